@@ -9,8 +9,6 @@
 //! `<folder>.rs` among the build's output, the path and text of each file, ordered by name, and
 //! `recordings.rs` with the bytes of each recording.
 
-#![expect(clippy::print_stdout, reason = "cargo reads what a build script prints")]
-
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 

@@ -10,6 +10,8 @@ mod case;
 mod fleet;
 pub(crate) mod nbd;
 mod overhead;
+mod recording;
+mod replay;
 mod viewers;
 
 use std::process::Command;
@@ -59,7 +61,8 @@ const CASES: [Case; 5] = [
 ];
 
 /// Cases that measure something else than a model.
-const OTHERS: [&str; 3] = [overhead::NAME, viewers::NAME, fleet::NAME];
+const OTHERS: [&str; 5] =
+    [replay::NAME, overhead::NAME, recording::NAME, viewers::NAME, fleet::NAME];
 
 /// Measurements of one case.
 #[derive(Debug, Serialize, Deserialize)]
@@ -128,6 +131,14 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
 /// Fails if there is no such case, or it could not be measured.
 pub(crate) fn run_case(name: &str, json: bool) -> Result<()> {
     let (line, table) = match name {
+        replay::NAME => {
+            let measured = replay::measure()?;
+            (serde_json::to_string(&measured)?, measured.shown())
+        }
+        recording::NAME => {
+            let measured = recording::measure()?;
+            (serde_json::to_string(&measured)?, measured.shown())
+        }
         overhead::NAME => {
             let measured = overhead::measure()?;
             (serde_json::to_string(&measured)?, measured.shown())

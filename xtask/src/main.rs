@@ -85,12 +85,19 @@ enum Task {
         json: bool,
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
-    Validate,
+    Validate {
+        /// What `floatgate validate --json` printed of all drives, instead of simulating it
+        #[arg(long, value_name = "FILE")]
+        from: Option<PathBuf>,
+    },
     /// Predicts each family of published figures from the others, for the named drives or all that
     /// have open numbers, and writes the errors into the documents; takes minutes
     CrossValidate {
         /// Drives of the catalogue
         drives: Vec<String>,
+        /// What `floatgate validate --cross --json` printed, instead of simulating it
+        #[arg(long, value_name = "FILE", conflicts_with = "drives")]
+        from: Option<PathBuf>,
     },
     /// Measures every drive of the catalogue for the table beside which reviews set theirs
     Baseline,
@@ -99,9 +106,15 @@ enum Task {
         /// Numbers of concurrent clients
         #[arg(long, default_value = "1,4,8")]
         threads: String,
-        /// Length of each measurement in seconds
-        #[arg(long, default_value_t = 10)]
-        seconds: u32,
+        /// Measurements of each application on each drive, whose medians count
+        #[arg(long, default_value_t = 3)]
+        repeats: u32,
+        /// Lets the databases and their clients go before other work of this machine
+        #[arg(long)]
+        realtime: bool,
+        /// Folder in which measurements are kept, and taken from where they are there already
+        #[arg(long, value_name = "DIR")]
+        keep: Option<PathBuf>,
         /// Program to measure with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
@@ -162,16 +175,23 @@ fn main() -> Result<()> {
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
-        Task::Applications { threads, seconds, floatgate } => {
-            let floatgate = floatgate.as_deref();
-            applications::run_all(applications::Options { threads: &threads, seconds, floatgate })
+        Task::Applications { threads, repeats, realtime: is_realtime, keep, floatgate } => {
+            applications::run_all(applications::Options {
+                threads: &threads,
+                repeats,
+                is_realtime,
+                floatgate: floatgate.as_deref(),
+                keep: keep.as_deref(),
+            })
         }
-        Task::Validate => in_release("validate-here", &[]),
-        Task::CrossValidate { drives } => in_release("cross-validate-here", &drives),
+        Task::Validate { from: Some(file) } => validate::run(Some(&file)),
+        Task::Validate { from: None } => in_release("validate-here", &[]),
+        Task::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
+        Task::CrossValidate { drives, from: None } => in_release("cross-validate-here", &drives),
         Task::CrossValidateHere { drives } => validate::cross::run(&drives),
         Task::Baseline => in_release("baseline-here", &[]),
         Task::BaselineHere => baseline::run(),
-        Task::ValidateHere => validate::run(),
+        Task::ValidateHere => validate::run(None),
         Task::Bench { case, json } => bench::run_all(&case, json),
         Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
             bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })

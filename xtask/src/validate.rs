@@ -8,13 +8,14 @@ mod headline;
 mod page;
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lab::progress::Unwatched;
 use lab::results::published;
-use lab::ssd::catalogue;
-use lab::validate::{Bench, plans, unvalidated, validate, worst};
+use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
+use lab::validate::{Bench, Row, plans, unvalidated, validate, worst};
 
 use self::discussion::Discussions;
 use crate::root;
@@ -26,19 +27,20 @@ const SEED: u64 = 1;
 /// Rows that are farthest from what was published, and discussed.
 const WORST: usize = 10;
 
-/// Simulates what rows of the project's own figures need and writes the pages.
+/// Simulates what rows of the project's own figures need, or takes them from what
+/// `floatgate validate --json` printed into the file `from`, and writes the pages.
 ///
 /// # Errors
 /// Fails if a simulation failed, a page cannot be written, or the discussions do not fit the worst
 /// rows; the pages are written all the same then.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(from: Option<&Path>) -> Result<()> {
     let discussions = Discussions::read()?;
     let drives = catalogue::drives();
-    let figures: Vec<_> = published::figures().iter().collect();
-    let plans = plans(SEED)?;
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let bench = Bench { drives: &drives, plans: &plans, threads };
-    let rows = validate(&figures, bench, &Unwatched)?;
+    let rows = match from {
+        Some(file) => printed(file)?,
+        None => simulated(&drives)?,
+    };
+    cross::remember(&rows, &drives)?;
     let crossed = cross::current()?;
     let section = headline::marked_section(&crossed);
     let texts = [
@@ -51,4 +53,25 @@ pub(crate) fn run() -> Result<()> {
     headline::write(&crossed)?;
     println!("{PAGE}: {}", page::count(&rows));
     discussions.check(&worst(&rows, WORST))
+}
+
+fn simulated(drives: &[DriveSpec]) -> Result<Vec<Row>> {
+    let figures: Vec<_> = published::figures().iter().collect();
+    let plans = plans(SEED)?;
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    Ok(validate(&figures, Bench { drives, plans: &plans, threads }, &Unwatched)?)
+}
+
+/// Every row, as `floatgate validate --json` printed it into `file` with this version of the models.
+fn printed(file: &Path) -> Result<Vec<Row>> {
+    let shown = file.display().to_string();
+    let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
+    let rows: Vec<Row> = serde_json::from_str(&text).with_context(|| format!("reading {shown}"))?;
+    let (count, all) = (rows.len(), published::figures().len());
+    ensure!(count == all, "{shown} has {count} rows, not the {all} that are published");
+    for compared in rows.iter().filter_map(Row::compared) {
+        let version = compared.model_version;
+        ensure!(version == MODEL_VERSION, "{shown} is of model version {version}");
+    }
+    Ok(rows)
 }

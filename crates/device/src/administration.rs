@@ -50,6 +50,14 @@ pub struct DriveHealth {
     pub warning_temperature_k: Option<u16>,
     /// Temperature in kelvin at which a model would switch itself off; none likewise.
     pub critical_temperature_k: Option<u16>,
+    /// True if it slows itself down for its temperature or power now.
+    pub is_throttled: bool,
+    /// Erases of the superblock erased most, and of that erased least; none where nothing counts.
+    pub erase_count_max: Option<u32>,
+    /// See `erase_count_max`.
+    pub erase_count_min: Option<u32>,
+    /// Percent of superblocks that are free; none likewise.
+    pub free_superblocks_percent: Option<u8>,
     /// Bytes written to the media for whatever cause; none where there are no media.
     pub media_written_bytes: Option<u64>,
     /// Bytes read from the media; none likewise.

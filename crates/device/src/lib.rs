@@ -8,6 +8,8 @@
 
 mod administration;
 mod memory;
+mod operations;
+pub mod operator;
 
 use std::{fmt, io};
 
@@ -15,6 +17,11 @@ use blockio::Bytes;
 
 pub use self::administration::{Administration, DriveHealth, Identity};
 pub use self::memory::MemoryDevice;
+pub use self::operations::{
+    DriveEvent, EventKind, Exit, FormatRequest, NamespaceSpace, OperationError, OperationStatus,
+    Operations, Protection, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult,
+    ServedNamespace, Work,
+};
 
 /// Point at which a command that changes data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +95,18 @@ pub enum DeviceError {
         /// Attempts to read it that failed.
         reason: String,
     },
+    /// The command failed, but may succeed when it comes again; nothing was done.
+    #[error("{reason}; the same command may succeed later")]
+    Transient {
+        /// Failure, as text.
+        reason: &'static str,
+    },
+    /// Work on the drive keeps it from all commands; nothing was done.
+    #[error("the drive is {}", .0.word())]
+    InProgress(Work),
+    /// The namespace was deleted.
+    #[error("this namespace was deleted")]
+    Gone,
     /// An earlier failure makes any promise impossible until the device is reopened.
     #[error("the device takes no more writes: {reason}; close it, check it, and open it again")]
     Poisoned {

@@ -30,6 +30,11 @@ impl MemoryDevice {
         Self { size, blocks: RwLock::new(BTreeMap::new()) }
     }
 
+    /// Bytes of the blocks that take memory.
+    pub fn stored_bytes(&self) -> u64 {
+        self.shared().len() as u64 * BLOCK_BYTES as u64
+    }
+
     fn shared(&self) -> RwLockReadGuard<'_, Blocks> {
         self.blocks.read().unwrap_or_else(PoisonError::into_inner)
     }

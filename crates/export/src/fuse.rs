@@ -439,11 +439,14 @@ fn errno(error: &DeviceError) -> Errno {
     match error {
         DeviceError::OutOfRange { .. } => Errno::EINVAL,
         DeviceError::ReadOnly => Errno::EROFS,
+        DeviceError::InProgress(_) => Errno::EBUSY,
+        DeviceError::Gone => Errno::ENXIO,
         _ if error.is_no_space() => Errno::ENOSPC,
         DeviceError::NoSpace { .. }
         | DeviceError::HostFull { .. }
         | DeviceError::Unreadable { .. }
         | DeviceError::Poisoned { .. }
+        | DeviceError::Transient { .. }
         | DeviceError::Medium { .. } => Errno::EIO,
     }
 }

@@ -1,7 +1,7 @@
 //! Front ends: devices offered to clients under a name.
 //!
 //! ```text
-//!   clients ──► front end (nbd, nvme, fuse, vhost-user) ──► Device, of which nothing else is known
+//!   clients ──► front end (nbd, nvme, fuse, vhost-user, vfio-user) ──► Device, of which nothing else is known
 //!                     └──► Pace: the model whose latencies replies keep to
 //! ```
 //!
@@ -18,6 +18,7 @@ mod descriptor_socket;
 pub mod fuse;
 mod guest_memory;
 mod limits;
+mod machine_server;
 pub mod nbd;
 pub mod nvme;
 mod pace;
@@ -27,6 +28,7 @@ mod replies;
 mod server;
 mod socket;
 mod tls;
+mod vfio_user;
 mod vhost_user;
 
 use std::sync::Arc;
@@ -41,6 +43,7 @@ pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};
 pub use self::socket::{BindError, Listener};
 pub use self::tls::{Demand, Tls, TlsError, TlsStream};
+pub use self::vfio_user::VfioUser;
 pub use self::vhost_user::VhostUser;
 use device::{Device, DeviceError};
 

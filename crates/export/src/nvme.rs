@@ -1,7 +1,7 @@
 //! NVMe: a subsystem with a controller for each host, and namespaces that are exports.
 //!
 //! ```text
-//!   transport (tcp: Session) ──► command, its data
+//!   transport (tcp: Session; pcie: registers) ──► command, its data
 //!                                  ├─ admin queue: Controller ──► Identify, logs, features, events
 //!                                  └─ I/O queue: IoQueue ──► Device of a namespace
 //!   transport (tcp: Capsules) ◄── Answers: completion, data
@@ -27,8 +27,10 @@
 //! refused. The protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
 
 mod answers;
+mod authentication;
 mod command;
 mod controller;
+mod counters;
 mod error_log;
 mod event;
 mod fabrics;
@@ -36,6 +38,9 @@ mod feature;
 mod identify;
 mod io;
 mod log;
+mod management;
+mod namespace;
+mod pcie;
 mod status;
 mod submission;
 mod subsystem;
@@ -43,5 +48,10 @@ mod tcp;
 mod transport;
 mod wire;
 
-pub use self::subsystem::{Subsystem, SubsystemError};
+pub use self::authentication::{Secrets, SecretsError};
+pub use self::counters::{ControllerStatus, QueueStatus};
+#[cfg(test)]
+pub(crate) use self::pcie::DOORBELLS_AT;
+pub(crate) use self::pcie::{PcieController, VECTORS};
+pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};

@@ -210,6 +210,14 @@ impl Server {
         });
         let mut server = Self { shared, listeners: Vec::new(), acceptors: Vec::new() };
         for (listener, protocol) in listeners {
+            if let Protocol::Nvme(subsystem) = &protocol {
+                let shared = Arc::downgrade(&server.shared);
+                subsystem.call_to_cut(Box::new(move || {
+                    if let Some(shared) = shared.upgrade() {
+                        shared.cut_controllers();
+                    }
+                }));
+            }
             let (shared, listener) = (Arc::clone(&server.shared), Arc::new(listener));
             server.listeners.push(Arc::clone(&listener));
             let name = format!("{}-accept", protocol.word());
@@ -275,6 +283,13 @@ impl Shared {
         let of_it = clients.controllers.iter().filter(|(_, other)| **other == controller);
         let others = of_it.filter(|(other, _)| **other != client);
         others.filter_map(|(other, _)| clients.served.get(other)).for_each(|socket| socket.cut());
+    }
+
+    /// Ends the connections of all NVMe hosts.
+    fn cut_controllers(&self) {
+        let clients = self.lock();
+        let of_hosts = clients.controllers.keys().filter_map(|client| clients.served.get(client));
+        of_hosts.for_each(|socket| socket.cut());
     }
 
     fn is_empty_within(&self, patience: Duration) -> bool {

@@ -80,7 +80,7 @@ mod tests {
         let cause = std::io::Error::other("no space");
         let error = Error::new(Kind::Io, "writing run.json").source(cause).hint("free some");
         assert_eq!(error.to_string(), "writing run.json");
-        assert_eq!(error.source().map(ToString::to_string), Some("no space".into()));
+        assert_eq!(StdError::source(&error).map(ToString::to_string), Some("no space".into()));
         assert_eq!((error.kind(), error.remedy()), (Kind::Io, "free some"));
     }
 
@@ -88,6 +88,6 @@ mod tests {
     fn a_failure_without_a_known_remedy_has_none() {
         let error = Error::new(Kind::Program, "fio failed");
         assert_eq!(error.remedy(), "");
-        assert!(error.source().is_none());
+        assert!(StdError::source(&error).is_none());
     }
 }

@@ -152,6 +152,7 @@ fn imported(report: &Report, shown: &str, title: Option<&str>) -> Result<Importe
         start_purged: false,
         seed: 0,
         steps,
+        work: Vec::new(),
     };
     let target = target(report, title);
     let wanted =

@@ -6,6 +6,7 @@
 //! ```
 
 mod suite;
+mod work;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -40,6 +41,9 @@ pub struct Plan {
     pub seed: u64,
     /// Steps, in order.
     pub steps: Vec<PlannedStep>,
+    /// Work of each step on the model that carries it out; empty where none does.
+    #[serde(skip)]
+    pub(crate) work: Vec<f64>,
 }
 
 /// One load, and how long the drive is preconditioned with it.
@@ -171,6 +175,7 @@ impl Plan {
             start_purged: protocol.start_purged,
             seed,
             steps,
+            work: Vec::new(),
         })
     }
 
@@ -206,6 +211,7 @@ impl Plan {
             start_purged: false,
             seed,
             steps: std::iter::once(blank.clone()).chain(precondition).chain([measure]).collect(),
+            work: Vec::new(),
         }
     }
 
@@ -234,7 +240,12 @@ impl Plan {
             step.real = None;
         }
         let start_purged = self.start_purged;
-        self.with_fills(|suite| u32::from(!start_purged && suite.iter().any(PlannedStep::reads)))
+        let fills = |suite: &[PlannedStep]| {
+            u32::from(!start_purged && suite.iter().any(PlannedStep::reads))
+        };
+        let mut plan = self.with_fills(fills);
+        plan.work = plan.steps.iter().map(|step| work::pages(spec, step)).collect();
+        plan
     }
 
     /// This plan on a real target, which is written `passes` times at least before its first load:
@@ -306,7 +317,8 @@ impl Plan {
             let prepares = !measures && suites.contains(step.suite.as_str());
             prepares || ids.contains(&step.id)
         };
-        Self { steps: self.steps.iter().filter(needed).cloned().collect(), ..self.clone() }
+        let steps = self.steps.iter().filter(needed).cloned().collect();
+        Self { steps, work: Vec::new(), ..self.clone() }
     }
 
     /// True if figures of `document` were measured as this plan measures.
@@ -331,6 +343,22 @@ impl Plan {
     /// Protocol time of the whole plan, in seconds.
     pub fn duration_s(&self) -> f64 {
         self.steps.iter().map(PlannedStep::length_s).sum()
+    }
+
+    /// Work of the step numbered `index`, as far as it can be told before: pages that a model moves,
+    /// or protocol time in seconds on anything else.
+    pub fn work_of(&self, index: usize) -> f64 {
+        self.work.get(index).copied().unwrap_or_else(|| self.steps[index].length_s())
+    }
+
+    /// Work of the whole plan, see [`Plan::work_of`].
+    pub fn work(&self) -> f64 {
+        (0..self.steps.len()).map(|index| self.work_of(index)).sum()
+    }
+
+    /// True if models carry the plan out.
+    pub(crate) fn is_of_model(&self) -> bool {
+        !self.work.is_empty()
     }
 
     /// Seed of one step: depends on its name alone, so that no other step shifts it.
@@ -450,6 +478,22 @@ mod tests {
     fn plan(protocol: &str) -> Plan {
         let protocol = catalogue::find_protocol(protocol).unwrap();
         Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
+    }
+
+    #[test]
+    fn drives_with_one_load_each_are_steps_of_one_suite() {
+        let plan = plan("applications");
+        let nodes: Vec<&PlannedStep> = plan.steps.iter().filter(|it| it.node.is_some()).collect();
+        let numbers: Vec<u16> = nodes.iter().filter_map(|it| Some(it.node?.number)).collect();
+        assert_eq!(numbers, [1, 2, 3, 4]);
+        for step in nodes {
+            assert_eq!((step.suite.as_str(), step.threads), ("nosql-four-nodes", 8));
+            assert!((step.duration_s - 24.0 * step.interval_s).abs() < 1e-9);
+            assert_eq!(step.node.map(|it| it.count), Some(4));
+        }
+        // Guests that share nothing are predicted from the recording of one.
+        let guests = plan.steps.iter().filter(|it| it.workload_name() == "vdi");
+        assert_eq!(guests.map(|it| it.threads).collect::<Vec<_>>(), [1, 8, 32, 64]);
     }
 
     #[test]

@@ -85,49 +85,61 @@ impl Progress for Unwatched {
 
 /// Protocol time over, summed over everything that is under way, and what it took.
 ///
-/// What is left is told by the pace of what was measured so far: purges, fills and steps that an
-/// earlier session finished pass protocol time in no time, or take time and pass none.
+/// What is left is told by the work that is left and by what work took so far: a model takes
+/// minutes for hours of one drive and seconds for the same hours of another. Steps that an earlier
+/// session finished pass in no time and say nothing of the pace.
 #[derive(Debug)]
 pub(crate) struct TimeTally {
     total_s: f64,
+    total_work: f64,
     /// Steps that are under way at once, at least 1.
     workers: f64,
     passed: Mutex<Passed>,
 }
 
-/// Time that has passed, in seconds.
+/// Time and work that have passed.
 #[derive(Debug, Default)]
 struct Passed {
-    /// Protocol time.
-    over: f64,
-    /// Protocol time that loads took.
+    /// Protocol time, in seconds.
+    over_s: f64,
+    /// Work.
+    work: f64,
+    /// Work whose time is known.
     paced: f64,
-    /// Wall time of those loads, summed over the workers.
-    spent: f64,
+    /// Its wall time in seconds, summed over the workers.
+    spent_s: f64,
 }
 
 /// Wall time that must have been spent before anything is said of what is left, in seconds.
 const SPENT_MIN_S: f64 = 2.0;
 
 impl TimeTally {
-    /// Tally of `total_s` protocol seconds, none of them over, for at most `workers` steps at once.
-    pub(crate) fn new(total_s: f64, workers: usize) -> Self {
-        Self { total_s, workers: workers.max(1) as f64, passed: Mutex::default() }
+    /// Tally of so many protocol seconds and so much work, none of it over, for at most `workers`
+    /// steps at once.
+    pub(crate) fn new((total_s, total_work): (f64, f64), workers: usize) -> Self {
+        let workers = workers.max(1) as f64;
+        Self { total_s, total_work, workers, passed: Mutex::default() }
     }
 
-    /// Another `by_s` are over, which took `spent_s` of wall time; absent where no load passed
-    /// them. Returns the share over and the wall seconds left; absent while too little is known.
-    pub(crate) fn add(&self, by_s: f64, spent_s: Option<f64>) -> (f64, Option<f64>) {
+    /// Another so many protocol seconds and so much work are over, which took `spent_s` of wall
+    /// time; absent where nothing was done for them. Returns the share of protocol time over and
+    /// the wall seconds left; absent while too little is known.
+    pub(crate) fn add(
+        &self,
+        (by_s, by_work): (f64, f64),
+        spent_s: Option<f64>,
+    ) -> (f64, Option<f64>) {
         let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        passed.over += by_s;
-        if let Some(spent_s) = spent_s.filter(|_| by_s > 0.0) {
-            passed.paced += by_s;
-            passed.spent += spent_s;
+        passed.over_s += by_s;
+        passed.work += by_work;
+        if let Some(spent_s) = spent_s.filter(|_| by_work > 0.0) {
+            passed.paced += by_work;
+            passed.spent_s += spent_s;
         }
-        let Passed { over: over_s, paced: paced_s, spent: spent_s } = *passed;
+        let Passed { over_s, work, paced, spent_s } = *passed;
         let share = if self.total_s > 0.0 { (over_s / self.total_s).clamp(0.0, 1.0) } else { 1.0 };
-        let is_known = spent_s >= SPENT_MIN_S && paced_s > 0.0;
-        let left_s = (self.total_s - over_s).max(0.0) * spent_s / paced_s / self.workers;
+        let is_known = spent_s >= SPENT_MIN_S && paced > 0.0;
+        let left_s = (self.total_work - work).max(0.0) * spent_s / paced / self.workers;
         (share, is_known.then_some(left_s))
     }
 }
@@ -138,11 +150,19 @@ mod tests {
 
     #[test]
     fn what_is_left_is_told_by_the_pace_of_loads_alone() {
-        let tally = TimeTally::new(1000.0, 1);
-        assert_eq!(tally.add(0.0, Some(600.0)), (0.0, None), "a fill says nothing of the pace");
-        assert_eq!(tally.add(500.0, None), (0.5, None), "nor does what an earlier session did");
-        assert_eq!(tally.add(100.0, Some(1.0)), (0.6, None), "a second is too short to tell");
-        assert_eq!(tally.add(100.0, Some(3.0)), (0.7, Some(6.0)));
+        let tally = TimeTally::new((1000.0, 1000.0), 1);
+        let add = |by: f64, spent_s| tally.add((by, by), spent_s);
+        assert_eq!(add(0.0, Some(600.0)), (0.0, None), "a purge says nothing of the pace");
+        assert_eq!(add(500.0, None), (0.5, None), "nor does what an earlier session did");
+        assert_eq!(add(100.0, Some(1.0)), (0.6, None), "a second is too short to tell");
+        assert_eq!(add(100.0, Some(3.0)), (0.7, Some(6.0)));
+    }
+
+    #[test]
+    fn what_is_left_goes_by_work_and_not_by_protocol_time() {
+        let tally = TimeTally::new((1000.0, 1000.0), 1);
+        let (share, left_s) = tally.add((900.0, 100.0), Some(10.0));
+        assert_eq!((share, left_s), (0.9, Some(90.0)));
     }
 
     #[test]
@@ -172,20 +192,21 @@ mod tests {
 
     #[test]
     fn work_of_no_length_is_over_at_once() {
-        let tally = TimeTally::new(0.0, 0);
-        assert_eq!(tally.add(0.0, None), (1.0, None));
+        let tally = TimeTally::new((0.0, 0.0), 0);
+        assert_eq!(tally.add((0.0, 0.0), None), (1.0, None));
     }
 
     #[test]
     fn more_than_was_planned_is_still_all_of_it() {
-        let tally = TimeTally::new(100.0, 1);
-        assert_eq!(tally.add(150.0, Some(10.0)), (1.0, Some(0.0)), "a preconditioning was longer");
+        let tally = TimeTally::new((100.0, 100.0), 1);
+        let all = tally.add((150.0, 150.0), Some(10.0));
+        assert_eq!(all, (1.0, Some(0.0)), "a preconditioning was longer");
     }
 
     #[test]
     fn several_workers_share_what_is_left() {
-        let tally = TimeTally::new(1000.0, 2);
-        tally.add(100.0, Some(10.0));
-        assert_eq!(tally.add(100.0, Some(10.0)), (0.2, Some(40.0)));
+        let tally = TimeTally::new((1000.0, 1000.0), 2);
+        tally.add((100.0, 100.0), Some(10.0));
+        assert_eq!(tally.add((100.0, 100.0), Some(10.0)), (0.2, Some(40.0)));
     }
 }

@@ -78,6 +78,7 @@ pub fn carry_out(
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, Error> {
     let total_s = assignments.iter().map(|assignment| assignment.plan.duration_s()).sum();
+    let total_work = assignments.iter().map(|assignment| assignment.plan.work()).sum();
     let suites: Vec<(usize, Range<usize>)> = assignments
         .iter()
         .enumerate()
@@ -85,17 +86,21 @@ pub fn carry_out(
             assignment.plan.suites().into_iter().map(move |steps| (index, steps))
         })
         .collect();
-    let tally = TimeTally::new(total_s, threads.min(suites.len()));
+    let tally = TimeTally::new((total_s, total_work), threads.min(suites.len()));
     let state = RunnerState { progress, tally, failed: AtomicBool::new(false) };
-    let done = in_parallel(threads, &suites, |(index, steps)| {
+    let order = order(assignments, &suites);
+    let done = in_parallel(threads, &order, |suite| {
+        let (index, steps) = &suites[*suite];
         let result = suite::carry_out(&assignments[*index], steps.clone(), &state);
         if result.is_err() {
             state.failed.store(true, Ordering::Relaxed);
         }
         result
     });
+    let mut done: Vec<_> = order.into_iter().zip(done).collect();
+    done.sort_by_key(|(suite, _)| *suite);
     let mut outcomes: Vec<Option<Outcome>> = assignments.iter().map(|_| None).collect();
-    for ((index, _), result) in suites.iter().zip(done) {
+    for ((index, _), (_, result)) in suites.iter().zip(done) {
         let suite = result?;
         let outcome = outcomes[*index].get_or_insert_with(|| Outcome {
             target: suite.target,
@@ -111,6 +116,20 @@ pub fn carry_out(
         outcome.spared += suite.spared;
     }
     Ok(outcomes.into_iter().flatten().collect())
+}
+
+/// Order in which `suites` are begun: those of models the longest first, so that no processor works
+/// on a long one alone at the end; others as they are planned.
+fn order(assignments: &[Assignment<'_>], suites: &[(usize, Range<usize>)]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..suites.len()).collect();
+    if assignments.iter().all(|assignment| assignment.plan.is_of_model()) {
+        let work = |suite: &usize| {
+            let (index, steps) = &suites[*suite];
+            steps.clone().map(|step| assignments[*index].plan.work_of(step)).sum::<f64>()
+        };
+        order.sort_by(|one, other| work(other).total_cmp(&work(one)));
+    }
+    order
 }
 
 /// State that all suites of one call share.

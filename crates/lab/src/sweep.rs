@@ -126,10 +126,11 @@ impl SweepOrder {
         let points = grid(&self.dimensions)?;
         let is_open = |index: &usize| finished.iter().all(|(done, _)| done != index);
         let open: Vec<usize> = (0..points.len()).filter(is_open).collect();
+        let count = open.len() as f64;
         let state = SweepState {
             order: self,
             progress,
-            tally: TimeTally::new(open.len() as f64, threads.min(open.len())),
+            tally: TimeTally::new((count, count), threads.min(open.len())),
             step: self.step(),
             failed: AtomicBool::new(false),
         };
@@ -162,7 +163,7 @@ impl SweepOrder {
             let text = format!("point {index} of a grid of {}", points.len());
             return Err(Error::new(Kind::Input, text).hint("points are counted from 0"));
         };
-        let (tally, step) = (TimeTally::new(1.0, 1), self.step());
+        let (tally, step) = (TimeTally::new((1.0, 1.0), 1), self.step());
         SweepState { order: self, progress, tally, step, failed: AtomicBool::new(false) }.point(at)
     }
 
@@ -377,7 +378,7 @@ impl PointWatch<'_> {
         self.told += by;
         let before = std::mem::replace(&mut self.since, Instant::now());
         let spent_s = self.since.duration_since(before).as_secs_f64();
-        let (done, left_s) = self.state.tally.add(by, Some(spent_s));
+        let (done, left_s) = self.state.tally.add((by, by), Some(spent_s));
         self.state.progress.moved(&Event {
             run: &self.label,
             step: &self.state.step,

@@ -16,8 +16,8 @@ mod work_list;
 
 use results::Figure;
 use results::published::{FigureRow, Phase};
-use serde::Serialize;
-use ssd::DriveSpec;
+use serde::{Deserialize, Serialize};
+use ssd::{DriveSpec, HostSpec};
 
 use crate::Error;
 use crate::plan::Plan;
@@ -28,7 +28,7 @@ pub(crate) use self::work_list::Simulation;
 pub use self::work_list::{RowSource, WorkList, is_about};
 
 /// One row of figures and what a model made of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the row.
     pub id: String,
@@ -111,7 +111,7 @@ pub fn number_text(value: f64) -> String {
 }
 
 /// Verdict on one row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within its tolerance.
@@ -128,7 +128,7 @@ pub enum Verdict {
 }
 
 /// A published value beside the modelled one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
     /// Name of the model.
     pub drive: String,
@@ -140,10 +140,26 @@ pub struct Compared {
     pub modelled: f64,
     /// Modelled over published; over the nearest end where a range was published.
     pub ratio: f64,
+    /// True if a schedule of stalls of the host makes the value, see [`is_scheduled`]: it was
+    /// written into the drive's file with such values in view, and no mechanism yields it.
+    pub scheduled: bool,
+    /// Version of the models.
+    pub model_version: u32,
+}
+
+/// True if the value `modelled` of `metric` comes from the stalls of `host` (`[[host.stall]]`):
+/// a maximum or a percentile, if a stall lasts at least half as long; a deviation, if there is any
+/// stall. Rates and averages come from none.
+pub fn is_scheduled(metric: &str, modelled: f64, host: &HostSpec) -> bool {
+    if is_typical(metric) {
+        return false;
+    }
+    let is_deviation = metric.starts_with("stdev");
+    host.stalls.iter().any(|stall| is_deviation || stall.span_ms >= modelled / 2.0)
 }
 
 /// A fact of a data sheet beside what a drive's file states.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stated {
     /// Name of the model.
     pub drive: String,
@@ -238,22 +254,37 @@ pub fn validate(
                     || Verdict::NotExpressible { reason: reason.clone() },
                     Verdict::Stated,
                 ),
-                Ok(entry) => judge(row, entry, value),
+                Ok(entry) => judge(row, entry, value, bench.drives),
             };
             described(row, verdict)
         })
         .collect())
 }
 
-fn judge(row: &FigureRow, entry: &RowSource, measured: Option<f64>) -> Verdict {
+fn judge(
+    row: &FigureRow,
+    entry: &RowSource,
+    measured: Option<f64>,
+    drives: &[DriveSpec],
+) -> Verdict {
     let figure = row.figure().map(|figure| Figure { measured, ..figure });
     let found = figure.and_then(|figure| Some((figure.measured?, figure.ratio()?)));
     let Some((modelled, ratio)) = found else {
         let reason = "the model completed no request, or the figure is zero".to_owned();
         return Verdict::NotExpressible { reason };
     };
-    let (drive, model) = (entry.setup.drive.clone(), entry.setup.to_string());
-    let compared = Compared { drive, model, protocol: entry.protocol.clone(), modelled, ratio };
+    let setup = &entry.setup;
+    let host = drives.iter().find(|spec| spec.name == setup.drive);
+    let host = host.and_then(|spec| spec.host(&setup.host).ok());
+    let compared = Compared {
+        drive: setup.drive.clone(),
+        model: setup.to_string(),
+        protocol: entry.protocol.clone(),
+        modelled,
+        ratio,
+        scheduled: host.is_some_and(|host| is_scheduled(&row.metric, modelled, host)),
+        model_version: ssd::MODEL_VERSION,
+    };
     let (low, high) = tolerance(&row.metric);
     if (low..=high).contains(&ratio) { Verdict::In(compared) } else { Verdict::Out(compared) }
 }

@@ -17,9 +17,10 @@ mod fault;
 mod medium;
 mod schedule;
 
+use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,8 +38,10 @@ const TICK: Duration = Duration::from_millis(20);
 /// Longest stall in milliseconds; a longer one is a power cut.
 const STALL_MS_MAX: u64 = 60 * 60 * 1000;
 
+/// Injects a fault that hosts of NVMe see.
+pub type HostFaults = dyn Fn(Fault) -> io::Result<()> + Send + Sync;
+
 /// Injects faults into a drive, by command and by a schedule.
-#[derive(Debug)]
 pub struct FaultInjector {
     begun: Instant,
     rng: Mutex<Rng>,
@@ -47,6 +50,10 @@ pub struct FaultInjector {
     stalled_until: Mutex<Option<Instant>>,
     /// Bytes that may still be written, once the drive is filled up.
     space_left: Mutex<Option<u64>>,
+    /// Reads that are still to fail.
+    failing_reads: AtomicU32,
+    /// Whoever injects what hosts of NVMe see.
+    hosts: OnceLock<Box<HostFaults>>,
     /// Commands of clients so far.
     commands: AtomicU64,
     planned: Mutex<Vec<(When, Fault)>>,
@@ -68,11 +75,19 @@ impl FaultInjector {
             dies: Mutex::default(),
             stalled_until: Mutex::default(),
             space_left: Mutex::default(),
+            failing_reads: AtomicU32::new(0),
+            hosts: OnceLock::new(),
             commands: AtomicU64::new(0),
             planned: Mutex::new(planned),
             is_cut: AtomicBool::new(false),
             on_cut,
         })
+    }
+
+    /// Has `inject` called for faults that hosts of NVMe see.
+    pub fn call_for_hosts(&self, inject: Box<HostFaults>) {
+        // It is said once, before anybody asks.
+        let _ = self.hosts.set(inject);
     }
 
     /// The dies of a drive by index, those that are there, into which faults may be injected from
@@ -114,6 +129,24 @@ impl FaultInjector {
                 *lock(&self.stalled_until) = Some(until);
                 Ok(())
             }
+            Fault::FailReads { commands } => {
+                self.failing_reads.store(commands, Ordering::Release);
+                Ok(())
+            }
+            Fault::Remove { for_ms } if for_ms > STALL_MS_MAX => Err(io::Error::other(format!(
+                "a removal for {for_ms} ms, must be at most {STALL_MS_MAX}"
+            ))),
+            Fault::Heat { celsius } if !(-40..=200).contains(&celsius) => Err(io::Error::other(
+                format!("a temperature of {celsius} degrees, must be from -40 to 200"),
+            )),
+            Fault::ResetControllers
+            | Fault::FailControllers
+            | Fault::Remove { .. }
+            | Fault::FailWrites { .. }
+            | Fault::Heat { .. } => match self.hosts.get() {
+                Some(inject) => inject(fault),
+                None => Err(io::Error::other("no NVMe hosts are served")),
+            },
             Fault::Fill { left_bytes } => {
                 *lock(&self.space_left) = Some(left_bytes);
                 Ok(())
@@ -212,7 +245,21 @@ impl FaultInjector {
         }
     }
 
+    /// Takes one of the reads that are to fail, if any are left.
+    fn takes_failing_read(&self) -> bool {
+        let take = |left: u32| left.checked_sub(1);
+        // Most of the time there is none: nobody's cache line is taken away.
+        self.failing_reads.load(Ordering::Acquire) > 0
+            && self.failing_reads.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
+    }
+
     fn is_cut(&self) -> bool {
         self.is_cut.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for FaultInjector {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("FaultInjector").field("is_cut", &self.is_cut()).finish_non_exhaustive()
     }
 }

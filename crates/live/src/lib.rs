@@ -63,8 +63,9 @@ pub mod status;
 mod volume;
 
 pub use ::device::{
-    Administration, Allocation, Device, DeviceError, DriveHealth, Durability, Identity,
-    MemoryDevice, Read,
+    Administration, Allocation, Device, DeviceError, DriveEvent, DriveHealth, Durability,
+    EventKind, Exit, FormatRequest, Identity, MemoryDevice, OperationError, OperationStatus,
+    Operations, Protection, Read, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
 };
 pub use engine::creation::{Capacity, Plan, format};
 pub use engine::drive::{Beyond, Drive, UserCapacity};
@@ -84,6 +85,7 @@ pub use volume::inspect::{inspect, was_closed};
 pub use volume::maintenance::Maintenance;
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;
+pub use volume::operations::{keep_operations, load_operations};
 pub use volume::salvage::{Salvage, Salvaged};
 pub use volume::shortages::{Shortage, host_shortages};
 pub use volume::{check, locate};

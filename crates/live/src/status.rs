@@ -23,8 +23,8 @@ pub use self::life::Life;
 pub use self::maintenance::{MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs};
 pub use self::namespace::Namespace;
 pub use self::server::{
-    Client, Climate, Commands, EventRecord, Export, LATENCY_BUCKETS, Lateness, Model, Process,
-    Server, Traffic, bucket_end_ns,
+    Client, Climate, CommandCounts, Commands, EventRecord, Export, LATENCY_BUCKETS, Lateness,
+    Model, NamespaceTraffic, NvmeController, NvmeQueue, Process, Server, Traffic, bucket_end_ns,
 };
 use crate::format::header::Header;
 use crate::format::layout::PAGE_BYTES;

@@ -11,6 +11,7 @@ pub mod locate;
 pub(crate) mod maintenance;
 pub(crate) mod meter;
 pub(crate) mod namespace;
+pub(crate) mod operations;
 pub(crate) mod salvage;
 pub(crate) mod shortages;
 pub(crate) mod verification;

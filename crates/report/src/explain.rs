@@ -66,6 +66,12 @@ pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; whe
     level, the drive or the host is at its limit.";
 pub(crate) const TRANSACTION_LATENCY: &str = "Time of a transaction from begin to commit: the \
     average, and dashed the 99th percentile.";
+pub(crate) const HOST_SHARE: &str = "The host's share of the time that the last request waited \
+    for; a faster drive shortens only the rest.";
+pub(crate) const NODE_LATENCY: &str = "The average of each interval, one line for each drive. A \
+    steady drive has no peaks, and the lines lie together.";
+pub(crate) const NODE_RATE: &str = "Transactions in each interval, one line for each drive; the \
+    line falls while a drive collects garbage.";
 pub(crate) const PERCENTILES: &str = "The share of requests on the x axis completed within the \
     latency on the y axis; each step of the axis is ten times rarer. A late, gentle rise is a \
     drive with few outliers.";

@@ -3,7 +3,10 @@
 use crate::example::{FAST, STOCK, Shape, review_of_two, run};
 use crate::review;
 use results::mark::{UNVALIDATED, UNVALIDATED_REASON};
-use results::{ApplicationFigures, RecordedApplication, Run, Step, StepKind, Warning, WarningKind};
+use results::{
+    ApplicationFigures, ApplicationInterval, RecordedApplication, Run, Step, StepKind,
+    TransactionMix, Warning, WarningKind,
+};
 
 mod browser;
 mod comparisons;
@@ -94,6 +97,15 @@ fn of_applications(name: &str, factor: f64) -> Run {
             latency_ms_p99: told(30.0 / factor),
             host_share: if is_told { 0.4 } else { 0.9 },
             exceeds_processors: clients == 8,
+            node: None,
+            intervals: Vec::new(),
+            mix: Some(TransactionMix {
+                reads: 26.0,
+                writes: 7.5,
+                flushes: 1.5,
+                read_bytes: 26.0 * 16384.0,
+                write_bytes: 65536.0,
+            }),
             recorded: RecordedApplication {
                 device: "3 GB in memory".into(),
                 model: Some("./slow.toml".into()),
@@ -103,9 +115,6 @@ fn of_applications(name: &str, factor: f64) -> Run {
                 tps: Some(50.0),
                 host_share: 0.1,
             },
-            node: None,
-            intervals: Vec::new(),
-            mix: None,
         };
         Step {
             id: format!("sysbench-oltp/sysbench-oltp/{clients}-clients"),
@@ -121,6 +130,26 @@ fn of_applications(name: &str, factor: f64) -> Run {
     };
     of.steps = [2, 4, 8, 16].map(step).to_vec();
     of
+}
+
+#[test]
+fn drives_with_one_load_each_are_drawn_over_time() {
+    let mut of = of_applications("A", 1.0);
+    for (number, step) in (1..).zip(&mut of.steps) {
+        let at = |index: u32| ApplicationInterval {
+            at_s: f64::from(index) * 10.0,
+            tps: 1000.0,
+            latency_ms_mean: Some(8.0),
+        };
+        let figures = step.application.as_mut().unwrap();
+        figures.node = Some(number);
+        figures.intervals = (1..=24).map(at).collect();
+    }
+    let page = review(&[of], TITLE);
+    assert!(page.contains("Average latency over time") && page.contains("drive 4"));
+    assert!(page.contains("<th scope=\"col\">Drive</th>"), "drives and no clients");
+    assert!(page.contains("26 reads of 416 KiB in all, 7.5 writes of 64 KiB, and 1.5 flushes"));
+    assert!(!page.contains("Share of the host</"), "over clients, of which there is one number");
 }
 
 #[test]

@@ -61,7 +61,7 @@ function showNow(status, then, seconds) {
     status.writes[`${cause}_bytes`] - then.writes[`${cause}_bytes`]) / seconds);
   CHARTS.causes.add(causes);
   CHARTS.space.add([status.space.stored_bytes, status.space.stored_bytes_max]);
-  CHARTS.wear.add([status.wear.erase_count_mean]);
+  CHARTS.wear.add([status.wear?.erase_count_mean ?? null]);
   const sent = (writes.bytes - since.writes.bytes) / seconds;
   const amplified = sent > 0
     ? (written(status.writes) - written(then.writes)) / seconds / sent : null;
@@ -172,17 +172,22 @@ const warningText = (bits) => bits
 
 function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   pairs("health-rows", [
-    ["Spare left", `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
-    ["Used of what it is rated for", smart.percentage_used === null
-      ? "not rated" : `${smart.percentage_used} %`],
+    ...(wear === null ? [] : [
+      ["Spare left",
+        `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
+      ["Used of what it is rated for", smart.percentage_used === null
+        ? "not rated" : `${smart.percentage_used} %`],
+    ]),
     ["Critical warning", warningText(smart.critical_warning)],
-    ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
-      wear.erase_count_mean.toFixed(2)} on average`],
-    ["Superblocks erased", number(writes.superblocks_erased)],
-    ["Pages lost now", number(pages_lost)],
-    ["Pages ever found lost since it was opened", number(smart.media_errors)],
-    ["Scrubs since it was opened", `${number(maintenance.scrubs.ended)}, ${
-      number(maintenance.scrubs.completed)} of them of everything`],
+    ...(wear === null ? [] : [
+      ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
+        wear.erase_count_mean.toFixed(2)} on average`],
+      ["Superblocks erased", number(writes.superblocks_erased)],
+      ["Pages lost now", number(pages_lost)],
+      ["Pages ever found lost since it was opened", number(smart.media_errors)],
+      ["Scrubs since it was opened", `${number(maintenance.scrubs.ended)}, ${
+        number(maintenance.scrubs.completed)} of them of everything`],
+    ]),
     ["Openings", `${number(smart.power_cycles)}, ${number(smart.unsafe_shutdowns)} after a crash`],
   ]);
   pairs("moved-rows", [
@@ -190,25 +195,29 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
     ["Written by clients", `${bytes(life.host_written_bytes)}, ${
       number(life.host_write_commands)} writes`],
     ["Read by clients", `${bytes(life.host_read_bytes)}, ${number(life.host_read_commands)} reads`],
-    ["Written to the dies", bytes(life.media_written_bytes)],
-    ["Read from the dies", bytes(life.media_read_bytes)],
-    ["Trimmed since it was opened", bytes(writes.trimmed_bytes)],
-    ["Compression", ratio(writes.compression_ratio)],
+    ...(wear === null ? [] : [
+      ["Written to the dies", bytes(life.media_written_bytes)],
+      ["Read from the dies", bytes(life.media_read_bytes)],
+      ["Trimmed since it was opened", bytes(writes.trimmed_bytes)],
+      ["Compression", ratio(writes.compression_ratio)],
+    ]),
   ]);
 }
 
 function showSheet({ format, server, hot_spares }) {
   pairs("format-rows", [
     ["Capacity", bytes(format.capacity_bytes)],
-    ["Flash for data", bytes(format.data_bytes)],
-    ["Flash with parity", bytes(format.raw_bytes)],
-    ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
-    ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
-    ["Hot spares", number(hot_spares)],
-    ["Superblocks", `${number(format.superblocks)} of ${bytes(format.superblock_bytes)}`],
-    ["Compression", format.is_compressed ? "on" : "off"],
-    ["Journal", bytes(format.journal_bytes)],
-    ["Map in memory", bytes(format.mapping_bytes)],
+    ...(format.dies === 0 ? [["Kept in", "memory, until the server ends"]] : [
+      ["Flash for data", bytes(format.data_bytes)],
+      ["Flash with parity", bytes(format.raw_bytes)],
+      ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
+      ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
+      ["Hot spares", number(hot_spares)],
+      ["Superblocks", `${number(format.superblocks)} of ${bytes(format.superblock_bytes)}`],
+      ["Compression", format.is_compressed ? "on" : "off"],
+      ["Journal", bytes(format.journal_bytes)],
+      ["Map in memory", bytes(format.mapping_bytes)],
+    ]),
   ]);
   const minutes = Math.floor(server.uptime_s / 60);
   pairs("server-rows", [
@@ -217,6 +226,38 @@ function showSheet({ format, server, hot_spares }) {
     ["Memory", bytes(server.memory_bytes)],
     ["Processor time", `${server.cpu_s.toFixed(0)} s`],
   ]);
+}
+
+// Commands that NVMe queues carried out, together.
+const sum = (queues, key) => queues.reduce((all, queue) => all + queue[key], 0);
+
+function showNvme({ server }) {
+  const moved = (kind) => `${bytes(kind.bytes)}, ${number(kind.commands)}`;
+  fill("namespace-rows", (server.namespaces ?? []).map((one) => line([
+    String(one.id), one.name || "–", bytes(one.size_bytes),
+    `${one.block_bytes} B${one.is_write_protected ? ", write-protected" : ""}`,
+    moved(one.reads), moved(one.writes), number(one.trims.commands),
+    number(one.reads.failures + one.writes.failures + one.flushes.failures
+      + one.trims.failures)])));
+  const controllers = server.controllers ?? [];
+  at("controllers").hidden = controllers.length === 0;
+  fill("controller-rows", controllers.map((one) => line([
+    String(one.controller), one.transport,
+    `${one.state}${one.is_authenticated ? ", authenticated" : ""}`, number(one.queues.length),
+    `${bytes(sum(one.queues, "read_bytes"))}, ${number(sum(one.queues, "read_commands"))}`,
+    `${bytes(sum(one.queues, "written_bytes"))}, ${number(sum(one.queues, "write_commands"))}`,
+    number(sum(one.queues, "failures")), one.host])));
+}
+
+// A drive in memory has no dies: what tells of them is left out of the page.
+const NO_WRITES = Object.fromEntries([...CAUSES.map((cause) => [`${cause}_bytes`, 0]),
+  ["write_amplification", null], ["compression_ratio", null]]);
+
+function withoutDies(status) {
+  const isInMemory = status.wear === null;
+  document.body.classList.toggle("in-memory", isInMemory);
+  for (const chart of ["causes", "wear"]) CHARTS[chart].node.hidden = isInMemory;
+  return isInMemory ? { ...status, writes: NO_WRITES } : status;
 }
 
 function showClients({ server }) {
@@ -237,7 +278,7 @@ function showHealth(status) {
   const { led } = status;
   at("led").className = ledClass(led);
   show("drive", status.name);
-  show("number", `${status.drive}, ${status.folder}`);
+  show("number", [status.drive, status.folder].filter(Boolean).join(", "));
   const mark = status.health.state === "ok" ? "" : "! ";
   document.title = `${led === "locate" ? "(*) " : mark}${status.name}`;
   const { state, problems } = status.health;
@@ -466,7 +507,8 @@ async function beginCharts() {
 
 // --- All of it ----------------------------------------------------------------------------------
 
-function showAll(status) {
+function showAll(told) {
+  const status = withoutDies(told);
   const isSame = before && before.server.pid === status.server.pid
     && before.drive === status.drive && status.server.uptime_s > before.server.uptime_s;
   const seconds = isSame ? status.server.uptime_s - before.server.uptime_s : 1;
@@ -480,6 +522,7 @@ function showAll(status) {
   showLife(status);
   showSheet(status);
   showClients(status);
+  showNvme(status);
   showEvents(status);
   showActions(status);
   before = status;

@@ -1,26 +1,31 @@
 //! A served drive under observation: its status, history, events and alerts.
 
+mod backing;
 mod changes;
 mod event_log;
 mod history;
 mod model;
+mod orders;
+mod subject;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result};
-use blockio::text;
 use export::nbd::Event;
-use live::fault_injection::{Fault, FaultInjector};
-use live::management::{Answer, Management, Request};
-use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
-use live::{
-    Administration, Beyond, Device, Drive, DriveHealth, Identity, Life, Maintenance, Meter,
-    Metered, Namespaces, UserCapacity, locate,
+use export::nvme::Subsystem;
+use live::fault_injection::FaultInjector;
+use live::operator::{Backing, Operator};
+use live::status::{
+    Client, Export, History, HistorySpan, NamespaceTraffic, Process, Server, Status,
 };
+use live::{
+    Administration, Device, Drive, DriveHealth, EventKind, Identity, Maintenance, MemoryDevice,
+    Meter, Metered, Operations as _, Protection,
+};
+use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
 
 use self::changes::{Change, Gravity, Known};
@@ -28,26 +33,31 @@ use self::event_log::EventLog;
 use self::history::Rings;
 pub use self::model::Paced;
 pub(crate) use self::model::{model_name, warmth};
+use self::subject::Subject;
 use crate::monitor::{Alert, Monitor};
 
-/// Service of a drive that is served from its folder: its status, its clients and its maintenance.
+/// Temperature in kelvin at which a drive without a model warns, as most drives do: 70 degrees.
+const WARNING_TEMPERATURE_K: u16 = 343;
+
+/// Service of a drive that is served: its status, its clients and its maintenance.
 #[derive(Debug)]
 pub struct DriveService {
-    volume: PathBuf,
-    drive: Arc<Drive>,
-    /// Looks after it.
-    pub maintenance: Maintenance,
+    subject: Subject,
     meter: Arc<Meter>,
+    /// Counters of each namespace, by its number.
+    meters: Mutex<BTreeMap<u32, Arc<Meter>>>,
     begun: Instant,
-    /// Erases that superblocks are rated for.
-    rated_cycles: Option<u32>,
     /// Injects faults, where that was allowed.
     injector: Option<Arc<FaultInjector>>,
     guests: Mutex<Guests>,
     /// The modelled drive whose times replies keep to.
     model: OnceLock<Arc<Paced>>,
-    /// Before this server began.
-    life: Life,
+    /// Whoever carries out what hosts have the drive do.
+    operator: OnceLock<Weak<Operator>>,
+    /// The subsystem that NVMe hosts connect to.
+    subsystem: OnceLock<Weak<Subsystem>>,
+    /// Temperature in degrees Celsius that was injected.
+    heat: Mutex<Option<i16>>,
     event_log: EventLog,
     /// State seen at the previous look; locked for the whole of a look.
     known: Mutex<Known>,
@@ -69,22 +79,44 @@ struct Guests {
 impl DriveService {
     /// Observes the drive of a folder.
     pub fn new(volume: &Path, drive: Arc<Drive>, injector: Option<Arc<FaultInjector>>) -> Self {
+        Self::of(Subject::of_volume(volume, drive), EventLog::open(volume), injector)
+    }
+
+    /// Makes and observes a drive in memory, which is empty at first and gone at the end.
+    ///
+    /// # Errors
+    /// Fails if the system has no random number, by which the drive is told from others.
+    pub fn in_memory(size: u64, injector: Option<Arc<FaultInjector>>) -> io::Result<Self> {
+        let mut number = [0; 8];
+        // So few bytes come at once or not at all.
+        getrandom(&mut number, GetRandomFlags::empty())?;
+        let number = u64::from_le_bytes(number);
+        let subject = Subject::Memory { number, device: Arc::new(MemoryDevice::new(size)) };
+        Ok(Self::of(subject, EventLog::default(), injector))
+    }
+
+    fn of(subject: Subject, event_log: EventLog, injector: Option<Arc<FaultInjector>>) -> Self {
         Self {
-            volume: volume.to_owned(),
-            maintenance: Maintenance::new(volume, Arc::clone(&drive)),
-            drive,
+            subject,
             meter: Arc::default(),
+            meters: Mutex::default(),
             begun: Instant::now(),
-            rated_cycles: live::rated_cycles(volume),
             injector,
             guests: Mutex::default(),
             model: OnceLock::new(),
-            life: Life::load(volume),
-            event_log: EventLog::open(volume),
+            operator: OnceLock::new(),
+            subsystem: OnceLock::new(),
+            heat: Mutex::default(),
+            event_log,
             known: Mutex::default(),
             history: Mutex::default(),
             monitor: OnceLock::new(),
         }
+    }
+
+    /// Whoever looks after it; none of a drive in memory.
+    pub fn maintenance(&self) -> Option<&Maintenance> {
+        self.subject.volume().map(|volume| &volume.maintenance)
     }
 
     /// Sets the monitor that is told when health changes.
@@ -106,14 +138,14 @@ impl DriveService {
         let _ = self.model.set(Arc::clone(model));
     }
 
-    /// Its folder.
-    pub fn volume(&self) -> &Path {
-        &self.volume
+    /// Its folder; none of a drive in memory.
+    pub fn volume(&self) -> Option<&Path> {
+        self.subject.volume().map(|volume| &*volume.folder)
     }
 
     /// The number of the drive, 16 hexadecimal digits.
     pub fn number(&self) -> String {
-        self.drive.status().drive
+        self.subject.number()
     }
 
     /// Takes note of something that happened.
@@ -127,20 +159,29 @@ impl DriveService {
         self.note(what.to_owned());
     }
 
+    /// Takes note that a server began with it, and says it.
+    pub fn tell_start(&self) {
+        let text = format!("The server started, process {}.", std::process::id());
+        Backing::note(self, EventKind::Started, text);
+    }
+
     /// Keeps what the drive did in its life.
     ///
     /// # Errors
     /// What the system answered; what was kept before is still there.
     pub fn keep_life(&self) -> io::Result<()> {
-        self.status().life.keep(&self.volume)
+        match self.subject.volume() {
+            Some(volume) => self.status().life.keep(&volume.folder),
+            None => Ok(()),
+        }
     }
 
-    /// The drive as clients are to use it.
+    /// The drive, of which clients use namespaces.
     pub fn device(&self) -> Arc<dyn Device> {
-        let drive = Arc::<Drive>::clone(&self.drive);
+        let device = self.subject.device();
         let device: Arc<dyn Device> = match &self.injector {
-            Some(injector) => injector.device(drive),
-            None => drive,
+            Some(injector) => injector.device(device),
+            None => device,
         };
         Arc::new(Metered::new(device, Arc::clone(&self.meter)))
     }
@@ -197,6 +238,7 @@ impl DriveService {
     pub fn status(&self) -> Status {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
+        let (namespaces, controllers) = (self.namespace_traffic(), self.controllers());
         // The model may be at work for others: whoever comes and goes does not wait for it.
         let model = self.model.get().map(|model| model.status());
         let guests = self.guests();
@@ -211,16 +253,13 @@ impl DriveService {
             clients_came: guests.came,
             clients_refused: guests.refused,
             traffic,
+            namespaces,
+            controllers,
             model,
             events: self.event_log.told(),
         };
         drop(guests);
-        let mut status = self.drive.status().served(server).rated(self.rated_cycles);
-        // What cannot be read any more was served all the same.
-        status.namespaces =
-            Namespaces::of(&self.volume).unwrap_or_default().iter().cloned().collect();
-        status.life = self.life.and(&status);
-        status.described(&self.volume)
+        self.subject.status(server)
     }
 
     /// Records the activity of the drive and the changes since the previous look, whether or not
@@ -253,90 +292,9 @@ impl DriveService {
         locked(&self.history).history(span)
     }
 
-    /// Answers programs that ask about the drive and what is offered of it, until what is returned
-    /// is dropped.
-    ///
-    /// # Errors
-    /// Fails if the system refuses.
-    pub fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
+    /// Says what clients find.
+    pub fn offer(&self, offered: &[Export]) {
         self.guests().exports = offered.to_vec();
-        // Whoever still asks does not keep the drive from being closed.
-        let own = Arc::downgrade(self);
-        let answer = move |request| match own.upgrade() {
-            Some(own) => own.answer(&request),
-            None => Answer::Refused { reason: "the drive is being closed".to_owned() },
-        };
-        Management::start(&self.volume, answer)
-            .with_context(|| format!("opening the management socket of {}", self.volume.display()))
-    }
-
-    /// Carries out the request of a program.
-    pub fn answer(&self, request: &Request) -> Answer {
-        let done = match request {
-            Request::Status => return Answer::Status { status: Box::new(self.status()) },
-            Request::History { span } => {
-                return Answer::History { history: Box::new(self.history(*span)) };
-            }
-            Request::Locate { is_lit } => {
-                locate::set(&self.volume, *is_lit).map_err(|error| error.to_string())
-            }
-            Request::FailDie { die } => {
-                self.drive.fail_die(*die).map_err(|error| error.to_string())
-            }
-            Request::ReplaceDie { die, path } => {
-                self.maintenance.replace_die(*die, path).map_err(|error| error.to_string())
-            }
-            Request::AddSpare { path } => {
-                self.maintenance.add_spare(path).map_err(|error| error.to_string())
-            }
-            Request::Scrub => self.maintenance.scrub().map_err(|error| error.to_string()),
-            Request::Purge { drive, while_served } => self
-                .allowed(drive, *while_served)
-                .and_then(|()| self.maintenance.purge().map_err(|error| error.to_string())),
-            Request::Format { drive, capacity, while_served } => {
-                self.allowed(drive, *while_served).and_then(|()| {
-                    self.maintenance.format(*capacity).map_err(|error| error.to_string())
-                })
-            }
-            Request::Resize { drive, size_bytes, discard, while_served } => {
-                let beyond = if *discard { Beyond::Lost } else { Beyond::Kept };
-                let resize = || self.maintenance.resize(*size_bytes, beyond);
-                self.allowed(drive, *while_served)
-                    .and_then(|()| resize().map_err(|error| error.to_string()))
-            }
-            Request::InjectFault { fault } => self.inject_fault(*fault),
-        };
-        let order = order(request);
-        match done {
-            Ok(()) => {
-                self.tell(&format!("Request to {order}: accepted."));
-                Answer::Done
-            }
-            Err(error) => {
-                self.tell(&format!("Request to {order}: refused: {error}."));
-                Answer::Refused { reason: error }
-            }
-        }
-    }
-
-    /// Checks a request to purge, format or resize: it must name this drive and allow the change
-    /// while clients use it.
-    fn allowed(&self, drive: &str, while_served: bool) -> Result<(), String> {
-        let own = self.number();
-        match (drive == own, while_served) {
-            (false, _) => Err(format!("drive {own} is served here, not {drive}")),
-            (_, false) => Err("clients may use it; allow that with while_served".to_owned()),
-            _ => Ok(()),
-        }
-    }
-
-    fn inject_fault(&self, fault: Fault) -> Result<(), String> {
-        let Some(injector) = &self.injector else {
-            return Err(
-                "the server does not allow that; start it with --fault-injection".to_owned()
-            );
-        };
-        injector.commit(fault).map_err(|error| error.to_string())
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
@@ -349,16 +307,41 @@ impl Administration for DriveService {
         let number = u64::from_str_radix(&self.number(), 16);
         Identity {
             number: number.expect("drives are numbered with 16 hexadecimal digits"),
-            model: model_name(self.model.get().map(|model| &**model), "live"),
+            model: model_name(self.model.get().map(|model| &**model), self.subject.kind()),
             firmware: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 
     fn health(&self) -> DriveHealth {
-        let Status { smart, life, server, .. } = self.status().judged();
+        let Status { smart, life, server, space, wear, .. } = self.status().judged();
+        let namespaces = server.as_ref().map(|server| server.namespaces.clone());
         let climate = server.and_then(|server| server.model?.climate);
+        let mut warmth = warmth(climate.as_ref());
+        let mut critical_warning = smart.critical_warning;
+        if let Some(celsius) = *locked(&self.heat) {
+            let kelvin = u16::try_from(i32::from(celsius) + 273).expect("it was checked");
+            warmth.composite_temperature_k = Some(kelvin);
+            let limit = warmth.warning_temperature_k.unwrap_or(WARNING_TEMPERATURE_K);
+            warmth.warning_temperature_k = Some(limit);
+            critical_warning |= u8::from(kelvin >= limit) << 1;
+        }
+        // A namespace that the drive does not write to any more is media that are read-only.
+        let operator = self.operator.get().and_then(Weak::upgrade);
+        let is_worn = |it: &NamespaceTraffic| {
+            let protection = operator.as_ref().map(|operator| operator.protection(it.id));
+            protection == Some(Protection::ByDrive)
+        };
+        if namespaces.is_some_and(|namespaces| namespaces.iter().any(is_worn)) {
+            critical_warning |= 1 << 3;
+        }
+        let is_volume = self.subject.volume().is_some();
+        let free = space.as_ref().filter(|space| !space.superblocks.is_empty());
+        let free = free.map(|space| {
+            let all = u32::try_from(space.superblocks.len()).unwrap_or(u32::MAX);
+            u8::try_from(u64::from(space.superblocks_free) * 100 / u64::from(all)).unwrap_or(100)
+        });
         DriveHealth {
-            critical_warning: smart.critical_warning,
+            critical_warning,
             available_spare_percent: smart.available_spare,
             available_spare_threshold_percent: smart.available_spare_threshold,
             percentage_used: smart.percentage_used.unwrap_or(0),
@@ -370,40 +353,13 @@ impl Administration for DriveService {
             power_on_s: life.power_on_s,
             unsafe_shutdowns: smart.unsafe_shutdowns,
             media_errors: life.media_errors,
-            media_written_bytes: Some(life.media_written_bytes),
-            media_read_bytes: Some(life.media_read_bytes),
-            ..warmth(climate.as_ref())
-        }
-    }
-}
-
-/// Returns the infinitive phrase for a request in event messages, to follow "to".
-fn order(request: &Request) -> String {
-    match request {
-        Request::Status => "tell the status".to_owned(),
-        Request::History { span } => format!("tell the history of {}", span.word()),
-        Request::Locate { is_lit: true } => "turn the locate LED on".to_owned(),
-        Request::Locate { is_lit: false } => "turn the locate LED off".to_owned(),
-        Request::FailDie { die } => format!("fail die {die}"),
-        Request::ReplaceDie { die, path } => {
-            format!("replace die {die} with {}", path.display())
-        }
-        Request::AddSpare { path } => format!("add the hot spare {}", path.display()),
-        Request::Scrub => "scrub the drive".to_owned(),
-        Request::Purge { .. } => "purge the drive".to_owned(),
-        Request::Format { capacity: UserCapacity::Bytes(size), .. } => {
-            format!("format the drive to {}", text::bytes(*size))
-        }
-        Request::Format { capacity: UserCapacity::Stock, .. } => {
-            "format the drive to its stock capacity".to_owned()
-        }
-        Request::Format { .. } => "format the drive for high performance".to_owned(),
-        Request::Resize { size_bytes, .. } => {
-            format!("resize the drive to {}", text::bytes(*size_bytes))
-        }
-        Request::InjectFault { fault } => {
-            let fault = serde_json::to_string(fault).unwrap_or_default();
-            format!("inject a fault ({fault})")
+            is_throttled: climate.is_some_and(|it| it.temperature_c >= it.throttle_c),
+            erase_count_max: wear.as_ref().map(|wear| wear.erase_count_max),
+            erase_count_min: wear.as_ref().map(|wear| wear.erase_count_min),
+            free_superblocks_percent: free,
+            media_written_bytes: is_volume.then_some(life.media_written_bytes),
+            media_read_bytes: is_volume.then_some(life.media_read_bytes),
+            ..warmth
         }
     }
 }
@@ -411,3 +367,6 @@ fn order(request: &Request) -> String {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,6 @@
 pub mod activation;
 pub mod drive_service;
 pub mod log;
-pub mod memory_drive;
 pub mod monitor;
 pub mod recording;
 mod temperature;

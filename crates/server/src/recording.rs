@@ -38,6 +38,8 @@ pub struct Subject<'a> {
     pub model: Option<&'a str>,
     /// Time that a request takes beside the device; none where nobody measured it.
     pub front_end: Option<Nanos>,
+    /// Times as slow as a real processor that the application's is, where it is an emulated one.
+    pub emulation_slowdown: Option<f64>,
 }
 
 /// A recording under way. Dropped without an end it is one that was cut short.
@@ -86,6 +88,7 @@ impl RecordingFile {
             machine: machine(),
             began_unix_ns,
             front_end_ns: of.front_end.map(|it| it.0),
+            emulation_slowdown: of.emulation_slowdown,
         };
         let inbox = Inbox {
             began: Instant::now(),
@@ -271,6 +274,7 @@ mod tests {
             size_bytes: 1 << 20,
             model: Some("iodrive-duo"),
             front_end: Some(Nanos(45_000)),
+            emulation_slowdown: Some(20.0),
         };
         RecordingFile::begin(path, &of).unwrap()
     }
@@ -301,6 +305,7 @@ mod tests {
         assert_eq!(found.tail.map(|it| it.command), Some("true".to_owned()));
         assert_eq!(found.head.model.as_deref(), Some("iodrive-duo"));
         assert_eq!(found.head.front_end_ns, Some(45_000));
+        assert_eq!(found.head.emulation_slowdown, Some(20.0));
         // It began before the first request: nobody knows what it waited for.
         assert!(found.transactions.is_empty());
         assert!(found.head.machine.contains("Linux"), "{}", found.head.machine);
@@ -316,7 +321,13 @@ mod tests {
         let found = read(File::open(&path).unwrap()).unwrap();
         assert!(found.tail.is_none());
         assert_eq!(found.requests.len(), 1);
-        let other = Subject { device: "", size_bytes: 0, model: None, front_end: None };
+        let other = Subject {
+            device: "",
+            size_bytes: 0,
+            model: None,
+            front_end: None,
+            emulation_slowdown: None,
+        };
         assert!(RecordingFile::begin(&path, &other).is_err());
     }
 

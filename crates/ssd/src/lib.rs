@@ -73,4 +73,4 @@ pub use spec::{
 };
 
 /// Version of the models: rises whenever a simulated number moves.
-pub const MODEL_VERSION: u32 = 5;
+pub const MODEL_VERSION: u32 = 6;

@@ -61,7 +61,7 @@ impl Recorded {
 }
 
 /// Facts about a recording that are known when it begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
     /// Version of the format, [`Head::SCHEMA`].
@@ -81,6 +81,10 @@ pub struct Head {
     /// request at a time before the recording; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end_ns: Option<u64>,
+    /// Times as slow as a real processor that the application's was, above 0, where it was an
+    /// emulated one; absent: it was real. Think times are as much too long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation_slowdown: Option<f64>,
 }
 
 impl Head {

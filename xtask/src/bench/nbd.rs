@@ -241,9 +241,9 @@ fn measure(server: &Server, load: &Load, options: Options) -> Result<Measured> {
         let words = ["--rw=write", "--bs=4k", "--io_size=4k", "--end_fsync=1"].map(str::to_owned);
         command(&fio(server, &words), options).output().context("starting fio")?;
     }
-    let before_s = processor_s(server)?;
+    let before_s = processor_s(server.process.id())?;
     let output = command(&fio(server, &rest), options).output().context("starting fio")?;
-    let used_s = processor_s(server)? - before_s;
+    let used_s = processor_s(server.process.id())? - before_s;
     let said = String::from_utf8_lossy(&output.stdout);
     let begin = said.find('{').with_context(|| format!("fio on {}: {said}", server.name))?;
     let report: Value = serde_json::from_str(&said[begin..]).context("reading fio's report")?;
@@ -261,11 +261,11 @@ fn measure(server: &Server, load: &Load, options: Options) -> Result<Measured> {
     })
 }
 
-/// Processor time that a server has used, in seconds.
-fn processor_s(server: &Server) -> Result<f64> {
+/// Processor time that the process numbered `id` has used, in seconds.
+pub(super) fn processor_s(id: u32) -> Result<f64> {
     /// Clock ticks a second, which Linux tells programs on every architecture.
     const TICKS: f64 = 100.0;
-    let path = format!("/proc/{}/stat", server.process.id());
+    let path = format!("/proc/{id}/stat");
     let stat = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
     let (_, fields) = stat.rsplit_once(')').context("the name of a process ends")?;
     let fields: Vec<&str> = fields.split_whitespace().collect();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
 
@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use lab::fit::cross::{CrossQuestion, Crossed, cross_validate, drives_cross_validated, modelled};
 use lab::progress::Unwatched;
 use lab::results::published::{FigureRow, figures};
-use lab::ssd::{MODEL_VERSION, catalogue};
-use lab::validate::{Bench, is_about, plans, validate};
+use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
+use lab::validate::{Bench, Row, is_about, plans, validate};
 
 use super::SEED;
 use crate::root;
@@ -36,7 +36,25 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         println!("{name}: {} looks, {:.0} s", crossed.looks, began.elapsed().as_secs_f64());
         keep(crossed)?;
     }
-    super::headline::write(&read()?)
+    super::headline::write(&current()?)
+}
+
+/// Puts what `floatgate validate --cross --json` printed into `file` into the data, then into the
+/// documents.
+///
+/// # Errors
+/// Fails if the file cannot be read, or is of another version of the models.
+pub(crate) fn take_from(file: &Path) -> Result<()> {
+    let shown = file.display().to_string();
+    let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
+    let printed: Vec<Crossed> =
+        serde_json::from_str(&text).with_context(|| format!("reading {shown}"))?;
+    for crossed in printed {
+        let version = crossed.model_version;
+        ensure!(version == MODEL_VERSION, "{shown} is of model version {version}");
+        keep(crossed)?;
+    }
+    super::headline::write(&current()?)
 }
 
 /// The data that is checked in, in the order of the drives' names.
@@ -75,19 +93,16 @@ fn of_drive(name: &str) -> Result<Crossed> {
     ensure!(!rows.is_empty(), "nothing was published of {name}");
     let plans = plans(SEED)?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let drives = [drive];
-    let cache = cache(name);
-    let known = fs::read_to_string(&cache).ok();
+    let known = fs::read_to_string(cache(&drive)).ok();
     let known = known.and_then(|text| serde_json::from_str::<BTreeMap<String, f64>>(&text).ok());
+    let drives = [drive];
     let modelled = if let Some(known) = known {
         known
     } else {
         let bench = Bench { drives: &drives, plans: &plans, threads };
-        let modelled = modelled(name, &validate(&rows, bench, &Unwatched)?);
-        fs::create_dir_all(cache.parent().expect("a file in a folder"))?;
-        fs::write(&cache, serde_json::to_string(&modelled)?)
-            .with_context(|| format!("writing {}", cache.display()))?;
-        modelled
+        let compared = validate(&rows, bench, &Unwatched)?;
+        remember(&compared, &drives)?;
+        modelled(name, &compared)
     };
     let question = CrossQuestion {
         drive: name,
@@ -100,8 +115,31 @@ fn of_drive(name: &str) -> Result<Crossed> {
     Ok(cross_validate(question, &Unwatched)?)
 }
 
-/// File that keeps what the protocols give of a drive under this version of the models, so that an
-/// interruption costs little.
-fn cache(name: &str) -> PathBuf {
-    root().join(format!("target/cross-validation/{name}-model-{MODEL_VERSION}.json"))
+/// Keeps what a validation gave of `drives`, so that neither an interruption nor a cross-validation
+/// after a whole validation costs it again.
+///
+/// # Errors
+/// Fails if a file cannot be written.
+pub(super) fn remember(rows: &[Row], drives: &[DriveSpec]) -> Result<()> {
+    for drive in drives.iter().filter(|drive| drives_cross_validated().contains(&&*drive.name)) {
+        let cache = cache(drive);
+        fs::create_dir_all(cache.parent().expect("a file in a folder"))?;
+        fs::write(&cache, serde_json::to_string(&modelled(&drive.name, rows))?)
+            .with_context(|| format!("writing {}", cache.display()))?;
+    }
+    Ok(())
+}
+
+/// File that keeps what the protocols give of `drive`, by the version of the models and a sum of
+/// all its numbers.
+fn cache(drive: &DriveSpec) -> PathBuf {
+    let (name, sum) = (&drive.name, fnv(format!("{drive:?}").as_bytes()));
+    root().join(format!("target/cross-validation/{name}-model-{MODEL_VERSION}-{sum:016x}.json"))
+}
+
+/// FNV-1a, 64 bits.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

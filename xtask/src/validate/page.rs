@@ -99,9 +99,14 @@ fn in_short(rows: &[Row]) -> String {
          Of the drives' files, which were fitted with these figures in view: what predictions are \
          worth stands under [cross-validation](#cross-validation).\n\
          Rates and average latencies count as near within 20 %; deviations, maxima and percentiles \
-         within a factor of two.\n\n\
-         | rows | rates and averages | median error | near | deviations and maxima | near |\n\
-         |---|---|---|---|---|---|\n",
+         within a factor of two.\n\
+         Stalls of a host are a schedule in a drive's file (`[[host.stall]]`), whose period and \
+         span were chosen for published maxima and deviations. What they make counts apart, as \
+         fitted: a maximum that a stall of at least half its length explains, and every deviation \
+         under a host with stalls. The other maxima and deviations are what mechanisms yield.\n\n\
+         | rows | rates and averages | median error | near | deviations and maxima by a mechanism \
+         | near | by a schedule of stalls | near |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for (name, tally) in tallies(rows) {
         text.push_str(&tally_line(&name, &tally));
@@ -109,15 +114,22 @@ fn in_short(rows: &[Row]) -> String {
     text
 }
 
-fn tally_line(name: &str, Tally { typical, spread }: &Tally) -> String {
+fn tally_line(name: &str, Tally { typical, spread, scheduled }: &Tally) -> String {
     let near = |share: &Share| {
         share.near_percent().map_or_else(String::new, |percent| {
             format!("{} of {} ({percent:.0} %)", share.near, share.rows)
         })
     };
     let error = typical.error_median.map_or_else(String::new, |it| format!("{:.1} %", it * 100.0));
-    let (rates, spreads) = (typical.rows, spread.rows);
-    format!("| {name} | {rates} | {error} | {} | {spreads} | {} |\n", near(typical), near(spread))
+    format!(
+        "| {name} | {} | {error} | {} | {} | {} | {} | {} |\n",
+        typical.rows,
+        near(typical),
+        spread.rows,
+        near(spread),
+        scheduled.rows,
+        near(scheduled)
+    )
 }
 
 /// The worst rows, and what is said of them.
@@ -151,8 +163,9 @@ fn compared<'a>(title: &str, rows: impl Iterator<Item = &'a Row>) -> String {
 
 fn compared_line(row: &Row, compared: &Compared) -> String {
     let verdict = if matches!(row.verdict, Verdict::In(_)) { "in" } else { "**out**" };
+    let made = if compared.scheduled { ", by a schedule" } else { "" };
     format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {verdict} |\n",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {verdict}{made} |\n",
         row.id,
         compared.model,
         compared.protocol,
@@ -192,6 +205,8 @@ pub(crate) mod tests {
             protocol: "enterprise".into(),
             modelled: 42_600.0 * ratio,
             ratio,
+            scheduled: false,
+            model_version: MODEL_VERSION,
         };
         let inside = (0.85..=1.15).contains(&ratio);
         Row {
@@ -221,9 +236,9 @@ pub(crate) mod tests {
         let page = page(&rows, &discussions, 1, &("Unvalidated: x.".into(), String::new()));
         for line in [
             "1 rows in tolerance, 2 out; 0 of 0 facts agree",
-            "| all measured | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
-            "| duo | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  |",
-            "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  |",
+            "| all measured | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
+            "| duo | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
+            "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  | 0 |  |",
             "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
              | 42174 | 0.99 | in |",
             "| the drive is not modelled | A4, A4 |",

@@ -27,8 +27,8 @@ pub(crate) struct Replay {
     /// Format of the drives [default: the first of each]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Copies of the recording that run at once, each on a part of the drive of its own, as guests
-    /// do that share nothing but the drive
+    /// Copies of the recording to run at once, each on its own part of the drive, like guests that
+    /// share only the drive
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     pub(crate) copies: NonZeroU32,
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub(crate) struct HostArgs {
     /// Percentage of reads that additional host memory answers instead of the drive
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(crate) buffered: f64,
-    /// Leaves requests the time that they took through the file system and the front end of the
-    /// recording, as for another drive that is served in the same way
+    /// Keep the time that requests took through the file system and the front end of the recording,
+    /// as for another drive that is served in the same way
     #[arg(long)]
     pub(crate) keep_front_end: bool,
 }
@@ -82,6 +82,10 @@ pub(crate) struct Record {
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
+    /// Slowdown of the emulated processor that the command uses, such as that of a guest without
+    /// KVM; replays divide think times by it
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) emulated: Option<u32>,
     /// Mount the drive's file system on this folder while the command runs
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,

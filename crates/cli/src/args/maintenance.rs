@@ -102,6 +102,33 @@ pub(crate) enum Fault {
     },
     /// Fail writes with ENOSPC until space is trimmed
     Fill,
+    /// Fail reads that succeed when repeated; NVMe hosts get a hint to retry
+    FailReads {
+        /// Number of reads
+        #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+        commands: u32,
+    },
+    /// Reset all NVMe controllers: connections end, and hosts may reconnect at once
+    ResetControllers,
+    /// Fail all NVMe controllers (CSTS.CFS)
+    FailControllers,
+    /// Remove the drive from NVMe hosts for this time, such as 30s
+    Remove {
+        /// Time until it is there again
+        #[arg(value_parser = quantity::span)]
+        time: Duration,
+    },
+    /// Fail writes to a namespace, as if its media were worn out
+    FailWrites {
+        /// Number of the namespace, as NVMe hosts know it
+        namespace: u32,
+    },
+    /// Report this temperature in degrees Celsius
+    Heat {
+        /// Degrees, -40 to 200
+        #[arg(allow_negative_numbers = true)]
+        celsius: i16,
+    },
 }
 
 /// Options of `floatgate recover`.

@@ -11,6 +11,7 @@ use server::activation::Place;
 use server::log::Level;
 
 use super::{AccessArgs, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, TlsArgs};
+use crate::command::serve::FrontEndArgs;
 use crate::quantity;
 
 /// Timing of the replies of a served drive.
@@ -49,20 +50,30 @@ pub(crate) struct Serve {
     pub(crate) memory: Option<Bytes>,
     /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N for a passed
     /// socket; may be repeated
-    #[arg(long, required_unless_present_any = ["config", "fuse", "nvme"], value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Place<Address>>,
     /// Address for NVMe/TCP hosts: tcp:PORT (loopback), tcp:HOST:PORT or fd:N; may be repeated.
     /// Exports are namespaces of one subsystem
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nvme: Vec<Place<Address>>,
-    /// Logical block size for NVMe hosts in bytes: 512 or 4096
-    #[arg(long, default_value_t = 512, value_name = "BYTES", requires = "nvme")]
-    pub(crate) nvme_block_bytes: u64,
+    /// Logical block size for NVMe hosts in bytes: 512 or 4096. Namespaces that a host formatted or
+    /// created keep theirs
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    pub(crate) nvme_block_bytes: u32,
+    /// File with the secrets of NVMe hosts (DH-HMAC-CHAP): a line for each host with its NQN and its
+    /// secret (DHHC-1:...)
+    #[arg(long, value_name = "FILE", requires = "nvme")]
+    pub(crate) nvme_secrets: Option<PathBuf>,
+    /// Listen for NVMe hosts beyond the loopback without authentication
+    #[arg(long, requires = "nvme", conflicts_with = "nvme_secrets")]
+    pub(crate) nvme_allow_any_host: bool,
+    #[command(flatten)]
+    pub(crate) front_ends: FrontEndArgs,
     /// Empty folder in which each export is mounted as a file through FUSE
     #[arg(long, value_name = "DIR")]
     pub(crate) fuse: Option<PathBuf>,
     /// Address for browsers and monitoring: HOST:PORT, preferably of the loopback, or fd:N
-    #[arg(long, conflicts_with = "memory", value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,
     /// TOML file with options by name, and `volume`; options on the command line win
     #[arg(long, value_name = "FILE")]
@@ -75,7 +86,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Allow `floatgate inject`, or follow a schedule of faults
-    #[arg(long, value_name = "SCHEDULE", num_args = 0..=1, conflicts_with = "memory")]
+    #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
     pub(crate) fault_injection: Option<Option<PathBuf>>,
     /// Scrub: read and repair all data once in this time, such as 7d

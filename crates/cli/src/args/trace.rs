@@ -12,7 +12,7 @@ use crate::quantity;
 pub(crate) enum TraceCommand {
     /// Generate a synthetic trace from the statistics of a workload
     Make(TraceMake),
-    /// Convert a blktrace or fio log of a device, with issues and completions, to a recording for
+    /// Convert a log of blktrace or fio with issues and completions to a recording for
     /// `floatgate replay`
     #[command(after_help = "\
 Examples:
@@ -45,8 +45,8 @@ pub(crate) struct TraceMake {
 /// `floatgate trace import`.
 #[derive(Debug, Args)]
 pub(crate) struct TraceImport {
-    /// Output of `blktrace -d DEVICE -o - | blkparse -i -`, for one device; with --latency-log, the
-    /// iologs of fio jobs that ran at the same time (write_iolog)
+    /// Output of `blktrace -d DEVICE -o - | blkparse -i -`, for one device; or, with --latency-log,
+    /// iologs of fio jobs that ran at once (write_iolog)
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Latency logs of the same jobs, in the same order (write_lat_log with log_offset=1)

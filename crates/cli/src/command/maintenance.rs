@@ -171,6 +171,15 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
             Fault::Stall { stall_ms }
         }
         args::Fault::Fill => Fault::Fill { left_bytes: 0 },
+        args::Fault::FailReads { commands } => Fault::FailReads { commands },
+        args::Fault::ResetControllers => Fault::ResetControllers,
+        args::Fault::FailControllers => Fault::FailControllers,
+        args::Fault::Remove { time } => {
+            let for_ms = u64::try_from(time.as_millis()).context("a removal for ages")?;
+            Fault::Remove { for_ms }
+        }
+        args::Fault::FailWrites { namespace } => Fault::FailWrites { namespace },
+        args::Fault::Heat { celsius } => Fault::Heat { celsius },
     };
     match server.order(&Request::InjectFault { fault }) {
         // A server without power does not answer.

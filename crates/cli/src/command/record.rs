@@ -32,7 +32,9 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     keeper.keep(Kept::Scratch(&scratch))?;
     let socket = scratch.join("nbd.sock");
     let opened = Opened::open(args.volume.as_deref(), args.memory, &args.timing)?;
-    let recording = RecordingFile::begin(&args.out, &opened.subject())?;
+    let emulation_slowdown = args.emulated.map(f64::from);
+    let subject = recording::Subject { emulation_slowdown, ..opened.subject() };
+    let recording = RecordingFile::begin(&args.out, &subject)?;
     let exports = opened.exports()?.recorded(recording.recorder());
     let listener = Listener::bind(&Address::Unix(socket))?;
     let limits = Limits::default().checked()?;
@@ -135,6 +137,7 @@ impl Opened {
             size_bytes: self.device.size(),
             model,
             front_end: None,
+            emulation_slowdown: None,
         }
     }
 

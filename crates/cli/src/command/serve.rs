@@ -1,5 +1,6 @@
 //! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
 
+mod front_end;
 mod nvme;
 
 use std::fmt::Display;
@@ -16,18 +17,21 @@ use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::Pace;
 use export::nbd::{Event, Limits, Server};
-use export::{Address, Demand, Export, Exports, Listener, Tls, fuse};
+use export::{Address, Demand, Export, Exports, Listener, Observer, Tls, fuse};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
+use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
+use live::operator::{Kept, KeptNamespace, Operator, Sectors};
 use live::status::Status;
-use live::{Access, Administration, Device, Drive, Namespace, Namespaces, status};
+use live::{
+    Access, Device, Drive, Namespace, Namespaces, Operations as _, ServedNamespace, status,
+};
 use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
-use server::memory_drive::MemoryDrive;
 use server::monitor::{self, About, Monitor, Recipients};
 use server::recording::{self, RecordingFile};
 use server::web::{self, Content, Door, DriveRoutes, Token, Web};
@@ -42,6 +46,8 @@ use crate::mount;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
 
+pub(crate) use self::front_end::FrontEndArgs;
+
 /// Interval between two looks of a server at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks from one keeping of what the drive did to the next.
@@ -55,12 +61,12 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// Device that is served; if it is the drive of a folder, also that drive, to be closed at the end,
-/// and its service.
+/// Drive that is served: its service, what carries out what hosts have it do, and, if it is that of
+/// a folder, the drive itself, to be closed at the end.
 struct Served {
-    device: Arc<dyn Device>,
-    drive: Option<(Arc<Drive>, Arc<DriveService>)>,
-    administration: Arc<dyn Administration>,
+    drive: Option<Arc<Drive>>,
+    service: Arc<DriveService>,
+    operator: Arc<Operator>,
 }
 
 /// Serves, prints the URIs, and waits for a signal.
@@ -76,65 +82,63 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let nvme_listeners = nvme::listen(args, &mut passed)?;
+    let front_ends = args.front_ends.prepare()?;
+    check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
-    let Served { device, drive, administration } = Served::open(args, recipients, paced.as_ref())?;
+    let served = Served::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
-    hold(pace.as_deref(), &*device)?;
-    let offer = Offer {
-        volume: args.volume.as_deref(),
-        default: &args.export,
-        is_read_only: args.read_only,
-        pace: pace.as_ref(),
+    let size = {
+        // Whoever has it keeps the drive from being closed.
+        let device = served.service.device();
+        hold(pace.as_deref(), &*device)?;
+        device.size()
     };
-    let recording = args.record.as_deref().map(|file| record(file, args, device.size()));
-    let recording = recording.transpose()?;
-    let exports = with(offer.exports(&device)?, recording.as_ref(), tls);
-    // Whoever has it keeps the drive from being closed.
-    drop(device);
+    let recording = args.record.as_deref().map(|file| record(file, args, size)).transpose()?;
+    let exports = served.exports(args, pace.as_ref())?;
+    let exports = with(exports, recording.as_ref(), tls);
     let signals = signals::received()?;
     let files = args.fuse.as_deref().map(|folder| Files::mount(&exports, folder)).transpose()?;
     let mut offered = offered(&exports, &listeners);
     if let Some(files) = &files {
         files.add_to(&mut offered);
     }
-    let listeners = (listeners, nvme_listeners);
-    let drive_of = (&exports, administration);
-    let listeners = nvme::with_subsystem(args, listeners, drive_of, &mut offered)?;
-    let service = drive.as_ref().map(|(_, service)| Arc::clone(service));
-    let management = service.as_ref().map(|service| service.manage(&offered)).transpose()?;
-    let web = match (http, &service) {
-        (Some(listener), Some(service)) => {
-            Some(show(listener, service, (args.pages.http_host.clone(), http_tls))?)
-        }
-        _ => None,
-    };
-    if let Some(web) = &web {
-        introduce(web, args.log_json);
-    }
+    let observer = observer(&served.service);
+    let front =
+        front_end::Served::new(&exports, (&served.operator, &served.service), &observer, args);
+    let listeners = nvme::with_subsystem((listeners, nvme_listeners), &front, &mut offered)?;
+    let started = front_ends.into_iter().map(|it| it.start(&front, &mut offered));
+    let started: Vec<_> = started.collect::<Result<_>>()?;
+    drop(front);
+    served.service.offer(&offered);
+    let is_volume = served.service.volume().is_some();
+    let management = is_volume.then(|| served.service.manage(&offered)).transpose()?;
+    let web = http.map(|listener| show(args, (listener, http_tls), &served.service)).transpose()?;
     let text = shown(&offered, args.json)?;
-    let watch = move |event: &Event| {
-        if let Some(service) = &service {
-            service.saw(event);
-        }
-        tell(event);
-    };
-    let server = Server::start_each(exports, listeners, limits, watch);
+    let server = Server::start_each(exports, listeners, limits, observer);
     let server = server.context("starting the server")?;
+    print_addresses(&text);
+    wait(&signals, &served.service, configuration, Watch::new(pace.as_ref()))?;
+    drop((management, web));
+    drop((files, started));
+    server.stop().context("making the last writes durable")?;
+    recording.map_or(Ok(()), finish)?;
+    served.close()
+}
+
+/// Ends a recording at this moment.
+fn finish(recording: RecordingFile) -> Result<()> {
+    let measured_to = recording.now();
+    recording.finish(&Tail { measured_to, ..Tail::default() }, &[])
+}
+
+/// Prints where clients come in.
+fn print_addresses(text: &str) {
     // Clients may know where without being told.
-    if let Err(error) = output::data(&text) {
+    if let Err(error) = output::data(text) {
         let error = server::chain_text(&error);
         warn!("could not print the addresses for clients to stdout: {error}");
     }
-    wait(&signals, drive.as_ref(), configuration, Watch::new(pace.as_ref()))?;
-    drop((management, web));
-    drop(files);
-    server.stop().context("making the last writes durable")?;
-    if let Some(recording) = recording {
-        let measured_to = recording.now();
-        recording.finish(&Tail { measured_to, ..Tail::default() }, &[])?;
-    }
-    close(drive)
 }
 
 /// `exports` with what was asked for: a recording, encryption.
@@ -147,6 +151,25 @@ fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -
         Some(tls) => exports.encrypted(tls),
         None => exports,
     }
+}
+
+/// Refuses to serve where nobody could reach the drive.
+fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
+    if args.nbd.is_empty() && args.nvme.is_empty() && args.fuse.is_none() && has_no_front_end {
+        let text = "no client could reach the drive: no front end was named";
+        let hint = "give --nbd ADDRESS, or another of those that `floatgate serve --help` lists";
+        return Err(Error::new(Kind::Input, text).hint(hint).into());
+    }
+    Ok(())
+}
+
+/// Whoever is told of what happens to clients: the log, and the service of the drive.
+fn observer(service: &Arc<DriveService>) -> Arc<dyn Observer> {
+    let service = Arc::clone(service);
+    Arc::new(move |event: &Event| {
+        service.saw(event);
+        tell(event);
+    })
 }
 
 /// Exports that are mounted as files.
@@ -198,14 +221,21 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
         None => format!("{} in memory", Bytes(size)),
     };
     let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
-    let of = recording::Subject { device: &device, size_bytes: size, model, front_end: None };
+    let (front_end, emulation_slowdown) = (None, None);
+    let of = recording::Subject {
+        device: &device,
+        size_bytes: size,
+        model,
+        front_end,
+        emulation_slowdown,
+    };
     RecordingFile::begin(file, &of)
 }
 
 /// Waits for a signal; takes note meanwhile of what happens to the drive, and keeps what it did.
 fn wait(
     signals: &Receiver<Signal>,
-    served: Option<&(Arc<Drive>, Arc<DriveService>)>,
+    service: &DriveService,
     mut configuration: Option<Configuration>,
     mut lateness: Watch,
 ) -> Result<()> {
@@ -213,7 +243,7 @@ fn wait(
     loop {
         match signals.recv_timeout(LOOK_EVERY) {
             Err(RecvTimeoutError::Timeout) => looks += 1,
-            Ok(Signal::Reload) => reload(configuration.as_mut(), served.map(|(_, it)| &**it)),
+            Ok(Signal::Reload) => reload(configuration.as_mut(), service),
             ended => {
                 lateness.look();
                 return ended.map(drop).context("waiting for a signal");
@@ -222,7 +252,6 @@ fn wait(
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             lateness.look();
         }
-        let Some((_, service)) = served else { continue };
         service.look();
         if looks.is_multiple_of(LOOKS_PER_KEEPING) {
             is_kept = keep_life(service, is_kept);
@@ -231,7 +260,7 @@ fn wait(
 }
 
 /// Takes up what of the configuration may change, and says what may not.
-fn reload(configuration: Option<&mut Configuration>, service: Option<&DriveService>) {
+fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     let Some(configuration) = configuration else {
         warn!("asked to read the configuration again, but everything was typed");
         return;
@@ -244,8 +273,8 @@ fn reload(configuration: Option<&mut Configuration>, service: Option<&DriveServi
         }
     };
     log::change(serve.log_level, serve.log_json);
-    if let (Some(period), Some(service)) = (serve.scrub, service)
-        && let Err(error) = service.maintenance.scrub_every(period)
+    if let (Some(period), Some(maintenance)) = (serve.scrub, service.maintenance())
+        && let Err(error) = maintenance.scrub_every(period)
     {
         error!("the drive is not scrubbed: {error}");
     }
@@ -264,13 +293,105 @@ fn keep_life(service: &DriveService, was_kept: bool) -> bool {
     kept.is_ok()
 }
 
-fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
-    if let Some((drive, service)) = drive {
+impl Served {
+    fn open(
+        args: &Serve,
+        recipients: Option<Recipients>,
+        paced: Option<&Arc<Paced>>,
+    ) -> Result<Self> {
+        let injector = injector(args)?;
+        let (drive, service) = match &args.volume {
+            Some(volume) => {
+                let (drive, service) = open_volume(args, volume, injector.clone())?;
+                (Some(drive), service)
+            }
+            None => {
+                let size = args.memory.context("nothing to serve")?;
+                let service = DriveService::in_memory(size.0, injector.clone());
+                (None, service.context("drawing a number for the drive")?)
+            }
+        };
+        let service = Arc::new(service);
+        service.tell_start();
+        if let Some(paced) = paced {
+            service.keep_pace_with(paced);
+        }
+        let kept = match &args.volume {
+            Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
+            None => in_memory(args.nvme_block_bytes),
+        };
+        check_blocks(&kept, args.nvme_block_bytes, service.device().size())?;
+        let backing = Arc::<DriveService>::clone(&service);
+        let operator = Operator::open(service.device(), backing, kept, args.read_only);
+        let operator = Arc::new(operator.context("operating the drive")?);
+        service.operate_by(&operator);
+        if let Some(injector) = injector {
+            let service = Arc::downgrade(&service);
+            injector.call_for_hosts(Box::new(move |fault| match service.upgrade() {
+                Some(service) => service.inject_for_hosts(fault),
+                None => Err(io::Error::other("the drive is being closed")),
+            }));
+        }
+        let served = Self { drive, service, operator };
+        served.look_after(args, recipients)?;
+        Ok(served)
+    }
+
+    /// Begins what goes on beside clients.
+    fn look_after(&self, args: &Serve, recipients: Option<Recipients>) -> Result<()> {
+        let service = &self.service;
+        if let Some(drive) = &self.drive {
+            for unused in drive.unused_media() {
+                warn!("{unused}");
+                service.tell(&format!("A die was left aside: {unused}."));
+            }
+        }
+        if let Some(recipients) = recipients {
+            monitor(args, recipients, service)?;
+        }
+        service.look();
+        if let Some(maintenance) = service.maintenance() {
+            maintenance.keep_redundant()?;
+            if let Some(period) = args.scrub {
+                maintenance.scrub_every(period)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespaces as exports; the first is the default.
+    fn exports(&self, args: &Serve, pace: Option<&Arc<Pace>>) -> Result<Exports> {
+        let (default, size) = (&*args.export, Bytes(self.service.device().size()));
+        let description = match &args.volume {
+            Some(volume) => {
+                Namespaces::of(volume)?.check_capacity(size)?;
+                volume.display().to_string()
+            }
+            None => format!("{size} in memory"),
+        };
+        let part = |it: ServedNamespace| Export {
+            name: export_name(&it.name, default).to_owned(),
+            description: description.clone(),
+            device: it.device,
+            is_read_only: it.is_read_only,
+            pace: pace.cloned(),
+        };
+        let namespaces = self.operator.namespaces();
+        Ok(Exports::new(with_default_first(namespaces.into_iter().map(part).collect(), default)?)?)
+    }
+
+    fn close(self) -> Result<Ending> {
+        let Self { drive, service, operator } = self;
+        operator.stop();
+        drop(operator);
         service.look();
         keep_life(&service, true);
         service.tell("The server stopped.");
-        service.maintenance.stop();
+        if let Some(maintenance) = service.maintenance() {
+            maintenance.stop();
+        }
         drop(service);
+        let Some(drive) = drive else { return Ok(Ending::Done) };
         let deadline = Instant::now() + LAST_ANSWERS;
         while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
@@ -279,49 +400,74 @@ fn close(drive: Option<(Arc<Drive>, Arc<DriveService>)>) -> Result<Ending> {
         if let Some(drive) = Arc::into_inner(drive) {
             drive.close().context("closing the drive")?;
         }
+        Ok(Ending::Done)
     }
-    Ok(Ending::Done)
 }
 
-impl Served {
-    fn open(
-        args: &Serve,
-        recipients: Option<Recipients>,
-        paced: Option<&Arc<Paced>>,
-    ) -> Result<Self> {
-        let Some(volume) = &args.volume else {
-            let size = args.memory.context("nothing to serve")?;
-            let (device, drive) = MemoryDrive::new(size.0, paced.cloned())?;
-            return Ok(Self { device, drive: None, administration: Arc::new(drive) });
-        };
-        let (injector, access) = (injector(args)?, Access::from(args.access));
-        let drive = match &injector {
-            Some(injector) => Drive::open_with_faults(volume, access, injector),
-            None => Drive::open_as(volume, access),
-        };
-        let drive = drive.with_context(|| Opening::of(volume))?;
-        let drive = Arc::new(drive);
-        let service = Arc::new(DriveService::new(volume, Arc::clone(&drive), injector));
-        service.tell(&format!("The server started, process {}.", std::process::id()));
-        if let Some(paced) = paced {
-            service.keep_pace_with(paced);
-        }
-        info!("the dies are accessed {access}");
-        for unused in drive.unused_media() {
-            warn!("{unused}");
-            service.tell(&format!("A die was left aside: {unused}."));
-        }
-        if let Some(recipients) = recipients {
-            monitor(args, recipients, &service)?;
-        }
-        service.look();
-        service.maintenance.keep_redundant()?;
-        if let Some(period) = args.scrub {
-            service.maintenance.scrub_every(period)?;
-        }
-        let administration = Arc::<DriveService>::clone(&service);
-        Ok(Self { device: service.device(), drive: Some((drive, service)), administration })
+/// Opens the drive of a folder.
+fn open_volume(
+    args: &Serve,
+    volume: &Path,
+    injector: Option<Arc<FaultInjector>>,
+) -> Result<(Arc<Drive>, DriveService)> {
+    let access = Access::from(args.access);
+    let drive = match &injector {
+        Some(injector) => Drive::open_with_faults(volume, access, injector),
+        None => Drive::open_as(volume, access),
+    };
+    let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
+    info!("the dies are accessed {access}");
+    let service = DriveService::new(volume, Arc::clone(&drive), injector);
+    Ok((drive, service))
+}
+
+/// A drive in memory: one namespace, which is all of it.
+fn in_memory(block_bytes: u32) -> Kept {
+    let whole = KeptNamespace {
+        id: 1,
+        name: String::new(),
+        offset: 0,
+        size: None,
+        block_bytes,
+        unreadable: Sectors::default(),
+        is_protected: false,
+    };
+    Kept { namespaces: vec![whole], ..Kept::default() }
+}
+
+/// Checks that namespaces consist of whole logical blocks.
+fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
+    if ![512, 4096].contains(&wanted) {
+        bail!("--nvme-block-bytes is {wanted}, must be 512 or 4096");
     }
+    for KeptNamespace { id, size, block_bytes, .. } in &kept.namespaces {
+        let size = size.unwrap_or(capacity);
+        if !size.is_multiple_of((*block_bytes).into()) {
+            bail!(
+                "namespace {id} of {size} bytes does not consist of logical blocks of \
+                 {block_bytes} bytes; serve it with --nvme-block-bytes 512"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The name of a namespace as an export: one that is the whole drive has that of the default.
+fn export_name<'a>(name: &'a str, default: &'a str) -> &'a str {
+    if name.is_empty() { default } else { name }
+}
+
+/// `exports` with the default one first; without a name that is the first.
+fn with_default_first(mut exports: Vec<Export>, default: &str) -> Result<Vec<Export>> {
+    if default.is_empty() {
+        return Ok(exports);
+    }
+    let Some(index) = exports.iter().position(|export| export.name == *default) else {
+        let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
+        bail!("no export is named `{default}`; there are {}", names.join(", "));
+    };
+    exports[..=index].rotate_right(1);
+    Ok(exports)
 }
 
 /// Sets up alerts for changes of a drive's health, and sends a test event if requested.
@@ -395,16 +541,7 @@ impl Offer<'_> {
         }
         namespaces.check_capacity(size)?;
         let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
-        let mut parts: Vec<Export> = namespaces.iter().map(part).collect();
-        if !default.is_empty() {
-            let found = parts.iter().position(|export| export.name == *default);
-            let Some(index) = found else {
-                let names: Vec<&str> = parts.iter().map(|export| export.name.as_str()).collect();
-                bail!("no export is named `{default}`; there are {}", names.join(", "));
-            };
-            parts[..=index].rotate_right(1);
-        }
-        Ok(Exports::new(parts)?)
+        Ok(Exports::new(with_default_first(namespaces.iter().map(part).collect(), default)?)?)
     }
 }
 
@@ -491,14 +628,17 @@ pub(super) fn listen_http(
 
 /// Shows a drive to browsers and monitoring.
 fn show(
-    listener: TcpListener,
+    args: &Serve,
+    (listener, tls): (TcpListener, Option<Tls>),
     service: &Arc<DriveService>,
-    (hosts, tls): (Vec<String>, Option<Tls>),
 ) -> Result<Web> {
-    let token = Token::draw(Some(service.volume().join(TOKEN)));
+    let hosts = args.pages.http_host.clone();
+    let token = Token::draw(service.volume().map(|volume| volume.join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
     let routes = DriveRoutes::new(Arc::downgrade(service));
-    Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })
+    let web = Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })?;
+    introduce(&web, args.log_json);
+    Ok(web)
 }
 
 /// Prints the address of the page past the log, since it may hold the token; with JSON, logs it

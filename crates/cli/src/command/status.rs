@@ -8,8 +8,9 @@ use blockio::Nanos;
 use blockio::text::{bytes, counted};
 use live::inspect;
 use live::status::{
-    Commands, Format, HealthState, Lateness, Led, MaintenanceStatus, Model, Problem, Scrub, Server,
-    Smart, Space, State, Status, Supply, Wear, Writes, warning_names,
+    Commands, Format, HealthState, Lateness, Led, MaintenanceStatus, Model, NamespaceTraffic,
+    NvmeController, Problem, Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes,
+    warning_names,
 };
 use live::{Compression, Life, Namespace};
 
@@ -73,6 +74,8 @@ fn text(status: &Status, all: bool) -> String {
     if all {
         rows.extend(status.writes.iter().flat_map(cause_rows));
         rows.extend(status.server.iter().flat_map(command_rows));
+        let namespaces = status.server.iter().flat_map(|server| &server.namespaces);
+        rows.extend(namespaces.map(traffic_row));
         rows.extend(die_rows(status));
         rows.extend(lost_rows(status));
         rows.extend(status.space.iter().flat_map(map_rows));
@@ -294,8 +297,36 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
         server.clients_refused
     );
     rows.push(row("clients", clients));
+    rows.extend(server.controllers.iter().map(controller_row));
     rows.extend(model_row(server));
     rows
+}
+
+/// The controller of an NVMe host.
+fn controller_row(controller: &NvmeController) -> StatusRow {
+    let NvmeController { controller: id, host, transport, state, queues, .. } = controller;
+    let proof = if controller.is_authenticated { ", authenticated" } else { "" };
+    let queues = match queues.len() {
+        1 => "1 I/O queue".to_owned(),
+        count => format!("{count} I/O queues"),
+    };
+    row("controller", format!("{id}, {state}{proof}, {transport}, {queues}; {host}"))
+}
+
+/// A namespace, and what clients did with it.
+fn traffic_row(namespace: &NamespaceTraffic) -> StatusRow {
+    let NamespaceTraffic { id, name, size_bytes, block_bytes, reads, writes, .. } = namespace;
+    let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+    let protection = if namespace.is_write_protected { ", write-protected" } else { "" };
+    let text = format!(
+        "{id}{name}, {} in blocks of {block_bytes} B{protection}; {} reads of {}, {} writes of {}",
+        bytes(*size_bytes),
+        reads.commands,
+        bytes(reads.bytes),
+        writes.commands,
+        bytes(writes.bytes)
+    );
+    row("namespace", text)
 }
 
 /// An export of a drive that is not served.

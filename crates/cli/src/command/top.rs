@@ -202,8 +202,22 @@ fn drive_rows(span: &Span<'_>) -> Vec<[String; 2]> {
         let clients = counted(server.clients.len() as u64, "client");
         let text = format!("{busy:.0} % CPU, {}, {clients}", bytes(server.memory_bytes));
         rows.push(row("server", text));
+        rows.extend(controllers(server, then, span.seconds).map(|text| row("NVMe", text)));
     }
     rows
+}
+
+/// NVMe controllers with the commands of their queues; none where there is none.
+fn controllers(now: &Server, then: &Server, seconds: f64) -> Option<String> {
+    let commands = |server: &Server| -> u64 {
+        let queues = server.controllers.iter().flat_map(|it| &it.queues);
+        queues.map(|it| it.read_commands + it.write_commands + it.other_commands).sum()
+    };
+    let queues: usize = now.controllers.iter().map(|it| it.queues.len()).sum();
+    let iops = commands(now).saturating_sub(commands(then)) as f64 / seconds;
+    let controllers = counted(now.controllers.len() as u64, "controller");
+    let text = format!("{controllers}, {}, {iops:.0} IOPS", counted(queues as u64, "I/O queue"));
+    (!now.controllers.is_empty()).then_some(text)
 }
 
 /// Power and heat of the modelled drive, where it tells them.

@@ -81,6 +81,7 @@ fn import(args: &TraceImport) -> Result<Ending> {
         machine: args.machine.clone(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     let mut writer = RecordingWriter::new(Vec::new(), &head)?;
     writer.put(&trace.requests)?;

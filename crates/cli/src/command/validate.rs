@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use lab::results::published::{self, FigureRow};
-use lab::ssd::{DriveSpec, catalogue};
+use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::subject::find_drive;
 use lab::validate::{
     Bench, Row, Tally, Verdict, is_about, number_text, plans, unvalidated, validate as compare,
@@ -32,12 +32,17 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
         args.drives.is_empty() || drives.iter().any(|drive| is_about(row, drive))
     };
     let rows: Vec<&FigureRow> = table.iter().filter(of_drives).collect();
-    let plans = plans(SEED)?;
-    let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
-    let progress = TerminalProgress::new()?;
-    let compared = compare(&rows, bench, &progress);
-    progress.clear();
-    let compared = compared?;
+    let compared = match args.from.as_deref() {
+        Some(file) => earlier(file, &rows)?,
+        None => {
+            let plans = plans(SEED)?;
+            let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
+            let progress = TerminalProgress::new()?;
+            let compared = compare(&rows, bench, &progress);
+            progress.clear();
+            compared?
+        }
+    };
     if args.json {
         output::json(&compared)?;
     } else {
@@ -61,6 +66,23 @@ fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
     Ok(published::parse(&text, &shown).map_err(|source| {
         Error::new(Kind::Input, "reading published figures").source(source).hint(setup::FIGURES)
     })?)
+}
+
+/// Those of `wanted` that an earlier validation printed into `file` as JSON.
+fn earlier(file: &Path, wanted: &[&FigureRow]) -> Result<Vec<Row>> {
+    let what = format!("reading rows of an earlier validation from {}", file.display());
+    let failed = |hint: &str| Error::new(Kind::Input, what.clone()).hint(hint);
+    let usage = "`floatgate validate --json` prints them";
+    let text = fs::read_to_string(file).map_err(|source| failed(usage).source(source))?;
+    let rows: Vec<Row> =
+        serde_json::from_str(&text).map_err(|source| failed(usage).source(source))?;
+    let other = rows.iter().filter_map(Row::compared).map(|it| it.model_version);
+    if let Some(version) = other.clone().find(|version| *version != MODEL_VERSION) {
+        let text = format!("{what}: model version {version}, this is version {MODEL_VERSION}");
+        return Err(Error::new(Kind::Input, text).hint("simulate them again").into());
+    }
+    let is_wanted = |row: &Row| wanted.iter().any(|wanted| wanted.id == row.id);
+    Ok(rows.into_iter().filter(is_wanted).collect())
 }
 
 /// The rows that were compared, then those that could not be, each with its reason.
@@ -87,12 +109,19 @@ fn shown(rows: &[Row]) -> String {
 /// sheets apart.
 fn tallied(rows: &[Row]) -> String {
     let line = |what: &str, measured: bool| {
-        let Tally { typical, spread } =
+        let Tally { typical, spread, scheduled } =
             Tally::of(rows.iter().filter(|it| it.is_measured() == measured));
         let error = typical.error_median.unwrap_or(0.0) * 100.0;
+        let made = match scheduled.rows {
+            0 => String::new(),
+            count => format!(
+                ", and {} of {count} that a schedule of stalls makes, which was fitted to them",
+                scheduled.near
+            ),
+        };
         format!(
             "{what}: {} of {} rates and averages within 20 %, median error {error:.1} %; {} of {} \
-             deviations and maxima within a factor of two",
+             deviations and maxima that mechanisms yield within a factor of two{made}",
             typical.near, typical.rows, spread.near, spread.rows
         )
     };

@@ -6,6 +6,7 @@
 #![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
 
 mod application;
+mod broken_application;
 mod browser;
 mod clients;
 mod closed;

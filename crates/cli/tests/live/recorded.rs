@@ -45,14 +45,26 @@ fn a_database_is_recorded_and_replayed_on_drives_that_are_not_there() {
     }
     let again: Value = serde_json::from_str(&replay(&["p5800x", "px600-2600", "--json"])).unwrap();
     assert_eq!(rows, again, "the same recording, model and seed");
+    let copied = replay(&["p5800x", "--copies", "4", "--json"]);
+    let copied: Value = serde_json::from_str(&copied).unwrap();
+    assert_eq!(copied[0]["requests"].as_u64(), rows[0]["requests"].as_u64().map(|it| 4 * it));
     let table = replay(&["px600-2600"]);
     assert!(table.starts_with("drive ") && table.contains("(recorded)"), "{table}");
 }
 
 /// True if a `sleep` of this length is running.
-fn is_running(length: &str) -> bool {
+pub(crate) fn is_running(length: &str) -> bool {
     let pattern = format!("^sleep {length}$");
     Command::new("pgrep").args(["-f", &pattern]).output().is_ok_and(|it| it.status.success())
+}
+
+/// Waits until something is so. False if it is not for half a minute.
+pub(crate) fn waits_until(is_so: &dyn Fn() -> bool) -> bool {
+    let patience = Instant::now() + Duration::from_secs(30);
+    while !is_so() && Instant::now() < patience {
+        thread::sleep(Duration::from_millis(20));
+    }
+    is_so()
 }
 
 /// Writes a file, waits until that is recorded, says so, and then sleeps for its argument.
@@ -71,13 +83,6 @@ fn no_mount_is_left_behind_by_a_recorder_that_is_stopped_or_killed() {
         let is_mounted = || {
             let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
             mounts.contains(path.join("mnt").to_str().unwrap())
-        };
-        let waits_until = |is_so: &dyn Fn() -> bool| {
-            let patience = Instant::now() + Duration::from_secs(30);
-            while !is_so() && Instant::now() < patience {
-                thread::sleep(Duration::from_millis(20));
-            }
-            is_so()
         };
         let mut recorder = Command::new(env!("CARGO_BIN_EXE_floatgate"))
             .args(["record", "--memory", "64MiB", "--mount", "mnt", "--mkfs", "--out", "a.rec"])
@@ -140,4 +145,41 @@ fn what_is_no_recording_or_no_model_is_refused() {
     assert!(said(&replayed).contains("it does not begin with FLGTREC1"), "{}", said(&replayed));
     let none = floatgate(folder.path(), &["replay", "none.rec", "p5800x"]);
     assert!(said(&none).contains("opening none.rec"), "{}", said(&none));
+}
+
+#[test]
+fn jobs_of_fio_are_imported_from_their_logs() {
+    if !is_there("fio") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let job = |name: &str| {
+        let logs = [format!("--write_iolog={name}.iolog"), format!("--write_lat_log={name}")];
+        let ran = Command::new("fio")
+            .args(["--name", name, "--filename=disk.img", "--size=4m", "--rw=randrw", "--bs=4k"])
+            .args(["--log_offset=1", "--fsync=16", "--number_ios=100"])
+            .args(logs)
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .status();
+        assert!(ran.is_ok_and(|status| status.success()), "fio ran");
+    };
+    job("a");
+    job("b");
+    let import = |args: &[&str]| {
+        floatgate(folder.path(), &[&["trace", "import"], args, &["--out", "a.rec"]].concat())
+    };
+    let logs = ["--latency-log", "a_lat.1.log,b_lat.1.log"];
+    let one = import(&[&["a.iolog"], &logs[..]].concat());
+    assert_eq!(one.status.code(), Some(2));
+    assert!(said(&one).contains("iologs of 1 jobs, and 2 latency logs"), "{}", said(&one));
+    let alone = import(&["a.iolog"]);
+    assert!(said(&alone).contains("an iolog of fio takes --latency-log"), "{}", said(&alone));
+    let imported = import(&[&["a.iolog", "b.iolog"], &logs[..]].concat());
+    assert!(imported.status.success(), "{}", said(&imported));
+    let replayed = floatgate(folder.path(), &["replay", "a.rec", "p5800x", "--json"]);
+    assert!(replayed.status.success(), "{}", said(&replayed));
+    let rows: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert!(rows[0]["requests"].as_u64().unwrap() >= 200, "{rows}");
+    assert!(rows[0]["flush"]["count"].as_u64().unwrap() >= 6, "{rows}");
 }

@@ -381,6 +381,9 @@ impl From<DeviceError> for Failure {
             DeviceError::NoSpace { .. }
             | DeviceError::HostFull { .. }
             | DeviceError::Poisoned { .. }
+            | DeviceError::Transient { .. }
+            | DeviceError::InProgress(_)
+            | DeviceError::Gone
             | DeviceError::Medium { .. } => (Errno::Io, None),
         };
         Self { errno, offset, text }

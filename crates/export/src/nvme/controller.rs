@@ -13,7 +13,6 @@
 //! - Until the controller is ready, only fabrics commands are carried out.
 //! - An I/O queue belongs to the host that connected the admin queue, and a reset ends it.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,12 +20,15 @@ use blockio::Nanos;
 
 use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
+use super::counters::{QueueCounters, Shown};
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
 use super::fabrics::{Connect, ConnectRefusal, property, property_of};
 use super::feature::Features;
 use super::identify::identify;
-use super::log::log_page;
+use super::log::{Telemetry, log_page};
+use super::management::{self, manage};
+use super::namespace::{Namespaces, View};
 use super::status::Status;
 use super::subsystem::Subsystem;
 use super::transport::Transport;
@@ -39,6 +41,9 @@ pub(super) const QUEUES_MAX: u16 = 128;
 /// Version of the base specification that it keeps to, 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;
 
+/// Time from one look at a format to the next.
+const FORMAT_LOOK_EVERY: Nanos = Nanos::from_millis(5);
+
 /// Bits of CC.
 const ENABLE: u32 = 1;
 const SHUTDOWN: u32 = 3 << 14;
@@ -46,9 +51,9 @@ const SHUTDOWN: u32 = 3 << 14;
 const CONFIGURATION_CHECKED: u32 = 0xFF << 16 | 0xF << 7 | 7 << 4;
 const CONFIGURATION_EXPECTED: u32 = 4 << 20 | 6 << 16;
 /// Bits of CSTS.
-const READY: u32 = 1;
-const FATAL: u32 = 2;
-const SHUTDOWN_COMPLETE: u32 = 2 << 2;
+pub(super) const READY: u32 = 1;
+pub(super) const FATAL: u32 = 2;
+pub(super) const SHUTDOWN_COMPLETE: u32 = 2 << 2;
 
 /// Purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +72,8 @@ pub(super) struct Host {
     /// Host Identifier, of 128 bits.
     pub(super) id: [u8; 16],
     pub(super) transport: Transport,
+    /// True if it proved who it is.
+    pub(super) is_authenticated: bool,
 }
 
 /// State that a controller shares with its I/O queues, until it is reset.
@@ -75,11 +82,17 @@ pub(super) struct Link {
     is_alive: AtomicBool,
     /// True if writes may be acknowledged before they are durable.
     is_caching: AtomicBool,
+    /// True if failures that pass tell when to try again (ACRE).
+    tells_retries: AtomicBool,
 }
 
 impl Link {
     fn new() -> Arc<Self> {
-        Arc::new(Self { is_alive: AtomicBool::new(true), is_caching: AtomicBool::new(true) })
+        Arc::new(Self {
+            is_alive: AtomicBool::new(true),
+            is_caching: AtomicBool::new(true),
+            tells_retries: AtomicBool::new(false),
+        })
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -88,6 +101,10 @@ impl Link {
 
     pub(super) fn is_caching(&self) -> bool {
         self.is_caching.load(Ordering::Acquire)
+    }
+
+    pub(super) fn tells_retries(&self) -> bool {
+        self.tells_retries.load(Ordering::Acquire)
     }
 }
 
@@ -98,13 +115,21 @@ pub(super) struct Controller {
     kind: Purpose,
     host: Host,
     configuration: u32,
-    status: u32,
+    /// CSTS and the I/O queues, for whoever watches the server.
+    shown: Arc<Shown>,
     features: Features,
     events: Events,
     errors: ErrorLog,
-    queues: BTreeSet<u16>,
     link: Arc<Link>,
-    /// Time at which the host was last heard from.
+    view: View,
+    /// Formats that are under way, by command.
+    formats: Vec<u16>,
+    telemetry: Telemetry,
+    /// Persistent Event log as it was when the host began to read it.
+    persistent_events: Option<Vec<u8>>,
+    /// True if all of its connections are to end.
+    is_lost: bool,
+    /// Time of the last sign of life of the host.
     heard_at: Nanos,
 }
 
@@ -121,7 +146,7 @@ pub(super) struct Completed {
 #[derive(Debug)]
 pub(super) enum Outcome {
     Completed(Completed),
-    /// Completed later, by [`Controller::completed_events`].
+    /// Completed later, by [`Controller::completed`].
     Held,
     /// Completed, and the queue goes.
     Disconnected,
@@ -163,14 +188,18 @@ impl Controller {
         Self {
             id,
             kind,
+            shown: Arc::new(Shown::new(id, &host)),
             host,
             configuration: 0,
-            status: 0,
             features: Features::new(keep_alive_ms),
             events: Events::default(),
             errors: ErrorLog::default(),
-            queues: BTreeSet::new(),
             link: Link::new(),
+            view: View::default(),
+            formats: Vec::new(),
+            telemetry: Telemetry::default(),
+            persistent_events: None,
+            is_lost: false,
             heard_at: now,
         }
     }
@@ -187,14 +216,74 @@ impl Controller {
         self.host.transport
     }
 
+    /// NQN of the host.
+    pub(super) fn host(&self) -> &str {
+        &self.host.name
+    }
+
+    pub(super) const fn telemetry(&mut self) -> &mut Telemetry {
+        &mut self.telemetry
+    }
+
+    pub(super) const fn persistent_events(&mut self) -> &mut Option<Vec<u8>> {
+        &mut self.persistent_events
+    }
+
+    /// The namespaces that are attached to its host now.
+    pub(super) fn namespaces<'a>(&'a mut self, context: &Context<'_>) -> &'a Namespaces {
+        context.subsystem.directory().refresh(&mut self.view, &self.host.name)
+    }
+
+    /// Counters of an I/O queue.
+    pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
+        self.shown.counters(queue)
+    }
+
+    /// Its status, which is shown without its lock.
+    pub(super) const fn shown(&self) -> &Arc<Shown> {
+        &self.shown
+    }
+
+    /// The host proved who it is.
+    pub(super) fn authenticate(&mut self) {
+        self.host.is_authenticated = true;
+        self.shown.authenticate();
+    }
+
+    /// True if all of its connections are to end.
+    pub(super) const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// Loses it: all of its connections end.
+    pub(super) fn lose(&mut self) {
+        if !self.transport().is_fabrics() {
+            // There is no connection that could end: registers tell.
+            self.shown.set_status(FATAL);
+        }
+        self.is_lost = true;
+        self.end();
+    }
+
+    /// Has it fail, as the host learns from its status.
+    pub(super) fn fail(&mut self) {
+        self.shown.set_status(FATAL);
+        self.end();
+    }
+
+    /// Completes a Format NVM once it has ended.
+    pub(super) fn hold_format(&mut self, command: u16) {
+        self.formats.push(command);
+    }
+
     /// CC, as the host set it.
     pub(super) const fn configuration(&self) -> u32 {
         self.configuration
     }
 
     /// CSTS.
-    pub(super) const fn status(&self) -> u32 {
-        self.status
+    pub(super) fn status(&self) -> u32 {
+        self.shown.status()
     }
 
     pub(super) fn link(&self) -> &Arc<Link> {
@@ -214,7 +303,7 @@ impl Controller {
     }
 
     pub(super) fn has_queues(&self) -> bool {
-        !self.queues.is_empty()
+        self.shown.has_queues()
     }
 
     /// Sets whether I/O queues acknowledge writes at once, or only when they are durable.
@@ -222,13 +311,13 @@ impl Controller {
         self.link.is_caching.store(is_caching, Ordering::Release);
     }
 
-    const fn is_ready(&self) -> bool {
-        self.status & READY != 0
+    fn is_ready(&self) -> bool {
+        self.status() & READY != 0
     }
 
     /// Adds an I/O queue that a host connects.
     pub(super) fn connect_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
-        if self.host != connect.host {
+        if (&self.host.name, self.host.id) != (&connect.host.name, connect.host.id) {
             return Err(Status::CONNECT_HOST.into());
         }
         if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {
@@ -245,11 +334,11 @@ impl Controller {
 
     /// Takes note of an I/O queue; returns whether it was not there.
     pub(super) fn add_queue(&mut self, queue: u16) -> bool {
-        self.queues.insert(queue)
+        self.shown.add_queue(queue)
     }
 
     pub(super) fn remove_queue(&mut self, queue: u16) {
-        self.queues.remove(&queue);
+        self.shown.remove_queue(queue);
     }
 
     /// Ends the queues, because the host or its admin queue is gone.
@@ -287,6 +376,15 @@ impl Controller {
             admin::GET_LOG_PAGE => log_page(self, context, command),
             admin::GET_FEATURES => self.get_feature(context, command),
             admin::SET_FEATURES => self.set_feature(context, command, data),
+            admin::FORMAT_NVM
+            | admin::SANITIZE
+            | admin::NAMESPACE_MANAGEMENT
+            | admin::NAMESPACE_ATTACHMENT
+            | admin::DEVICE_SELF_TEST
+                if self.kind == Purpose::Io =>
+            {
+                return manage(self, context, command, data);
+            }
             admin::KEEP_ALIVE => Ok(Completed::value(0_u32)),
             admin::ABORT if self.kind == Purpose::Io => {
                 Ok(Completed::value(self.events.abort(low16(command.dword(10) >> 16))))
@@ -300,9 +398,22 @@ impl Controller {
         done.into()
     }
 
-    /// Completions of Asynchronous Event Requests, by command, with dword 0; aborted ones too.
-    pub(super) fn completed_events(&mut self) -> Vec<(u16, Status, u32)> {
-        self.events.completed()
+    /// Completions of commands that were held, by command, with dword 0: Asynchronous Event
+    /// Requests, aborted ones too, and formats that have ended.
+    pub(super) fn completed(&mut self, subsystem: &Subsystem) -> Vec<(u16, Status, u32)> {
+        let mut completed = self.events.completed();
+        if self.formats.is_empty() {
+            return completed;
+        }
+        let status = subsystem.operations().operation_status();
+        if !status.is_formatting {
+            let status = match status.format_failure {
+                None => Status::SUCCESS,
+                Some(_) => Status::INTERNAL,
+            };
+            completed.extend(self.formats.drain(..).map(|command| (command, status, 0)));
+        }
+        completed
     }
 
     /// Advances time. Returns the time of the next call, or that the Keep Alive Timeout expired.
@@ -312,15 +423,17 @@ impl Controller {
         if keep_alive_ms > 0 {
             let due = self.heard_at + Nanos::from_millis(keep_alive_ms.into());
             if context.now >= due {
-                self.status = FATAL;
+                self.shown.set_status(FATAL);
                 self.end();
                 return Err(keep_alive_ms);
             }
             next = Some(due);
         }
         if self.is_ready() && self.kind == Purpose::Io {
-            let look = self.events.look(context, &self.features);
-            next = next.into_iter().chain(look).min();
+            self.namespaces(context);
+            let look = self.events.look(context, &self.features, self.view.namespaces());
+            let format = (!self.formats.is_empty()).then(|| context.now + FORMAT_LOOK_EVERY);
+            next = next.into_iter().chain(look).chain(format).min();
         }
         Ok(next)
     }
@@ -357,19 +470,19 @@ impl Controller {
     pub(super) fn configure(&mut self, context: &Context<'_>, configuration: u32) {
         let before = std::mem::replace(&mut self.configuration, configuration);
         match (before & ENABLE, configuration & ENABLE) {
-            (0, 1) if self.is_configured() => self.status = READY,
-            (0, 1) => self.status = FATAL,
+            (0, 1) if self.is_configured() => self.shown.set_status(READY),
+            (0, 1) => self.shown.set_status(FATAL),
             (1, 0) => self.reset(),
             _ => {}
         }
         if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
-            // A host's data must be durable after its shutdown; if not, the next host is told.
-            for namespace in context.subsystem.namespaces() {
+            // What a host leaves behind is durable; a drive that cannot says so to the next one.
+            for namespace in context.subsystem.directory().all().iter() {
                 let _ = namespace.device().flush();
             }
-            self.status |= SHUTDOWN_COMPLETE;
+            self.shown.set_status(self.status() | SHUTDOWN_COMPLETE);
         } else if configuration & SHUTDOWN == 0 {
-            self.status &= !SHUTDOWN_COMPLETE;
+            self.shown.set_status(self.status() & !SHUTDOWN_COMPLETE);
         }
     }
 
@@ -386,10 +499,13 @@ impl Controller {
     fn reset(&mut self) {
         self.end();
         self.link = Link::new();
-        self.queues.clear();
-        self.status = 0;
+        self.shown.clear_queues();
+        self.shown.set_status(0);
+        self.is_lost = false;
         self.features = Features::new(self.features.keep_alive_ms());
         self.events = Events::default();
+        self.formats.clear();
+        self.persistent_events = None;
     }
 
     fn get_feature(
@@ -410,6 +526,7 @@ impl Controller {
         let (kind, has_queues) = (self.kind, self.has_queues());
         let done = self.features.set(context, command, (kind, has_queues), data)?;
         self.set_caching(self.features.is_caching());
+        self.link.tells_retries.store(self.features.wants_retries(), Ordering::Release);
         Ok(done)
     }
 }
@@ -430,8 +547,12 @@ pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl A
 }
 
 /// Completes the commands that were held and are due.
-pub(super) fn complete_held(controller: &mut Controller, answers: &mut impl Answers) {
-    for (id, status, value) in controller.completed_events() {
+pub(super) fn complete_held(
+    controller: &mut Controller,
+    subsystem: &Subsystem,
+    answers: &mut impl Answers,
+) {
+    for (id, status, value) in controller.completed(subsystem) {
         answers.complete(id, status, value.into());
     }
 }
@@ -452,7 +573,10 @@ pub(super) const fn capabilities() -> u64 {
 pub(super) fn admin_data_bytes(command: &Command) -> usize {
     match (command.opcode(), command.fabrics_type()) {
         (fabrics::OPCODE, fabrics::CONNECT) => super::fabrics::CONNECT_BYTES,
+        (fabrics::OPCODE, fabrics::AUTHENTICATION_SEND) => {
+            super::authentication::message_bytes(command.dword(11))
+        }
         (admin::SET_FEATURES, _) => Features::data_bytes(command),
-        _ => 0,
+        _ => management::data_bytes(command),
     }
 }

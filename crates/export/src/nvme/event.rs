@@ -7,14 +7,15 @@
 //!   the host reads the log page of an event ──► the next event of that type may be reported
 //! ```
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use blockio::Nanos;
+use device::Protection;
 
 use super::controller::Context;
 use super::feature::Features;
+use super::namespace::Namespaces;
 use super::status::Status;
-use super::subsystem::Namespace;
 
 /// Requests that a host may have outstanding (AERL plus one).
 pub(super) const HELD_MAX: usize = 4;
@@ -32,6 +33,15 @@ const CRITICAL_WARNINGS: u32 = 0x1F;
 pub(super) enum Page {
     Health = 0x02,
     ChangedNamespaces = 0x04,
+    Sanitize = 0x81,
+}
+
+/// Attributes whose changes a host is told of: blocks, their size, and protection from writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Attributes {
+    blocks: u64,
+    block_shift: u8,
+    protection: Protection,
 }
 
 /// Events of a controller, and requests that wait for them.
@@ -47,9 +57,12 @@ pub(super) struct Events {
     masked: BTreeSet<Page>,
     /// Namespaces whose size changed since the Changed Namespace List was read.
     changed: BTreeSet<u32>,
-    /// Sizes of the namespaces in blocks at the last check; empty before the first.
-    sizes: Vec<u64>,
-    /// Critical warnings at the last check.
+    /// Namespaces that are attached at the last look, with what a host knows of each; none before
+    /// the first.
+    known: Option<BTreeMap<u32, Attributes>>,
+    /// Sanitizes that had ended; none before the first look.
+    sanitized: Option<u64>,
+    /// Critical warnings at the last look.
     warning: u8,
     looked_at: Option<Nanos>,
 }
@@ -79,7 +92,7 @@ impl Events {
     pub(super) fn page_read(&mut self, page: Page) -> BTreeSet<u32> {
         self.masked.remove(&page);
         match page {
-            Page::Health => BTreeSet::new(),
+            Page::Health | Page::Sanitize => BTreeSet::new(),
             Page::ChangedNamespaces => std::mem::take(&mut self.changed),
         }
     }
@@ -102,19 +115,25 @@ impl Events {
         completed
     }
 
-    /// Checks health and sizes if a check is due. Returns the time of the next check.
-    pub(super) fn look(&mut self, context: &Context<'_>, features: &Features) -> Option<Nanos> {
+    /// Looks at health and namespaces, if it is time to. Returns when to look again.
+    pub(super) fn look(
+        &mut self,
+        context: &Context<'_>,
+        features: &Features,
+        namespaces: &Namespaces,
+    ) -> Option<Nanos> {
         if let Some(at) = self.looked_at.filter(|at| context.now < *at + LOOK_EVERY) {
             return (!self.held.is_empty()).then_some(at + LOOK_EVERY);
         }
         self.looked_at = Some(context.now);
         self.look_at_health(context, features);
-        self.look_at_sizes(context, features);
+        self.look_at_namespaces(context, features, namespaces);
+        self.look_at_sanitize(context);
         (!self.held.is_empty()).then_some(context.now + LOOK_EVERY)
     }
 
     fn look_at_health(&mut self, context: &Context<'_>, features: &Features) {
-        let warning = features.critical_warning(&context.subsystem.administration().health());
+        let warning = features.critical_warning(&context.subsystem.operations().health());
         let new = warning & !self.warning;
         self.warning = warning;
         if u32::from(new) & features.events() & CRITICAL_WARNINGS == 0 {
@@ -129,15 +148,27 @@ impl Events {
         self.raise(Page::Health, 1, information);
     }
 
-    fn look_at_sizes(&mut self, context: &Context<'_>, features: &Features) {
-        let sizes: Vec<u64> =
-            context.subsystem.namespaces().iter().map(Namespace::blocks).collect();
-        let before = std::mem::replace(&mut self.sizes, sizes);
-        let changed: Vec<u32> = (1..)
-            .zip(before.iter().zip(&self.sizes))
-            .filter(|(_, (then, now))| then != now)
-            .map(|(id, _)| id)
+    fn look_at_namespaces(
+        &mut self,
+        context: &Context<'_>,
+        features: &Features,
+        namespaces: &Namespaces,
+    ) {
+        let operations = context.subsystem.operations();
+        let now: BTreeMap<u32, Attributes> = namespaces
+            .iter()
+            .map(|it| {
+                let (blocks, block_shift) = (it.blocks(), it.block_shift);
+                (
+                    it.id,
+                    Attributes { blocks, block_shift, protection: operations.protection(it.id) },
+                )
+            })
             .collect();
+        let Some(before) = self.known.replace(now.clone()) else { return };
+        let ids: BTreeSet<u32> = before.keys().chain(now.keys()).copied().collect();
+        let changed: Vec<u32> =
+            ids.into_iter().filter(|id| before.get(id) != now.get(id)).collect();
         if changed.is_empty() {
             return;
         }
@@ -148,7 +179,15 @@ impl Events {
         }
     }
 
-    /// Reports an event to the host, unless an earlier one of its page has not been read yet.
+    fn look_at_sanitize(&mut self, context: &Context<'_>) {
+        let ended = context.subsystem.operations().operation_status().sanitize.ended;
+        if self.sanitized.replace(ended).is_some_and(|before| before < ended) {
+            // Type 6, of the command set: sanitize operation completed.
+            self.raise(Page::Sanitize, 6, 1);
+        }
+    }
+
+    /// Has the host told, unless it was and has not read the page since.
     fn raise(&mut self, page: Page, kind: u32, information: u32) {
         if !self.masked.contains(&page) && !self.waiting.iter().any(|(other, _)| *other == page) {
             self.waiting.push_back((page, (page as u32) << 16 | information << 8 | kind));

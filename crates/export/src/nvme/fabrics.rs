@@ -94,10 +94,15 @@ impl Connect {
                 name: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
                 id: data[..16].try_into().expect("a slice of this length"),
                 transport: Transport::Tcp,
+                is_authenticated: false,
             },
         })
     }
 }
+
+/// Dword 0 of the completion of Connect, beside the controller's identifier: the host is to
+/// authenticate itself (ATR).
+pub(super) const AUTHENTICATION_REQUIRED: u64 = 1 << 17;
 
 /// Properties of a controller ([nvme-base-2021], "Controller Properties"): offsets.
 pub(super) mod property {

@@ -2,11 +2,12 @@
 //! all return to their defaults with the controller.
 
 use blockio::Nanos;
-use device::DriveHealth;
+use device::{DriveHealth, Protection};
 
 use super::command::Command;
 use super::controller::{Completed, Context, Purpose, QUEUES_MAX};
 use super::event;
+use super::io::refusal;
 use super::status::Status;
 use super::wire::{low8, low16, u64_at};
 
@@ -23,11 +24,14 @@ mod id {
     pub(super) const TIMESTAMP: u8 = 0x0E;
     pub(super) const KEEP_ALIVE: u8 = 0x0F;
     pub(super) const HOST_BEHAVIOR: u8 = 0x16;
+    pub(super) const SANITIZE: u8 = 0x17;
+    pub(super) const ENDURANCE_EVENTS: u8 = 0x18;
     pub(super) const HOST_ID: u8 = 0x81;
+    pub(super) const WRITE_PROTECTION: u8 = 0x84;
 }
 
 /// Features of a controller for I/O, in ascending order.
-pub(super) const OF_IO: [u8; 12] = [
+pub(super) const OF_IO: [u8; 15] = [
     id::ARBITRATION,
     id::POWER,
     id::TEMPERATURE,
@@ -39,7 +43,10 @@ pub(super) const OF_IO: [u8; 12] = [
     id::TIMESTAMP,
     id::KEEP_ALIVE,
     id::HOST_BEHAVIOR,
+    id::SANITIZE,
+    id::ENDURANCE_EVENTS,
     id::HOST_ID,
+    id::WRITE_PROTECTION,
 ];
 /// Features of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
@@ -63,6 +70,8 @@ pub(super) struct Features {
     timestamp: Option<(u64, Nanos)>,
     keep_alive_ms: u32,
     host_behavior: Vec<u8>,
+    /// Endurance Group Event Configuration of the only group; its events are those of SMART.
+    endurance_events: u32,
 }
 
 impl Features {
@@ -79,6 +88,7 @@ impl Features {
             timestamp: None,
             keep_alive_ms: rounded(keep_alive_ms),
             host_behavior: vec![0; HOST_BEHAVIOR_BYTES],
+            endurance_events: 0,
         }
     }
 
@@ -92,6 +102,11 @@ impl Features {
 
     pub(super) const fn keep_alive_ms(&self) -> u32 {
         self.keep_alive_ms
+    }
+
+    /// True if the host wants to be told when to try again (ACRE).
+    pub(super) fn wants_retries(&self) -> bool {
+        self.host_behavior[0] == 1
     }
 
     pub(super) const fn events(&self) -> u32 {
@@ -128,7 +143,11 @@ impl Features {
             // Default and saved value; nothing is saved, so they are the same.
             1 | 2 => Self::new(self.keep_alive_ms).current(context, command, host_id),
             // Capabilities: changeable, and not a property of one namespace.
-            3 => Ok(Completed::value(if feature == id::HOST_ID { 0_u32 } else { 1 << 2 })),
+            3 => Ok(Completed::value(match feature {
+                id::HOST_ID => 0_u32,
+                id::WRITE_PROTECTION => 1 << 2 | 1 << 1,
+                _ => 1 << 2,
+            })),
             _ => Err(Status::INVALID_FIELD),
         }
     }
@@ -151,7 +170,11 @@ impl Features {
             id::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
             id::KEEP_ALIVE => self.keep_alive_ms,
             id::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
-            // Fabrics have identifiers of 128 bits only.
+            // NODRM: a sanitize that is to leave blocks allocated is refused, not changed.
+            id::SANITIZE => 0,
+            id::ENDURANCE_EVENTS if low16(command.dword(11)) == 1 => self.endurance_events,
+            id::WRITE_PROTECTION => protection(context, command.namespace())?,
+            // Fabrics know identifiers of 128 bits alone.
             id::HOST_ID if command.dword(11) & 1 == 1 => {
                 return Ok(Completed::data(host_id.to_vec()));
             }
@@ -190,6 +213,9 @@ impl Features {
             }
             id::KEEP_ALIVE => self.keep_alive_ms = rounded(value),
             id::HOST_BEHAVIOR => self.host_behavior.copy_from_slice(data),
+            id::SANITIZE if value & 1 == 0 => {}
+            id::ENDURANCE_EVENTS if low16(value) == 1 => self.endurance_events = value,
+            id::WRITE_PROTECTION => protect(context, command.namespace(), value & 7)?,
             id::HOST_ID => return Err(Status::COMMAND_SEQUENCE),
             _ => return Err(Status::INVALID_FIELD),
         }
@@ -214,7 +240,7 @@ impl Features {
     fn threshold(&self, context: &Context<'_>, select: u32) -> Result<u16, Status> {
         match (select >> 16 & 0xF, select >> 20 & 3) {
             (0, 0) => {
-                let own = context.subsystem.administration().health().warning_temperature_k;
+                let own = context.subsystem.operations().health().warning_temperature_k;
                 Ok(self.over_k.or(own).unwrap_or(u16::MAX))
             }
             (0, 1) => Ok(self.under_k.unwrap_or(0)),
@@ -241,6 +267,21 @@ impl Features {
         data[6] = origin << 1;
         data.to_vec()
     }
+}
+
+/// Namespace Write Protection state: 0 for none, 1 for protected.
+fn protection(context: &Context<'_>, id: u32) -> Result<u32, Status> {
+    context.subsystem.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
+    let protection = context.subsystem.operations().protection(id);
+    Ok(u32::from(protection == Protection::ByHost))
+}
+
+/// Sets that state; what ends with the power, or never, is not offered.
+fn protect(context: &Context<'_>, id: u32, state: u32) -> Result<(), Status> {
+    if state > 1 {
+        return Err(Status::INVALID_FIELD);
+    }
+    context.subsystem.operations().protect(id, state == 1).map_err(|error| refusal(&error))
 }
 
 fn check_known(kind: Purpose, feature: u8) -> Result<(), Status> {

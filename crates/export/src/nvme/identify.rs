@@ -1,22 +1,33 @@
 //! Identify ([nvme-base-2021], "Identify command"; [nvme-nvm-2021], "Identify Namespace Data
 //! Structure"; offsets in bytes).
 
+use std::sync::Arc;
+
+use device::{Operations, Protection};
+
 use super::command::Command;
 use super::controller::{
     Completed, Context, Controller, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
 };
 use super::error_log;
 use super::event;
+use super::io::SOURCES_MAX;
+use super::namespace::Namespace;
 use super::status::Status;
-use super::subsystem::{DISCOVERY_NQN, Namespace};
+use super::subsystem::DISCOVERY_NQN;
 use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
-use super::transport::TRANSFER_PAGES_LOG2;
+use super::transport::{TRANSFER_BYTES_MAX, TRANSFER_PAGES_LOG2};
 use super::wire::{Structure, low8, low16};
 
-/// Bytes of each data structure.
-const IDENTIFY_BYTES: usize = 4096;
-/// Namespace Identifier that means all namespaces.
+/// Bytes of every structure.
+pub(super) const IDENTIFY_BYTES: usize = 4096;
+/// Namespace Identifier that means all of them.
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
+/// Formats of logical blocks: their bytes, as powers of two.
+pub(super) const BLOCK_FORMATS: [u8; 2] = [9, 12];
+/// SANICAP: block erase; blocks are deallocated whatever is asked for (NDI), and media are not
+/// changed further (NODMMAS).
+pub(super) const SANITIZE_CAPABILITIES: u32 = 1 << 30 | 1 << 29 | 1 << 1;
 /// Number of the NVM command set.
 const NVM_COMMAND_SET: u8 = 0;
 /// Bytes of a drive's page; a write of whole pages needs no read before it.
@@ -31,26 +42,50 @@ pub(super) fn identify(
     let kind = controller.kind();
     let structure = low8(command.dword(10));
     let command_set = low8(command.dword(11) >> 24);
-    let namespaces = context.subsystem;
-    let first = command.namespace();
+    let id = command.namespace();
+    let operations = context.subsystem.operations();
     let data = match (kind, structure) {
         (_, 0x01) => of_controller(controller, context),
         (Purpose::Discovery, _) => return Err(Status::INVALID_FIELD),
-        (_, 0x00 | 0x11) => of_namespace(found(context, first)?),
-        (_, 0x03) => descriptors(found(context, first)?),
+        // What is common to all namespaces, of a drive whose namespaces hosts manage.
+        (_, 0x00) if id == ALL_NAMESPACES && operations.is_operable() => common(),
+        (_, 0x00) => match attached(controller, context, id)? {
+            Some(namespace) => of_namespace(&namespace, operations),
+            None => Structure::new(IDENTIFY_BYTES),
+        },
+        (_, 0x11) => of_namespace(found(context, id)?.as_ref(), operations),
+        (_, 0x03) => descriptors(active(controller, context, id)?.as_ref()),
         (_, 0x05..=0x07) if command_set != NVM_COMMAND_SET => return Err(Status::INVALID_FIELD),
         // Nothing beyond the base structure: no protection information, no metadata.
-        (_, 0x05) => found(context, first).map(|_| Structure::new(IDENTIFY_BYTES))?,
-        // Verify, Write Zeroes and Dataset Management have no limits beyond those of the commands.
+        (_, 0x05) => active(controller, context, id).map(|_| Structure::new(IDENTIFY_BYTES))?,
+        // No limits of Verify, Write Zeroes and Dataset Management but those of the commands.
         (_, 0x06) => Structure::new(IDENTIFY_BYTES),
-        (_, 0x02 | 0x07 | 0x10) => active_namespaces(context, first)?,
-        (_, 0x08) => independent(found(context, first)?),
-        (_, 0x12 | 0x13) => {
-            if structure == 0x12 {
-                found(context, first)?;
-            }
-            let ids = namespaces.controller_ids();
+        (_, 0x02 | 0x07) => {
+            let ids: Vec<u32> = controller.namespaces(context).iter().map(|it| it.id).collect();
+            listed(&ids, id)?
+        }
+        (_, 0x10) => {
+            let ids: Vec<u32> =
+                context.subsystem.directory().all().iter().map(|it| it.id).collect();
+            listed(&ids, id)?
+        }
+        (_, 0x08) => independent(found(context, id)?.as_ref(), operations),
+        (_, 0x12) => {
+            found(context, id)?;
+            let ids = attached_controllers(context, id);
             controllers(&ids, low16(command.dword(10) >> 16))
+        }
+        (_, 0x13) => {
+            let ids = context.subsystem.controller_ids();
+            controllers(&ids, low16(command.dword(10) >> 16))
+        }
+        (_, 0x19) => {
+            let mut groups = Structure::new(IDENTIFY_BYTES);
+            if low16(command.dword(11)) <= 1 {
+                groups.put_u16(0, 1);
+                groups.put_u16(2, 1);
+            }
+            groups
         }
         (_, 0x1C) => {
             let mut sets = Structure::new(IDENTIFY_BYTES);
@@ -62,8 +97,42 @@ pub(super) fn identify(
     Ok(Completed::data(data.into_bytes()))
 }
 
-fn found<'a>(context: &'a Context<'_>, id: u32) -> Result<&'a Namespace, Status> {
-    context.subsystem.namespace(id).ok_or(Status::INVALID_NAMESPACE)
+/// A namespace of the drive.
+fn found(context: &Context<'_>, id: u32) -> Result<Arc<Namespace>, Status> {
+    context.subsystem.directory().all().get(id).cloned().ok_or(Status::INVALID_NAMESPACE)
+}
+
+/// A namespace of the drive, if it is attached to the host.
+fn attached(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    id: u32,
+) -> Result<Option<Arc<Namespace>>, Status> {
+    let limit = context.subsystem.namespace_max();
+    match controller.namespaces(context).get(id) {
+        Some(namespace) => Ok(Some(Arc::clone(namespace))),
+        None if (1..=limit).contains(&id) => Ok(None),
+        None => Err(Status::INVALID_NAMESPACE),
+    }
+}
+
+/// A namespace that is attached to the host.
+fn active(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    id: u32,
+) -> Result<Arc<Namespace>, Status> {
+    attached(controller, context, id)?.ok_or(Status::INVALID_FIELD)
+}
+
+/// The controllers for I/O whose hosts a namespace is attached to.
+fn attached_controllers(context: &Context<'_>, id: u32) -> Vec<u16> {
+    let subsystem = context.subsystem;
+    let is_attached = |controller: &u16| {
+        let hosts = subsystem.hosts_of(&[*controller]).unwrap_or_default();
+        hosts.iter().any(|host| subsystem.directory().is_attached(id, host))
+    };
+    subsystem.controller_ids().into_iter().filter(is_attached).collect()
 }
 
 fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
@@ -80,8 +149,8 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_u8(77, TRANSFER_PAGES_LOG2);
     it.put_u16(78, controller.id());
     it.put_u32(80, VERSION);
-    // CTRATT: host identifiers of 128 bits.
-    it.put_u32(96, 1);
+    // CTRATT: host identifiers of 128 bits; endurance groups.
+    it.put_u32(96, if is_io { 1 << 4 | 1 } else { 1 });
     it.put_u8(111, if is_io { 1 } else { 2 });
     // LPA: long log pages.
     it.put_u8(261, 1 << 2);
@@ -91,33 +160,62 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
     if is_io {
         it.put_u32(92, event::NAMESPACE_NOTICES);
-        of_io_controller(&mut it, context);
+        of_io_controller(&mut it, context, controller.transport().is_fabrics());
     }
     it
 }
 
 /// Fields of a controller for I/O only.
-fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
+fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool) {
     let subsystem = context.subsystem;
-    let health = subsystem.administration().health();
+    let operations = subsystem.operations();
+    let (health, space) = (operations.health(), operations.space());
+    // CRDT1: a tenth of a second.
+    it.put_u16(128, 1);
+    // OACS: a doorbell buffer, where there are doorbells.
+    let buffer = if is_fabrics { 0 } else { 1 << 8 };
+    if operations.is_operable() {
+        // OACS: self-test, namespace management, Format NVM. FNA: a secure erase is of all
+        // namespaces.
+        it.put_u16(256, buffer | 1 << 4 | 1 << 3 | 1 << 1);
+        it.put_u8(524, 1 << 1);
+        it.put_u32(328, SANITIZE_CAPABILITIES);
+    } else {
+        it.put_u16(256, buffer | 1 << 4);
+    }
+    // EDSTT: at most a minute, as far as anybody estimated; DSTO: one self-test at a time.
+    it.put_u16(316, 1);
+    it.put_u8(318, 1);
+    // ENDGIDMAX: the drive is one endurance group. PELS: at most 64 KiB of persistent events.
+    it.put_u16(340, 1);
+    it.put_u32(352, 1);
     // ACL and AERL, less one.
     it.put_u8(258, 3);
     it.put_u8(259, u8::try_from(event::HELD_MAX - 1).expect("a few"));
     // FRMW: one slot, which is read-only.
     it.put_u8(260, 1 << 1 | 1);
-    // LPA: commands supported and effects, long log pages, lists of pages and features.
-    it.put_u8(261, 1 << 5 | 1 << 2 | 1 << 1);
+    // LPA: commands supported and effects, long log pages, telemetry, persistent events, lists of
+    // pages and features.
+    it.put_u8(261, 1 << 5 | 1 << 4 | 1 << 3 | 1 << 2 | 1 << 1);
     it.put_u8(262, u8::try_from(error_log::ENTRIES - 1).expect("a few"));
     it.put_u16(266, health.warning_temperature_k.unwrap_or(0));
     it.put_u16(268, health.critical_temperature_k.unwrap_or(0));
-    let sizes = subsystem.namespaces().iter().map(|it| u128::from(it.device().size()));
-    it.put_u128(280, sizes.sum());
+    it.put_u128(280, space.total_bytes.into());
+    it.put_u128(296, space.unallocated_bytes.into());
     // SQES and CQES: entries of 64 and 16 bytes.
     it.put_u8(512, 0x66);
     it.put_u8(513, 0x44);
-    it.put_u32(516, subsystem.namespace_count());
-    // ONCS: Compare, Dataset Management, Write Zeroes, Select, Timestamp, Verify.
-    it.put_u16(520, 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | 1);
+    // NN and MNAN.
+    it.put_u32(516, subsystem.namespace_max());
+    it.put_u32(540, subsystem.namespace_max());
+    // NWPC: write protection that hosts set and take back.
+    it.put_u8(531, u8::from(operations.is_operable()));
+    // OCFS: the first format of Copy.
+    it.put_u16(534, 1);
+    // ONCS: Compare, Write Uncorrectable, Dataset Management, Write Zeroes, Select, Timestamp,
+    // Verify, Copy.
+    let spoils = if operations.is_operable() { 1 << 1 } else { 0 };
+    it.put_u16(520, 1 << 8 | 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | spoils | 1);
     // VWC: a volatile write cache, and flushes of all namespaces.
     it.put_u8(525, 3 << 1 | 1);
     // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
@@ -143,7 +241,24 @@ fn of_fabrics(it: &mut Structure, is_io: bool) {
     }
 }
 
-fn of_namespace(namespace: &Namespace) -> Structure {
+/// Fields that all namespaces have in common.
+fn common() -> Structure {
+    let mut it = Structure::new(IDENTIFY_BYTES);
+    put_formats(&mut it, true);
+    it
+}
+
+fn put_formats(it: &mut Structure, has_pages: bool) {
+    let [small, page] = BLOCK_FORMATS.map(u32::from);
+    it.put_u8(25, u8::from(has_pages));
+    // LBAF0 and LBAF1: 512 bytes, good; 4096 bytes, best.
+    it.put_u32(128, 2 << 24 | small << 16);
+    if has_pages {
+        it.put_u32(132, page << 16);
+    }
+}
+
+fn of_namespace(namespace: &Namespace, operations: &dyn Operations) -> Structure {
     let block_bytes = 1_u64 << namespace.block_shift;
     let blocks = namespace.blocks();
     let less_one = |bytes: u64| low16(u32::try_from(bytes / block_bytes - 1).expect("a few"));
@@ -155,7 +270,7 @@ fn of_namespace(namespace: &Namespace) -> Structure {
     it.put_u8(24, 1 << 4 | 1 << 1);
     let atomic_bytes = namespace.device().atomic_bytes().max(block_bytes);
     let has_pages = namespace.device().atomic_bytes() >= PAGE_BYTES;
-    it.put_u8(25, u8::from(has_pages));
+    put_formats(&mut it, has_pages || operations.is_operable());
     it.put_u8(26, u8::from(block_bytes == PAGE_BYTES));
     it.put_u8(30, 1);
     // DLFEAT: deallocated blocks read as zeroes; Write Zeroes may deallocate.
@@ -169,34 +284,41 @@ fn of_namespace(namespace: &Namespace) -> Structure {
     for at in [64, 66, 68, 70] {
         it.put_u16(at, less_one(PAGE_BYTES.max(block_bytes)));
     }
-    // NSATTR: write-protected.
-    it.put_u8(99, u8::from(namespace.export.is_read_only));
-    // LBAF0 and LBAF1: 512 bytes, good; 4096 bytes, best.
-    it.put_u32(128, 2 << 24 | 9 << 16);
-    if has_pages {
-        it.put_u32(132, 12 << 16);
-    }
+    // MSSRL, MCL and MSRC of Copy: a largest transfer in all.
+    let most = TRANSFER_BYTES_MAX as u64 / block_bytes;
+    it.put_u16(74, low16(u32::try_from(most).expect("a thousand")));
+    it.put_u32(76, u32::try_from(most).expect("a thousand"));
+    it.put_u8(80, u8::try_from(SOURCES_MAX - 1).expect("below 128"));
+    // NSATTR: write-protected. ENDGID: of the only endurance group.
+    it.put_u8(99, u8::from(is_protected(namespace, operations)));
+    it.put_u16(102, 1);
     it
 }
 
-fn independent(namespace: &Namespace) -> Structure {
+fn is_protected(namespace: &Namespace, operations: &dyn Operations) -> bool {
+    namespace.is_read_only || operations.protection(namespace.id) != Protection::Open
+}
+
+fn independent(namespace: &Namespace, operations: &dyn Operations) -> Structure {
     let mut it = Structure::new(IDENTIFY_BYTES);
     // NMIC: shared between controllers.
     it.put_u8(1, 1);
-    it.put_u8(8, u8::from(namespace.export.is_read_only));
+    it.put_u8(8, u8::from(is_protected(namespace, operations)));
+    it.put_u16(10, 1);
     // NSTAT: ready.
     it.put_u8(14, 1);
     it
 }
 
-fn active_namespaces(context: &Context<'_>, after: u32) -> Result<Structure, Status> {
+/// A list of the namespaces after `after`.
+fn listed(ids: &[u32], after: u32) -> Result<Structure, Status> {
     if after >= ALL_NAMESPACES - 1 {
         return Err(Status::INVALID_NAMESPACE);
     }
     let mut it = Structure::new(IDENTIFY_BYTES);
-    let ids = after + 1..=context.subsystem.namespace_count();
-    for (index, id) in ids.take(IDENTIFY_BYTES / 4).enumerate() {
-        it.put_u32(4 * index, id);
+    let later = ids.iter().filter(|id| **id > after);
+    for (index, id) in later.take(IDENTIFY_BYTES / 4).enumerate() {
+        it.put_u32(4 * index, *id);
     }
     Ok(it)
 }

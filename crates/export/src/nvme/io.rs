@@ -3,12 +3,12 @@
 use std::ops::RangeInclusive;
 
 use blockio::Op;
-use device::{DeviceError, Durability};
+use device::{DeviceError, Durability, OperationError, Operations, Work};
 
 use super::command::{Command, nvm};
 use super::identify::ALL_NAMESPACES;
+use super::namespace::{Namespace, Namespaces};
 use super::status::Status;
-use super::subsystem::{Namespace, Subsystem};
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
 use crate::Asked;
@@ -21,6 +21,12 @@ static ZEROES: [u8; STEP_BYTES] = [0; STEP_BYTES];
 const RANGE_BYTES: usize = 16;
 /// Maximum number of ranges in one Dataset Management.
 const RANGES_MAX: usize = 256;
+/// Bytes of a source range of Copy.
+const SOURCE_BYTES: usize = 32;
+/// Source ranges of one Copy at most.
+pub(super) const SOURCES_MAX: usize = 128;
+/// Bytes of a sector, in which devices name what is lost.
+const SECTOR_BYTES: u64 = 512;
 /// Bits of command dword 12.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 const DEALLOCATE: u32 = 1 << 25;
@@ -39,6 +45,10 @@ pub(super) enum IoKind {
     /// True if the ranges are deallocated; otherwise they are hints.
     Manage(bool),
     Flush,
+    /// The blocks are to be unreadable.
+    Spoil,
+    /// Copies source ranges, as many as this says, to the place of the command.
+    Copy(usize),
 }
 
 /// A checked I/O command, which its namespace can carry out.
@@ -61,8 +71,8 @@ impl Io {
     /// Reads a command and checks it.
     ///
     /// # Errors
-    /// Fails with the status for the command's completion.
-    pub(super) fn parse(command: &Command, subsystem: &Subsystem) -> Result<Self, Status> {
+    /// Fails with the status that the command is to be completed with.
+    pub(super) fn parse(command: &Command, namespaces: &Namespaces) -> Result<Self, Status> {
         if command.fuse() != 0 {
             return Err(Status::INVALID_FIELD);
         }
@@ -75,6 +85,8 @@ impl Io {
             nvm::WRITE_ZEROES => IoKind::WriteZeroes(dword & DEALLOCATE != 0),
             nvm::DATASET_MANAGEMENT => IoKind::Manage(command.dword(11) & 1 << 2 != 0),
             nvm::FLUSH => IoKind::Flush,
+            nvm::WRITE_UNCORRECTABLE => IoKind::Spoil,
+            nvm::COPY => IoKind::Copy(sources(dword)?),
             _ => return Err(Status::INVALID_OPCODE),
         };
         let id = command.namespace();
@@ -82,14 +94,23 @@ impl Io {
             let (offset, length, lba) = (0, 0, 0);
             return Ok(Self { kind, namespace: 0, offset, length, lba, is_durable: true });
         }
-        let namespace = subsystem.namespace(id).ok_or(Status::INVALID_NAMESPACE)?;
+        let namespace = namespaces.get(id).ok_or(Status::INVALID_NAMESPACE)?;
         let mut io = Self { kind, namespace: id, offset: 0, length: 0, lba: 0, is_durable: false };
         match kind {
             IoKind::Flush => io.is_durable = true,
             IoKind::Manage(_) => io.length = ranges_bytes(command.dword(10)),
+            // Its length is that of its sources.
+            IoKind::Copy(_) => {
+                io.lba = command.quad(10);
+                io.offset = io.lba.checked_shl(namespace.block_shift.into()).unwrap_or(u64::MAX);
+                io.is_durable = dword & FORCE_UNIT_ACCESS != 0;
+                if io.lba >= namespace.blocks() {
+                    return Err(Status::LBA_OUT_OF_RANGE);
+                }
+            }
             _ => io.place(namespace, command)?,
         }
-        if io.changes() && namespace.export.is_read_only {
+        if io.changes() && namespace.is_read_only {
             return Err(Status::WRITE_PROTECTED);
         }
         Ok(io)
@@ -117,7 +138,14 @@ impl Io {
 
     /// True if it changes stored data.
     pub(super) const fn changes(&self) -> bool {
-        matches!(self.kind, IoKind::Write | IoKind::WriteZeroes(_) | IoKind::Manage(true))
+        matches!(
+            self.kind,
+            IoKind::Write
+                | IoKind::WriteZeroes(_)
+                | IoKind::Manage(true)
+                | IoKind::Spoil
+                | IoKind::Copy(_)
+        )
     }
 
     /// Minimum and maximum bytes that the host sends with it. They differ for Dataset Management:
@@ -125,6 +153,7 @@ impl Io {
     pub(super) fn host_bytes(&self) -> RangeInclusive<usize> {
         let bytes = match self.kind {
             IoKind::Write | IoKind::Compare | IoKind::Manage(_) => self.length,
+            IoKind::Copy(sources) => (sources * SOURCE_BYTES) as u64,
             _ => 0,
         };
         let least = usize::try_from(bytes).expect("bounded by a transfer");
@@ -141,8 +170,8 @@ impl Io {
             IoKind::Write | IoKind::WriteZeroes(false) => Op::Write,
             IoKind::WriteZeroes(true) => Op::Trim,
             IoKind::Flush => Op::Flush,
-            // Its ranges are known once its data has arrived.
-            IoKind::Manage(_) => return None,
+            // Its ranges are known once its data is there, or it moves no data.
+            IoKind::Manage(_) | IoKind::Copy(_) | IoKind::Spoil => return None,
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
         let fua = self.is_durable && self.kind != IoKind::Flush;
@@ -152,8 +181,13 @@ impl Io {
     /// Carries out a command other than a read or a flush; `data` is the host's data for it.
     ///
     /// # Errors
-    /// Fails with the device's error, or with Compare Failure if the data differs.
-    pub(super) fn carry_out(&self, namespace: &Namespace, data: &[u8]) -> Result<(), IoFailure> {
+    /// Fails with what the device answered, or with the status of a comparison that differs.
+    pub(super) fn carry_out(
+        &self,
+        namespace: &Namespace,
+        data: &[u8],
+        operations: &dyn Operations,
+    ) -> Result<(), IoFailure> {
         let device = namespace.device();
         match self.kind {
             IoKind::Write => device.write(self.offset, data, Durability::Volatile)?,
@@ -179,6 +213,12 @@ impl Io {
                 }
             }
             IoKind::Manage(deallocates) => manage(namespace, deallocates, data)?,
+            IoKind::Copy(_) => copy(namespace, self.offset, data)?,
+            IoKind::Spoil => {
+                let (sector, sectors) = (self.offset / SECTOR_BYTES, self.length / SECTOR_BYTES);
+                let marked = operations.mark_unreadable(namespace.id, sector, sectors);
+                marked.map_err(|error| IoFailure::Refused(refusal(&error)))?;
+            }
             IoKind::Read | IoKind::Flush => {}
         }
         Ok(())
@@ -211,14 +251,17 @@ impl IoFailure {
             DeviceError::OutOfRange { .. } => Status::LBA_OUT_OF_RANGE,
             _ if error.is_no_space() => Status::CAPACITY_EXCEEDED,
             DeviceError::ReadOnly => Status::WRITE_PROTECTED,
+            DeviceError::Gone => Status::INVALID_NAMESPACE,
+            DeviceError::InProgress(work) => in_progress(*work),
             DeviceError::Unreadable { .. } => Status::UNRECOVERED_READ,
-            DeviceError::Medium { .. } if !io.changes() && io.kind != IoKind::Flush => {
+            DeviceError::Medium { .. } | DeviceError::Transient { .. }
+                if !io.changes() && io.kind != IoKind::Flush =>
+            {
                 Status::UNRECOVERED_READ
             }
             _ => Status::WRITE_FAULT,
         };
         let lba = match error {
-            // Sectors of 512 bytes.
             DeviceError::Unreadable { lba, .. } => lba >> (block_shift - 9),
             _ => io.lba,
         };
@@ -226,7 +269,69 @@ impl IoFailure {
     }
 }
 
-/// Bytes of a Dataset Management's list of ranges; the dword has their number.
+/// The status of a command that work on the drive keeps from being carried out.
+pub(super) const fn in_progress(work: Work) -> Status {
+    match work {
+        Work::Format => Status::FORMAT_IN_PROGRESS,
+        Work::Sanitize => Status::SANITIZE_IN_PROGRESS,
+        Work::SanitizeFailed => Status::SANITIZE_FAILED,
+        Work::SelfTest => Status::SELF_TEST_IN_PROGRESS,
+    }
+}
+
+/// The status of an operation that was not begun.
+pub(super) const fn refusal(error: &OperationError) -> Status {
+    match error {
+        OperationError::NoNamespace { .. } => Status::INVALID_NAMESPACE,
+        OperationError::NoSpace { .. } => Status::INSUFFICIENT_CAPACITY,
+        OperationError::TooMany(_) => Status::NO_IDENTIFIER,
+        OperationError::Value { .. } => Status::INVALID_FIELD,
+        OperationError::Busy(work) => in_progress(*work),
+        OperationError::ReadOnly => Status::WRITE_PROTECTED,
+        OperationError::Unsupported(_) => Status::INVALID_OPCODE,
+        OperationError::Failed { .. } => Status::INTERNAL,
+    }
+}
+
+/// Number of the source ranges of a Copy, of which the dword has it and their format.
+fn sources(dword: u32) -> Result<usize, Status> {
+    // Format 0: ranges of the same namespace, without protection information.
+    if dword >> 8 & 0xF != 0 {
+        return Err(Status::INVALID_FIELD);
+    }
+    let sources = (dword & 0xFF) as usize + 1;
+    if sources > SOURCES_MAX { Err(Status::COMMAND_SIZE_LIMIT) } else { Ok(sources) }
+}
+
+/// Copies source ranges, one after the other, to `offset`. All are checked and read first, so that
+/// a destination may overlap its sources.
+fn copy(namespace: &Namespace, offset: u64, data: &[u8]) -> Result<(), IoFailure> {
+    let shift = namespace.block_shift;
+    let sources: Vec<(u64, u64)> = data
+        .chunks_exact(SOURCE_BYTES)
+        .map(|it| (u64_at(it, 8), u64::from(low16(u32_at(it, 16))) + 1))
+        .collect();
+    let blocks: u64 = sources.iter().map(|(_, blocks)| blocks).sum();
+    if blocks << shift > TRANSFER_BYTES_MAX as u64 {
+        return Err(IoFailure::Refused(Status::COMMAND_SIZE_LIMIT));
+    }
+    let ranges = sources.iter().copied().chain([(offset >> shift, blocks)]);
+    for (lba, blocks) in ranges {
+        let end = lba.checked_add(blocks).filter(|end| *end <= namespace.blocks());
+        end.ok_or(IoFailure::Refused(Status::LBA_OUT_OF_RANGE))?;
+    }
+    let mut copied = vec![0; usize::try_from(blocks << shift).expect("bounded by a transfer")];
+    let mut rest = &mut copied[..];
+    for (lba, blocks) in sources {
+        let length = usize::try_from(blocks << shift).expect("bounded by a transfer");
+        let (here, after) = rest.split_at_mut(length);
+        namespace.device().read(lba << shift, here)?;
+        rest = after;
+    }
+    Ok(namespace.device().write(offset, &copied, Durability::Volatile)?)
+}
+
+/// Bytes of the ranges that follow a Dataset Management, of which the dword has the number.
 fn ranges_bytes(dword: u32) -> u64 {
     (u64::from(dword & 0xFF) + 1) * RANGE_BYTES as u64
 }
@@ -263,9 +368,9 @@ fn for_each_step(
     Ok(())
 }
 
-/// The deallocation of a Dataset Management for the modelled drive: all ranges as one that begins
-/// at the first; none if there are no ranges.
-pub(super) fn asked_to_manage(namespace: &Namespace, data: &[u8]) -> Option<Asked> {
+/// The deallocation of a Dataset Management as the modelled drive needs it: all its ranges as one
+/// that begins with the first; none where there is none.
+pub(super) fn asked_of_ranges(namespace: &Namespace, data: &[u8]) -> Option<Asked> {
     let shift = namespace.block_shift;
     let mut ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4)));
     let (first, _) = ranges.clone().find(|(_, blocks)| *blocks > 0)?;

@@ -1,7 +1,13 @@
 //! Log pages ([nvme-base-2021], "Get Log Page command"; offsets in bytes).
 
+mod endurance;
+mod persistent;
+mod telemetry;
+mod work;
+
 use std::net::{IpAddr, SocketAddr};
 
+pub(super) use self::telemetry::Telemetry;
 use super::command::{Command, admin, nvm};
 use super::controller::{Completed, Context, Controller, Purpose};
 use super::event::Page;
@@ -20,21 +26,35 @@ mod page {
     pub(super) const FIRMWARE: u8 = 0x03;
     pub(super) const CHANGED_NAMESPACES: u8 = 0x04;
     pub(super) const EFFECTS: u8 = 0x05;
+    pub(super) const SELF_TESTS: u8 = 0x06;
+    pub(super) const HOST_TELEMETRY: u8 = 0x07;
+    pub(super) const CONTROLLER_TELEMETRY: u8 = 0x08;
+    pub(super) const ENDURANCE_GROUP: u8 = 0x09;
+    pub(super) const PERSISTENT_EVENTS: u8 = 0x0D;
     pub(super) const FEATURES: u8 = 0x12;
     pub(super) const MANAGEMENT_INTERFACE: u8 = 0x13;
     pub(super) const DISCOVERY: u8 = 0x70;
+    pub(super) const SANITIZE: u8 = 0x81;
+    pub(super) const OCP_HEALTH: u8 = 0xC0;
 }
 
 /// Pages of a controller for I/O.
-const OF_IO: [u8; 8] = [
+const OF_IO: [u8; 15] = [
     page::SUPPORTED,
     page::ERRORS,
     page::HEALTH,
     page::FIRMWARE,
     page::CHANGED_NAMESPACES,
     page::EFFECTS,
+    page::SELF_TESTS,
+    page::HOST_TELEMETRY,
+    page::CONTROLLER_TELEMETRY,
+    page::ENDURANCE_GROUP,
+    page::PERSISTENT_EVENTS,
     page::FEATURES,
     page::MANAGEMENT_INTERFACE,
+    page::SANITIZE,
+    page::OCP_HEALTH,
 ];
 /// Log pages of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
@@ -48,9 +68,22 @@ const ADMIN_COMMANDS: [u8; 7] = [
     admin::ASYNCHRONOUS_EVENT,
     admin::KEEP_ALIVE,
 ];
-/// Effects of commands that leave a namespace's content unchanged, and of those that change it.
+/// Admin commands of a drive that hosts operate, with their effects but those on namespaces' data:
+/// capabilities of namespaces (bit 2), which there are (bit 3), and what may be outstanding beside
+/// the command (bits 18:16: nothing of its namespace, or nothing at all).
+const OPERATIONS: [(u8, u32); 5] = [
+    (admin::NAMESPACE_MANAGEMENT, 1 << 3 | 2 << 16),
+    (admin::DEVICE_SELF_TEST, 0),
+    (admin::NAMESPACE_ATTACHMENT, 1 << 3 | 2 << 16),
+    (admin::FORMAT_NVM, 1 << 2 | 1 << 1 | 1 << 16),
+    (admin::SANITIZE, 1 << 1 | 2 << 16),
+];
+/// Commands that change nothing of a namespace, and those that do.
 const READING_COMMANDS: [u8; 4] = [nvm::FLUSH, nvm::READ, nvm::COMPARE, nvm::VERIFY];
-const WRITING_COMMANDS: [u8; 3] = [nvm::WRITE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT];
+const WRITING_COMMANDS: [u8; 5] =
+    [nvm::WRITE, nvm::WRITE_UNCORRECTABLE, nvm::WRITE_ZEROES, nvm::DATASET_MANAGEMENT, nvm::COPY];
+/// Bytes of the health log.
+const HEALTH_BYTES: usize = 512;
 /// Bytes of a data unit of the health log: a thousand sectors.
 const DATA_UNIT_BYTES: u64 = 512_000;
 
@@ -82,9 +115,28 @@ pub(super) fn log_page(
         page::HEALTH => health(controller, context, (command.namespace(), retains_event))?,
         page::FIRMWARE => firmware(context),
         page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),
-        page::EFFECTS => effects(),
+        page::EFFECTS => effects(context),
         page::FEATURES => features(),
-        // No commands of the management interface are supported.
+        page::SELF_TESTS => work::self_tests(&context.subsystem.operations().operation_status()),
+        page::HOST_TELEMETRY | page::CONTROLLER_TELEMETRY => {
+            telemetry(controller, context, command, (length, offset))?
+        }
+        page::ENDURANCE_GROUP => {
+            if command.dword(11) >> 16 != u32::from(endurance::GROUP) {
+                return Err(Status::INVALID_FIELD);
+            }
+            let health = context.subsystem.operations().health();
+            endurance::group(context, controller.features().critical_warning(&health))
+        }
+        page::PERSISTENT_EVENTS => persistent_events(controller, context, command)?,
+        page::SANITIZE => {
+            if !retains_event {
+                controller.events().page_read(Page::Sanitize);
+            }
+            work::sanitize(&context.subsystem.operations().operation_status().sanitize)
+        }
+        page::OCP_HEALTH => endurance::ocp(&context.subsystem.operations().health()),
+        // None of the management interface's commands are there.
         page::MANAGEMENT_INTERFACE => vec![0; 1024],
         _ => discovery(context),
     };
@@ -105,6 +157,53 @@ fn supported(known: &[u8]) -> Vec<u8> {
     it.into_bytes()
 }
 
+/// Telemetry, in whole blocks.
+fn telemetry(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    command: &Command,
+    (length, offset): (u64, u64),
+) -> Result<Vec<u8>, Status> {
+    let block_bytes = telemetry::BLOCK_BYTES as u64;
+    if !length.is_multiple_of(block_bytes) || !offset.is_multiple_of(block_bytes) {
+        return Err(Status::INVALID_FIELD);
+    }
+    if low8(command.dword(10)) == page::CONTROLLER_TELEMETRY {
+        return Ok(Telemetry::of_controller());
+    }
+    // LSP: a new capture.
+    if command.dword(10) & 1 << 8 != 0 {
+        controller.telemetry().capture(context.subsystem.operations().telemetry());
+    }
+    Ok(controller.telemetry().of_host())
+}
+
+/// Persistent Event log, as LSP asks for it: as it was when the host began to read it.
+fn persistent_events(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    command: &Command,
+) -> Result<Vec<u8>, Status> {
+    const READ: u32 = 0;
+    const BEGIN: u32 = 1;
+    const END: u32 = 2;
+    match command.dword(10) >> 8 & 3 {
+        READ => controller.persistent_events().clone().ok_or(Status::COMMAND_SEQUENCE),
+        BEGIN if controller.persistent_events().is_some() => Err(Status::COMMAND_SEQUENCE),
+        BEGIN => {
+            let health = health(controller, context, (0, true))?;
+            let page = persistent::page(context, controller.id(), &health);
+            *controller.persistent_events() = Some(page.clone());
+            Ok(page)
+        }
+        END => {
+            controller.persistent_events().take();
+            Ok(vec![0; HEALTH_BYTES])
+        }
+        _ => Err(Status::INVALID_FIELD),
+    }
+}
+
 /// SMART / Health Information.
 fn health(
     controller: &mut Controller,
@@ -118,9 +217,9 @@ fn health(
     if !retains_event {
         controller.events().page_read(Page::Health);
     }
-    let health = context.subsystem.administration().health();
+    let health = context.subsystem.operations().health();
     let units = |bytes: u64| u128::from(bytes.div_ceil(DATA_UNIT_BYTES));
-    let mut it = Structure::new(512);
+    let mut it = Structure::new(HEALTH_BYTES);
     it.put_u8(0, controller.features().critical_warning(&health));
     it.put_u16(1, health.composite_temperature_k.unwrap_or(0));
     it.put_u8(3, health.available_spare_percent);
@@ -165,15 +264,21 @@ fn changed_namespaces(controller: &mut Controller, retains_event: bool) -> Vec<u
 }
 
 /// Commands Supported and Effects: admin commands, then those for I/O.
-fn effects() -> Vec<u8> {
+fn effects(context: &Context<'_>) -> Vec<u8> {
     const SUPPORTED: u32 = 1;
     const CHANGES_DATA: u32 = 1 << 1;
     // Scopes: one namespace, one controller.
     const OF_NAMESPACE: u32 = 1 << 20;
     const OF_CONTROLLER: u32 = 1 << 21;
+    const OF_SUBSYSTEM: u32 = 1 << 25;
     let mut it = Structure::new(4096);
     for opcode in ADMIN_COMMANDS {
         it.put_u32(4 * usize::from(opcode), SUPPORTED | OF_CONTROLLER);
+    }
+    if context.subsystem.operations().is_operable() {
+        for (opcode, effects) in OPERATIONS {
+            it.put_u32(4 * usize::from(opcode), SUPPORTED | effects | OF_SUBSYSTEM);
+        }
     }
     for opcode in READING_COMMANDS {
         it.put_u32(1024 + 4 * usize::from(opcode), SUPPORTED | OF_NAMESPACE);

@@ -5,13 +5,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use device::Read;
+use device::{DeviceError, Read};
 
 use super::answers::Answers;
 use super::command::Command;
 use super::controller::{Controller, Link};
+use super::counters::QueueCounters;
 use super::error_log::Failed;
-use super::io::{Io, IoFailure, IoKind, asked_to_manage};
+use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
+use super::namespace::{Namespace, Namespaces, View};
 use super::status::Status;
 use super::subsystem::{Subsystem, locked};
 use crate::Asked;
@@ -20,28 +22,58 @@ use crate::Asked;
 pub(super) struct IoQueue {
     number: u16,
     controller: Arc<Mutex<Controller>>,
+    host: String,
     link: Arc<Link>,
-    /// Reads that have room for their data, all of one namespace.
+    counters: Arc<QueueCounters>,
+    view: View,
+    /// Reads that have room for their data, and the namespace of all of them.
     reads: Vec<(Command, Io)>,
+    reads_of: Option<Arc<Namespace>>,
     /// Commands that are answered once what they promise holds.
     unsettled: Vec<(u16, Io, Option<Asked>)>,
 }
 
 impl IoQueue {
-    pub(super) const fn new(
-        number: u16,
-        controller: Arc<Mutex<Controller>>,
-        link: Arc<Link>,
-    ) -> Self {
-        Self { number, controller, link, reads: Vec::new(), unsettled: Vec::new() }
+    /// A queue of a controller that was just connected.
+    pub(super) fn new(number: u16, controller: Arc<Mutex<Controller>>) -> Self {
+        let (host, link, counters) = {
+            let controller = locked(&controller);
+            let host = controller.host().to_owned();
+            (host, Arc::clone(controller.link()), controller.counters(number))
+        };
+        Self {
+            number,
+            controller,
+            host,
+            link,
+            counters,
+            view: View::default(),
+            reads: Vec::new(),
+            reads_of: None,
+            unsettled: Vec::new(),
+        }
     }
 
     pub(super) fn link(&self) -> &Link {
         &self.link
     }
 
-    /// Carries out a command, or completes it with an error status. Returns the command for the
-    /// modelled drive, and true if it was carried out; reads may still fail later.
+    /// Reads a command and checks it against the namespaces as they are now.
+    ///
+    /// # Errors
+    /// Fails with the status that the command is to be completed with.
+    pub(super) fn parse(&mut self, command: &Command, subsystem: &Subsystem) -> Result<Io, Status> {
+        let namespaces = subsystem.directory().refresh(&mut self.view, &self.host);
+        Io::parse(command, namespaces).map_err(|status| {
+            // One that is there, but not attached, is no field that is right here.
+            let is_there = || subsystem.directory().all().get(command.namespace()).is_some();
+            let is_unknown = status == Status::INVALID_NAMESPACE;
+            if is_unknown && is_there() { Status::INVALID_FIELD } else { status }
+        })
+    }
+
+    /// Carries a command out, or completes it with a status. Returns the command for the modelled
+    /// drive, and whether it was carried out; reads may still fail.
     pub(super) fn execute(
         &mut self,
         command: &Command,
@@ -50,7 +82,7 @@ impl IoQueue {
         (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
     ) -> (Option<Asked>, bool) {
         let checked = data.and_then(|data| {
-            let io = Io::parse(command, subsystem)?;
+            let io = self.parse(command, subsystem)?;
             Ok((io, data.get(..*io.host_bytes().start()).ok_or(Status::SGL_LENGTH)?))
         });
         let (io, data) = match checked {
@@ -61,17 +93,19 @@ impl IoQueue {
                 return (None, false);
             }
         };
-        let asked = asked(&io, data, subsystem);
+        let asked = asked(&io, data, self.view.namespaces());
         if io.kind == IoKind::Read {
             self.begin_read(command, io, subsystem, (answers, answered));
             return (asked, true);
         }
         self.finish_reads(subsystem, answers, answered);
-        let done = subsystem.namespace(io.namespace).map_or(Ok(()), |it| io.carry_out(it, data));
+        let namespace = self.view.namespaces().get(io.namespace);
+        let done = namespace.map_or(Ok(()), |it| io.carry_out(it, data, subsystem.operations()));
         if let Err(failure) = done {
             self.fail(command.id(), &io, &failure, (subsystem, answers));
             return (asked, false);
         }
+        self.counters.count(&io);
         let is_settled = !io.is_durable && (self.link.is_caching() || !io.changes());
         if is_settled {
             answers.complete(command.id(), Status::SUCCESS, 0);
@@ -96,8 +130,8 @@ impl IoQueue {
         let unsettled = std::mem::take(&mut self.unsettled);
         let is_concerned =
             |id: u32| unsettled.iter().any(|(_, io, _)| io.namespace == id || io.namespace == 0);
-        let flushed = (1..).zip(subsystem.namespaces()).filter(|(id, _)| is_concerned(*id));
-        let flushed = flushed.map(|(id, it)| (id, it.device().flush().map_err(IoFailure::from)));
+        let flushed = self.view.namespaces().iter().filter(|it| is_concerned(it.id));
+        let flushed = flushed.map(|it| (it.id, it.device().flush().map_err(IoFailure::from)));
         let flushed: Vec<(u32, Result<(), IoFailure>)> = flushed.collect();
         for (id, io, asked) in &unsettled {
             let mut of_it =
@@ -120,9 +154,13 @@ impl IoQueue {
         subsystem: &Subsystem,
         (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
     ) {
-        if self.reads.first().is_some_and(|(_, first)| first.namespace != io.namespace) {
+        let namespace = self.view.namespaces().get(io.namespace).cloned();
+        let is_other =
+            |of: &Arc<Namespace>| !namespace.as_ref().is_some_and(|it| Arc::ptr_eq(it, of));
+        if self.reads_of.as_ref().is_some_and(is_other) {
             self.finish_reads(subsystem, answers, answered);
         }
+        self.reads_of = namespace;
         if let Err(status) = self.put_read(command, io, answers) {
             self.finish_reads(subsystem, answers, answered);
             answers.complete(command.id(), status, 0);
@@ -148,10 +186,7 @@ impl IoQueue {
         answered: &mut Option<Vec<Asked>>,
     ) {
         let waiting = std::mem::take(&mut self.reads);
-        let Some(namespace) = waiting.first().and_then(|(_, io)| subsystem.namespace(io.namespace))
-        else {
-            return;
-        };
+        let Some(namespace) = self.reads_of.take().filter(|_| !waiting.is_empty()) else { return };
         let results = {
             let rooms = answers.rooms();
             assert_eq!(rooms.len(), waiting.len(), "a room for each read");
@@ -162,14 +197,18 @@ impl IoQueue {
         let good = results.iter().take_while(|result| result.is_ok()).count();
         answers.finish_reads(good);
         for (_, io) in &waiting[..good] {
-            keep(answered, asked(io, &[], subsystem));
+            self.counters.count(io);
+            keep(answered, io.asked(namespace.device().origin()));
         }
         for ((command, io), result) in waiting.into_iter().zip(results).skip(good) {
-            let failed = result
+            let begun = result
                 .map_err(IoFailure::from)
                 .and_then(|()| self.put_read(&command, io, answers).map_err(IoFailure::Refused));
-            match failed {
-                Ok(()) => self.finish_reads(subsystem, answers, answered),
+            match begun {
+                Ok(()) => {
+                    self.reads_of = Some(Arc::clone(&namespace));
+                    self.finish_reads(subsystem, answers, answered);
+                }
                 Err(failure) => self.fail(command.id(), &io, &failure, (subsystem, answers)),
             }
         }
@@ -183,12 +222,15 @@ impl IoQueue {
         failure: &IoFailure,
         (subsystem, answers): (&Subsystem, &mut impl Answers),
     ) {
-        let namespace = subsystem.namespace(io.namespace);
-        let (status, lba) = failure.status(io, namespace.map_or(9, |it| it.block_shift));
+        self.counters.count_failure();
+        let shift = self.view.namespaces().get(io.namespace).map_or(9, |it| it.block_shift);
+        let (status, lba) = failure.status(io, shift);
         if !status.is_of_drive() {
             answers.complete(id, status, 0);
             return;
         }
+        let passes = matches!(failure, IoFailure::Device(DeviceError::Transient { .. }));
+        let status = if passes { status.passing(self.link.tells_retries()) } else { status };
         let status = status.logged();
         let (queue, command, namespace) = (self.number, id, io.namespace);
         let failed = Failed { queue, command, status, namespace, lba };
@@ -197,11 +239,11 @@ impl IoQueue {
     }
 }
 
-/// The command for the modelled drive.
-fn asked(io: &Io, data: &[u8], subsystem: &Subsystem) -> Option<Asked> {
-    let namespace = subsystem.namespace(io.namespace);
+/// The command as the modelled drive needs it.
+fn asked(io: &Io, data: &[u8], namespaces: &Namespaces) -> Option<Asked> {
+    let namespace = namespaces.get(io.namespace);
     match io.kind {
-        IoKind::Manage(true) => asked_to_manage(namespace?, data),
+        IoKind::Manage(true) => asked_of_ranges(namespace?, data),
         _ => io.asked(namespace.map_or(0, |it| it.device().origin())),
     }
 }

@@ -11,15 +11,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use blockio::Nanos;
-use device::{Administration, Device, Identity};
+use device::operator::NAMESPACES_MAX;
+use device::{Administration, DriveHealth, Identity, Operations, ServedNamespace};
 
+use super::authentication::Secrets;
 use super::controller::{Controller, Host, Purpose};
+use super::counters::{ControllerStatus, Shown};
 use super::fabrics::{Connect, ConnectRefusal};
+use super::namespace::Directory;
 use super::status::Status;
 use super::wire::{uuid, uuid_text};
-use crate::{Export, Exports};
+use crate::{Export, Exports, Pace};
 
 /// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
 pub(super) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
@@ -34,28 +39,71 @@ const BLOCK_BYTES_MIN: u64 = 512;
 pub struct Subsystem {
     nqn: String,
     identity: Identity,
-    administration: Arc<dyn Administration>,
-    namespaces: Vec<Namespace>,
+    operations: Arc<dyn Operations>,
+    directory: Directory,
     state: Mutex<SubsystemState>,
     /// Number of entries ever written to error logs.
     errors: AtomicU64,
+    cuts: Mutex<Vec<Cut>>,
+    removed_until: Mutex<Option<Instant>>,
+    authentication: Option<Secrets>,
+    pace: Option<Arc<Pace>>,
 }
 
 #[derive(Default)]
 struct SubsystemState {
-    /// Controllers by identifier, with the type of each.
-    controllers: BTreeMap<u16, (Purpose, Arc<Mutex<Controller>>)>,
-    /// Identifier that was assigned last.
+    /// By identifier.
+    controllers: BTreeMap<u16, Admitted>,
+    /// Identifier given last.
     last: u16,
 }
 
-/// A namespace: an export in logical blocks.
+/// A controller, with what is known of it without its lock.
+#[derive(Clone)]
+struct Admitted {
+    kind: Purpose,
+    shown: Arc<Shown>,
+    controller: Arc<Mutex<Controller>>,
+}
+
+/// A drive whose namespaces are fixed: exports.
 #[derive(Debug)]
-pub(super) struct Namespace {
-    pub(super) export: Arc<Export>,
-    /// Bytes of a logical block, as a power of two.
-    pub(super) block_shift: u8,
-    pub(super) uuid: [u8; 16],
+struct Fixed {
+    administration: Arc<dyn Administration>,
+    namespaces: Vec<ServedNamespace>,
+}
+
+impl Administration for Fixed {
+    fn identity(&self) -> Identity {
+        self.administration.identity()
+    }
+
+    fn health(&self) -> DriveHealth {
+        self.administration.health()
+    }
+}
+
+impl Operations for Fixed {
+    fn namespaces(&self) -> Vec<ServedNamespace> {
+        self.namespaces.clone()
+    }
+}
+
+/// Whoever ends the connections of all hosts.
+pub(crate) type Cut = Box<dyn Fn() + Send + Sync>;
+
+/// Failure of controllers, as a host meets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControllerFault {
+    /// Every controller is reset: its connections end, and hosts may come again at once.
+    Reset,
+    /// Every controller fails (CSTS.CFS): its I/O queues end, and its admin queue tells.
+    Fatal,
+    /// The subsystem is gone for so many milliseconds: connections end, and nobody gets in.
+    Removed {
+        /// Milliseconds.
+        for_ms: u64,
+    },
 }
 
 /// Reason why exports cannot be served as namespaces.
@@ -84,28 +132,6 @@ pub enum SubsystemError {
     },
 }
 
-impl Namespace {
-    fn of(export: &Arc<Export>, block_bytes: u64, drive: u64) -> Result<Self, SubsystemError> {
-        let (size, origin) = (export.device.size(), export.device.origin());
-        if !size.is_multiple_of(block_bytes) || !origin.is_multiple_of(block_bytes) {
-            let name = export.name.clone();
-            return Err(SubsystemError::Unaligned { name, size, origin, block_bytes });
-        }
-        let block_shift = u8::try_from(block_bytes.ilog2()).expect("a power of two");
-        let uuid = uuid(drive, &format!("namespace {}", export.name));
-        Ok(Self { export: Arc::clone(export), block_shift, uuid })
-    }
-
-    pub(super) fn device(&self) -> &dyn Device {
-        self.export.device.as_ref()
-    }
-
-    /// Number of logical blocks; a partial block at the end of a resized device is not counted.
-    pub(super) fn blocks(&self) -> u64 {
-        self.device().size() >> self.block_shift
-    }
-}
-
 impl Subsystem {
     /// Creates the subsystem of a drive whose exports are its namespaces, numbered from 1 in this
     /// order, in logical blocks of `block_bytes`.
@@ -120,18 +146,46 @@ impl Subsystem {
         if ![BLOCK_BYTES_MIN, 4096].contains(&block_bytes) {
             return Err(SubsystemError::BlockSize { block_bytes });
         }
-        let identity = administration.identity();
-        let namespaces = exports.iter().map(|it| Namespace::of(it, block_bytes, identity.number));
-        let namespaces = namespaces.collect::<Result<_, _>>()?;
+        let served = (1..).zip(exports.iter()).map(|(id, it)| fixed(id, it, block_bytes));
+        let namespaces = served.collect::<Result<_, _>>()?;
+        let pace = exports.iter().next().and_then(|export| export.pace.clone());
+        Ok(Self::operated(Arc::new(Fixed { administration, namespaces })).paced(pace))
+    }
+
+    /// The subsystem of a drive that hosts operate.
+    pub fn operated(operations: Arc<dyn Operations>) -> Self {
+        let identity = operations.identity();
         let uuid = uuid_text(uuid(identity.number, "subsystem"));
-        Ok(Self {
+        Self {
             nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}"),
             identity,
-            administration,
-            namespaces,
+            directory: Directory::new(Arc::clone(&operations)),
+            operations,
             state: Mutex::default(),
             errors: AtomicU64::new(0),
-        })
+            cuts: Mutex::default(),
+            removed_until: Mutex::default(),
+            authentication: None,
+            pace: None,
+        }
+    }
+
+    /// Has queues of virtual machines keep to the times of a model, if there is one; those of
+    /// NVMe/TCP keep to that of the exports.
+    #[must_use]
+    pub fn paced(self, pace: Option<Arc<Pace>>) -> Self {
+        Self { pace, ..self }
+    }
+
+    /// The model whose times replies keep to.
+    pub(super) const fn pace(&self) -> Option<&Arc<Pace>> {
+        self.pace.as_ref()
+    }
+
+    /// Lets only those hosts in that prove to know one of these secrets.
+    #[must_use]
+    pub fn authenticated(self, secrets: Secrets) -> Self {
+        Self { authentication: Some(secrets), ..self }
     }
 
     /// Returns the NQN by which hosts connect to it.
@@ -143,28 +197,75 @@ impl Subsystem {
         &self.identity
     }
 
-    pub(super) fn administration(&self) -> &dyn Administration {
-        self.administration.as_ref()
+    pub(super) fn operations(&self) -> &dyn Operations {
+        self.operations.as_ref()
     }
 
-    pub(super) fn namespaces(&self) -> &[Namespace] {
-        &self.namespaces
+    /// The largest identifier that a namespace may have.
+    pub(super) fn namespace_max(&self) -> u32 {
+        let all = self.directory.all();
+        let last = all.iter().map(|it| it.id).max().unwrap_or(1);
+        if self.operations.is_operable() { last.max(NAMESPACES_MAX) } else { last }
     }
 
-    /// Number of namespaces, which is also the largest Namespace Identifier.
-    pub(super) fn namespace_count(&self) -> u32 {
-        u32::try_from(self.namespaces.len()).expect("far fewer exports")
+    /// Namespaces, and whom they are attached to.
+    pub(super) const fn directory(&self) -> &Directory {
+        &self.directory
     }
 
-    /// The namespace with an identifier, which counts from 1.
-    pub(super) fn namespace(&self, id: u32) -> Option<&Namespace> {
-        self.namespaces.get(usize::try_from(id.checked_sub(1)?).ok()?)
+    /// Secrets of hosts; none where any host may come.
+    pub(super) const fn authentication(&self) -> Option<&Secrets> {
+        self.authentication.as_ref()
+    }
+
+    /// Has `cut` called when all controllers are lost.
+    pub(crate) fn call_to_cut(&self, cut: Cut) {
+        locked(&self.cuts).push(cut);
+    }
+
+    /// True if it is gone for a while.
+    pub(super) fn is_removed(&self) -> bool {
+        locked(&self.removed_until).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Has controllers fail.
+    pub fn fail_controllers(&self, fault: ControllerFault) {
+        if let ControllerFault::Removed { for_ms } = fault {
+            *locked(&self.removed_until) = Some(Instant::now() + Duration::from_millis(for_ms));
+        }
+        let controllers: Vec<_> = self.lock().controllers.values().cloned().collect();
+        for Admitted { controller, .. } in &controllers {
+            let mut controller = locked(controller);
+            match fault {
+                ControllerFault::Fatal => controller.fail(),
+                ControllerFault::Reset | ControllerFault::Removed { .. } => controller.lose(),
+            }
+        }
+        // Admin queues of controllers that failed stay, and tell of it; I/O queues end with the next
+        // command.
+        if fault != ControllerFault::Fatal {
+            locked(&self.cuts).iter().for_each(|cut| cut());
+        }
+    }
+
+    /// Returns the controllers that hosts have, in ascending order of their identifiers.
+    pub fn controllers(&self) -> Vec<ControllerStatus> {
+        let controllers: Vec<_> = self.lock().controllers.values().cloned().collect();
+        let of_io = controllers.iter().filter(|it| it.kind == Purpose::Io);
+        of_io.map(|it| it.shown.told()).collect()
+    }
+
+    /// The host of each controller among `ids` for I/O; none where one is no such controller.
+    pub(super) fn hosts_of(&self, ids: &[u16]) -> Option<Vec<String>> {
+        let state = self.lock();
+        let of_io = |id| state.controllers.get(id).filter(|it| it.kind == Purpose::Io);
+        ids.iter().map(|id| of_io(id).map(|it| it.shown.host().to_owned())).collect()
     }
 
     /// Identifiers of the controllers for I/O, in ascending order.
     pub(super) fn controller_ids(&self) -> Vec<u16> {
         let state = self.lock();
-        let of_io = state.controllers.iter().filter(|(_, (kind, _))| *kind == Purpose::Io);
+        let of_io = state.controllers.iter().filter(|(_, it)| it.kind == Purpose::Io);
         of_io.map(|(id, _)| *id).collect()
     }
 
@@ -198,6 +299,10 @@ impl Subsystem {
             return Err(ConnectRefusal::data(Connect::CONTROLLER_AT));
         }
         let kind = if is_discovery { Purpose::Discovery } else { Purpose::Io };
+        let is_unknown = |secrets: &Secrets| !secrets.knows(&connect.host.name);
+        if kind == Purpose::Io && self.authentication.as_ref().is_some_and(is_unknown) {
+            return Err(Status::CONNECT_HOST.into());
+        }
         Ok(self.admit(kind, connect.host.clone(), (connect.keep_alive_ms, now))?)
     }
 
@@ -217,14 +322,20 @@ impl Subsystem {
             return Err(Status::CONNECT_BUSY);
         }
         let id = state.next_id();
-        let controller = Arc::new(Mutex::new(Controller::new(id, kind, host, since)));
-        state.controllers.insert(id, (kind, Arc::clone(&controller)));
+        let controller = Controller::new(id, kind, host, since);
+        let shown = Arc::clone(controller.shown());
+        let controller = Arc::new(Mutex::new(controller));
+        let admitted = Admitted { kind, shown, controller: Arc::clone(&controller) };
+        state.controllers.insert(id, admitted);
         Ok(controller)
     }
 
     /// Finds the controller that an I/O queue belongs to, and adds the queue to it.
     fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
-        let found = self.lock().controllers.get(&connect.controller).map(|(_, it)| Arc::clone(it));
+        let state = self.lock();
+        let found = state.controllers.get(&connect.controller);
+        let found = found.map(|it| Arc::clone(&it.controller));
+        drop(state);
         let controller = found.ok_or_else(|| ConnectRefusal::data(Connect::CONTROLLER_AT))?;
         locked(&controller).connect_queue(connect)?;
         Ok(controller)
@@ -236,11 +347,11 @@ impl Subsystem {
         if queue == 0 {
             let gone = state.controllers.remove(&controller);
             drop(state);
-            if let Some((_, gone)) = gone {
-                locked(&gone).end();
+            if let Some(gone) = gone {
+                locked(&gone.controller).end();
             }
         } else {
-            let found = state.controllers.get(&controller).map(|(_, it)| Arc::clone(it));
+            let found = state.controllers.get(&controller).map(|it| Arc::clone(&it.controller));
             drop(state);
             if let Some(found) = found {
                 locked(&found).remove_queue(queue);
@@ -267,10 +378,24 @@ impl SubsystemState {
 
 impl fmt::Debug for Subsystem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let namespaces = self.namespaces.len();
-        let mut shown = out.debug_struct("Subsystem");
-        shown.field("nqn", &self.nqn).field("namespaces", &namespaces).finish_non_exhaustive()
+        out.debug_struct("Subsystem").field("nqn", &self.nqn).finish_non_exhaustive()
     }
+}
+
+/// An export as a namespace.
+fn fixed(id: u32, export: &Export, block_bytes: u64) -> Result<ServedNamespace, SubsystemError> {
+    let (size, origin) = (export.device.size(), export.device.origin());
+    if !size.is_multiple_of(block_bytes) || !origin.is_multiple_of(block_bytes) {
+        let name = export.name.clone();
+        return Err(SubsystemError::Unaligned { name, size, origin, block_bytes });
+    }
+    Ok(ServedNamespace {
+        id,
+        name: export.name.clone(),
+        device: Arc::clone(&export.device),
+        block_bytes: u32::try_from(block_bytes).expect("it was checked"),
+        is_read_only: export.is_read_only,
+    })
 }
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,7 +11,6 @@ pub(super) enum Transport {
     /// NVMe/TCP, which is fabrics.
     Tcp,
     /// Registers and queues in memory.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no front end has registers yet"))]
     Pcie,
 }
 

@@ -25,6 +25,11 @@ impl Structure {
         self.put(at, &[value]);
     }
 
+    /// Sets the bits of `value` in a byte.
+    pub(super) fn or_u8(&mut self, at: usize, value: u8) {
+        self.bytes[at] |= value;
+    }
+
     pub(super) fn put_u16(&mut self, at: usize, value: u16) {
         self.put(at, &value.to_le_bytes());
     }

@@ -22,6 +22,7 @@ use super::queue::{Common, Parts, Queue};
 use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
+use crate::machine_server::Break;
 
 /// Most rings.
 const RINGS_MAX: u16 = 64;
@@ -56,17 +57,6 @@ mod feature {
     pub(super) const PACKED: u64 = 1 << 34;
 }
 
-/// Reason why a client is dropped.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Break {
-    /// It sent what cannot be understood or carried out.
-    #[error("{0}")]
-    Violation(String),
-    /// Something of this machine failed.
-    #[error(transparent)]
-    System(#[from] io::Error),
-}
-
 /// The server's side of one client.
 pub(super) struct Client {
     socket: DescriptorSocket,
@@ -77,7 +67,8 @@ pub(super) struct Client {
     features: u64,
     abilities: u64,
     rings: Vec<RingState>,
-    inflight: Option<Arc<MmapRegion>>,
+    /// Memory for what is in flight, and the entries of the largest ring that it is for.
+    inflight: Option<(Arc<MmapRegion>, u16)>,
     /// Size of the device that the client knows.
     size: u64,
 }
@@ -100,7 +91,7 @@ struct RingState {
     queue: Option<Queue>,
 }
 
-/// What a message is answered with.
+/// Answer to a message.
 enum Reply {
     /// Nothing of its own; an acknowledgement where the client wants one.
     Done,
@@ -348,8 +339,15 @@ impl Client {
             Ring::Split(SplitRing::new(layout, has_event_index))
         };
         own.set_base(base);
-        let inflight = self.inflight.as_ref();
-        let inflight = inflight.and_then(|it| Inflight::of(it, index, layout.size));
+        let inflight = match &self.inflight {
+            Some((_, size)) if layout.size > *size => {
+                return Err(violated(
+                    "a ring that is larger than the memory for what is in flight",
+                ));
+            }
+            Some((mapping, size)) => Inflight::of(mapping, index, *size),
+            None => None,
+        };
         let call = call_of(ring.call.as_ref())?;
         let parts = Parts { ring: own, inflight, kick, call };
         let queue = Queue::start(Arc::clone(&self.common), parts)?;
@@ -504,7 +502,7 @@ impl Client {
         let (rings, size) = shape_of(message)?;
         let bytes = inflight::bytes_of_ring(size) * u64::from(rings);
         let file = memory_file("floatgate-inflight", bytes)?;
-        self.inflight = Some(inflight::map(file.try_clone()?, 0, bytes)?);
+        self.inflight = Some((inflight::map(file.try_clone()?, 0, bytes)?, size));
         let mut body = bytes.to_le_bytes().to_vec();
         body.extend(0_u64.to_le_bytes());
         body.extend(&message.body[16..]);
@@ -522,7 +520,7 @@ impl Client {
             return Err(violated("too little memory for what is in flight"));
         }
         let mapped = inflight::map(file, offset, bytes);
-        self.inflight = Some(mapped.map_err(|error| Break::Violation(error.to_string()))?);
+        self.inflight = Some((mapped.map_err(|error| Break::Violation(error.to_string()))?, size));
         Ok(Reply::Done)
     }
 }

@@ -80,7 +80,8 @@ pub(super) fn map(file: OwnedFd, offset: u64, bytes: u64) -> io::Result<Arc<Mmap
 }
 
 impl Inflight {
-    /// The part of the memory for ring `index`, of `size` entries; none if it ends before.
+    /// The part of the memory for ring `index`, of at most `size` entries as all of them; none if
+    /// it ends before.
     pub(super) fn of(mapping: &Arc<MmapRegion>, index: usize, size: u16) -> Option<Self> {
         let bytes = usize::try_from(bytes_of_ring(size)).ok()?;
         let start = bytes.checked_mul(index)?;

@@ -4,7 +4,8 @@ mod driver;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use device::{Device as _, Durability, MemoryDevice};
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use super::message::code;
 use super::ring::{Layout, PackedRing, Ring, SplitRing};
 use super::*;
 use crate::guest_memory::{GuestMemory, memory_file};
-use crate::{Address, Pace};
+use crate::{Address, Event, Export, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const READ: u32 = 0;
@@ -231,7 +232,7 @@ fn a_driver_that_changes_its_memory_under_way_spoils_its_own_data_alone() {
     assert_eq!(other.run(&read(4096, 4096)), (0, vec![3; 4096]));
 }
 
-/// Where a server is killed while it serves a chain.
+/// Point at which a server is killed while it serves a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Killed {
     Taken,
@@ -353,7 +354,11 @@ proptest! {
         memory.store_u16(MEMORY + 0x8002, u16::try_from(seed % 80).unwrap()).unwrap();
         let device = Arc::new(MemoryDevice::new(BYTES));
         let export = Export {
-            name: String::new(), description: String::new(), device, is_read_only: false, pace: None,
+            name: String::new(),
+            description: String::new(),
+            device,
+            is_read_only: false,
+            pace: None,
         };
         let block = Block::new(Arc::new(export), "");
         let mut ring = ring(is_packed);

@@ -4,8 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail as the test itself")]
 
 mod admin;
+mod authenticated;
 mod host;
 mod hostile;
+mod operated;
 mod property;
 mod served;
 

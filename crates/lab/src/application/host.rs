@@ -53,9 +53,11 @@ impl ReplayHost {
         let mut tree = RequestTree::new(recording, self.copies);
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
         let front_end = Nanos(front_end.unwrap_or_default());
+        let emulated = recording.head.emulation_slowdown.filter(|it| it.is_normal() && *it > 0.0);
+        let speed = self.speed * emulated.unwrap_or(1.0);
         for parent in &mut tree.parents {
             let thought = parent.think_time.saturating_sub(front_end);
-            parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / self.speed);
+            parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / speed);
         }
         tree
     }

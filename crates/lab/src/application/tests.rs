@@ -1,5 +1,7 @@
 //! Replays by hand: which request is due when, and what follows from the times of completion.
 
+use std::num::NonZeroU32;
+
 use blockio::{Nanos, Op};
 use workload::recording::{Benchmark, Head, Recorded, Tail, Transaction};
 
@@ -37,22 +39,23 @@ fn recorded(requests: Vec<Recorded>) -> Recording {
         machine: "2 x a processor, Linux".into(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
 
 /// What the replay makes of `recording` when its requests complete at these microseconds.
 fn replayed(recording: &Recording, completed: &[u64]) -> Replayed {
-    let requests = recording.measured();
-    let parents = parents(requests);
+    let tree = RequestTree::new(recording, NonZeroU32::MIN);
     let completed: Vec<Nanos> = completed.iter().map(|at| Nanos::from_micros(*at)).collect();
-    Replayed::new(recording, &parents, &Clock::new(requests, &completed), &ByOp::default())
+    Replayed::new(recording, &tree, &Clock::new(&tree, completed), &ByOp::default())
 }
 
 /// Due times of everything, in microseconds, where each request takes `latency`.
 fn issued(requests: &[Recorded], host: &ReplayHost, latency: u64) -> Vec<(u64, u32, bool)> {
-    let parents = parents(requests);
-    let mut pending = Pending::new(requests, &parents, host, Nanos::ZERO);
+    let recording = recorded(requests.to_vec());
+    let tree = RequestTree::new(&recording, NonZeroU32::MIN);
+    let mut pending = Pending::new(&tree, host, Nanos::ZERO);
     let mut issued = Vec::new();
     while let Some((at, index, is_buffered)) = pending.take() {
         issued.push((at.0 / 1000, index, is_buffered));
@@ -94,10 +97,10 @@ fn children_of_one_parent_are_due_by_their_own_think_times() {
 
 #[test]
 fn a_replay_that_begins_later_shifts_all_requests() {
-    let requests = [read(0, 100), read(150, 250)];
-    let parents = parents(&requests);
+    let recording = recorded(vec![read(0, 100), read(150, 250)]);
+    let tree = RequestTree::new(&recording, NonZeroU32::MIN);
     let host = ReplayHost::default();
-    let mut pending = Pending::new(&requests, &parents, &host, Nanos::from_millis(7));
+    let mut pending = Pending::new(&tree, &host, Nanos::from_millis(7));
     assert_eq!(pending.next_at(), Some(Nanos::from_millis(7)));
     let (at, index, _) = pending.take().unwrap();
     assert_eq!(pending.next_at(), None, "the other waits for it");
@@ -214,13 +217,11 @@ fn transactions_outside_of_the_measurement_are_not_in_the_tail() {
 #[test]
 fn latencies_are_told_of_operations_that_there_were() {
     let recording = recorded(vec![read(0, 400), read(450, 1000)]);
-    let requests = recording.measured();
-    let parents = parents(requests);
+    let tree = RequestTree::new(&recording, NonZeroU32::MIN);
     let mut latencies = ByOp::default();
     latencies.read.record(1000);
-    let completed = [400, 1000].map(Nanos::from_micros);
-    let clock = Clock::new(requests, &completed);
-    let replayed = Replayed::new(&recording, &parents, &clock, &latencies);
+    let clock = Clock::new(&tree, [400, 1000].map(Nanos::from_micros).to_vec());
+    let replayed = Replayed::new(&recording, &tree, &clock, &latencies);
     assert_eq!(replayed.read.map(|it| it.count), Some(1));
     assert!(replayed.write.is_none() && replayed.flush.is_none());
 }
@@ -281,5 +282,31 @@ fn the_share_of_the_host_of_a_recording_without_requests_is_not_told() {
     recording.tail.as_mut().unwrap().measured_from = later;
     recording.tail.as_mut().unwrap().measured_to = later;
     assert_eq!(host_share(&recording), None);
-    assert_eq!(recording::parents(recording.measured()), []);
+    assert_eq!(parents(recording.measured()), []);
+}
+
+#[test]
+fn copies_have_the_same_requests_on_other_addresses() {
+    let recording = recorded(vec![read(0, 100), read(150, 250), read(260, 300)]);
+    let tree = RequestTree::new(&recording, NonZeroU32::new(3).unwrap());
+    assert_eq!((tree.requests.len(), tree.of_one()), (9, 3));
+    for (copy, requests) in tree.by_copy(&tree.requests).enumerate() {
+        let moved_by = copy as u64 * recording.space_sectors();
+        assert!(requests.iter().all(|it| it.lba == moved_by));
+        let parents = &tree.parents[3 * copy..3 * copy + 3];
+        let expected: Vec<Option<u32>> =
+            [None, Some(0), Some(1)].map(|it| it.map(|it: u32| it + 3 * copy as u32)).to_vec();
+        assert_eq!(parents.iter().map(|it| it.index).collect::<Vec<_>>(), expected);
+    }
+    assert_eq!(tree.recorded_end(), Nanos::from_micros(300));
+}
+
+#[test]
+fn the_rest_of_a_recording_waits_for_nothing_before_it() {
+    let recording = recorded(vec![read(0, 100), read(150, 250), read(260, 300)]);
+    let whole = RequestTree::new(&recording, NonZeroU32::MIN);
+    let rest = whole.after(1);
+    assert_eq!(*rest.requests, recording.requests[1..]);
+    let found: Vec<_> = rest.parents.iter().map(|it| (it.index, it.think_time.0)).collect();
+    assert_eq!(found, [(None, 0), (Some(0), 10_000)]);
 }

@@ -11,6 +11,7 @@
 //! numbers of the drive's file, and taken out of every figure.
 
 mod family;
+mod look_alike;
 mod open;
 mod refit;
 mod tally;
@@ -25,6 +26,7 @@ use ssd::DriveSpec;
 use toml_edit::Value;
 use workload::catalogue::find_workload;
 
+use self::look_alike::look_alike;
 use self::open::{Tie, open};
 use self::refit::{FigureResiduals, Refit, refit};
 use super::confidence::Confidence;
@@ -168,14 +170,15 @@ pub fn cross_validate(
     }
     let rows: Vec<&FigureRow> = subjects.iter().map(|it| it.row).collect();
     let work_list = WorkList::new(&rows, std::slice::from_ref(&spec), question.plans);
-    let shortcut = Shortcut::new(&work_list, &spec, question.threads);
+    let looked_at = look_alike(spec.clone());
+    let shortcut = Shortcut::new(&work_list, &looked_at, question.threads);
     let seen = Seen {
         file: &file,
         parameters: &parameters,
         ties,
         shortcut: &shortcut,
         aims: aims(&subjects, &work_list),
-        corrections: corrections(&shortcut, &spec, &subjects)?,
+        corrections: corrections(&shortcut, &looked_at, &subjects)?,
         placing: Vec::new(),
         progress,
         known: RefCell::default(),
@@ -340,7 +343,7 @@ impl Seen<'_> {
             let sum: f64 = terms.sum::<Option<f64>>()?;
             file.replace(tie.key, Value::from(sum)).ok()?;
         }
-        file.spec().ok()
+        file.spec().ok().map(look_alike)
     }
 
     /// Numbers that change where data lies when they leave the centre: a flag for each.

@@ -49,7 +49,9 @@ pub(super) fn carry_out(
     for index in range {
         let step = &assignment.plan.steps[index];
         let since = Instant::now();
-        let mut watch = StepWatch { state, assignment, step, told: 0.0, since, glimpse: None };
+        let work = assignment.plan.work_of(index);
+        let mut watch =
+            StepWatch { state, assignment, step, work, told: 0.0, since, glimpse: None };
         if suite.records.iter().any(|(kept, _)| *kept == index) {
             watch.pass("measured before");
             continue;
@@ -208,6 +210,8 @@ struct StepWatch<'a> {
     state: &'a RunnerState<'a>,
     assignment: &'a Assignment<'a>,
     step: &'a PlannedStep,
+    /// Its work, see [`crate::plan::Plan::work_of`].
+    work: f64,
     told: f64,
     /// Time of the last report.
     since: Instant,
@@ -234,7 +238,8 @@ impl StepWatch<'_> {
     fn tell(&mut self, (step_done, spent_s): (f64, Option<f64>), text: &str, step_finished: bool) {
         let by = (step_done - self.told).max(0.0);
         self.told += by;
-        let (done, left_s) = self.state.tally.add(by * self.step.length_s(), spent_s);
+        let passed = (by * self.step.length_s(), by * self.work);
+        let (done, left_s) = self.state.tally.add(passed, spent_s);
         let step_done = self.told;
         let Self { state, assignment, step, glimpse, .. } = *self;
         let run = assignment.label;

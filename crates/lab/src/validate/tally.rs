@@ -12,8 +12,11 @@ const NEAR: f64 = 0.2;
 pub struct Tally {
     /// Rates and average latencies; within 20 % is near.
     pub typical: Share,
-    /// Deviations, maxima and percentiles; within a factor of two is near.
+    /// Deviations, maxima and percentiles that mechanisms yield; within a factor of two is near.
     pub spread: Share,
+    /// Those that a schedule of stalls makes, which is fitted to published ones; see
+    /// [`super::is_scheduled`].
+    pub scheduled: Share,
 }
 
 /// Share of some rows that are near.
@@ -30,14 +33,24 @@ pub struct Share {
 impl Tally {
     /// Counts `rows`.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        let (mut typical, mut spread) = (Vec::new(), Vec::new());
+        let (mut typical, mut spread, mut scheduled) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             let Some(compared) = row.compared() else { continue };
             let near = nearness(&row.metric);
-            let of_kind = if is_typical(&row.metric) { &mut typical } else { &mut spread };
+            let of_kind = if is_typical(&row.metric) {
+                &mut typical
+            } else if compared.scheduled {
+                &mut scheduled
+            } else {
+                &mut spread
+            };
             of_kind.push((compared.ratio, near));
         }
-        Self { typical: Share::of(&typical), spread: Share::of(&spread) }
+        Self {
+            typical: Share::of(&typical),
+            spread: Share::of(&spread),
+            scheduled: Share::of(&scheduled),
+        }
     }
 }
 

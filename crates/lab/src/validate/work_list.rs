@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use results::Run;
 use results::published::{FigureRow, Part, Reading, compressible, figures_for};
 use ssd::{DriveSpec, Surroundings};
+use workload::PublishedPhase;
 
 use crate::driver::model::Model;
 use crate::expression::express;
@@ -136,11 +137,7 @@ impl WorkList {
         progress: &dyn Progress,
     ) -> Result<Vec<Run>, Error> {
         let labels: Vec<String> = self.jobs.iter().map(|job| job.setup.to_string()).collect();
-        let drivers: Vec<_> = self
-            .jobs
-            .iter()
-            .map(|Simulation { setup, plan }| || model(drives, setup, plan.seed))
-            .collect();
+        let drivers: Vec<_> = self.jobs.iter().map(|job| || model(drives, job)).collect();
         let assignments: Vec<Assignment<'_>> = self
             .jobs
             .iter()
@@ -199,9 +196,17 @@ fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
     found.cloned().ok_or_else(|| format!("the model has no {what} `{asked}`"))
 }
 
-fn model(drives: &[DriveSpec], setup: &ModelSetup, seed: u64) -> Result<Box<dyn Driver>, Error> {
+/// The model of one job. A maker's figures are those of a host that never sleeps: makers state no
+/// host, and the latency of the device is what they sell.
+fn model(drives: &[DriveSpec], job: &Simulation) -> Result<Box<dyn Driver>, Error> {
+    let Simulation { setup, plan } = job;
     let spec = drives.iter().find(|spec| spec.name == setup.drive).ok_or_else(|| {
         Error::new(Kind::Program, format!("no drive named {} to simulate", setup.drive))
     })?;
-    Ok(Box::new(Model::new(spec.clone(), setup.with_seed(seed))?))
+    let mut spec = spec.clone();
+    let phase = plan.published.as_ref().map(|published| published.phase);
+    if let Some(PublishedPhase::Datasheet | PublishedPhase::DatasheetSustained) = phase {
+        spec.hosts.iter_mut().for_each(|host| host.wake_us = 0.0);
+    }
+    Ok(Box::new(Model::new(spec, setup.with_seed(plan.seed))?))
 }

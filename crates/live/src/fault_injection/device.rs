@@ -29,6 +29,15 @@ impl InjectingDevice {
         Ok(())
     }
 
+    /// Counts a read, which may be one that is to fail.
+    fn begin_read(&self) -> Result<(), DeviceError> {
+        self.begin()?;
+        if self.injector.takes_failing_read() {
+            return Err(DeviceError::Transient { reason: "the read was made to fail" });
+        }
+        Ok(())
+    }
+
     fn stored_bytes(&self, offset: u64, length: u64) -> Result<u64, DeviceError> {
         let runs = self.device.allocations(offset, length)?;
         Ok(runs.iter().filter(|run| run.is_stored).map(|run| run.length).sum())
@@ -40,20 +49,28 @@ impl Device for InjectingDevice {
         self.device.size()
     }
 
+    fn origin(&self) -> u64 {
+        self.device.origin()
+    }
+
     fn atomic_bytes(&self) -> u64 {
         self.device.atomic_bytes()
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
-        self.begin()?;
+        self.begin_read()?;
         self.device.read(offset, buffer)
     }
 
     fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
-        match reads.iter().try_for_each(|_| self.begin()) {
-            Ok(()) => self.device.read_many(reads),
-            Err(_) => reads.iter().map(|_| self.begin()).collect(),
+        let begun: Vec<_> = reads.iter().map(|_| self.begin_read()).collect();
+        if begun.iter().all(Result::is_ok) {
+            return self.device.read_many(reads);
         }
+        let read = |(begun, read): (Result<(), DeviceError>, &mut Read<'_>)| {
+            begun.and_then(|()| self.device.read(read.offset, read.buffer))
+        };
+        begun.into_iter().zip(reads).map(read).collect()
     }
 
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {

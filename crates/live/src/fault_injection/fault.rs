@@ -25,7 +25,31 @@ pub enum Fault {
         /// Milliseconds, at most an hour.
         stall_ms: u64,
     },
-    /// Writes fail with ENOSPC, except for the space that is trimmed from now on.
+    /// Reads fail, but would succeed when they came again.
+    FailReads {
+        /// Reads that fail.
+        commands: u32,
+    },
+    /// Every NVMe controller is reset: connections end, and hosts may come again at once.
+    ResetControllers,
+    /// Every NVMe controller fails (CSTS.CFS).
+    FailControllers,
+    /// The drive is gone from its NVMe hosts, as if it had been pulled.
+    Remove {
+        /// Milliseconds until it is there again, at most an hour.
+        for_ms: u64,
+    },
+    /// A namespace takes no more writes, as if its media were worn out.
+    FailWrites {
+        /// Number of the namespace.
+        namespace: u32,
+    },
+    /// The drive tells of this temperature until it is told another.
+    Heat {
+        /// Degrees Celsius, -40 to 200.
+        celsius: i16,
+    },
+    /// Writes fail for want of space, but for as much as is trimmed from now on.
     Fill {
         /// Bytes that may still be written.
         left_bytes: u64,

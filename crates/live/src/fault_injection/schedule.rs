@@ -58,6 +58,12 @@ enum FaultKind {
     FlipBits,
     Stall,
     Fill,
+    FailReads,
+    ResetControllers,
+    FailControllers,
+    Remove,
+    FailWrites,
+    Heat,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -70,6 +76,10 @@ struct ScheduledFault {
     bits: Option<u32>,
     stall_ms: Option<u64>,
     left_bytes: Option<u64>,
+    commands: Option<u32>,
+    for_ms: Option<u64>,
+    namespace: Option<u32>,
+    celsius: Option<i16>,
 }
 
 impl ScheduledFault {
@@ -94,7 +104,25 @@ impl ScheduledFault {
         if self.die.is_some() && !matches!(self.kind, FaultKind::FlipBits | FaultKind::FailDie) {
             return Err("`die` belongs to `fail-die` and `flip-bits`");
         }
+        if self.commands.is_some() && self.kind != FaultKind::FailReads {
+            return Err("`commands` belongs to `fail-reads`");
+        }
+        if self.for_ms.is_some() != (self.kind == FaultKind::Remove) {
+            return Err("`for_ms` belongs to `remove`, which needs it");
+        }
+        if self.namespace.is_some() && self.kind != FaultKind::FailWrites {
+            return Err("`namespace` belongs to `fail-writes`");
+        }
+        if self.celsius.is_some() != (self.kind == FaultKind::Heat) {
+            return Err("`celsius` belongs to `heat`, which needs it");
+        }
         Ok(match self.kind {
+            FaultKind::FailReads => Fault::FailReads { commands: self.commands.unwrap_or(1) },
+            FaultKind::ResetControllers => Fault::ResetControllers,
+            FaultKind::FailControllers => Fault::FailControllers,
+            FaultKind::Remove => Fault::Remove { for_ms: self.for_ms.unwrap_or_default() },
+            FaultKind::FailWrites => Fault::FailWrites { namespace: self.namespace.unwrap_or(1) },
+            FaultKind::Heat => Fault::Heat { celsius: self.celsius.unwrap_or_default() },
             FaultKind::CutPower => Fault::CutPower,
             FaultKind::FailDie => {
                 Fault::FailDie { die: self.die.ok_or("`fail-die` needs a `die`")? }

@@ -28,12 +28,89 @@ pub struct Server {
     pub clients_refused: u64,
     /// Commands of all clients, by kind.
     pub traffic: Traffic,
+    /// Namespaces of the drive, with the commands of clients for each; one that is not divided is
+    /// namespace 1.
+    #[serde(default)]
+    pub namespaces: Vec<NamespaceTraffic>,
+    /// Controllers of NVMe hosts.
+    #[serde(default)]
+    pub controllers: Vec<NvmeController>,
     /// The modelled drive whose times replies keep to, if they do.
     #[serde(default)]
     pub model: Option<Model>,
     /// Latest events, the last at the end; of earlier servers, too.
     #[serde(default)]
     pub events: Vec<EventRecord>,
+}
+
+/// Commands of one kind for a namespace, since the server began or the namespace was created.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCounts {
+    /// Commands that ended.
+    pub commands: u64,
+    /// Bytes of those that succeeded.
+    pub bytes: u64,
+    /// Commands that failed.
+    pub failures: u64,
+}
+
+/// A namespace, and what clients do with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamespaceTraffic {
+    /// Number by which NVMe hosts know it.
+    pub id: u32,
+    /// Name by which other clients ask for it; empty where the drive is not divided.
+    pub name: String,
+    /// Bytes that clients address.
+    pub size_bytes: u64,
+    /// Bytes of the logical blocks that NVMe hosts see.
+    pub block_bytes: u32,
+    /// True if it takes no writes.
+    pub is_write_protected: bool,
+    /// Reads.
+    pub reads: CommandCounts,
+    /// Writes.
+    pub writes: CommandCounts,
+    /// Flushes.
+    pub flushes: CommandCounts,
+    /// Trims.
+    pub trims: CommandCounts,
+}
+
+/// A controller of an NVMe host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvmeController {
+    /// Identifier of the controller.
+    pub controller: u16,
+    /// NQN of the host.
+    pub host: String,
+    /// Transport, as nvme-cli names it.
+    pub transport: String,
+    /// State of the controller: `enabled`, `disabled`, `shut down` or `failed`.
+    pub state: String,
+    /// True if the host proved who it is.
+    pub is_authenticated: bool,
+    /// I/O queues.
+    pub queues: Vec<NvmeQueue>,
+}
+
+/// An I/O queue of a controller, with what it carried out since it was connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NvmeQueue {
+    /// Number of the queue, from 1.
+    pub queue: u16,
+    /// Reads, and what reads alone.
+    pub read_commands: u64,
+    /// Bytes of them.
+    pub read_bytes: u64,
+    /// Writes.
+    pub write_commands: u64,
+    /// Bytes of them.
+    pub written_bytes: u64,
+    /// Commands of all other kinds.
+    pub other_commands: u64,
+    /// Commands that failed.
+    pub failures: u64,
 }
 
 /// A modelled drive whose times replies keep to.
@@ -99,6 +176,9 @@ pub struct EventRecord {
     pub at_unix_ms: u64,
     /// Description of the event.
     pub what: String,
+    /// Kind of the event, such as `namespace` or `sanitize-ended`; empty for any other.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
 }
 
 /// An export.

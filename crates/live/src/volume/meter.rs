@@ -138,6 +138,10 @@ impl Device for Metered {
         self.device.size()
     }
 
+    fn origin(&self) -> u64 {
+        self.device.origin()
+    }
+
     fn atomic_bytes(&self) -> u64 {
         self.device.atomic_bytes()
     }

@@ -94,6 +94,11 @@ impl Namespaces {
         Ok(listed)
     }
 
+    /// These namespaces, which lie within a drive and do not overlap.
+    pub(crate) const fn new(namespaces: Vec<Namespace>) -> Self {
+        Self(namespaces)
+    }
+
     /// Lays out the namespaces of a new drive of so many bytes, one after the other.
     ///
     /// # Errors
@@ -302,6 +307,9 @@ impl Window {
             error @ (DeviceError::HostFull { .. }
             | DeviceError::ReadOnly
             | DeviceError::Poisoned { .. }
+            | DeviceError::Transient { .. }
+            | DeviceError::InProgress(_)
+            | DeviceError::Gone
             | DeviceError::Medium { .. }) => error,
         })
     }

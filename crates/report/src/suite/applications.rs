@@ -1,6 +1,6 @@
 //! Applications: transactions a second and their latency, over clients, as reviews draw them.
 
-use results::{ApplicationFigures, Step};
+use results::{ApplicationFigures, ApplicationInterval, Step, TransactionMix};
 
 use super::{
     Axis, Body, Chart, Ends, Group, Look, Point, Series, Subject, Suite, Taken, Unit, cautions,
@@ -28,7 +28,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let numbers = numbers(&replayed);
     let mut charts = charts(suite, id);
     // What is asked of a comparison first: which drive reaches how much.
-    let more = if taken.len() > 1 { charts.split_off(3.min(charts.len())) } else { Vec::new() };
+    let more = if taken.len() > 1 { charts.split_off(4.min(charts.len())) } else { Vec::new() };
     // Few rows, and the refusals are in them: they are shown and not folded.
     let group = Group {
         title: "Transactions",
@@ -51,13 +51,20 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     if replayed.is_empty() {
         return Vec::new();
     }
+    if replayed.iter().any(|(_, steps)| steps.iter().any(|(_, it)| it.node.is_some())) {
+        return over_time(&replayed, id);
+    }
     let rate: [Line; 1] = [("", 0, |it| it.tps)];
     let latency: [Line; 2] =
         [(", average", 0, |it| it.latency_ms_mean), (", 99 %", 2, |it| it.latency_ms_p99)];
-    let titles =
-        [("tps", "Transactions a second", Unit::Plain), ("latency", "Latency", Unit::Millis)];
-    let explains = [explain::TRANSACTIONS, explain::TRANSACTION_LATENCY];
-    let lines: [&[Line]; 2] = [&rate, &latency];
+    let host: [Line; 1] = [("", 0, |it| Some(it.host_share))];
+    let titles = [
+        ("tps", "Transactions a second", Unit::Plain),
+        ("latency", "Latency", Unit::Millis),
+        ("host", "Share of the host", Unit::Share),
+    ];
+    let explains = [explain::TRANSACTIONS, explain::TRANSACTION_LATENCY, explain::HOST_SHARE];
+    let lines: [&[Line]; 3] = [&rate, &latency, &host];
     let mut charts: Vec<Chart> = titles
         .into_iter()
         .zip(explains)
@@ -65,10 +72,60 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
         .map(|((title, explain), lines)| over_clients(&replayed, (title, explain), lines, id))
         .collect();
     if replayed.len() > 1 {
-        charts.push(bars(&replayed, id));
+        // Before the share of the host: a comparison asks for rates.
+        charts.insert(2, bars(&replayed, id));
     }
     charts
 }
+
+/// Rate and mean latency of each of several drives with one load each, interval by interval.
+fn over_time(replayed: &Replayed<'_>, id: &str) -> Vec<Chart> {
+    let all = || replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
+    let end_s = all().filter_map(|it| it.intervals.last()).map(|it| it.at_s).fold(0.0, f64::max);
+    let (span, each_s) = Unit::of_span(end_s);
+    let taken = taken(replayed);
+    let lines: [TimeLine; 2] = [
+        ("latency-time", "Average latency over time", Unit::Millis, explain::NODE_LATENCY, |it| {
+            it.latency_ms_mean
+        }),
+        ("tps-time", "Transactions a second over time", Unit::Plain, explain::NODE_RATE, |it| {
+            Some(it.tps)
+        }),
+    ];
+    let chart = |(name, title, unit, explain, of): TimeLine| {
+        let mut series: Vec<Series> = Vec::new();
+        for (subject, steps) in replayed {
+            for (dash, (_, it)) in steps.iter().enumerate() {
+                let point = |it: &ApplicationInterval| Some((it.at_s / each_s, of(it)?));
+                let points: Vec<Point> = it.intervals.iter().filter_map(point).collect();
+                if let (Some(node), false) = (it.node, points.is_empty()) {
+                    let look = Look { dash: dash % DASHES, ..Look::of_run(subject.index) };
+                    series.push(line(format!("{}, drive {node}", subject.label), look, points));
+                }
+            }
+        }
+        Chart {
+            id: format!("{id}-{}", anchor(name)),
+            title: title.into(),
+            explain,
+            provenance: provenance(&taken),
+            cautions: cautions(&taken),
+            x: Axis::linear("time", span),
+            y: Axis { domain: Some((0.0, highest(&series))), ..Axis::linear(title, unit) },
+            ends: Ends::Mean,
+            is_wide: true,
+            body: Body::Lines(series, Vec::new()),
+        }
+    };
+    lines.map(chart).into_iter().filter(|chart| !chart.is_empty()).collect()
+}
+
+/// Name of a chart over time, its heading, unit and explanation, and the number that it shows.
+type TimeLine =
+    (&'static str, &'static str, Unit, &'static str, fn(&ApplicationInterval) -> Option<f64>);
+
+/// Dash patterns that lines of one run may have.
+const DASHES: usize = 4;
 
 /// End of a line's name, its dash pattern, and the number that it shows.
 type Line = (&'static str, usize, fn(&ApplicationFigures) -> Option<f64>);
@@ -102,6 +159,7 @@ fn over_clients(
         x: Axis::depths("clients"),
         y: match unit {
             Unit::Millis => Axis::log(title, unit),
+            Unit::Share => Axis { domain: Some((0.0, 1.0)), ..Axis::linear(title, unit) },
             _ => Axis { domain: Some((0.0, highest(&series))), ..Axis::linear(title, unit) },
         },
         ends: Ends::Last,
@@ -179,13 +237,33 @@ fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
         text += " † More clients would be busy on the host at once than that machine has \
                  processors: the rate may be unreachable.";
     }
+    text += &mix(figures);
     format!("<p>{}</p>", Text(&text))
 }
 
+/// Requests that a transaction makes of the drive, in words; empty where nobody counted them.
+fn mix(figures: &ApplicationFigures) -> String {
+    let Some(TransactionMix { reads, writes, flushes, read_bytes, write_bytes }) = figures.mix
+    else {
+        return String::new();
+    };
+    let kib = |bytes: f64| number::plain(bytes / 1024.0);
+    format!(
+        " In the first of these recordings a transaction makes {} reads of {} KiB in all, {} \
+         writes of {} KiB, and {} flushes.",
+        number::plain(reads),
+        kib(read_bytes),
+        number::plain(writes),
+        kib(write_bytes),
+        number::plain(flushes)
+    )
+}
+
 fn numbers(replayed: &Replayed<'_>) -> String {
+    let is_of_nodes = replayed.iter().any(|(_, all)| all.iter().any(|(_, it)| it.node.is_some()));
     let heads = [
         "Run",
-        "Clients",
+        if is_of_nodes { "Drive" } else { "Clients" },
         "Transactions/s",
         "Average, ms",
         "p99, ms",
@@ -203,7 +281,7 @@ fn numbers(replayed: &Replayed<'_>) -> String {
         };
         vec![
             subject.label.clone(),
-            step.threads.to_string(),
+            it.node.unwrap_or(step.threads).to_string(),
             shown(it.tps) + &mark,
             shown(it.latency_ms_mean),
             shown(it.latency_ms_p99),

@@ -26,7 +26,8 @@ const WAITING_MAX: usize = 1000;
 /// The events of one drive.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
-    folder: PathBuf,
+    /// Folder of the drive; none where events are gone with the server.
+    folder: Option<PathBuf>,
     events: Mutex<Events>,
 }
 
@@ -49,14 +50,20 @@ impl EventLog {
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let told = events.into_iter().rev().take(TOLD_MAX).rev().collect();
         let events = Mutex::new(Events { told, ..Events::default() });
-        Self { folder: volume.to_owned(), events }
+        Self { folder: Some(volume.to_owned()), events }
     }
 
-    /// Adds an event, and writes it, unless a thread that is writing already will do so.
+    /// Takes note of an event of no kind of its own.
     pub(super) fn note(&self, what: String) {
+        self.note_as("", what);
+    }
+
+    /// Takes note of an event, and writes it unless another thread is writing, which does it then.
+    pub(super) fn note_as(&self, kind: &str, what: String) {
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-        if self.events().take(EventRecord { at_unix_ms, what }) {
+        let kind = kind.to_owned();
+        if self.events().take(EventRecord { at_unix_ms, what, kind }) {
             // A disk that hangs keeps this thread, and nobody who asks for the events.
             while let Some(event) = self.next_waiting() {
                 // It is told all the same.
@@ -83,12 +90,13 @@ impl EventLog {
     }
 
     fn keep(&self, event: &EventRecord) -> io::Result<()> {
-        let path = self.folder.join(NAME);
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join(NAME);
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         let mut file = File::options().append(true).create(true).open(&path)?;
         if file.metadata()?.len() > FILE_BYTES_MAX {
-            fs::rename(&path, self.folder.join(OLD_NAME))?;
+            fs::rename(&path, folder.join(OLD_NAME))?;
             file = File::options().append(true).create(true).open(&path)?;
         }
         file.write_all(&line)
@@ -141,7 +149,8 @@ mod tests {
         // Opening a pipe to write waits until somebody reads it.
         let pipe = folder.path().join(NAME);
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let event_log = EventLog { folder: folder.path().to_owned(), events: Mutex::default() };
+        let event_log =
+            EventLog { folder: Some(folder.path().to_owned()), events: Mutex::default() };
         // The reader stays until both are written.
         let reader = thread::scope(|scope| {
             scope.spawn(|| event_log.note("first".to_owned()));

@@ -8,7 +8,11 @@
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use live::status::{Climate, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness, MaintenanceStatus, ProblemKind, Scrubs, Server, Space, Status, Wear, Writes, bucket_end_ns};
+use live::status::{
+    Climate, CommandCounts, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness,
+    MaintenanceStatus, NamespaceTraffic, NvmeController, NvmeQueue, ProblemKind, Scrubs, Server,
+    Space, Status, Wear, Writes, bucket_end_ns,
+};
 
 /// Content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -48,6 +52,8 @@ impl Metrics {
         if let Some(server) = &status.server {
             sheet.commands(server);
             sheet.clients(server);
+            sheet.namespaces(&server.namespaces);
+            sheet.controllers(&server.controllers);
             if let Some(model) = &server.model {
                 model.climate.iter().for_each(|climate| sheet.climate(climate));
                 sheet.lateness(&model.lateness);
@@ -293,6 +299,60 @@ impl Sheet {
         self.counters(("clients_refused", PURE, about), &refused);
     }
 
+    fn namespaces(&mut self, namespaces: &[NamespaceTraffic]) {
+        let families: [(Family, fn(&CommandCounts) -> u64); 3] = [
+            (("namespace_commands", PURE, "Commands for a namespace"), |it| it.commands),
+            (("namespace_host", BYTES, "Bytes of those that succeeded"), |it| it.bytes),
+            (("namespace_command_failures", PURE, "Those that failed"), |it| it.failures),
+        ];
+        for (family, of) in families {
+            let name = self.begin(Kind::Counter, family) + "_total";
+            for it in namespaces {
+                let id = it.id.to_string();
+                let reads = [("read", it.reads), ("write", it.writes)];
+                for (kind, counts) in
+                    reads.into_iter().chain([("flush", it.flushes), ("trim", it.trims)])
+                {
+                    let labels = [("namespace", &*id), ("export", &*it.name), ("command", kind)];
+                    self.labelled(&name, &labels, of(&counts));
+                }
+            }
+        }
+        let about = "Bytes that clients address in a namespace";
+        let name = self.begin(Kind::Gauge, ("namespace_size", BYTES, about));
+        for it in namespaces {
+            let id = it.id.to_string();
+            self.labelled(&name, &[("namespace", &*id), ("export", &*it.name)], it.size_bytes);
+        }
+    }
+
+    fn controllers(&mut self, controllers: &[NvmeController]) {
+        let about = "Controllers of NVMe hosts";
+        self.gauges(("nvme_controllers", PURE, about), &[(None, controllers.len())]);
+        let about = "I/O queues that a controller has";
+        let name = self.begin(Kind::Gauge, ("nvme_controller_queues", PURE, about));
+        for it in controllers {
+            let id = it.controller.to_string();
+            self.labelled(&name, &[("controller", &*id), ("host", &*it.host)], it.queues.len());
+        }
+        let about = "Commands of the I/O queues that a controller has";
+        let name = self.begin(Kind::Gauge, ("nvme_controller_commands", PURE, about));
+        for it in controllers {
+            let sum = |of: fn(&NvmeQueue) -> u64| it.queues.iter().map(of).sum::<u64>();
+            let kinds = [
+                ("read", sum(|queue| queue.read_commands)),
+                ("write", sum(|queue| queue.write_commands)),
+                ("other", sum(|queue| queue.other_commands)),
+                ("failed", sum(|queue| queue.failures)),
+            ];
+            let id = it.controller.to_string();
+            for (kind, count) in kinds {
+                let labels = [("controller", &*id), ("host", &*it.host), ("command", kind)];
+                self.labelled(&name, &labels, count);
+            }
+        }
+    }
+
     fn climate(&mut self, climate: &Climate) {
         let about = "Temperature of the modelled drive";
         self.gauges(("model_temperature", CELSIUS, about), &[(None, climate.temperature_c)]);
@@ -318,7 +378,10 @@ impl Sheet {
         let about = "Time by which late replies were late, added up";
         self.counters(("model_late_by", SECONDS, about), &[(None, sum_s)]);
         let about = "Time by which the latest reply was late";
-        self.gauges(("model_late_by_max", SECONDS, about), &[(None, seconds(lateness.late_by_ns_max))]);
+        self.gauges(
+            ("model_late_by_max", SECONDS, about),
+            &[(None, seconds(lateness.late_by_ns_max))],
+        );
     }
 
     fn process(&mut self, server: &Server) {

@@ -207,3 +207,35 @@ fn a_preconditioning_has_six_to_twelve_hours_on_a_real_drive_or_what_its_file_sa
     let less = told("real = { duration_s_max = 600 }");
     assert!(less.contains("duration_s_max is 600, below duration_s_min, 21600"), "{less}");
 }
+
+#[test]
+fn drives_with_one_load_each_are_of_an_application_and_within_their_ranges() {
+    const NODES: &str = "\
+schema = 1
+name = \"x\"
+title = \"X\"
+description = \"d\"
+source = \"s\"
+[[suites]]
+name = \"n\"
+title = \"N\"
+application = \"nosql-ycsb-a\"
+nodes = { count = 4, clients = 8, intervals = 24, interval_s = 10 }
+";
+    let nodes = Protocol::parse(NODES, "p.toml").unwrap().suites[0].nodes.unwrap();
+    assert!((nodes.duration_s() - 240.0).abs() < 1e-9);
+    for (from, to, said) in [
+        ("count = 4", "count = 0", "count is 0, not from 1 to 64"),
+        ("clients = 8", "clients = 5000", "clients is 5000, not from 1 to 4096"),
+        ("intervals = 24", "intervals = 1001", "intervals is 1001, not from 1 to 1000"),
+        ("interval_s = 10", "interval_s = 0", "interval_s is 0, not above 0 and up to 3600"),
+    ] {
+        let error = told_of(NODES, from, to);
+        assert!(error.contains(said), "{error}");
+    }
+    let alone = told(
+        "title = \"4K\"",
+        "title = \"4K\"\nnodes = { count = 4, clients = 8, intervals = 24, interval_s = 10 }",
+    );
+    assert!(alone.contains("nodes without an application"), "{alone}");
+}

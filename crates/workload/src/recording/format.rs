@@ -157,8 +157,10 @@ impl<W: Write> RecordingWriter<W> {
             self.begin_part(part.len());
             let mut end = 0;
             for transaction in part {
-                put_signed(&mut self.payload, transaction.to.0, end);
-                put_unsigned(&mut self.payload, transaction.latency().0);
+                let mut entry = Entry::new();
+                entry.put_signed(transaction.to.0, end);
+                entry.put_unsigned(transaction.latency().0);
+                self.payload.extend_from_slice(entry.bytes());
                 end = transaction.to.0;
             }
             self.put_chunk(Chunk::Transactions)?;
@@ -209,33 +211,60 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
-fn put_request(bytes: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
-    put_signed(bytes, request.issued_at.0, issued);
-    put_unsigned(bytes, request.latency().0);
-    put_signed(bytes, request.lba, end);
-    put_unsigned(bytes, request.sectors.into());
+fn put_request(payload: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
+    let mut entry = Entry::new();
+    entry.put_signed(request.issued_at.0, issued);
+    entry.put_unsigned(request.latency().0);
+    entry.put_signed(request.lba, end);
+    entry.put_unsigned(request.sectors.into());
     let op = match request.op {
         Op::Read => 0,
         Op::Write => 1,
         Op::Trim => 2,
         Op::Flush => 3,
     };
-    bytes.push(op | if request.fua { FUA } else { 0 });
-    put_unsigned(bytes, request.client.into());
+    entry.put(op | if request.fua { FUA } else { 0 });
+    entry.put_unsigned(request.client.into());
+    payload.extend_from_slice(entry.bytes());
 }
 
-fn put_unsigned(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value.to_le_bytes()[0] | 0x80);
-        value >>= 7;
+/// A request or a transaction as bytes, which go to the payload at once: a check for room at each
+/// byte took a third of the time.
+struct Entry {
+    bytes: [u8; Self::BYTES_MAX],
+    length: usize,
+}
+
+impl Entry {
+    /// Four numbers of ten bytes, one of three and an operation, with some room.
+    const BYTES_MAX: usize = 48;
+
+    const fn new() -> Self {
+        Self { bytes: [0; Self::BYTES_MAX], length: 0 }
     }
-    bytes.push(value.to_le_bytes()[0]);
-}
 
-/// Appends `value` minus `before`, modulo 2^64, in zigzag form.
-fn put_signed(bytes: &mut Vec<u8>, value: u64, before: u64) {
-    let difference = value.wrapping_sub(before).cast_signed();
-    put_unsigned(bytes, ((difference << 1) ^ (difference >> 63)).cast_unsigned());
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn put(&mut self, byte: u8) {
+        self.bytes[self.length] = byte;
+        self.length += 1;
+    }
+
+    fn put_unsigned(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.put(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.put(value.to_le_bytes()[0]);
+    }
+
+    /// Appends `value` minus `before`, modulo 2^64, in zigzag form.
+    fn put_signed(&mut self, value: u64, before: u64) {
+        let difference = value.wrapping_sub(before).cast_signed();
+        self.put_unsigned(((difference << 1) ^ (difference >> 63)).cast_unsigned());
+    }
 }
 
 /// Reads a recording. A truncated one ends with its last complete chunk and has no tail.

@@ -15,6 +15,7 @@ fn head() -> Head {
         machine: "Linux".into(),
         began_unix_ns: 7,
         front_end_ns: None,
+        emulation_slowdown: None,
     }
 }
 

@@ -11,6 +11,7 @@ use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
 use lab::workload::recording::Recording;
 use lab::workload::{Application, catalogue};
+use lab::{Error, Kind};
 
 use super::{Origin, Point};
 use crate::args::App;
@@ -54,7 +55,13 @@ fn read(application: &Application, threads: u32, args: &App) -> Result<(Recordin
     if let Some(folder) = &args.recordings {
         let copies = NonZeroU32::new(threads).filter(|_| application.copies);
         let recorded = if copies.is_some() { 1 } else { threads };
-        let read = application::read(&recording(folder, application, recorded))?;
+        let path = recording(folder, application, recorded);
+        let read = application::read(&path)?;
+        if read.tail.is_none() {
+            let text = format!("{} was cut short: nobody counted its transactions", path.display());
+            let hint = "measure it again; `floatgate replay` tells factors of what there is";
+            return Err(Error::new(Kind::Input, text).hint(hint).into());
+        }
         return Ok((read, copies.unwrap_or(NonZeroU32::MIN)));
     }
     // Those that are built in are of the application with its own scripts and parameters.

@@ -2,26 +2,28 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
-use export::nvme::Subsystem;
-use export::{Address, Exports, Listener, Protocol};
-use live::{Administration, status};
+use anyhow::{Result, bail};
+use export::{Address, Listener, Protocol};
+use live::status;
 use server::activation::{Passed, Place};
+use tracing::warn;
 
+use super::front_end::Served;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
 
-/// Listens for NVMe/TCP hosts; warns if other machines can reach an address.
+/// Listens for NVMe/TCP hosts; where other machines can reach an address, they have to prove who
+/// they are, or the user has to allow any.
 pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>> {
     let demands_encryption =
         args.tls.tls_certificates.is_some() && args.tls.tls == Encryption::Required;
     if demands_encryption && !args.nvme.is_empty() {
         bail!("NVMe/TCP is not encrypted; give --tls allowed, or serve NBD alone");
     }
-    args.nvme.iter().map(|place| listen_at(place, passed)).collect()
+    args.nvme.iter().map(|place| listen_at(place, args, passed)).collect()
 }
 
-fn listen_at(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
+fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Result<Listener> {
     let listener = match place {
         Place::At(Address::Unix(path)) => {
             bail!("--nvme unix:{}: hosts come over TCP alone: tcp:4420", path.display())
@@ -29,8 +31,18 @@ fn listen_at(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
         Place::At(address) => Listener::bind(address)?,
         Place::Passed(index) => passed.clients(*index)?,
     };
-    if listener.is_reachable_from_outside() {
-        warn_of_reach(listener.address());
+    let address = listener.address();
+    match (listener.is_reachable_from_outside(), args.nvme_allow_any_host) {
+        (false, _) => {}
+        (true, true) => warn_of_reach(address),
+        (true, false) if args.nvme_secrets.is_some() => warn!(
+            "{address} can be reached from other machines; hosts prove who they are, but data is \
+             not encrypted"
+        ),
+        (true, false) => bail!(
+            "--nvme {address} can be reached from other machines; give the secrets of hosts \
+             (--nvme-secrets FILE), or let any host in (--nvme-allow-any-host)"
+        ),
     }
     Ok(listener)
 }
@@ -38,21 +50,17 @@ fn listen_at(place: &Place<Address>, passed: &mut Passed) -> Result<Listener> {
 /// Returns the listeners with the protocol of each, NBD first. Adds where hosts find each
 /// namespace to what is offered.
 pub(super) fn with_subsystem(
-    args: &Serve,
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
-    (exports, administration): (&Exports, Arc<dyn Administration>),
+    served: &Served<'_>,
     offered: &mut [status::Export],
 ) -> Result<Vec<(Listener, Protocol)>> {
     let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();
     if nvme.is_empty() {
         return Ok(listeners);
     }
-    let subsystem = Subsystem::new(exports, administration, args.nvme_block_bytes);
-    let subsystem = Arc::new(subsystem.context("making an NVMe subsystem")?);
+    let subsystem = served.subsystem()?;
     for listener in nvme {
-        for (id, export) in (1..).zip(offered.iter_mut()) {
-            export.uris.push(uri(listener.address(), subsystem.nqn(), id));
-        }
+        served.add_uris(offered, |id| uri(listener.address(), subsystem.nqn(), id));
         listeners.push((listener, Protocol::Nvme(Arc::clone(&subsystem))));
     }
     Ok(listeners)

@@ -9,7 +9,7 @@ use lab::results::published::FigureRow;
 use lab::subject::{find_drive, find_drive_text};
 use lab::validate::{Bench, is_about, number_text, plans, validate as compare};
 
-use super::{SEED, figures};
+use super::{SEED, earlier, figures};
 use crate::args::Validate;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
@@ -23,7 +23,7 @@ pub(super) fn validate(args: &Validate) -> Result<Ending> {
     let table = figures(args.figures.as_deref())?;
     let mut crossed = Vec::new();
     for name in names {
-        crossed.push(of_drive(name, &table, setup::jobs(args.jobs))?);
+        crossed.push(of_drive(name, &table, args)?);
     }
     if args.json {
         output::json(&crossed)?;
@@ -34,14 +34,19 @@ pub(super) fn validate(args: &Validate) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn of_drive(name: &str, table: &[FigureRow], threads: usize) -> Result<Crossed> {
+fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<Crossed> {
+    let threads = setup::jobs(args.jobs);
     let drive = find_drive(name)?;
     let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, &drive)).collect();
     let (text, plans) = (find_drive_text(name)?, plans(SEED)?);
     let drives = [drive];
     let progress = TerminalProgress::new()?;
     let bench = Bench { drives: &drives, plans: &plans, threads };
-    let found = compare(&rows, bench, &progress).and_then(|compared| {
+    let compared = match args.from.as_deref() {
+        Some(file) => Ok(earlier(file, &rows)?),
+        None => compare(&rows, bench, &progress),
+    };
+    let found = compared.and_then(|compared| {
         let modelled = modelled(&drives[0].name, &compared);
         let question = CrossQuestion {
             drive: &drives[0].name,

@@ -50,7 +50,11 @@ say zeroes nvme write-zeroes /dev/nvme0n1 -s 100 -c 7 --deac
 say deallocate nvme dsm /dev/nvme0n1 --ad -s 100 -b 8
 say verify nvme verify /dev/nvme0n1 -s 0 -c 7
 say flush nvme flush /dev/nvme0n1
-say uncorrectable nvme write-uncor /dev/nvme0n1 -s 0 -c 0
+say uncorrectable nvme write-uncor /dev/nvme0n1 -s 100 -c 7
+say unreadable nvme read /dev/nvme0n1 -s 100 -c 7 -z 4096 -d /tmp/back
+say mended nvme write /dev/nvme0n1 -s 100 -c 7 -z 4096 -d /tmp/page
+say copied nvme copy /dev/nvme0n1 --sdlba=200 --slbs=100 --blocks=7
+say same nvme compare /dev/nvme0n1 -s 200 -c 7 -z 4096 -d /tmp/page
 say fio fio --name=verify --filename=/dev/nvme0n1 --rw=randwrite --bsrange=512-256k \
     --iodepth=16 --ioengine=libaio --direct=1 --size=16m --verify=crc32c \
     --verify_fatal=1 --minimal
@@ -69,6 +73,21 @@ say before cmp /tmp/file /home/before
 say after cmp /tmp/file /home/after
 umount /home
 say subsystems nvme list-subsys
+# What hosts have the drive do.
+say self-test nvme device-self-test /dev/nvme0 -n 0xffffffff -s 1
+say format nvme format /dev/nvme0n2 -l 1 --force
+say formatted nvme id-ns /dev/nvme0n2
+say sanitize nvme sanitize /dev/nvme0 -a 2
+while nvme sanitize-log /dev/nvme0 | grep -q 'Sanitize in Progress'; do sleep 0.5; done
+say sanitized nvme sanitize-log /dev/nvme0
+say tested nvme self-test-log /dev/nvme0
+say delete nvme delete-ns /dev/nvme0 -n 2
+say create nvme create-ns /dev/nvme0 -s 2048 -c 2048 -f 1
+controller=$(nvme id-ctrl /dev/nvme0 | grep '^cntlid' | cut -d : -f 2)
+say attach nvme attach-ns /dev/nvme0 -n 2 -c "$controller"
+say namespaces nvme list-ns /dev/nvme0 --all
+say events nvme persistent-event-log /dev/nvme0 -a 1 -l 512
+say ocp nvme ocp smart-add-log /dev/nvme0
 say disconnect nvme disconnect -n "$subsystem"
 echo "guest: done"
 sleep 1000

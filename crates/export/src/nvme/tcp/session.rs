@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex};
 use blockio::Nanos;
 
 use super::super::answers::Answers as _;
+use super::super::authentication::{Dialogue, Progress};
 use super::super::command::{COMMAND_BYTES, Command, completion, fabrics};
 use super::super::controller::{
     Context, Controller, Outcome, admin_data_bytes, complete, complete_held,
 };
-use super::super::fabrics::{Connect, ConnectRefusal};
-use super::super::io::Io;
+use super::super::fabrics::{AUTHENTICATION_REQUIRED, Connect, ConnectRefusal};
 use super::super::status::Status;
 use super::super::submission::IoQueue;
 use super::super::subsystem::{Subsystem, locked};
@@ -48,6 +48,8 @@ pub struct Session {
     initialize: Initialize,
     transfers: Transfers,
     reads: Vec<BegunRead>,
+    /// Dialogue in which the host proves who it is; none where it need not.
+    dialogue: Option<Dialogue>,
     now: Nanos,
     answered: Option<Vec<Asked>>,
     is_over: bool,
@@ -100,15 +102,20 @@ impl Session {
             initialize: Initialize { digests: Digests::default(), alignment: 4 },
             transfers: Transfers::default(),
             reads: Vec::new(),
+            dialogue: None,
             now,
             answered: None,
             is_over: false,
         }
     }
 
-    /// True if the host connected its queue.
+    /// True if the host connected its queue, and proved who it is where it has to.
     pub fn is_connected(&self) -> bool {
-        self.queue().is_some()
+        self.queue().is_some() && self.is_authenticated()
+    }
+
+    fn is_authenticated(&self) -> bool {
+        self.dialogue.as_ref().is_none_or(|it| it.progress() == Progress::Authenticated)
     }
 
     /// Returns the connection's queue, once the host has connected it.
@@ -123,7 +130,8 @@ impl Session {
     pub(crate) fn is_alive(&self) -> bool {
         match &self.phase {
             Phase::Io(_, io) => io.link().is_alive(),
-            _ => true,
+            Phase::Admin(_, controller) => !locked(controller).is_lost(),
+            Phase::New | Phase::Initialized => !self.subsystem.is_removed(),
         }
     }
 
@@ -168,7 +176,7 @@ impl Session {
         let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
         let mut controller = locked(controller);
         let next = controller.advance(&context);
-        complete_held(&mut controller, &mut answers);
+        complete_held(&mut controller, &self.subsystem, &mut answers);
         next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 
@@ -273,11 +281,11 @@ impl Session {
         Ok(())
     }
 
-    /// Minimum and maximum bytes that the host sends with a command.
-    fn host_bytes(&self, command: &Command) -> Result<RangeInclusive<usize>, Status> {
-        match &self.phase {
-            Phase::Io(..) if command.opcode() != fabrics::OPCODE => {
-                Io::parse(command, &self.subsystem).map(|io| io.host_bytes())
+    /// Bytes that the host sends with a command, at least and at most.
+    fn host_bytes(&mut self, command: &Command) -> Result<RangeInclusive<usize>, Status> {
+        match &mut self.phase {
+            Phase::Io(_, io) if command.opcode() != fabrics::OPCODE => {
+                io.parse(command, &self.subsystem).map(|io| io.host_bytes())
             }
             _ => {
                 let bytes = admin_data_bytes(command);
@@ -293,6 +301,9 @@ impl Session {
         data: Result<&[u8], Status>,
         (replies, next): (&mut Replies, &mut Next),
     ) {
+        if self.authenticate(command, data, replies) {
+            return;
+        }
         match &mut self.phase {
             Phase::New | Phase::Initialized => self.connect(command, data, replies),
             Phase::Admin(queue, controller) => {
@@ -306,7 +317,7 @@ impl Session {
                 };
                 self.is_over |= matches!(outcome, Outcome::Disconnected);
                 complete(command, outcome, &mut answers);
-                complete_held(&mut controller, &mut answers);
+                complete_held(&mut controller, &self.subsystem, &mut answers);
             }
             Phase::Io(queue, io) => {
                 let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
@@ -324,7 +335,57 @@ impl Session {
         }
     }
 
-    /// Connects the queue, or completes the Connect with the reason for its refusal.
+    /// Takes a command of the dialogue, and refuses every other one until the host has proved who
+    /// it is. Returns whether the command was completed.
+    fn authenticate(
+        &mut self,
+        command: &Command,
+        data: Result<&[u8], Status>,
+        replies: &mut Replies,
+    ) -> bool {
+        let is_authenticated = self.is_authenticated();
+        let Some(dialogue) = &mut self.dialogue else { return false };
+        let is_send = is_fabrics(command, fabrics::AUTHENTICATION_SEND);
+        let is_receive = is_fabrics(command, fabrics::AUTHENTICATION_RECEIVE);
+        if is_authenticated && !is_send && !is_receive {
+            return false;
+        }
+        // Reads come after authentication alone, and what was begun is finished by then.
+        if let (Phase::Io(queue, io), true) = (&mut self.phase, is_authenticated) {
+            let mut answers = answers(queue, self.initialize, (&mut *replies, &mut self.reads));
+            io.finish_reads(&self.subsystem, &mut answers, &mut self.answered);
+        }
+        let (Phase::Admin(queue, _) | Phase::Io(queue, _)) = &self.phase else { return false };
+        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+        let id = command.id();
+        // SECP, SPSP1 and SPSP0: authentication of NVMe.
+        let is_protocol = command.dword(10) >> 8 == 0x00E9_0101;
+        match data {
+            Err(status) => answers.complete(id, status, 0),
+            Ok(_) if !is_send && !is_receive => {
+                answers.complete(id, Status::AUTHENTICATION_REQUIRED, 0);
+            }
+            Ok(_) if !is_protocol => answers.complete(id, Status::INVALID_FIELD, 0),
+            Ok(message) if is_send => {
+                dialogue.take(message);
+                answers.complete(id, Status::SUCCESS, 0);
+            }
+            Ok(_) => match dialogue.answer() {
+                Some(message) => answers.deliver(command, &message, 0),
+                None => answers.complete(id, Status::COMMAND_SEQUENCE, 0),
+            },
+        }
+        match (dialogue.progress(), &self.phase) {
+            (Progress::Authenticated, Phase::Admin(_, controller)) => {
+                locked(controller).authenticate();
+            }
+            (Progress::Failed, _) => self.is_over = true,
+            _ => {}
+        }
+        true
+    }
+
+    /// Connects the queue, or says why not.
     fn connect(&mut self, command: &Command, data: Result<&[u8], Status>, replies: &mut Replies) {
         let is_connect =
             command.opcode() == fabrics::OPCODE && command.fabrics_type() == fabrics::CONNECT;
@@ -343,10 +404,7 @@ impl Session {
                 return;
             }
         };
-        let (id, link) = {
-            let controller = locked(&controller);
-            (controller.id(), Arc::clone(controller.link()))
-        };
+        let id = locked(&controller).id();
         let mut queue = Queue {
             number: connect.queue,
             controller: id,
@@ -356,14 +414,21 @@ impl Session {
             is_unpaced: connect.is_unpaced,
         };
         queue.take_entry();
+        let is_io = self.subsystem.controller_ids().contains(&id);
+        if let Some(secrets) = self.subsystem.authentication().filter(|_| is_io) {
+            let nqn = self.subsystem.nqn();
+            self.dialogue = Dialogue::new(secrets, &queue.host, nqn);
+            assert!(self.dialogue.is_some(), "a host without a secret is not let in");
+        }
+        let required = if self.dialogue.is_some() { AUTHENTICATION_REQUIRED } else { 0 };
         answers(&queue, self.initialize, (replies, &mut self.reads)).complete(
             command.id(),
             Status::SUCCESS,
-            id.into(),
+            u64::from(id) | required,
         );
         self.phase = match connect.queue {
             0 => Phase::Admin(queue, controller),
-            number => Phase::Io(queue, IoQueue::new(number, controller, link)),
+            number => Phase::Io(queue, IoQueue::new(number, controller)),
         };
     }
 
@@ -444,6 +509,11 @@ fn answers<'a>(
     (replies, reads): (&'a mut Replies, &'a mut Vec<BegunRead>),
 ) -> Capsules<'a> {
     Capsules { replies, reads, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
+}
+
+/// True if a command is this one of fabrics.
+fn is_fabrics(command: &Command, kind: u8) -> bool {
+    command.opcode() == fabrics::OPCODE && command.fabrics_type() == kind
 }
 
 /// A fabrics command on an I/O queue.

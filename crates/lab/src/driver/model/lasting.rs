@@ -134,3 +134,6 @@ fn mean(prediction: &Prediction, intervals: &[ApplicationInterval]) -> Predictio
     let latency_ms_mean = prediction.latency_ms_mean.map(|it| it * prediction.tps / tps);
     Prediction { tps, latency_ms_mean, ..*prediction }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,12 @@
 //! The open numbers of the catalogue's drives, and the ranges in which they may lie.
 //!
 //! Open is what a review's own figures were used for. What a data sheet or a sister's file says is
-//! known before any review, and stays. Ranges belong to kinds of numbers, not to drives, so that
-//! their centres, from which a refit starts, say nothing of the fitted values: equal ratios to both
-//! sides, or for shares and factors equal distances.
+//! known before any review, and stays: the line of a controller through two rates of a data sheet.
+//! Ranges belong to kinds of numbers, not to drives, so that their
+//! centres, from which a refit starts, say nothing of the fitted values: equal ratios to both sides,
+//! or for shares and factors equal distances.
 
-use ssd::{DriveSpec, FitScale, FitSpec};
+use ssd::{DriveSpec, FitScale, FitSpec, HostSpec};
 
 use crate::{Error, Kind};
 
@@ -21,18 +22,21 @@ struct Range {
 }
 
 const RANGES: &[Range] = &[
-    of_core(&["controller.read_us", "controller.write_us"], 0.3, 30.0),
+    of_core(&["controller.read_us", "controller.write_us"], 0.3, 100.0),
     of_core(&["controller.read_us_per_kib", "controller.write_us_per_kib"], 0.05, 5.0),
-    of_time(&["buffer.acknowledge_us"], 1.0, 100.0),
+    of_time(&["nand.t_read_us"], 10.0, 200.0),
     of_time(&["channels.mb_s"], 50.0, 1600.0),
     of_time(&["host.*.submit_us", "host.*.complete_us"], 1.0, 30.0),
-    of_time(&["host.*.serial_us"], 0.1, 10.0),
+    of_time(&["host.*.serial_us"], 0.1, 20.0),
     of_time(&["host.*.wake_us"], 5.0, 200.0),
     of_time(&["host.*.copy_us_per_kib"], 0.05, 5.0),
     of_share(&["host.*.controller_factor"], 1.0, 1.2),
     // Up to what one thread of the processor gets from a module with whole lines.
     of_time(&["in_place.write_mb_s"], 112.5, 2250.0),
 ];
+
+/// Submission of a driver that hands over one request at a time: the whole path of a request.
+const ONE_AT_A_TIME: (f64, f64) = (1.0, 150.0);
 
 /// Shares of the stock capacity that a high-performance format may leave.
 const SHRUNK: (f64, f64) = (0.7, 1.0);
@@ -59,7 +63,7 @@ pub(super) struct Tie {
     pub(super) terms: &'static [(&'static str, f64)],
 }
 
-/// Relocation by a driver on the host costs a 4 KiB read and a 4 KiB write.
+/// Relocation, by a driver on the host or by a controller, costs a 4 KiB read and a 4 KiB write.
 const RELOCATION: Tie = Tie {
     key: "controller.relocate_us",
     terms: &[
@@ -84,54 +88,48 @@ const READ_KIB: &str = "controller.read_us_per_kib";
 const WRITE: &str = "controller.write_us";
 const WRITE_KIB: &str = "controller.write_us_per_kib";
 
+const T_READ: &str = "nand.t_read_us";
+const LINUX_WAKE: &str = "host.linux.wake_us";
+const LINUX_SERIAL: &str = "host.linux.serial_us";
+const LINUX_SUBMIT: &str = "host.linux.submit_us";
+const WINDOWS_SUBMIT: &str = "host.windows.submit_us";
+const WINDOWS_COMPLETE: &str = "host.windows.complete_us";
+const WINDOWS_SERIAL: &str = "host.windows.serial_us";
+const WINDOWS_FACTOR: &str = "host.windows.controller_factor";
+
 const OPENED: &[Opened] = &[
-    Opened {
-        drive: "px600-2600",
-        open: &[READ, READ_KIB, WRITE, WRITE_KIB, "host.windows.controller_factor", SHRUNK_KEY],
-        ties: &[RELOCATION],
-    },
+    // Large reads and both writes are the data sheet of the 1.0 TB card.
+    Opened { drive: "px600-2600", open: &[READ, WINDOWS_FACTOR, SHRUNK_KEY], ties: &[RELOCATION] },
+    // Reads and large writes are the data sheet.
     Opened {
         drive: "flashmax-ii",
-        open: &[
-            READ,
-            READ_KIB,
-            WRITE,
-            WRITE_KIB,
-            "host.linux.wake_us",
-            "host.windows.serial_us",
-            "host.windows.controller_factor",
-        ],
+        open: &[WRITE, LINUX_WAKE, WINDOWS_SERIAL, WINDOWS_FACTOR],
         ties: &[RELOCATION, WAKING],
     },
+    // Reads and writes of 512 bytes and their latency are the data sheet.
     Opened {
         drive: "iodrive-duo",
-        open: &[
-            READ,
-            READ_KIB,
-            WRITE,
-            WRITE_KIB,
-            "buffer.acknowledge_us",
-            "channels.mb_s",
-            "host.windows.controller_factor",
-        ],
+        open: &[READ_KIB, WRITE_KIB, "channels.mb_s", WINDOWS_FACTOR],
         ties: &[RELOCATION],
     },
-    Opened { drive: "csd-3000-7680", open: &[WRITE, "host.linux.serial_us"], ties: &[] },
-    Opened {
-        drive: "p5800x-pair",
-        open: &["host.windows.submit_us", "host.windows.complete_us"],
-        ties: &[],
-    },
+    Opened { drive: "csd-3000-7680", open: &[WRITE, T_READ, LINUX_SERIAL], ties: &[] },
+    Opened { drive: "p5800x-pair", open: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE], ties: &[] },
+    // Reads and large writes are the data sheet.
+    Opened { drive: "p5510-eight", open: &[WRITE, T_READ], ties: &[] },
     Opened {
         drive: "optane-pmem-200",
         open: &[
             "in_place.write_mb_s",
-            "host.windows.submit_us",
-            "host.windows.complete_us",
+            WINDOWS_SUBMIT,
+            WINDOWS_COMPLETE,
             "host.windows.copy_us_per_kib",
         ],
         ties: &[],
     },
+    // The device is its data sheet.
+    Opened { drive: "p320h-700", open: &[LINUX_WAKE], ties: &[] },
+    Opened { drive: "warpdrive-slp-300", open: &[READ, LINUX_SERIAL], ties: &[RELOCATION] },
+    Opened { drive: "z-drive-r4-1600", open: &[READ, LINUX_SUBMIT], ties: &[RELOCATION] },
 ];
 
 /// Names of the drives whose open numbers are listed here.
@@ -164,6 +162,13 @@ fn range(spec: &DriveSpec, key: &str) -> FitSpec {
     if key == SHRUNK_KEY {
         let stock = spec.formats.first().map_or(0.0, |format| format.user_gb);
         return fit(SHRUNK.0 * stock, SHRUNK.1 * stock, FitScale::Linear);
+    }
+    let is_one_at_a_time = |host: &HostSpec| {
+        host.outstanding_max == 1 && key == format!("host.{}.submit_us", host.name)
+    };
+    if spec.hosts.iter().any(is_one_at_a_time) {
+        let (low, high) = ONE_AT_A_TIME;
+        return fit(low, high, FitScale::Log);
     }
     let words = |key: &str| key.split('.').map(str::to_owned).collect::<Vec<_>>();
     let is_of = |range: &&Range| {

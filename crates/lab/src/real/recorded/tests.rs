@@ -17,6 +17,7 @@ fn recording(requests: Vec<Recorded>) -> Recording {
         machine: "Linux".into(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }

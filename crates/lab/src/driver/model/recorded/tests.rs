@@ -25,6 +25,7 @@ fn recording(requests: Vec<Recorded>, tps: f64) -> Recording {
         machine: "Linux".into(),
         began_unix_ns: 0,
         front_end_ns: None,
+        emulation_slowdown: None,
     };
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
@@ -210,4 +211,47 @@ fn addresses_shrink_with_a_drive_that_no_longer_holds_them_all() {
     assert_eq!(fit.place(&at(0, 1600)), (Lba(0), 160));
     let kept = AddressMap { from: 1600, to: 1600 };
     assert_eq!(kept.place(&at(801, 3)), (Lba(801), 3));
+}
+
+#[test]
+fn copies_run_at_once_on_parts_of_the_drive_of_their_own() {
+    let (spec, setup) = duo();
+    let mut one = recording(chain(300, Nanos::from_millis(2), Nanos::from_micros(100)), 100.0);
+    one.tail.as_mut().and_then(|tail| tail.benchmark.as_mut()).unwrap().transactions = 1;
+    let replayed = |copies: u32| {
+        let copies = std::num::NonZeroU32::new(copies).unwrap();
+        let host = ReplayHost { copies, ..ReplayHost::default() };
+        replay_recording(&one, &spec, &setup, (&host, 0.0))
+    };
+    let (alone, eight) = (replayed(1).unwrap(), replayed(8).unwrap());
+    assert_eq!((alone.requests, eight.requests), (300, 2400));
+    let (alone_tps, eight_tps) = (alone.prediction.unwrap().tps, eight.prediction.unwrap().tps);
+    assert!(eight_tps > 4.0 * alone_tps && eight_tps <= 8.0 * alone_tps, "{alone_tps} {eight_tps}");
+    let eight = eight.prediction.unwrap();
+    // A copy is one transaction: the slowest is the percentile, and no faster than the mean.
+    let (mean, p99) = (eight.latency_ms_mean.unwrap(), eight.latency_ms_p99.unwrap());
+    assert!(mean >= alone.prediction.unwrap().latency_ms_mean.unwrap());
+    assert!(p99 / 1e3 <= alone.replayed_s * 8.0 && p99 > 0.0, "{p99}");
+    // Copies on one place would fit; those on places of their own do not.
+    let error = replayed(700).unwrap_err().to_string();
+    assert!(error.contains("the recording is of 700 copies of a device of 1.07 GB"), "{error}");
+}
+
+#[test]
+fn an_emulated_processor_thinks_as_many_times_faster_in_a_replay() {
+    let (spec, setup) = duo();
+    let think = Nanos::from_millis(3);
+    let mut emulated = recording(chain(100, Nanos::from_millis(2), think), 100.0);
+    let span_s = |recording: &Recording| {
+        let replayed =
+            replay_recording(recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap();
+        replayed.replayed_s
+    };
+    let as_recorded_s = span_s(&emulated);
+    emulated.head.emulation_slowdown = Some(30.0);
+    let left_s = as_recorded_s - span_s(&emulated);
+    assert!((left_s - 99.0 * (3e-3 - 1e-4)).abs() < 1e-9, "{left_s}");
+    // What no slowdown can be changes nothing.
+    emulated.head.emulation_slowdown = Some(0.0);
+    assert!((span_s(&emulated) - as_recorded_s).abs() < 1e-12);
 }

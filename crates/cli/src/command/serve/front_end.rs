@@ -1,0 +1,151 @@
+//! Front ends of `floatgate serve` beside those that listen for NBD and NVMe/TCP.
+//!
+//! ```text
+//!   options ──► prepare, before the drive is opened ──► Prepared ──► start ──► Running ──► dropped
+//! ```
+//!
+//! One more front end is a file with its options, which implement [`FrontEnd`], and a line in the
+//! list at the end of this file.
+
+use std::cell::OnceCell;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use export::nvme::{Secrets, Subsystem};
+use export::{Address, Exports, Listener, Observer};
+use live::operator::Operator;
+use live::{Operations as _, status};
+use server::drive_service::DriveService;
+
+use super::export_name;
+use crate::args::Serve;
+
+/// Options of a front end.
+pub(super) trait FrontEnd {
+    /// Takes what it needs of the system, before the drive is opened: the drive is left as it was
+    /// where something is in the way. None if the front end was not asked for.
+    ///
+    /// # Errors
+    /// Fails if the system refuses.
+    fn prepare(&self) -> Result<Option<Box<dyn Prepared>>>;
+}
+
+/// A front end that is about to serve.
+pub(super) trait Prepared {
+    /// Serves until what is returned is dropped, and adds where clients find each export.
+    ///
+    /// # Errors
+    /// Fails if the system refuses.
+    fn start(
+        self: Box<Self>,
+        served: &Served<'_>,
+        offered: &mut [status::Export],
+    ) -> Result<Box<dyn Running>>;
+}
+
+/// A front end that serves. When it is dropped it takes nothing more, and answers what it took.
+pub(super) trait Running {}
+
+/// Drive and exports that are served.
+pub(super) struct Served<'a> {
+    pub(super) exports: &'a Exports,
+    pub(super) observer: &'a Arc<dyn Observer>,
+    pub(super) operator: &'a Arc<Operator>,
+    service: &'a DriveService,
+    args: &'a Serve,
+    /// The NVMe subsystem, once a front end has asked for it: all share it.
+    subsystem: OnceCell<Arc<Subsystem>>,
+}
+
+impl<'a> Served<'a> {
+    pub(super) fn new(
+        exports: &'a Exports,
+        (operator, service): (&'a Arc<Operator>, &'a Arc<DriveService>),
+        observer: &'a Arc<dyn Observer>,
+        args: &'a Serve,
+    ) -> Self {
+        Self { exports, observer, operator, service, args, subsystem: OnceCell::new() }
+    }
+
+    /// The NVMe subsystem of the drive.
+    ///
+    /// # Errors
+    /// Fails if the secrets of hosts cannot be read.
+    pub(super) fn subsystem(&self) -> Result<Arc<Subsystem>> {
+        if let Some(subsystem) = self.subsystem.get() {
+            return Ok(Arc::clone(subsystem));
+        }
+        let operations = Arc::<Operator>::clone(self.operator);
+        let pace = self.exports.iter().next().and_then(|export| export.pace.clone());
+        let mut made = Subsystem::operated(operations).paced(pace);
+        if let Some(file) = &self.args.nvme_secrets {
+            let shown = file.display();
+            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
+            let secrets = Secrets::parse(&text).with_context(|| format!("{shown}"))?;
+            made = made.authenticated(secrets);
+        }
+        let made = Arc::new(made);
+        self.service.show_to_hosts(&made);
+        Ok(Arc::clone(self.subsystem.get_or_init(|| made)))
+    }
+
+    /// Adds to what is offered where hosts find each namespace, by its number.
+    pub(super) fn add_uris(&self, offered: &mut [status::Export], uri: impl Fn(u32) -> String) {
+        for namespace in self.operator.namespaces() {
+            let name = export_name(&namespace.name, &self.args.export);
+            if let Some(export) = offered.iter_mut().find(|export| export.name == name) {
+                export.uris.push(uri(namespace.id));
+            }
+        }
+    }
+}
+
+/// Listens at Unix sockets.
+fn listen(paths: &[PathBuf]) -> Result<Vec<Listener>> {
+    let listeners = paths.iter().map(|path| Listener::bind(&Address::Unix(path.clone())));
+    Ok(listeners.collect::<Result<_, _>>()?)
+}
+
+/// The path of a Unix socket.
+fn path(listener: &Listener) -> String {
+    match listener.address() {
+        Address::Unix(path) => path.display().to_string(),
+        other => other.to_string(),
+    }
+}
+
+macro_rules! front_ends {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name;)+
+
+        /// Options of all of them.
+        #[derive(Debug, Args)]
+        pub(crate) struct FrontEndArgs {
+            $(#[command(flatten)] $name: $name::Options,)+
+        }
+
+        impl FrontEndArgs {
+            fn each(&self) -> Vec<&dyn FrontEnd> {
+                vec![$(&self.$name),+]
+            }
+        }
+    };
+}
+
+impl FrontEndArgs {
+    /// Prepares those that were asked for.
+    ///
+    /// # Errors
+    /// The first failure of one.
+    pub(super) fn prepare(&self) -> Result<Vec<Box<dyn Prepared>>> {
+        self.each().into_iter().filter_map(|it| it.prepare().transpose()).collect()
+    }
+}
+
+front_ends! {
+    vfio_user,
+    vhost_user,
+}

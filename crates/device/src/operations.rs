@@ -1,0 +1,392 @@
+//! Operations: what hosts have a drive do beside reading and writing it.
+//!
+//! ```text
+//!   namespaces:  create ──► attached to hosts by the front end ──► delete
+//!   work:        format, sanitize, self-test: one at a time, in the background
+//!                  └── a sanitize that was under way goes on when the drive is opened again
+//! ```
+//!
+//! While a namespace is formatted, or the drive sanitized, its devices refuse every command with
+//! [`crate::DeviceError::InProgress`]; so whoever serves them need not ask first. Terms are those
+//! of [nvme-base-2021].
+
+use std::sync::Arc;
+
+use crate::{Administration, Device};
+
+/// A part of a drive that clients see as a device of their own.
+#[derive(Clone, Debug)]
+pub struct ServedNamespace {
+    /// Number by which hosts know it, from 1; it stays the same as long as the namespace is there.
+    pub id: u32,
+    /// Name by which clients of other protocols ask for it.
+    pub name: String,
+    /// Device that clients read and write. After the namespace was deleted it refuses everything
+    /// with [`crate::DeviceError::Gone`].
+    pub device: Arc<dyn Device>,
+    /// Bytes of a logical block: 512 or 4096.
+    pub block_bytes: u32,
+    /// True if commands that change data are refused.
+    pub is_read_only: bool,
+}
+
+/// Space for namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamespaceSpace {
+    /// Bytes of all namespaces together at most.
+    pub total_bytes: u64,
+    /// Bytes that no namespace has.
+    pub unallocated_bytes: u64,
+}
+
+/// Format of one namespace, or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FormatRequest {
+    /// Namespace; none for all of them.
+    pub namespace: Option<u32>,
+    /// Bytes of a logical block afterwards: 512 or 4096.
+    pub block_bytes: u32,
+    /// True if what was stored is to be erased from the media too, not only forgotten.
+    pub is_secure: bool,
+}
+
+/// Failure mode of a sanitize.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// After a failure only another sanitize that succeeds brings the drive back.
+    Restricted,
+    /// After a failure a host may take the drive back with [`Operations::exit_failure`].
+    Unrestricted,
+}
+
+/// Self-test of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfTest {
+    /// Reads samples of what is stored.
+    Short,
+    /// Reads all that is stored, and verifies it.
+    Extended,
+}
+
+/// Result of a self-test that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelfTestResult {
+    /// Kind of test.
+    pub test: SelfTest,
+    /// End of the test.
+    pub end: SelfTestEnd,
+    /// Hours that the drive had been served when it ended.
+    pub power_on_hours: u64,
+    /// Namespace that was tested; none for all.
+    pub namespace: Option<u32>,
+}
+
+/// End of a self-test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelfTestEnd {
+    /// Everything that was read was as it was written.
+    Passed,
+    /// A host aborted it.
+    Aborted,
+    /// A format ended it.
+    Formatted,
+    /// A sanitize ended it.
+    Sanitized,
+    /// Something could not be read.
+    Failed {
+        /// Namespace of the first failure, 0 if it belongs to none.
+        namespace: u32,
+        /// Sector of 512 bytes of the first failure within the namespace.
+        lba: u64,
+    },
+}
+
+/// Work in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A format.
+    Format,
+    /// A sanitize.
+    Sanitize,
+    /// A sanitize that failed: nothing else is done until the next one succeeds.
+    SanitizeFailed,
+    /// A self-test.
+    SelfTest,
+}
+
+impl Work {
+    /// Returns what is going on, to follow "the drive is ".
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Format => "being formatted",
+            Self::Sanitize => "being sanitized",
+            Self::SanitizeFailed => "useless until a sanitize succeeds",
+            Self::SelfTest => "testing itself",
+        }
+    }
+}
+
+/// State of sanitizing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SanitizeState {
+    /// The drive was never sanitized.
+    #[default]
+    Never,
+    /// The last sanitize succeeded.
+    Done,
+    /// One is under way.
+    Running,
+    /// The last one failed.
+    Failed,
+}
+
+/// Status of sanitizing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SanitizeStatus {
+    /// State of the last sanitize.
+    pub state: SanitizeState,
+    /// Share that is done, in parts of 65536; 65535 when none is under way.
+    pub progress: u16,
+    /// True if nothing was written since the last one succeeded, or since the drive was made.
+    pub is_erased: bool,
+    /// Number of sanitizes that ended, well or not.
+    pub ended: u64,
+    /// True if a host may leave the failure mode without another sanitize.
+    pub exit_is_free: bool,
+}
+
+/// Status of work and of what hosts may have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperationStatus {
+    /// True if a format is under way.
+    pub is_formatting: bool,
+    /// Reason why the last format failed; none if it did not.
+    pub format_failure: Option<String>,
+    /// State of sanitizing.
+    pub sanitize: SanitizeStatus,
+    /// Self-test under way, with the percentage that is done.
+    pub self_test: Option<(SelfTest, u8)>,
+    /// Self-tests that ended, the latest first, at most 20.
+    pub self_tests: Vec<SelfTestResult>,
+}
+
+/// Protection of a namespace from changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protection {
+    /// Nothing.
+    #[default]
+    Open,
+    /// A host asked for it.
+    ByHost,
+    /// The drive does not write there any more.
+    ByDrive,
+}
+
+/// Kind of an event in the life of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A server began with it.
+    Started,
+    /// A namespace was created, deleted or resized.
+    Namespace,
+    /// A format began.
+    FormatBegan,
+    /// A format ended.
+    FormatEnded,
+    /// A sanitize began.
+    SanitizeBegan,
+    /// A sanitize ended.
+    SanitizeEnded,
+    /// Anything else.
+    Other,
+}
+
+/// An event in the life of a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveEvent {
+    /// Milliseconds since the beginning of 1970, UTC.
+    pub at_unix_ms: u64,
+    /// Kind of the event.
+    pub kind: EventKind,
+    /// Description, as sentences.
+    pub text: String,
+}
+
+/// Reason why an operation was not begun; nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OperationError {
+    /// There is no namespace with this identifier.
+    #[error("there is no namespace {id}")]
+    NoNamespace {
+        /// Identifier.
+        id: u32,
+    },
+    /// Too little space for a namespace.
+    #[error("{asked} bytes for a namespace, {free} are free in one piece")]
+    NoSpace {
+        /// Bytes that were asked for.
+        asked: u64,
+        /// Bytes of the largest gap.
+        free: u64,
+    },
+    /// As many namespaces as there may be.
+    #[error("there are {0} namespaces, which is the limit")]
+    TooMany(u32),
+    /// A value that the drive has not.
+    #[error("{what} is {value}, must be {limit}")]
+    Value {
+        /// Name of the value.
+        what: &'static str,
+        /// The value.
+        value: u64,
+        /// Values that are possible.
+        limit: &'static str,
+    },
+    /// Work is under way that has to end first.
+    #[error("the drive is {}; wait for it", .0.word())]
+    Busy(Work),
+    /// The drive is served for reading only.
+    #[error("the drive is served for reading only")]
+    ReadOnly,
+    /// The drive has nothing of the kind.
+    #[error("this drive cannot {0}")]
+    Unsupported(&'static str),
+    /// The drive or the system failed.
+    #[error("{attempted}: {reason}")]
+    Failed {
+        /// Operation that failed.
+        attempted: &'static str,
+        /// Reason, as text.
+        reason: String,
+    },
+}
+
+/// A drive as hosts operate it. Many threads may call at once.
+///
+/// Methods that are not overridden refuse, or report nothing, as of a drive whose parts are fixed.
+pub trait Operations: Administration {
+    /// Returns the namespaces that exist, in ascending order of their identifiers.
+    fn namespaces(&self) -> Vec<ServedNamespace>;
+
+    /// Returns a number that changes whenever [`Operations::namespaces`] does, sizes apart.
+    fn namespaces_version(&self) -> u64 {
+        0
+    }
+
+    /// True if namespaces may be created and deleted, and the drive formatted and sanitized.
+    fn is_operable(&self) -> bool {
+        false
+    }
+
+    /// Returns the space for namespaces.
+    fn space(&self) -> NamespaceSpace {
+        let bytes = self.namespaces().iter().map(|it| it.device.size()).sum();
+        NamespaceSpace { total_bytes: bytes, unallocated_bytes: 0 }
+    }
+
+    /// Makes a namespace of `size` bytes, which is empty. Returns its identifier.
+    ///
+    /// # Errors
+    /// Fails if there is no room, the values cannot be, or work is under way.
+    fn create_namespace(&self, size: u64, block_bytes: u32) -> Result<u32, OperationError> {
+        let _ = (size, block_bytes);
+        Err(OperationError::Unsupported("create namespaces"))
+    }
+
+    /// Deletes a namespace, or all of them where none is named, with what is stored there.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, or work is under way.
+    fn delete_namespace(&self, id: Option<u32>) -> Result<(), OperationError> {
+        let _ = id;
+        Err(OperationError::Unsupported("delete namespaces"))
+    }
+
+    /// Begins to format.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, the values cannot be, or work is under way.
+    fn begin_format(&self, request: &FormatRequest) -> Result<(), OperationError> {
+        let _ = request;
+        Err(OperationError::Unsupported("be formatted"))
+    }
+
+    /// Begins to erase everything that was ever stored, from the media too. It goes on after a
+    /// crash, and cannot be stopped.
+    ///
+    /// # Errors
+    /// Fails if work is under way.
+    fn begin_sanitize(&self, exit: Exit) -> Result<(), OperationError> {
+        let _ = exit;
+        Err(OperationError::Unsupported("be sanitized"))
+    }
+
+    /// Leaves the failure mode of a sanitize, where that is free.
+    ///
+    /// # Errors
+    /// Fails where only another sanitize ends it.
+    fn exit_failure(&self) -> Result<(), OperationError> {
+        Err(OperationError::Unsupported("be sanitized"))
+    }
+
+    /// Begins a self-test of a namespace, or of all of them.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, or work is under way.
+    fn begin_self_test(
+        &self,
+        test: SelfTest,
+        namespace: Option<u32>,
+    ) -> Result<(), OperationError> {
+        let _ = (test, namespace);
+        Err(OperationError::Unsupported("test itself"))
+    }
+
+    /// Aborts the self-test under way, if there is one.
+    fn abort_self_test(&self) {}
+
+    /// Returns how far work is.
+    fn operation_status(&self) -> OperationStatus {
+        OperationStatus::default()
+    }
+
+    /// Marks sectors of 512 bytes of a namespace as unreadable, until they are written or trimmed.
+    /// Once it returns no crash undoes it.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, or the mark cannot be kept.
+    fn mark_unreadable(&self, id: u32, sector: u64, sectors: u64) -> Result<(), OperationError> {
+        let _ = (id, sector, sectors);
+        Err(OperationError::Unsupported("mark sectors as unreadable"))
+    }
+
+    /// Protects a namespace from changes until that is taken back.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, or that cannot be kept.
+    fn protect(&self, id: u32, is_protected: bool) -> Result<(), OperationError> {
+        let _ = (id, is_protected);
+        Err(OperationError::Unsupported("protect namespaces"))
+    }
+
+    /// Returns what keeps a namespace from being changed.
+    fn protection(&self, id: u32) -> Protection {
+        let _ = id;
+        Protection::Open
+    }
+
+    /// Keeps a note of what a host did, in the drive's history.
+    fn note(&self, kind: EventKind, text: String) {
+        let _ = (kind, text);
+    }
+
+    /// Returns the latest events in the life of the drive, the last at the end.
+    fn events(&self) -> Vec<DriveEvent> {
+        Vec::new()
+    }
+
+    /// Returns the counters of the drive as text, for whoever diagnoses it.
+    fn telemetry(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,517 @@
+//! Operator: carries out what hosts have a drive do, for any device that can be erased.
+//!
+//! ```text
+//!   Operations ──► Operator ──► Portion: a namespace behind a gate ──► device
+//!                     └───────► Backing: erase, verify, keep what must outlast the server
+//! ```
+//!
+//! **Invariants**
+//! - Namespaces do not overlap, and lie within the device; no two have one identifier or name.
+//! - What is kept is written before a change is reported as done; a sanitize, before it begins.
+//! - One piece of work is under way at a time.
+
+mod background;
+mod portion;
+mod sectors;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use self::background::Background;
+use self::portion::{Opened, Portion};
+pub use self::sectors::Sectors;
+use crate::{
+    Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, Exit, FormatRequest,
+    Identity, NamespaceSpace, OperationError, OperationStatus, Operations, Protection,
+    SanitizeState, SelfTest, SelfTestResult, ServedNamespace, Work,
+};
+
+/// Most namespaces of a drive.
+pub const NAMESPACES_MAX: u32 = 64;
+/// Bytes of which the sizes of namespaces are multiples.
+const GRANULARITY_BYTES: u64 = 4096;
+
+/// The drive behind an operator. Many threads may call at once.
+pub trait Backing: Administration {
+    /// Erases everything that is stored or was, from the media too, for as long as `go_on` says so,
+    /// which is told how much of how much is done.
+    ///
+    /// # Errors
+    /// The reason, as text.
+    fn erase(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String>;
+
+    /// Verifies everything that is stored, redundancy too, likewise.
+    ///
+    /// # Errors
+    /// The reason, as text; what lies in namespaces is read besides.
+    fn verify(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
+        let _ = go_on;
+        Ok(())
+    }
+
+    /// Keeps what must outlast the server: all of it or nothing.
+    ///
+    /// # Errors
+    /// The reason, as text; what was kept before is still there.
+    fn keep(&self, kept: &Kept) -> Result<(), String>;
+
+    /// Returns the device of a namespace as clients are to use it, such as with counters.
+    fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
+        let _ = id;
+        device
+    }
+
+    /// Keeps a note in the drive's history.
+    fn note(&self, kind: EventKind, text: String);
+
+    /// Returns the latest events, the last at the end.
+    fn events(&self) -> Vec<DriveEvent>;
+
+    /// Returns the counters of the drive as text.
+    fn telemetry(&self) -> Vec<u8>;
+}
+
+/// Part of an operator that outlasts the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Namespaces, in ascending order of their identifiers.
+    pub namespaces: Vec<KeptNamespace>,
+    /// State of the last sanitize.
+    pub sanitize: SanitizeState,
+    /// True if its failure mode may be left freely.
+    pub exit_is_free: bool,
+    /// Sanitizes that ended.
+    pub sanitizes_ended: u64,
+    /// Self-tests that ended, the latest first.
+    pub self_tests: Vec<SelfTestResult>,
+}
+
+/// A namespace as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptNamespace {
+    /// Identifier, from 1.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// First byte on the device.
+    pub offset: u64,
+    /// Bytes; none: the whole device, whatever its size.
+    pub size: Option<u64>,
+    /// Bytes of a logical block.
+    pub block_bytes: u32,
+    /// Sectors that are marked as unreadable.
+    pub unreadable: Sectors,
+    /// True if a host protected it from changes.
+    pub is_protected: bool,
+}
+
+/// Operations of a drive.
+pub struct Operator {
+    shared: Arc<Shared>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+    is_read_only: bool,
+}
+
+/// State that the operator and its work share.
+struct Shared {
+    backing: Arc<dyn Backing>,
+    base: Arc<dyn Device>,
+    /// In ascending order of their identifiers.
+    entries: Mutex<Vec<Entry>>,
+    version: AtomicU64,
+    background: Mutex<Background>,
+    /// Held while something is kept, so that the latest is what remains.
+    keeping: Mutex<()>,
+    /// True if anything was written since the drive was sanitized last.
+    is_written: Arc<AtomicBool>,
+    is_stopping: AtomicBool,
+}
+
+/// A namespace.
+#[derive(Clone, Debug)]
+struct Entry {
+    id: u32,
+    name: String,
+    block_bytes: u32,
+    portion: Arc<Portion>,
+    device: Arc<dyn Device>,
+}
+
+impl Operator {
+    /// Operates a device as it was kept. A sanitize that was under way goes on.
+    ///
+    /// # Errors
+    /// Fails if the system has no thread for it.
+    pub fn open(
+        base: Arc<dyn Device>,
+        backing: Arc<dyn Backing>,
+        kept: Kept,
+        is_read_only: bool,
+    ) -> Result<Self, OperationError> {
+        let Kept { namespaces, sanitize, exit_is_free, sanitizes_ended, self_tests } = kept;
+        let background = Background::new(sanitize, exit_is_free, sanitizes_ended, self_tests);
+        let shared = Arc::new(Shared {
+            backing,
+            base,
+            entries: Mutex::default(),
+            version: AtomicU64::new(1),
+            background: Mutex::new(background),
+            keeping: Mutex::default(),
+            is_written: Arc::new(AtomicBool::new(true)),
+            is_stopping: AtomicBool::new(false),
+        });
+        for kept in namespaces {
+            let entry = shared.entry(kept);
+            lock(&shared.entries).push(entry);
+        }
+        let own = Self { shared, worker: Mutex::default(), is_read_only };
+        match sanitize {
+            SanitizeState::Running if !is_read_only => own.resume_sanitize()?,
+            SanitizeState::Running | SanitizeState::Failed => {
+                own.shared.close_gates(Work::SanitizeFailed);
+            }
+            SanitizeState::Never | SanitizeState::Done => {}
+        }
+        Ok(own)
+    }
+
+    /// Gives a namespace another size, where it is. What lies beyond a smaller one is forgotten.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, another one is in the way, or work is under way.
+    pub fn resize_namespace(&self, id: u32, size: u64) -> Result<(), OperationError> {
+        self.check_may_change()?;
+        check_size(size)?;
+        let mut entries = lock(&self.shared.entries);
+        let entry = find(&mut entries, id)?.clone();
+        let from = entry.portion.from();
+        let starts = entries.iter().map(|it| it.portion.from()).filter(|start| *start > from);
+        let room = starts.min().unwrap_or(self.shared.base.size()) - from;
+        if size > room {
+            return Err(OperationError::NoSpace { asked: size, free: room });
+        }
+        if size < entry.portion.bytes() {
+            // Nothing is written there meanwhile.
+            let _gate = entry.portion.gate();
+            entry.portion.forget_from(size).map_err(failed("forgetting what lies beyond"))?;
+            entry.portion.resize(size);
+        } else {
+            entry.portion.resize(size);
+        }
+        drop(entries);
+        self.shared.keep()?;
+        self.shared.version.fetch_add(1, Ordering::AcqRel);
+        let text = format!("Namespace {id}, `{}`, now has {size} bytes.", entry.name);
+        self.shared.backing.note(EventKind::Namespace, text);
+        Ok(())
+    }
+
+    /// Has a namespace fail to take writes from now on, as one whose media are worn out.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace.
+    pub fn fail_writes(&self, id: u32) -> Result<(), OperationError> {
+        let entry = find(&mut lock(&self.shared.entries), id)?.clone();
+        entry.portion.gate().protection = Protection::ByDrive;
+        Ok(())
+    }
+
+    /// Ends work that is under way, but for a sanitize, which goes on when the drive is opened
+    /// again; waits until it has.
+    pub fn stop(&self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
+        if let Some(worker) = lock(&self.worker).take() {
+            // One that panicked is gone as well.
+            let _ = worker.join();
+        }
+    }
+
+    fn check_may_change(&self) -> Result<(), OperationError> {
+        if self.is_read_only {
+            return Err(OperationError::ReadOnly);
+        }
+        match lock(&self.shared.background).work() {
+            None | Some(Work::SelfTest) => Ok(()),
+            Some(work) => Err(OperationError::Busy(work)),
+        }
+    }
+}
+
+impl Shared {
+    fn entry(self: &Arc<Self>, kept: KeptNamespace) -> Entry {
+        let KeptNamespace { id, name, offset, size, block_bytes, .. } = kept;
+        let protection = if kept.is_protected { Protection::ByHost } else { Protection::Open };
+        let marks = (kept.unreadable, protection);
+        let (base, is_written) = (Arc::clone(&self.base), Arc::clone(&self.is_written));
+        let portion = Arc::new(Portion::new(base, (offset, size), marks, is_written));
+        let own = Arc::downgrade(self);
+        let keep_marks = move || {
+            let Some(own) = own.upgrade() else { return Err(DeviceError::Gone) };
+            own.keep().map_err(|error| DeviceError::Poisoned { reason: error.to_string() })
+        };
+        let opened = Opened { portion: Arc::clone(&portion), keep_marks: Arc::new(keep_marks) };
+        let device = self.backing.client_device(id, Arc::new(opened));
+        Entry { id, name, block_bytes, portion, device }
+    }
+
+    /// Closes the gates of all namespaces; commands under way have ended.
+    fn close_gates(&self, work: Work) {
+        lock(&self.entries).iter().for_each(|it| it.portion.gate().work = Some(work));
+    }
+
+    /// Keeps what must outlast the server, as it is now.
+    fn keep(&self) -> Result<(), OperationError> {
+        let _turn = lock(&self.keeping);
+        let namespaces = lock(&self.entries)
+            .iter()
+            .map(|it| KeptNamespace {
+                id: it.id,
+                name: it.name.clone(),
+                offset: it.portion.from(),
+                size: it.portion.own_size(),
+                block_bytes: it.block_bytes,
+                unreadable: it.portion.look().unreadable.clone(),
+                is_protected: it.portion.look().protection == Protection::ByHost,
+            })
+            .collect();
+        let kept = lock(&self.background).kept(namespaces);
+        self.backing.keep(&kept).map_err(|reason| OperationError::Failed {
+            attempted: "keeping what hosts changed",
+            reason,
+        })
+    }
+
+    /// The first gap of so many bytes; otherwise the size of the largest.
+    fn gap(&self, entries: &[Entry], size: u64) -> Result<u64, u64> {
+        let mut taken: Vec<(u64, u64)> = entries
+            .iter()
+            .map(|it| (it.portion.from(), it.portion.from() + it.portion.bytes()))
+            .collect();
+        taken.sort_unstable();
+        let (mut start, mut largest) = (0, 0);
+        for (from, until) in taken.into_iter().chain([(self.base.size(), u64::MAX)]) {
+            let free = from.saturating_sub(start);
+            if free >= size {
+                return Ok(start);
+            }
+            largest = largest.max(free);
+            start = until;
+        }
+        Err(largest)
+    }
+}
+
+impl Administration for Operator {
+    fn identity(&self) -> Identity {
+        self.shared.backing.identity()
+    }
+
+    fn health(&self) -> DriveHealth {
+        self.shared.backing.health()
+    }
+}
+
+impl Operations for Operator {
+    fn namespaces(&self) -> Vec<ServedNamespace> {
+        let entries = lock(&self.shared.entries);
+        let served = entries.iter().map(|it| ServedNamespace {
+            id: it.id,
+            name: it.name.clone(),
+            device: Arc::clone(&it.device),
+            block_bytes: it.block_bytes,
+            is_read_only: self.is_read_only,
+        });
+        served.collect()
+    }
+
+    fn namespaces_version(&self) -> u64 {
+        self.shared.version.load(Ordering::Acquire)
+    }
+
+    fn is_operable(&self) -> bool {
+        !self.is_read_only
+    }
+
+    fn space(&self) -> NamespaceSpace {
+        let total_bytes = self.shared.base.size();
+        let taken: u64 = lock(&self.shared.entries).iter().map(|it| it.portion.bytes()).sum();
+        NamespaceSpace { total_bytes, unallocated_bytes: total_bytes.saturating_sub(taken) }
+    }
+
+    fn create_namespace(&self, size: u64, block_bytes: u32) -> Result<u32, OperationError> {
+        self.check_may_change()?;
+        check_size(size)?;
+        check_block(block_bytes)?;
+        let mut entries = lock(&self.shared.entries);
+        let is_taken = |id: &u32| entries.iter().any(|it| it.id == *id);
+        let id = (1..=NAMESPACES_MAX).find(|id| !is_taken(id));
+        let id = id.ok_or(OperationError::TooMany(NAMESPACES_MAX))?;
+        let gap = self.shared.gap(&entries, size);
+        let offset = gap.map_err(|free| OperationError::NoSpace { asked: size, free })?;
+        let names = (0..).map(|number| match number {
+            0 => format!("ns{id}"),
+            _ => format!("ns{id}-{number}"),
+        });
+        let name = names.into_iter().find(|name| entries.iter().all(|it| it.name != *name));
+        let name = name.expect("there are more numbers than namespaces");
+        let entry = self.shared.entry(KeptNamespace {
+            id,
+            name: name.clone(),
+            offset,
+            size: Some(size),
+            block_bytes,
+            unreadable: Sectors::default(),
+            is_protected: false,
+        });
+        // What a deleted namespace left there, should it not have been forgotten.
+        entry.portion.forget_from(0).map_err(failed("emptying the namespace"))?;
+        let at = entries.partition_point(|it| it.id < id);
+        entries.insert(at, entry);
+        drop(entries);
+        if let Err(error) = self.shared.keep() {
+            lock(&self.shared.entries).retain(|it| it.id != id);
+            return Err(error);
+        }
+        self.shared.version.fetch_add(1, Ordering::AcqRel);
+        let text = format!("Namespace {id}, `{name}`, of {size} bytes was created.");
+        self.shared.backing.note(EventKind::Namespace, text);
+        Ok(id)
+    }
+
+    fn delete_namespace(&self, id: Option<u32>) -> Result<(), OperationError> {
+        self.check_may_change()?;
+        let mut entries = lock(&self.shared.entries);
+        let of = id.map(|id| find(&mut entries, id).map(|it| it.id)).transpose()?;
+        let is_deleted = |it: &Entry| of.is_none_or(|id| it.id == id);
+        let deleted: Vec<Entry> = entries.iter().filter(|it| is_deleted(it)).cloned().collect();
+        for entry in &deleted {
+            let mut gate = entry.portion.gate();
+            entry.portion.forget_from(0).map_err(failed("forgetting what it stores"))?;
+            gate.is_gone = true;
+        }
+        entries.retain(|it| !is_deleted(it));
+        drop(entries);
+        self.shared.version.fetch_add(1, Ordering::AcqRel);
+        let kept = self.shared.keep();
+        for Entry { id, name, .. } in deleted {
+            let text = format!("Namespace {id}, `{name}`, was deleted.");
+            self.shared.backing.note(EventKind::Namespace, text);
+        }
+        kept
+    }
+
+    fn begin_format(&self, request: &FormatRequest) -> Result<(), OperationError> {
+        check_block(request.block_bytes)?;
+        self.begin_formatting(request)
+    }
+
+    fn begin_sanitize(&self, exit: Exit) -> Result<(), OperationError> {
+        self.begin_sanitizing(exit)
+    }
+
+    fn exit_failure(&self) -> Result<(), OperationError> {
+        self.leave_failure()
+    }
+
+    fn begin_self_test(
+        &self,
+        test: SelfTest,
+        namespace: Option<u32>,
+    ) -> Result<(), OperationError> {
+        self.begin_testing(test, namespace)
+    }
+
+    fn abort_self_test(&self) {
+        self.end_self_test(crate::SelfTestEnd::Aborted);
+    }
+
+    fn operation_status(&self) -> OperationStatus {
+        let is_written = self.shared.is_written.load(Ordering::Acquire);
+        lock(&self.shared.background).status(is_written)
+    }
+
+    fn mark_unreadable(&self, id: u32, sector: u64, sectors: u64) -> Result<(), OperationError> {
+        self.check_may_change()?;
+        let entry = find(&mut lock(&self.shared.entries), id)?.clone();
+        entry.portion.gate().unreadable.add(sector, sector.saturating_add(sectors));
+        self.shared.keep()
+    }
+
+    fn protect(&self, id: u32, is_protected: bool) -> Result<(), OperationError> {
+        let entry = find(&mut lock(&self.shared.entries), id)?.clone();
+        {
+            let mut gate = entry.portion.gate();
+            if gate.protection != Protection::ByDrive {
+                gate.protection = if is_protected { Protection::ByHost } else { Protection::Open };
+            }
+        }
+        self.shared.keep()?;
+        let now = if is_protected { "protected from writes" } else { "open for writes" };
+        let text = format!("Namespace {id}, `{}`, is {now}.", entry.name);
+        self.shared.backing.note(EventKind::Other, text);
+        Ok(())
+    }
+
+    fn protection(&self, id: u32) -> Protection {
+        let mut entries = lock(&self.shared.entries);
+        find(&mut entries, id).map_or(Protection::Open, |it| it.portion.look().protection)
+    }
+
+    fn note(&self, kind: EventKind, text: String) {
+        self.shared.backing.note(kind, text);
+    }
+
+    fn events(&self) -> Vec<DriveEvent> {
+        self.shared.backing.events()
+    }
+
+    fn telemetry(&self) -> Vec<u8> {
+        self.shared.backing.telemetry()
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Operator").field("space", &self.space()).finish_non_exhaustive()
+    }
+}
+
+fn find(entries: &mut [Entry], id: u32) -> Result<&mut Entry, OperationError> {
+    entries.iter_mut().find(|it| it.id == id).ok_or(OperationError::NoNamespace { id })
+}
+
+fn check_size(size: u64) -> Result<(), OperationError> {
+    if size > 0 && size.is_multiple_of(GRANULARITY_BYTES) {
+        return Ok(());
+    }
+    let (what, limit) = ("the size of a namespace", "a multiple of 4096 bytes above zero");
+    Err(OperationError::Value { what, value: size, limit })
+}
+
+fn check_block(block_bytes: u32) -> Result<(), OperationError> {
+    if [512, 4096].contains(&block_bytes) {
+        return Ok(());
+    }
+    let (what, value) = ("the size of a logical block", block_bytes.into());
+    Err(OperationError::Value { what, value, limit: "512 or 4096 bytes" })
+}
+
+/// An error of the device, as the reason why something was not done.
+fn failed(attempted: &'static str) -> impl Fn(DeviceError) -> OperationError {
+    move |error| OperationError::Failed { attempted, reason: error.to_string() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! Portion: a namespace as a device, behind a gate.
+//!
+//! **Invariants**
+//! - A command that goes through the gate has ended before the gate is closed: what is erased then
+//!   is not written once more.
+//! - A sector that is marked unreadable stays so until it is written or trimmed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::sectors::Sectors;
+use crate::{Allocation, Device, DeviceError, Durability, Protection, Read, Work};
+
+/// Size of a portion that is the whole device.
+const WHOLE: u64 = u64::MAX;
+/// Bytes of a sector.
+const SECTOR_BYTES: u64 = 512;
+
+/// A namespace as a device.
+#[derive(Debug)]
+pub(super) struct Portion {
+    base: Arc<dyn Device>,
+    from: u64,
+    /// Bytes; [`WHOLE`]: the whole device, whatever its size.
+    size: AtomicU64,
+    gate: RwLock<Gate>,
+    /// Set when anything is written, to any portion of the drive.
+    is_written: Arc<AtomicBool>,
+    /// True if marks were taken back since they were kept.
+    are_marks_changed: AtomicBool,
+}
+
+/// Conditions that commands have to pass.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    pub(super) work: Option<Work>,
+    pub(super) is_gone: bool,
+    pub(super) protection: Protection,
+    pub(super) unreadable: Sectors,
+}
+
+/// Keeps marks as they are now.
+pub(super) type KeepMarks = dyn Fn() -> Result<(), DeviceError> + Send + Sync;
+
+/// A portion as clients use it: marks that were taken back are kept before a flush ends.
+pub(super) struct Opened {
+    pub(super) portion: Arc<Portion>,
+    pub(super) keep_marks: Arc<KeepMarks>,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.portion.fmt(out)
+    }
+}
+
+impl Portion {
+    pub(super) fn new(
+        base: Arc<dyn Device>,
+        (from, size): (u64, Option<u64>),
+        (unreadable, protection): (Sectors, Protection),
+        is_written: Arc<AtomicBool>,
+    ) -> Self {
+        let gate = RwLock::new(Gate { unreadable, protection, ..Gate::default() });
+        let size = AtomicU64::new(size.unwrap_or(WHOLE));
+        Self { base, from, size, gate, is_written, are_marks_changed: AtomicBool::new(false) }
+    }
+
+    pub(super) const fn from(&self) -> u64 {
+        self.from
+    }
+
+    /// Bytes that it has by itself; none if it is the whole device.
+    pub(super) fn own_size(&self) -> Option<u64> {
+        Some(self.size.load(Ordering::Acquire)).filter(|size| *size != WHOLE)
+    }
+
+    /// Gives it another size.
+    pub(super) fn resize(&self, size: u64) {
+        self.size.store(size, Ordering::Release);
+    }
+
+    /// The gate, for whoever changes it: commands under way have ended.
+    pub(super) fn gate(&self) -> RwLockWriteGuard<'_, Gate> {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn look(&self) -> RwLockReadGuard<'_, Gate> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.own_size().unwrap_or_else(|| self.base.size().saturating_sub(self.from))
+    }
+
+    /// Forgets everything from `offset` on, durably, whatever the gate says.
+    pub(super) fn forget_from(&self, offset: u64) -> Result<(), DeviceError> {
+        let length = self.bytes().saturating_sub(offset);
+        self.base.trim(self.from + offset, length, Durability::Durable)
+    }
+
+    /// Reads past the gate, as a test of the drive does; says what is stored.
+    pub(super) fn stored(&self) -> Result<Vec<(u64, u64)>, DeviceError> {
+        let mut at = 0;
+        let runs = self.base.allocations(self.from, self.bytes())?;
+        let stored = runs.iter().filter_map(|run| {
+            let from = at;
+            at += run.length;
+            run.is_stored.then_some((from, run.length))
+        });
+        Ok(stored.collect())
+    }
+
+    /// Reads past the gate.
+    pub(super) fn test(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.base.read(self.from + offset, buffer).map_err(|error| self.own(error))
+    }
+
+    /// Passes the gate with a command that reads.
+    fn pass(&self, offset: u64, length: u64) -> Result<RwLockReadGuard<'_, Gate>, DeviceError> {
+        let gate = self.look();
+        if gate.is_gone {
+            return Err(DeviceError::Gone);
+        }
+        if let Some(work) = gate.work {
+            return Err(DeviceError::InProgress(work));
+        }
+        self.check_own(offset, length)?;
+        Ok(gate)
+    }
+
+    /// Passes the gate with a command that changes what is stored.
+    fn pass_to_change(
+        &self,
+        offset: u64,
+        length: u64,
+    ) -> Result<RwLockReadGuard<'_, Gate>, DeviceError> {
+        let gate = self.pass(offset, length)?;
+        if gate.protection != Protection::Open {
+            return Err(DeviceError::ReadOnly);
+        }
+        // Read first: most of the time it is set, and nobody's cache line is taken away.
+        if !self.is_written.load(Ordering::Relaxed) {
+            self.is_written.store(true, Ordering::Release);
+        }
+        Ok(gate)
+    }
+
+    fn check_own(&self, offset: u64, length: u64) -> Result<(), DeviceError> {
+        let size = self.bytes();
+        match offset.checked_add(length) {
+            Some(end) if end <= size => Ok(()),
+            _ => Err(DeviceError::OutOfRange { offset, length, size }),
+        }
+    }
+
+    /// Refuses a read of what is marked.
+    fn check_marks(&self, gate: &Gate, offset: u64, length: u64) -> Result<(), DeviceError> {
+        let sectors = (offset / SECTOR_BYTES, (offset + length).div_ceil(SECTOR_BYTES));
+        match gate.unreadable.first(sectors.0, sectors.1) {
+            Some(lba) => {
+                Err(DeviceError::Unreadable { lba, reason: "a host marked it".to_owned() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Takes marks back of sectors that were written or trimmed as a whole.
+    fn take_marks_back(&self, offset: u64, length: u64) {
+        let sectors = (offset.div_ceil(SECTOR_BYTES), (offset + length) / SECTOR_BYTES);
+        if self.gate().unreadable.remove(sectors.0, sectors.1) {
+            self.are_marks_changed.store(true, Ordering::Release);
+        }
+    }
+
+    /// An error of the device below, in numbers of its own.
+    fn own(&self, error: DeviceError) -> DeviceError {
+        match error {
+            DeviceError::OutOfRange { offset, length, size } => DeviceError::OutOfRange {
+                offset: offset.saturating_sub(self.from),
+                length,
+                size: size.saturating_sub(self.from).min(self.bytes()),
+            },
+            DeviceError::NoSpace { offset, length } => {
+                DeviceError::NoSpace { offset: offset.saturating_sub(self.from), length }
+            }
+            DeviceError::Unreadable { lba, reason } => DeviceError::Unreadable {
+                lba: lba.saturating_sub(self.from / SECTOR_BYTES),
+                reason,
+            },
+            error => error,
+        }
+    }
+}
+
+impl Device for Opened {
+    fn size(&self) -> u64 {
+        if self.portion.look().is_gone { 0 } else { self.portion.bytes() }
+    }
+
+    fn origin(&self) -> u64 {
+        self.portion.from + self.portion.base.origin()
+    }
+
+    /// Blocks of the drive, as far as they lie on blocks of the portion.
+    fn atomic_bytes(&self) -> u64 {
+        let aligned = 1 << self.portion.from.trailing_zeros().min(63);
+        self.portion.base.atomic_bytes().min(aligned).max(SECTOR_BYTES)
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        let portion = &*self.portion;
+        let gate = portion.pass(offset, buffer.len() as u64)?;
+        portion.check_marks(&gate, offset, buffer.len() as u64)?;
+        portion.base.read(portion.from + offset, buffer).map_err(|error| portion.own(error))
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+        let portion = &*self.portion;
+        let gate = portion.pass(0, 0);
+        let is_plain = gate.as_ref().is_ok_and(|gate| gate.unreadable.is_empty())
+            && reads.iter().all(|it| portion.check_own(it.offset, it.buffer.len() as u64).is_ok());
+        if !is_plain {
+            drop(gate);
+            // Each has its own answer.
+            return reads.iter_mut().map(|it| self.read(it.offset, it.buffer)).collect();
+        }
+        let mut moved = Vec::with_capacity(reads.len());
+        for Read { offset, buffer } in reads.iter_mut() {
+            moved.push(Read { offset: portion.from + *offset, buffer });
+        }
+        let done = portion.base.read_many(&mut moved);
+        done.into_iter().map(|done| done.map_err(|error| portion.own(error))).collect()
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        let portion = &*self.portion;
+        let length = bytes.len() as u64;
+        let gate = portion.pass_to_change(offset, length)?;
+        let has_marks = !gate.unreadable.is_empty();
+        let written = portion.base.write(portion.from + offset, bytes, durability);
+        drop(gate);
+        written.map_err(|error| portion.own(error))?;
+        if has_marks {
+            portion.take_marks_back(offset, length);
+            self.keep_marks_for(durability)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        {
+            let _gate = self.portion.pass(0, 0)?;
+            self.portion.base.flush()?;
+        }
+        self.keep_marks_for(Durability::Durable)
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        let portion = &*self.portion;
+        let gate = portion.pass_to_change(offset, length)?;
+        let has_marks = !gate.unreadable.is_empty();
+        let trimmed = portion.base.trim(portion.from + offset, length, durability);
+        drop(gate);
+        trimmed.map_err(|error| portion.own(error))?;
+        if has_marks {
+            portion.take_marks_back(offset, length);
+            self.keep_marks_for(durability)?;
+        }
+        Ok(())
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        let portion = &*self.portion;
+        let _gate = portion.pass(offset, length)?;
+        let runs = portion.base.allocations(portion.from + offset, length);
+        runs.map_err(|error| portion.own(error))
+    }
+}
+
+impl Opened {
+    /// Keeps marks that were taken back, before what replaced them counts as durable: after a crash
+    /// data that was flushed would otherwise be unreadable.
+    fn keep_marks_for(&self, durability: Durability) -> Result<(), DeviceError> {
+        let changed = &self.portion.are_marks_changed;
+        if durability == Durability::Volatile || !changed.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        (self.keep_marks)().inspect_err(|_| changed.store(true, Ordering::Release))
+    }
+}

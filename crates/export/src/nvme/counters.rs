@@ -1,0 +1,180 @@
+//! Counters of a controller's queues, for whoever watches the server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::controller::{FATAL, Host, READY, SHUTDOWN_COMPLETE};
+use super::io::{Io, IoKind};
+use super::subsystem::locked;
+
+/// Counters of one I/O queue. One thread counts, any may read.
+#[derive(Debug, Default)]
+pub(super) struct QueueCounters {
+    read_commands: AtomicU64,
+    read_bytes: AtomicU64,
+    write_commands: AtomicU64,
+    written_bytes: AtomicU64,
+    other_commands: AtomicU64,
+    failures: AtomicU64,
+}
+
+/// An I/O queue, with what it carried out since it was connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueStatus {
+    /// Number of the queue, from 1.
+    pub queue: u16,
+    /// Reads, and what reads alone: Compare and Verify.
+    pub read_commands: u64,
+    /// Bytes of them.
+    pub read_bytes: u64,
+    /// Writes, also of zeroes.
+    pub write_commands: u64,
+    /// Bytes of them.
+    pub written_bytes: u64,
+    /// Commands of all other kinds.
+    pub other_commands: u64,
+    /// Commands that failed.
+    pub failures: u64,
+}
+
+/// A controller of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerStatus {
+    /// Identifier of the controller.
+    pub controller: u16,
+    /// NQN of the host.
+    pub host: String,
+    /// Transport, as nvme-cli names it: `tcp` or `pcie`.
+    pub transport: &'static str,
+    /// State of the controller: `enabled`, `disabled`, `shut down` or `failed`.
+    pub state: &'static str,
+    /// True if the host proved who it is.
+    pub is_authenticated: bool,
+    /// I/O queues, in ascending order.
+    pub queues: Vec<QueueStatus>,
+}
+
+/// Status of a controller, apart from its lock: whoever holds that may ask the drive for its health,
+/// which shows controllers.
+#[derive(Debug)]
+pub(super) struct Shown {
+    controller: u16,
+    host: String,
+    transport: &'static str,
+    is_authenticated: AtomicBool,
+    /// CSTS.
+    status: AtomicU32,
+    /// I/O queues, by number.
+    queues: Mutex<BTreeMap<u16, Arc<QueueCounters>>>,
+}
+
+impl Shown {
+    pub(super) fn new(controller: u16, host: &Host) -> Self {
+        Self {
+            controller,
+            host: host.name.clone(),
+            transport: if host.transport.is_fabrics() { "tcp" } else { "pcie" },
+            is_authenticated: AtomicBool::new(host.is_authenticated),
+            status: AtomicU32::new(0),
+            queues: Mutex::default(),
+        }
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) fn status(&self) -> u32 {
+        self.status.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_status(&self, status: u32) {
+        self.status.store(status, Ordering::Release);
+    }
+
+    pub(super) fn authenticate(&self) {
+        self.is_authenticated.store(true, Ordering::Release);
+    }
+
+    pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
+        locked(&self.queues).get(&queue).map(Arc::clone).unwrap_or_default()
+    }
+
+    /// Adds a queue; returns whether it was not there.
+    pub(super) fn add_queue(&self, queue: u16) -> bool {
+        let mut queues = locked(&self.queues);
+        let is_new = !queues.contains_key(&queue);
+        if is_new {
+            queues.insert(queue, Arc::default());
+        }
+        is_new
+    }
+
+    pub(super) fn remove_queue(&self, queue: u16) {
+        locked(&self.queues).remove(&queue);
+    }
+
+    pub(super) fn clear_queues(&self) {
+        locked(&self.queues).clear();
+    }
+
+    pub(super) fn has_queues(&self) -> bool {
+        !locked(&self.queues).is_empty()
+    }
+
+    /// The status of the controller.
+    pub(super) fn told(&self) -> ControllerStatus {
+        let state = match self.status() {
+            status if status & FATAL != 0 => "failed",
+            status if status & SHUTDOWN_COMPLETE != 0 => "shut down",
+            status if status & READY != 0 => "enabled",
+            _ => "disabled",
+        };
+        ControllerStatus {
+            controller: self.controller,
+            host: self.host.clone(),
+            transport: self.transport,
+            state,
+            is_authenticated: self.is_authenticated.load(Ordering::Acquire),
+            queues: locked(&self.queues).iter().map(|(queue, it)| it.told(*queue)).collect(),
+        }
+    }
+}
+
+impl QueueCounters {
+    pub(super) fn count(&self, io: &Io) {
+        let (commands, bytes) = match io.kind {
+            IoKind::Read | IoKind::Compare | IoKind::Verify => {
+                (&self.read_commands, Some(&self.read_bytes))
+            }
+            IoKind::Write | IoKind::WriteZeroes(_) => {
+                (&self.write_commands, Some(&self.written_bytes))
+            }
+            IoKind::Flush | IoKind::Manage(_) | IoKind::Spoil | IoKind::Copy(_) => {
+                (&self.other_commands, None)
+            }
+        };
+        commands.fetch_add(1, Ordering::Relaxed);
+        if let Some(bytes) = bytes {
+            bytes.fetch_add(io.length, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn count_failure(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn told(&self, queue: u16) -> QueueStatus {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        QueueStatus {
+            queue,
+            read_commands: read(&self.read_commands),
+            read_bytes: read(&self.read_bytes),
+            write_commands: read(&self.write_commands),
+            written_bytes: read(&self.written_bytes),
+            other_commands: read(&self.other_commands),
+            failures: read(&self.failures),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Admin commands that change a drive: Format NVM, Sanitize, Namespace Management and Attachment,
+//! Device Self-test ([nvme-base-2021]; offsets in bytes).
+//!
+//! ```text
+//!   Format NVM ──► begun ──► held ──► the drive has ended ──► its completion
+//!   Sanitize, Device Self-test ──► begun: completed at once; their logs say how far they are
+//! ```
+
+use device::{EventKind, Exit, FormatRequest, SelfTest, Work};
+
+use super::command::{Command, admin};
+use super::controller::{Completed, Context, Controller, Outcome};
+use super::identify::{ALL_NAMESPACES, BLOCK_FORMATS, IDENTIFY_BYTES};
+use super::io::{in_progress, refusal};
+use super::status::Status;
+use super::wire::{low8, u16_at, u64_at};
+
+/// Controllers that a list of them names at most.
+const LISTED_MAX: u16 = 2047;
+
+/// Bytes that the host sends with such a command.
+pub(super) fn data_bytes(command: &Command) -> usize {
+    match (command.opcode(), command.dword(10) & 0xF) {
+        (admin::NAMESPACE_MANAGEMENT, 0) | (admin::NAMESPACE_ATTACHMENT, _) => IDENTIFY_BYTES,
+        _ => 0,
+    }
+}
+
+/// Carries such a command out.
+pub(super) fn manage(
+    controller: &mut Controller,
+    context: &Context<'_>,
+    command: &Command,
+    data: &[u8],
+) -> Outcome {
+    let operations = context.subsystem.operations();
+    if !operations.is_operable() && command.opcode() != admin::DEVICE_SELF_TEST {
+        return Outcome::Completed(Status::INVALID_OPCODE.into());
+    }
+    let done = match command.opcode() {
+        admin::FORMAT_NVM => match format(context, command) {
+            Ok(()) => {
+                controller.hold_format(command.id());
+                note(controller, context, command, "format");
+                return Outcome::Held;
+            }
+            Err(status) => Err(status),
+        },
+        admin::SANITIZE => sanitize(context, command),
+        admin::NAMESPACE_MANAGEMENT => namespace_management(context, command, data),
+        admin::NAMESPACE_ATTACHMENT => attachment(context, command, data),
+        _ => self_test(context, command),
+    };
+    if done.is_ok() {
+        note(controller, context, command, word(command));
+    }
+    done.into()
+}
+
+/// The command in the drive's history, after "asked to ".
+fn word(command: &Command) -> &'static str {
+    let select = command.dword(10) & 0xF;
+    match (command.opcode(), select) {
+        (admin::SANITIZE, 1) => "leave the failure mode of a sanitize of",
+        (admin::SANITIZE, _) => "sanitize",
+        (admin::NAMESPACE_MANAGEMENT, 0) => "create a namespace of",
+        (admin::NAMESPACE_MANAGEMENT, _) => "delete",
+        (admin::NAMESPACE_ATTACHMENT, 0) => "attach",
+        (admin::NAMESPACE_ATTACHMENT, _) => "detach",
+        (admin::DEVICE_SELF_TEST, 0xF) => "abort the self-test of",
+        _ => "begin a self-test of",
+    }
+}
+
+/// Keeps who asked for what.
+fn note(controller: &Controller, context: &Context<'_>, command: &Command, word: &str) {
+    let of = match command.namespace() {
+        0 | ALL_NAMESPACES => "the drive".to_owned(),
+        id => format!("namespace {id}"),
+    };
+    let text = format!("Host {} asked to {word} {of}.", controller.host());
+    context.subsystem.operations().note(EventKind::Other, text);
+}
+
+fn format(context: &Context<'_>, command: &Command) -> Result<(), Status> {
+    let dword = command.dword(10);
+    // Nothing of metadata or protection information; LBAFU is of formats above 15.
+    if dword >> 4 & 0x1F != 0 || dword >> 12 & 3 != 0 {
+        return Err(Status::INVALID_FORMAT);
+    }
+    let formats = BLOCK_FORMATS.get((dword & 0xF) as usize);
+    let block_shift = *formats.ok_or(Status::INVALID_FORMAT)?;
+    let is_secure = match dword >> 9 & 7 {
+        0 => false,
+        1 => true,
+        _ => return Err(Status::INVALID_FIELD),
+    };
+    let namespace = Some(command.namespace()).filter(|id| *id != ALL_NAMESPACES);
+    let request = FormatRequest { namespace, block_bytes: 1 << block_shift, is_secure };
+    context.subsystem.operations().begin_format(&request).map_err(|error| match refusal(&error) {
+        // A block size that does not fit the namespace.
+        Status::INVALID_FIELD => Status::INVALID_FORMAT,
+        status => status,
+    })
+}
+
+fn sanitize(context: &Context<'_>, command: &Command) -> Result<Completed, Status> {
+    let operations = context.subsystem.operations();
+    let dword = command.dword(10);
+    let done = match dword & 7 {
+        1 => operations.exit_failure(),
+        // Block erase; that it leaves blocks allocated is not offered.
+        2 if dword & 1 << 9 == 0 => {
+            let is_free = dword & 1 << 3 != 0;
+            let exit = if is_free { Exit::Unrestricted } else { Exit::Restricted };
+            operations.begin_sanitize(exit)
+        }
+        _ => return Err(Status::INVALID_FIELD),
+    };
+    done.map(|()| Completed::value(0_u32)).map_err(|error| refusal(&error))
+}
+
+fn namespace_management(
+    context: &Context<'_>,
+    command: &Command,
+    data: &[u8],
+) -> Result<Completed, Status> {
+    let operations = context.subsystem.operations();
+    match command.dword(10) & 0xF {
+        0 => {
+            let (blocks, capacity) = (u64_at(data, 0), u64_at(data, 8));
+            let format = BLOCK_FORMATS.get(usize::from(data[26] & 0xF));
+            let block_shift = *format.ok_or(Status::INVALID_FORMAT)?;
+            // No thin provisioning, no protection information; NVM command set alone.
+            if capacity != blocks || data[29] != 0 || low8(command.dword(11) >> 24) != 0 {
+                return Err(Status::INVALID_FIELD);
+            }
+            let size = blocks.checked_mul(1 << block_shift).ok_or(Status::INSUFFICIENT_CAPACITY)?;
+            let created = operations.create_namespace(size, 1 << block_shift);
+            let id = created.map_err(|error| refusal(&error))?;
+            context.subsystem.directory().forget(id);
+            Ok(Completed::value(id))
+        }
+        1 => {
+            let id = Some(command.namespace()).filter(|id| *id != ALL_NAMESPACES);
+            operations.delete_namespace(id).map_err(|error| refusal(&error))?;
+            if let Some(id) = id {
+                context.subsystem.directory().forget(id);
+            }
+            Ok(Completed::value(0_u32))
+        }
+        _ => Err(Status::INVALID_FIELD),
+    }
+}
+
+/// Attaches a namespace to the hosts of listed controllers, or detaches it.
+fn attachment(context: &Context<'_>, command: &Command, data: &[u8]) -> Result<Completed, Status> {
+    let is_attached = match command.dword(10) & 0xF {
+        0 => true,
+        1 => false,
+        _ => return Err(Status::INVALID_FIELD),
+    };
+    let (subsystem, id) = (context.subsystem, command.namespace());
+    if let Some(work) = work(context) {
+        return Err(in_progress(work));
+    }
+    subsystem.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
+    let count = u16_at(data, 0);
+    if count == 0 || count > LISTED_MAX {
+        return Err(Status::CONTROLLER_LIST);
+    }
+    let listed: Vec<u16> = (1..=usize::from(count)).map(|index| u16_at(data, 2 * index)).collect();
+    let hosts = subsystem.hosts_of(&listed).ok_or(Status::CONTROLLER_LIST)?;
+    let is_done = |host: &String| subsystem.directory().is_attached(id, host) == is_attached;
+    if hosts.iter().any(is_done) {
+        return Err(if is_attached { Status::ALREADY_ATTACHED } else { Status::NOT_ATTACHED });
+    }
+    for host in &hosts {
+        subsystem.directory().attach(id, host, is_attached);
+    }
+    Ok(Completed::value(0_u32))
+}
+
+/// Work that keeps other admin commands from changing namespaces.
+fn work(context: &Context<'_>) -> Option<Work> {
+    let status = context.subsystem.operations().operation_status();
+    let is_sanitizing = status.sanitize.state == device::SanitizeState::Running;
+    match (is_sanitizing, status.is_formatting) {
+        (true, _) => Some(Work::Sanitize),
+        (_, true) => Some(Work::Format),
+        _ => None,
+    }
+}
+
+fn self_test(context: &Context<'_>, command: &Command) -> Result<Completed, Status> {
+    let operations = context.subsystem.operations();
+    let test = match command.dword(10) & 0xF {
+        1 => SelfTest::Short,
+        2 => SelfTest::Extended,
+        0xF => {
+            operations.abort_self_test();
+            return Ok(Completed::value(0_u32));
+        }
+        _ => return Err(Status::INVALID_FIELD),
+    };
+    // 0: the controller alone, which is what is below all namespaces.
+    let namespace = Some(command.namespace()).filter(|id| ![0, ALL_NAMESPACES].contains(id));
+    let begun = operations.begin_self_test(test, namespace);
+    begun.map(|()| Completed::value(0_u32)).map_err(|error| refusal(&error))
+}

@@ -1,0 +1,174 @@
+//! Namespaces as hosts see them: of the drive, and of those the ones that are attached to a host.
+//!
+//! Attachments are of hosts, not of controllers: a controller is made whenever its host comes
+//! (the dynamic model), and finds what was attached to its host before. What was there when the
+//! server began is attached to every host; what was created since, to nobody at first. Attachments
+//! last as long as the server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use device::{Device, Operations, ServedNamespace};
+
+use super::subsystem::locked;
+use super::wire::uuid;
+
+/// A namespace in logical blocks.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    pub(super) id: u32,
+    device: Arc<dyn Device>,
+    /// Bytes of a logical block, as a power of two.
+    pub(super) block_shift: u8,
+    pub(super) uuid: [u8; 16],
+    /// True if commands that change data are refused.
+    pub(super) is_read_only: bool,
+}
+
+/// Namespaces by identifier.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces(BTreeMap<u32, Arc<Namespace>>);
+
+/// Attachment of a namespace to hosts.
+#[derive(Debug, Default)]
+struct Attachment {
+    /// True if it is attached to every host but those in `hosts`; false if to those alone.
+    is_open: bool,
+    hosts: BTreeSet<String>,
+}
+
+/// Namespaces of a drive, and whom they are attached to.
+#[derive(Debug)]
+pub(super) struct Directory {
+    operations: Arc<dyn Operations>,
+    /// Version of the drive's namespaces with what they are.
+    known: RwLock<(u64, Arc<Namespaces>)>,
+    attachments: Mutex<Attachments>,
+    /// Counts changes of attachments.
+    version: AtomicU64,
+}
+
+/// Attachments by namespace.
+#[derive(Debug, Default)]
+struct Attachments(BTreeMap<u32, Attachment>);
+
+/// Namespaces that are attached to a host, as a controller or a queue saw them last.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    version: Option<(u64, u64)>,
+    namespaces: Arc<Namespaces>,
+}
+
+impl Namespace {
+    fn of(served: ServedNamespace, drive: u64) -> Self {
+        let ServedNamespace { id, name, device, block_bytes, is_read_only } = served;
+        assert!([512, 4096].contains(&block_bytes), "blocks of {block_bytes} bytes");
+        let block_shift = u8::try_from(block_bytes.ilog2()).expect("a power of two");
+        let uuid = uuid(drive, &format!("namespace {name}"));
+        Self { id, device, block_shift, uuid, is_read_only }
+    }
+
+    pub(super) fn device(&self) -> &dyn Device {
+        self.device.as_ref()
+    }
+
+    /// Logical blocks; a remainder of a device that was resized meanwhile is left out.
+    pub(super) fn blocks(&self) -> u64 {
+        self.device().size() >> self.block_shift
+    }
+}
+
+impl Namespaces {
+    pub(super) fn get(&self, id: u32) -> Option<&Arc<Namespace>> {
+        self.0.get(&id)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Namespace>> {
+        self.0.values()
+    }
+}
+
+impl Directory {
+    pub(super) fn new(operations: Arc<dyn Operations>) -> Self {
+        let (known, attachments) = (RwLock::default(), Mutex::default());
+        let own = Self { operations, known, attachments, version: AtomicU64::new(0) };
+        let there = own.all();
+        let open = || Attachment { is_open: true, hosts: BTreeSet::new() };
+        *locked(&own.attachments) = Attachments(there.iter().map(|it| (it.id, open())).collect());
+        own
+    }
+
+    /// The namespaces of the drive.
+    pub(super) fn all(&self) -> Arc<Namespaces> {
+        let version = self.operations.namespaces_version();
+        {
+            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if known.0 == version && !known.1.0.is_empty() {
+                return Arc::clone(&known.1);
+            }
+        }
+        let drive = self.operations.identity().number;
+        let served = self.operations.namespaces().into_iter();
+        let all = Arc::new(Namespaces(
+            served.map(|it| (it.id, Arc::new(Namespace::of(it, drive)))).collect(),
+        ));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        *known = (version, Arc::clone(&all));
+        all
+    }
+
+    /// The namespaces that are attached to a host, as of now; what `view` has, if it is.
+    pub(super) fn refresh<'a>(&self, view: &'a mut View, host: &str) -> &'a Namespaces {
+        let own = self.version.load(Ordering::Acquire);
+        let version = (self.operations.namespaces_version(), own);
+        if view.version != Some(version) {
+            let all = self.all();
+            let attachments = locked(&self.attachments);
+            let attached = all.0.iter().filter(|(id, _)| attachments.is_attached(**id, host));
+            let attached = attached.map(|(id, it)| (*id, Arc::clone(it))).collect();
+            (view.version, view.namespaces) = (Some(version), Arc::new(Namespaces(attached)));
+        }
+        &view.namespaces
+    }
+
+    /// True if a namespace is attached to a host.
+    pub(super) fn is_attached(&self, id: u32, host: &str) -> bool {
+        locked(&self.attachments).is_attached(id, host)
+    }
+
+    /// Attaches a namespace to a host, or detaches it. Returns whether that changed anything.
+    pub(super) fn attach(&self, id: u32, host: &str, is_attached: bool) -> bool {
+        let mut attachments = locked(&self.attachments);
+        if attachments.is_attached(id, host) == is_attached {
+            return false;
+        }
+        let attachment = attachments.0.entry(id).or_default();
+        if attachment.is_open == is_attached {
+            attachment.hosts.remove(host);
+        } else {
+            attachment.hosts.insert(host.to_owned());
+        }
+        self.version.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+
+    /// Forgets whom a namespace was attached to: it was created, or deleted.
+    pub(super) fn forget(&self, id: u32) {
+        locked(&self.attachments).0.remove(&id);
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Attachments {
+    fn is_attached(&self, id: u32, host: &str) -> bool {
+        self.0.get(&id).is_some_and(|it| it.is_open != it.hosts.contains(host))
+    }
+}
+
+impl View {
+    /// The namespaces as of the last look.
+    pub(super) fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+}

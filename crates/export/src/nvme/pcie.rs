@@ -1,0 +1,420 @@
+//! A controller with registers, whose queues lie in the memory of its host: an NVMe drive on PCI
+//! Express.
+//!
+//! ```text
+//!   registers: CC.EN ──► admin queue ──► Create I/O Completion Queue, then Submission Queue
+//!   doorbell 0 ──► Controller, here          doorbell n ──► thread of the queue
+//! ```
+//!
+//! Its owner brings accesses to registers, the memory of the host, and events for interrupts; it
+//! calls from one thread.
+//!
+//! **Invariants**
+//! - Every address of the host is checked against its memory.
+//! - A reset returns only once nothing of the host's memory is in use.
+
+mod pages;
+mod queue;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use self::pages::{PAGE_BYTES, Pages, fetch};
+use self::queue::{CompletionQueue, Doorbells, Machine, Place, SubmissionQueue};
+use super::command::{COMMAND_BYTES, Command, admin, fabrics};
+use super::controller::{
+    Completed, Context, Controller, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
+    admin_data_bytes, capabilities, complete, complete_held,
+};
+use super::status::Status;
+use super::submission::IoQueue;
+use super::subsystem::{Subsystem, locked};
+use super::transport::{TRANSFER_BYTES_MAX, Transport};
+use super::wire::{low16, u64_at};
+use crate::Recorder;
+use crate::connection::elapsed;
+use crate::descriptor_socket::Signal;
+use crate::guest_memory::{GuestMemory, Outside};
+
+/// Offset of the doorbells, each of four bytes.
+pub(crate) const DOORBELLS_AT: u64 = 0x1000;
+/// Interrupt vectors: one for each queue.
+pub(crate) const VECTORS: u16 = QUEUES_MAX + 1;
+/// Bit of CSTS: the controller cannot go on.
+const FATAL: u32 = 2;
+/// Bit of CC: enabled.
+const ENABLE: u32 = 1;
+
+/// Offsets of registers ([nvme-base-2021], "Controller Properties").
+mod register {
+    pub(super) const CAPABILITIES: u64 = 0x00;
+    pub(super) const VERSION: u64 = 0x08;
+    pub(super) const CONFIGURATION: u64 = 0x14;
+    pub(super) const ADMIN_SIZES: u64 = 0x24;
+    pub(super) const ADMIN_SUBMISSION: u64 = 0x28;
+    pub(super) const ADMIN_COMPLETION: u64 = 0x30;
+    pub(super) const READY_TIMEOUTS: u64 = 0x68;
+}
+
+/// The admin queue.
+struct AdminQueue {
+    base: u64,
+    entries: u32,
+    head: u32,
+    completion: CompletionQueue,
+    answers: Pages,
+}
+
+/// A controller that is reached by registers.
+pub(crate) struct PcieController {
+    subsystem: Arc<Subsystem>,
+    controller: Arc<Mutex<Controller>>,
+    id: u16,
+    begun: Instant,
+    machine: Arc<Machine>,
+    /// AQA, ASQ and ACQ.
+    admin_sizes: u32,
+    admin_places: [u64; 2],
+    admin: Option<AdminQueue>,
+    completions: BTreeMap<u16, Arc<Mutex<CompletionQueue>>>,
+    submissions: BTreeMap<u16, SubmissionQueue>,
+}
+
+impl PcieController {
+    /// A controller that is disabled, of a host without memory. What is asked of it is told to
+    /// `recorder`, with the number of the client, if somebody records.
+    ///
+    /// # Errors
+    /// Fails if the subsystem has as many controllers as may be.
+    pub(crate) fn new(
+        subsystem: &Arc<Subsystem>,
+        recorder: Option<(Arc<dyn Recorder>, u64)>,
+    ) -> io::Result<Self> {
+        let host = Host {
+            name: String::new(),
+            id: [0; 16],
+            transport: Transport::Pcie,
+            is_authenticated: false,
+        };
+        let begun = Instant::now();
+        let admitted = subsystem.admit(Purpose::Io, host, (0, elapsed(begun)));
+        let controller = admitted
+            .map_err(|_| io::Error::other("the drive has as many controllers as may be"))?;
+        let id = locked(&controller).id();
+        let machine = Arc::new(Machine {
+            memory: Mutex::default(),
+            doorbells: Doorbells::new(usize::from(QUEUES_MAX) + 1),
+            interrupts: Mutex::new((0..VECTORS).map(|_| None).collect()),
+            is_fatal: AtomicBool::new(false),
+            recorder,
+        });
+        Ok(Self {
+            subsystem: Arc::clone(subsystem),
+            controller,
+            id,
+            begun,
+            machine,
+            admin_sizes: 0,
+            admin_places: [0; 2],
+            admin: None,
+            completions: BTreeMap::new(),
+            submissions: BTreeMap::new(),
+        })
+    }
+
+    /// Memory of the host now.
+    pub(crate) fn memory(&self) -> GuestMemory {
+        GuestMemory::clone(&self.machine.memory())
+    }
+
+    /// Gives it other memory. What a queue copies under way stays mapped until it has been.
+    pub(crate) fn use_memory(&self, memory: GuestMemory) {
+        *locked(&self.machine.memory) = Arc::new(memory);
+    }
+
+    /// Has a vector raise this event, or nothing.
+    pub(crate) fn set_interrupt(&self, vector: usize, signal: Option<Signal>) {
+        if let Some(place) = locked(&self.machine.interrupts).get_mut(vector) {
+            *place = signal;
+        }
+    }
+
+    /// Fills `bytes` from the registers at an offset; what is not there reads as zeroes.
+    pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) {
+        for (at, byte) in (offset..).zip(bytes) {
+            let (register, part) = (at & !7, at & 7);
+            *byte = self.register(register).to_le_bytes()[usize::try_from(part).unwrap_or(0)];
+        }
+    }
+
+    /// Eight bytes of the registers.
+    fn register(&self, offset: u64) -> u64 {
+        let controller = locked(&self.controller);
+        let fatal = if self.machine.is_fatal.load(Ordering::Acquire) { FATAL } else { 0 };
+        match offset {
+            register::CAPABILITIES => capabilities(),
+            register::VERSION => VERSION.into(),
+            0x10 => u64::from(controller.configuration()) << 32,
+            0x18 => u64::from(controller.status() | fatal) << 32,
+            0x20 => u64::from(self.admin_sizes) << 32,
+            register::ADMIN_SUBMISSION => self.admin_places[0],
+            register::ADMIN_COMPLETION => self.admin_places[1],
+            // Ready, with or without media, within half a second.
+            register::READY_TIMEOUTS => 1 << 16 | 1,
+            _ => 0,
+        }
+    }
+
+    /// Takes what the host writes to registers or doorbells, in numbers of 32 bits.
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let (numbers, _) = bytes.as_chunks();
+        for (at, number) in (offset..).step_by(4).zip(numbers) {
+            self.write_number(at, u32::from_le_bytes(*number));
+        }
+    }
+
+    fn write_number(&mut self, offset: u64, number: u32) {
+        let half = |place: u64, is_high: bool| {
+            let shift = if is_high { 32 } else { 0 };
+            place & !(0xFFFF_FFFF << shift) | u64::from(number) << shift
+        };
+        let is_high = offset % 8 == 4;
+        match offset {
+            register::CONFIGURATION => self.configure(number),
+            register::ADMIN_SIZES => self.admin_sizes = number & 0x0FFF_0FFF,
+            0x28 | 0x2C => self.admin_places[0] = half(self.admin_places[0], is_high) & !0xFFF,
+            0x30 | 0x34 => self.admin_places[1] = half(self.admin_places[1], is_high) & !0xFFF,
+            DOORBELLS_AT.. if offset % 4 == 0 => {
+                let index = usize::try_from((offset - DOORBELLS_AT) / 4).unwrap_or(usize::MAX);
+                self.ring(index, number);
+            }
+            _ => {}
+        }
+    }
+
+    fn configure(&mut self, configuration: u32) {
+        let before = locked(&self.controller).configuration();
+        if before & ENABLE != 0 && configuration & ENABLE == 0 {
+            self.end_queues();
+        }
+        let context = context(&self.subsystem, self.begun);
+        locked(&self.controller).configure(&context, configuration);
+        if before & ENABLE == 0 && configuration & ENABLE != 0 {
+            let [submission, completion] = [self.admin_sizes & 0xFFF, self.admin_sizes >> 16];
+            if submission == 0 || completion == 0 {
+                self.machine.is_fatal.store(true, Ordering::Release);
+                return;
+            }
+            let [base, completion_base] = self.admin_places;
+            let completion = CompletionQueue::new(0, completion_base, completion + 1, Some(0));
+            let (entries, head, answers) = (submission + 1, 0, Pages::default());
+            self.admin = Some(AdminQueue { base, entries, head, completion, answers });
+        }
+    }
+
+    /// Ends all queues: none uses the host's memory afterwards.
+    fn end_queues(&mut self) {
+        self.submissions.clear();
+        self.completions.clear();
+        self.admin = None;
+        self.machine.doorbells.reset();
+        self.machine.is_fatal.store(false, Ordering::Release);
+    }
+
+    /// Resets the controller, as if its power had been switched off and on.
+    pub(crate) fn reset(&mut self) {
+        self.configure(0);
+        self.end_queues();
+        (self.admin_sizes, self.admin_places) = (0, [0; 2]);
+    }
+
+    /// Takes a doorbell that was rung.
+    fn ring(&mut self, index: usize, value: u32) {
+        self.machine.doorbells.ring(index, value);
+        let (number, is_completion) =
+            (low16(u32::try_from(index / 2).unwrap_or(u32::MAX)), index % 2 == 1);
+        let done = match (number, is_completion) {
+            (0, false) => self.serve_admin(value),
+            (0, true) => self.post_admin(),
+            (_, false) => {
+                self.submissions.get(&number).into_iter().for_each(SubmissionQueue::wake);
+                Ok(())
+            }
+            (_, true) => self.post_waiting(number),
+        };
+        if done.is_err() {
+            self.machine.is_fatal.store(true, Ordering::Release);
+        }
+    }
+
+    fn post_admin(&mut self) -> Result<(), Outside> {
+        let Some(admin) = &mut self.admin else { return Ok(()) };
+        admin.completion.post_waiting(&self.machine)
+    }
+
+    /// Posts what a completion queue had no room for, and has its submission queues go on.
+    fn post_waiting(&self, number: u16) -> Result<(), Outside> {
+        let Some(queue) = self.completions.get(&number) else { return Ok(()) };
+        locked(queue).post_waiting(&self.machine)?;
+        let of_it = self.submissions.values().filter(|it| it.completion_number() == number);
+        of_it.for_each(SubmissionQueue::wake);
+        Ok(())
+    }
+
+    /// Carries out the commands of the admin queue up to `tail`.
+    fn serve_admin(&mut self, tail: u32) -> Result<(), Outside> {
+        let memory = self.machine.memory();
+        loop {
+            let Some(queue) = &mut self.admin else { return Ok(()) };
+            if queue.head == tail || tail >= queue.entries {
+                break;
+            }
+            let mut entry = [0; COMMAND_BYTES];
+            let place = queue.base.wrapping_add(u64::from(queue.head) * COMMAND_BYTES as u64);
+            memory.read(place, &mut entry)?;
+            queue.head = (queue.head + 1) % queue.entries;
+            let command = Command::of(&entry);
+            let outcome = self.execute(&memory, &command);
+            if let Some(queue) = &mut self.admin {
+                queue.answers.use_memory(&memory);
+                complete(&command, outcome, &mut queue.answers);
+            }
+        }
+        self.post_held()
+    }
+
+    /// Lets time pass: events may be due. Called once a second.
+    pub(crate) fn advance(&mut self) {
+        let context = context(&self.subsystem, self.begun);
+        // Without a Keep Alive Timeout nothing expires.
+        let _ = locked(&self.controller).advance(&context);
+        if self.post_held().is_err() {
+            self.machine.is_fatal.store(true, Ordering::Release);
+        }
+    }
+
+    /// Posts completions of the admin queue, those that were held and are due too.
+    fn post_held(&mut self) -> Result<(), Outside> {
+        let Some(queue) = &mut self.admin else { return Ok(()) };
+        complete_held(&mut locked(&self.controller), &self.subsystem, &mut queue.answers);
+        let completions = std::mem::take(&mut queue.answers.completions);
+        queue.completion.post(&self.machine, (0, queue.head), &completions)
+    }
+
+    /// Carries out a command of the admin queue: those about queues here, others by the controller.
+    fn execute(&mut self, memory: &GuestMemory, command: &Command) -> Outcome {
+        let done = match command.opcode() {
+            admin::CREATE_COMPLETION_QUEUE => self.create_completion(command),
+            admin::CREATE_SUBMISSION_QUEUE => self.create_submission(command),
+            admin::DELETE_COMPLETION_QUEUE => self.delete_completion(command),
+            admin::DELETE_SUBMISSION_QUEUE => self.delete_submission(command),
+            admin::DOORBELL_BUFFER => self.use_doorbell_buffer(memory, command),
+            fabrics::OPCODE => Err(Status::INVALID_OPCODE),
+            _ => {
+                let mut data = vec![0; admin_data_bytes(command).min(TRANSFER_BYTES_MAX)];
+                if let Err(status) = fetch(memory, command, &mut data) {
+                    return Outcome::Completed(status.into());
+                }
+                let context = context(&self.subsystem, self.begun);
+                return locked(&self.controller).execute(&context, command, &data);
+            }
+        };
+        Outcome::Completed(done.map_or_else(Completed::from, |()| Completed::value(0_u32)))
+    }
+
+    /// Number, place and entries of a queue to be created.
+    fn wanted_queue(&self, command: &Command) -> Result<(u16, u64, u32), Status> {
+        let (number, entries) = (low16(command.dword(10)), (command.dword(10) >> 16) + 1);
+        if number == 0 || number > locked(&self.controller).features().queues() {
+            return Err(Status::QUEUE_IDENTIFIER);
+        }
+        if entries < 2 || entries > QUEUE_ENTRIES_MAX {
+            return Err(Status::QUEUE_SIZE);
+        }
+        let base = u64_at(command.bytes(), 24);
+        // Contiguous queues alone are announced.
+        if command.dword(11) & 1 == 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        if base % PAGE_BYTES != 0 {
+            return Err(Status::PRP_OFFSET);
+        }
+        Ok((number, base, entries))
+    }
+
+    fn create_completion(&mut self, command: &Command) -> Result<(), Status> {
+        let (number, base, entries) = self.wanted_queue(command)?;
+        if self.completions.contains_key(&number) {
+            return Err(Status::QUEUE_IDENTIFIER);
+        }
+        let vector = low16(command.dword(11) >> 16);
+        if vector >= VECTORS {
+            return Err(Status::INTERRUPT_VECTOR);
+        }
+        let vector = (command.dword(11) & 2 != 0).then_some(vector);
+        let queue = CompletionQueue::new(number, base, entries, vector);
+        self.machine.doorbells.ring(2 * usize::from(number) + 1, 0);
+        self.completions.insert(number, Arc::new(Mutex::new(queue)));
+        Ok(())
+    }
+
+    fn create_submission(&mut self, command: &Command) -> Result<(), Status> {
+        let (number, base, entries) = self.wanted_queue(command)?;
+        let completion_number = low16(command.dword(11) >> 16);
+        let completion = self.completions.get(&completion_number);
+        let completion = Arc::clone(completion.ok_or(Status::NO_COMPLETION_QUEUE)?);
+        if self.submissions.contains_key(&number) {
+            return Err(Status::QUEUE_IDENTIFIER);
+        }
+        locked(&self.controller).add_queue(number);
+        let io = IoQueue::new(number, Arc::clone(&self.controller));
+        let place = Place { number, base, entries, completion_number, completion };
+        self.machine.doorbells.ring(2 * usize::from(number), 0);
+        let started = SubmissionQueue::start(&self.machine, &self.subsystem, place, io);
+        // The machine has no thread left; the host may try again later.
+        self.submissions.insert(number, started.map_err(|_| Status::QUEUE_IDENTIFIER)?);
+        Ok(())
+    }
+
+    fn delete_completion(&mut self, command: &Command) -> Result<(), Status> {
+        let number = low16(command.dword(10));
+        if self.submissions.values().any(|it| it.completion_number() == number) {
+            return Err(Status::QUEUE_DELETION);
+        }
+        self.completions.remove(&number).map(drop).ok_or(Status::QUEUE_IDENTIFIER)
+    }
+
+    fn delete_submission(&mut self, command: &Command) -> Result<(), Status> {
+        let number = low16(command.dword(10));
+        let queue = self.submissions.remove(&number).ok_or(Status::QUEUE_IDENTIFIER)?;
+        drop(queue);
+        locked(&self.controller).remove_queue(number);
+        Ok(())
+    }
+
+    fn use_doorbell_buffer(&self, memory: &GuestMemory, command: &Command) -> Result<(), Status> {
+        let entry = command.bytes();
+        let (doorbells, events) = (u64_at(entry, 24), u64_at(entry, 32));
+        if doorbells % PAGE_BYTES != 0 || events % PAGE_BYTES != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.machine.doorbells.use_buffer(memory, (doorbells, events))?;
+        // Queues that sleep look there from now on.
+        self.submissions.values().for_each(SubmissionQueue::wake);
+        Ok(())
+    }
+}
+
+impl Drop for PcieController {
+    fn drop(&mut self) {
+        self.end_queues();
+        self.subsystem.leave(self.id, 0);
+    }
+}
+
+fn context(subsystem: &Subsystem, begun: Instant) -> Context<'_> {
+    Context { subsystem, now: elapsed(begun), address: None }
+}

@@ -1,0 +1,70 @@
+//! vfio-user: a virtual machine gets an NVMe drive on its PCI Express bus.
+//!
+//! ```text
+//!   machine monitor ──► socket: registers, memory, interrupts ──► Client ──► PcieController
+//!   driver ──► queues in the memory ◄──► threads of the queues ──► Device
+//! ```
+//!
+//! The drive is the NVMe controller of [`nvme`], so its driver and its tools are those of any NVMe
+//! drive. Doorbells are messages on the socket, unless the driver gives a doorbell buffer, as Linux
+//! does: then one is rung only for a queue that sleeps.
+//!
+//! **Invariants**
+//! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
+//!   memory that it was given.
+//!
+//! The protocol is [vfio-user-2023] in code of our own: the crate `vfio_user` serves one client, on
+//! one thread that never wakes for time, and cannot be told to end.
+
+mod client;
+mod configuration;
+mod message;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use self::client::Client;
+use crate::descriptor_socket::DescriptorSocket;
+use crate::machine_server::{Break, MachineServer};
+use crate::nvme::{PcieController, Subsystem};
+use crate::{Exports, Listener, Observer};
+
+/// A server of an NVMe subsystem over vfio-user, until it is dropped.
+#[derive(Debug)]
+pub struct VfioUser {
+    _server: MachineServer,
+}
+
+impl VfioUser {
+    /// Serves `subsystem`, whose namespaces are `exports`, to whoever comes to `listener`, a Unix
+    /// socket. Each client has a controller of its own.
+    ///
+    /// # Errors
+    /// Fails if the system has no thread for the listener.
+    pub fn start(
+        exports: &Exports,
+        subsystem: Arc<Subsystem>,
+        listener: Listener,
+        observer: Arc<dyn Observer>,
+    ) -> io::Result<Self> {
+        let served = exports.clone();
+        let serve = move |client, socket| serve(&served, &subsystem, (client, socket));
+        let names = ("vfio-user", exports.clone());
+        let server = MachineServer::start(names, listener, observer, Box::new(serve))?;
+        Ok(Self { _server: server })
+    }
+}
+
+fn serve(
+    exports: &Exports,
+    subsystem: &Arc<Subsystem>,
+    (client, socket): (u64, OwnedFd),
+) -> Result<(), Break> {
+    let recorder = exports.recorder().map(|it| (Arc::clone(it), client));
+    let controller = PcieController::new(subsystem, recorder)?;
+    Client::new(DescriptorSocket::new(socket), controller).serve()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! One client of vfio-user: a virtual machine monitor, which brings accesses of the machine.
+
+use std::io;
+
+use rustix::event::Timespec;
+
+use super::configuration::{BYTES, Configuration, REGION_BYTES};
+use super::message::{self, HEADER_BYTES, Message, code};
+use crate::descriptor_socket::{DescriptorSocket, Signal};
+use crate::guest_memory::Place;
+use crate::machine_server::Break;
+use crate::nvme::{PcieController, VECTORS};
+
+/// Version of the protocol, and what we can do of it.
+const VERSION: [u16; 2] = [0, 1];
+const ABILITIES: &str = "{\"capabilities\":{\"max_msg_fds\":129,\"max_data_xfer_size\":32768,\
+                         \"max_dma_maps\":4096,\"pgsizes\":4096}}";
+/// Most parts of the memory.
+const PARTS_MAX: u32 = 4096;
+/// Time from one look at what is due to the next.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// Regions of a PCI device, and those that this one has.
+const REGIONS: u32 = 9;
+const REGISTERS: u32 = 0;
+const CONFIGURATION: u32 = 7;
+/// Kinds of interrupts of a PCI device, and the one that this one has.
+const INTERRUPTS: u32 = 5;
+const MSIX: u32 = 2;
+/// Bytes of an access's description.
+const ACCESS_BYTES: usize = 16;
+/// Most bytes of an access.
+const ACCESS_BYTES_MAX: u32 = 1 << 15;
+/// Flags of a device, a region and a kind of interrupts (`linux/vfio.h`).
+const IS_PCI_WITH_RESET: u32 = 1 | 2;
+const IS_READABLE_AND_WRITABLE: u32 = 1 | 2;
+const IS_EVENT: u32 = 1;
+const IS_OF_FIXED_SIZE: u32 = 8;
+/// Flags of a message about interrupts: events come with it.
+const BRINGS_EVENTS: u32 = 4;
+/// Flag of memory that is to be unmapped: all of it.
+const ALL: u32 = 2;
+/// Error numbers of replies (`errno.h`).
+const INVALID: u32 = 22;
+const UNSUPPORTED: u32 = 95;
+
+/// The server's side of one client.
+pub(super) struct Client {
+    socket: DescriptorSocket,
+    controller: PcieController,
+    configuration: Configuration,
+    /// Parts of the memory that were mapped.
+    parts: u32,
+}
+
+/// Reason why a command is answered with an error.
+struct Refused(u32);
+
+impl From<io::Error> for Refused {
+    fn from(_: io::Error) -> Self {
+        Self(INVALID)
+    }
+}
+
+/// An access to a region.
+struct Access {
+    offset: u64,
+    region: u32,
+    length: usize,
+}
+
+impl Client {
+    pub(super) fn new(socket: DescriptorSocket, controller: PcieController) -> Self {
+        Self { socket, controller, configuration: Configuration::new(), parts: 0 }
+    }
+
+    /// Serves the client until it goes.
+    pub(super) fn serve(&mut self) -> Result<(), Break> {
+        loop {
+            if !self.socket.wait(LOOK_EVERY)? {
+                self.controller.advance();
+                continue;
+            }
+            let Some(message) = self.receive()? else { return Ok(()) };
+            let done = self.carry_out(&message);
+            self.socket.drop_descriptors();
+            if message.wants_reply {
+                let body = done.as_deref().map_err(|refused| refused.0);
+                self.socket.send(&message::reply(&message, body), &[])?;
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Result<Option<Message>, Break> {
+        let mut header = [0; HEADER_BYTES];
+        if !self.socket.receive(&mut header)? {
+            return Ok(None);
+        }
+        let parsed = message::parse_header(&header);
+        let violated = |what: &str| Break::Violation(what.to_owned());
+        let (mut message, size) = parsed.ok_or_else(|| violated("a header of no command"))?;
+        message.body = vec![0; size];
+        if size > 0 && !self.socket.receive(&mut message.body)? {
+            return Err(violated("a command without its body"));
+        }
+        Ok(Some(message))
+    }
+
+    fn carry_out(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+        match message.code {
+            code::VERSION => version(message),
+            code::DMA_MAP => self.map(message),
+            code::DMA_UNMAP => self.unmap(message),
+            code::DEVICE_GET_INFO => Ok(words(&[16, IS_PCI_WITH_RESET, REGIONS, INTERRUPTS])),
+            code::DEVICE_GET_REGION_INFO => region_info(message),
+            code::DEVICE_GET_REGION_IO_FDS => {
+                let region = message.u32_at(8).filter(|region| *region < REGIONS);
+                Ok(words(&[16, 0, region.ok_or(Refused(INVALID))?, 0]))
+            }
+            code::DEVICE_GET_IRQ_INFO => interrupt_info(message),
+            code::DEVICE_SET_IRQS => self.set_interrupts(message),
+            code::REGION_READ => self.read(message),
+            code::REGION_WRITE => self.write(message),
+            code::REGION_WRITE_MULTI => self.write_many(message),
+            code::DEVICE_RESET => {
+                self.controller.reset();
+                self.configuration = Configuration::new();
+                Ok(Vec::new())
+            }
+            _ => Err(Refused(UNSUPPORTED)),
+        }
+    }
+
+    fn map(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+        let number = |at| message.u64_at(at).ok_or(Refused(INVALID));
+        let place = Place { offset: number(8)?, address: number(16)?, size: number(24)? };
+        // Memory without a file, such as that of a ROM, is none that a drive reads or writes.
+        let Some(file) = self.socket.take_descriptor() else { return Ok(Vec::new()) };
+        if self.parts >= PARTS_MAX {
+            return Err(Refused(INVALID));
+        }
+        let mut memory = self.controller.memory();
+        memory.add(place, file)?;
+        self.parts += 1;
+        self.controller.use_memory(memory);
+        Ok(Vec::new())
+    }
+
+    fn unmap(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+        let flags = message.u32_at(4).ok_or(Refused(INVALID))?;
+        let range = message.u64_at(8).zip(message.u64_at(16));
+        let (mut address, mut size) = range.ok_or(Refused(INVALID))?;
+        if flags & ALL != 0 {
+            (address, size) = (0, u64::MAX);
+        }
+        let mut memory = self.controller.memory();
+        if memory.remove(address, size) {
+            self.parts = self.parts.saturating_sub(1);
+            self.controller.use_memory(memory);
+        }
+        Ok(message.body[..24].to_vec())
+    }
+
+    fn set_interrupts(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+        let number = |at| message.u32_at(at).ok_or(Refused(INVALID));
+        let (flags, kind, first, count) = (number(4)?, number(8)?, number(12)?, number(16)?);
+        if kind != MSIX {
+            // The others have no vectors.
+            return if count == 0 { Ok(Vec::new()) } else { Err(Refused(INVALID)) };
+        }
+        let end = first.checked_add(count).filter(|end| *end <= VECTORS.into());
+        let end = end.ok_or(Refused(INVALID))?;
+        if count == 0 {
+            // All of them are switched off.
+            (0..VECTORS.into()).for_each(|vector| self.controller.set_interrupt(vector, None));
+            return Ok(Vec::new());
+        }
+        if flags & BRINGS_EVENTS != 0 {
+            for vector in first..end {
+                let signal = self.socket.take_descriptor().map(Signal::of);
+                self.controller.set_interrupt(vector as usize, signal);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn read(&self, message: &Message) -> Result<Vec<u8>, Refused> {
+        let Access { offset, region, length } = access(message, 0)?;
+        let mut body = message.body[..ACCESS_BYTES].to_vec();
+        body.resize(ACCESS_BYTES + length, 0);
+        let data = &mut body[ACCESS_BYTES..];
+        match region {
+            CONFIGURATION => self.configuration.read(offset, data),
+            _ => self.controller.read(offset, data),
+        }
+        Ok(body)
+    }
+
+    fn write(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+        let access = access(message, 0)?;
+        let data = message.body.get(ACCESS_BYTES..ACCESS_BYTES + access.length);
+        self.write_to(&access, data.ok_or(Refused(INVALID))?);
+        Ok(message.body[..ACCESS_BYTES].to_vec())
+    }
+
+    /// Several small writes.
+    fn write_many(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+        let count = message.u64_at(0).ok_or(Refused(INVALID))?;
+        let entries = message.body[8..].chunks_exact(ACCESS_BYTES + 8).len() as u64;
+        for index in 0..count.min(entries) {
+            let at = 8 + usize::try_from(index).unwrap_or(usize::MAX) * (ACCESS_BYTES + 8);
+            let access = access(message, at)?;
+            let data =
+                message.body.get(at + ACCESS_BYTES..at + ACCESS_BYTES + access.length.min(8));
+            self.write_to(&access, data.ok_or(Refused(INVALID))?);
+        }
+        Ok(count.to_le_bytes().to_vec())
+    }
+
+    fn write_to(&mut self, access: &Access, data: &[u8]) {
+        match access.region {
+            CONFIGURATION => self.configuration.write(access.offset, data),
+            _ => self.controller.write(access.offset, data),
+        }
+    }
+}
+
+fn version(message: &Message) -> Result<Vec<u8>, Refused> {
+    let major = message.u32_at(0).ok_or(Refused(INVALID))? & 0xFFFF;
+    if major != u32::from(VERSION[0]) {
+        return Err(Refused(UNSUPPORTED));
+    }
+    let mut body: Vec<u8> = VERSION.iter().flat_map(|part| part.to_le_bytes()).collect();
+    body.extend(ABILITIES.as_bytes());
+    body.push(0);
+    Ok(body)
+}
+
+fn region_info(message: &Message) -> Result<Vec<u8>, Refused> {
+    let region = message.u32_at(8).filter(|region| *region < REGIONS).ok_or(Refused(INVALID))?;
+    let size = match region {
+        REGISTERS => REGION_BYTES,
+        CONFIGURATION => BYTES as u64,
+        _ => 0,
+    };
+    let flags = if size > 0 { IS_READABLE_AND_WRITABLE } else { 0 };
+    let mut body = words(&[32, flags, region, 0]);
+    body.extend(size.to_le_bytes());
+    body.extend([0; 8]);
+    Ok(body)
+}
+
+fn interrupt_info(message: &Message) -> Result<Vec<u8>, Refused> {
+    let kind = message.u32_at(8).filter(|kind| *kind < INTERRUPTS).ok_or(Refused(INVALID))?;
+    let count = if kind == MSIX { u32::from(VECTORS) } else { 0 };
+    let flags = if kind == MSIX { IS_EVENT | IS_OF_FIXED_SIZE } else { IS_EVENT };
+    Ok(words(&[16, flags, kind, count]))
+}
+
+/// The access that a message describes at an offset, within its region.
+fn access(message: &Message, at: usize) -> Result<Access, Refused> {
+    let offset = message.u64_at(at).ok_or(Refused(INVALID))?;
+    let described = message.u32_at(at + 8).zip(message.u32_at(at + 12));
+    let (region, length) = described.ok_or(Refused(INVALID))?;
+    let size = match region {
+        REGISTERS => REGION_BYTES,
+        CONFIGURATION => BYTES as u64,
+        _ => 0,
+    };
+    let end = offset.checked_add(length.into()).filter(|end| *end <= size);
+    if end.is_none() || length > ACCESS_BYTES_MAX {
+        return Err(Refused(INVALID));
+    }
+    Ok(Access { offset, region, length: length as usize })
+}
+
+fn words(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}

@@ -1,0 +1,78 @@
+//! Messages of vfio-user, as they lie on the socket [vfio-user-2023].
+
+/// Bytes of the header.
+pub(super) const HEADER_BYTES: usize = 16;
+/// Most bytes of a message's body.
+pub(super) const BODY_BYTES_MAX: usize = (1 << 16) - HEADER_BYTES;
+const IS_REPLY: u32 = 1;
+const NO_REPLY: u32 = 1 << 4;
+const IS_ERROR: u32 = 1 << 5;
+
+/// Numbers of commands.
+pub(super) mod code {
+    pub(in super::super) const VERSION: u16 = 1;
+    pub(in super::super) const DMA_MAP: u16 = 2;
+    pub(in super::super) const DMA_UNMAP: u16 = 3;
+    pub(in super::super) const DEVICE_GET_INFO: u16 = 4;
+    pub(in super::super) const DEVICE_GET_REGION_INFO: u16 = 5;
+    pub(in super::super) const DEVICE_GET_REGION_IO_FDS: u16 = 6;
+    pub(in super::super) const DEVICE_GET_IRQ_INFO: u16 = 7;
+    pub(in super::super) const DEVICE_SET_IRQS: u16 = 8;
+    pub(in super::super) const REGION_READ: u16 = 9;
+    pub(in super::super) const REGION_WRITE: u16 = 10;
+    pub(in super::super) const DEVICE_RESET: u16 = 13;
+    pub(in super::super) const REGION_WRITE_MULTI: u16 = 15;
+}
+
+/// A command of a client.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    /// Number by which its reply is told from others.
+    pub(super) id: u16,
+    pub(super) code: u16,
+    pub(super) wants_reply: bool,
+    pub(super) body: Vec<u8>,
+}
+
+/// Header of a message, with the length of its body. None if it is no command, or longer than any
+/// command is.
+pub(super) fn parse_header(bytes: &[u8; HEADER_BYTES]) -> Option<(Message, usize)> {
+    let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let whole = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
+    let (size, flags) = (whole(4) as usize, whole(8));
+    let size = size.checked_sub(HEADER_BYTES).filter(|size| *size <= BODY_BYTES_MAX)?;
+    if flags & 0xF != 0 {
+        return None;
+    }
+    let wants_reply = flags & NO_REPLY == 0;
+    Some((Message { id: half(0), code: half(2), wants_reply, body: Vec::new() }, size))
+}
+
+/// The bytes of a reply: its body, or the number of an error.
+pub(super) fn reply(message: &Message, body: Result<&[u8], u32>) -> Vec<u8> {
+    let (flags, error) = match body {
+        Ok(_) => (IS_REPLY, 0),
+        Err(error) => (IS_REPLY | IS_ERROR, error),
+    };
+    let body = body.unwrap_or_default();
+    let size = u32::try_from(HEADER_BYTES + body.len()).expect("bodies are small");
+    let mut bytes = message.id.to_le_bytes().to_vec();
+    bytes.extend(message.code.to_le_bytes());
+    for number in [size, flags, error] {
+        bytes.extend(number.to_le_bytes());
+    }
+    bytes.extend(body);
+    bytes
+}
+
+impl Message {
+    /// The number of 64 bits at an offset; none if the body is shorter.
+    pub(super) fn u64_at(&self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
+    }
+
+    /// The number of 32 bits at an offset.
+    pub(super) fn u32_at(&self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
+    }
+}

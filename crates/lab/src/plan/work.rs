@@ -1,0 +1,149 @@
+//! Work of a simulation, estimated before it begins: which suites are long, and how much is left.
+//!
+//! An estimate is a number of 4 KiB pages that the model will move, by its host, its controller,
+//! its link and its dies, whichever is the slowest; it is right within a factor of two or so, where
+//! protocol time is off by a hundred, since a slow drive takes fewer requests in the same time.
+
+use results::StepKind;
+use ssd::{DriveSpec, HostSpec};
+
+use super::PlannedStep;
+
+/// Pages that relocation moves for each that the host writes at random on a settled drive, about
+/// the middle of the catalogue's.
+const RELOCATED: f64 = 1.5;
+/// Cost of a page of a fill, which is written in order, beside that of a page of a load.
+const FILLED: f64 = 0.3;
+const PAGE_KIB: f64 = 4.0;
+
+/// Pages that the model of `spec` moves in `step`, at its own time lapse.
+pub(super) fn pages(spec: &DriveSpec, step: &PlannedStep) -> f64 {
+    let time_lapse = f64::from(spec.time_lapse_default());
+    let devices = f64::from(spec.device_count());
+    if step.kind == StepKind::Fill {
+        let user_gb = spec.formats.first().map_or(0.0, |format| format.user_gb);
+        let pages = user_gb * 1e9 / (PAGE_KIB * 1024.0) * devices / time_lapse;
+        return pages * f64::from(step.fill_passes.max(1)) * FILLED;
+    }
+    let Some(workload) = &step.workload else { return 0.0 };
+    let request = Request::of(workload.read_percent / 100.0, workload.mean_bytes() / 1024.0);
+    let (moved, rate) = (request.moved(spec), request.rate(spec, step.outstanding()));
+    rate * devices * step.length_s() / time_lapse * moved
+}
+
+/// The mean request of a load.
+#[derive(Clone, Copy)]
+struct Request {
+    /// Share of reads, 0 to 1.
+    reads: f64,
+    kib: f64,
+}
+
+impl Request {
+    const fn of(reads: f64, kib: f64) -> Self {
+        Self { reads, kib }
+    }
+
+    /// Pages that the host and relocation move for it.
+    fn moved(self, spec: &DriveSpec) -> f64 {
+        let relocated = if spec.in_place.is_some() { 0.0 } else { RELOCATED };
+        let pages = (self.kib / PAGE_KIB).max(1.0);
+        pages * (1.0 + (1.0 - self.reads) * relocated)
+    }
+
+    /// Requests a second that one device takes with so many `outstanding`.
+    fn rate(self, spec: &DriveSpec, outstanding: u32) -> f64 {
+        let host = spec.hosts.first();
+        let limits = [
+            self.by_controller(spec),
+            self.by_link(spec),
+            self.by_dies(spec),
+            host.map_or(f64::INFINITY, |host| self.by_host(spec, host, outstanding)),
+        ];
+        limits.into_iter().fold(f64::INFINITY, f64::min)
+    }
+
+    fn by_controller(self, spec: &DriveSpec) -> f64 {
+        let of = &spec.controller;
+        let relocated = self.moved(spec) - (self.kib / PAGE_KIB).max(1.0);
+        let us = self.reads * (of.read_us + self.kib * of.read_us_per_kib)
+            + (1.0 - self.reads) * (of.write_us + self.kib * of.write_us_per_kib)
+            + relocated * of.relocate_us;
+        f64::from(of.cores * spec.modules.count) * 1e6 / us.max(1e-3)
+    }
+
+    fn by_link(self, spec: &DriveSpec) -> f64 {
+        let kb_s = |mb_s: f64| mb_s * 1e6 / 1024.0;
+        let read = kb_s(spec.link.read_mb_s) / (self.kib * self.reads).max(1e-3);
+        let written = kb_s(spec.link.write_mb_s) / (self.kib * (1.0 - self.reads)).max(1e-3);
+        read.min(written)
+    }
+
+    /// Programs of dies, relocation's included.
+    fn by_dies(self, spec: &DriveSpec) -> f64 {
+        if spec.in_place.is_some() || self.reads >= 1.0 {
+            return f64::INFINITY;
+        }
+        let (geometry, times) = (&spec.geometry, &spec.nand.t_program_us);
+        let dies = f64::from(geometry.banks * geometry.dies_per_bank * spec.modules.count);
+        let program_us = times.iter().sum::<f64>() / times.len().max(1) as f64;
+        let kib = f64::from(geometry.planes_per_die * geometry.page_kib)
+            * f64::from(geometry.pages_per_program);
+        let written_kib = (1.0 - self.reads) * self.kib.max(PAGE_KIB) * (1.0 + RELOCATED);
+        dies * kib * 1e6 / program_us / written_kib
+    }
+
+    fn by_host(self, spec: &DriveSpec, host: &HostSpec, outstanding: u32) -> f64 {
+        let media_us = match &spec.in_place {
+            Some(media) => self.reads * media.read_us,
+            None => self.reads * spec.nand.t_read_us,
+        };
+        let copy_us = host.copy_us_per_kib * self.kib;
+        let latency_us = host.submit_us + host.complete_us + host.wake_us + copy_us + media_us;
+        let by_latency = f64::from(outstanding) * 1e6 / latency_us.max(1.0);
+        if host.serial_us > 0.0 { by_latency.min(1e6 / host.serial_us) } else { by_latency }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ssd::catalogue;
+    use workload::catalogue::{find_protocol, workloads};
+
+    use crate::plan::Plan;
+
+    #[test]
+    fn a_fast_drive_is_more_work_than_a_slow_one_for_the_same_protocol() {
+        let protocol = find_protocol("enterprise").unwrap();
+        let plan = Plan::new(&protocol, &workloads(), 1).unwrap();
+        let work = |name: &str| {
+            let spec = catalogue::find(name).unwrap();
+            let time_lapse = f64::from(spec.time_lapse_default());
+            plan.clone().for_drive(&spec).work() * time_lapse
+        };
+        let (slow, fast) = (work("iodrive-duo"), work("csd-3000-7680"));
+        assert!(fast > 3.0 * slow, "{fast} beside {slow}");
+    }
+
+    #[test]
+    fn every_step_with_a_load_is_some_work_on_every_drive() {
+        let mut least = BTreeMap::new();
+        for protocol in workload::catalogue::protocols() {
+            let plan = Plan::new(&protocol, &workloads(), 1).unwrap();
+            for spec in catalogue::drives() {
+                let plan = plan.clone().for_drive(&spec);
+                for (index, step) in plan.steps.iter().enumerate() {
+                    let work = plan.work_of(index);
+                    assert!(work.is_finite(), "{} {}", spec.name, step.id);
+                    if step.workload.is_some() {
+                        let least = least.entry(spec.name.clone()).or_insert(work);
+                        *least = work.min(*least);
+                    }
+                }
+            }
+        }
+        assert!(least.values().all(|work| *work > 0.0), "{least:?}");
+    }
+}

@@ -1,0 +1,273 @@
+//! Changes that hosts made to a volume, kept in its folder: numbers, block sizes and protection of
+//! namespaces, sectors that were marked, sanitizes and self-tests.
+//!
+//! ```text
+//!   operations.json ──► which namespace has which number, and what work goes on
+//!   volume.toml     ──► where namespaces are; it alone says which there are
+//! ```
+//!
+//! The two files are replaced one after the other, each as a whole. After a crash between them a
+//! namespace that only one of them has is as good as not there: without a place, or without a
+//! number, for which it gets the first that is free.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use device::operator::{Kept, KeptNamespace, Sectors};
+use device::{SanitizeState, SelfTest, SelfTestEnd, SelfTestResult};
+use serde::{Deserialize, Serialize};
+
+use crate::volume::folder::replace_file;
+use crate::{Namespace, Namespaces, OpenError};
+
+const NAME: &str = "operations.json";
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct File {
+    namespaces: Vec<FileNamespace>,
+    sanitize: Sanitize,
+    exit_is_free: bool,
+    sanitizes_ended: u64,
+    self_tests: Vec<FileSelfTest>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FileNamespace {
+    id: u32,
+    name: String,
+    block_bytes: u32,
+    #[serde(default)]
+    is_protected: bool,
+    /// Runs of sectors, each with the one after its last.
+    #[serde(default)]
+    unreadable: Vec<(u64, u64)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Sanitize {
+    #[default]
+    Never,
+    Done,
+    Running,
+    Failed,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FileSelfTest {
+    is_extended: bool,
+    end: FileSelfTestEnd,
+    power_on_hours: u64,
+    namespace: Option<u32>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FileSelfTestEnd {
+    Passed,
+    Aborted,
+    Formatted,
+    Sanitized,
+    Failed { namespace: u32, lba: u64 },
+}
+
+/// Loads what hosts changed of the volume in a folder; namespaces of which nothing is kept have
+/// blocks of `block_bytes`.
+///
+/// # Errors
+/// Fails if there is no volume, its namespaces cannot be, or what is kept cannot be read: a
+/// sanitize may be under way.
+pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenError> {
+    let path = volume.join(NAME);
+    let file: File = match fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+            let what = format!("{NAME} of {}: {error}", volume.display());
+            OpenError::refused(format!("{what}; remove it to forget what hosts changed"))
+        })?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+        Err(error) => return Err(OpenError::medium(&format!("reading {}", path.display()), error)),
+    };
+    let places = Namespaces::of(volume)?;
+    let whole = Namespace { name: String::new(), offset_bytes: 0, size_bytes: 0 };
+    let is_whole = places.is_empty();
+    let places: Vec<Namespace> =
+        if is_whole { vec![whole] } else { places.iter().cloned().collect() };
+    let mut known: BTreeMap<String, FileNamespace> =
+        file.namespaces.into_iter().map(|it| (it.name.clone(), it)).collect();
+    known.retain(|name, _| places.iter().any(|place| place.name == *name));
+    let mut taken: Vec<u32> = known.values().map(|it| it.id).collect();
+    let mut namespaces: Vec<KeptNamespace> = Vec::new();
+    for Namespace { name, offset_bytes, size_bytes } in places {
+        let known = known.remove(&name).unwrap_or_else(|| {
+            let id = (1..).find(|id| !taken.contains(id)).expect("there are more numbers");
+            taken.push(id);
+            let name = name.clone();
+            FileNamespace { id, name, block_bytes, is_protected: false, unreadable: Vec::new() }
+        });
+        namespaces.push(KeptNamespace {
+            id: known.id,
+            name,
+            offset: offset_bytes,
+            size: (!is_whole).then_some(size_bytes),
+            block_bytes: known.block_bytes,
+            unreadable: Sectors::from_iter(known.unreadable),
+            is_protected: known.is_protected,
+        });
+    }
+    namespaces.sort_by_key(|it| it.id);
+    Ok(Kept {
+        namespaces,
+        sanitize: match file.sanitize {
+            Sanitize::Never => SanitizeState::Never,
+            Sanitize::Done => SanitizeState::Done,
+            Sanitize::Running => SanitizeState::Running,
+            Sanitize::Failed => SanitizeState::Failed,
+        },
+        exit_is_free: file.exit_is_free,
+        sanitizes_ended: file.sanitizes_ended,
+        self_tests: file.self_tests.into_iter().map(SelfTestResult::from).collect(),
+    })
+}
+
+/// Keeps what hosts changed of the volume in a folder.
+///
+/// # Errors
+/// Fails if there is no volume, or the system refuses.
+pub fn keep_operations(volume: &Path, kept: &Kept) -> Result<(), OpenError> {
+    let file = File {
+        namespaces: kept.namespaces.iter().map(FileNamespace::from).collect(),
+        sanitize: match kept.sanitize {
+            SanitizeState::Never => Sanitize::Never,
+            SanitizeState::Done => Sanitize::Done,
+            SanitizeState::Running => Sanitize::Running,
+            SanitizeState::Failed => Sanitize::Failed,
+        },
+        exit_is_free: kept.exit_is_free,
+        sanitizes_ended: kept.sanitizes_ended,
+        self_tests: kept.self_tests.iter().map(FileSelfTest::from).collect(),
+    };
+    let path = volume.join(NAME);
+    let bytes = serde_json::to_vec(&file).expect("numbers and names");
+    let written = replace_file(&path, &bytes);
+    written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))?;
+    let places = kept.namespaces.iter().filter_map(|it| {
+        let (name, offset_bytes) = (it.name.clone(), it.offset);
+        it.size.map(|size_bytes| Namespace { name, offset_bytes, size_bytes })
+    });
+    let mut places: Vec<Namespace> = places.collect();
+    let before = Namespaces::of(volume)?;
+    // In the order in which they were, then the new ones.
+    places.sort_by_key(|it| {
+        before.iter().position(|other| other.name == it.name).unwrap_or(usize::MAX)
+    });
+    if before.iter().eq(&places) {
+        return Ok(());
+    }
+    Namespaces::new(places).keep(volume)
+}
+
+impl From<&KeptNamespace> for FileNamespace {
+    fn from(kept: &KeptNamespace) -> Self {
+        Self {
+            id: kept.id,
+            name: kept.name.clone(),
+            block_bytes: kept.block_bytes,
+            is_protected: kept.is_protected,
+            unreadable: kept.unreadable.runs().collect(),
+        }
+    }
+}
+
+impl From<FileSelfTest> for SelfTestResult {
+    fn from(file: FileSelfTest) -> Self {
+        let end = match file.end {
+            FileSelfTestEnd::Passed => SelfTestEnd::Passed,
+            FileSelfTestEnd::Aborted => SelfTestEnd::Aborted,
+            FileSelfTestEnd::Formatted => SelfTestEnd::Formatted,
+            FileSelfTestEnd::Sanitized => SelfTestEnd::Sanitized,
+            FileSelfTestEnd::Failed { namespace, lba } => SelfTestEnd::Failed { namespace, lba },
+        };
+        let test = if file.is_extended { SelfTest::Extended } else { SelfTest::Short };
+        let FileSelfTest { power_on_hours, namespace, .. } = file;
+        Self { test, end, power_on_hours, namespace }
+    }
+}
+
+impl From<&SelfTestResult> for FileSelfTest {
+    fn from(result: &SelfTestResult) -> Self {
+        let end = match result.end {
+            SelfTestEnd::Passed => FileSelfTestEnd::Passed,
+            SelfTestEnd::Aborted => FileSelfTestEnd::Aborted,
+            SelfTestEnd::Formatted => FileSelfTestEnd::Formatted,
+            SelfTestEnd::Sanitized => FileSelfTestEnd::Sanitized,
+            SelfTestEnd::Failed { namespace, lba } => FileSelfTestEnd::Failed { namespace, lba },
+        };
+        let is_extended = result.test == SelfTest::Extended;
+        let SelfTestResult { power_on_hours, namespace, .. } = *result;
+        Self { is_extended, end, power_on_hours, namespace }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Bytes;
+
+    use super::*;
+    use crate::{Compression, CreateOptions, Equipment, create};
+
+    fn volume(folder: &Path, exports: &[(&str, u64)]) -> std::path::PathBuf {
+        let volume = folder.join("volume");
+        let options = CreateOptions {
+            volume: volume.clone(),
+            dies: vec![folder.join("die")],
+            size: Bytes(32 << 20),
+            is_protected: false,
+            over_provisioning: 0.5,
+            compression: Compression::None,
+            physical: None,
+            unit: None,
+        };
+        let sizes: Vec<(String, Bytes)> =
+            exports.iter().map(|(name, size)| ((*name).to_owned(), Bytes(*size))).collect();
+        let namespaces = Namespaces::laid_out(&sizes, options.size).unwrap();
+        create(&options, &Equipment { namespaces, ..Equipment::default() }).unwrap();
+        volume
+    }
+
+    #[test]
+    fn what_hosts_changed_is_found_again_by_the_next_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = volume(folder.path(), &[("a", 4 << 20), ("b", 8 << 20)]);
+        let mut kept = load_operations(&volume, 4096).unwrap();
+        let told: Vec<_> = kept.namespaces.iter().map(|it| (it.id, &*it.name)).collect();
+        assert_eq!(told, [(1, "a"), (2, "b")]);
+        assert_eq!(kept.namespaces[1].size, Some(8 << 20));
+        kept.namespaces.remove(0);
+        kept.namespaces[0].unreadable.add(8, 16);
+        kept.namespaces[0].block_bytes = 512;
+        kept.namespaces[0].is_protected = true;
+        kept.sanitize = SanitizeState::Running;
+        let end = SelfTestEnd::Failed { namespace: 2, lba: 9 };
+        let result =
+            SelfTestResult { test: SelfTest::Extended, end, power_on_hours: 3, namespace: None };
+        kept.self_tests.push(result);
+        keep_operations(&volume, &kept).unwrap();
+        assert_eq!(load_operations(&volume, 4096).unwrap(), kept);
+        assert_eq!(Namespaces::of(&volume).unwrap().iter().count(), 1);
+        // Without any the volume is whole again.
+        keep_operations(&volume, &Kept::default()).unwrap();
+        let whole = load_operations(&volume, 4096).unwrap();
+        assert_eq!((whole.namespaces[0].id, whole.namespaces[0].size), (1, None));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_keeps_a_volume_from_being_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = volume(folder.path(), &[]);
+        fs::write(volume.join(NAME), "{").unwrap();
+        let error = load_operations(&volume, 512).unwrap_err().to_string();
+        assert!(error.contains("operations.json"), "{error}");
+    }
+}

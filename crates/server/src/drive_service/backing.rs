@@ -1,0 +1,188 @@
+//! A served drive behind what hosts have it do: erasing, verifying, keeping, telling.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Weak};
+
+use export::nvme::{ControllerFault, ControllerStatus, QueueStatus, Subsystem};
+use live::fault_injection::Fault;
+use live::operator::{Backing, Kept, Operator};
+use live::status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, NvmeQueue};
+use live::{Device, DriveEvent, EventKind, Meter, Metered, Operations as _, Protection};
+
+use super::subject::Subject;
+use super::{DriveService, locked};
+
+/// Kinds of events as their log has them.
+const KINDS: [(EventKind, &str); 6] = [
+    (EventKind::Started, "started"),
+    (EventKind::Namespace, "namespace"),
+    (EventKind::FormatBegan, "format-began"),
+    (EventKind::FormatEnded, "format-ended"),
+    (EventKind::SanitizeBegan, "sanitize-began"),
+    (EventKind::SanitizeEnded, "sanitize-ended"),
+];
+
+impl Backing for DriveService {
+    fn erase(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
+        let erased = match &self.subject {
+            Subject::Volume(volume) => volume.drive.purge_while(go_on),
+            Subject::Memory { device, .. } => {
+                go_on(0, 1);
+                device.trim(0, device.size(), live::Durability::Durable)
+            }
+        };
+        erased.map_err(|error| error.to_string())
+    }
+
+    fn verify(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
+        let Some(volume) = self.subject.volume() else { return Ok(()) };
+        // One that is under way verifies everything, too.
+        if volume.drive.status().maintenance.scrub.is_some_and(|scrub| scrub.is_running) {
+            return Ok(());
+        }
+        let scrubbed = volume.drive.scrub_while(true, go_on).map_err(|error| error.to_string())?;
+        match scrubbed.lost_lbas.first() {
+            Some(lba) => Err(format!("sector {lba} is lost")),
+            None => Ok(()),
+        }
+    }
+
+    fn keep(&self, kept: &Kept) -> Result<(), String> {
+        let Some(volume) = self.subject.volume() else { return Ok(()) };
+        live::keep_operations(&volume.folder, kept).map_err(|error| error.to_string())
+    }
+
+    fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
+        let meter = Arc::<Meter>::default();
+        locked(&self.meters).insert(id, Arc::clone(&meter));
+        Arc::new(Metered::new(device, meter))
+    }
+
+    fn note(&self, kind: EventKind, text: String) {
+        tracing::info!(drive = self.number(), "{text}");
+        self.event_log.note_as(word(kind), text);
+    }
+
+    fn events(&self) -> Vec<DriveEvent> {
+        let told = self.event_log.told().into_iter();
+        told.map(|record| DriveEvent {
+            at_unix_ms: record.at_unix_ms,
+            kind: kind_of(&record.kind),
+            text: record.what,
+        })
+        .collect()
+    }
+
+    fn telemetry(&self) -> Vec<u8> {
+        // Numbers and texts, which JSON takes.
+        serde_json::to_vec_pretty(&self.status()).unwrap_or_default()
+    }
+}
+
+fn word(kind: EventKind) -> &'static str {
+    KINDS.iter().find(|(of, _)| *of == kind).map_or("", |(_, word)| word)
+}
+
+fn kind_of(word: &str) -> EventKind {
+    KINDS.iter().find(|(_, of)| *of == word).map_or(EventKind::Other, |(kind, _)| *kind)
+}
+
+impl DriveService {
+    /// Sets what carries out what hosts have the drive do.
+    pub fn operate_by(&self, operator: &Arc<Operator>) {
+        // It is said once, before anybody asks.
+        let _ = self.operator.set(Arc::downgrade(operator));
+    }
+
+    /// Sets the subsystem that NVMe hosts connect to.
+    pub fn show_to_hosts(&self, subsystem: &Arc<Subsystem>) {
+        // It is said once, before anybody asks.
+        let _ = self.subsystem.set(Arc::downgrade(subsystem));
+    }
+
+    /// The namespaces of the drive, with the commands of clients for each.
+    pub(super) fn namespace_traffic(&self) -> Vec<NamespaceTraffic> {
+        let Some(operator) = self.operator.get().and_then(Weak::upgrade) else {
+            return Vec::new();
+        };
+        let meters: BTreeMap<u32, Arc<Meter>> = locked(&self.meters).clone();
+        let traffic = |id| meters.get(&id).map(|meter| meter.traffic()).unwrap_or_default();
+        let told = operator.namespaces().into_iter().map(|it| {
+            let traffic = traffic(it.id);
+            NamespaceTraffic {
+                id: it.id,
+                is_write_protected: it.is_read_only
+                    || operator.protection(it.id) != Protection::Open,
+                name: it.name,
+                size_bytes: it.device.size(),
+                block_bytes: it.block_bytes,
+                reads: counts(&traffic.reads),
+                writes: counts(&traffic.writes),
+                flushes: counts(&traffic.flushes),
+                trims: counts(&traffic.trims),
+            }
+        });
+        told.collect()
+    }
+
+    /// The controllers of NVMe hosts.
+    pub(super) fn controllers(&self) -> Vec<NvmeController> {
+        let subsystem = self.subsystem.get().and_then(Weak::upgrade);
+        let controllers = subsystem.map(|it| it.controllers()).unwrap_or_default();
+        controllers.into_iter().map(controller).collect()
+    }
+
+    /// Injects a fault that NVMe hosts see.
+    ///
+    /// # Errors
+    /// Fails if there is no such namespace, or no host is served.
+    pub fn inject_for_hosts(&self, fault: Fault) -> io::Result<()> {
+        let none = || io::Error::other("no NVMe hosts are served; serve them with --nvme");
+        let of_controllers = |fault| {
+            let subsystem = self.subsystem.get().and_then(Weak::upgrade);
+            subsystem.ok_or_else(none)?.fail_controllers(fault);
+            Ok(())
+        };
+        match fault {
+            Fault::ResetControllers => of_controllers(ControllerFault::Reset),
+            Fault::FailControllers => of_controllers(ControllerFault::Fatal),
+            Fault::Remove { for_ms } => of_controllers(ControllerFault::Removed { for_ms }),
+            Fault::FailWrites { namespace } => {
+                let operator = self.operator.get().and_then(Weak::upgrade);
+                let operator = operator.ok_or_else(none)?;
+                operator.fail_writes(namespace).map_err(io::Error::other)
+            }
+            Fault::Heat { celsius } => {
+                *locked(&self.heat) = Some(celsius);
+                Ok(())
+            }
+            _ => Err(io::Error::other("this fault is not one of hosts")),
+        }
+    }
+}
+
+fn counts(commands: &Commands) -> CommandCounts {
+    let Commands { commands, bytes, failures, .. } = commands;
+    CommandCounts { commands: *commands, bytes: *bytes, failures: *failures }
+}
+
+fn controller(told: ControllerStatus) -> NvmeController {
+    let queue = |it: QueueStatus| NvmeQueue {
+        queue: it.queue,
+        read_commands: it.read_commands,
+        read_bytes: it.read_bytes,
+        write_commands: it.write_commands,
+        written_bytes: it.written_bytes,
+        other_commands: it.other_commands,
+        failures: it.failures,
+    };
+    NvmeController {
+        controller: told.controller,
+        host: told.host,
+        transport: told.transport.to_owned(),
+        state: told.state.to_owned(),
+        is_authenticated: told.is_authenticated,
+        queues: told.queues.into_iter().map(queue).collect(),
+    }
+}

@@ -1,0 +1,137 @@
+//! Orders: what programs ask of a served drive, over its management socket or its page.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, bail};
+use blockio::text;
+use live::fault_injection::Fault;
+use live::management::{Answer, Management, Request};
+use live::status::Export;
+use live::{Beyond, UserCapacity, locate};
+
+use super::DriveService;
+
+impl DriveService {
+    /// Answers programs that ask about the drive and what is offered of it, until what is returned
+    /// is dropped.
+    ///
+    /// # Errors
+    /// Fails if the system refuses.
+    pub fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
+        self.offer(offered);
+        let Some(volume) = self.volume() else {
+            bail!("a drive in memory has no folder to be asked in");
+        };
+        // Whoever still asks does not keep the drive from being closed.
+        let own = Arc::downgrade(self);
+        let answer = move |request| match own.upgrade() {
+            Some(own) => own.answer(&request),
+            None => Answer::Refused { reason: "the drive is being closed".to_owned() },
+        };
+        Management::start(volume, answer)
+            .with_context(|| format!("opening the management socket of {}", volume.display()))
+    }
+
+    /// Does what a program asks for.
+    pub fn answer(&self, request: &Request) -> Answer {
+        let in_memory = "this drive is in memory: it has no dies and no folder";
+        let volume = self.subject.volume().ok_or_else(|| in_memory.to_owned());
+        let done = match request {
+            Request::Status => return Answer::Status { status: Box::new(self.status()) },
+            Request::History { span } => {
+                return Answer::History { history: Box::new(self.history(*span)) };
+            }
+            Request::Locate { is_lit } => {
+                volume.and_then(|it| told(locate::set(&it.folder, *is_lit)))
+            }
+            Request::FailDie { die } => volume.and_then(|it| told(it.drive.fail_die(*die))),
+            Request::ReplaceDie { die, path } => {
+                volume.and_then(|it| told(it.maintenance.replace_die(*die, path)))
+            }
+            Request::AddSpare { path } => {
+                volume.and_then(|it| told(it.maintenance.add_spare(path)))
+            }
+            Request::Scrub => volume.and_then(|it| told(it.maintenance.scrub())),
+            Request::Purge { drive, while_served } => {
+                self.allowed(drive, *while_served).and_then(|()| told(volume?.maintenance.purge()))
+            }
+            Request::Format { drive, capacity, while_served } => self
+                .allowed(drive, *while_served)
+                .and_then(|()| told(volume?.maintenance.format(*capacity))),
+            Request::Resize { drive, size_bytes, discard, while_served } => {
+                let beyond = if *discard { Beyond::Lost } else { Beyond::Kept };
+                self.allowed(drive, *while_served)
+                    .and_then(|()| told(volume?.maintenance.resize(*size_bytes, beyond)))
+            }
+            Request::InjectFault { fault } => self.inject_fault(*fault),
+        };
+        let order = order(request);
+        match done {
+            Ok(()) => {
+                self.tell(&format!("Request to {order}: accepted."));
+                Answer::Done
+            }
+            Err(error) => {
+                self.tell(&format!("Request to {order}: refused: {error}."));
+                Answer::Refused { reason: error }
+            }
+        }
+    }
+
+    /// Checks a request to purge, format or resize: it must name this drive and allow the change
+    /// while clients use it.
+    fn allowed(&self, drive: &str, while_served: bool) -> Result<(), String> {
+        let own = self.number();
+        match (drive == own, while_served) {
+            (false, _) => Err(format!("drive {own} is served here, not {drive}")),
+            (_, false) => Err("clients may use it; allow that with while_served".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn inject_fault(&self, fault: Fault) -> Result<(), String> {
+        let Some(injector) = &self.injector else {
+            return Err(
+                "the server does not allow that; start it with --fault-injection".to_owned()
+            );
+        };
+        injector.commit(fault).map_err(|error| error.to_string())
+    }
+}
+
+/// An error as its text.
+fn told<T>(done: Result<T, impl Display>) -> Result<T, String> {
+    done.map_err(|error| error.to_string())
+}
+
+/// Returns the infinitive phrase for a request in event messages, to follow "to".
+fn order(request: &Request) -> String {
+    match request {
+        Request::Status => "tell the status".to_owned(),
+        Request::History { span } => format!("tell the history of {}", span.word()),
+        Request::Locate { is_lit: true } => "turn the locate LED on".to_owned(),
+        Request::Locate { is_lit: false } => "turn the locate LED off".to_owned(),
+        Request::FailDie { die } => format!("fail die {die}"),
+        Request::ReplaceDie { die, path } => {
+            format!("replace die {die} with {}", path.display())
+        }
+        Request::AddSpare { path } => format!("add the hot spare {}", path.display()),
+        Request::Scrub => "scrub the drive".to_owned(),
+        Request::Purge { .. } => "purge the drive".to_owned(),
+        Request::Format { capacity: UserCapacity::Bytes(size), .. } => {
+            format!("format the drive to {}", text::bytes(*size))
+        }
+        Request::Format { capacity: UserCapacity::Stock, .. } => {
+            "format the drive to its stock capacity".to_owned()
+        }
+        Request::Format { .. } => "format the drive for high performance".to_owned(),
+        Request::Resize { size_bytes, .. } => {
+            format!("resize the drive to {}", text::bytes(*size_bytes))
+        }
+        Request::InjectFault { fault } => {
+            let fault = serde_json::to_string(fault).unwrap_or_default();
+            format!("inject a fault ({fault})")
+        }
+    }
+}

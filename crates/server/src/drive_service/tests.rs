@@ -1,0 +1,200 @@
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use blockio::Bytes;
+use live::fault_injection::Fault;
+use live::operator::{Kept, KeptNamespace, Sectors};
+use live::{
+    Compression, CreateOptions, Durability, Equipment, Exit, FormatRequest, OperationError,
+    SanitizeState, SelfTest, SelfTestEnd,
+};
+
+use super::*;
+
+const PATTERN: &[u8] = b"nobody may find this on a die";
+
+/// A volume of one die in a folder.
+fn volume(folder: &Path) -> PathBuf {
+    let volume = folder.join("volume");
+    let options = CreateOptions {
+        volume: volume.clone(),
+        dies: vec![folder.join("die")],
+        size: Bytes(32 << 20),
+        is_protected: false,
+        over_provisioning: 0.5,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    };
+    live::create(&options, &Equipment::default()).unwrap();
+    volume
+}
+
+/// Opens a volume as a server does.
+fn serve(volume: &Path) -> (Arc<DriveService>, Arc<Operator>) {
+    let drive = Arc::new(Drive::open(volume).unwrap());
+    let service = Arc::new(DriveService::new(volume, drive, None));
+    let kept = live::load_operations(volume, 512).unwrap();
+    operate(&service, kept)
+}
+
+fn operate(service: &Arc<DriveService>, kept: Kept) -> (Arc<DriveService>, Arc<Operator>) {
+    let backing = Arc::<DriveService>::clone(service);
+    let operator = Arc::new(Operator::open(service.device(), backing, kept, false).unwrap());
+    service.operate_by(&operator);
+    (Arc::clone(service), operator)
+}
+
+/// A drive in memory, which is one namespace.
+fn in_memory() -> (Arc<DriveService>, Arc<Operator>) {
+    let whole = KeptNamespace {
+        id: 1,
+        name: String::new(),
+        offset: 0,
+        size: None,
+        block_bytes: 512,
+        unreadable: Sectors::default(),
+        is_protected: false,
+    };
+    let service = Arc::new(DriveService::in_memory(1 << 20, None).unwrap());
+    operate(&service, Kept { namespaces: vec![whole], ..Kept::default() })
+}
+
+fn await_end(operator: &Operator) {
+    let deadline = Instant::now() + Duration::from_mins(2);
+    loop {
+        let status = operator.operation_status();
+        let is_sanitizing = status.sanitize.state == SanitizeState::Running;
+        if !status.is_formatting && !is_sanitizing && status.self_test.is_none() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{status:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// True if the die of a volume holds the pattern.
+fn is_on_die(folder: &Path) -> bool {
+    let die = fs::read(folder.join("die")).unwrap();
+    die.windows(PATTERN.len()).any(|bytes| bytes == PATTERN)
+}
+
+#[test]
+fn a_drive_in_memory_counts_what_clients_move_and_claims_no_media() {
+    let (service, operator) = in_memory();
+    let device = operator.namespaces()[0].device.clone();
+    device.write(0, &[1; 8192], Durability::Volatile).unwrap();
+    device.read(0, &mut [0; 4096]).unwrap();
+    let health = service.health();
+    assert_eq!((health.host_written_bytes, health.host_read_bytes), (8192, 4096));
+    assert_eq!((health.host_write_commands, health.host_read_commands), (1, 1));
+    assert_eq!((health.media_written_bytes, health.erase_count_max), (None, None));
+    assert_eq!(service.identity().model, "Floatgate memory drive");
+    let status = service.status();
+    let namespaces = status.server.unwrap().namespaces;
+    assert_eq!((namespaces[0].id, namespaces[0].writes.bytes), (1, 8192));
+    assert_eq!(status.space.unwrap().stored_bytes, 8192);
+    assert!(service.volume().is_none() && service.maintenance().is_none());
+    let (other, _) = in_memory();
+    assert_ne!(service.number(), other.number());
+    operator.begin_sanitize(Exit::Restricted).unwrap();
+    await_end(&operator);
+    assert_eq!(service.status().space.unwrap().stored_bytes, 0);
+}
+
+#[test]
+fn faults_of_hosts_change_what_health_says() {
+    let (service, operator) = in_memory();
+    assert_eq!(service.health().critical_warning, 0);
+    service.inject_for_hosts(Fault::Heat { celsius: 60 }).unwrap();
+    assert_eq!(service.health().critical_warning, 0, "warm, and not too warm");
+    service.inject_for_hosts(Fault::Heat { celsius: 90 }).unwrap();
+    let health = service.health();
+    assert_eq!((health.critical_warning, health.composite_temperature_k), (2, Some(363)));
+    service.inject_for_hosts(Fault::FailWrites { namespace: 1 }).unwrap();
+    assert_eq!(service.health().critical_warning, 2 | 8);
+    assert!(service.status().server.unwrap().namespaces[0].is_write_protected);
+    service.inject_for_hosts(Fault::FailWrites { namespace: 7 }).unwrap_err();
+    service.inject_for_hosts(Fault::ResetControllers).unwrap_err();
+    drop(operator);
+}
+
+#[test]
+fn a_volume_that_was_divided_by_a_host_is_found_so_by_the_next_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = volume(folder.path());
+    let (service, operator) = serve(&volume);
+    operator.delete_namespace(None).unwrap();
+    assert_eq!(operator.create_namespace(1 << 20, 4096).unwrap(), 1);
+    assert_eq!(operator.create_namespace(2 << 20, 512).unwrap(), 2);
+    operator.delete_namespace(Some(1)).unwrap();
+    let device = operator.namespaces()[0].device.clone();
+    device.write(0, PATTERN, Durability::Durable).unwrap();
+    operator.mark_unreadable(2, 64, 1).unwrap();
+    drop((device, operator, service));
+    let (service, operator) = serve(&volume);
+    let found = operator.namespaces();
+    assert_eq!((found.len(), found[0].id, &*found[0].name), (1, 2, "ns2"));
+    let mut back = [0; PATTERN.len()];
+    found[0].device.read(0, &mut back).unwrap();
+    assert_eq!(back, PATTERN);
+    assert!(found[0].device.read(64 * 512, &mut [0; 1]).is_err());
+    let full = operator.create_namespace(1 << 30, 512).unwrap_err();
+    assert!(matches!(full, OperationError::NoSpace { .. }), "{full}");
+    operator.begin_self_test(SelfTest::Extended, Some(2)).unwrap();
+    await_end(&operator);
+    let end = operator.operation_status().self_tests[0].end;
+    assert_eq!(end, SelfTestEnd::Passed, "a mark is not a fault of the media");
+    let told: Vec<String> = service.events().into_iter().map(|event| event.text).collect();
+    assert!(told.iter().any(|text| text.contains("`ns2`, of 2097152 bytes was created")));
+    assert!(service.events().iter().any(|event| event.kind == EventKind::Namespace));
+}
+
+#[test]
+fn what_is_sanitized_or_formatted_securely_is_on_no_die() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = volume(folder.path());
+    let (_service, operator) = serve(&volume);
+    let device = operator.namespaces()[0].device.clone();
+    for is_format in [false, true] {
+        for page in 0..300 {
+            device.write(page * 4096, PATTERN, Durability::Volatile).unwrap();
+        }
+        device.flush().unwrap();
+        assert!(is_on_die(folder.path()));
+        if is_format {
+            let request = FormatRequest { namespace: Some(1), block_bytes: 4096, is_secure: true };
+            operator.begin_format(&request).unwrap();
+        } else {
+            operator.begin_sanitize(Exit::Restricted).unwrap();
+        }
+        await_end(&operator);
+        assert!(!is_on_die(folder.path()));
+        let mut back = [1; PATTERN.len()];
+        device.read(0, &mut back).unwrap();
+        assert_eq!(back, [0; PATTERN.len()]);
+    }
+    assert_eq!(operator.namespaces()[0].block_bytes, 4096);
+}
+
+#[test]
+fn a_sanitize_that_a_crash_ended_goes_on_with_the_next_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = volume(folder.path());
+    {
+        let (_service, operator) = serve(&volume);
+        let device = operator.namespaces()[0].device.clone();
+        device.write(0, PATTERN, Durability::Durable).unwrap();
+    }
+    // As a server leaves it that was killed just after it had begun.
+    let kept = live::load_operations(&volume, 512).unwrap();
+    live::keep_operations(&volume, &Kept { sanitize: SanitizeState::Running, ..kept }).unwrap();
+    assert!(is_on_die(folder.path()));
+    let (_service, operator) = serve(&volume);
+    await_end(&operator);
+    assert_eq!(operator.operation_status().sanitize.state, SanitizeState::Done);
+    assert!(!is_on_die(folder.path()));
+    operator.stop();
+    assert_eq!(live::load_operations(&volume, 512).unwrap().sanitize, SanitizeState::Done);
+}

@@ -1,0 +1,96 @@
+//! Published transactions beside those that are predicted from the recordings that are built in.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result};
+
+use super::{Options, Point, points, program};
+
+/// A published figure of `SysBench` on the PX600, and the one that is predicted.
+pub(super) struct Published {
+    id: &'static str,
+    what: &'static str,
+    reviewed: f64,
+    predicted: Option<f64>,
+    is_fitted: bool,
+}
+
+/// The figures of the review of the PX600, with the share of reads that the memory of the host
+/// answers fitted to the rate of two threads.
+///
+/// # Errors
+/// Fails if a prediction does.
+pub(super) fn published(options: Options<'_>) -> Result<(f64, Vec<Published>)> {
+    let predict = |percent: f64, threads: &str| -> Result<Point> {
+        let mut command = program(options, false);
+        command.args(["app", "sysbench-oltp", "px600-2600", "--json", "--threads", threads]);
+        command.args(["--buffered", &percent.to_string()]);
+        points(&mut command)?.pop().context("a prediction")
+    };
+    let (mut low, mut high) = (0.0, 100.0);
+    for _ in 0..10 {
+        let middle = f64::midpoint(low, high);
+        if predict(middle, "2")?.tps.is_some_and(|tps| tps < PUBLISHED_TPS_2) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let (two, many) = (predict(low, "2")?, predict(low, "32")?);
+    let row = |id, what, reviewed, predicted, is_fitted| Published {
+        id,
+        what,
+        reviewed,
+        predicted,
+        is_fitted,
+    };
+    let rows = vec![
+        row("B056", "TPS at 2 threads", PUBLISHED_TPS_2, two.tps, true),
+        row("B058", "average latency at 2 threads, ms", 5.0, two.latency_ms_mean, true),
+        row("B057", "TPS at 32 threads", 3250.0, many.tps, false),
+        row("B059", "average latency at 32 threads, ms", 10.0, many.latency_ms_mean, false),
+        row("B060", "p99 latency at 32 threads, ms", 18.0, many.latency_ms_p99, false),
+    ];
+    Ok((low, rows))
+}
+
+pub(super) fn text((percent, rows): &(f64, Vec<Published>)) -> Result<String> {
+    let mut text = format!(
+        "\n## Published transactions\n\nThe review of the Fusion ioMemory PX600 has SysBench OLTP \
+         on MySQL. How much of the data its server kept in memory, and which processors it had, \
+         is not published. Here the recordings that are built in are replayed on `px600-2600`; \
+         the share of reads that the memory of the host answers, {percent:.0} %, is fitted to the \
+         rate at two threads (`--buffered`), and the rows of 32 threads are predictions. They \
+         were recorded on two processors, which 32 clients share: the think times are longer than \
+         on the server of the review, and the prediction is lower.\n\n\
+         | row | figure | published | model | error | |\n|---|---|---|---|---|---|\n"
+    );
+    for Published { id, what, reviewed, predicted, is_fitted } in rows {
+        let shown = predicted.map_or_else(|| "-".to_owned(), |it| format!("{it:.1}"));
+        let error = predicted
+            .map_or_else(String::new, |it| format!("{:+.1} %", (it / reviewed - 1.0) * 100.0));
+        let how = if *is_fitted { "fitted" } else { "predicted" };
+        writeln!(text, "| {id} | {what} | {reviewed} | {shown} | {error} | {how} |")?;
+    }
+    text += UNEXPRESSED;
+    Ok(text)
+}
+
+/// Rate at two threads in the review of the PX600, row B056 of `published/figures.csv`.
+const PUBLISHED_TPS_2: f64 = 435.0;
+
+/// What stands beneath the published figures.
+const UNEXPRESSED: &str = "
+Why the rows of 32 threads are missed: one number can be fitted to one row, and the number of \
+processors is another that nobody published. In the recordings think times add up to 7 to 9 ms a \
+transaction for 2 to 32 clients, and 32 clients think 3.1 at a time on two processors, which hold \
+them up. `--host-speed` says what a faster host would make of it; fitted to B057 it would predict \
+nothing.
+
+Rows B054 and B055 are of a NoSQL database on four nodes. Its form, four drives with one load each \
+and 24 intervals, is the suite `nosql-four-nodes` of the protocol `applications`; its figures are \
+not compared, since neither the requests of that database nor the sizes of its data and memory \
+are published. Rows B061 to B063 are of a SQL server with 3,000 warehouses and 30,000 users, whose \
+memory and think times are not published either: `tpcc-like` has the same mix at a scale that \
+fits, and its rates are no figures to be compared with them.
+";

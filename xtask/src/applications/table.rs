@@ -1,0 +1,221 @@
+//! The table of predictions beside measurements.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+
+use super::{APPLICATIONS, Options, Point, Row};
+
+/// Transactions from which a 99th percentile is compared: below, it is one of the slowest few.
+const TRANSACTIONS_MIN: f64 = 200.0;
+
+/// The middle of some figures, and the range that they span.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl Spread {
+    /// That of `values`; none where one of them is missing.
+    pub(super) fn of(values: impl Iterator<Item = Option<f64>>) -> Option<Self> {
+        let mut values: Vec<f64> = values.collect::<Option<_>>()?;
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = if values.len().is_multiple_of(2) {
+            f64::midpoint(values[middle - 1], values[middle])
+        } else {
+            values[middle]
+        };
+        Some(Self { median, low, high })
+    }
+
+    /// The median, and in brackets the range where there are several.
+    pub(super) fn shown(of: Option<Self>) -> String {
+        match of {
+            None => "-".to_owned(),
+            Some(it) if it.low < it.high => {
+                format!("{:.1} ({:.1} to {:.1})", it.median, it.low, it.high)
+            }
+            Some(it) => format!("{:.1}", it.median),
+        }
+    }
+}
+
+impl Row {
+    fn spread(points: &[Point], of: fn(&Point) -> Option<f64>) -> Option<Spread> {
+        Spread::of(points.iter().map(of))
+    }
+
+    /// Relative error of the median of the predictions against that of the measurements; none where
+    /// one is missing.
+    fn error(&self, of: fn(&Point) -> Option<f64>) -> Option<f64> {
+        let (predicted, measured) =
+            (Self::spread(&self.predicted, of)?, Self::spread(&self.measured, of)?);
+        Some(predicted.median / measured.median - 1.0)
+    }
+
+    /// True if so many transactions were measured that their 99th percentile says something.
+    fn has_tail(&self) -> bool {
+        let (tps, seconds) = (Self::spread(&self.measured, |it| it.tps), self.application.seconds);
+        tps.is_some_and(|tps| tps.low * f64::from(seconds) >= TRANSACTIONS_MIN)
+    }
+
+    /// Error of the 99th percentile; none where it rests on too few transactions.
+    fn error_p99(&self) -> Option<f64> {
+        self.error(|it| it.latency_ms_p99).filter(|_| self.has_tail())
+    }
+}
+
+/// The median and the 90th percentile of errors, whatever their sign.
+fn quantiles(errors: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let mut errors: Vec<f64> = errors.map(f64::abs).collect();
+    errors.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+        let index = (share * (errors.len() as f64 - 1.0)).round() as usize;
+        errors.get(index).copied()
+    };
+    at(0.5).zip(at(0.9))
+}
+
+/// The document up to the end of the table.
+pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
+    let mut text = String::from(HEAD);
+    let refused = rows.iter().filter(|row| row.error(|it| it.tps).is_none()).count();
+    let told = rows.len() - refused;
+    writeln!(
+        text,
+        "Each measurement took {} and was made {} times, the drives in turn{}; figures are \
+         medians, with the range in brackets. The median of the predictions from all recordings \
+         is compared with that of the measurements.",
+        lengths(),
+        options.repeats,
+        if options.is_realtime {
+            ", at real-time priority beside other work of the machine"
+        } else {
+            ""
+        }
+    )?;
+    if let Some((median, p90)) = quantiles(rows.iter().filter_map(|row| row.error(|it| it.tps))) {
+        writeln!(
+            text,
+            "\nOf {} predictions {told} have a rate; {refused} were refused because the host \
+             dominates. **Median error {:.1} %, 90th percentile {:.1} %.**",
+            rows.len(),
+            median * 100.0,
+            p90 * 100.0,
+        )?;
+    }
+    let tails = || rows.iter().filter_map(Row::error_p99);
+    if let Some((median, p90)) = quantiles(tails()) {
+        writeln!(
+            text,
+            "The 99th percentile of the latency of a transaction is missed by **{:.1} % in the \
+             median** and {:.1} % in the 90th percentile of {} predictions. It is compared where \
+             {TRANSACTIONS_MIN} transactions or more were measured: of fewer it is one of the \
+             slowest two. `db_bench` logs no transactions, so that it is not predicted there.",
+            median * 100.0,
+            p90 * 100.0,
+            tails().count(),
+        )?;
+    }
+    text += "\n| application | threads | recorded on | predicted drive | measured TPS | predicted \
+             TPS | error | measured p99, ms | predicted p99, ms | error | host \
+             |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+    for row in rows {
+        line(&mut text, row)?;
+    }
+    text += TAIL;
+    Ok(text)
+}
+
+/// Lengths of the measurements, in words.
+fn lengths() -> String {
+    let each = APPLICATIONS.iter().map(|it| format!("{} s ({})", it.seconds, it.name));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn line(text: &mut String, row: &Row) -> Result<()> {
+    let percent =
+        |it: Option<f64>| it.map_or_else(|| "-".to_owned(), |it| format!("{:+.1} %", it * 100.0));
+    let shown = |points: &[Point], of| Spread::shown(Row::spread(points, of));
+    let host = Row::spread(&row.predicted, |it| it.host_share);
+    let host = host.map_or_else(|| "-".to_owned(), |it| format!("{:.0} %", it.median * 100.0));
+    writeln!(
+        text,
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {host} |",
+        row.application.name,
+        row.threads,
+        row.from,
+        row.to,
+        shown(&row.measured, |it| it.tps),
+        shown(&row.predicted, |it| it.tps),
+        percent(row.error(|it| it.tps)),
+        shown(&row.measured, |it| it.latency_ms_p99),
+        shown(&row.predicted, |it| it.latency_ms_p99),
+        percent(row.error_p99()),
+    )?;
+    Ok(())
+}
+
+/// The document above its table.
+const HEAD: &str = "\
+# Predictions of applications
+
+Written by `cargo xtask applications`, which takes the better part of an hour, and needs root, \
+MariaDB, PostgreSQL, sysbench and RocksDB's tools. `--realtime` lets the databases and their \
+clients go first on a machine that has other work; without it such a machine should have none, \
+since the other work lengthens the think times of one measurement and not of the next.
+
+Two drives in memory keep to the times of two models: one reads and writes in 4 ms, the other \
+in 16 ms. Their media is written in place, so that they have no state and never stall. Each \
+application is measured on both, and predicted on each from its recording on the other, by \
+`floatgate app` with `--keep-front-end`, since both are served in the same way. Drive and model \
+have the same times, so that the errors are those of the \
+method: think times that depend on the load, requests whose parent is not the one that caused \
+them, and what the emulated drive takes beyond the times of its model. The error of a model \
+comes on top of it ([validation](validation.md)).
+
+`host` is the share of think times in what the last request of the replay waited for. Above 80 \
+% no rate is told.
+
+";
+
+/// What stands beneath the table.
+const TAIL: &str = "
+### Shared flushes
+
+Transactions that commit while a flush is under way share the next one (group commit). A replay \
+of fixed requests has as many transactions to a flush as the recording. In two recordings on each \
+of these drives pgbench had 1.72 and 1.73 transactions to a flush on the drive of 4 ms and 1.72 \
+and 1.76 on that of 16 ms with four clients, 2.65 and 2.70 beside 2.65 with eight: half of the \
+clients wait for one flush while the others prepare for the next, whatever it takes. So nothing is \
+gained by letting more of them share it, and the replay does not. This holds while a flush takes \
+longer than the work between two commits. On a drive that is so fast that commits no longer wait \
+for each other, fewer share a flush than in the recording, the think times of the host dominate, \
+and the rate is marked or not told.
+
+An earlier form of this page compared single measurements on drives of 1 and 4 ms, and missed \
+pgbench by up to 69 %. One measurement of the slower drive had 362 transactions a second where \
+others had 453 to 579, and a recording of such a run predicts such a run. Every figure is the \
+median of several now.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_has_the_middle_of_its_values() {
+        let spread = |values: &[f64]| Spread::of(values.iter().map(|it| Some(*it)));
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[2.0, 1.0, 4.0]).map(|it| it.median), Some(2.0));
+        assert_eq!(spread(&[2.0, 1.0]), Some(Spread { median: 1.5, low: 1.0, high: 2.0 }));
+        assert_eq!(Spread::of([Some(1.0), None].into_iter()), None);
+        assert_eq!(Spread::shown(spread(&[2.0, 1.0])), "1.5 (1.0 to 2.0)");
+        assert_eq!(Spread::shown(spread(&[2.0])), "2.0");
+    }
+}
