@@ -62,7 +62,7 @@ pub(crate) fn volume_status(py: Python<'_>, path: &str) -> PyResult<String> {
     json(&status.map_err(|error| exception(&error))?)
 }
 
-/// What the server of the volume in `path` did over a span, `2min`, `1h` or `24h`, as JSON.
+/// Traffic of the served volume in `path` over a span, `2min`, `1h` or `24h`, as JSON.
 #[pyfunction]
 pub(crate) fn volume_history(py: Python<'_>, path: &str, span: &str) -> PyResult<String> {
     let Some(span) = HistorySpan::ALL.into_iter().find(|it| it.word() == span) else {
