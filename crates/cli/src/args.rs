@@ -2,6 +2,7 @@
 
 mod access;
 mod application;
+mod attach;
 mod create;
 mod dashboard;
 mod export;
@@ -28,6 +29,7 @@ use lab::fit::Free;
 
 pub(crate) use self::access::AccessArgs;
 pub(crate) use self::application::{App, Record, Replay};
+pub(crate) use self::attach::{Attach, Detach};
 
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
@@ -186,6 +188,24 @@ Examples:
   floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only
   floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
     Serve(Serve),
+    /// Give a served drive a device node on this machine
+    #[command(after_help = "\
+Uses the first way that this machine has to one of the drive's URIs: NVMe/TCP through the kernel's
+nvme-tcp, or NBD through nbd-client. Prints the path of the device. Needs root.
+
+Examples:
+  floatgate attach volume
+  floatgate attach volume --export logs
+  floatgate attach nbd+unix:///?socket=/run/volume.sock")]
+    Attach(Attach),
+    /// Take the device node of a served drive away
+    #[command(after_help = "\
+Unmount its file systems first.
+
+Examples:
+  floatgate detach /dev/nvme0n1
+  floatgate detach /dev/nbd0")]
+    Detach(Detach),
     /// Show the status of a live drive, served or closed
     #[command(after_help = "\
 Asks the process that serves the drive; the status of a closed one is read from its dies, which are
@@ -642,7 +662,7 @@ pub(crate) struct Sweep {
     /// Points to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
-    /// Measures the points on a cluster of Ray: HOST:PORT, auto, or local for one on this machine
+    /// Measure the points on a Ray cluster: HOST:PORT, auto, or local for one on this machine
     ///
     /// Runs python3 as the driver, which must have the packages floatgate and ray.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs", help_heading = "Model")]

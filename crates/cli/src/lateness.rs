@@ -8,7 +8,7 @@ use tracing::warn;
 /// Share of late replies from which on somebody is told, in percent.
 const TOLD_FROM_PERCENT: f64 = 1.0;
 
-/// What a server has told of late replies.
+/// A watch over late replies, with what was told of them.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     pace: Option<Arc<Pace>>,

@@ -79,6 +79,8 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),
         Command::Serve(args) => command::serve::serve(&args),
+        Command::Attach(args) => command::attach::attach(&args),
+        Command::Detach(args) => command::attach::detach(&args),
         Command::Locate(args) => command::locate::locate(&args),
         Command::Top(args) => command::top::top(&args),
         Command::Dashboard(args) => command::dashboard::dashboard(&args),

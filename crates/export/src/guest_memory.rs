@@ -142,7 +142,7 @@ impl GuestMemory {
         slice.store(value, 0, Ordering::Release).map_err(|_| Outside { address, length: 4 })
     }
 
-    /// What lies in one piece `done` bytes behind `address`, at most `left` bytes.
+    /// The memory that lies in one piece `done` bytes behind `address`, at most `left` bytes.
     fn run(&self, address: u64, done: usize, left: usize) -> Result<VolatileSlice<'_>, Outside> {
         let outside = Outside { address, length: (done + left) as u64 };
         let at = address.checked_add(done as u64).ok_or(outside)?;

@@ -23,10 +23,10 @@ type Serve = dyn Fn(u64, OwnedFd) -> Result<(), Break> + Send + Sync;
 /// Reason why a client is dropped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Break {
-    /// It sent what cannot be understood or carried out.
+    /// The client sent what cannot be understood or carried out.
     #[error("{0}")]
     Violation(String),
-    /// Its connection broke, or the system refused something.
+    /// The connection broke, or the system refused something.
     #[error(transparent)]
     System(#[from] io::Error),
 }

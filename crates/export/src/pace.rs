@@ -67,7 +67,7 @@ pub struct Asked {
     pub fua: bool,
 }
 
-/// Whoever holds replies back.
+/// Holder of replies that are not due yet.
 pub trait Holder: Send + Sync {
     /// Sends the replies of these tickets, in order, which are due now. The thread of all clients
     /// calls it: it waits for nobody.

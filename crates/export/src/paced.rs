@@ -196,7 +196,7 @@ impl Client<'_, '_> {
         Ok(())
     }
 
-    /// Whether nothing is on its way to the client, and the bytes that are.
+    /// True if nothing is on its way to the client, and the bytes that are on it.
     fn look(&mut self) -> Result<(bool, usize), Break> {
         let mut outgoing = self.outbox.lock();
         if let Some(failure) = outgoing.failure.take() {

@@ -13,8 +13,8 @@
 //! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
 //!   memory that it was given.
 //!
-//! The protocol is [vfio-user-2023] in a code of our own: the crate `vfio_user` serves one client on
-//! one thread that never wakes for time, and has no end.
+//! The protocol is [vfio-user-2023] in code of our own: the crate `vfio_user` serves one client, on
+//! one thread that never wakes for time, and cannot be told to end.
 
 mod client;
 mod configuration;

@@ -18,6 +18,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
         &[
             "create",
             "serve",
+            "attach",
+            "detach",
             "status",
             "top",
             "dashboard",

@@ -1,6 +1,6 @@
 //! Processor time that servers take for a request of 4 KiB with 16 outstanding, and requests a
 //! second: NBD over a Unix socket and the loopback, NVMe/TCP, vhost-user-blk, vfio-user with a
-//! doorbell buffer.
+//! doorbell buffer. On sockets each request is sent by itself, as clients do, unless it says so.
 //!
 //! All of it runs in this process, one front end after the other in each round; what threads took
 //! is told from their names.
@@ -127,6 +127,11 @@ fn main() -> Result<(), Failure> {
             name: "NBD, Unix socket",
             threads: &["nbd-1", "nbd-2", "nbd-3", "nbd-4", "nbd-5"],
             client: Box::new(streams::nbd_unix(&path("nbd"))?),
+        },
+        Measured {
+            name: "NBD, Unix socket, requests sent together",
+            threads: &["nbd-1", "nbd-2", "nbd-3", "nbd-4", "nbd-5"],
+            client: Box::new(streams::nbd_unix(&path("nbd"))?.together()),
         },
         Measured {
             name: "NBD, loopback",

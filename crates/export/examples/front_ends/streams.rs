@@ -131,17 +131,24 @@ pub(crate) struct Stream<S> {
     stream: S,
     front: Box<dyn Front>,
     input: Vec<u8>,
+    /// True if requests that are due at once are sent in one call, as hardly a client does.
+    is_together: bool,
 }
 
 impl<S> Stream<S> {
     fn new(stream: S, front: Box<dyn Front>) -> Self {
-        Self { stream, front, input: vec![0; 1 << 20] }
+        Self { stream, front, input: vec![0; 1 << 20], is_together: false }
+    }
+
+    /// Sends requests that are due at once in one call.
+    pub(crate) fn together(self) -> Self {
+        Self { is_together: true, ..self }
     }
 }
 
 impl<S: Read + Write> Load for Stream<S> {
     fn run(&mut self, is_write: bool) -> Result<u64, Failure> {
-        let Self { stream, front, input } = self;
+        let Self { stream, front, input, is_together } = self;
         let (begun, mut done, mut sent) = (Instant::now(), 0_u64, 0_u64);
         let (mut out, mut filled, mut due) = (Vec::new(), 0, OUTSTANDING);
         loop {
@@ -149,6 +156,10 @@ impl<S: Read + Write> Load for Stream<S> {
             for _ in 0..if is_over { 0 } else { due } {
                 front.request(&mut out, u16::try_from(sent % 1000)?, page(sent), is_write);
                 sent += 1;
+                if !*is_together {
+                    stream.write_all(&out)?;
+                    out.clear();
+                }
             }
             stream.write_all(&out)?;
             out.clear();

@@ -156,33 +156,32 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     it.put_u8(261, 1 << 2);
     if controller.transport().is_fabrics() {
         of_fabrics(&mut it, is_io);
-    } else {
-        // OACS: a doorbell buffer.
-        it.put_u16(256, 1 << 8);
     }
     it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
     if is_io {
         it.put_u32(92, event::NAMESPACE_NOTICES);
-        of_io_controller(&mut it, context);
+        of_io_controller(&mut it, context, controller.transport().is_fabrics());
     }
     it
 }
 
 /// Fields of a controller for I/O only.
-fn of_io_controller(it: &mut Structure, context: &Context<'_>) {
+fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool) {
     let subsystem = context.subsystem;
     let operations = subsystem.operations();
     let (health, space) = (operations.health(), operations.space());
     // CRDT1: a tenth of a second.
     it.put_u16(128, 1);
+    // OACS: a doorbell buffer, where there are doorbells.
+    let buffer = if is_fabrics { 0 } else { 1 << 8 };
     if operations.is_operable() {
         // OACS: self-test, namespace management, Format NVM. FNA: a secure erase is of all
         // namespaces.
-        it.put_u16(256, 1 << 4 | 1 << 3 | 1 << 1);
+        it.put_u16(256, buffer | 1 << 4 | 1 << 3 | 1 << 1);
         it.put_u8(524, 1 << 1);
         it.put_u32(328, SANITIZE_CAPABILITIES);
     } else {
-        it.put_u16(256, 1 << 4);
+        it.put_u16(256, buffer | 1 << 4);
     }
     // EDSTT: at most a minute, as far as anybody estimated; DSTO: one self-test at a time.
     it.put_u16(316, 1);

@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use self::pages::{PAGE_BYTES, Pages, fetch};
 use self::queue::{CompletionQueue, Doorbells, Machine, Place, SubmissionQueue};
-use super::command::{COMMAND_BYTES, Command, admin};
+use super::command::{COMMAND_BYTES, Command, admin, fabrics};
 use super::controller::{
     Completed, Context, Controller, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
     admin_data_bytes, capabilities, complete, complete_held,
@@ -32,7 +32,7 @@ use super::controller::{
 use super::status::Status;
 use super::submission::IoQueue;
 use super::subsystem::{Subsystem, locked};
-use super::transport::Transport;
+use super::transport::{TRANSFER_BYTES_MAX, Transport};
 use super::wire::{low16, u64_at};
 use crate::Recorder;
 use crate::connection::elapsed;
@@ -312,8 +312,9 @@ impl PcieController {
             admin::DELETE_COMPLETION_QUEUE => self.delete_completion(command),
             admin::DELETE_SUBMISSION_QUEUE => self.delete_submission(command),
             admin::DOORBELL_BUFFER => self.use_doorbell_buffer(memory, command),
+            fabrics::OPCODE => Err(Status::INVALID_OPCODE),
             _ => {
-                let mut data = vec![0; admin_data_bytes(command)];
+                let mut data = vec![0; admin_data_bytes(command).min(TRANSFER_BYTES_MAX)];
                 if let Err(status) = fetch(memory, command, &mut data) {
                     return Outcome::Completed(status.into());
                 }

@@ -9,7 +9,7 @@ const TOLERATED: u64 = 20;
 /// latency in the model after they were due, or the time of a command in the server where that is
 /// longer than in the model.
 ///
-/// What the way to the client and back takes is not in it.
+/// The time on the way to the client and back is not in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     /// Replies that were sent.

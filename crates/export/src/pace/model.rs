@@ -1,6 +1,6 @@
 //! The modelled drive behind a pace: what clients asked of it, and when it is done with each.
 //!
-//! It owns no clock and no thread. Whoever calls says what time it is, in any order: time passes to
+//! The model owns no clock and no thread. Its caller says what time it is, in any order: time passes to
 //! the latest that anybody said.
 
 use std::cmp::Reverse;

@@ -61,7 +61,7 @@ impl From<io::Error> for Refused {
     }
 }
 
-/// What a command was about that has a region, an offset and a number of bytes.
+/// An access to a region.
 struct Access {
     offset: u64,
     region: u32,

@@ -91,7 +91,7 @@ struct RingState {
     queue: Option<Queue>,
 }
 
-/// What a message is answered with.
+/// Answer to a message.
 enum Reply {
     /// Nothing of its own; an acknowledgement where the client wants one.
     Done,

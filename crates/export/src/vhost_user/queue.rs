@@ -30,11 +30,11 @@ const BATCH: usize = 64;
 /// have this processor.
 const LOOKS: u32 = 24;
 
-/// What the queues of one client have in common.
+/// Parts that the queues of one client share.
 pub(super) struct Common {
     pub(super) block: Block,
     pub(super) memory: Mutex<Arc<GuestMemory>>,
-    /// Whoever records what clients ask for, and the number of this one.
+    /// The recorder of commands, if somebody records, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
     /// Reason why the client is to be dropped, once there is one.
     pub(super) failure: Mutex<Option<String>>,
@@ -71,7 +71,7 @@ struct State {
     ring: Ring,
     inflight: Option<Inflight>,
     call: Option<Signal>,
-    /// What waits for the model, by its ticket.
+    /// Chains that wait for the model, by ticket.
     held: BTreeMap<u32, Held>,
 }
 

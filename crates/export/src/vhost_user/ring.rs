@@ -34,7 +34,7 @@ pub(super) const SIZE_MAX: u16 = 1024;
 /// Error of a ring that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RingError {
-    /// It, or what it names, lies outside of the memory.
+    /// The ring, or a buffer that it names, lies outside of the memory.
     #[error(transparent)]
     Outside(#[from] Outside),
     /// The driver broke a rule of the layout.
@@ -66,9 +66,9 @@ pub(super) struct Layout {
     /// Entries, from 1 to [`SIZE_MAX`].
     pub(super) size: u16,
     pub(super) descriptors: u64,
-    /// What the driver writes: the available ring, or its wish to be told.
+    /// The part that the driver writes: the available ring, or its wish to be told.
     pub(super) driver: u64,
-    /// What the device writes: the used ring, or its wish to be told.
+    /// The part that the device writes: the used ring, or its wish to be told.
     pub(super) device: u64,
 }
 

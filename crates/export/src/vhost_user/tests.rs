@@ -232,7 +232,7 @@ fn a_driver_that_changes_its_memory_under_way_spoils_its_own_data_alone() {
     assert_eq!(other.run(&read(4096, 4096)), (0, vec![3; 4096]));
 }
 
-/// Where a server is killed while it serves a chain.
+/// Point at which a server is killed while it serves a chain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Killed {
     Taken,
@@ -354,7 +354,11 @@ proptest! {
         memory.store_u16(MEMORY + 0x8002, u16::try_from(seed % 80).unwrap()).unwrap();
         let device = Arc::new(MemoryDevice::new(BYTES));
         let export = Export {
-            name: String::new(), description: String::new(), device, is_read_only: false, pace: None,
+            name: String::new(),
+            description: String::new(),
+            device,
+            is_read_only: false,
+            pace: None,
         };
         let block = Block::new(Arc::new(export), "");
         let mut ring = ring(is_packed);

@@ -36,7 +36,9 @@ pub(super) fn places(
     if entry[1] >> 6 != 0 {
         return Err(Status::INVALID_FIELD);
     }
-    assert!(length <= TRANSFER_BYTES_MAX, "a transfer of {length} bytes");
+    if length > TRANSFER_BYTES_MAX {
+        return Err(Status::INVALID_FIELD);
+    }
     let (first, second) = (u64_at(entry, 24), u64_at(entry, 32));
     if first % 4 != 0 {
         return Err(Status::PRP_OFFSET);

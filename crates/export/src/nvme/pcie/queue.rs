@@ -32,7 +32,7 @@ const BATCH: u32 = 64;
 /// have this processor.
 const LOOKS: u32 = 24;
 
-/// What the queues of a controller have in common with its registers.
+/// Parts that the queues of a controller share with its registers.
 pub(super) struct Machine {
     pub(super) memory: Mutex<Arc<GuestMemory>>,
     pub(super) doorbells: Doorbells,
@@ -40,7 +40,7 @@ pub(super) struct Machine {
     pub(super) interrupts: Mutex<Vec<Option<Signal>>>,
     /// True if the host broke a rule that a controller does not survive.
     pub(super) is_fatal: AtomicBool,
-    /// Whoever records what clients ask for, and the number of this one.
+    /// The recorder of commands, if somebody records, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
 }
 
@@ -201,7 +201,7 @@ impl CompletionQueue {
     }
 }
 
-/// Where a submission queue is, and where its completions go.
+/// Place of a submission queue, and the queue of its completions.
 pub(super) struct Place {
     pub(super) number: u16,
     pub(super) base: u64,
@@ -290,7 +290,7 @@ impl Drop for SubmissionQueue {
     }
 }
 
-/// What the thread of a queue keeps from one batch to the next.
+/// State of the thread of a queue, from one batch to the next.
 struct Work {
     io: IoQueue,
     head: u32,
@@ -375,7 +375,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Carries out a command, or completes it with an error. Returns the one for the modelled drive.
+    /// Carries out a command, or completes it with an error. Returns the command for the modelled
+    /// drive.
     fn execute(&self, memory: &GuestMemory, command: &Command, work: &mut Work) -> Option<Asked> {
         let Work { io, answers, answered, data, .. } = work;
         // What cannot be parsed is refused by the queue itself.

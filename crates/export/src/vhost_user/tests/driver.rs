@@ -28,7 +28,7 @@ pub(super) const PACKED: u64 = 1 << 34;
 pub(super) const EVENT_INDEX: u64 = 1 << 29;
 pub(super) const SIZE: u16 = 64;
 
-/// What a driver asks for.
+/// A request of a driver.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     pub(super) kind: u32,

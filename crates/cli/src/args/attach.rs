@@ -1,0 +1,23 @@
+//! Arguments of `floatgate attach` and `floatgate detach`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `floatgate attach`.
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// Folder of a served drive, or a URI that its server printed
+    #[arg(value_name = "VOLUME|URI")]
+    pub(crate) of: String,
+    /// Name of the export, for a drive with several [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) export: Option<String>,
+}
+
+/// `floatgate detach`.
+#[derive(Debug, Args)]
+pub(crate) struct Detach {
+    /// Device that `floatgate attach` printed
+    pub(crate) device: PathBuf,
+}
