@@ -138,14 +138,17 @@ fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
 fn a_format_forgets_one_namespace_and_a_secure_one_all() {
     let (operator, _, _) = operator(whole());
     operator.delete_namespace(None).unwrap();
-    [1, 2].map(|_| operator.create_namespace(1 << 18, 512).unwrap());
+    for _ in 0..2 {
+        operator.create_namespace(1 << 18, 512).unwrap();
+    }
     let holds = |id| {
         let mut back = [0; 8];
         device(&operator, id).read(0, &mut back).unwrap();
         back == [9; 8]
     };
     let write = |id| device(&operator, id).write(0, &[9; 8], Durability::Volatile).unwrap();
-    [1, 2].map(write);
+    write(1);
+    write(2);
     let request = FormatRequest { namespace: Some(1), block_bytes: 4096, is_secure: false };
     let version = operator.namespaces_version();
     operator.begin_format(&request).unwrap();

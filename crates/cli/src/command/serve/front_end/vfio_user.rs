@@ -12,6 +12,7 @@ use super::{FrontEnd, Prepared, Running, Served, listen, path};
 
 /// `--vfio-user`.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Options {
     /// Unix socket for virtual machines, which get the drive as an NVMe drive on PCI Express; may
     /// be repeated

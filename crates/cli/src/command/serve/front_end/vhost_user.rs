@@ -12,6 +12,7 @@ use super::{FrontEnd, Prepared, Running, Served, listen, path};
 
 /// `--vhost-user`.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(crate) struct Options {
     /// Unix socket for virtual machines, which get the drive as a virtio-blk device; may be
     /// repeated
