@@ -75,7 +75,7 @@ umount /home
 say subsystems nvme list-subsys
 # What hosts have the drive do.
 say self-test nvme device-self-test /dev/nvme0 -n 0xffffffff -s 1
-say format nvme format /dev/nvme0n2 -l 1 -f
+say format nvme format /dev/nvme0n2 -l 1 --force
 say formatted nvme id-ns /dev/nvme0n2
 say sanitize nvme sanitize /dev/nvme0 -a 2
 while nvme sanitize-log /dev/nvme0 | grep -q 'Sanitize in Progress'; do sleep 0.5; done
