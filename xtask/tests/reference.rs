@@ -11,8 +11,11 @@ fn the_page_of_drives_names_every_field() {
             "ssd/src/spec.rs",
             "ssd/src/spec/fit.rs",
             "ssd/src/spec/devices.rs",
+            "ssd/src/spec/disk.rs",
             "ssd/src/spec/in_place.rs",
             "ssd/src/spec/placement.rs",
+            "ssd/src/spec/read_retry.rs",
+            "ssd/src/spec/slc_cache.rs",
         ],
     );
 }

@@ -662,7 +662,7 @@ pub(crate) struct Sweep {
     /// Points to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
-    /// Measures the points on a cluster of Ray: HOST:PORT, auto, or local for one on this machine
+    /// Measure the points on a Ray cluster: HOST:PORT, auto, or local for one on this machine
     ///
     /// Runs python3 as the driver, which must have the packages floatgate and ray.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "jobs", help_heading = "Model")]

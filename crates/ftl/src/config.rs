@@ -14,7 +14,7 @@ use crate::{Geometry, ReclaimUnitHandles, SlcCache, VictimPolicy};
 /// use ftl::{Config, ConfigError, Geometry};
 /// # let geometry = Geometry {
 /// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
-/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// #     pages_per_erase_block: 8, page_kib: 4, indirection_kib: 4, stripe_dies: 4,
 /// # };
 /// # let config = Config {
 /// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
@@ -22,7 +22,8 @@ use crate::{Geometry, ReclaimUnitHandles, SlcCache, VictimPolicy};
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
 /// #     },
-/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE,
+/// #     slc_cache: None, seed: 1,
 /// # };
 /// assert_eq!(config.check(), Ok(()));
 /// let greedy = Config { pages_logical: 380, pages_stored_max: 380, ..config };

@@ -58,7 +58,7 @@ pub enum Replacement {
 /// use ftl::{Config, Ftl, Geometry, Lpn, NoMedia};
 /// # let geometry = Geometry {
 /// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
-/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// #     pages_per_erase_block: 8, page_kib: 4, indirection_kib: 4, stripe_dies: 4,
 /// # };
 /// # let config = Config {
 /// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
@@ -66,7 +66,8 @@ pub enum Replacement {
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
 /// #     },
-/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE,
+/// #     slc_cache: None, seed: 1,
 /// # };
 /// let mut ftl = Ftl::format(&config)?;
 /// let first = ftl.write(Lpn(7), &mut NoMedia);
@@ -195,8 +196,8 @@ impl Ftl {
         self.counters.in_pages_of(self.config.geometry.counted_per_page())
     }
 
-    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there is
-    /// only one.
+    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there
+    /// is only one.
     pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
         let pages = self.config.geometry.counted_per_page();
         self.by_handle.counters().iter().map(|counted| counted.in_pages_of(pages)).collect()

@@ -30,6 +30,7 @@ pub struct DieId(pub u32);
 ///     erase_blocks_per_plane: 2048,
 ///     pages_per_erase_block: 256,
 ///     page_kib: 4,
+///     indirection_kib: 4,
 ///     stripe_dies: 25, // 24 of data and one of parity
 /// };
 /// assert_eq!(geometry.dies(), 100);
@@ -52,8 +53,8 @@ pub struct Geometry {
     pub pages_per_erase_block: u32,
     /// NAND page, in KiB: a multiple of 4.
     pub page_kib: u32,
-    /// Indirection unit, in KiB: what one entry of the map places. 4 where the map knows each page of
-    /// 4 KiB by itself; a power of two from 4 to [`Geometry::INDIRECTION_KIB_MAX`].
+    /// Indirection unit, in KiB: what one entry of the map places. 4 where the map knows each page
+    /// of 4 KiB by itself; a power of two from 4 to [`Geometry::INDIRECTION_KIB_MAX`].
     pub indirection_kib: u32,
     /// Dies of a parity stripe, one of which holds parity; a divisor of `dies_per_bank`. Zero: no
     /// parity.

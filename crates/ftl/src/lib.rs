@@ -20,6 +20,7 @@
 //!         erase_blocks_per_plane: 128,
 //!         pages_per_erase_block: 64,
 //!         page_kib: 4,
+//!         indirection_kib: 4,
 //!         stripe_dies: 0, // no parity
 //!     },
 //!     pages_logical: 26_000, // of 32,768: 26 % more flash than the host sees
@@ -30,6 +31,7 @@
 //!     wear_spread_max: 0,
 //!     spares_per_die: 0,
 //!     handles: ReclaimUnitHandles::ONE,
+//!     slc_cache: None,
 //!     seed: 1,
 //! };
 //! let mut ftl = Ftl::format(&config)?;

@@ -69,7 +69,7 @@ pub enum MediaOp {
 /// use ftl::{Config, Ftl, Geometry, Lpn, Media, MediaOp};
 /// # let geometry = Geometry {
 /// #     banks: 1, dies_per_bank: 4, planes_per_die: 1, erase_blocks_per_plane: 16,
-/// #     pages_per_erase_block: 8, page_kib: 4, stripe_dies: 4,
+/// #     pages_per_erase_block: 8, page_kib: 4, indirection_kib: 4, stripe_dies: 4,
 /// # };
 /// # let config = Config {
 /// #     geometry, pages_logical: 192, pages_stored_max: 192, extents_per_page: 1,
@@ -77,7 +77,8 @@ pub enum MediaOp {
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
 /// #     },
-/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE, seed: 1,
+/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE,
+/// #     slc_cache: None, seed: 1,
 /// # };
 /// #[derive(Default)]
 /// struct ProgramsByDie([u32; 4]);

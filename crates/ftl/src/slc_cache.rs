@@ -7,9 +7,9 @@
 //!      └───► all bits: of the host past a cache that is used up, and whatever is relocated
 //! ```
 //!
-//! A superblock in SLC mode takes a share of one in `bits_per_cell` of its places: the first ones of
-//! each program unit, whose cells are programmed as a whole. So it costs the room of a whole one, and
-//! folding it, which is relocation, gains that room back.
+//! A superblock in SLC mode takes a share of one in `bits_per_cell` of its places: the first ones
+//! of each program unit, whose cells are programmed as a whole. So it costs the room of a whole
+//! one, and folding it, which is relocation, gains that room back.
 //!
 //! Invariants:
 //! - The stream of the host fills superblocks in SLC mode alone, and they are so until they are
@@ -103,8 +103,7 @@ impl Ftl {
         }
     }
 
-    /// Pages of 4 KiB that parity takes in a unit of `superblock`, as counters count before they are
-    /// given out: in logical pages.
+    /// Logical pages that parity takes in a unit of `superblock`, in its mode.
     #[inline]
     pub(crate) fn pages_of_parity(&self, superblock: SuperblockId) -> u64 {
         u64::from(self.granules_per_unit_of(superblock) / self.config.granules_per_page())

@@ -192,14 +192,15 @@ mod tests {
 
     #[test]
     fn work_of_no_length_is_over_at_once() {
-        let tally = TimeTally::new(0.0, 0);
-        assert_eq!(tally.add(0.0, None), (1.0, None));
+        let tally = TimeTally::new((0.0, 0.0), 0);
+        assert_eq!(tally.add((0.0, 0.0), None), (1.0, None));
     }
 
     #[test]
     fn more_than_was_planned_is_still_all_of_it() {
-        let tally = TimeTally::new(100.0, 1);
-        assert_eq!(tally.add(150.0, Some(10.0)), (1.0, Some(0.0)), "a preconditioning was longer");
+        let tally = TimeTally::new((100.0, 100.0), 1);
+        let all = tally.add((150.0, 150.0), Some(10.0));
+        assert_eq!(all, (1.0, Some(0.0)), "a preconditioning was longer");
     }
 
     #[test]

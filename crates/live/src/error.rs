@@ -157,7 +157,7 @@ mod tests {
             OpenError::Version { die: 0, found: 2 },
             OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },
             OpenError::Damaged { what: "batch 5 is lost".into() },
-            OpenError::Format(ftl::ConfigError::TooLarge { pages: 2, limit: 1 }),
+            OpenError::Format(ftl::ConfigError::TooLarge { pages: 2, page_kib: 4, limit: 1 }),
             OpenError::Device(DeviceError::ReadOnly),
         ];
         assert_eq!(all.len(), listed(&all[0]), "one of each kind");

@@ -1,7 +1,6 @@
 """Fits find numbers again, say what is open, and are the same wherever they are carried out."""
 
 import copy
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +10,7 @@ import floatgate as fg
 
 #: A load that the controller decides.
 LOAD = {"threads": 8, "queue": 4}
-FREE = {"controller.read_us": (4.0, 20.0), "link.read_mb_s": (2000.0, 5000.0)}
+FREE = {"controller.read_us": (4.0, 20.0), "controller.relocate_us": (10.0, 40.0)}
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +34,8 @@ def fit(small, measured):
 def test_a_number_is_found_again_from_a_run(small, fit):
     found = {it["path"]: it for it in fit.parameters}
     assert found["controller.read_us"]["value"] == pytest.approx(9.6, rel=0.1)
-    assert fit.undetermined == ["link.read_mb_s"]
-    assert found["link.read_mb_s"]["value"] == found["link.read_mb_s"]["start"]
+    assert fit.undetermined == ["controller.relocate_us"]
+    assert found["controller.relocate_us"]["value"] == found["controller.relocate_us"]["start"]
     assert fit.is_verified and fit.contradictions == []
     assert "derived: read_us" in fit.drive.toml() and fit.drive.name == small.name
     shown = fit._repr_html_()
@@ -58,18 +57,6 @@ def test_many_drives_are_fitted_by_an_executor_and_kept(small, measured, fit, tm
 
     assert fg.fit(starts, executor=Nobody(), **question) == fits
     assert fg.fit(starts, jobs=1, **question) == fits
-
-
-def test_a_run_folder_is_fitted_to_as_by_the_command(small, tmp_path, floatgate):
-    review = fg.review(small, "quick", out=tmp_path / "runs", format="stock")
-    run = tmp_path / "runs" / review.runs[0].values["id"]
-    drive = small.set("controller.read_us", 7.0)
-    path = drive.save(tmp_path / "off.toml")
-    printed = floatgate("fit", path, "--run", run, "--free", "controller.read_us=4..20",
-                        "--search", 0, "--json", "--out", tmp_path / "fitted.toml")
-    ours = fg.fit(fg.Drive.load(path), run=run, free={"controller.read_us": (4, 20)}, search=0)
-    assert ours.values == json.loads(printed)
-    assert ours.drive.toml() == (tmp_path / "fitted.toml").read_text()
 
 
 def test_figures_are_rows_and_a_table(duo, tmp_path):

@@ -36,7 +36,7 @@ def test_a_served_volume_tells_of_its_server_and_its_past(folder, command):
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         volume, until = fg.Volume(str(folder)), time.monotonic() + 60
-        while not socket.exists():
+        while not (socket.exists() and (folder / "manage.sock").exists()):
             assert server.poll() is None and time.monotonic() < until
             time.sleep(0.02)
         status = volume.status()

@@ -21,7 +21,7 @@ struct SweepMetric {
     of: fn(&Settled) -> Option<f64>,
 }
 
-const METRICS: [SweepMetric; 10] = [
+const METRICS: [SweepMetric; 11] = [
     SweepMetric {
         id: "iops",
         title: "Settled throughput",
@@ -91,6 +91,13 @@ const METRICS: [SweepMetric; 10] = [
         unit: Unit::Years,
         explain: "How long the drive lasts at the load that was given for each day.",
         of: |settled| settled.lifetime?.years,
+    },
+    SweepMetric {
+        id: "further-reads",
+        title: "Further reads at the end of its life",
+        unit: Unit::Plain,
+        explain: "How many times a worn and long stored page is read again until it is right.",
+        of: |settled| settled.lifetime?.further_reads_at_end,
     },
 ];
 

@@ -125,6 +125,10 @@ pub struct Lifetime {
     pub drive_writes_per_day: Option<f64>,
     /// Years at the given load; absent where none was given.
     pub years: Option<f64>,
+    /// Further reads that a read takes on average once the cycles are used up, of data that has
+    /// lain there as long as the drive's file knows; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub further_reads_at_end: Option<f64>,
 }
 
 /// Basis of a lifetime.

@@ -217,7 +217,8 @@ impl Backend {
         self.costs.t_read
     }
 
-    /// Time of a read from `superblock` that begins at about `at`, in its mode and with its retries.
+    /// Time of a read from `superblock` that begins at about `at`, in its mode and with its
+    /// retries.
     #[inline(never)]
     pub(crate) fn t_read_of(&mut self, ftl: &Ftl, superblock: SuperblockId, at: Nanos) -> Nanos {
         if let Some(slc) = self.costs.slc.filter(|_| ftl.is_slc(superblock)) {

@@ -51,7 +51,7 @@ struct Cached {
     number: u64,
 }
 
-/// What the disk reads on its own, until something else is asked.
+/// Reading that goes on by itself, until something else is asked.
 #[derive(Clone, Copy, Debug)]
 struct ReadAhead {
     from: Head,

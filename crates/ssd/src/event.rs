@@ -73,8 +73,8 @@ impl Event {
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
     /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. What is answered
-    /// is of the kind of what is noticed, with its pages in the 30 bits between; folding and a disk's
-    /// arm are of the kind of relocation, with a number there.
+    /// is of the kind of what is noticed, with its pages in the 30 bits between; folding and a
+    /// disk's arm are of the kind of relocation, with a number there.
     #[inline]
     fn packed(self) -> u64 {
         match self {

@@ -7,7 +7,7 @@ use std::fs;
 use anyhow::{Context as _, Result};
 use lab::fit::cross::{CrossNumber, CrossRow, CrossTally, Crossed, tally, tally_estimated};
 use lab::results::published::figures;
-use lab::ssd::{DriveSpec, catalogue};
+use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{is_about, is_typical, number_text};
 
 use super::{GALLERY, PAGE};
@@ -108,7 +108,8 @@ fn section(crossed: &[Crossed]) -> String {
          One family of loads at a time is left out, the drive's open numbers are fitted again to \
          the other families from the centres of ranges that are not the drive's own, and the \
          family is predicted; [fitting](fit.md#cross-validation) says what that approximates and \
-         what counts as known. An error is the distance of modelled over published from 1. \
+         what counts as known. An error is the distance of modelled over published from 1. This \
+         section is of model version {MODEL_VERSION}. \
          Written by `cargo xtask cross-validate` from [the data](cross-validation.json).\n\n\
          {}\n{}\n{}\n{}\n",
         errors(crossed),

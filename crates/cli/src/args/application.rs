@@ -52,8 +52,8 @@ pub(crate) struct HostArgs {
     /// Percentage of reads that additional host memory answers instead of the drive
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(crate) buffered: f64,
-    /// Leaves requests the time that they took through the file system and the front end of the
-    /// recording, as for another drive that is served in the same way
+    /// Keep the time that requests took through the file system and the front end of the recording,
+    /// as for another drive that is served in the same way
     #[arg(long)]
     pub(crate) keep_front_end: bool,
 }

@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(warnings.len(), 1);
         assert_eq!(warnings[0].kind, WarningKind::NotSteady);
         let text = &warnings[0].text;
-        assert!(text.starts_with("steady state not achieved in 12 rounds of 30 min"), "{text}");
+        assert!(text.starts_with("steady state not achieved in 12 rounds of 30.0 min"), "{text}");
         assert!(text.contains("the range was 27 % of the average (at most 20)"), "{text}");
         assert_eq!(warnings[0].step, "4k/precondition");
     }
@@ -227,7 +227,7 @@ mod tests {
         let Warning { text, remedy, .. } = &warnings[0];
         assert!(text.contains("10.0 % of what it addresses (10 GB of 100 GB)"), "{text}");
         // The flash of 125 GB at 10 GB in six hours.
-        assert!(remedy.starts_with("precondition for 75 h or longer"), "{remedy}");
+        assert!(remedy.starts_with("precondition for 75.0 h or longer"), "{remedy}");
     }
 
     #[test]

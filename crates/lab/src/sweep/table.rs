@@ -5,7 +5,7 @@ use results::sweep::{LifetimeBasis, Point, PointOutcome, Settled, Sweep};
 use crate::{Error, Kind};
 
 /// Columns after those of the dimensions.
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "user_capacity_gb",
     "steady",
     "iops",
@@ -20,6 +20,7 @@ const COLUMNS: [&str; 14] = [
     "lifetime_basis",
     "drive_writes_per_day",
     "years",
+    "further_reads_at_end",
 ];
 
 /// The text of `sweep.csv`: the dimensions, what was measured, and why a point is infeasible.
@@ -72,5 +73,6 @@ fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
         basis.unwrap_or_default().to_owned(),
         shown(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),
         shown(lifetime.and_then(|lifetime| lifetime.years)),
+        shown(lifetime.and_then(|lifetime| lifetime.further_reads_at_end)),
     ]
 }

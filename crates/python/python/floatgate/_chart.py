@@ -11,7 +11,9 @@ from ._error import Error
 #: Colours that people with any colour vision can distinguish (Okabe and Ito).
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 _WIDTH, _HEIGHT = 640, 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 34, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 34, 54
+#: Height of a row of the legend.
+_ROW = 17
 #: Most points of a line for which each has a dot.
 _DOTS_MAX = 30
 
@@ -40,15 +42,17 @@ class Chart:
 
     def svg(self) -> str:
         """Returns the chart as the text of an SVG file."""
+        legend, more = self._legend()
+        height = _HEIGHT + more
         parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-            f'width="{_WIDTH}" height="{_HEIGHT}" font-family="system-ui, sans-serif" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
+            f'width="{_WIDTH}" height="{height}" font-family="system-ui, sans-serif" '
             f'font-size="12" role="img" aria-label="{html.escape(self.title, quote=True)}">',
-            f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#ffffff"/>',
+            f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
             _text(_LEFT, 20, self.title, "start", 'font-weight="bold" font-size="14"'),
             *self._grid(),
             *(self._line(*item) for item in zip(_colours(len(self._lines)), self._lines.items())),
-            *self._legend(),
+            *legend,
         ]
         return "".join(parts) + "</svg>"
 
@@ -79,7 +83,7 @@ class Chart:
             x = self._place_x(value)
             parts.append(f'<path d="M{x:.1f} {_HEIGHT - _BOTTOM}v4" stroke="#666666"/>')
             parts.append(_text(x, _HEIGHT - _BOTTOM + 17, _number(value), "middle"))
-        parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 12, self._x, "middle"))
+        parts.append(_text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 20, self._x, "middle"))
         middle = (_HEIGHT - _BOTTOM + _TOP) / 2
         turned = f'transform="rotate(-90 16 {middle:.0f})"'
         parts.append(_text(16, middle, self._y, "middle", turned))
@@ -99,15 +103,20 @@ class Chart:
                 for (x, y), at in zip(places, points))
         return svg
 
-    def _legend(self) -> list[str]:
-        parts: list[str] = []
-        x = float(_WIDTH - _RIGHT)
+    def _legend(self) -> tuple[list[str], int]:
+        """Returns the names of the lines in rows below the plot, and the height of the rows."""
         if len(self._lines) < 2:
-            return parts
-        for colour, name in reversed(list(zip(_colours(len(self._lines)), self._lines))):
-            parts.append(_text(x, 20, name, "end", f'fill="{colour}"'))
-            x -= 7.2 * len(name) + 14
-        return parts
+            return [], 0
+        parts: list[str] = []
+        x, y = float(_LEFT), float(_HEIGHT + 12)
+        for colour, name in zip(_colours(len(self._lines)), self._lines):
+            width = 7.0 * len(name) + 34
+            if x > _LEFT and x + width > _WIDTH:
+                x, y = float(_LEFT), y + _ROW
+            parts.append(f'<path d="M{x:.1f} {y - 4:.1f}h14" stroke="{colour}" stroke-width="3"/>')
+            parts.append(_text(x + 19, y, name, "start"))
+            x += width
+        return parts, int(y) - _HEIGHT + 8
 
 
 def _colours(count: int) -> list[str]:

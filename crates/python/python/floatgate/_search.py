@@ -346,7 +346,8 @@ class _Work:
         drive, values = self.drives[proposal.drive], proposal.values
         if point["outcome"] != "measured":
             return Trial(number, drive, values, {}, point["reason"])
-        figures = flat(point)
+        # The requested value wins over a figure of the same name.
+        figures = {**flat(point), **values}
         trial = Trial(number, drive, values, figures,
                       misses={limit.name: limit.miss(figures) for limit in self.limits})
         if callable(self.goal):

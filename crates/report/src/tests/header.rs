@@ -324,7 +324,7 @@ fn of_two_runs_those_that_did_not_settle_are_told_apart() {
     let page = review(&runs, TITLE);
     let verdict = bare(part(&page, "<p class=\"verdict\">", "</p>"));
     assert!(verdict.contains("IOPS (stock, write amplification"), "{verdict}");
-    let burst = "Not settled: 91";
+    let burst = "Not settled: 9";
     let at = verdict.find(burst).unwrap_or_else(|| panic!("{verdict}"));
     assert!(verdict[at..].contains("(high-performance, 1.0 drive writes since the purge"));
     assert!(verdict[at..].contains("under 4k-rand-write when the preconditioning ended."));

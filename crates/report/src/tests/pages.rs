@@ -139,6 +139,7 @@ fn points_say_what_is_odd_about_them() {
             host_writes_pb: 12.0,
             drive_writes_per_day: Some(2.5),
             years: Some(7.0),
+            further_reads_at_end: None,
         })
     };
     change(&mut of.points[0], &|it| it.steady = false);
@@ -207,6 +208,7 @@ fn figure(id: &str, drive: &str, ratio: f64) -> Judged {
         within: (0.85..=1.15).contains(&ratio),
         is_typical: true,
         is_measured: true,
+        is_scheduled: false,
     }
 }
 
@@ -215,7 +217,12 @@ fn validated(figures: Vec<Judged>) -> Validation {
     let none = Tally { figures: 0, near: 0, error_median: None };
     Validation {
         conditions: vec!["Model version 2.".into(), "Seed 1.".into()],
-        tallies: vec![TallyLine { name: "all".into(), typical: tally, spread: none }],
+        tallies: vec![TallyLine {
+            name: "all".into(),
+            typical: tally,
+            spread: none,
+            scheduled: none,
+        }],
         worst: Vec::new(),
         discussions: Vec::new(),
         figures,

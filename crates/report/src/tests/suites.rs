@@ -213,7 +213,7 @@ fn percentiles_are_listed_for_reads_and_writes_of_a_mixed_load() {
 fn the_hundred_thousandth_part_of_few_requests_is_not_told() {
     let mut few = run(STOCK);
     for step in few.steps.iter_mut().filter(|step| step.suite == "4k") {
-        for summary in &mut step.summary {
+        if let Some(summary) = &mut step.summary {
             summary.write.count = 999_999;
         }
     }
@@ -278,7 +278,7 @@ fn charts_with_the_same_lines_share_one_legend() {
     let suite = heard(&page, "web-server");
     let group = part(&suite, "<div class=\"group\">", "<details");
     assert!(group.matches("<figure id=").count() >= 2);
-    assert_eq!(group.matches("<ul class=\"legend\">").count(), 1 + 1, "bands have their own");
+    assert_eq!(group.matches("<ul class=\"legend\">").count(), 1);
 }
 
 #[test]

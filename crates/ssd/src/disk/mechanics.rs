@@ -11,8 +11,8 @@
 //! a manual states [lee-1993].
 //!
 //! Invariants:
-//! - Additions, multiplications, divisions and square roots in a fixed order: the same bits on every
-//!   machine.
+//! - Additions, multiplications, divisions and square roots in a fixed order: the same bits on
+//!   every machine.
 //! - At 1/k of the capacity shares, rates and times stay what they are.
 
 use blockio::{Nanos, SECTOR_BYTES};
@@ -27,8 +27,8 @@ pub(crate) struct SeekCurve {
     c: f64,
 }
 
-/// The curve through seeks to the next cylinder, on average and over all cylinders, in milliseconds;
-/// none if it would fall somewhere.
+/// The curve through seeks to the next cylinder, on average and over all cylinders, in
+/// milliseconds; none if it would fall somewhere.
 pub(crate) fn seek_curve([next, average, all]: [f64; 3]) -> Option<SeekCurve> {
     let a = (15.0 * average - 10.0 * next - 5.0 * all) / 3.0;
     let b = (7.0 * next - 15.0 * average + 8.0 * all) / 3.0;

@@ -54,7 +54,7 @@ impl Drive {
         self.links[device].write(at, extent.sectors)
     }
 
-    /// What a disk has in memory is known at once, the rest when its arm has been there.
+    /// A request to disks: data in memory is known at once, the rest when an arm has been there.
     fn access_disks(
         &mut self,
         slot: u32,

@@ -35,8 +35,8 @@ impl Module {
         }
     }
 
-    /// Folds a unit of the cache, at `now`, if no write has come for long enough, and the controller
-    /// has nothing else to do.
+    /// Folds a unit of the cache, at `now`, if no write has come for long enough, and the
+    /// controller has nothing else to do.
     pub(crate) fn fold(&mut self, now: Nanos, events: &mut EventQueue) {
         let Some(folding) = &mut self.folding else { return };
         assert!(folding.scheduled, "a step is taken that was scheduled");

@@ -15,8 +15,8 @@ pub struct DiskSpec {
     pub rpm: f64,
     /// Surfaces with a head each.
     pub heads: u32,
-    /// Seeks of a read: to the next cylinder, on average over all pairs of cylinders, and over all of
-    /// them, in milliseconds, settling included.
+    /// Seeks of a read: to the next cylinder, on average over all pairs of cylinders, and over all
+    /// of them, in milliseconds, settling included.
     pub read_seek_ms: [f64; 3],
     /// The same of a write, which has to settle better.
     pub write_seek_ms: [f64; 3],

@@ -36,7 +36,7 @@ const RANGES: &[Range] = &[
 ];
 
 /// Submission of a driver that hands over one request at a time: the whole path of a request.
-const ONE_AT_A_TIME: (f64, f64) = (5.0, 500.0);
+const ONE_AT_A_TIME: (f64, f64) = (1.0, 150.0);
 
 /// Shares of the stock capacity that a high-performance format may leave.
 const SHRUNK: (f64, f64) = (0.7, 1.0);

@@ -151,6 +151,7 @@ fn a_lifetime_is_told_with_its_basis() {
         host_writes_pb: 1.5,
         drive_writes_per_day: None,
         years: Some(3.0),
+        further_reads_at_end: None,
     };
     let of = |basis| Settled { lifetime: Some(lifetime(basis)), ..settled() };
     let points = vec![point(1.0, of(LifetimeBasis::Cycles)), point(2.0, of(LifetimeBasis::Rating))];

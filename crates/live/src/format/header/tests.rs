@@ -1,7 +1,10 @@
 //! Headers of dies: what is whole, what is believed, and which die is behind the others.
 
 use super::*;
-use crate::format::layout::tests::SHAPE;
+use crate::format::layout::tests;
+
+/// A journal of the least size that three batches fit into is larger than that of other tests.
+const SHAPE: Shape = Shape { journal_bytes: 1 << 22, ..tests::SHAPE };
 
 fn header() -> Header {
     Header {

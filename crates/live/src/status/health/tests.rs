@@ -1,8 +1,8 @@
 //! Health by hand: each problem from the status alone, its sentence, its next step, its bit.
 
 use super::super::{
-    Climate, Export, Format, Life, MaintenanceStatus, Model, Rebuild, SCHEMA, Scrub, Scrubs,
-    Server, Smart, Space, Traffic,
+    Climate, Export, Format, Lateness, Life, MaintenanceStatus, Model, Rebuild, SCHEMA, Scrub,
+    Scrubs, Server, Smart, Space, Traffic,
 };
 use super::*;
 use crate::Compression;
@@ -225,17 +225,16 @@ fn a_die_that_failed_requests_is_watched() {
 
 #[test]
 fn the_last_scrub_is_a_problem_if_it_failed_or_left_something() {
-    let scrubs = |scrubs: Scrubs| problem_of(|it| it.maintenance.scrubs = scrubs);
-    let (left, bits) = scrubs(Scrubs { units_left: 1, ..Scrubs::default() });
+    let scrubs = |change: fn(&mut Scrubs)| problem_of(|it| change(&mut it.maintenance.scrubs));
+    let (left, bits) = scrubs(|it| it.units_left = 1);
     assert!(left.text.contains("found 1 unit that is not as programmed"), "{}", left.text);
     assert_eq!((left.count, bits), (1, WARNS_OF_RELIABILITY));
-    let (many, _) = scrubs(Scrubs { units_left: 3, ..Scrubs::default() });
+    let (many, _) = scrubs(|it| it.units_left = 3);
     assert!(many.text.contains("3 units that are not"), "{}", many.text);
-    let failure = Some("die 1 does not answer".to_owned());
-    let (failed, _) = scrubs(Scrubs { failure, ..Scrubs::default() });
+    let (failed, _) = scrubs(|it| it.failure = Some("die 1 does not answer".into()));
     assert_eq!(failed.text, "The last scrub failed: die 1 does not answer.");
     let clean = judged(|it| {
-        it.maintenance.scrubs = Scrubs { ended: 3, completed: 3, ..Scrubs::default() };
+        (it.maintenance.scrubs.ended, it.maintenance.scrubs.completed) = (3, 3);
         it.maintenance.scrub = Some(Scrub { is_running: true, units_bad: 9, ..Scrub::default() });
     });
     assert!(clean.health.problems.is_empty(), "one that is under way has not ended");
@@ -260,7 +259,8 @@ fn spare_wear_and_heat_are_problems_at_their_limits() {
                 power_limit_w: None,
                 held_s: 0.0,
             };
-            let model = Model { name: "duo".into(), climate: Some(climate) };
+            let model =
+                Model { name: "duo".into(), climate: Some(climate), lateness: Lateness::default() };
             it.server.as_mut().unwrap().model = Some(model);
         })
     };
