@@ -1,7 +1,7 @@
 //! Front ends: devices offered to clients under a name.
 //!
 //! ```text
-//!   clients ──► front end (nbd, nvme, fuse, vhost-user, vfio-user) ──► Device, of which nothing else is known
+//!   clients ──► front end: NBD, NVMe/TCP, FUSE, vhost-user, vfio-user ──► Device, nothing more
 //!                     └──► Pace: the model whose latencies replies keep to
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! `floatgate attach`, `floatgate detach`: a device node on this machine for a served drive.
 //!
 //! ```text
-//!   volume ──► its server: URIs ──► the first way that this machine has for one of them ──► /dev/...
+//!   volume ──► its server: URIs ──► the first way that this machine has to one ──► /dev/...
 //! ```
 //!
 //! A way is a kind of URI with what the kernel needs for it. One more is a file, and a line in

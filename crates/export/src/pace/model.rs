@@ -1,7 +1,7 @@
 //! The modelled drive behind a pace: what clients asked of it, and when it is done with each.
 //!
-//! The model owns no clock and no thread. Its caller says what time it is, in any order: time passes to
-//! the latest that anybody said.
+//! The model owns no clock and no thread. Its caller says what time it is, in any order: time
+//! passes to the latest that anybody said.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -3,7 +3,7 @@
 //! out again.
 //!
 //! ```text
-//!   take a chain ──► record it, with its descriptors ──► work ──► "giving back" ──► used ──► forget
+//!   take a chain ──► record it, with descriptors ──► work ──► "giving back" ──► used ──► forget
 //!                                                                     │ killed here
 //!                    a new server: was it used? ◄─────────────────────┘
 //! ```

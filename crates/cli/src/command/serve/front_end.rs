@@ -118,7 +118,7 @@ fn path(listener: &Listener) -> String {
 }
 
 macro_rules! front_ends {
-    ($($name:ident),+ $(,)?) => {
+    ($(mod $name:ident;)+) => {
         $(mod $name;)+
 
         /// Options of all of them.
@@ -146,6 +146,6 @@ impl FrontEndArgs {
 }
 
 front_ends! {
-    vfio_user,
-    vhost_user,
+    mod vfio_user;
+    mod vhost_user;
 }
