@@ -5,9 +5,9 @@
 
 use anyhow::{Context, Result};
 
+use crate::guest;
 use crate::program::{install, may_install, run, succeeds};
 use crate::python;
-use crate::guest;
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
