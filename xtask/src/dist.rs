@@ -23,6 +23,7 @@ mod repetition;
 mod root_folder;
 mod tarball;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -142,7 +143,7 @@ fn list(packages: &Path) -> Result<()> {
         let bytes = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         println!("{:>9.2} MB  {name}", bytes.len() as f64 / 1e6);
-        sums += &format!("{}  {name}\n", checksum(&bytes));
+        writeln!(sums, "{}  {name}", checksum(&bytes)).expect("a string takes all");
     }
     let path = packages.join("SHA256SUMS");
     fs::write(&path, sums).with_context(|| format!("writing {}", path.display()))?;
@@ -161,5 +162,9 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// SHA-256 in hexadecimal digits.
 fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = String::new();
+    for byte in Sha256::digest(bytes) {
+        write!(digits, "{byte:02x}").expect("a string takes all");
+    }
+    digits
 }

@@ -1,5 +1,6 @@
 //! Other programs: whether they are there, installing them, running them.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -49,6 +50,11 @@ pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
         .stderr(Stdio::null())
         .status();
     command.is_ok_and(|status| status.success())
+}
+
+/// Returns true if a line that a command printed is the path of a page.
+pub(crate) fn is_page(line: &str) -> bool {
+    Path::new(line).extension().is_some_and(|it| it == "html")
 }
 
 /// Returns true if this process is root's.

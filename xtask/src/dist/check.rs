@@ -182,7 +182,7 @@ fn check_wheel(release: &Release) -> Result<()> {
     told("wheel, in a fresh environment", run(&["-c", REVIEW_IN_PYTHON])?.trim(), release)
 }
 
-/// The bill of materials by the schema of CycloneDX.
+/// The bill of materials by the schema of `CycloneDX`.
 fn check_bill(release: &Release) -> Result<()> {
     let folder = release.target.join("packing-validator");
     let validator = "cyclonedx-python-lib[json-validation]";

@@ -1,6 +1,6 @@
 //! Compiling for every Linux system: the command as a static binary, and the wheel.
 //!
-//! C and linking are left to zig, and wheels to maturin, all of which come from PyPI in the
+//! C and linking are left to zig, and wheels to maturin, all of which come from `PyPI` in the
 //! versions that are named here. So neither the C compiler nor the C library of this machine reach
 //! the result.
 
@@ -121,7 +121,8 @@ pub(crate) fn python_environment(folder: &Path, packages: &[&str]) -> Result<Pat
     let shown = folder.display().to_string();
     let make = || succeeds("python3", &["-m", "venv", "--clear", &shown]);
     // Debian has it in a package of its own.
-    if !make() && !(may_install() && install(&["python3", "python3-venv"]) && make()) {
+    let makes_with_package = || may_install() && install(&["python3", "python3-venv"]) && make();
+    if !(make() || makes_with_package()) {
         bail!("python3 makes no virtual environment: apt-get install python3-venv");
     }
     let pip = programs.join("pip").display().to_string();

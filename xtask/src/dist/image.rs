@@ -19,7 +19,7 @@ pub(super) fn file_name(release: &Release) -> String {
 /// Builds the image.
 pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {
     let is_there = || succeeds("buildah", &["--version"]);
-    if !is_there() && !(may_install() && install(&["buildah"]) && is_there()) {
+    if !(is_there() || may_install() && install(&["buildah"]) && is_there()) {
         bail!("buildah is missing: apt-get install buildah");
     }
     let folder = release.empty_folder("image")?;

@@ -1,5 +1,5 @@
 //! Everything that is inside a package and was written elsewhere: as a software bill of materials
-//! (CycloneDX 1.5), and as the texts of the licences.
+//! (`CycloneDX` 1.5), and as the texts of the licences.
 //!
 //! cargo says which crates are linked for the target. Their licences are the files that they come
 //! with, checksums are those of `Cargo.lock`.
@@ -270,7 +270,10 @@ fn find(folder: &Path, depth: u32, found: &mut Vec<(String, String)>) -> Result<
     for path in paths {
         let name = name_of(&path);
         let is_licence = begins(&path) || is_alone && name.starts_with("COPYING");
-        if path.is_file() && is_licence && !name.ends_with(".RS") {
+        if path.is_file()
+            && is_licence
+            && path.extension().is_none_or(|it| !it.eq_ignore_ascii_case("rs"))
+        {
             let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
             let text = String::from_utf8_lossy(&text).replace('\r', "");
             let shown = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::program::said;
+use crate::program::{is_page, said};
 
 /// A folder that commands see as `/`.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl RootFolder {
         let protocol = ["--protocol", "quick", "--time-lapse", "64", "--out", "/runs"];
         let review = [&["review", "iodrive-duo"][..], &protocol].concat();
         let printed = said(&mut self.command(program, &review))?;
-        let page = printed.lines().map(str::trim).find(|line| line.ends_with(".html"));
+        let page = printed.lines().map(str::trim).find(|line| is_page(line));
         let page = page.with_context(|| format!("the review named no page: {printed}"))?;
         let text = fs::read_to_string(self.path.join(page.trim_start_matches('/')))
             .with_context(|| format!("reading {page}"))?;

@@ -10,7 +10,7 @@ use lab::results::baseline::{self, BaselineRow};
 use lab::ssd::{DriveSpec, catalogue};
 
 use super::Options;
-use crate::program::{run, said};
+use crate::program::{is_page, run, said};
 use crate::target;
 
 /// Reviews every drive into `folder`, unless the reviews of the last time are kept, and returns the
@@ -19,12 +19,11 @@ pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
     let drives = ordered();
     if !options.keep_reviews {
         let built = target().join("release/floatgate");
-        let program = match options.floatgate {
-            Some(program) => program,
-            None => {
-                run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
-                &built
-            }
+        let program = if let Some(program) = options.floatgate {
+            program
+        } else {
+            run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
+            &built
         };
         if folder.exists() {
             fs::remove_dir_all(folder).context("removing the reviews of before")?;
@@ -72,7 +71,7 @@ fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: Options<'_>
         review.args(["--time-lapse", &time_lapse.min(drive.time_lapse).to_string()]);
     }
     let printed = said(&mut review)?;
-    let page = printed.lines().map(str::trim).find(|line| line.ends_with(".html"));
+    let page = printed.lines().map(str::trim).find(|line| is_page(line));
     let page = page.with_context(|| format!("{review:?} named no page: {printed}"))?;
     fs::rename(page, page_of(folder, drive)).with_context(|| format!("moving {page}"))?;
     println!("reviewed {}", drive.name);

@@ -145,7 +145,9 @@ impl Operator {
         let request = *request;
         let closed =
             if request.is_secure { lock(&self.shared.entries).clone() } else { formatted.clone() };
-        closed.iter().for_each(|it| it.portion.gate().work = Some(Work::Format));
+        for entry in &closed {
+            entry.portion.gate().work = Some(Work::Format);
+        }
         let names: Vec<String> = formatted.iter().map(|it| it.id.to_string()).collect();
         let text = format!(
             "A format of namespace {} to blocks of {block_bytes} bytes began{}.",
@@ -272,7 +274,9 @@ impl Shared {
                 return Err("the server ended".to_owned());
             }
         }
-        closed.iter().for_each(|it| it.portion.gate().unreadable = Sectors::default());
+        for entry in closed {
+            entry.portion.gate().unreadable = Sectors::default();
+        }
         for entry in lock(&self.entries).iter_mut().filter(|it| ids.contains(&it.id)) {
             entry.block_bytes = request.block_bytes;
         }
@@ -280,7 +284,9 @@ impl Shared {
     }
 
     fn end_format(&self, closed: &[Entry], done: Result<(), String>) {
-        closed.iter().for_each(|it| it.portion.gate().work = None);
+        for entry in closed {
+            entry.portion.gate().work = None;
+        }
         self.version.fetch_add(1, Ordering::AcqRel);
         let text = match &done {
             Ok(()) => "The format ended.".to_owned(),
@@ -335,9 +341,8 @@ impl Shared {
     fn test(&self, test: SelfTest, namespace: Option<u32>, entries: &[Entry]) -> SelfTestEnd {
         let mut steps: Vec<(&Entry, u64, u64)> = Vec::new();
         for entry in entries {
-            let stored = match entry.portion.stored() {
-                Ok(stored) => stored,
-                Err(_) => return SelfTestEnd::Failed { namespace: entry.id, lba: 0 },
+            let Ok(stored) = entry.portion.stored() else {
+                return SelfTestEnd::Failed { namespace: entry.id, lba: 0 };
             };
             for (from, length) in stored {
                 let of_run = (0..length.div_ceil(STEP_BYTES)).map(|step| {

@@ -61,7 +61,7 @@ impl Portion {
         (unreadable, protection): (Sectors, Protection),
         is_written: Arc<AtomicBool>,
     ) -> Self {
-        let gate = RwLock::new(Gate { unreadable, protection, ..Gate::default() });
+        let gate = RwLock::new(Gate { protection, unreadable, ..Gate::default() });
         let size = AtomicU64::new(size.unwrap_or(WHOLE));
         Self { base, from, size, gate, is_written, are_marks_changed: AtomicBool::new(false) }
     }
@@ -155,7 +155,7 @@ impl Portion {
     }
 
     /// Refuses a read of what is marked.
-    fn check_marks(&self, gate: &Gate, offset: u64, length: u64) -> Result<(), DeviceError> {
+    fn check_marks(gate: &Gate, offset: u64, length: u64) -> Result<(), DeviceError> {
         let sectors = (offset / SECTOR_BYTES, (offset + length).div_ceil(SECTOR_BYTES));
         match gate.unreadable.first(sectors.0, sectors.1) {
             Some(lba) => {
@@ -211,7 +211,7 @@ impl Device for Opened {
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         let portion = &*self.portion;
         let gate = portion.pass(offset, buffer.len() as u64)?;
-        portion.check_marks(&gate, offset, buffer.len() as u64)?;
+        Portion::check_marks(&gate, offset, buffer.len() as u64)?;
         portion.base.read(portion.from + offset, buffer).map_err(|error| portion.own(error))
     }
 

@@ -278,7 +278,7 @@ fn a_self_test_reads_what_is_stored_and_names_what_is_lost() {
     assert_eq!((passed[0].end, passed[0].power_on_hours), (SelfTestEnd::Passed, 2));
     drop(operator);
     let base = Arc::new(Losing(MemoryDevice::new(SIZE)));
-    base.write(0, &[1; 65_536], Durability::Volatile).unwrap();
+    base.write(0, &vec![1; 65_536], Durability::Volatile).unwrap();
     let kept = lock(&drive.kept).last().unwrap().clone();
     let operator = Operator::open(base, drive, kept, false).unwrap();
     operator.begin_self_test(SelfTest::Short, Some(1)).unwrap();

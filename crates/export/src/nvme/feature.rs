@@ -160,7 +160,8 @@ impl Features {
     ) -> Result<Completed, Status> {
         let value = match low8(command.dword(10)) {
             id::ARBITRATION => self.arbitration,
-            id::POWER => 0,
+            // Of a sanitize NODRM: one that is to leave blocks allocated is refused, not changed.
+            id::POWER | id::SANITIZE => 0,
             id::TEMPERATURE => self.threshold(context, command.dword(11))?.into(),
             id::ERROR_RECOVERY => self.error_recovery,
             id::WRITE_CACHE => self.is_caching.into(),
@@ -170,8 +171,6 @@ impl Features {
             id::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
             id::KEEP_ALIVE => self.keep_alive_ms,
             id::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
-            // NODRM: a sanitize that is to leave blocks allocated is refused, not changed.
-            id::SANITIZE => 0,
             id::ENDURANCE_EVENTS if low16(command.dword(11)) == 1 => self.endurance_events,
             id::WRITE_PROTECTION => protection(context, command.namespace())?,
             // Fabrics know identifiers of 128 bits alone.

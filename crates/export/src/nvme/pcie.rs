@@ -187,7 +187,7 @@ impl PcieController {
             register::ADMIN_SIZES => self.admin_sizes = number & 0x0FFF_0FFF,
             0x28 | 0x2C => self.admin_places[0] = half(self.admin_places[0], is_high) & !0xFFF,
             0x30 | 0x34 => self.admin_places[1] = half(self.admin_places[1], is_high) & !0xFFF,
-            DOORBELLS_AT.. if offset % 4 == 0 => {
+            DOORBELLS_AT.. if offset.is_multiple_of(4) => {
                 let index = usize::try_from((offset - DOORBELLS_AT) / 4).unwrap_or(usize::MAX);
                 self.ring(index, number);
             }
@@ -331,7 +331,7 @@ impl PcieController {
         if number == 0 || number > locked(&self.controller).features().queues() {
             return Err(Status::QUEUE_IDENTIFIER);
         }
-        if entries < 2 || entries > QUEUE_ENTRIES_MAX {
+        if !(2..=QUEUE_ENTRIES_MAX).contains(&entries) {
             return Err(Status::QUEUE_SIZE);
         }
         let base = u64_at(command.bytes(), 24);
@@ -339,7 +339,7 @@ impl PcieController {
         if command.dword(11) & 1 == 0 {
             return Err(Status::INVALID_FIELD);
         }
-        if base % PAGE_BYTES != 0 {
+        if !base.is_multiple_of(PAGE_BYTES) {
             return Err(Status::PRP_OFFSET);
         }
         Ok((number, base, entries))

@@ -28,10 +28,10 @@ impl Lateness {
     /// Takes note of a reply that left `late_by` after it was due.
     pub(crate) fn note(&mut self, latency: Nanos, late_by: Nanos) {
         self.replies += 1;
-        self.modelled = self.modelled + latency;
+        self.modelled += latency;
         if late_by.0 > latency.0 / TOLERATED {
             self.late += 1;
-            self.late_by = self.late_by + late_by;
+            self.late_by += late_by;
             self.late_by_max = self.late_by_max.max(late_by);
         }
     }

@@ -277,7 +277,7 @@ proptest! {
                 // Write Zeroes, which may deallocate.
                 1 => {
                     let low = u32::try_from(lba).unwrap();
-                    command(8, 1, &[(10, low), (12, blocks - 1 | 1 << 25)])
+                    command(8, 1, &[(10, low), (12, (blocks - 1) | (1 << 25))])
                 }
                 _ => driver.moves(READ, (lba, blocks), 0),
             };

@@ -32,6 +32,8 @@ const TOGETHER_BYTES: u64 = 128 << 10;
 /// Bytes of the header of a request, and of a range to be discarded.
 const HEADER_BYTES: u64 = 16;
 const RANGE_BYTES: u64 = 16;
+/// Bytes of either.
+const STRUCTURE_BYTES: usize = 16;
 /// Bytes of the device's identifier.
 const ID_BYTES: usize = 20;
 /// Most ranges of a request, and most sectors of one.
@@ -233,7 +235,7 @@ impl Block {
         let done = chains.iter().zip(&reads).zip(answers).map(|((chain, read), answer)| {
             let written = answer
                 .map_err(Failure::from)
-                .and_then(|()| Ok(Cursor::new(&chain.writable).write(memory, read.buffer)?));
+                .and_then(|()| Cursor::new(&chain.writable).write(memory, read.buffer));
             match written {
                 Ok(()) => self.done(Op::Read, read.offset, read.buffer.len() as u64),
                 Err(failure) => Done::of_failure(&failure),
@@ -343,7 +345,7 @@ impl Block {
         cursor: &mut Cursor<'_>,
         kind: u32,
     ) -> Result<Range, Failure> {
-        let mut bytes = [0; RANGE_BYTES as usize];
+        let mut bytes = [0; STRUCTURE_BYTES];
         cursor.read(memory, &mut bytes)?;
         let number =
             |from: usize| bytes[from..].first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
@@ -395,7 +397,7 @@ fn header(memory: &GuestMemory, chain: &Chain) -> Result<Header, Failure> {
     if total_bytes(&chain.readable) < HEADER_BYTES || total_bytes(&chain.writable) == 0 {
         return Err(Failure::Malformed);
     }
-    let mut bytes = [0; HEADER_BYTES as usize];
+    let mut bytes = [0; STRUCTURE_BYTES];
     Cursor::new(&chain.readable).read(memory, &mut bytes)?;
     let (kind, rest) = bytes.split_first_chunk().expect("it has 16");
     let sector = rest.last_chunk().expect("it has 12 more");

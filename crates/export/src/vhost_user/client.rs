@@ -133,7 +133,7 @@ impl Client {
             let acknowledges = needs_reply && abilities & ability::REPLY_ACK != 0;
             match done? {
                 Reply::Bytes(body) => {
-                    self.socket.send(&message::reply(message.code, &body), &[])?
+                    self.socket.send(&message::reply(message.code, &body), &[])?;
                 }
                 Reply::WithFile(body, file) => {
                     self.socket.send(&message::reply(message.code, &body), &[file.as_fd()])?;

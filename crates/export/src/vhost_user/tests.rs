@@ -183,11 +183,14 @@ fn a_ring_that_is_stopped_tells_its_position_and_goes_on_from_there() {
     }
 }
 
+/// A client's message that breaks a rule of the protocol.
+type Lie<'a> = &'a dyn Fn(&mut Driver);
+
 #[test]
 fn a_client_that_breaks_a_rule_is_dropped_and_another_stays() {
     let rig = Rig::new();
     let mut honest = rig.driver(0);
-    let lies: [(&dyn Fn(&mut Driver), &str); 6] = [
+    let lies: [(Lie<'_>, &str); 6] = [
         (&|driver| driver.set_pair(code::SET_VRING_NUM, 0x8000), "a ring of more than 1024"),
         (&|driver| driver.send(99, &[0; 8], None), "message 99 is unknown"),
         (&|driver| driver.send(code::SET_MEM_TABLE, &words(&[1]), None), "too short"),
@@ -259,17 +262,16 @@ fn served_until(
     killed: Killed,
     again: Option<ring::Chain>,
 ) -> Option<u16> {
-    let chain = match again {
-        Some(chain) => chain,
-        None => {
-            let mut own = Vec::new();
-            let chain = ring.pop(memory, &mut own).unwrap()?;
-            if killed == Killed::Taken {
-                return None;
-            }
-            inflight.note_taken(&chain, &own, ring.base()).unwrap();
-            chain
+    let chain = if let Some(chain) = again {
+        chain
+    } else {
+        let mut own = Vec::new();
+        let chain = ring.pop(memory, &mut own).unwrap()?;
+        if killed == Killed::Taken {
+            return None;
         }
+        inflight.note_taken(&chain, &own, ring.base()).unwrap();
+        chain
     };
     if matches!(killed, Killed::Taken | Killed::Recorded) {
         return None;
@@ -294,7 +296,7 @@ proptest! {
         (is_packed, has_index) in any::<(bool, bool)>(),
     ) {
         let rig = Rig::new();
-        let features = u64::from(is_packed) * PACKED | u64::from(has_index) * EVENT_INDEX;
+        let features = (u64::from(is_packed) * PACKED) | (u64::from(has_index) * EVENT_INDEX);
         let mut driver = rig.driver(features);
         let mut expected = vec![0_u8; 128 * 512];
         for (sector, sectors, byte, kind) in steps {
@@ -376,7 +378,7 @@ proptest! {
         kills in prop::collection::vec(0_usize..5, 1..40), is_packed: bool,
     ) {
         let rig = Rig::new();
-        let mut driver = Driver::connect(&rig.path, FEATURES | u64::from(is_packed) * PACKED);
+        let mut driver = Driver::connect(&rig.path, FEATURES | (u64::from(is_packed) * PACKED));
         let memory = driver.memory.clone();
         let bytes = inflight::bytes_of_ring(driver::SIZE);
         let file = memory_file("inflight", bytes).unwrap();

@@ -80,8 +80,8 @@ fn prime(group: u8) -> BoxedUint {
     }
     let e = e.shr(64);
     let middle = e.wrapping_add(number(x)).shl(64);
-    let prime = number(1).shl(bits).wrapping_sub(&number(1).shl(bits - 64));
-    let prime = prime.wrapping_add(&middle).wrapping_sub(&number(1));
+    let prime = number(1).shl(bits).wrapping_sub(number(1).shl(bits - 64));
+    let prime = prime.wrapping_add(&middle).wrapping_sub(number(1));
     BoxedUint::from_be_slice(&prime.to_be_bytes()[8..], bits).unwrap()
 }
 

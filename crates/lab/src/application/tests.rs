@@ -294,8 +294,9 @@ fn copies_have_the_same_requests_on_other_addresses() {
         let moved_by = copy as u64 * recording.space_sectors();
         assert!(requests.iter().all(|it| it.lba == moved_by));
         let parents = &tree.parents[3 * copy..3 * copy + 3];
-        let expected: Vec<Option<u32>> =
-            [None, Some(0), Some(1)].map(|it| it.map(|it: u32| it + 3 * copy as u32)).to_vec();
+        let expected: Vec<Option<u32>> = [None, Some(0), Some(1)]
+            .map(|it| it.map(|it: u32| it + 3 * u32::try_from(copy).unwrap()))
+            .to_vec();
         assert_eq!(parents.iter().map(|it| it.index).collect::<Vec<_>>(), expected);
     }
     assert_eq!(tree.recorded_end(), Nanos::from_micros(300));

@@ -101,7 +101,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenErro
     let mut namespaces: Vec<KeptNamespace> = Vec::new();
     for Namespace { name, offset_bytes, size_bytes } in places {
         let known = known.remove(&name).unwrap_or_else(|| {
-            let id = (1..).find(|id| !taken.contains(id)).expect("there are more numbers");
+            let id = (1..=u32::MAX).find(|id| !taken.contains(id)).expect("there are more numbers");
             taken.push(id);
             let name = name.clone();
             FileNamespace { id, name, block_bytes, is_protected: false, unreadable: Vec::new() }

@@ -61,7 +61,9 @@ impl Hash {
 
 fn of<M: KeyInit + Mac>(key: &[u8], parts: &[&[u8]]) -> M {
     let mut mac = <M as KeyInit>::new_from_slice(key).expect("keys of any length will do");
-    parts.iter().for_each(|part| mac.update(part));
+    for part in parts {
+        mac.update(part);
+    }
     mac
 }
 
@@ -69,8 +71,12 @@ fn of<M: KeyInit + Mac>(key: &[u8], parts: &[&[u8]]) -> M {
 mod tests {
     use super::*;
 
+    fn digit(value: u8) -> char {
+        char::from_digit(value.into(), 16).expect("four bits")
+    }
+
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Driver {
 
     /// Enables the controller with its admin queue.
     pub(super) fn enable(&mut self) {
-        self.write_region(0, 0x24, &words(&[ENTRIES - 1 | (ENTRIES - 1) << 16]));
+        self.write_region(0, 0x24, &words(&[(ENTRIES - 1) | ((ENTRIES - 1) << 16)]));
         self.write_region(0, 0x28, &queue(0).0.to_le_bytes());
         self.write_region(0, 0x30, &queue(0).1.to_le_bytes());
         self.write_region(0, 0x14, &words(&[4 << 20 | 6 << 16 | 1]));
@@ -188,7 +188,7 @@ impl Driver {
         let deadline = Instant::now() + PATIENCE;
         let pair = &self.pairs[number as usize];
         let place = queue(number).1 + u64::from(pair.head) * 16;
-        let phase = u16::from(pair.round % 2 == 0);
+        let phase = u16::from(pair.round.is_multiple_of(2));
         while self.memory.load_u16(place + 14).unwrap() & 1 != phase {
             assert!(Instant::now() < deadline, "it is never completed");
             std::thread::yield_now();

@@ -175,7 +175,6 @@ impl PackedRing {
         Position { slot: position.slot % self.layout.size, ..position }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half of a number")]
     pub(super) fn was_pushed(&self, memory: &GuestMemory, base: u32) -> Result<bool, RingError> {
         let at = self.within((base >> 16) as u16);
         let flags = self.flags(memory, at)?;

@@ -148,7 +148,6 @@ impl SplitRing {
         self.told = self.next_used;
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half of a number")]
     pub(super) fn was_pushed(&self, memory: &GuestMemory, base: u32) -> Result<bool, RingError> {
         let used = memory.load_u16(self.layout.device.wrapping_add(2))?;
         Ok(used != (base >> 16) as u16)

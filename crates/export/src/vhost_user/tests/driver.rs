@@ -170,7 +170,7 @@ impl Driver {
     fn table(&self, place: u64, parts: &[(u64, usize, u16)]) {
         for (index, (address, length, flags)) in (0_u16..).zip(parts) {
             let is_last = usize::from(index) + 1 == parts.len();
-            let next = if self.features & PACKED != 0 || is_last { 0 } else { 1 };
+            let next = u16::from(!(self.features & PACKED != 0 || is_last));
             let tag = if self.features & PACKED != 0 { 0 } else { index + 1 };
             let (flags, tag) = (flags | next, tag);
             let bytes = self.descriptor((*address, *length), flags, tag);
@@ -192,7 +192,7 @@ impl Driver {
         let first = id * 3 % SIZE;
         for (index, (address, length, flags)) in (0_u16..).zip(parts) {
             let is_last = usize::from(index) + 1 == parts.len();
-            let flags = flags | if is_last { 0 } else { 1 };
+            let flags = flags | u16::from(!is_last);
             // The head has the request's number; others lie behind all heads.
             let slot = if index == 0 { id } else { 20 + (first + index) % (SIZE - 20) };
             let next = 20 + (first + index + 1) % (SIZE - 20);
@@ -212,8 +212,8 @@ impl Driver {
         for index in (0..count).rev() {
             let (address, length, flags) = parts[usize::from(index)];
             let position = self.next.wrapping_add(index);
-            let (slot, is_odd) = (position % SIZE, position / SIZE % 2 == 0);
-            let more = if index + 1 < count { 1 } else { 0 };
+            let (slot, is_odd) = (position % SIZE, (position / SIZE).is_multiple_of(2));
+            let more = u16::from(index + 1 < count);
             let flags = flags | more | if is_odd { 1 << 7 } else { 1 << 15 };
             let bytes = self.descriptor((address, length), flags, id);
             let place = DESCRIPTORS + u64::from(slot) * 16;
@@ -251,7 +251,7 @@ impl Driver {
         if self.features & PACKED != 0 {
             let place = DESCRIPTORS + u64::from(position % SIZE) * 16;
             let flags = self.memory.load_u16(place + 14).unwrap();
-            let is_odd = position / SIZE % 2 == 0;
+            let is_odd = (position / SIZE).is_multiple_of(2);
             if (flags & 1 << 7 != 0) != is_odd || (flags & 1 << 15 != 0) != is_odd {
                 return None;
             }
@@ -279,6 +279,6 @@ impl Driver {
 
 /// Numbers as a message has them.
 pub(super) fn words(numbers: &[u64]) -> Vec<u8> {
-    assert!(SIZE <= SIZE_MAX);
+    const { assert!(SIZE <= SIZE_MAX) };
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

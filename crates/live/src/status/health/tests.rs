@@ -81,6 +81,8 @@ pub(in crate::status) fn served() -> Status {
             is_read_only: false,
             uris: Vec::new(),
         }],
+        namespaces: Vec::new(),
+        controllers: Vec::new(),
         clients: Vec::new(),
         clients_came: 0,
         clients_refused: 0,
