@@ -66,6 +66,7 @@ pub(crate) struct Cli {
 
 /// Subcommands of `floatgate`.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, parsed once")]
 pub(crate) enum Command {
     /// Run a whole test protocol on a drive and write the review
     #[command(after_help = "\

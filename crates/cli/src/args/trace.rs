@@ -46,10 +46,10 @@ pub(crate) struct TraceMake {
 #[derive(Debug, Args)]
 pub(crate) struct TraceImport {
     /// Output of `blktrace -d DEVICE -o - | blkparse -i -`, for one device; or, with --latency-log,
-    /// iologs of fio jobs that ran at once (write_iolog)
+    /// iologs of fio jobs that ran at once (`write_iolog`)
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Latency logs of the same jobs, in the same order (write_lat_log with log_offset=1)
+    /// Latency logs of the same jobs, in the same order (`write_lat_log` with `log_offset=1`)
     #[arg(long, value_delimiter = ',', value_name = "FILE,...")]
     pub(crate) latency_log: Vec<PathBuf>,
     /// New file for the recording

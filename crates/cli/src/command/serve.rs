@@ -300,16 +300,13 @@ impl Served {
         paced: Option<&Arc<Paced>>,
     ) -> Result<Self> {
         let injector = injector(args)?;
-        let (drive, service) = match &args.volume {
-            Some(volume) => {
-                let (drive, service) = open_volume(args, volume, injector.clone())?;
-                (Some(drive), service)
-            }
-            None => {
-                let size = args.memory.context("nothing to serve")?;
-                let service = DriveService::in_memory(size.0, injector.clone());
-                (None, service.context("drawing a number for the drive")?)
-            }
+        let (drive, service) = if let Some(volume) = &args.volume {
+            let (drive, service) = open_volume(args, volume, injector.clone())?;
+            (Some(drive), service)
+        } else {
+            let size = args.memory.context("nothing to serve")?;
+            let service = DriveService::in_memory(size.0, injector.clone());
+            (None, service.context("drawing a number for the drive")?)
         };
         let service = Arc::new(service);
         service.tell_start();

@@ -32,16 +32,15 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
         args.drives.is_empty() || drives.iter().any(|drive| is_about(row, drive))
     };
     let rows: Vec<&FigureRow> = table.iter().filter(of_drives).collect();
-    let compared = match args.from.as_deref() {
-        Some(file) => earlier(file, &rows)?,
-        None => {
-            let plans = plans(SEED)?;
-            let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
-            let progress = TerminalProgress::new()?;
-            let compared = compare(&rows, bench, &progress);
-            progress.clear();
-            compared?
-        }
+    let compared = if let Some(file) = args.from.as_deref() {
+        earlier(file, &rows)?
+    } else {
+        let plans = plans(SEED)?;
+        let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
+        let progress = TerminalProgress::new()?;
+        let compared = compare(&rows, bench, &progress);
+        progress.clear();
+        compared?
     };
     if args.json {
         output::json(&compared)?;

@@ -128,7 +128,7 @@ pub(crate) fn nvme(port: u16, nqn: &str) -> Result<(TcpStream, Stream<TcpStream>
 
 /// A client on a stream.
 pub(crate) struct Stream<S> {
-    stream: S,
+    socket: S,
     front: Box<dyn Front>,
     input: Vec<u8>,
     /// True if requests that are due at once are sent in one call, as hardly a client does.
@@ -137,7 +137,7 @@ pub(crate) struct Stream<S> {
 
 impl<S> Stream<S> {
     fn new(stream: S, front: Box<dyn Front>) -> Self {
-        Self { stream, front, input: vec![0; 1 << 20], is_together: false }
+        Self { socket: stream, front, input: vec![0; 1 << 20], is_together: false }
     }
 
     /// Sends requests that are due at once in one call.
@@ -148,7 +148,7 @@ impl<S> Stream<S> {
 
 impl<S: Read + Write> Load for Stream<S> {
     fn run(&mut self, is_write: bool) -> Result<u64, Failure> {
-        let Self { stream, front, input, is_together } = self;
+        let Self { socket: stream, front, input, is_together } = self;
         let (begun, mut done, mut sent) = (Instant::now(), 0_u64, 0_u64);
         let (mut out, mut filled, mut due) = (Vec::new(), 0, OUTSTANDING);
         loop {

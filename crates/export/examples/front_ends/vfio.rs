@@ -38,9 +38,9 @@ impl Driver {
         let (interrupts, pairs) = ([event()?, event()?], Default::default());
         let mut it = Self { socket, memory, interrupts, pairs, has_buffer: false };
         it.ask(1, b"\0\0\x01\0{\"capabilities\":{}}\0", &[])?;
-        it.ask(2, &words(&[32 | 3 << 32, 0, ADDRESS, BYTES]), &[it.memory.file.as_fd()])?;
+        it.ask(2, &words(&[0x20 | 3 << 32, 0, ADDRESS, BYTES]), &[it.memory.file.as_fd()])?;
         let events: Vec<_> = it.interrupts.iter().map(|it| it.as_fd()).collect();
-        let mut body = words(&[20 | 36 << 32, 2]);
+        let mut body = words(&[0x14 | 0x24 << 32, 2]);
         body.extend(2_u32.to_le_bytes());
         it.ask(8, &body, &events)?;
         it.write(0x24, u64::from((ENTRIES - 1) << 16 | (ENTRIES - 1)), 4)?;

@@ -62,8 +62,8 @@ fn digest(hash: u8, bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The prime of a group from its definition in RFC 7919: `2^b - 2^(b-64) + ([2^(b-130) e] + x) 2^64
-/// - 1`.
+/// The prime of a group from its definition in RFC 7919:
+/// `2^b - 2^(b-64) + ([2^(b-130) e] + x) 2^64 - 1`.
 fn prime(group: u8) -> BoxedUint {
     let (bits, x) =
         [(2048_u32, 560_316_u64), (3072, 2_625_351), (4096, 5_736_041)][usize::from(group) - 1];
@@ -254,7 +254,9 @@ fn messages_out_of_turn_or_out_of_form_are_refused_with_a_reason() {
     let good = negotiate(Choice { hash: 1, group: 0, is_mutual: false });
     let with = |changes: &[(usize, u8)]| {
         let mut message = good.clone();
-        changes.iter().for_each(|(at, value)| message[*at] = *value);
+        for (at, value) in changes {
+            message[*at] = *value;
+        }
         message
     };
     for (message, reason) in [

@@ -82,7 +82,7 @@ impl Subject {
                 // What cannot be read any more was served all the same.
                 status.namespaces =
                     Namespaces::of(folder).unwrap_or_default().iter().cloned().collect();
-                status.life = life.clone().and(&status);
+                status.life = (*life).and(&status);
                 status.described(folder)
             }
             Self::Memory { device, .. } => {

@@ -83,7 +83,7 @@ fn is_on_die(folder: &Path) -> bool {
 #[test]
 fn a_drive_in_memory_counts_what_clients_move_and_claims_no_media() {
     let (service, operator) = in_memory();
-    let device = operator.namespaces()[0].device.clone();
+    let device = Arc::clone(&operator.namespaces()[0].device);
     device.write(0, &[1; 8192], Durability::Volatile).unwrap();
     device.read(0, &mut [0; 4096]).unwrap();
     let health = service.health();
@@ -129,7 +129,7 @@ fn a_volume_that_was_divided_by_a_host_is_found_so_by_the_next_server() {
     assert_eq!(operator.create_namespace(1 << 20, 4096).unwrap(), 1);
     assert_eq!(operator.create_namespace(2 << 20, 512).unwrap(), 2);
     operator.delete_namespace(Some(1)).unwrap();
-    let device = operator.namespaces()[0].device.clone();
+    let device = Arc::clone(&operator.namespaces()[0].device);
     device.write(0, PATTERN, Durability::Durable).unwrap();
     operator.mark_unreadable(2, 64, 1).unwrap();
     drop((device, operator, service));
@@ -156,7 +156,7 @@ fn what_is_sanitized_or_formatted_securely_is_on_no_die() {
     let folder = tempfile::tempdir().unwrap();
     let volume = volume(folder.path());
     let (_service, operator) = serve(&volume);
-    let device = operator.namespaces()[0].device.clone();
+    let device = Arc::clone(&operator.namespaces()[0].device);
     for is_format in [false, true] {
         for page in 0..300 {
             device.write(page * 4096, PATTERN, Durability::Volatile).unwrap();
@@ -184,7 +184,7 @@ fn a_sanitize_that_a_crash_ended_goes_on_with_the_next_server() {
     let volume = volume(folder.path());
     {
         let (_service, operator) = serve(&volume);
-        let device = operator.namespaces()[0].device.clone();
+        let device = Arc::clone(&operator.namespaces()[0].device);
         device.write(0, PATTERN, Durability::Durable).unwrap();
     }
     // As a server leaves it that was killed just after it had begun.

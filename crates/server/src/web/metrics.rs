@@ -80,6 +80,9 @@ enum Kind {
 /// A metric, whatever its labels: its name without prefix and unit, its unit, and what it is.
 type Family = (&'static str, &'static str, &'static str);
 
+/// One of the counts of a namespace.
+type Count = fn(&CommandCounts) -> u64;
+
 /// A label's name and value; none where the metric has one value.
 type Label<'a> = Option<(&'static str, &'a str)>;
 
@@ -300,7 +303,7 @@ impl Sheet {
     }
 
     fn namespaces(&mut self, namespaces: &[NamespaceTraffic]) {
-        let families: [(Family, fn(&CommandCounts) -> u64); 3] = [
+        let families: [(Family, Count); 3] = [
             (("namespace_commands", PURE, "Commands for a namespace"), |it| it.commands),
             (("namespace_host", BYTES, "Bytes of those that succeeded"), |it| it.bytes),
             (("namespace_command_failures", PURE, "Those that failed"), |it| it.failures),

@@ -113,7 +113,7 @@ fn listen(paths: &[PathBuf]) -> Result<Vec<Listener>> {
 fn path(listener: &Listener) -> String {
     match listener.address() {
         Address::Unix(path) => path.display().to_string(),
-        other => other.to_string(),
+        other @ Address::Tcp { .. } => other.to_string(),
     }
 }
 
