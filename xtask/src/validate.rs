@@ -62,7 +62,8 @@ fn simulated(drives: &[DriveSpec]) -> Result<Vec<Row>> {
     Ok(validate(&figures, Bench { drives, plans: &plans, threads }, &Unwatched)?)
 }
 
-/// Every row, as `floatgate validate --json` printed it into `file` with this version of the models.
+/// Every row, as `floatgate validate --json` printed it into `file` with this version of the
+/// models.
 fn printed(file: &Path) -> Result<Vec<Row>> {
     let shown = file.display().to_string();
     let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;

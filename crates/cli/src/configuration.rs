@@ -6,8 +6,9 @@
 //!
 //! The file becomes words of the command line, which `clap` parses: [`Serve`] is the only
 //! declaration of an option. `serde::Deserialize` on [`Serve`] would bypass `clap` and so need a
-//! second declaration of units (`1g`, `7d`), conflicts and required options; and a plain struct does
-//! not tell a value that was typed from a default, which the precedence of the command line needs.
+//! second declaration of units (`1g`, `7d`), conflicts and required options; and a plain struct
+//! does not tell a value that was typed from a default, which the precedence of the command line
+//! needs.
 
 use std::ffi::OsString;
 use std::fs;

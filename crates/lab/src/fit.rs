@@ -79,7 +79,8 @@ pub struct Question<'a> {
     pub threads: usize,
 }
 
-/// Fits the open numbers of the drive in `file`. Stopped early, returns the best so far, unverified.
+/// Fits the open numbers of the drive in `file`. Stopped early, returns the best so far,
+/// unverified.
 ///
 /// # Errors
 /// Fails if the question is at fault, with file and line; or if a model failed.

@@ -345,8 +345,8 @@ impl Plan {
         self.steps.iter().map(PlannedStep::length_s).sum()
     }
 
-    /// Work of the step numbered `index`, as far as it can be told before: pages that a model moves,
-    /// or protocol time in seconds on anything else.
+    /// Work of the step numbered `index`, as far as it can be told before: pages that a model
+    /// moves, or protocol time in seconds on anything else.
     pub fn work_of(&self, index: usize) -> f64 {
         self.work.get(index).copied().unwrap_or_else(|| self.steps[index].length_s())
     }

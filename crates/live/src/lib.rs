@@ -10,7 +10,8 @@
 //! ```
 //! use blockio::Bytes;
 //! use live::{
-//!     Compression, CreateOptions, Device as _, Drive, Durability, Equipment, Preallocation, create,
+//!     Compression, CreateOptions, Device as _, Drive, Durability, Equipment, Preallocation,
+//!     create,
 //! };
 //!
 //! let folder = tempfile::tempdir()?;
@@ -43,8 +44,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Plan`] and [`format()`] make a drive of media that are no files; [`Queue`] has calls that do not
-//! wait; [`fault_injection`] makes things go wrong.
+//! [`Plan`] and [`format()`] make a drive of media that are no files; [`Queue`] has calls that do
+//! not wait; [`fault_injection`] makes things go wrong.
 //!
 //! The rooms, from the lowest up: `lock`, `mutants`; `medium`; `fault_injection`; `format`, the
 //! structures of the media without I/O; `error`; `status`, types alone; `engine`; `management`;

@@ -22,8 +22,8 @@ use crate::failure::{exception, order};
 use crate::run::RunData;
 use crate::work::detached;
 
-/// Plans `protocol`, a name or the path of a file, on a drive. Returns the plan of the protocol, the
-/// plan as this drive carries it out, and the setups that it would be carried out in, as JSON.
+/// Plans `protocol`, a name or the path of a file, on a drive. Returns the plan of the protocol,
+/// the plan as this drive carries it out, and the setups that it would be carried out in, as JSON.
 #[pyfunction]
 pub(crate) fn plan(order_json: &str, protocol: &str) -> PyResult<String> {
     let asked: DriveOrder = order(order_json)?;

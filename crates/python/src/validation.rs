@@ -70,7 +70,8 @@ pub(crate) fn figure_owners(order_json: &str) -> PyResult<Vec<Option<usize>>> {
     asked.owners().map_err(|error| exception(&error))
 }
 
-/// Compares rows of figures with the drives, `jobs` simulations at once. Returns a list of rows as JSON.
+/// Compares rows of figures with the drives, `jobs` simulations at once. Returns a list of rows as
+/// JSON.
 #[pyfunction]
 #[pyo3(signature = (order_json, jobs, progress=None))]
 pub(crate) fn validate_drives(

@@ -39,13 +39,21 @@ const INTERFACES: &str = "\
 
 | language | pages | begin with |
 |---|---|---|
-| Python | [floatgate](api/python/floatgate.html) | [Use Floatgate from Python](docs/guide/use-from-python.md) |
+| Python | [floatgate](api/python/floatgate.html) \
+| [Use Floatgate from Python](docs/guide/use-from-python.md) |
 | Rust, modelled drives | [ssd](api/rust/ssd/index.html) | the example on its first page |
 | Rust, flash translation layer | [ftl](api/rust/ftl/index.html) | the example on its first page |
 | Rust, drives that store data | [live](api/rust/live/index.html) | the example on its first page |
-| Rust, loads | [workload](api/rust/workload/index.html) | [Write a workload](docs/guide/write-a-workload.md) |
-| Rust, runs and fits | [lab](api/rust/lab/index.html), [results](api/rust/results/index.html), [report](api/rust/report/index.html) | [Architecture](ARCHITECTURE.md) |
-| Rust, serving | [device](api/rust/device/index.html), [export](api/rust/export/index.html), [server](api/rust/server/index.html) | [Architecture](ARCHITECTURE.md) |
+| Rust, loads | [workload](api/rust/workload/index.html) \
+| [Write a workload](docs/guide/write-a-workload.md) |
+| Rust, runs and fits \
+| [lab](api/rust/lab/index.html), [results](api/rust/results/index.html), \
+[report](api/rust/report/index.html) \
+| [Architecture](ARCHITECTURE.md) |
+| Rust, serving \
+| [device](api/rust/device/index.html), [export](api/rust/export/index.html), \
+[server](api/rust/server/index.html) \
+| [Architecture](ARCHITECTURE.md) |
 | Rust, the words of all of them | [blockio](api/rust/blockio/index.html) | |
 ";
 const BOOK: &str = "\
@@ -223,9 +231,15 @@ fn link(from: &Path, target: &str, files: &mut BTreeMap<PathBuf, PathBuf>) -> St
         // Its own document tells what is in it.
         return format!("{up}{}", in_book(Path::new("README.md")).display());
     }
-    // A browser shows text, and saves what it does not know.
+    // A browser shows text, and saves what it does not know. Of documents mdBook takes any name with
+    // the extension of Markdown for a page's.
     let is_shown = ["html", "png", "svg"].iter().any(|it| to.extension() == Some(it.as_ref()));
-    let name = if is_shown { to.clone() } else { PathBuf::from(format!("{}.txt", to.display())) };
+    let is_document = to.extension().is_some_and(|it| it == "md");
+    let name = match (is_shown, is_document) {
+        (true, _) => to.clone(),
+        (false, true) => to.with_extension("txt"),
+        (false, false) => PathBuf::from(format!("{}.txt", to.display())),
+    };
     files.insert(name.clone(), source);
     format!("{up}{}", name.display())
 }

@@ -60,8 +60,8 @@ pub(crate) struct Serve {
     /// created keep theirs
     #[arg(long, default_value_t = 512, value_name = "BYTES")]
     pub(crate) nvme_block_bytes: u32,
-    /// File with the secrets of NVMe hosts (DH-HMAC-CHAP): a line for each host with its NQN and its
-    /// secret (DHHC-1:...)
+    /// File with the secrets of NVMe hosts (DH-HMAC-CHAP): a line for each host with its NQN and
+    /// its secret (DHHC-1:...)
     #[arg(long, value_name = "FILE", requires = "nvme")]
     pub(crate) nvme_secrets: Option<PathBuf>,
     /// Listen for NVMe hosts beyond the loopback without authentication

@@ -55,8 +55,8 @@ pub struct ControllerStatus {
     pub queues: Vec<QueueStatus>,
 }
 
-/// Status of a controller, apart from its lock: whoever holds that may ask the drive for its health,
-/// which shows controllers.
+/// Status of a controller, apart from its lock: whoever holds that may ask the drive for its
+/// health, which shows controllers.
 #[derive(Debug)]
 pub(super) struct Shown {
     controller: u16,

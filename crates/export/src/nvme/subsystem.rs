@@ -241,8 +241,8 @@ impl Subsystem {
                 ControllerFault::Reset | ControllerFault::Removed { .. } => controller.lose(),
             }
         }
-        // Admin queues of controllers that failed stay, and tell of it; I/O queues end with the next
-        // command.
+        // Admin queues of controllers that failed stay, and tell of it; I/O queues end with the
+        // next command.
         if fault != ControllerFault::Fatal {
             locked(&self.cuts).iter().for_each(|cut| cut());
         }

@@ -1,4 +1,4 @@
-//! Diffie-Hellman groups ffdhe2048, ffdhe3072 and ffdhe4096 ([rfc7919]).
+//! Diffie-Hellman groups ffdhe2048, ffdhe3072 and ffdhe4096 ([rfc-7919]).
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};

@@ -3,8 +3,8 @@
 //! Open is what a review's own figures were used for. What a data sheet or a sister's file says is
 //! known before any review, and stays: the line of a controller through two rates of a data sheet.
 //! Ranges belong to kinds of numbers, not to drives, so that their
-//! centres, from which a refit starts, say nothing of the fitted values: equal ratios to both sides,
-//! or for shares and factors equal distances.
+//! centres, from which a refit starts, say nothing of the fitted values: equal ratios to both
+//! sides, or for shares and factors equal distances.
 
 use ssd::{DriveSpec, FitScale, FitSpec, HostSpec};
 

@@ -93,6 +93,15 @@ fn intervals_have_the_rate_of_a_single_replay_and_add_up() {
 }
 
 #[test]
+fn nothing_is_told_over_intervals_where_the_host_decides() {
+    let recording = recording(1, Nanos::from_millis(20));
+    let lasting = Lasting { intervals: 3, interval_s: 1.0, begins_at: 0.0 };
+    let lasted = replayed(&recording, Some(lasting));
+    assert_eq!(lasted.replayed.prediction, None, "{}", lasted.replayed.host_share);
+    assert!(lasted.transactions.is_empty(), "{:?}", lasted.transactions);
+}
+
+#[test]
 fn drives_that_begin_elsewhere_in_the_recording_are_not_in_step() {
     let recording = recording(2, Nanos::from_micros(50));
     let at = |begins_at: f64| {
