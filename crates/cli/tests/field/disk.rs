@@ -270,7 +270,10 @@ fn said_when_full(dir: &Path, review: &[&str]) -> Option<(String, usize)> {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert_eq!(said.matches("error: ").count(), 1, "{said}");
-    assert!(said.contains("what was finished is kept: `floatgate review --resume "), "{said}");
+    assert!(
+        said.contains("what was finished is kept: continue with `floatgate review --resume "),
+        "{said}"
+    );
     let runs = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));
     let kept = runs.filter_map(|steps| fs::read_dir(steps).ok()).flatten().count();
     Some((said, kept))

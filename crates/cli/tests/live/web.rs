@@ -200,7 +200,7 @@ fn a_port_in_use_is_one_clear_error_and_the_drive_stays_closed() {
     let refused = floatgate(other.path(), &args);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    let in_use = format!("error: http://{} is in use; stop whoever listens there,", served.http);
+    let in_use = format!("error: http://{} is in use; stop the program that uses it,", served.http);
     assert!(said.starts_with(&in_use) && said.lines().count() == 1, "{said}");
     let status = floatgate(other.path(), &["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&status.stdout).unwrap();
