@@ -20,10 +20,14 @@ impl Watch for StopAfter {
     }
 }
 
-/// ioDrive Duo without the stalls of its host drivers, which no law of queues knows.
+/// ioDrive Duo without the stalls of its host drivers and the time that idle processors take to wake
+/// up, which no law of queues knows.
 fn model(time_lapse: u32) -> Model {
     let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    spec.hosts.iter_mut().for_each(|host| host.stalls.clear());
+    for host in &mut spec.hosts {
+        host.stalls.clear();
+        host.wake_us = 0.0;
+    }
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     Model::new(spec, Setup { format, host, time_lapse, seed: 1 }).unwrap()
 }
