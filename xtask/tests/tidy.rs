@@ -210,11 +210,8 @@ fn the_core_of_a_live_drive_touches_no_medium() {
 }
 
 /// Rooms of `server`, see [`rooms_of`].
-const ROOMS_OF_SERVER: &[&[&str]] = &[
-    &["activation", "log", "monitor", "recording", "temperature"],
-    &["drive_service"],
-    &["memory_drive", "web"],
-];
+const ROOMS_OF_SERVER: &[&[&str]] =
+    &[&["activation", "log", "monitor", "recording", "temperature"], &["drive_service"], &["web"]];
 
 #[test]
 fn files_of_server_import_from_their_own_and_lower_rooms_only() {

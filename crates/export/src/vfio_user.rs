@@ -5,9 +5,9 @@
 //!   driver ──► queues in the memory ◄──► threads of the queues ──► Device
 //! ```
 //!
-//! The drive is the NVMe controller of [`crate::nvme`], so its driver and its tools are those of any
-//! NVMe drive. Doorbells are messages on the socket, unless the driver gives a doorbell buffer, as Linux
-//! does: then one is rung only for a queue that sleeps.
+//! The drive is the NVMe controller of [`crate::nvme`], so its driver and its tools are those of
+//! any NVMe drive. Doorbells are messages on the socket, unless the driver gives a doorbell buffer,
+//! as Linux does: then one is rung only for a queue that sleeps.
 //!
 //! **Invariants**
 //! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the

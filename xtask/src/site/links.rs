@@ -77,9 +77,18 @@ fn fault(site: &Path, pages: &BTreeMap<PathBuf, Page>, to: &Path, place: &str) -
 /// Reads what a page links to and has.
 fn read(text: &str) -> Page {
     let mut page = Page::default();
+    let mut in_script = false;
     for Ok(token) in Tokenizer::new(text) {
-        let Token::StartTag(tag) = token else { continue };
+        let tag = match token {
+            Token::StartTag(tag) if !in_script => tag,
+            Token::EndTag(tag) => {
+                in_script &= *tag.name != *b"script";
+                continue;
+            }
+            _ => continue,
+        };
         let name = String::from_utf8_lossy(&tag.name).into_owned();
+        in_script = name == "script";
         let value = |key: &str| {
             let value = tag.attributes.get(key.as_bytes())?;
             Some(String::from_utf8_lossy(value).into_owned())

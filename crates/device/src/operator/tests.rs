@@ -1,3 +1,5 @@
+//! Operations on a drive in memory, with background work that is waited for.
+
 use std::sync::Condvar;
 use std::time::{Duration, Instant};
 

@@ -44,7 +44,7 @@ fn recorded(requests: Vec<Recorded>) -> Recording {
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
 
-/// What the replay makes of `recording` when its requests complete at these microseconds.
+/// The replay of `recording` when its requests complete at these microseconds.
 fn replayed(recording: &Recording, completed: &[u64]) -> Replayed {
     let tree = RequestTree::new(recording, NonZeroU32::MIN);
     let completed: Vec<Nanos> = completed.iter().map(|at| Nanos::from_micros(*at)).collect();

@@ -1,4 +1,4 @@
-//! Which figures a fit goes by: those of its drive that can all be true.
+//! Figures that a fit goes by: those of its drive that can all be true.
 
 use results::published::parse;
 
