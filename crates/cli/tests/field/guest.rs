@@ -18,7 +18,6 @@
 
 mod archive;
 mod nvme_tcp;
-mod vhost_user;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
