@@ -95,7 +95,7 @@ enum Task {
     },
     /// Writes published figures beside modelled ones into the documents; takes minutes
     Validate {
-        /// What `floatgate validate --json` printed of all drives, instead of simulating it
+        /// Output of `floatgate validate --json` for all drives, instead of a simulation
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
@@ -104,7 +104,7 @@ enum Task {
     CrossValidate {
         /// Drives of the catalogue
         drives: Vec<String>,
-        /// What `floatgate validate --cross --json` printed, instead of simulating it
+        /// Output of `floatgate validate --cross --json`, instead of a simulation
         #[arg(long, value_name = "FILE", conflicts_with = "drives")]
         from: Option<PathBuf>,
     },

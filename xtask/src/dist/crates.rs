@@ -28,7 +28,7 @@ const EMBEDDED: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
-/// What a crate of a registry has to have.
+/// Keys that the manifest of a crate in a registry has.
 const FIELDS: [&str; 6] = ["categories", "description", "keywords", "license", "readme", "version"];
 
 /// Packs the crates and looks at what is inside.

@@ -26,7 +26,7 @@ const FILES: [&str; 6] = ["LICENSE", "LICENCE", "COPYRIGHT", "NOTICE", "UNLICENS
 /// Folders of a crate that are looked through for licences of what it contains.
 const DEPTH_MAX: u32 = 2;
 
-/// What one of our packages links.
+/// Crates that one of our packages links.
 #[derive(Debug)]
 pub(super) struct Inventory {
     /// Our package.

@@ -231,8 +231,8 @@ fn link(from: &Path, target: &str, files: &mut BTreeMap<PathBuf, PathBuf>) -> St
         // Its own document tells what is in it.
         return format!("{up}{}", in_book(Path::new("README.md")).display());
     }
-    // A browser shows text, and saves what it does not know. Of documents mdBook takes any name with
-    // the extension of Markdown for a page's.
+    // A browser shows text, and saves what it does not know. mdBook takes any name that begins with
+    // that of a document for a page.
     let is_shown = ["html", "png", "svg"].iter().any(|it| to.extension() == Some(it.as_ref()));
     let is_document = to.extension().is_some_and(|it| it == "md");
     let name = match (is_shown, is_document) {

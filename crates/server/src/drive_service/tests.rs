@@ -1,3 +1,5 @@
+//! A served drive under observation, over volumes and memory.
+
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -20,8 +20,8 @@ impl Watch for StopAfter {
     }
 }
 
-/// ioDrive Duo without the stalls of its host drivers and the time that idle processors take to wake
-/// up, which no law of queues knows.
+/// ioDrive Duo without the stalls of its host drivers and the time that idle processors take to
+/// wake up, which no law of queues knows.
 fn model(time_lapse: u32) -> Model {
     let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
     for host in &mut spec.hosts {

@@ -23,7 +23,7 @@ fn header() -> Header {
     }
 }
 
-/// What a header with this change is parsed as, its checksum right.
+/// Outcome of parsing a header with this change, its checksum right.
 fn parsed(change: impl Fn(&mut DieHeaderBytes)) -> Result<Option<Header>, Unfit> {
     let mut bytes = header().encode();
     let mut found = *prefix::<DieHeaderBytes>(&bytes).unwrap();
