@@ -39,7 +39,7 @@ def test_drives_by_an_executor_are_the_command_s(drives, rows, tmp_path, floatga
     assert validation.rows == printed
     assert [row["id"] for row in printed] == [row["id"] for row in rows if row["id"] != "F1"]
     assert len(validation.compared) == 1 and validation.compared[0]["modelled"] > 1000
-    assert "4k-rand-read" in validation._repr_html_()
+    assert validation.compared[0]["workload"] in validation._repr_html_()
     # Kept: nothing is simulated again.
     with ThreadPoolExecutor(1) as executor:
         assert fg.validate(drives, rows, executor=executor, out=tmp_path / "kept") == validation
