@@ -96,7 +96,7 @@ def test_what_no_drive_takes_is_refused_and_changes_nothing(filled):
         (([now + 2, now + 1], [0, 0], [0, 0], [8, 8]), "sort requests by time"),
         (([now], [0], [0], [0]), "request 0 has 0 sectors"),
         (([now], [0], [-1], [8]), "lbas is not a column"),
-        ((np.array([1.5]), [0], [0], [8]), "times are of type float64"),
+        ((np.array([1.5]), [0], [0], [8]), "times have the type float64"),
         (([now], [0], np.array([-1]), [8]), "lbas range from -1"),
         (([now], np.array([256]), [0], [8]), "ops range from 256"),
     ]:
