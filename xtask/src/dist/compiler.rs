@@ -20,7 +20,7 @@ pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
 pub(super) const GLIBC: &str = "x86_64-unknown-linux-gnu";
 /// Oldest C library that the wheel runs with: glibc 2.17, of 2012.
 const MANYLINUX: &str = "manylinux2014";
-/// Packages of PyPI that build packages.
+/// Packages of `PyPI` that build packages.
 const TOOLS: [&str; 4] = ["cargo-zigbuild==0.24.0", "maturin==1.16.0", "wheel", "ziglang==0.17.1"];
 
 /// The tools, in an environment of Python below the target folder.
