@@ -1,4 +1,5 @@
-//! The contract between a block device and whoever offers it to clients.
+//! The contract between a block device and the front ends that offer it to clients, and between a
+//! drive and the hosts that administer it ([`Operations`], which [`operator`] carries out).
 //!
 //! ```text
 //!   front ends (crate `export`) ──► Device ◄── drives (crate `live`), memory, fault injection

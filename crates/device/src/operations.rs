@@ -1,4 +1,4 @@
-//! Operations: what hosts have a drive do beside reading and writing it.
+//! Operations: commands of hosts to a drive beside reading and writing it.
 //!
 //! ```text
 //!   namespaces:  create ──► attached to hosts by the front end ──► delete
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! While a namespace is formatted, or the drive sanitized, its devices refuse every command with
-//! [`crate::DeviceError::InProgress`]; so whoever serves them need not ask first. Terms are those
-//! of [nvme-base-2021].
+//! [`crate::DeviceError::InProgress`], so front ends need not check first. Terms are those of
+//! [nvme-base-2021].
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct ServedNamespace {
 /// Space for namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamespaceSpace {
-    /// Bytes of all namespaces together at most.
+    /// Largest number of bytes of all namespaces together.
     pub total_bytes: u64,
     /// Bytes that no namespace has.
     pub unallocated_bytes: u64,
@@ -46,7 +46,7 @@ pub struct FormatRequest {
     pub namespace: Option<u32>,
     /// Bytes of a logical block afterwards: 512 or 4096.
     pub block_bytes: u32,
-    /// True if what was stored is to be erased from the media too, not only forgotten.
+    /// True if stored data is to be erased from the media too, not only deallocated.
     pub is_secure: bool,
 }
 
@@ -62,9 +62,9 @@ pub enum Exit {
 /// Self-test of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfTest {
-    /// Reads samples of what is stored.
+    /// Reads a sample of the stored data.
     Short,
-    /// Reads all that is stored, and verifies it.
+    /// Reads and verifies all stored data.
     Extended,
 }
 
@@ -84,7 +84,7 @@ pub struct SelfTestResult {
 /// End of a self-test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfTestEnd {
-    /// Everything that was read was as it was written.
+    /// All data that was read was as it was written.
     Passed,
     /// A host aborted it.
     Aborted,
@@ -115,13 +115,21 @@ pub enum Work {
 }
 
 impl Work {
-    /// Returns what is going on, to follow "the drive is ".
+    /// Returns a description of the work, to follow "the drive is ".
     pub const fn word(self) -> &'static str {
         match self {
             Self::Format => "being formatted",
             Self::Sanitize => "being sanitized",
-            Self::SanitizeFailed => "useless until a sanitize succeeds",
+            Self::SanitizeFailed => "unusable after a failed sanitize",
             Self::SelfTest => "testing itself",
+        }
+    }
+
+    /// Returns the next step for a host whose command is refused meanwhile.
+    const fn remedy(self) -> &'static str {
+        match self {
+            Self::SanitizeFailed => "sanitize it again",
+            Self::Format | Self::Sanitize | Self::SelfTest => "wait for it",
         }
     }
 }
@@ -173,12 +181,12 @@ pub struct OperationStatus {
 /// Protection of a namespace from changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protection {
-    /// Nothing.
+    /// Not protected.
     #[default]
     Open,
-    /// A host asked for it.
+    /// Protected by a host.
     ByHost,
-    /// The drive does not write there any more.
+    /// Protected by the drive, whose media take no more writes there.
     ByDrive,
 }
 
@@ -229,26 +237,26 @@ pub enum OperationError {
         /// Bytes of the largest gap.
         free: u64,
     },
-    /// As many namespaces as there may be.
+    /// The largest number of namespaces exists.
     #[error("there are {0} namespaces, which is the limit")]
     TooMany(u32),
-    /// A value that the drive has not.
+    /// A value that the drive does not support.
     #[error("{what} is {value}, must be {limit}")]
     Value {
         /// Name of the value.
         what: &'static str,
         /// The value.
         value: u64,
-        /// Values that are possible.
+        /// Supported values.
         limit: &'static str,
     },
     /// Work is under way that has to end first.
-    #[error("the drive is {}; wait for it", .0.word())]
+    #[error("the drive is {}; {}", .0.word(), .0.remedy())]
     Busy(Work),
     /// The drive is served for reading only.
     #[error("the drive is served for reading only")]
     ReadOnly,
-    /// The drive has nothing of the kind.
+    /// The drive does not support the operation.
     #[error("this drive cannot {0}")]
     Unsupported(&'static str),
     /// The drive or the system failed.
@@ -284,16 +292,16 @@ pub trait Operations: Administration {
         NamespaceSpace { total_bytes: bytes, unallocated_bytes: 0 }
     }
 
-    /// Makes a namespace of `size` bytes, which is empty. Returns its identifier.
+    /// Creates an empty namespace of `size` bytes. Returns its identifier.
     ///
     /// # Errors
-    /// Fails if there is no room, the values cannot be, or work is under way.
+    /// Fails if there is no room, a value is not supported, or work is under way.
     fn create_namespace(&self, size: u64, block_bytes: u32) -> Result<u32, OperationError> {
         let _ = (size, block_bytes);
         Err(OperationError::Unsupported("create namespaces"))
     }
 
-    /// Deletes a namespace, or all of them where none is named, with what is stored there.
+    /// Deletes a namespace with its data; all of them if `id` is none.
     ///
     /// # Errors
     /// Fails if there is no such namespace, or work is under way.
@@ -305,14 +313,14 @@ pub trait Operations: Administration {
     /// Begins to format.
     ///
     /// # Errors
-    /// Fails if there is no such namespace, the values cannot be, or work is under way.
+    /// Fails if there is no such namespace, a value is not supported, or work is under way.
     fn begin_format(&self, request: &FormatRequest) -> Result<(), OperationError> {
         let _ = request;
         Err(OperationError::Unsupported("be formatted"))
     }
 
-    /// Begins to erase everything that was ever stored, from the media too. It goes on after a
-    /// crash, and cannot be stopped.
+    /// Begins to erase all data that was ever stored, from the media too. A sanitize goes on after
+    /// a crash, and cannot be stopped.
     ///
     /// # Errors
     /// Fails if work is under way.
@@ -321,10 +329,10 @@ pub trait Operations: Administration {
         Err(OperationError::Unsupported("be sanitized"))
     }
 
-    /// Leaves the failure mode of a sanitize, where that is free.
+    /// Leaves the failure mode of a sanitize that was begun with [`Exit::Unrestricted`].
     ///
     /// # Errors
-    /// Fails where only another sanitize ends it.
+    /// Fails if only another sanitize ends it.
     fn exit_failure(&self) -> Result<(), OperationError> {
         Err(OperationError::Unsupported("be sanitized"))
     }
@@ -345,7 +353,7 @@ pub trait Operations: Administration {
     /// Aborts the self-test under way, if there is one.
     fn abort_self_test(&self) {}
 
-    /// Returns how far work is.
+    /// Returns the progress and the results of work.
     fn operation_status(&self) -> OperationStatus {
         OperationStatus::default()
     }
@@ -354,28 +362,28 @@ pub trait Operations: Administration {
     /// Once it returns no crash undoes it.
     ///
     /// # Errors
-    /// Fails if there is no such namespace, or the mark cannot be kept.
+    /// Fails if there is no such namespace, or the mark cannot be stored.
     fn mark_unreadable(&self, id: u32, sector: u64, sectors: u64) -> Result<(), OperationError> {
         let _ = (id, sector, sectors);
         Err(OperationError::Unsupported("mark sectors as unreadable"))
     }
 
-    /// Protects a namespace from changes until that is taken back.
+    /// Protects a namespace from changes, or ends its protection.
     ///
     /// # Errors
-    /// Fails if there is no such namespace, or that cannot be kept.
+    /// Fails if there is no such namespace, or the protection cannot be stored.
     fn protect(&self, id: u32, is_protected: bool) -> Result<(), OperationError> {
         let _ = (id, is_protected);
         Err(OperationError::Unsupported("protect namespaces"))
     }
 
-    /// Returns what keeps a namespace from being changed.
+    /// Returns the protection of a namespace from changes.
     fn protection(&self, id: u32) -> Protection {
         let _ = id;
         Protection::Open
     }
 
-    /// Keeps a note of what a host did, in the drive's history.
+    /// Adds a note of a host's command to the drive's history.
     fn note(&self, kind: EventKind, text: String) {
         let _ = (kind, text);
     }
@@ -385,7 +393,7 @@ pub trait Operations: Administration {
         Vec::new()
     }
 
-    /// Returns the counters of the drive as text, for whoever diagnoses it.
+    /// Returns the counters of the drive as text, for diagnosis.
     fn telemetry(&self) -> Vec<u8> {
         Vec::new()
     }

@@ -1,13 +1,13 @@
-//! Operator: carries out what hosts have a drive do, for any device that can be erased.
+//! Operator: carries out [`Operations`] for any device that can be erased.
 //!
 //! ```text
 //!   Operations ──► Operator ──► Portion: a namespace behind a gate ──► device
-//!                     └───────► Backing: erase, verify, keep what must outlast the server
+//!                     └───────► Backing: erase, verify, store what must outlast the server
 //! ```
 //!
 //! **Invariants**
 //! - Namespaces do not overlap, and lie within the device; no two have one identifier or name.
-//! - What is kept is written before a change is reported as done; a sanitize, before it begins.
+//! - A change is stored before it is reported as done; a sanitize, before it begins.
 //! - One piece of work is under way at a time.
 
 mod background;
@@ -35,26 +35,27 @@ const GRANULARITY_BYTES: u64 = 4096;
 
 /// The drive behind an operator. Many threads may call at once.
 pub trait Backing: Administration {
-    /// Erases everything that is stored or was, from the media too, for as long as `go_on` says so,
-    /// which is told how much of how much is done.
+    /// Erases all data that is stored or was, from the media too. Calls `go_on` with the part that
+    /// is done and the whole, and stops when it returns false.
     ///
     /// # Errors
     /// The reason, as text.
     fn erase(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String>;
 
-    /// Verifies everything that is stored, redundancy too, likewise.
+    /// Verifies all stored data, redundancy too, and calls `go_on` as [`Backing::erase`] does. A
+    /// self-test reads the data of namespaces before.
     ///
     /// # Errors
-    /// The reason, as text; what lies in namespaces is read besides.
+    /// The reason, as text.
     fn verify(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
         let _ = go_on;
         Ok(())
     }
 
-    /// Keeps what must outlast the server: all of it or nothing.
+    /// Stores the state that must outlast the server: all of it or nothing.
     ///
     /// # Errors
-    /// The reason, as text; what was kept before is still there.
+    /// The reason, as text; the state that was stored before is still there.
     fn keep(&self, kept: &Kept) -> Result<(), String>;
 
     /// Returns the device of a namespace as clients are to use it, such as with counters.
@@ -63,7 +64,7 @@ pub trait Backing: Administration {
         device
     }
 
-    /// Keeps a note in the drive's history.
+    /// Adds an event to the drive's history.
     fn note(&self, kind: EventKind, text: String);
 
     /// Returns the latest events, the last at the end.
@@ -73,14 +74,14 @@ pub trait Backing: Administration {
     fn telemetry(&self) -> Vec<u8>;
 }
 
-/// Part of an operator that outlasts the server.
+/// State of an operator that outlasts the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Namespaces, in ascending order of their identifiers.
     pub namespaces: Vec<KeptNamespace>,
     /// State of the last sanitize.
     pub sanitize: SanitizeState,
-    /// True if its failure mode may be left freely.
+    /// True if a host may leave its failure mode without another sanitize.
     pub exit_is_free: bool,
     /// Sanitizes that ended.
     pub sanitizes_ended: u64,
@@ -88,7 +89,7 @@ pub struct Kept {
     pub self_tests: Vec<SelfTestResult>,
 }
 
-/// A namespace as it is kept.
+/// A namespace as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNamespace {
     /// Identifier, from 1.
@@ -97,7 +98,7 @@ pub struct KeptNamespace {
     pub name: String,
     /// First byte on the device.
     pub offset: u64,
-    /// Bytes; none: the whole device, whatever its size.
+    /// Bytes; none for the whole device, whatever its size.
     pub size: Option<u64>,
     /// Bytes of a logical block.
     pub block_bytes: u32,
@@ -122,7 +123,7 @@ struct Shared {
     entries: Mutex<Vec<Entry>>,
     version: AtomicU64,
     background: Mutex<Background>,
-    /// Held while something is kept, so that the latest is what remains.
+    /// Held while state is stored, so that the latest state is what remains.
     keeping: Mutex<()>,
     /// True if anything was written since the drive was sanitized last.
     is_written: Arc<AtomicBool>,
@@ -140,7 +141,7 @@ struct Entry {
 }
 
 impl Operator {
-    /// Operates a device as it was kept. A sanitize that was under way goes on.
+    /// Operates a device from its stored state. A sanitize that was under way goes on.
     ///
     /// # Errors
     /// Fails if the system has no thread for it.
@@ -177,10 +178,11 @@ impl Operator {
         Ok(own)
     }
 
-    /// Gives a namespace another size, where it is. What lies beyond a smaller one is forgotten.
+    /// Changes the size of a namespace in its place. Data beyond a smaller size is trimmed.
     ///
     /// # Errors
-    /// Fails if there is no such namespace, another one is in the way, or work is under way.
+    /// Fails if there is no such namespace, the next one begins before its new end, or work is
+    /// under way.
     pub fn resize_namespace(&self, id: u32, size: u64) -> Result<(), OperationError> {
         self.check_may_change()?;
         check_size(size)?;
@@ -208,7 +210,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Has a namespace fail to take writes from now on, as one whose media are worn out.
+    /// Has a namespace refuse writes from now on, as if its media were worn out.
     ///
     /// # Errors
     /// Fails if there is no such namespace.
@@ -218,12 +220,12 @@ impl Operator {
         Ok(())
     }
 
-    /// Ends work that is under way, but for a sanitize, which goes on when the drive is opened
-    /// again; waits until it has.
+    /// Stops work that is under way, and waits until it has ended. A sanitize goes on when the
+    /// drive is opened again.
     pub fn stop(&self) {
         self.shared.is_stopping.store(true, Ordering::Release);
         if let Some(worker) = lock(&self.worker).take() {
-            // One that panicked is gone as well.
+            // A worker that panicked has ended, too.
             let _ = worker.join();
         }
     }
@@ -261,7 +263,7 @@ impl Shared {
         lock(&self.entries).iter().for_each(|it| it.portion.gate().work = Some(work));
     }
 
-    /// Keeps what must outlast the server, as it is now.
+    /// Stores the state that must outlast the server.
     fn keep(&self) -> Result<(), OperationError> {
         let _turn = lock(&self.keeping);
         let namespaces = lock(&self.entries)
@@ -278,12 +280,12 @@ impl Shared {
             .collect();
         let kept = lock(&self.background).kept(namespaces);
         self.backing.keep(&kept).map_err(|reason| OperationError::Failed {
-            attempted: "keeping what hosts changed",
+            attempted: "storing the state of namespaces",
             reason,
         })
     }
 
-    /// The first gap of so many bytes; otherwise the size of the largest.
+    /// Offset of the first gap of at least `size` bytes; if there is none, the size of the largest.
     fn gap(&self, entries: &[Entry], size: u64) -> Result<u64, u64> {
         let mut taken: Vec<(u64, u64)> = entries
             .iter()
@@ -365,7 +367,7 @@ impl Operations for Operator {
             unreadable: Sectors::default(),
             is_protected: false,
         });
-        // What a deleted namespace left there, should it not have been forgotten.
+        // Data that a deleted namespace may have left there.
         entry.portion.forget_from(0).map_err(failed("emptying the namespace"))?;
         let at = entries.partition_point(|it| it.id < id);
         entries.insert(at, entry);

@@ -12,7 +12,7 @@ use crate::{
 
 /// Bytes that a self-test reads at a time.
 const STEP_BYTES: u64 = 256 << 10;
-/// Of so many steps a short self-test reads one.
+/// A short self-test reads one step in this number.
 const SHORT_SAMPLES: u64 = 16;
 /// Results of self-tests that are kept.
 const RESULTS_MAX: usize = 20;
@@ -30,7 +30,7 @@ pub(super) struct Background {
     progress: u16,
     /// Self-test under way, and the namespace that it is about.
     self_test: Option<(SelfTest, Option<u32>)>,
-    /// End that the self-test under way is to have before its time.
+    /// Reason to end the self-test under way early.
     self_test_end: Option<SelfTestEnd>,
     self_tests: Vec<SelfTestResult>,
 }
@@ -45,7 +45,7 @@ impl Background {
         Self { sanitize, exit_is_free, sanitizes_ended, self_tests, ..Self::default() }
     }
 
-    /// Work that keeps other work from beginning.
+    /// Work that does not admit other work.
     pub(super) const fn work(&self) -> Option<Work> {
         match (self.running, self.sanitize) {
             (None, SanitizeState::Failed) => Some(Work::SanitizeFailed),
@@ -64,7 +64,7 @@ impl Background {
     }
 
     pub(super) fn status(&self, is_written: bool) -> OperationStatus {
-        // Until the gates are open again, whatever was kept already.
+        // Running until the gates are open again, even if its end is stored already.
         let is_running = self.running == Some(Work::Sanitize);
         let state = if is_running { SanitizeState::Running } else { self.sanitize };
         OperationStatus {
@@ -87,7 +87,7 @@ impl Background {
 }
 
 impl Operator {
-    /// Has `work` done by a thread of its own.
+    /// Runs `work` on a thread of its own.
     fn spawn(
         &self,
         name: &str,
@@ -101,13 +101,13 @@ impl Operator {
         })?;
         let before = lock(&self.worker).replace(worker);
         if let Some(before) = before {
-            // It has ended its work, or else this would not have begun.
+            // Its work has ended, or else this work would not have begun.
             let _ = before.join();
         }
         Ok(())
     }
 
-    /// Takes the turn for work.
+    /// Registers work as the one under way.
     fn begin(&self, work: Work) -> Result<(), OperationError> {
         if self.is_read_only && work != Work::SelfTest {
             return Err(OperationError::ReadOnly);
@@ -176,7 +176,7 @@ impl Operator {
             background.exit_is_free = exit == Exit::Unrestricted;
             std::mem::replace(&mut background.sanitize, SanitizeState::Running)
         };
-        // Before anything is erased: whatever happens, the next server goes on with it.
+        // Stored before anything is erased: after a crash the next server goes on with it.
         let begun =
             self.shared.keep().and_then(|()| self.spawn("sanitize", |shared| shared.sanitize()));
         if begun.is_err() {
@@ -250,14 +250,14 @@ impl Operator {
         }
         let worker = lock(&self.worker).take();
         if let Some(worker) = worker {
-            // One that panicked is gone as well.
+            // A worker that panicked has ended, too.
             let _ = worker.join();
         }
     }
 }
 
 impl Shared {
-    /// Takes note of how far work is. Returns whether to go on.
+    /// Notes the progress of work. Returns whether to go on.
     fn advance(&self, done: u64, all: u64) -> bool {
         let share = u128::from(done) * u128::from(u16::MAX) / u128::from(all.max(1));
         lock(&self.background).progress = u16::try_from(share).unwrap_or(u16::MAX - 1);
@@ -313,12 +313,12 @@ impl Shared {
             background.sanitize = state;
             background.sanitizes_ended += 1;
         }
-        // Nothing is said to be done that a crash would have to be done again.
+        // The end is stored before it is reported: after a crash the sanitize would run again.
         let kept = self.keep().map_err(|error| error.to_string());
         let done = erased.and(kept);
         let work = done.is_err().then_some(Work::SanitizeFailed);
         let text = match &done {
-            Ok(()) => "The sanitize ended: everything is erased.".to_owned(),
+            Ok(()) => "The sanitize ended: all data is erased.".to_owned(),
             Err(reason) => format!("The sanitize failed: {reason}."),
         };
         self.backing.note(EventKind::SanitizeEnded, text);
@@ -327,7 +327,7 @@ impl Shared {
             background.sanitize = SanitizeState::Failed;
         }
         background.running = None;
-        // Whoever writes from now on is noticed.
+        // Writes are noticed from now on.
         self.is_written.store(false, Ordering::Release);
         lock(&self.entries).iter().for_each(|it| it.portion.gate().work = work);
     }
@@ -337,7 +337,7 @@ impl Shared {
         self.advance(done, all) && lock(&self.background).self_test_end.is_none()
     }
 
-    /// Reads what is stored; of a short test a sample. Returns how it ended.
+    /// Reads the stored data; a short test, a sample of it. Returns the end of the test.
     fn test(&self, test: SelfTest, namespace: Option<u32>, entries: &[Entry]) -> SelfTestEnd {
         let mut steps: Vec<(&Entry, u64, u64)> = Vec::new();
         for entry in entries {
@@ -411,7 +411,7 @@ impl Shared {
             }
         };
         self.backing.note(EventKind::Other, text);
-        // The result of a test that is not kept was told all the same.
+        // A result that cannot be stored was reported all the same.
         let _ = self.keep();
     }
 }

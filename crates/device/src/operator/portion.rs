@@ -1,8 +1,8 @@
 //! Portion: a namespace as a device, behind a gate.
 //!
 //! **Invariants**
-//! - A command that goes through the gate has ended before the gate is closed: what is erased then
-//!   is not written once more.
+//! - Commands that passed the gate have ended before the gate is closed: no write comes after an
+//!   erasure.
 //! - A sector that is marked unreadable stays so until it is written or trimmed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,12 +21,12 @@ const SECTOR_BYTES: u64 = 512;
 pub(super) struct Portion {
     base: Arc<dyn Device>,
     from: u64,
-    /// Bytes; [`WHOLE`]: the whole device, whatever its size.
+    /// Bytes; [`WHOLE`] for the whole device, whatever its size.
     size: AtomicU64,
     gate: RwLock<Gate>,
     /// Set when anything is written, to any portion of the drive.
     is_written: Arc<AtomicBool>,
-    /// True if marks were taken back since they were kept.
+    /// True if marks were removed since they were stored.
     are_marks_changed: AtomicBool,
 }
 
@@ -39,10 +39,10 @@ pub(super) struct Gate {
     pub(super) unreadable: Sectors,
 }
 
-/// Keeps marks as they are now.
+/// Stores the marks as they are now.
 pub(super) type KeepMarks = dyn Fn() -> Result<(), DeviceError> + Send + Sync;
 
-/// A portion as clients use it: marks that were taken back are kept before a flush ends.
+/// A portion as clients use it: removed marks are stored before a flush ends.
 pub(super) struct Opened {
     pub(super) portion: Arc<Portion>,
     pub(super) keep_marks: Arc<KeepMarks>,
@@ -70,17 +70,17 @@ impl Portion {
         self.from
     }
 
-    /// Bytes that it has by itself; none if it is the whole device.
+    /// Its own size in bytes; none if it is the whole device.
     pub(super) fn own_size(&self) -> Option<u64> {
         Some(self.size.load(Ordering::Acquire)).filter(|size| *size != WHOLE)
     }
 
-    /// Gives it another size.
+    /// Changes its size.
     pub(super) fn resize(&self, size: u64) {
         self.size.store(size, Ordering::Release);
     }
 
-    /// The gate, for whoever changes it: commands under way have ended.
+    /// The gate, for changes: commands under way have ended.
     pub(super) fn gate(&self) -> RwLockWriteGuard<'_, Gate> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,13 +93,13 @@ impl Portion {
         self.own_size().unwrap_or_else(|| self.base.size().saturating_sub(self.from))
     }
 
-    /// Forgets everything from `offset` on, durably, whatever the gate says.
+    /// Trims everything from `offset` on, durably, whatever the gate says.
     pub(super) fn forget_from(&self, offset: u64) -> Result<(), DeviceError> {
         let length = self.bytes().saturating_sub(offset);
         self.base.trim(self.from + offset, length, Durability::Durable)
     }
 
-    /// Reads past the gate, as a test of the drive does; says what is stored.
+    /// Ranges that hold data, whatever the gate says.
     pub(super) fn stored(&self) -> Result<Vec<(u64, u64)>, DeviceError> {
         let mut at = 0;
         let runs = self.base.allocations(self.from, self.bytes())?;
@@ -111,7 +111,7 @@ impl Portion {
         Ok(stored.collect())
     }
 
-    /// Reads past the gate.
+    /// Reads for a self-test, whatever the gate says.
     pub(super) fn test(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.base.read(self.from + offset, buffer).map_err(|error| self.own(error))
     }
@@ -139,7 +139,7 @@ impl Portion {
         if gate.protection != Protection::Open {
             return Err(DeviceError::ReadOnly);
         }
-        // Read first: most of the time it is set, and nobody's cache line is taken away.
+        // Read first: it is mostly set, and a store would take the cache line from other threads.
         if !self.is_written.load(Ordering::Relaxed) {
             self.is_written.store(true, Ordering::Release);
         }
@@ -154,26 +154,27 @@ impl Portion {
         }
     }
 
-    /// Refuses a read of what is marked.
+    /// Refuses a read of marked sectors.
     fn check_marks(gate: &Gate, offset: u64, length: u64) -> Result<(), DeviceError> {
         let sectors = (offset / SECTOR_BYTES, (offset + length).div_ceil(SECTOR_BYTES));
         match gate.unreadable.first(sectors.0, sectors.1) {
-            Some(lba) => {
-                Err(DeviceError::Unreadable { lba, reason: "a host marked it".to_owned() })
-            }
+            Some(lba) => Err(DeviceError::Unreadable {
+                lba,
+                reason: "a host marked it (Write Uncorrectable)".to_owned(),
+            }),
             None => Ok(()),
         }
     }
 
-    /// Takes marks back of sectors that were written or trimmed as a whole.
-    fn take_marks_back(&self, offset: u64, length: u64) {
+    /// Removes the marks of sectors that were written or trimmed as a whole.
+    fn remove_marks(&self, offset: u64, length: u64) {
         let sectors = (offset.div_ceil(SECTOR_BYTES), (offset + length) / SECTOR_BYTES);
         if self.gate().unreadable.remove(sectors.0, sectors.1) {
             self.are_marks_changed.store(true, Ordering::Release);
         }
     }
 
-    /// An error of the device below, in numbers of its own.
+    /// An error of the device below, in addresses of the portion.
     fn own(&self, error: DeviceError) -> DeviceError {
         match error {
             DeviceError::OutOfRange { offset, length, size } => DeviceError::OutOfRange {
@@ -242,7 +243,7 @@ impl Device for Opened {
         drop(gate);
         written.map_err(|error| portion.own(error))?;
         if has_marks {
-            portion.take_marks_back(offset, length);
+            portion.remove_marks(offset, length);
             self.keep_marks_for(durability)?;
         }
         Ok(())
@@ -264,7 +265,7 @@ impl Device for Opened {
         drop(gate);
         trimmed.map_err(|error| portion.own(error))?;
         if has_marks {
-            portion.take_marks_back(offset, length);
+            portion.remove_marks(offset, length);
             self.keep_marks_for(durability)?;
         }
         Ok(())
@@ -279,8 +280,8 @@ impl Device for Opened {
 }
 
 impl Opened {
-    /// Keeps marks that were taken back, before what replaced them counts as durable: after a crash
-    /// data that was flushed would otherwise be unreadable.
+    /// Stores the removal of marks before the data that replaced them counts as durable: after a
+    /// crash data that was flushed would otherwise be unreadable.
     fn keep_marks_for(&self, durability: Durability) -> Result<(), DeviceError> {
         let changed = &self.portion.are_marks_changed;
         if durability == Durability::Volatile || !changed.swap(false, Ordering::AcqRel) {
