@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use blockio::Nanos;
@@ -13,6 +12,7 @@ use crate::channel::Channel;
 use crate::conversation::{Conversation, Taken};
 use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES};
 use crate::nbd::{Negotiation, Terms};
+use crate::polls::Polls;
 use crate::recorder::Tape;
 use crate::socket::Socket;
 use crate::{Exports, Replies, Tls};
@@ -23,11 +23,6 @@ const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 const INBOX_BYTES: usize = 256 << 10;
 /// Bytes of replies in lent memory that are sent at a time.
 const SENT_AT_ONCE: usize = 256 << 10;
-
-/// Polls for the rest of a request before the thread sleeps, some 10 us in all. Clients send a
-/// header and its data one after the other, so the rest mostly arrives sooner than a thread falls
-/// asleep and wakes. Between two polls the client may have this processor.
-const LOOKS: u32 = 24;
 
 /// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -233,7 +228,7 @@ impl<'a> Connection<'a> {
         begun: Instant,
     ) -> Result<(), Break> {
         if self.tape.is_some() {
-            session.collect_answered();
+            *session.answered() = Some(Vec::new());
         }
         loop {
             let next = advance(session, begun, &mut self.replies)?;
@@ -271,7 +266,7 @@ impl<'a> Connection<'a> {
 
     /// Records the commands that were just answered, if there is a recorder.
     fn record<C: Conversation>(&mut self, session: &mut C) {
-        if let Some((tape, answered)) = self.tape.as_mut().zip(session.answered()) {
+        if let Some((tape, answered)) = self.tape.as_mut().zip(session.answered().as_mut()) {
             tape.keep(answered);
         }
     }
@@ -319,15 +314,19 @@ impl<'a> Connection<'a> {
         if wanted_bytes > OWN_BUFFER_BYTES && self.loan.is_none() {
             self.borrow(wanted_bytes)?;
         }
-        let looks = if self.inbox.received().is_empty() { 0 } else { LOOKS };
+        let awaits_rest = !self.inbox.received().is_empty();
         let room = self.inbox.room(wanted_bytes);
         let mut received = None;
-        for _ in 0..looks {
-            received = self.channel.receive_at_once(room).map_err(timed)?;
-            if received.is_some() {
-                break;
+        // Clients send a header and its data one after the other, so the rest mostly arrives sooner
+        // than a thread falls asleep and wakes.
+        if awaits_rest {
+            let mut polls = Polls::default();
+            loop {
+                received = self.channel.receive_at_once(room).map_err(timed)?;
+                if received.is_some() || !polls.poll_again() {
+                    break;
+                }
             }
-            thread::yield_now();
         }
         let received = match received {
             Some(received) => Ok(received),

@@ -1,4 +1,4 @@
-//! Conversation: one client's side of a protocol, as a value that whoever owns the socket drives.
+//! Conversation: one client's side of a protocol, as a value that the owner of the socket drives.
 //!
 //! ```text
 //!   recv ──► inbox ──► take: commands are carried out ──► replies ──► send
@@ -13,6 +13,9 @@ use std::error::Error;
 use blockio::Nanos;
 
 use crate::{Asked, Replies};
+
+/// Bytes of replies above which they are sent before more is read from the device.
+pub(crate) const REPLIES_BYTES_MAX: usize = 128 << 10;
 
 /// Progress made with received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,17 +70,15 @@ pub(crate) trait Conversation {
     /// Reason why the client is to be dropped.
     type Violation: Error;
 
-    /// Takes what the client sent, as far as it is whole, until many replies wait.
+    /// Takes the next request, if all of it is there. Reads may be pending afterwards: their
+    /// replies have room for data that is yet to be read.
     ///
     /// # Errors
     /// Fails if the client is to be dropped, once it has the replies.
-    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Self::Violation>;
+    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Self::Violation>;
 
-    /// Takes the next request, if all of it is there.
-    ///
-    /// # Errors
-    /// As [`Conversation::take`].
-    fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Self::Violation>;
+    /// Reads the data of pending reads, all of them together.
+    fn finish_reads(&mut self, replies: &mut Replies);
 
     /// Flushes what must be durable, and answers the commands that wait for it.
     fn settle(&mut self, replies: &mut Replies);
@@ -85,12 +86,34 @@ pub(crate) trait Conversation {
     /// True if nothing more is taken.
     fn is_over(&self) -> bool;
 
-    /// Collects from now on the commands whose replies are there.
-    fn collect_answered(&mut self);
+    /// Commands whose replies are there since this was emptied; none where they are not collected.
+    fn answered(&mut self) -> &mut Option<Vec<Asked>>;
 
-    /// The commands whose replies are there since this was emptied; absent where they are not
-    /// collected.
-    fn answered(&mut self) -> Option<&mut Vec<Asked>>;
+    /// Takes the complete requests among the received bytes, until many replies wait.
+    ///
+    /// # Errors
+    /// As [`Conversation::begin_next`].
+    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Self::Violation> {
+        let mut taken = Taken::default();
+        while !self.is_over() && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
+            let next = self.begin_next(&input[taken.used_bytes..], replies);
+            let next = next.inspect_err(|_| self.finish_reads(replies))?;
+            taken.used_bytes += next.used_bytes;
+            (taken.wanted_bytes, taken.room_bytes) = (next.wanted_bytes, next.room_bytes);
+        }
+        self.finish_reads(replies);
+        Ok(taken)
+    }
+
+    /// Takes the next request, if all of it is there; a read has its data afterwards.
+    ///
+    /// # Errors
+    /// As [`Conversation::begin_next`].
+    fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Self::Violation> {
+        let next = self.begin_next(input, replies);
+        self.finish_reads(replies);
+        next
+    }
 
     /// True if [`Conversation::advance`] is to be called.
     fn is_timed(&self) -> bool {
@@ -101,7 +124,7 @@ pub(crate) trait Conversation {
     /// called again, if there is one.
     ///
     /// # Errors
-    /// As [`Conversation::take`].
+    /// As [`Conversation::begin_next`].
     fn advance(
         &mut self,
         now: Nanos,

@@ -1,10 +1,10 @@
-//! A Unix socket over which messages come with file descriptors: memory to be mapped, events to be
-//! waited for.
+//! A Unix socket whose messages come with file descriptors: memory to map, events to wait for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
@@ -13,14 +13,14 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, Shutdown,
 };
 
-/// Most descriptors that come with one message; the system has no more either.
+/// Most descriptors of one message, which is the limit of the system (`SCM_MAX_FD`).
 const DESCRIPTORS_MAX: usize = 253;
 
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct DescriptorSocket {
     socket: OwnedFd,
-    /// Descriptors that came and were not taken.
+    /// Descriptors that were received and not taken.
     received: VecDeque<OwnedFd>,
 }
 
@@ -29,7 +29,7 @@ impl DescriptorSocket {
         Self { socket, received: VecDeque::new() }
     }
 
-    /// Fills `bytes`. Returns whether they came; nothing more comes otherwise.
+    /// Fills `bytes`. Returns false if the connection ended before the first of them.
     ///
     /// # Errors
     /// Fails if the connection ends in the middle of them, or is broken.
@@ -65,18 +65,18 @@ impl DescriptorSocket {
             }
         }
         if self.received.len() > DESCRIPTORS_MAX {
-            let text = "descriptors came that no message needs";
+            let text = "more than 253 descriptors that no message takes";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         Ok(received.bytes)
     }
 
-    /// Takes the next descriptor that came; none if none did.
+    /// Takes the next descriptor that was received; none if there is none.
     pub(crate) fn take_descriptor(&mut self) -> Option<OwnedFd> {
         self.received.pop_front()
     }
 
-    /// Closes descriptors that came with a message that needs none.
+    /// Closes received descriptors that no message took.
     pub(crate) fn drop_descriptors(&mut self) {
         self.received.clear();
     }
@@ -105,13 +105,14 @@ impl DescriptorSocket {
         Ok(())
     }
 
-    /// Waits until something can be received, or for so long. Returns whether something can.
+    /// Waits until something can be received, or for this long. Returns whether something can.
     ///
     /// # Errors
     /// Fails if the system refuses.
-    pub(crate) fn wait(&self, patience: Timespec) -> io::Result<bool> {
+    pub(crate) fn wait(&self, patience: Option<Duration>) -> io::Result<bool> {
         let mut awaited = [PollFd::new(&self.socket, PollFlags::IN)];
-        match rustix::event::poll(&mut awaited, Some(&patience)) {
+        let patience = patience.map(|it| Timespec::try_from(it).expect("far below an age"));
+        match rustix::event::poll(&mut awaited, patience.as_ref()) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
             Err(other) => Err(other.into()),
@@ -127,7 +128,7 @@ impl DescriptorSocket {
     }
 }
 
-/// Ends receiving and sending, in whatever thread they wait.
+/// Shuts the connection down: threads that receive or send return.
 pub(crate) fn cut(socket: &OwnedFd) {
     // It fails only when the client is gone.
     let _ = rustix::net::shutdown(socket.as_fd(), Shutdown::Both);
@@ -149,18 +150,18 @@ impl Signal {
 
     /// One that a client handed over.
     pub(crate) fn of(descriptor: OwnedFd) -> Self {
-        // Reading and writing never wait: where that cannot be had it is no event.
+        // Reading and writing never wait; a descriptor that refuses this is no event.
         let _ = rustix::io::ioctl_fionbio(&descriptor, true);
         Self(descriptor)
     }
 
     /// Raises it.
     pub(crate) fn raise(&self) {
-        // It fails only when it is as raised as can be, or the client closed it.
+        // It fails only when its counter is full, or the client closed it.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Makes it wait to be raised again.
+    /// Clears it until it is raised again.
     pub(crate) fn clear(&self) {
         // It fails only when it was not raised.
         let _ = rustix::io::read(&self.0, &mut [0; 8]);

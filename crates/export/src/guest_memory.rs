@@ -1,8 +1,7 @@
-//! Memory of a virtual machine, mapped: every access is checked against what the machine said that
-//! it has.
+//! Memory of a virtual machine, mapped: every access is checked against its regions.
 //!
-//! The machine may change what lies there at any moment, so what is read is copied before anybody
-//! looks at it: a checksum is taken of the copy that is stored.
+//! The machine may change it at any moment, so data is copied before it is used: a checksum is
+//! taken of the copy that is stored.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,23 +14,23 @@ use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory as _, Volatil
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{length} bytes at {address:#x} are outside of the virtual machine's memory")]
 pub(crate) struct Outside {
-    /// First byte, as the virtual machine counts.
+    /// First guest address.
     pub(crate) address: u64,
     /// Bytes that were to be accessed.
     pub(crate) length: u64,
 }
 
-/// Memory of a virtual machine, of which parts come and go. Copies share the mappings.
+/// Memory of a virtual machine, whose regions come and go. Copies share the mappings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GuestMemory {
     /// None overlaps another.
     regions: Vec<Arc<Region>>,
 }
 
-/// A part of the memory, as a client hands it over.
+/// Place of a region: its guest addresses, and its offset in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// First byte, as the virtual machine counts.
+    /// First guest address.
     pub(crate) address: u64,
     /// Bytes.
     pub(crate) size: u64,
@@ -46,11 +45,11 @@ struct Region {
 }
 
 impl GuestMemory {
-    /// Maps one more part.
+    /// Maps one more region.
     ///
     /// # Errors
-    /// Fails if it is empty, overlaps another or the address space ends in it, the file is shorter,
-    /// or the system refuses.
+    /// Fails if it is empty, overlaps another or exceeds the address space, the file is shorter, or
+    /// the system refuses.
     pub(crate) fn add(&mut self, place: Place, file: OwnedFd) -> io::Result<()> {
         let Place { address, size, offset } = place;
         let is_overlapping = |region: &Arc<Region>| {
@@ -70,7 +69,12 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// Forgets the parts that lie within a range. Returns whether there was one.
+    /// Number of its regions.
+    pub(crate) const fn regions(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Unmaps the regions that lie within a range. Returns whether there was one.
     pub(crate) fn remove(&mut self, address: u64, size: u64) -> bool {
         let before = self.regions.len();
         let end = address.saturating_add(size);
@@ -78,7 +82,7 @@ impl GuestMemory {
         self.regions.len() < before
     }
 
-    /// Copies what lies from `address` on.
+    /// Copies from guest address `address`.
     ///
     /// # Errors
     /// Fails if a part of it is outside.
@@ -92,7 +96,7 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// Copies `bytes` to where `address` is.
+    /// Copies `bytes` to guest address `address`.
     ///
     /// # Errors
     /// Fails if a part of it is outside; what lies before that is written.
@@ -156,7 +160,7 @@ impl GuestMemory {
     }
 }
 
-/// Checks that a file has what is to be mapped: beyond its end nothing can be accessed.
+/// Checks that a file is as long as its mapping: an access beyond its end ends the process.
 pub(crate) fn check_length(file: &OwnedFd, place: Place) -> io::Result<()> {
     let length = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
     let end = place.offset.checked_add(place.size);

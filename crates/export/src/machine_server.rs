@@ -1,5 +1,5 @@
 //! A server of virtual machines: a listener on a Unix socket, and a thread for each machine monitor
-//! that comes.
+//! that connects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,7 +58,7 @@ struct Clients {
 }
 
 impl MachineServer {
-    /// Has whoever comes to `listener` served.
+    /// Serves the clients of `listener`.
     ///
     /// # Errors
     /// Fails if the system has no thread for the listener.
@@ -78,13 +78,13 @@ impl MachineServer {
     }
 }
 
-/// Takes no more clients, and answers what was taken from their queues.
+/// Takes no more clients, and completes the requests that were taken from their queues.
 impl Drop for MachineServer {
     fn drop(&mut self) {
         self.shared.lock().is_stopping = true;
         self.listener.shut_down();
         if let Some(acceptor) = self.acceptor.take() {
-            // A thread that panicked accepts nobody any more.
+            // A thread that panicked accepts no client either.
             let _ = acceptor.join();
         }
         let mut clients = self.shared.lock();
@@ -101,7 +101,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// A place among the clients, given back in whatever way its thread ends.
+/// A place among the clients, free again however its thread ends.
 struct Seat {
     shared: Arc<Shared>,
     client: u64,

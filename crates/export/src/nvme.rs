@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The controller core takes submission queue entries with the data that came with them, and gives
-//! completions and data to [`answers::Answers`]; it knows no PDU and no address. A transport is
-//! whoever brings the ones and takes the others.
+//! completions and data to [`answers::Answers`]; it knows no PDU and no address. Those are of the
+//! transports.
 //!
 //! [`Session`], and the controller behind it, are plain values: received bytes and the time go in,
 //! commands to devices and bytes for the host come out. They own no socket, no thread and no clock.

@@ -1,18 +1,18 @@
-//! Pace: when a modelled drive would be done with what a real one has done already.
+//! Pace: delays replies until a modelled drive would have completed their commands.
 //!
 //! ```text
 //!   command ──► device: carried out at once ──► Holder: the reply, held back ──► sent
 //!          └──► Lane ──► Model: when would it have completed? ──► the one thread ──┘
 //! ```
 //!
-//! Clients share one model, as they share the drive, so one client's load is felt by the others,
-//! and bursts, cliffs and stalls are those of the model. They share one thread, too, which tells
-//! each of them what is due: only that thread waits for a moment, so however many clients there
-//! are, no more than one processor is spent on waiting, and none while nothing is outstanding.
+//! Clients share one model, as they share the drive, so the load of one client slows the others,
+//! and bursts, cliffs and stalls are those of the model. They share one thread, too, which calls
+//! each [`Holder`] when replies are due. Only that thread polls the clock: waiting takes one
+//! processor at most, however many clients there are, and none while nothing is outstanding.
 //!
 //! **Invariants**
 //! - No reply is due before the model is done with its command.
-//! - The lock of the model is never held while a [`Holder`] is told, nor while anybody waits.
+//! - The lock of the model is never held while a [`Holder`] is called, nor while a thread waits.
 
 mod lateness;
 mod model;
@@ -40,14 +40,15 @@ const POLLS: u32 = 16;
 /// The time of nothing.
 const NEVER: u64 = u64::MAX;
 
-/// A modelled drive that many clients share, and the thread that tells them what is due.
+/// A modelled drive that clients share, and the thread that has due replies sent.
 pub struct Pace {
     shared: Arc<Shared>,
     /// Begun for the first client.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// One client's way to the model. It is given back when dropped.
+/// Submission of one client's commands to the model, on a modelled host thread of its own until it
+/// is dropped.
 #[derive(Debug)]
 pub struct Lane {
     pace: Arc<Pace>,
@@ -69,8 +70,8 @@ pub struct Asked {
 
 /// Holder of replies that are not due yet.
 pub trait Holder: Send + Sync {
-    /// Sends the replies of these tickets, in order, which are due now. The thread of all clients
-    /// calls it: it waits for nobody.
+    /// Sends the replies of these tickets in this order; they are due now. It must not block: one
+    /// thread calls it for all clients.
     fn send_due(&self, tickets: &[u32]);
 }
 
@@ -115,16 +116,16 @@ impl Pace {
         Self { shared: Arc::new(shared), thread: Mutex::default() }
     }
 
-    /// Has the model hold what `device` stores already, as if it had been written long ago: reads
-    /// of it go to the flash. Comes before the first client.
+    /// Fills the model with what `device` stores already, as if it had been written long ago: reads
+    /// of it go to the flash. Called before the first client comes.
     ///
     /// # Errors
-    /// Fails if the device cannot tell what it stores.
+    /// Fails if the device does not report its allocations.
     pub fn hold(&self, device: &dyn Device) -> Result<(), DeviceError> {
         self.shared.lock().model.hold(device)
     }
 
-    /// Power and heat of the model now; absent where nothing is known of them.
+    /// Power and heat of the model now; none where the drive file does not describe them.
     pub fn climate(&self) -> Option<Reading> {
         self.shared.lock().model.climate(self.shared.at(Instant::now()))
     }
@@ -134,7 +135,7 @@ impl Pace {
         self.shared.lock().lateness
     }
 
-    /// Sees to it that the thread runs.
+    /// Starts the thread, unless it runs.
     fn run(&self) -> io::Result<()> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
@@ -165,7 +166,8 @@ impl fmt::Debug for Pace {
 }
 
 impl Lane {
-    /// A way for one more client: to the model, a thread of the host. `holder` is told what is due.
+    /// A lane for one more client, which the model takes for a thread of the host. `holder` is
+    /// called when replies are due.
     ///
     /// # Errors
     /// Fails when 65536 are in use, or the system has no thread.
@@ -184,9 +186,9 @@ impl Lane {
         Ok(Self { pace: Arc::clone(pace), number })
     }
 
-    /// Tells the model of a command that its client issued at `issued_at`. Returns the ticket by
-    /// which the holder is told to send its reply: perhaps before this returns, so the holder's
-    /// own lock is held over the call.
+    /// Submits a command that its client issued at `issued_at` to the model. Returns the ticket
+    /// with which the holder is called when its reply is due: perhaps before this returns, so the
+    /// holder must hold its own lock over the call.
     pub fn submit(&self, issued_at: Instant, asked: Asked) -> u32 {
         let shared = &self.pace.shared;
         let mut state = shared.lock();
@@ -232,10 +234,10 @@ impl Shared {
         next
     }
 
-    /// Tells holders what is due, until all is over.
+    /// Calls holders when replies are due, until the end.
     fn send_all(&self) {
-        // The system would otherwise sleep some 50 us longer than it is told to; where it refuses,
-        // it does.
+        // Linux may otherwise sleep 50 us longer than asked (timer slack); if it refuses, replies
+        // are later by that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut due = Vec::new();
         let mut state = self.lock();
@@ -245,20 +247,20 @@ impl Shared {
             if due.is_empty() {
                 state = self.wait(state, next);
             } else {
-                state = self.tell(state, &mut due);
+                state = self.send(state, &mut due);
             }
         }
     }
 
-    /// Tells each holder what is due, without the lock, and takes note of what was late.
-    fn tell<'a>(
+    /// Calls each holder with its due replies, without the lock, and notes which were late.
+    fn send<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         due: &mut Vec<Due>,
     ) -> MutexGuard<'a, State> {
         // Of one lane in the order of time; between lanes there is none.
         due.sort_by_key(|due| due.lane);
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         for of_lane in due.chunk_by(|a, b| a.lane == b.lane) {
             let holder = state.holders[usize::from(of_lane[0].lane)].clone();
             drop(state);
@@ -267,10 +269,10 @@ impl Shared {
                 holder.send_due(&tickets);
             }
             let sent_at = self.at(Instant::now());
-            told.extend(of_lane.iter().map(|due| (due.latency, sent_at.saturating_sub(due.at))));
+            sent.extend(of_lane.iter().map(|due| (due.latency, sent_at.saturating_sub(due.at))));
             state = self.lock();
         }
-        for (latency, late_by) in told {
+        for (latency, late_by) in sent {
             state.lateness.note(latency, late_by);
         }
         due.clear();
@@ -309,4 +311,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

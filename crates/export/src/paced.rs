@@ -49,13 +49,13 @@ struct Outgoing {
     answered: Vec<(Asked, Instant)>,
     /// Bytes of all of them.
     bytes: usize,
-    /// True while the client's thread sends: nobody else does.
+    /// True while the client's own thread sends: no other thread does then.
     is_sending: bool,
     /// True if the client's thread waits for something to be sent.
     is_awaited: bool,
     /// Reason why nothing can be sent any more.
     failure: Option<io::Error>,
-    /// The way to whoever records what the client asks for, if somebody does.
+    /// Recorder of the client's commands, if there is one.
     tape: Option<Tape>,
 }
 
@@ -145,7 +145,7 @@ impl Client<'_, '_> {
             if next.wanted_bytes > 0 {
                 return Ok(Some(next.wanted_bytes));
             }
-            // What no drive was asked for is answered at once.
+            // A request that the model does not have is answered at once.
             let Some(asked) = next.asked else { continue };
             let bytes = self.connection.replies.take_from(ready_bytes);
             if bytes.len() > HELD_BYTES_OWN {
@@ -173,7 +173,7 @@ impl Client<'_, '_> {
         }
     }
 
-    /// Sends what needs no time of the model, and what is due and was left to this thread.
+    /// Sends replies that the model does not delay, and due ones that were left to this thread.
     fn send(&mut self) -> Result<(), Break> {
         let mut outgoing = self.outbox.lock();
         if self.connection.replies.is_empty() && outgoing.ready.is_empty() {
@@ -307,14 +307,14 @@ impl Outgoing {
         (std::mem::take(&mut self.ready), std::mem::take(&mut self.answered))
     }
 
-    /// Notes when replies are sent, where somebody records.
+    /// Notes when replies are sent, if there is a recorder.
     fn note_sending(&mut self) {
         if let Some(tape) = &mut self.tape {
             tape.note_sending();
         }
     }
 
-    /// Has what was just answered recorded, where somebody records.
+    /// Records the commands that were just answered, if there is a recorder.
     fn record(&mut self, answered: Vec<(Asked, Instant)>) {
         if let Some(tape) = &mut self.tape {
             tape.keep_issued(answered.into_iter());

@@ -6,15 +6,15 @@
 //! ```
 //!
 //! The drive is the NVMe controller of [`crate::nvme`], so its driver and its tools are those of
-//! any NVMe drive. Doorbells are messages on the socket, unless the driver gives a doorbell buffer,
-//! as Linux does: then one is rung only for a queue that sleeps.
+//! any NVMe drive. Doorbells are messages on the socket. A driver with a doorbell buffer, such as
+//! that of Linux, writes them into memory, and rings only for a queue that sleeps.
 //!
 //! **Invariants**
 //! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
 //!   memory that it was given.
 //!
 //! The protocol is [vfio-user-2023] in code of our own: the crate `vfio_user` serves one client, on
-//! one thread that never wakes for time, and cannot be told to end.
+//! one thread that has no timer and that nothing can stop.
 
 mod client;
 mod configuration;
@@ -37,8 +37,8 @@ pub struct VfioUser {
 }
 
 impl VfioUser {
-    /// Serves `subsystem`, whose namespaces are `exports`, to whoever comes to `listener`, a Unix
-    /// socket. Each client has a controller of its own.
+    /// Serves `subsystem`, whose namespaces are `exports`, to clients of `listener`, a Unix socket.
+    /// Each client has a controller of its own.
     ///
     /// # Errors
     /// Fails if the system has no thread for the listener.

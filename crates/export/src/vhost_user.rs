@@ -1,21 +1,20 @@
-//! vhost-user-blk: a virtual machine reads and writes an export through rings in its own memory,
-//! which is the shortest way into one.
+//! vhost-user-blk: a virtual machine reads and writes an export through rings in its own memory.
 //!
 //! ```text
 //!   machine monitor ──► socket: where memory and rings are ──► Client
 //!   driver ──► ring in the memory ──► thread of the queue: Block ──► Device ──► ring
 //! ```
 //!
-//! No socket carries data: it is copied once between the machine's memory and our own.
+//! No socket carries data: it is copied once between the machine's memory and the server's.
 //!
 //! **Invariants**
 //! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
 //!   memory that it was given; a client that breaks a rule is dropped, and no other notices.
-//! - What a killed server took from a ring, its successor carries out again, where the client keeps
-//!   the memory for that.
+//! - Requests that a killed server took from a ring are carried out again by the next server, if
+//!   the client keeps the memory for that (`VHOST_USER_GET_INFLIGHT_FD`).
 //!
-//! The protocol is [vhost-user-2024] in a code of our own: `vhost` cannot tell a client of another
-//! size, and `virtio-queue` knows no packed rings.
+//! The protocol is [vhost-user-2024] in code of our own: the crate `vhost` cannot send the message
+//! that a configuration changed, and `virtio-queue` has no packed rings.
 
 mod block;
 mod client;
@@ -42,8 +41,8 @@ pub struct VhostUser {
 }
 
 impl VhostUser {
-    /// Serves the first of `exports` to whoever comes to `listener`, a Unix socket; drivers see
-    /// `serial`, of which 20 bytes count.
+    /// Serves the first of `exports` to clients of `listener`, a Unix socket; drivers see the first
+    /// 20 bytes of `serial`.
     ///
     /// # Errors
     /// Fails if the system has no thread for the listener.

@@ -2,8 +2,8 @@
 //! second: NBD over a Unix socket and the loopback, NVMe/TCP, vhost-user-blk, vfio-user with a
 //! doorbell buffer. On sockets each request is sent by itself, as clients do, unless it says so.
 //!
-//! All of it runs in this process, one front end after the other in each round; what threads took
-//! is told from their names.
+//! Servers and clients run in this process, one front end after the other in each round. The threads
+//! of a server are found by their names.
 //!
 //! ```text
 //! cargo run --release -p export --example front_ends
@@ -70,7 +70,7 @@ const fn page(number: u64) -> u64 {
     (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & (PAGES - 1)
 }
 
-/// Nanoseconds that threads of these names took.
+/// Nanoseconds of processor time that threads with these names took.
 fn taken(names: &[&str]) -> Result<f64, Failure> {
     let mut sum = 0.0;
     for task in fs::read_dir("/proc/self/task")? {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::CLIENT;
 use crate::{Asked, Holder, Lane, Pace, Recorder, Served};
 
-/// Threads of the host that the model is told of; each request is of the one with the fewest.
+/// Threads of the host in the model; each request is of the one with the fewest outstanding.
 const LANES: usize = 16;
 
 /// The reply to a command that was carried out.
@@ -28,7 +28,7 @@ impl Reply {
         Self { asked, issued_at, send: Box::new(send) }
     }
 
-    /// Sends it, and tells the recorder.
+    /// Sends it, and records it.
     pub(super) fn send(self, recorder: Option<&dyn Recorder>) {
         let Self { asked, issued_at, send } = self;
         let completed_at = Instant::now();

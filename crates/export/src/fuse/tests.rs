@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use device::MemoryDevice;
 
 use super::*;
+use crate::pace::tests::drive;
 use crate::{Pace, Served};
 
 /// A recorder that keeps everything.
@@ -99,14 +100,7 @@ fn files_of_exports_are_read_written_and_trimmed_like_block_devices() {
 
 #[test]
 fn replies_keep_to_the_times_of_a_model() {
-    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    let setup = ssd::Setup {
-        format: spec.formats()[0].clone(),
-        host: spec.hosts()[0].clone(),
-        time_lapse: 64,
-        seed: 1,
-    };
-    let pace = Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()));
+    let pace = Arc::new(Pace::new(drive()));
     let Some((mount, recorder, folder)) = mounted(vec![export("", false, Some(pace))]) else {
         return;
     };

@@ -20,8 +20,6 @@ use crate::limits::REQUEST_BYTES_MAX;
 use crate::{Asked, Replies};
 use device::{Allocation, Device, DeviceError, Durability, Read};
 
-/// Once this many bytes wait, they are sent before more is read from the device.
-const REPLIES_BYTES_MAX: usize = 128 << 10;
 /// Most runs in one answer about what is stored.
 const RUNS_MAX: usize = 1 << 15;
 /// Longest range that one answer about what is stored covers, in bytes.
@@ -84,72 +82,27 @@ impl Session {
         }
     }
 
-    /// Takes what the client sent, as far as it is whole, until many replies wait.
+    /// Takes the complete requests among the received bytes, until many replies wait.
     ///
     /// # Errors
     /// Fails if the client is to be dropped.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
-        let mut taken = Taken::default();
-        while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
-            let next = self.begin_next(&input[taken.used_bytes..], replies);
-            let next = next.inspect_err(|_| self.finish_reads(replies))?;
-            taken.used_bytes += next.used_bytes;
-            (taken.wanted_bytes, taken.room_bytes) = (next.wanted_bytes, next.room_bytes);
-        }
-        self.finish_reads(replies);
-        Ok(taken)
-    }
-
-    /// Takes the next request, if all of it is there; reads may wait afterwards.
-    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
-        let skipped_bytes = self.skip(input, replies);
-        let rest = &input[skipped_bytes..];
-        let header_bytes = request::header_bytes(self.terms.dialect);
-        let wants = |wanted_bytes| Ok(Next { wanted_bytes, ..Next::used(skipped_bytes) });
-        let Some(request) = request::parse(rest, self.terms.dialect)? else {
-            return wants(header_bytes);
-        };
-        if request.payload_bytes > u64::from(REQUEST_BYTES_MAX) {
-            self.refused = Some((request, request.payload_bytes));
-            return Ok(Next::used(skipped_bytes + header_bytes));
-        }
-        let room_bytes = room_bytes(&request);
-        if !replies.has_room(room_bytes) {
-            return Ok(Next { room_bytes, ..Next::used(skipped_bytes) });
-        }
-        let payload_bytes =
-            usize::try_from(request.payload_bytes).expect("checked against the limit");
-        let request_bytes = header_bytes + payload_bytes;
-        let Some(whole) = rest.get(..request_bytes) else { return wants(request_bytes) };
-        let is_done = self.carry_out(&request, &whole[header_bytes..], replies);
-        let used_bytes = skipped_bytes + request_bytes;
-        let origin = self.terms.export.device.origin();
-        Ok(Next { asked: asked(&request, origin), is_done, ..Next::used(used_bytes) })
+        Conversation::take(self, input, replies)
     }
 
     /// Flushes what must be durable, and answers the commands that wait for it.
     pub fn settle(&mut self, replies: &mut Replies) {
-        if self.unsettled.is_empty() {
-            return;
-        }
-        let flushed = self.terms.export.device.flush().map_err(Failure::from);
-        for request in std::mem::take(&mut self.unsettled) {
-            self.note_answered(&request);
-            match &flushed {
-                Ok(()) => put_done(replies, self.terms.dialect, &request),
-                Err(failure) => put_failure(replies, self.terms.dialect, &request, failure),
-            }
-        }
-    }
-
-    /// True if requests wait for [`Session::settle`].
-    pub fn is_unsettled(&self) -> bool {
-        !self.unsettled.is_empty()
+        Conversation::settle(self, replies);
     }
 
     /// True if the client announced that it disconnects.
     pub fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// True if requests wait for [`Session::settle`].
+    pub fn is_unsettled(&self) -> bool {
+        !self.unsettled.is_empty()
     }
 
     /// Skips what comes of a refused payload, and answers its request at the end. Returns the bytes
@@ -278,36 +231,6 @@ impl Session {
         Ok(())
     }
 
-    /// Reads what replies have room for. From the first one on that fails, they are made anew.
-    fn finish_reads(&mut self, replies: &mut Replies) {
-        if self.reads.is_empty() {
-            return;
-        }
-        let waiting = std::mem::take(&mut self.reads);
-        let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
-        let read =
-            |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
-        let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
-        let answers = self.terms.export.device.read_many(&mut reads);
-        let read = answers.iter().take_while(|answer| answer.is_ok()).count();
-        for Waiting { request, .. } in &waiting[..read] {
-            self.note_answered(request);
-        }
-        let answers = waiting.iter().zip(answers);
-        let mut rest = answers.skip_while(|(_, answer)| answer.is_ok()).peekable();
-        if let Some((first, _)) = rest.peek() {
-            replies.cut(first.start);
-        }
-        for (Waiting { request, .. }, answer) in rest {
-            if let Err(error) = answer {
-                put_failure(replies, self.terms.dialect, request, &error.into());
-            } else {
-                self.carry_out(request, &[], replies);
-                self.finish_reads(replies);
-            }
-        }
-    }
-
     fn tell_status(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
         if !self.terms.reports_allocation {
             return Err(invalid(format!("agree on {} first", allocation::NAME)));
@@ -343,30 +266,82 @@ impl Session {
 impl Conversation for Session {
     type Violation = Violation;
 
-    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
-        self.take(input, replies)
+    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
+        let skipped_bytes = self.skip(input, replies);
+        let rest = &input[skipped_bytes..];
+        let header_bytes = request::header_bytes(self.terms.dialect);
+        let wants = |wanted_bytes| Ok(Next { wanted_bytes, ..Next::used(skipped_bytes) });
+        let Some(request) = request::parse(rest, self.terms.dialect)? else {
+            return wants(header_bytes);
+        };
+        if request.payload_bytes > u64::from(REQUEST_BYTES_MAX) {
+            self.refused = Some((request, request.payload_bytes));
+            return Ok(Next::used(skipped_bytes + header_bytes));
+        }
+        let room_bytes = room_bytes(&request);
+        if !replies.has_room(room_bytes) {
+            return Ok(Next { room_bytes, ..Next::used(skipped_bytes) });
+        }
+        let payload_bytes =
+            usize::try_from(request.payload_bytes).expect("checked against the limit");
+        let request_bytes = header_bytes + payload_bytes;
+        let Some(whole) = rest.get(..request_bytes) else { return wants(request_bytes) };
+        let is_done = self.carry_out(&request, &whole[header_bytes..], replies);
+        let used_bytes = skipped_bytes + request_bytes;
+        let origin = self.terms.export.device.origin();
+        Ok(Next { asked: asked(&request, origin), is_done, ..Next::used(used_bytes) })
     }
 
-    fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
-        let next = self.begin_next(input, replies);
-        self.finish_reads(replies);
-        next
+    /// From the first one on that fails, their replies are made anew.
+    fn finish_reads(&mut self, replies: &mut Replies) {
+        if self.reads.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.reads);
+        let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
+        let read =
+            |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
+        let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
+        let answers = self.terms.export.device.read_many(&mut reads);
+        let read = answers.iter().take_while(|answer| answer.is_ok()).count();
+        for Waiting { request, .. } in &waiting[..read] {
+            self.note_answered(request);
+        }
+        let answers = waiting.iter().zip(answers);
+        let mut rest = answers.skip_while(|(_, answer)| answer.is_ok()).peekable();
+        if let Some((first, _)) = rest.peek() {
+            replies.cut(first.start);
+        }
+        for (Waiting { request, .. }, answer) in rest {
+            if let Err(error) = answer {
+                put_failure(replies, self.terms.dialect, request, &error.into());
+            } else {
+                self.carry_out(request, &[], replies);
+                self.finish_reads(replies);
+            }
+        }
     }
 
     fn settle(&mut self, replies: &mut Replies) {
-        self.settle(replies);
+        if self.unsettled.is_empty() {
+            return;
+        }
+        let flushed = self.terms.export.device.flush().map_err(Failure::from);
+        for request in std::mem::take(&mut self.unsettled) {
+            self.note_answered(&request);
+            match &flushed {
+                Ok(()) => put_done(replies, self.terms.dialect, &request),
+                Err(failure) => put_failure(replies, self.terms.dialect, &request, failure),
+            }
+        }
     }
 
     fn is_over(&self) -> bool {
         self.is_over
     }
 
-    fn collect_answered(&mut self) {
-        self.answered = Some(Vec::new());
-    }
-
-    fn answered(&mut self) -> Option<&mut Vec<Asked>> {
-        self.answered.as_mut()
+    fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+        &mut self.answered
     }
 }
 

@@ -1,12 +1,12 @@
-//! Answers: the way back to a host, whatever transport brought its commands.
+//! Answers: completions and data for a host, over any transport.
 //!
 //! ```text
 //!   begin_read ──► room ──► rooms: the device fills them ──► finish_reads ──► data, completion
 //!   complete, deliver ──────────────────────────────────────────────────────► completion
 //! ```
 //!
-//! The controller core asks for no more than this; where data goes (a PDU, pages of a virtual
-//! machine) and how completions are written is the transport's.
+//! The transport decides where data goes (a PDU, pages of a virtual machine) and how completions
+//! are written.
 
 use super::command::Command;
 use super::status::Status;
@@ -16,20 +16,20 @@ pub(crate) trait Answers {
     /// Completes a command; `value` is dwords 0 and 1. No read may be under way.
     fn complete(&mut self, id: u16, status: Status, value: u64);
 
-    /// Brings data to the place that a command has for it, and completes the command: with the
-    /// transport's own status where it has no such place.
+    /// Copies data to where a command wants it, and completes the command; with the transport's own
+    /// error status if the command has no valid place for it.
     fn deliver(&mut self, command: &Command, data: &[u8], value: u64);
 
-    /// Makes room for the `bytes` that a read brings, after those of earlier reads.
+    /// Makes room for the `bytes` of a read, after those of earlier reads.
     ///
     /// # Errors
-    /// Fails with the status of a read that has no place for them; there is no room then.
+    /// Fails with the status of a read that has no valid place for them; no room is made then.
     fn begin_read(&mut self, command: &Command, bytes: usize) -> Result<(), Status>;
 
     /// The rooms of the reads that have begun, in their order, for the device to fill.
     fn rooms(&mut self) -> Vec<&mut [u8]>;
 
-    /// Completes the first `good` of the reads that have begun, with success and what their rooms
-    /// hold, and forgets the others as if they had not begun.
+    /// Completes the first `good` of the reads that have begun with success and the data in their
+    /// rooms, and forgets the others as if they had not begun.
     fn finish_reads(&mut self, good: usize);
 }

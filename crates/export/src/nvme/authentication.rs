@@ -33,7 +33,7 @@ pub struct Secrets(BTreeMap<String, HostSecrets>);
 #[derive(Clone)]
 struct HostSecrets {
     host: Secret,
-    /// Secret by which the subsystem proves who it is; none where it cannot.
+    /// Secret with which the subsystem authenticates itself; none where it cannot.
     subsystem: Option<Secret>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Secret {
     transformation: Option<Hash>,
 }
 
-/// Reason why a text holds no secrets. What the text says is not repeated.
+/// Reason why a text holds no secrets. It never repeats the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretsError {
     /// A line that is not of this form.
@@ -57,15 +57,15 @@ pub enum SecretsError {
         /// Number of the line, from 1.
         line: usize,
     },
-    /// A secret that is none.
+    /// An invalid secret.
     #[error("line {line}: {reason}; `nvme gen-dhchap-key` makes secrets")]
     Secret {
         /// Number of the line, from 1.
         line: usize,
-        /// Reason why it is none.
+        /// Reason why it is invalid.
         reason: &'static str,
     },
-    /// A host that comes twice.
+    /// A host with two lines.
     #[error("line {line}: this host has a secret already")]
     Twice {
         /// Number of the line, from 1.
@@ -81,7 +81,7 @@ impl Secrets {
     /// the subsystem if the host is to authenticate it. Lines that begin with `#` are comments.
     ///
     /// # Errors
-    /// Fails if a line is none of those, or there is no host.
+    /// Fails if a line has another form, or there is no host.
     pub fn parse(text: &str) -> Result<Self, SecretsError> {
         let mut secrets = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
@@ -117,8 +117,8 @@ impl Secrets {
 }
 
 impl Secret {
-    /// Reads a secret in the form that nvme-cli and Linux have for it: `DHHC-1:`, the hash of its
-    /// transformation, and in Base64 the key with its CRC-32.
+    /// Reads a secret in the form of nvme-cli and Linux: `DHHC-1:`, the hash that transforms it,
+    /// and the key with its CRC-32 in Base64.
     fn parse(text: &str) -> Result<Self, &'static str> {
         let rest = text.strip_prefix("DHHC-1:").ok_or("a secret begins with `DHHC-1:`")?;
         let (hash, rest) = rest.split_once(':').ok_or("a hash and `:` follow `DHHC-1:`")?;
@@ -142,7 +142,7 @@ impl Secret {
         Ok(Self { key: key.to_vec(), transformation })
     }
 
-    /// The key as whoever has this NQN uses it.
+    /// The key as the host or subsystem with this NQN uses it.
     fn key_of(&self, nqn: &str) -> Vec<u8> {
         match self.transformation {
             None => self.key.clone(),

@@ -41,11 +41,13 @@ pub(super) const QUEUES_MAX: u16 = 128;
 /// Version of the base specification that it keeps to, 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;
 
-/// Time from one look at a format to the next.
+/// CRTO: ready, with or without media, within half a second.
+pub(super) const READY_TIMEOUTS: u32 = 1 << 16 | 1;
+/// Time between checks whether a format has ended.
 const FORMAT_LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
 /// Bits of CC.
-const ENABLE: u32 = 1;
+pub(super) const ENABLE: u32 = 1;
 const SHUTDOWN: u32 = 3 << 14;
 /// Entry sizes of 64 and 16 bytes, the NVM command set, pages of 4 KiB.
 const CONFIGURATION_CHECKED: u32 = 0xFF << 16 | 0xF << 7 | 7 << 4;
@@ -72,7 +74,7 @@ pub(super) struct Host {
     /// Host Identifier, of 128 bits.
     pub(super) id: [u8; 16],
     pub(super) transport: Transport,
-    /// True if it proved who it is.
+    /// True if it is authenticated.
     pub(super) is_authenticated: bool,
 }
 
@@ -82,8 +84,8 @@ pub(super) struct Link {
     is_alive: AtomicBool,
     /// True if writes may be acknowledged before they are durable.
     is_caching: AtomicBool,
-    /// True if failures that pass tell when to try again (ACRE).
-    tells_retries: AtomicBool,
+    /// True if completions of transient failures have a Command Retry Delay (ACRE).
+    has_retry_delay: AtomicBool,
 }
 
 impl Link {
@@ -91,7 +93,7 @@ impl Link {
         Arc::new(Self {
             is_alive: AtomicBool::new(true),
             is_caching: AtomicBool::new(true),
-            tells_retries: AtomicBool::new(false),
+            has_retry_delay: AtomicBool::new(false),
         })
     }
 
@@ -103,8 +105,8 @@ impl Link {
         self.is_caching.load(Ordering::Acquire)
     }
 
-    pub(super) fn tells_retries(&self) -> bool {
-        self.tells_retries.load(Ordering::Acquire)
+    pub(super) fn has_retry_delay(&self) -> bool {
+        self.has_retry_delay.load(Ordering::Acquire)
     }
 }
 
@@ -115,7 +117,7 @@ pub(super) struct Controller {
     kind: Purpose,
     host: Host,
     configuration: u32,
-    /// CSTS and the I/O queues, for whoever watches the server.
+    /// CSTS and the I/O queues, which the status of the server shows.
     shown: Arc<Shown>,
     features: Features,
     events: Events,
@@ -244,7 +246,7 @@ impl Controller {
         &self.shown
     }
 
-    /// The host proved who it is.
+    /// Notes that the host is authenticated.
     pub(super) fn authenticate(&mut self) {
         self.host.is_authenticated = true;
         self.shown.authenticate();
@@ -255,17 +257,17 @@ impl Controller {
         self.is_lost
     }
 
-    /// Loses it: all of its connections end.
+    /// Ends all of its connections.
     pub(super) fn lose(&mut self) {
         if !self.transport().is_fabrics() {
-            // There is no connection that could end: registers tell.
+            // No connection ends: the host finds the failure in CSTS.
             self.shown.set_status(FATAL);
         }
         self.is_lost = true;
         self.end();
     }
 
-    /// Has it fail, as the host learns from its status.
+    /// Has it fail: the host finds CSTS.CFS set.
     pub(super) fn fail(&mut self) {
         self.shown.set_status(FATAL);
         self.end();
@@ -332,7 +334,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Takes note of an I/O queue; returns whether it was not there.
+    /// Adds an I/O queue. Returns false if there is one of that number.
     pub(super) fn add_queue(&mut self, queue: u16) -> bool {
         self.shown.add_queue(queue)
     }
@@ -446,8 +448,7 @@ impl Controller {
             property::CONFIGURATION if !is_long => self.configuration().into(),
             property::STATUS if !is_long => self.status().into(),
             property::SUBSYSTEM_RESET if !is_long => 0,
-            // Ready, with or without media, within half a second.
-            property::READY_TIMEOUTS if !is_long => 1 << 16 | 1,
+            property::READY_TIMEOUTS if !is_long => READY_TIMEOUTS.into(),
             _ => return Err(Status::INVALID_FIELD),
         };
         Ok(Completed::value(value))
@@ -526,7 +527,7 @@ impl Controller {
         let (kind, has_queues) = (self.kind, self.has_queues());
         let done = self.features.set(context, command, (kind, has_queues), data)?;
         self.set_caching(self.features.is_caching());
-        self.link.tells_retries.store(self.features.wants_retries(), Ordering::Release);
+        self.link.has_retry_delay.store(self.features.has_retry_delay(), Ordering::Release);
         Ok(done)
     }
 }

@@ -1,4 +1,4 @@
-//! Counters of a controller's queues, for whoever watches the server.
+//! Counters of a controller's queues, which the status of the server shows.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,20 +19,20 @@ pub(super) struct QueueCounters {
     failures: AtomicU64,
 }
 
-/// An I/O queue, with what it carried out since it was connected.
+/// An I/O queue, with counters since it was connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueStatus {
     /// Number of the queue, from 1.
     pub queue: u16,
-    /// Reads, and what reads alone: Compare and Verify.
+    /// Read, Compare and Verify commands.
     pub read_commands: u64,
-    /// Bytes of them.
+    /// Bytes that they read.
     pub read_bytes: u64,
-    /// Writes, also of zeroes.
+    /// Write and Write Zeroes commands.
     pub write_commands: u64,
-    /// Bytes of them.
+    /// Bytes that they wrote.
     pub written_bytes: u64,
-    /// Commands of all other kinds.
+    /// Other commands.
     pub other_commands: u64,
     /// Commands that failed.
     pub failures: u64,
@@ -49,14 +49,14 @@ pub struct ControllerStatus {
     pub transport: &'static str,
     /// State of the controller: `enabled`, `disabled`, `shut down` or `failed`.
     pub state: &'static str,
-    /// True if the host proved who it is.
+    /// True if the host is authenticated.
     pub is_authenticated: bool,
     /// I/O queues, in ascending order.
     pub queues: Vec<QueueStatus>,
 }
 
-/// Status of a controller, apart from its lock: whoever holds that may ask the drive for its
-/// health, which shows controllers.
+/// Status of a controller outside of its lock: a command that holds the lock may ask the drive for
+/// its health, and the drive in turn for the status of controllers.
 #[derive(Debug)]
 pub(super) struct Shown {
     controller: u16,
@@ -101,7 +101,7 @@ impl Shown {
         locked(&self.queues).get(&queue).map(Arc::clone).unwrap_or_default()
     }
 
-    /// Adds a queue; returns whether it was not there.
+    /// Adds a queue. Returns false if there is one of that number.
     pub(super) fn add_queue(&self, queue: u16) -> bool {
         let mut queues = locked(&self.queues);
         let is_new = !queues.contains_key(&queue);
@@ -123,8 +123,8 @@ impl Shown {
         !locked(&self.queues).is_empty()
     }
 
-    /// The status of the controller.
-    pub(super) fn told(&self) -> ControllerStatus {
+    /// The controller as it is now.
+    pub(super) fn report(&self) -> ControllerStatus {
         let state = match self.status() {
             status if status & FATAL != 0 => "failed",
             status if status & SHUTDOWN_COMPLETE != 0 => "shut down",
@@ -137,7 +137,7 @@ impl Shown {
             transport: self.transport,
             state,
             is_authenticated: self.is_authenticated.load(Ordering::Acquire),
-            queues: locked(&self.queues).iter().map(|(queue, it)| it.told(*queue)).collect(),
+            queues: locked(&self.queues).iter().map(|(queue, it)| it.report(*queue)).collect(),
         }
     }
 }
@@ -151,7 +151,7 @@ impl QueueCounters {
             IoKind::Write | IoKind::WriteZeroes(_) => {
                 (&self.write_commands, Some(&self.written_bytes))
             }
-            IoKind::Flush | IoKind::Manage(_) | IoKind::Spoil | IoKind::Copy(_) => {
+            IoKind::Flush | IoKind::Manage(_) | IoKind::WriteUncorrectable | IoKind::Copy(_) => {
                 (&self.other_commands, None)
             }
         };
@@ -165,7 +165,7 @@ impl QueueCounters {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn told(&self, queue: u16) -> QueueStatus {
+    pub(super) fn report(&self, queue: u16) -> QueueStatus {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         QueueStatus {
             queue,

@@ -36,7 +36,7 @@ pub(super) enum Page {
     Sanitize = 0x81,
 }
 
-/// Attributes whose changes a host is told of: blocks, their size, and protection from writes.
+/// Attributes whose changes are reported: blocks, their size, and write protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Attributes {
     blocks: u64,
@@ -187,7 +187,8 @@ impl Events {
         }
     }
 
-    /// Has the host told, unless it was and has not read the page since.
+    /// Raises an event, unless one of its page waits, or the host has not read the page since the
+    /// last one.
     fn raise(&mut self, page: Page, kind: u32, information: u32) {
         if !self.masked.contains(&page) && !self.waiting.iter().any(|(other, _)| *other == page) {
             self.waiting.push_back((page, (page as u32) << 16 | information << 8 | kind));

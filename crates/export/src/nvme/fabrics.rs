@@ -104,13 +104,17 @@ impl Connect {
 /// authenticate itself (ATR).
 pub(super) const AUTHENTICATION_REQUIRED: u64 = 1 << 17;
 
-/// Properties of a controller ([nvme-base-2021], "Controller Properties"): offsets.
+/// Offsets of the properties of a controller ([nvme-base-2021], "Controller Properties"), which are
+/// its registers over PCI Express; fabrics do not have those of the admin queue.
 pub(super) mod property {
     pub(in super::super) const CAPABILITIES: u32 = 0x00;
     pub(in super::super) const VERSION: u32 = 0x08;
     pub(in super::super) const CONFIGURATION: u32 = 0x14;
     pub(in super::super) const STATUS: u32 = 0x1C;
     pub(in super::super) const SUBSYSTEM_RESET: u32 = 0x20;
+    pub(in super::super) const ADMIN_SIZES: u32 = 0x24;
+    pub(in super::super) const ADMIN_SUBMISSION: u32 = 0x28;
+    pub(in super::super) const ADMIN_COMPLETION: u32 = 0x30;
     pub(in super::super) const READY_TIMEOUTS: u32 = 0x68;
 }
 

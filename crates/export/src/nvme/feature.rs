@@ -104,8 +104,8 @@ impl Features {
         self.keep_alive_ms
     }
 
-    /// True if the host wants to be told when to try again (ACRE).
-    pub(super) fn wants_retries(&self) -> bool {
+    /// True if the host enabled Command Retry Delays (ACRE).
+    pub(super) fn has_retry_delay(&self) -> bool {
         self.host_behavior[0] == 1
     }
 

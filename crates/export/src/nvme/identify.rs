@@ -47,7 +47,7 @@ pub(super) fn identify(
     let data = match (kind, structure) {
         (_, 0x01) => of_controller(controller, context),
         (Purpose::Discovery, _) => return Err(Status::INVALID_FIELD),
-        // What is common to all namespaces, of a drive whose namespaces hosts manage.
+        // Capabilities common to all namespaces, where hosts manage namespaces.
         (_, 0x00) if id == ALL_NAMESPACES && operations.is_operable() => common(),
         (_, 0x00) => match attached(controller, context, id)? {
             Some(namespace) => of_namespace(&namespace, operations),
@@ -183,7 +183,7 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
     } else {
         it.put_u16(256, buffer | 1 << 4);
     }
-    // EDSTT: at most a minute, as far as anybody estimated; DSTO: one self-test at a time.
+    // EDSTT: a minute, which is not estimated from the drive. DSTO: one self-test at a time.
     it.put_u16(316, 1);
     it.put_u8(318, 1);
     // ENDGIDMAX: the drive is one endurance group. PELS: at most 64 KiB of persistent events.
@@ -214,8 +214,8 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
     it.put_u16(534, 1);
     // ONCS: Compare, Write Uncorrectable, Dataset Management, Write Zeroes, Select, Timestamp,
     // Verify, Copy.
-    let spoils = if operations.is_operable() { 1 << 1 } else { 0 };
-    it.put_u16(520, 1 << 8 | 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | spoils | 1);
+    let uncorrectable = if operations.is_operable() { 1 << 1 } else { 0 };
+    it.put_u16(520, 1 << 8 | 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | uncorrectable | 1);
     // VWC: a volatile write cache, and flushes of all namespaces.
     it.put_u8(525, 3 << 1 | 1);
     // AWUN and AWUPF: one block, whatever its size; namespaces tell more.

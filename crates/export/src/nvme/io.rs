@@ -45,8 +45,7 @@ pub(super) enum IoKind {
     /// True if the ranges are deallocated; otherwise they are hints.
     Manage(bool),
     Flush,
-    /// The blocks are to be unreadable.
-    Spoil,
+    WriteUncorrectable,
     /// Copies source ranges, as many as this says, to the place of the command.
     Copy(usize),
 }
@@ -85,7 +84,7 @@ impl Io {
             nvm::WRITE_ZEROES => IoKind::WriteZeroes(dword & DEALLOCATE != 0),
             nvm::DATASET_MANAGEMENT => IoKind::Manage(command.dword(11) & 1 << 2 != 0),
             nvm::FLUSH => IoKind::Flush,
-            nvm::WRITE_UNCORRECTABLE => IoKind::Spoil,
+            nvm::WRITE_UNCORRECTABLE => IoKind::WriteUncorrectable,
             nvm::COPY => IoKind::Copy(sources(dword)?),
             _ => return Err(Status::INVALID_OPCODE),
         };
@@ -143,7 +142,7 @@ impl Io {
             IoKind::Write
                 | IoKind::WriteZeroes(_)
                 | IoKind::Manage(true)
-                | IoKind::Spoil
+                | IoKind::WriteUncorrectable
                 | IoKind::Copy(_)
         )
     }
@@ -171,7 +170,7 @@ impl Io {
             IoKind::WriteZeroes(true) => Op::Trim,
             IoKind::Flush => Op::Flush,
             // Its ranges are known once its data is there, or it moves no data.
-            IoKind::Manage(_) | IoKind::Copy(_) | IoKind::Spoil => return None,
+            IoKind::Manage(_) | IoKind::Copy(_) | IoKind::WriteUncorrectable => return None,
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
         let fua = self.is_durable && self.kind != IoKind::Flush;
@@ -214,7 +213,7 @@ impl Io {
             }
             IoKind::Manage(deallocates) => manage(namespace, deallocates, data)?,
             IoKind::Copy(_) => copy(namespace, self.offset, data)?,
-            IoKind::Spoil => {
+            IoKind::WriteUncorrectable => {
                 let (sector, sectors) = (self.offset / SECTOR_BYTES, self.length / SECTOR_BYTES);
                 let marked = operations.mark_unreadable(namespace.id, sector, sectors);
                 marked.map_err(|error| IoFailure::Refused(refusal(&error)))?;
@@ -269,7 +268,7 @@ impl IoFailure {
     }
 }
 
-/// The status of a command that work on the drive keeps from being carried out.
+/// The status of a command that background work on the drive does not admit.
 pub(super) const fn in_progress(work: Work) -> Status {
     match work {
         Work::Format => Status::FORMAT_IN_PROGRESS,
@@ -293,7 +292,7 @@ pub(super) const fn refusal(error: &OperationError) -> Status {
     }
 }
 
-/// Number of the source ranges of a Copy, of which the dword has it and their format.
+/// Number of source ranges of a Copy, from command dword 12, which has their format too.
 fn sources(dword: u32) -> Result<usize, Status> {
     // Format 0: ranges of the same namespace, without protection information.
     if dword >> 8 & 0xF != 0 {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Format NVM ──► begun ──► held ──► the drive has ended ──► its completion
-//!   Sanitize, Device Self-test ──► begun: completed at once; their logs say how far they are
+//!   Sanitize, Device Self-test ──► begun: completed at once; their logs report the progress
 //! ```
 
 use device::{EventKind, Exit, FormatRequest, SelfTest, Work};
@@ -15,10 +15,10 @@ use super::io::{in_progress, refusal};
 use super::status::Status;
 use super::wire::{low8, u16_at, u64_at};
 
-/// Controllers that a list of them names at most.
+/// Most entries of a Controller List.
 const LISTED_MAX: u16 = 2047;
 
-/// Bytes that the host sends with such a command.
+/// Bytes that the host sends with one of these commands.
 pub(super) fn data_bytes(command: &Command) -> usize {
     match (command.opcode(), command.dword(10) & 0xF) {
         (admin::NAMESPACE_MANAGEMENT, 0) | (admin::NAMESPACE_ATTACHMENT, _) => IDENTIFY_BYTES,
@@ -26,7 +26,7 @@ pub(super) fn data_bytes(command: &Command) -> usize {
     }
 }
 
-/// Carries such a command out.
+/// Carries out one of these commands.
 pub(super) fn manage(
     controller: &mut Controller,
     context: &Context<'_>,
@@ -72,7 +72,7 @@ fn word(command: &Command) -> &'static str {
     }
 }
 
-/// Keeps who asked for what.
+/// Notes the host and its command in the drive's history.
 fn note(controller: &Controller, context: &Context<'_>, command: &Command, word: &str) {
     let of = match command.namespace() {
         0 | ALL_NAMESPACES => "the drive".to_owned(),
@@ -181,7 +181,7 @@ fn attachment(context: &Context<'_>, command: &Command, data: &[u8]) -> Result<C
     Ok(Completed::value(0_u32))
 }
 
-/// Work that keeps other admin commands from changing namespaces.
+/// Work under way that does not admit changes of namespaces.
 fn work(context: &Context<'_>) -> Option<Work> {
     let status = context.subsystem.operations().operation_status();
     let is_sanitizing = status.sanitize.state == device::SanitizeState::Running;

@@ -1,9 +1,9 @@
-//! Namespaces as hosts see them: of the drive, and of those the ones that are attached to a host.
+//! Namespaces: all of the drive, and those that are attached to a host.
 //!
 //! Attachments are of hosts, not of controllers: a controller is made whenever its host comes
-//! (the dynamic model), and finds what was attached to its host before. What was there when the
-//! server began is attached to every host; what was created since, to nobody at first. Attachments
-//! last as long as the server.
+//! (the dynamic model), and sees what was attached to its host before. Namespaces that exist when
+//! the server starts are attached to every host; those that are created later, to none at first.
+//! Attachments last as long as the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,7 @@ struct Attachment {
     hosts: BTreeSet<String>,
 }
 
-/// Namespaces of a drive, and whom they are attached to.
+/// Namespaces of a drive, and the hosts that they are attached to.
 #[derive(Debug)]
 pub(super) struct Directory {
     operations: Arc<dyn Operations>,
@@ -53,7 +53,7 @@ pub(super) struct Directory {
 #[derive(Debug, Default)]
 struct Attachments(BTreeMap<u32, Attachment>);
 
-/// Namespaces that are attached to a host, as a controller or a queue saw them last.
+/// Namespaces that were attached to a host when a controller or a queue last looked.
 #[derive(Debug, Default)]
 pub(super) struct View {
     version: Option<(u64, u64)>,
@@ -118,7 +118,7 @@ impl Directory {
         all
     }
 
-    /// The namespaces that are attached to a host, as of now; what `view` has, if it is.
+    /// The namespaces that are attached to a host now; `view` is brought up to date.
     pub(super) fn refresh<'a>(&self, view: &'a mut View, host: &str) -> &'a Namespaces {
         let own = self.version.load(Ordering::Acquire);
         let version = (self.operations.namespaces_version(), own);
@@ -153,7 +153,7 @@ impl Directory {
         true
     }
 
-    /// Forgets whom a namespace was attached to: it was created, or deleted.
+    /// Forgets the attachments of a namespace that was created or deleted.
     pub(super) fn forget(&self, id: u32) {
         locked(&self.attachments).0.remove(&id);
         self.version.fetch_add(1, Ordering::AcqRel);

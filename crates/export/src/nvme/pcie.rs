@@ -6,8 +6,8 @@
 //!   doorbell 0 ──► Controller, here          doorbell n ──► thread of the queue
 //! ```
 //!
-//! Its owner brings accesses to registers, the memory of the host, and events for interrupts; it
-//! calls from one thread.
+//! Its owner passes on accesses to registers, the memory of the host, and events for interrupts,
+//! from one thread.
 //!
 //! **Invariants**
 //! - Every address of the host is checked against its memory.
@@ -20,15 +20,16 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use self::pages::{PAGE_BYTES, Pages, fetch};
 use self::queue::{CompletionQueue, Doorbells, Machine, Place, SubmissionQueue};
 use super::command::{COMMAND_BYTES, Command, admin, fabrics};
 use super::controller::{
-    Completed, Context, Controller, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
-    admin_data_bytes, capabilities, complete, complete_held,
+    Completed, Context, Controller, ENABLE, FATAL, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX,
+    QUEUES_MAX, READY_TIMEOUTS, VERSION, admin_data_bytes, capabilities, complete, complete_held,
 };
+use super::fabrics::property;
 use super::status::Status;
 use super::submission::IoQueue;
 use super::subsystem::{Subsystem, locked};
@@ -43,22 +44,6 @@ use crate::guest_memory::{GuestMemory, Outside};
 pub(crate) const DOORBELLS_AT: u64 = 0x1000;
 /// Interrupt vectors: one for each queue.
 pub(crate) const VECTORS: u16 = QUEUES_MAX + 1;
-/// Bit of CSTS: the controller cannot go on.
-const FATAL: u32 = 2;
-/// Bit of CC: enabled.
-const ENABLE: u32 = 1;
-
-/// Offsets of registers ([nvme-base-2021], "Controller Properties").
-mod register {
-    pub(super) const CAPABILITIES: u64 = 0x00;
-    pub(super) const VERSION: u64 = 0x08;
-    pub(super) const CONFIGURATION: u64 = 0x14;
-    pub(super) const ADMIN_SIZES: u64 = 0x24;
-    pub(super) const ADMIN_SUBMISSION: u64 = 0x28;
-    pub(super) const ADMIN_COMPLETION: u64 = 0x30;
-    pub(super) const READY_TIMEOUTS: u64 = 0x68;
-}
-
 /// The admin queue.
 struct AdminQueue {
     base: u64,
@@ -68,7 +53,7 @@ struct AdminQueue {
     answers: Pages,
 }
 
-/// A controller that is reached by registers.
+/// A controller with registers.
 pub(crate) struct PcieController {
     subsystem: Arc<Subsystem>,
     controller: Arc<Mutex<Controller>>,
@@ -84,11 +69,11 @@ pub(crate) struct PcieController {
 }
 
 impl PcieController {
-    /// A controller that is disabled, of a host without memory. What is asked of it is told to
-    /// `recorder`, with the number of the client, if somebody records.
+    /// A controller that is disabled, of a host without memory. Its commands are recorded by
+    /// `recorder`, if there is one, under the number of the client.
     ///
     /// # Errors
-    /// Fails if the subsystem has as many controllers as may be.
+    /// Fails if the subsystem has the largest number of controllers.
     pub(crate) fn new(
         subsystem: &Arc<Subsystem>,
         recorder: Option<(Arc<dyn Recorder>, u64)>,
@@ -102,7 +87,7 @@ impl PcieController {
         let begun = Instant::now();
         let admitted = subsystem.admit(Purpose::Io, host, (0, elapsed(begun)));
         let controller = admitted
-            .map_err(|_| io::Error::other("the drive has as many controllers as may be"))?;
+            .map_err(|_| io::Error::other("the drive has 256 controllers, which is the limit"))?;
         let id = locked(&controller).id();
         let machine = Arc::new(Machine {
             memory: Mutex::default(),
@@ -125,24 +110,24 @@ impl PcieController {
         })
     }
 
-    /// Memory of the host now.
+    /// Memory of the host.
     pub(crate) fn memory(&self) -> GuestMemory {
         GuestMemory::clone(&self.machine.memory())
     }
 
-    /// Gives it other memory. What a queue copies under way stays mapped until it has been.
+    /// Replaces the memory of the host. A mapping that a queue is copying from stays until then.
     pub(crate) fn use_memory(&self, memory: GuestMemory) {
         *locked(&self.machine.memory) = Arc::new(memory);
     }
 
-    /// Has a vector raise this event, or nothing.
+    /// Sets the event that an interrupt vector raises; none: nothing.
     pub(crate) fn set_interrupt(&self, vector: usize, signal: Option<Signal>) {
         if let Some(place) = locked(&self.machine.interrupts).get_mut(vector) {
             *place = signal;
         }
     }
 
-    /// Fills `bytes` from the registers at an offset; what is not there reads as zeroes.
+    /// Fills `bytes` from the registers at an offset; reserved registers read as zeroes.
     pub(crate) fn read(&self, offset: u64, bytes: &mut [u8]) {
         for (at, byte) in (offset..).zip(bytes) {
             let (register, part) = (at & !7, at & 7);
@@ -150,25 +135,28 @@ impl PcieController {
         }
     }
 
-    /// Eight bytes of the registers.
+    /// Eight bytes of the registers at a multiple of eight.
     fn register(&self, offset: u64) -> u64 {
+        // Registers of four bytes that are the upper half.
+        const CONFIGURATION: u32 = property::CONFIGURATION - 4;
+        const STATUS: u32 = property::STATUS - 4;
+        const ADMIN_SIZES: u32 = property::ADMIN_SIZES - 4;
         let controller = locked(&self.controller);
         let fatal = if self.machine.is_fatal.load(Ordering::Acquire) { FATAL } else { 0 };
-        match offset {
-            register::CAPABILITIES => capabilities(),
-            register::VERSION => VERSION.into(),
-            0x10 => u64::from(controller.configuration()) << 32,
-            0x18 => u64::from(controller.status() | fatal) << 32,
-            0x20 => u64::from(self.admin_sizes) << 32,
-            register::ADMIN_SUBMISSION => self.admin_places[0],
-            register::ADMIN_COMPLETION => self.admin_places[1],
-            // Ready, with or without media, within half a second.
-            register::READY_TIMEOUTS => 1 << 16 | 1,
+        match u32::try_from(offset).unwrap_or(u32::MAX) {
+            property::CAPABILITIES => capabilities(),
+            property::VERSION => VERSION.into(),
+            CONFIGURATION => u64::from(controller.configuration()) << 32,
+            STATUS => u64::from(controller.status() | fatal) << 32,
+            ADMIN_SIZES => u64::from(self.admin_sizes) << 32,
+            property::ADMIN_SUBMISSION => self.admin_places[0],
+            property::ADMIN_COMPLETION => self.admin_places[1],
+            property::READY_TIMEOUTS => READY_TIMEOUTS.into(),
             _ => 0,
         }
     }
 
-    /// Takes what the host writes to registers or doorbells, in numbers of 32 bits.
+    /// Writes registers or doorbells, 32 bits at a time.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let (numbers, _) = bytes.as_chunks();
         for (at, number) in (offset..).step_by(4).zip(numbers) {
@@ -177,20 +165,22 @@ impl PcieController {
     }
 
     fn write_number(&mut self, offset: u64, number: u32) {
-        let half = |place: u64, is_high: bool| {
-            let shift = if is_high { 32 } else { 0 };
-            place & !(0xFFFF_FFFF << shift) | u64::from(number) << shift
-        };
-        let is_high = offset % 8 == 4;
-        match offset {
-            register::CONFIGURATION => self.configure(number),
-            register::ADMIN_SIZES => self.admin_sizes = number & 0x0FFF_0FFF,
-            0x28 | 0x2C => self.admin_places[0] = half(self.admin_places[0], is_high) & !0xFFF,
-            0x30 | 0x34 => self.admin_places[1] = half(self.admin_places[1], is_high) & !0xFFF,
-            DOORBELLS_AT.. if offset.is_multiple_of(4) => {
-                let index = usize::try_from((offset - DOORBELLS_AT) / 4).unwrap_or(usize::MAX);
-                self.ring(index, number);
+        const SUBMISSION_HIGH: u32 = property::ADMIN_SUBMISSION + 4;
+        const COMPLETION_HIGH: u32 = property::ADMIN_COMPLETION + 4;
+        if let Some(at) = offset.checked_sub(DOORBELLS_AT) {
+            if at.is_multiple_of(4) {
+                self.ring(usize::try_from(at / 4).unwrap_or(usize::MAX), number);
             }
+            return;
+        }
+        let [submission, completion] = &mut self.admin_places;
+        match u32::try_from(offset).expect("below the doorbells") {
+            property::CONFIGURATION => self.configure(number),
+            property::ADMIN_SIZES => self.admin_sizes = number & 0x0FFF_0FFF,
+            property::ADMIN_SUBMISSION => put_half(submission, 0, number & !0xFFF),
+            SUBMISSION_HIGH => put_half(submission, 32, number),
+            property::ADMIN_COMPLETION => put_half(completion, 0, number & !0xFFF),
+            COMPLETION_HIGH => put_half(completion, 32, number),
             _ => {}
         }
     }
@@ -231,7 +221,7 @@ impl PcieController {
         (self.admin_sizes, self.admin_places) = (0, [0; 2]);
     }
 
-    /// Takes a doorbell that was rung.
+    /// Rings a doorbell.
     fn ring(&mut self, index: usize, value: u32) {
         self.machine.doorbells.ring(index, value);
         let (number, is_completion) =
@@ -255,7 +245,7 @@ impl PcieController {
         admin.completion.post_waiting(&self.machine)
     }
 
-    /// Posts what a completion queue had no room for, and has its submission queues go on.
+    /// Posts what a completion queue had no room for, and wakes its submission queues.
     fn post_waiting(&self, number: u16) -> Result<(), Outside> {
         let Some(queue) = self.completions.get(&number) else { return Ok(()) };
         locked(queue).post_waiting(&self.machine)?;
@@ -286,17 +276,19 @@ impl PcieController {
         self.post_held()
     }
 
-    /// Lets time pass: events may be due. Called once a second.
-    pub(crate) fn advance(&mut self) {
+    /// Advances time: completions that were held may be due. Returns the time after which it must
+    /// be called again; none if only a command changes anything.
+    pub(crate) fn advance(&mut self) -> Option<Duration> {
         let context = context(&self.subsystem, self.begun);
-        // Without a Keep Alive Timeout nothing expires.
-        let _ = locked(&self.controller).advance(&context);
+        // An expired Keep Alive Timeout is in the status of the controller.
+        let next = locked(&self.controller).advance(&context).unwrap_or(None);
         if self.post_held().is_err() {
             self.machine.is_fatal.store(true, Ordering::Release);
         }
+        next.map(|at| Duration::from_nanos(at.saturating_sub(elapsed(self.begun)).0))
     }
 
-    /// Posts completions of the admin queue, those that were held and are due too.
+    /// Posts completions of the admin queue, with those that were held and are due.
     fn post_held(&mut self) -> Result<(), Outside> {
         let Some(queue) = &mut self.admin else { return Ok(()) };
         complete_held(&mut locked(&self.controller), &self.subsystem, &mut queue.answers);
@@ -304,7 +296,8 @@ impl PcieController {
         queue.completion.post(&self.machine, (0, queue.head), &completions)
     }
 
-    /// Carries out a command of the admin queue: those about queues here, others by the controller.
+    /// Carries out a command of the admin queue: here if it is about queues, else in the
+    /// controller.
     fn execute(&mut self, memory: &GuestMemory, command: &Command) -> Outcome {
         let done = match command.opcode() {
             admin::CREATE_COMPLETION_QUEUE => self.create_completion(command),
@@ -335,7 +328,7 @@ impl PcieController {
             return Err(Status::QUEUE_SIZE);
         }
         let base = u64_at(command.bytes(), 24);
-        // Contiguous queues alone are announced.
+        // CAP.CQR: queues are contiguous.
         if command.dword(11) & 1 == 0 {
             return Err(Status::INVALID_FIELD);
         }
@@ -413,6 +406,11 @@ impl Drop for PcieController {
         self.end_queues();
         self.subsystem.leave(self.id, 0);
     }
+}
+
+/// Replaces the 32 bits of a number from `shift` on.
+fn put_half(number: &mut u64, shift: u32, half: u32) {
+    *number = *number & !(0xFFFF_FFFF << shift) | u64::from(half) << shift;
 }
 
 fn context(subsystem: &Subsystem, begun: Instant) -> Context<'_> {

@@ -9,7 +9,7 @@ pub(crate) struct Status {
     is_final: bool,
     /// True if the error log has an entry about it (More).
     has_more: bool,
-    /// Number of the time after which a host should try again, 1 to 3; 0 for none.
+    /// Command Retry Delay: the number of a time in Identify, 1 to 3; 0 for none.
     retry: u8,
 }
 
@@ -78,10 +78,10 @@ impl Status {
         Self { has_more: true, ..self }
     }
 
-    /// The status of a failure that a later attempt may not have: not final, with the time after
-    /// which to try again if the host wants to be told (`is_told`).
-    pub(crate) const fn passing(self, is_told: bool) -> Self {
-        Self { is_final: false, retry: if is_told { 1 } else { 0 }, ..self }
+    /// The status of a transient failure: without Do Not Retry, and with Command Retry Delay 1 if
+    /// the host enabled it (`has_delay`).
+    pub(crate) const fn passing(self, has_delay: bool) -> Self {
+        Self { is_final: false, retry: if has_delay { 1 } else { 0 }, ..self }
     }
 
     /// True if the error log gets an entry for it: what the drive could not do, not what the host

@@ -230,7 +230,7 @@ impl IoQueue {
             return;
         }
         let passes = matches!(failure, IoFailure::Device(DeviceError::Transient { .. }));
-        let status = if passes { status.passing(self.link.tells_retries()) } else { status };
+        let status = if passes { status.passing(self.link.has_retry_delay()) } else { status };
         let status = status.logged();
         let (queue, command, namespace) = (self.number, id, io.namespace);
         let failed = Failed { queue, command, status, namespace, lba };

@@ -58,7 +58,7 @@ struct SubsystemState {
     last: u16,
 }
 
-/// A controller, with what is known of it without its lock.
+/// A controller, with what can be read of it without its lock.
 #[derive(Clone)]
 struct Admitted {
     kind: Purpose,
@@ -89,19 +89,19 @@ impl Operations for Fixed {
     }
 }
 
-/// Whoever ends the connections of all hosts.
+/// Function that ends the connections of all hosts.
 pub(crate) type Cut = Box<dyn Fn() + Send + Sync>;
 
-/// Failure of controllers, as a host meets it.
+/// Failure of all controllers, on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ControllerFault {
     /// Every controller is reset: its connections end, and hosts may come again at once.
     Reset,
-    /// Every controller fails (CSTS.CFS): its I/O queues end, and its admin queue tells.
+    /// Every controller fails: its I/O queues end, and its admin queue reports CSTS.CFS.
     Fatal,
-    /// The subsystem is gone for so many milliseconds: connections end, and nobody gets in.
+    /// The subsystem is gone for a time: connections end, and no host can connect.
     Removed {
-        /// Milliseconds.
+        /// Time in milliseconds.
         for_ms: u64,
     },
 }
@@ -170,19 +170,19 @@ impl Subsystem {
         }
     }
 
-    /// Has queues of virtual machines keep to the times of a model, if there is one; those of
-    /// NVMe/TCP keep to that of the exports.
+    /// Delays completions on queues of virtual machines as a model says, if there is one; those of
+    /// NVMe/TCP have the pace of their exports.
     #[must_use]
     pub fn paced(self, pace: Option<Arc<Pace>>) -> Self {
         Self { pace, ..self }
     }
 
-    /// The model whose times replies keep to.
+    /// The model that delays completions on queues of virtual machines.
     pub(super) const fn pace(&self) -> Option<&Arc<Pace>> {
         self.pace.as_ref()
     }
 
-    /// Lets only those hosts in that prove to know one of these secrets.
+    /// Admits only hosts that authenticate themselves with one of these secrets.
     #[must_use]
     pub fn authenticated(self, secrets: Secrets) -> Self {
         Self { authentication: Some(secrets), ..self }
@@ -208,12 +208,12 @@ impl Subsystem {
         if self.operations.is_operable() { last.max(NAMESPACES_MAX) } else { last }
     }
 
-    /// Namespaces, and whom they are attached to.
+    /// Namespaces, and the hosts that they are attached to.
     pub(super) const fn directory(&self) -> &Directory {
         &self.directory
     }
 
-    /// Secrets of hosts; none where any host may come.
+    /// Secrets of hosts; none where any host may connect.
     pub(super) const fn authentication(&self) -> Option<&Secrets> {
         self.authentication.as_ref()
     }
@@ -228,7 +228,7 @@ impl Subsystem {
         locked(&self.removed_until).is_some_and(|until| Instant::now() < until)
     }
 
-    /// Has controllers fail.
+    /// Injects a failure of all controllers.
     pub fn fail_controllers(&self, fault: ControllerFault) {
         if let ControllerFault::Removed { for_ms } = fault {
             *locked(&self.removed_until) = Some(Instant::now() + Duration::from_millis(for_ms));
@@ -241,8 +241,8 @@ impl Subsystem {
                 ControllerFault::Reset | ControllerFault::Removed { .. } => controller.lose(),
             }
         }
-        // Admin queues of controllers that failed stay, and tell of it; I/O queues end with the
-        // next command.
+        // Admin queues of failed controllers stay, and report the failure; I/O queues end with
+        // their next command.
         if fault != ControllerFault::Fatal {
             locked(&self.cuts).iter().for_each(|cut| cut());
         }
@@ -252,7 +252,7 @@ impl Subsystem {
     pub fn controllers(&self) -> Vec<ControllerStatus> {
         let controllers: Vec<_> = self.lock().controllers.values().cloned().collect();
         let of_io = controllers.iter().filter(|it| it.kind == Purpose::Io);
-        of_io.map(|it| it.shown.told()).collect()
+        of_io.map(|it| it.shown.report()).collect()
     }
 
     /// The host of each controller among `ids` for I/O; none where one is no such controller.
@@ -310,7 +310,7 @@ impl Subsystem {
     /// milliseconds, 0 for none.
     ///
     /// # Errors
-    /// Fails if there are as many as may be.
+    /// Fails if there are 256 controllers.
     pub(super) fn admit(
         &self,
         kind: Purpose,

@@ -1,4 +1,4 @@
-//! Transports, as far as the controller core tells hosts of them.
+//! Transports: their limits, and what Identify and logs report of them.
 
 /// Largest transfer of a command, in pages of 4 KiB as a power of two (MDTS).
 pub(super) const TRANSFER_PAGES_LOG2: u8 = 7;

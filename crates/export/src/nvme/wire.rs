@@ -1,5 +1,7 @@
 //! Bytes of NVMe structures: little-endian numbers at named offsets.
 
+use crate::little_endian;
+
 /// A structure under construction, all zeroes at first.
 #[derive(Clone, Debug)]
 pub(super) struct Structure {
@@ -73,19 +75,15 @@ pub(super) fn terminated(bytes: &[u8]) -> Option<&str> {
 }
 
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(part(bytes, at))
+    little_endian::u16_at(bytes, at).expect("within the structure")
 }
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(part(bytes, at))
+    little_endian::u32_at(bytes, at).expect("within the structure")
 }
 
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(part(bytes, at))
-}
-
-fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..at + N].try_into().expect("a slice of this length")
+    little_endian::u64_at(bytes, at).expect("within the structure")
 }
 
 /// The low 16 bits of a number.

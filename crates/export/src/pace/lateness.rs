@@ -2,7 +2,7 @@
 
 use blockio::Nanos;
 
-/// Share of a command's latency by which its reply may be late before it counts: 1 in so many.
+/// A reply counts as late if it leaves later than its latency in the model divided by this.
 const TOLERATED: u64 = 20;
 
 /// Replies at the pace of a model, and those of them that left late: more than a twentieth of their

@@ -1,7 +1,7 @@
-//! The modelled drive behind a pace: what clients asked of it, and when it is done with each.
+//! The modelled drive behind a pace: commands of clients, and when each of them completes.
 //!
-//! The model owns no clock and no thread. Its caller says what time it is, in any order: time
-//! passes to the latest that anybody said.
+//! The model owns no clock and no thread. Its callers pass times, in any order: time advances to
+//! the latest of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -18,14 +18,14 @@ const STEP_BYTES: u64 = 1 << 30;
 /// A drive in virtual time, and the commands that it has.
 pub(crate) struct Model {
     drive: Drive,
-    /// The latest time that anybody said.
+    /// The latest time that a caller passed.
     now: Nanos,
     /// Tickets given so far; the next one's number.
     tickets: u32,
     lanes: Vec<LaneState>,
     /// Commands that the drive has, by ticket.
     outstanding: BTreeMap<u32, Issued>,
-    /// Commands that the drive is done with and nobody was told of, the earliest on top.
+    /// Completed commands that are not due yet, the earliest on top.
     completed: BinaryHeap<Reverse<Due>>,
 }
 
@@ -47,8 +47,9 @@ pub(crate) struct Due {
 struct Issued {
     /// Time at which its client had it.
     at: Nanos,
-    /// Time at which the drive was told: another client may have been heard first.
-    told_at: Nanos,
+    /// Time at which the drive got it: later than `at` if another client's command was later and
+    /// came first.
+    submitted_at: Nanos,
     lane: u16,
 }
 
@@ -71,10 +72,10 @@ impl Model {
         }
     }
 
-    /// Has the model hold what `device` stores already, as if it had been written long ago.
+    /// Fills the model with what `device` stores already, as if it had been written long ago.
     ///
     /// # Errors
-    /// Fails if the device cannot tell what it stores.
+    /// Fails if the device does not report its allocations.
     pub(crate) fn hold(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
         assert_eq!(self.tickets, 0, "no client has asked for anything");
         let user_sectors = self.drive.user_sectors();
@@ -94,8 +95,8 @@ impl Model {
         Ok(())
     }
 
-    /// Power and heat at `now`, or at the latest time that anybody said; absent where nothing is
-    /// known of them.
+    /// Power and heat at `now`, or at a later time that a caller passed; none where the drive file
+    /// does not describe them.
     pub(crate) fn climate(&self, now: Nanos) -> Option<Reading> {
         self.drive.climate(self.now.max(now))
     }
@@ -114,21 +115,20 @@ impl Model {
         Some(number)
     }
 
-    /// Gives a lane back. What its client left behind completes without anybody being told.
+    /// Frees a lane. Commands that its client left behind complete without a reply.
     pub(crate) fn give_back(&mut self, lane: u16) {
         self.lanes[usize::from(lane)].is_taken = false;
         self.completed.retain(|Reverse(due)| due.lane != lane);
     }
 
-    /// Tells the drive of a command that a client of `lane` issued at `issued_at`. Returns the
-    /// ticket by which it is told to be due.
+    /// Submits a command that a client of `lane` issued at `issued_at`. Returns its ticket.
     pub(crate) fn submit(&mut self, lane: u16, issued_at: Nanos, asked: Asked) -> u32 {
         self.advance(issued_at);
         let ticket = self.tickets;
         self.tickets = self.tickets.wrapping_add(1);
         self.lanes[usize::from(lane)].outstanding += 1;
         let replaced =
-            self.outstanding.insert(ticket, Issued { at: issued_at, told_at: self.now, lane });
+            self.outstanding.insert(ticket, Issued { at: issued_at, submitted_at: self.now, lane });
         assert!(replaced.is_none(), "tickets wrap around after 2^32 commands");
         let (lba, sectors) = place(asked, self.drive.user_sectors());
         let request = Request { tag: ticket, thread: lane, op: asked.op, handle: 0, lba, sectors };
@@ -136,7 +136,7 @@ impl Model {
         ticket
     }
 
-    /// Lets the time of the model pass to `now`; never back, whatever clients say.
+    /// Advances the time of the model to `now`, never back.
     fn advance(&mut self, now: Nanos) {
         self.now = self.now.max(now);
         while let Some(done) = self.drive.next_completion(self.now) {
@@ -145,7 +145,7 @@ impl Model {
             let state = &mut self.lanes[usize::from(issued.lane)];
             state.outstanding -= 1;
             if state.is_taken {
-                let latency = done.completed_at - issued.told_at;
+                let latency = done.completed_at - issued.submitted_at;
                 let (at, ticket, lane) = (issued.at + latency, done.tag, issued.lane);
                 self.completed.push(Reverse(Due { at, ticket, lane, latency }));
             }

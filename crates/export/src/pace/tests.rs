@@ -7,13 +7,14 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn drive() -> Drive {
+/// A modelled drive, for tests of all front ends.
+pub(crate) fn drive() -> Drive {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     Drive::new(&spec, &ssd::Setup { format, host, time_lapse: 64, seed: 1 }).unwrap()
 }
 
-/// A client that keeps the time of the issue of each command, and tells when it was due.
+/// A client that measures the time from the issue of each command until its reply is due.
 struct Client {
     issued: Mutex<BTreeMap<u32, Instant>>,
     told: mpsc::Sender<Duration>,
@@ -24,7 +25,7 @@ impl Holder for Client {
         let mut issued = self.issued.lock().unwrap();
         for ticket in tickets {
             let issued_at = issued.remove(ticket).expect("each ticket is due once");
-            // Nobody listens any more once a test is over.
+            // The receiver is gone once a test is over.
             let _ = self.told.send(issued_at.elapsed());
         }
     }

@@ -10,6 +10,7 @@ use blockio::{Lba, Nanos, Op, Request};
 
 use super::*;
 use crate::nbd::client::{kind, request, shortest_handshake, write};
+use crate::pace::tests::drive;
 use crate::{Address, Export};
 use crate::{Asked, Pace, Recorder, Served};
 use device::{Device as _, MemoryDevice};
@@ -175,13 +176,6 @@ fn a_client_of_the_loopback_is_served_too() {
 
 fn model() -> Arc<Pace> {
     Arc::new(Pace::new(drive()))
-}
-
-fn drive() -> ssd::Drive {
-    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
-    let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
-    ssd::Drive::new(&spec, &setup).unwrap()
 }
 
 /// Returns the time that the model alone takes for `count` writes of 64 KiB submitted at once.

@@ -1,24 +1,21 @@
-//! One client of vfio-user: a virtual machine monitor, which brings accesses of the machine.
+//! One client of vfio-user: a virtual machine monitor, which passes on accesses of the machine.
 
 use std::io;
-
-use rustix::event::Timespec;
 
 use super::configuration::{BYTES, Configuration, REGION_BYTES};
 use super::message::{self, HEADER_BYTES, Message, code};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
+use crate::little_endian::{u32_at, u64_at};
 use crate::machine_server::Break;
 use crate::nvme::{PcieController, VECTORS};
 
-/// Version of the protocol, and what we can do of it.
+/// Version of the protocol, and the capabilities of this server.
 const VERSION: [u16; 2] = [0, 1];
-const ABILITIES: &str = "{\"capabilities\":{\"max_msg_fds\":129,\"max_data_xfer_size\":32768,\
+const CAPABILITIES: &str = "{\"capabilities\":{\"max_msg_fds\":129,\"max_data_xfer_size\":32768,\
                          \"max_dma_maps\":4096,\"pgsizes\":4096}}";
-/// Most parts of the memory.
-const PARTS_MAX: u32 = 4096;
-/// Time from one look at what is due to the next.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// Most regions of DMA memory.
+const DMA_REGIONS_MAX: usize = 4096;
 /// Regions of a PCI device, and those that this one has.
 const REGIONS: u32 = 9;
 const REGISTERS: u32 = 0;
@@ -35,9 +32,9 @@ const IS_PCI_WITH_RESET: u32 = 1 | 2;
 const IS_READABLE_AND_WRITABLE: u32 = 1 | 2;
 const IS_EVENT: u32 = 1;
 const IS_OF_FIXED_SIZE: u32 = 8;
-/// Flags of a message about interrupts: events come with it.
-const BRINGS_EVENTS: u32 = 4;
-/// Flag of memory that is to be unmapped: all of it.
+/// Flag of a message about interrupts: it comes with eventfds (`VFIO_IRQ_SET_DATA_EVENTFD`).
+const HAS_EVENTS: u32 = 4;
+/// Flag of an unmapping: all of the memory (`VFIO_DMA_UNMAP_FLAG_ALL`).
 const ALL: u32 = 2;
 /// Error numbers of replies (`errno.h`).
 const INVALID: u32 = 22;
@@ -48,8 +45,6 @@ pub(super) struct Client {
     socket: DescriptorSocket,
     controller: PcieController,
     configuration: Configuration,
-    /// Parts of the memory that were mapped.
-    parts: u32,
 }
 
 /// Reason why a command is answered with an error.
@@ -70,14 +65,15 @@ struct Access {
 
 impl Client {
     pub(super) fn new(socket: DescriptorSocket, controller: PcieController) -> Self {
-        Self { socket, controller, configuration: Configuration::new(), parts: 0 }
+        Self { socket, controller, configuration: Configuration::new() }
     }
 
     /// Serves the client until it goes.
     pub(super) fn serve(&mut self) -> Result<(), Break> {
         loop {
-            if !self.socket.wait(LOOK_EVERY)? {
-                self.controller.advance();
+            // Before each message too: a busy client leaves no pause in which time could pass.
+            let patience = self.controller.advance();
+            if !self.socket.wait(patience)? {
                 continue;
             }
             let Some(message) = self.receive()? else { return Ok(()) };
@@ -113,7 +109,7 @@ impl Client {
             code::DEVICE_GET_INFO => Ok(words(&[16, IS_PCI_WITH_RESET, REGIONS, INTERRUPTS])),
             code::DEVICE_GET_REGION_INFO => region_info(message),
             code::DEVICE_GET_REGION_IO_FDS => {
-                let region = message.u32_at(8).filter(|region| *region < REGIONS);
+                let region = u32_at(&message.body, 8).filter(|region| *region < REGIONS);
                 Ok(words(&[16, 0, region.ok_or(Refused(INVALID))?, 0]))
             }
             code::DEVICE_GET_IRQ_INFO => interrupt_info(message),
@@ -131,50 +127,48 @@ impl Client {
     }
 
     fn map(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let number = |at| message.u64_at(at).ok_or(Refused(INVALID));
+        let number = |at| u64_at(&message.body, at).ok_or(Refused(INVALID));
         let place = Place { offset: number(8)?, address: number(16)?, size: number(24)? };
-        // Memory without a file, such as that of a ROM, is none that a drive reads or writes.
+        // Memory without a file, such as that of a ROM, cannot be mapped, and no data goes there.
         let Some(file) = self.socket.take_descriptor() else { return Ok(Vec::new()) };
-        if self.parts >= PARTS_MAX {
+        let mut memory = self.controller.memory();
+        if memory.regions() >= DMA_REGIONS_MAX {
             return Err(Refused(INVALID));
         }
-        let mut memory = self.controller.memory();
         memory.add(place, file)?;
-        self.parts += 1;
         self.controller.use_memory(memory);
         Ok(Vec::new())
     }
 
     fn unmap(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let flags = message.u32_at(4).ok_or(Refused(INVALID))?;
-        let range = message.u64_at(8).zip(message.u64_at(16));
+        let flags = u32_at(&message.body, 4).ok_or(Refused(INVALID))?;
+        let range = u64_at(&message.body, 8).zip(u64_at(&message.body, 16));
         let (mut address, mut size) = range.ok_or(Refused(INVALID))?;
         if flags & ALL != 0 {
             (address, size) = (0, u64::MAX);
         }
         let mut memory = self.controller.memory();
         if memory.remove(address, size) {
-            self.parts = self.parts.saturating_sub(1);
             self.controller.use_memory(memory);
         }
         Ok(message.body[..24].to_vec())
     }
 
     fn set_interrupts(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let number = |at| message.u32_at(at).ok_or(Refused(INVALID));
+        let number = |at| u32_at(&message.body, at).ok_or(Refused(INVALID));
         let (flags, kind, first, count) = (number(4)?, number(8)?, number(12)?, number(16)?);
         if kind != MSIX {
-            // The others have no vectors.
+            // The other kinds have no vectors.
             return if count == 0 { Ok(Vec::new()) } else { Err(Refused(INVALID)) };
         }
         let end = first.checked_add(count).filter(|end| *end <= VECTORS.into());
         let end = end.ok_or(Refused(INVALID))?;
         if count == 0 {
-            // All of them are switched off.
+            // All vectors are disabled.
             (0..VECTORS.into()).for_each(|vector| self.controller.set_interrupt(vector, None));
             return Ok(Vec::new());
         }
-        if flags & BRINGS_EVENTS != 0 {
+        if flags & HAS_EVENTS != 0 {
             for vector in first..end {
                 let signal = self.socket.take_descriptor().map(Signal::of);
                 self.controller.set_interrupt(vector as usize, signal);
@@ -204,7 +198,7 @@ impl Client {
 
     /// Several small writes.
     fn write_many(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let count = message.u64_at(0).ok_or(Refused(INVALID))?;
+        let count = u64_at(&message.body, 0).ok_or(Refused(INVALID))?;
         let entries = message.body[8..].chunks_exact(ACCESS_BYTES + 8).len() as u64;
         for index in 0..count.min(entries) {
             let at = 8 + usize::try_from(index).unwrap_or(usize::MAX) * (ACCESS_BYTES + 8);
@@ -225,18 +219,19 @@ impl Client {
 }
 
 fn version(message: &Message) -> Result<Vec<u8>, Refused> {
-    let major = message.u32_at(0).ok_or(Refused(INVALID))? & 0xFFFF;
+    let major = u32_at(&message.body, 0).ok_or(Refused(INVALID))? & 0xFFFF;
     if major != u32::from(VERSION[0]) {
         return Err(Refused(UNSUPPORTED));
     }
     let mut body: Vec<u8> = VERSION.iter().flat_map(|part| part.to_le_bytes()).collect();
-    body.extend(ABILITIES.as_bytes());
+    body.extend(CAPABILITIES.as_bytes());
     body.push(0);
     Ok(body)
 }
 
 fn region_info(message: &Message) -> Result<Vec<u8>, Refused> {
-    let region = message.u32_at(8).filter(|region| *region < REGIONS).ok_or(Refused(INVALID))?;
+    let region =
+        u32_at(&message.body, 8).filter(|region| *region < REGIONS).ok_or(Refused(INVALID))?;
     let size = match region {
         REGISTERS => REGION_BYTES,
         CONFIGURATION => BYTES as u64,
@@ -250,7 +245,8 @@ fn region_info(message: &Message) -> Result<Vec<u8>, Refused> {
 }
 
 fn interrupt_info(message: &Message) -> Result<Vec<u8>, Refused> {
-    let kind = message.u32_at(8).filter(|kind| *kind < INTERRUPTS).ok_or(Refused(INVALID))?;
+    let kind =
+        u32_at(&message.body, 8).filter(|kind| *kind < INTERRUPTS).ok_or(Refused(INVALID))?;
     let count = if kind == MSIX { u32::from(VECTORS) } else { 0 };
     let flags = if kind == MSIX { IS_EVENT | IS_OF_FIXED_SIZE } else { IS_EVENT };
     Ok(words(&[16, flags, kind, count]))
@@ -258,8 +254,8 @@ fn interrupt_info(message: &Message) -> Result<Vec<u8>, Refused> {
 
 /// The access that a message describes at an offset, within its region.
 fn access(message: &Message, at: usize) -> Result<Access, Refused> {
-    let offset = message.u64_at(at).ok_or(Refused(INVALID))?;
-    let described = message.u32_at(at + 8).zip(message.u32_at(at + 12));
+    let offset = u64_at(&message.body, at).ok_or(Refused(INVALID))?;
+    let described = u32_at(&message.body, at + 8).zip(u32_at(&message.body, at + 12));
     let (region, length) = described.ok_or(Refused(INVALID))?;
     let size = match region {
         REGISTERS => REGION_BYTES,

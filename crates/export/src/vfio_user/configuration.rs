@@ -9,14 +9,14 @@ pub(super) const REGION_BYTES: u64 = 0x4000;
 /// Offsets in that region.
 const VECTOR_TABLE_AT: u32 = 0x2000;
 const PENDING_AT: u32 = 0x3000;
-/// A vendor that no one registered: the drive does not pretend to be of a maker.
+/// A vendor identifier that is not registered: the drive does not pretend to be of a vendor.
 const VENDOR: u16 = 0x1234;
 const DEVICE: u16 = 0x4E56;
 /// Place of the capability of MSI-X.
 const MSIX_AT: usize = 0x40;
 const REGION_AT: usize = 0x10;
 
-/// The space, with what a driver may change.
+/// The space, with the bits that a driver may change.
 #[derive(Debug)]
 pub(super) struct Configuration {
     bytes: [u8; BYTES],
@@ -52,7 +52,7 @@ impl Configuration {
         Self { bytes, writable }
     }
 
-    /// Fills `bytes` from an offset; what is beyond the end reads as zeroes.
+    /// Fills `bytes` from an offset; bytes beyond the end read as zeroes.
     pub(super) fn read(&self, offset: u64, bytes: &mut [u8]) {
         let from = usize::try_from(offset).unwrap_or(BYTES).min(BYTES);
         for (byte, is) in bytes.iter_mut().zip(self.bytes[from..].iter().chain([0].iter().cycle()))
@@ -61,7 +61,7 @@ impl Configuration {
         }
     }
 
-    /// Changes what of it a driver may.
+    /// Changes those bits of it that a driver may change.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let from = usize::try_from(offset).unwrap_or(BYTES).min(BYTES);
         let places = self.bytes[from..].iter_mut().zip(&self.writable[from..]);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_region_tells_its_size_by_the_bits_that_stay() {
+    fn the_region_shows_its_size_in_the_bits_that_stay_zero() {
         let mut it = Configuration::new();
         it.write(0x10, &[0xFF; 8]);
         let mut bytes = [0; 8];

@@ -1,5 +1,7 @@
 //! Messages of vfio-user, as they lie on the socket [vfio-user-2023].
 
+use crate::little_endian::{u16_at, u32_at};
+
 /// Bytes of the header.
 pub(super) const HEADER_BYTES: usize = 16;
 /// Most bytes of a message's body.
@@ -27,7 +29,7 @@ pub(super) mod code {
 /// A command of a client.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
-    /// Number by which its reply is told from others.
+    /// Number that its reply repeats.
     pub(super) id: u16,
     pub(super) code: u16,
     pub(super) wants_reply: bool,
@@ -37,15 +39,13 @@ pub(super) struct Message {
 /// Header of a message, with the length of its body. None if it is no command, or longer than any
 /// command is.
 pub(super) fn parse_header(bytes: &[u8; HEADER_BYTES]) -> Option<(Message, usize)> {
-    let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-    let whole = |at: usize| u32::from(half(at)) | u32::from(half(at + 2)) << 16;
-    let (size, flags) = (whole(4) as usize, whole(8));
+    let (size, flags) = (u32_at(bytes, 4)? as usize, u32_at(bytes, 8)?);
     let size = size.checked_sub(HEADER_BYTES).filter(|size| *size <= BODY_BYTES_MAX)?;
     if flags & 0xF != 0 {
         return None;
     }
-    let wants_reply = flags & NO_REPLY == 0;
-    Some((Message { id: half(0), code: half(2), wants_reply, body: Vec::new() }, size))
+    let (id, code) = (u16_at(bytes, 0)?, u16_at(bytes, 2)?);
+    Some((Message { id, code, wants_reply: flags & NO_REPLY == 0, body: Vec::new() }, size))
 }
 
 /// The bytes of a reply: its body, or the number of an error.
@@ -63,16 +63,4 @@ pub(super) fn reply(message: &Message, body: Result<&[u8], u32>) -> Vec<u8> {
     }
     bytes.extend(body);
     bytes
-}
-
-impl Message {
-    /// The number of 64 bits at an offset; none if the body is shorter.
-    pub(super) fn u64_at(&self, at: usize) -> Option<u64> {
-        Some(u64::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
-    }
-
-    /// The number of 32 bits at an offset.
-    pub(super) fn u32_at(&self, at: usize) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
-    }
 }

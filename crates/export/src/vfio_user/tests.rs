@@ -4,7 +4,7 @@ mod driver;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use device::{Administration, DriveHealth, Identity, MemoryDevice};
 use proptest::prelude::*;
@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use self::driver::{DATA, Driver, ENTRIES, MEMORY, MEMORY_BYTES, command, place, words};
 use super::message::code;
 use super::*;
+use crate::nvme::ControllerFault;
+use crate::pace::tests::drive;
 use crate::{Address, Event, Export, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +22,9 @@ const WRITE: u8 = 1;
 const BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
-struct Drive;
+struct Drive {
+    critical_warning: u8,
+}
 
 impl Administration for Drive {
     fn identity(&self) -> Identity {
@@ -28,12 +32,14 @@ impl Administration for Drive {
     }
 
     fn health(&self) -> DriveHealth {
-        DriveHealth { composite_temperature_k: Some(300), ..DriveHealth::default() }
+        let (critical_warning, composite_temperature_k) = (self.critical_warning, Some(300));
+        DriveHealth { critical_warning, composite_temperature_k, ..DriveHealth::default() }
     }
 }
 
 struct Rig {
     _server: VfioUser,
+    subsystem: Arc<Subsystem>,
     path: PathBuf,
     events: Receiver<Event>,
     _folder: tempfile::TempDir,
@@ -41,21 +47,26 @@ struct Rig {
 
 impl Rig {
     fn new(pace: Option<Arc<Pace>>) -> Self {
+        Self::of(Drive { critical_warning: 0 }, pace)
+    }
+
+    fn of(drive: Drive, pace: Option<Arc<Pace>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let device = Arc::new(MemoryDevice::new(BYTES));
         let (name, description, is_read_only) = (String::new(), String::new(), false);
         let exports =
             Exports::new(vec![Export { name, description, device, is_read_only, pace }]).unwrap();
-        let subsystem = Arc::new(Subsystem::new(&exports, Arc::new(Drive), 512).unwrap());
+        let subsystem = Arc::new(Subsystem::new(&exports, Arc::new(drive), 512).unwrap());
         let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
         let (sender, events) = mpsc::channel();
         let observer = move |event: &Event| {
-            // Nobody listens any more once a test is over.
+            // The receiver is gone once a test is over.
             let _ = sender.send(event.clone());
         };
-        let server = VfioUser::start(&exports, subsystem, listener, Arc::new(observer)).unwrap();
-        Self { _server: server, path, events, _folder: folder }
+        let own = Arc::clone(&subsystem);
+        let server = VfioUser::start(&exports, own, listener, Arc::new(observer)).unwrap();
+        Self { _server: server, subsystem, path, events, _folder: folder }
     }
 
     fn driver(&self) -> Driver {
@@ -135,6 +146,43 @@ fn a_reset_controller_begins_anew() {
 }
 
 #[test]
+fn a_failed_controller_takes_no_command_until_it_is_reset() {
+    let rig = Rig::new(None);
+    let mut driver = rig.driver();
+    rig.subsystem.fail_controllers(ControllerFault::Fatal);
+    assert_eq!(driver.status(), 2);
+    driver.memory.write(place(0), &[9; 512]).unwrap();
+    let entry = driver.moves(WRITE, (0, 1), 0);
+    driver.submit(1, entry);
+    driver.ring(1);
+    for _ in 0..100 {
+        assert_eq!(driver.status(), 2);
+    }
+    driver.ask(code::DEVICE_RESET, &[], &[]).unwrap();
+    drop(driver);
+    let mut driver = rig.driver();
+    assert_eq!(driver.run(driver.moves(READ, (0, 1), 1)), 0);
+    let mut back = [1; 512];
+    driver.memory.read(place(1), &mut back).unwrap();
+    assert_eq!(back, [0; 512]);
+}
+
+#[test]
+fn events_are_reported_to_a_host_that_never_pauses() {
+    let rig = Rig::of(Drive { critical_warning: 1 }, None);
+    let mut driver = Driver::connect(&rig.path);
+    driver.enable();
+    driver.submit(0, command(0x0C, 0, &[]));
+    driver.ring(0);
+    let deadline = Instant::now() + PATIENCE;
+    while !driver.has_completed(0) {
+        assert_eq!(driver.status(), 1);
+        assert!(Instant::now() < deadline, "no event is reported");
+    }
+    assert_eq!(driver.wait(0).1, 0);
+}
+
+#[test]
 fn with_a_doorbell_buffer_a_busy_queue_is_not_rung_for() {
     let rig = Rig::new(None);
     let mut driver = rig.driver();
@@ -175,14 +223,11 @@ fn completions_that_have_no_room_wait_for_it() {
 
 #[test]
 fn replies_keep_to_the_times_of_a_model() {
-    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
-    let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
-    let pace = Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()));
+    let pace = Arc::new(Pace::new(drive()));
     let rig = Rig::new(Some(Arc::clone(&pace)));
     let mut driver = rig.driver();
     assert_eq!(driver.run(driver.moves(WRITE, (0, 8), 0)), 0);
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     for _ in 0..10 {
         assert_eq!(driver.run(driver.moves(READ, (0, 8), 0)), 0);
     }

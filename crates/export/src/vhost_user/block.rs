@@ -4,13 +4,12 @@
 //!   chain: header ──► data to be written ──► data to be read ──► status
 //! ```
 //!
-//! Reads that come together are asked of the device together. What promises durability, a flush or
-//! a write where the driver wants no cache, is answered after one flush of the device for all of a
-//! batch.
+//! Reads that come together are one call of the device. A flush, and a write where the driver
+//! switched the cache off, is answered after one flush of the device for all of a batch.
 //!
 //! **Invariants**
-//! - Data is copied before the device sees it: what the virtual machine changes meanwhile changes
-//!   nothing that is stored.
+//! - Data is copied before the device sees it: a change by the virtual machine meanwhile does not
+//!   reach what is stored.
 //! - No request takes more memory than [`PIECE_BYTES`], however long it is.
 //!
 //! Its layout is that of [virtio-2022], section 5.2.
@@ -23,6 +22,7 @@ use device::{DeviceError, Durability, Read};
 
 use super::ring::{Chain, Part};
 use crate::guest_memory::{GuestMemory, Outside};
+use crate::little_endian::{u32_at, u64_at};
 use crate::{Asked, Export};
 
 /// Data of a request that is in memory at a time.
@@ -41,7 +41,7 @@ pub(super) const RANGES_MAX: u32 = 256;
 pub(super) const RANGE_SECTORS_MAX: u32 = 8 << 20;
 /// Most data buffers of a request.
 pub(super) const SEGMENTS_MAX: u32 = 254;
-/// Flag of a range of zeroes: the device may forget what is there.
+/// Flag of Write Zeroes: the device may unmap the range.
 const MAY_UNMAP: u32 = 1;
 /// Source of zeroes that are written.
 static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
@@ -87,7 +87,7 @@ pub(super) struct Done {
 
 /// Failure of a request.
 enum Failure {
-    /// Its buffers make no sense.
+    /// Its buffers do not fit the request.
     Malformed,
     Unsupported,
     Device,
@@ -150,7 +150,7 @@ impl Block {
         &self.export
     }
 
-    /// Has writes be durable once they are answered, or no longer.
+    /// Sets whether writes are durable once they are answered.
     pub(super) fn set_writes_through(&self, is_so: bool) {
         self.writes_through.store(is_so, Ordering::Relaxed);
     }
@@ -159,8 +159,8 @@ impl Block {
         self.writes_through.load(Ordering::Relaxed)
     }
 
-    /// Carries out requests, and says of each how it went; `scratch` is memory that is kept from
-    /// one call to the next.
+    /// Carries out requests, and returns the result of each; `scratch` is memory that later calls
+    /// use again.
     pub(super) fn carry_out(
         &self,
         memory: &GuestMemory,
@@ -190,7 +190,7 @@ impl Block {
     pub(super) fn answer(memory: &GuestMemory, chain: &Chain, done: &Done) -> u32 {
         let Some(last) = chain.writable.iter().rev().find(|part| part.length > 0) else { return 0 };
         let place = last.address.wrapping_add(u64::from(last.length) - 1);
-        // Where it is outside nobody can be told.
+        // A status outside of the memory cannot be written anywhere else.
         match memory.write(place, &[done.status as u8]) {
             Ok(()) => done.data_bytes.saturating_add(1),
             Err(_) => 0,
@@ -266,7 +266,7 @@ impl Block {
                 let data_bytes = u32::try_from(length).expect("it is small");
                 Ok(Done { data_bytes, ..Done::of(Status::Ok) })
             }
-            kind::DISCARD | kind::WRITE_ZEROES => self.forget(memory, chain, header.kind),
+            kind::DISCARD | kind::WRITE_ZEROES => self.discard(memory, chain, header.kind),
             _ => Err(Failure::Unsupported),
         }
     }
@@ -307,8 +307,8 @@ impl Block {
         Ok(self.changed(Op::Write, offset, length))
     }
 
-    /// Discards ranges, or has them read as zeroes.
-    fn forget(&self, memory: &GuestMemory, chain: &Chain, kind: u32) -> Result<Done, Failure> {
+    /// Discards ranges, or writes zeroes to them.
+    fn discard(&self, memory: &GuestMemory, chain: &Chain, kind: u32) -> Result<Done, Failure> {
         self.check_change()?;
         let length = total_bytes(&chain.readable) - HEADER_BYTES;
         let count = length / RANGE_BYTES;
@@ -347,9 +347,8 @@ impl Block {
     ) -> Result<Range, Failure> {
         let mut bytes = [0; STRUCTURE_BYTES];
         cursor.read(memory, &mut bytes)?;
-        let number =
-            |from: usize| bytes[from..].first_chunk().map_or(0, |it| u32::from_le_bytes(*it));
-        let sector = u64::from(number(0)) | u64::from(number(4)) << 32;
+        let number = |at| u32_at(&bytes, at).expect("within the range");
+        let sector = u64_at(&bytes, 0).expect("within the range");
         let (sectors, flags) = (number(8), number(12));
         let known = if kind == kind::DISCARD { 0 } else { MAY_UNMAP };
         if flags & !known != 0 {
@@ -399,16 +398,16 @@ fn header(memory: &GuestMemory, chain: &Chain) -> Result<Header, Failure> {
     }
     let mut bytes = [0; STRUCTURE_BYTES];
     Cursor::new(&chain.readable).read(memory, &mut bytes)?;
-    let (kind, rest) = bytes.split_first_chunk().expect("it has 16");
-    let sector = rest.last_chunk().expect("it has 12 more");
-    Ok(Header { kind: u32::from_le_bytes(*kind), sector: u64::from_le_bytes(*sector) })
+    let fields = u32_at(&bytes, 0).zip(u64_at(&bytes, 8));
+    let (kind, sector) = fields.expect("within the header");
+    Ok(Header { kind, sector })
 }
 
 fn total_bytes(parts: &[Part]) -> u64 {
     parts.iter().map(|part| u64::from(part.length)).sum()
 }
 
-/// Bytes of what is written but for the status.
+/// Bytes of the data in writable buffers: all but the status.
 fn data_bytes(writable: &[Part]) -> u64 {
     total_bytes(writable).saturating_sub(1)
 }
@@ -422,7 +421,7 @@ fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (u64, usize)> {
     })
 }
 
-/// Room of so many bytes, whatever is in it.
+/// The first `length` bytes of the scratch memory, with any contents.
 fn room(scratch: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if scratch.len() < length {
         scratch.resize(length, 0);

@@ -1,4 +1,4 @@
-//! One client of vhost-user: a virtual machine monitor, which says where memory and rings are.
+//! One client of vhost-user: a virtual machine monitor, which sets up memory and rings.
 //!
 //! ```text
 //!   features ──► memory ──► for each ring: size, place, position, events ──► served
@@ -11,35 +11,36 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::event::Timespec;
 use vm_memory::MmapRegion;
 
 use super::block::{RANGE_SECTORS_MAX, RANGES_MAX, SEGMENTS_MAX};
 use super::inflight::{self, Inflight};
-use super::message::{self, HEADER_BYTES, Message, ability, code};
+use super::message::{self, HEADER_BYTES, Message, code, protocol_feature};
 use super::queue::{Common, Parts, Queue};
 use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
+use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::machine_server::Break;
 
 /// Most rings.
 const RINGS_MAX: u16 = 64;
-/// Most parts of the memory.
-const PARTS_MAX: usize = 509;
+/// Most regions of the memory.
+const REGIONS_MAX: usize = 509;
 /// Bytes of the configuration that a driver reads.
 const CONFIG_BYTES: usize = 60;
 /// Place in it of whether the device may cache writes.
 const WRITEBACK_AT: u32 = 32;
 /// Time from one look at the size of the device to the next.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-/// Bytes of a part of the memory in a message.
-const PART_BYTES: usize = 32;
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Bytes of a memory region description in a message.
+const REGION_BYTES: usize = 32;
 /// Flag of a message about an event: none comes with it.
 const NO_EVENT: u64 = 1 << 8;
 
-/// Bits of what driver and device can do (sections 5.2.3 and 6).
+/// Feature bits (sections 5.2.3 and 6).
 mod feature {
     pub(super) const SEGMENTS_MAX: u64 = 1 << 2;
     pub(super) const READ_ONLY: u64 = 1 << 5;
@@ -60,20 +61,20 @@ mod feature {
 /// The server's side of one client.
 pub(super) struct Client {
     socket: DescriptorSocket,
-    /// The way to tell it that its configuration changed.
+    /// Channel for messages to the client: that its configuration changed.
     events: Option<DescriptorSocket>,
     common: Arc<Common>,
     memory: Vec<Mapped>,
     features: u64,
-    abilities: u64,
+    protocol_features: u64,
     rings: Vec<RingState>,
-    /// Memory for what is in flight, and the entries of the largest ring that it is for.
+    /// Memory for descriptors in flight, and the entries of the largest ring that it has room for.
     inflight: Option<(Arc<MmapRegion>, u16)>,
     /// Size of the device that the client knows.
     size: u64,
 }
 
-/// A part of the memory: the addresses of rings are those of the client's own process.
+/// A memory region. The addresses of rings are in the address space of the client's process.
 #[derive(Clone, Copy)]
 struct Mapped {
     place: Place,
@@ -112,7 +113,7 @@ impl Client {
             common,
             memory: Vec::new(),
             features: 0,
-            abilities: 0,
+            protocol_features: 0,
             rings: (0..RINGS_MAX).map(|_| RingState::default()).collect(),
             inflight: None,
             size,
@@ -122,15 +123,14 @@ impl Client {
     /// Serves the client until it goes.
     pub(super) fn serve(&mut self) -> Result<(), Break> {
         loop {
-            if !self.socket.wait(LOOK_EVERY)? {
+            if !self.socket.wait(Some(LOOK_EVERY))? {
                 self.look()?;
                 continue;
             }
             let Some(message) = self.receive()? else { break };
             let done = self.carry_out(&message);
             self.socket.drop_descriptors();
-            let (needs_reply, abilities) = (message.needs_reply, self.abilities);
-            let acknowledges = needs_reply && abilities & ability::REPLY_ACK != 0;
+            let has_acknowledgements = self.protocol_features & protocol_feature::REPLY_ACK != 0;
             match done? {
                 Reply::Bytes(body) => {
                     self.socket.send(&message::reply(message.code, &body), &[])?;
@@ -138,7 +138,7 @@ impl Client {
                 Reply::WithFile(body, file) => {
                     self.socket.send(&message::reply(message.code, &body), &[file.as_fd()])?;
                 }
-                Reply::Done if acknowledges => {
+                Reply::Done if message.needs_reply && has_acknowledgements => {
                     self.socket.send(&message::reply(message.code, &[0; 8]), &[])?;
                 }
                 Reply::Done => {}
@@ -168,7 +168,7 @@ impl Client {
         Ok(Some(message))
     }
 
-    /// Drops the client if a ring of it failed; tells it of another size.
+    /// Drops the client if one of its rings failed; notifies it of another size of the device.
     fn look(&mut self) -> Result<(), Break> {
         self.failed()?;
         let size = self.common.block.export().device.size();
@@ -190,17 +190,17 @@ impl Client {
             code::GET_FEATURES => Ok(bytes_of(self.offered())),
             code::SET_FEATURES => self.set_features(message),
             code::GET_PROTOCOL_FEATURES => {
-                let offered = ability::QUEUES
-                    | ability::REPLY_ACK
-                    | ability::BACKEND_REQUESTS
-                    | ability::CONFIG
-                    | ability::INFLIGHT
-                    | ability::RESET_DEVICE
-                    | ability::MEMORY_SLOTS;
+                let offered = protocol_feature::QUEUES
+                    | protocol_feature::REPLY_ACK
+                    | protocol_feature::BACKEND_REQUESTS
+                    | protocol_feature::CONFIG
+                    | protocol_feature::INFLIGHT
+                    | protocol_feature::RESET_DEVICE
+                    | protocol_feature::MEMORY_SLOTS;
                 Ok(bytes_of(offered))
             }
             code::SET_PROTOCOL_FEATURES => {
-                self.abilities = message.u64_at(0).ok_or_else(short)?;
+                self.protocol_features = u64_at(&message.body, 0).ok_or_else(short)?;
                 Ok(Reply::Done)
             }
             code::SET_OWNER => Ok(Reply::Done),
@@ -212,7 +212,7 @@ impl Client {
             code::SET_MEM_TABLE => self.set_memory(message),
             code::ADD_MEM_REG => self.add_memory(message),
             code::REM_MEM_REG => self.remove_memory(message),
-            code::GET_MAX_MEM_SLOTS => Ok(bytes_of(PARTS_MAX as u64)),
+            code::GET_MAX_MEM_SLOTS => Ok(bytes_of(REGIONS_MAX as u64)),
             code::GET_QUEUE_NUM => Ok(bytes_of(RINGS_MAX.into())),
             code::GET_CONFIG => self.config(message),
             code::SET_CONFIG => self.set_config(message),
@@ -227,9 +227,9 @@ impl Client {
         }
     }
 
-    /// Carries out a message that is about a ring.
+    /// Carries out a message about a ring.
     fn carry_out_of_ring(&mut self, message: &Message) -> Result<Reply, Break> {
-        let first = message.u32_at(0).ok_or_else(short)?;
+        let first = u32_at(&message.body, 0).ok_or_else(short)?;
         let is_event = matches!(
             message.code,
             code::SET_VRING_KICK | code::SET_VRING_CALL | code::SET_VRING_ERR
@@ -238,7 +238,7 @@ impl Client {
         if index >= self.rings.len() {
             return Err(Break::Violation(format!("ring {index} of {RINGS_MAX}")));
         }
-        let number = || message.u32_at(4).ok_or_else(short);
+        let number = || u32_at(&message.body, 4).ok_or_else(short);
         match message.code {
             code::SET_VRING_NUM => {
                 let size = u16::try_from(number()?).ok().filter(|it| (1..=SIZE_MAX).contains(it));
@@ -284,7 +284,7 @@ impl Client {
 
     /// The event that came with a message, unless it says that none does.
     fn event(&mut self, message: &Message) -> Result<Option<OwnedFd>, Break> {
-        if message.u64_at(0).ok_or_else(short)? & NO_EVENT != 0 {
+        if u64_at(&message.body, 0).ok_or_else(short)? & NO_EVENT != 0 {
             return Ok(None);
         }
         let event = self.socket.take_descriptor();
@@ -292,7 +292,7 @@ impl Client {
     }
 
     fn set_place(&mut self, index: usize, message: &Message) -> Result<(), Break> {
-        let place = |at| message.u64_at(at).ok_or_else(short);
+        let place = |at| u64_at(&message.body, at).ok_or_else(short);
         let (descriptors, used, available) = (place(8)?, place(16)?, place(24)?);
         let layout = Layout {
             size: self.rings[index].layout.size,
@@ -315,7 +315,7 @@ impl Client {
         address.ok_or_else(|| violated("a ring outside of the memory"))
     }
 
-    /// Serves a ring, or stops, as it is.
+    /// Starts or stops to serve a ring, as its state says.
     fn serve_ring(&mut self, index: usize) -> Result<(), Break> {
         let ring = &self.rings[index];
         let is_ready = ring.has_layout && ring.layout.size > 0 && ring.is_enabled;
@@ -342,7 +342,7 @@ impl Client {
         let inflight = match &self.inflight {
             Some((_, size)) if layout.size > *size => {
                 return Err(violated(
-                    "a ring that is larger than the memory for what is in flight",
+                    "a ring that is larger than the memory for descriptors in flight",
                 ));
             }
             Some((mapping, size)) => Inflight::of(mapping, index, *size),
@@ -383,12 +383,12 @@ impl Client {
     }
 
     fn set_features(&mut self, message: &Message) -> Result<Reply, Break> {
-        let wanted = message.u64_at(0).ok_or_else(short)?;
+        let wanted = u64_at(&message.body, 0).ok_or_else(short)?;
         if wanted & !self.offered() != 0 {
             return Err(violated("features that were not offered"));
         }
         self.features = wanted;
-        // A driver that knows no flush takes every answered write for durable.
+        // A driver without the flush feature expects every completed write to be durable.
         self.common.block.set_writes_through(wanted & feature::FLUSH == 0);
         Ok(Reply::Done)
     }
@@ -404,13 +404,13 @@ impl Client {
     }
 
     fn set_memory(&mut self, message: &Message) -> Result<Reply, Break> {
-        let count = message.u32_at(0).ok_or_else(short)?;
+        let count = u32_at(&message.body, 0).ok_or_else(short)?;
         if count as usize > 8 {
-            return Err(violated("more than eight parts of memory in a message"));
+            return Err(violated("more than eight memory regions in a message"));
         }
         let (mut memory, mut parts) = (GuestMemory::default(), Vec::new());
         for index in 0..count as usize {
-            parts.push(self.map(&mut memory, message, 8 + index * PART_BYTES)?);
+            parts.push(self.map(&mut memory, message, 8 + index * REGION_BYTES)?);
         }
         self.memory = parts;
         self.use_memory(memory);
@@ -418,8 +418,8 @@ impl Client {
     }
 
     fn add_memory(&mut self, message: &Message) -> Result<Reply, Break> {
-        if self.memory.len() >= PARTS_MAX {
-            return Err(violated("more parts of memory than there may be"));
+        if self.memory.len() >= REGIONS_MAX {
+            return Err(violated("more than 509 memory regions"));
         }
         let mut memory = GuestMemory::clone(&self.memory_now());
         let mapped = self.map(&mut memory, message, 8)?;
@@ -432,14 +432,14 @@ impl Client {
         let place = part_at(message, 8).ok_or_else(short)?.place;
         let mut memory = GuestMemory::clone(&self.memory_now());
         if !memory.remove(place.address, place.size) {
-            return Err(violated("a part of memory that is not there is to be removed"));
+            return Err(violated("a memory region is to be removed that does not exist"));
         }
         self.memory.retain(|it| it.place.address != place.address);
         self.use_memory(memory);
         Ok(Reply::Done)
     }
 
-    /// Maps the part of memory that stands at an offset of a message.
+    /// Maps the memory region that is described at an offset of a message.
     fn map(
         &mut self,
         memory: &mut GuestMemory,
@@ -458,7 +458,7 @@ impl Client {
         let (offset, length) = range_of(message)?;
         let whole = self.whole_config();
         let mut body = message.body[..12].to_vec();
-        // What is beyond its end is not there, and reads as zeroes.
+        // Bytes beyond its end read as zeroes.
         let byte = |index: usize| whole.get(offset + index).copied().unwrap_or(0);
         body.extend((0..length).map(byte));
         Ok(Reply::Bytes(body))
@@ -471,7 +471,7 @@ impl Client {
         put(0, &(device.size() / 512).to_le_bytes());
         put(12, &SEGMENTS_MAX.to_le_bytes());
         put(20, &512_u32.to_le_bytes());
-        // Eight blocks are written as one, and are what is best written at a time.
+        // Topology: an atomic unit is the physical block, and the smallest good write.
         let exponent = device.atomic_bytes().trailing_zeros().saturating_sub(9);
         put(24, &[u8::try_from(exponent).unwrap_or(0), 0]);
         let atomic_blocks = u16::try_from(device.atomic_bytes() / 512).unwrap_or(1);
@@ -487,7 +487,7 @@ impl Client {
         config
     }
 
-    /// Changes what of the configuration may be: whether writes may be cached.
+    /// Changes the only field that a driver may change: whether writes may be cached.
     fn set_config(&self, message: &Message) -> Result<Reply, Break> {
         let (offset, length) = range_of(message)?;
         let at = (WRITEBACK_AT as usize).checked_sub(offset).filter(|at| *at < length);
@@ -497,7 +497,7 @@ impl Client {
         Ok(Reply::Done)
     }
 
-    /// New memory for what is in flight.
+    /// Makes new memory for the descriptors in flight.
     fn inflight(&mut self, message: &Message) -> Result<Reply, Break> {
         let (rings, size) = shape_of(message)?;
         let bytes = inflight::bytes_of_ring(size) * u64::from(rings);
@@ -509,15 +509,15 @@ impl Client {
         Ok(Reply::WithFile(body, file))
     }
 
-    /// Takes up the memory of an earlier server.
+    /// Uses the memory of an earlier server.
     fn set_inflight(&mut self, message: &Message) -> Result<Reply, Break> {
         let (rings, size) = shape_of(message)?;
-        let [bytes, offset] = [0, 8].map(|at| message.u64_at(at));
+        let [bytes, offset] = [0, 8].map(|at| u64_at(&message.body, at));
         let (bytes, offset) = bytes.zip(offset).ok_or_else(short)?;
         let file = self.socket.take_descriptor();
         let file = file.ok_or_else(|| violated("memory without its descriptor"))?;
         if bytes < inflight::bytes_of_ring(size) * u64::from(rings) {
-            return Err(violated("too little memory for what is in flight"));
+            return Err(violated("too little memory for descriptors in flight"));
         }
         let mapped = inflight::map(file, offset, bytes);
         self.inflight = Some((mapped.map_err(|error| Break::Violation(error.to_string()))?, size));
@@ -544,26 +544,27 @@ fn call_of(call: Option<&OwnedFd>) -> io::Result<Option<Signal>> {
 }
 
 fn part_at(message: &Message, at: usize) -> Option<Mapped> {
-    let address = message.u64_at(at)?;
-    let (size, user) = (message.u64_at(at + 8)?, message.u64_at(at + 16)?);
-    Some(Mapped { place: Place { address, size, offset: message.u64_at(at + 24)? }, user })
+    let address = u64_at(&message.body, at)?;
+    let (size, user) = (u64_at(&message.body, at + 8)?, u64_at(&message.body, at + 16)?);
+    Some(Mapped { place: Place { address, size, offset: u64_at(&message.body, at + 24)? }, user })
 }
 
-/// The part of the configuration that a message is about.
+/// Range of the configuration in a message.
 fn range_of(message: &Message) -> Result<(usize, usize), Break> {
-    let range = message.u32_at(0).zip(message.u32_at(4));
+    let range = u32_at(&message.body, 0).zip(u32_at(&message.body, 4));
     let (offset, length) = range.filter(|_| message.body.len() >= 12).ok_or_else(short)?;
     if offset > 256 || length > 256 {
-        return Err(violated("a part of the configuration that does not exist"));
+        return Err(violated("a part of the configuration beyond its 256 bytes"));
     }
     Ok((offset as usize, length as usize))
 }
 
-/// Rings, and entries of each, of a message about what is in flight.
+/// Rings, and entries of each, in a message about descriptors in flight.
 fn shape_of(message: &Message) -> Result<(u16, u16), Break> {
-    let (rings, size) = message.u16_at(16).zip(message.u16_at(18)).ok_or_else(short)?;
+    let (rings, size) =
+        u16_at(&message.body, 16).zip(u16_at(&message.body, 18)).ok_or_else(short)?;
     if rings == 0 || rings > RINGS_MAX || size == 0 || size > SIZE_MAX {
-        return Err(violated("memory for rings that cannot be"));
+        return Err(violated("memory in flight for more than 64 rings or 1024 entries"));
     }
     Ok((rings, size))
 }

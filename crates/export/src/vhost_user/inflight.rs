@@ -1,9 +1,9 @@
-//! Chains in flight: what a server took from its rings and has not given back, in memory that its
-//! client keeps. A server that comes after one that was killed finds them there, and carries them
-//! out again.
+//! Chains in flight: those that a server took from its rings and has not marked as used, in memory
+//! that its client keeps. The next server after one that was killed finds them there, and carries
+//! them out again.
 //!
 //! ```text
-//!   take a chain ──► record it, with descriptors ──► work ──► "giving back" ──► used ──► forget
+//!   take a chain ──► record it, with descriptors ──► work ──► "marking" ──► used ──► forget
 //!                                                                     │ killed here
 //!                    a new server: was it used? ◄─────────────────────┘
 //! ```
@@ -24,14 +24,14 @@ use crate::guest_memory::{GuestMemory, Place, check_length};
 /// Form of the memory, in its first eight bytes: another one begins anew.
 const FORM: u64 = 0x3130_6c66_6e69_6766;
 const FORM_AT: usize = 0;
-/// True while a server has the ring.
+/// 1 while a server has the ring.
 const IN_USE_AT: usize = 8;
 /// Order of the latest chain that was taken, with the position after it.
 const TAKEN_AT: usize = 16;
-/// Position of what was given back.
+/// Position after the chains that were marked as used.
 const USED_AT: usize = 24;
-/// Chain that is being given back, with the position at which; 0: none.
-const GIVING_AT: usize = 32;
+/// Chain that is being marked as used, with the position at which; 0: none.
+const MARKING_AT: usize = 32;
 const HEAD_BYTES: usize = 64;
 /// Of a record: order of its chain, 0 if it is not in flight; position after it was taken, slots
 /// and descriptors; then those.
@@ -39,7 +39,7 @@ const ORDER_AT: usize = 0;
 const SHAPE_AT: usize = 8;
 const RECORD_HEAD_BYTES: usize = 16;
 const DESCRIPTOR_BYTES: usize = 16;
-/// Flag of a number that stands for something.
+/// Flag of a number that is not empty.
 const IS_THERE: u64 = 1 << 63;
 
 /// The chains of one ring that are in flight.
@@ -52,7 +52,7 @@ pub(super) struct Inflight {
     order: u64,
 }
 
-/// Chain that an earlier server took and did not give back.
+/// Chain that an earlier server took and did not mark as used.
 #[derive(Debug)]
 struct Left {
     order: u64,
@@ -90,8 +90,8 @@ impl Inflight {
         (end <= mapping.size()).then_some(Self { mapping, start, size, order: 0 })
     }
 
-    /// Takes the ring up where an earlier server left it, if one did. Returns the chains that are
-    /// to be carried out again, the earliest first.
+    /// Continues where an earlier server left the ring, if one did. Returns the chains that are to
+    /// be carried out again, the earliest first.
     pub(super) fn begin(
         &mut self,
         ring: &mut Ring,
@@ -100,16 +100,16 @@ impl Inflight {
         let was_left = self.load(FORM_AT) == FORM && self.load(IN_USE_AT) != 0;
         if !was_left {
             (0..self.size).for_each(|id| self.store(self.record(id) + ORDER_AT, 0));
-            self.store(GIVING_AT, 0);
+            self.store(MARKING_AT, 0);
             self.note_position(ring.base());
             self.store(FORM_AT, FORM);
             self.store(IN_USE_AT, 1);
             return Ok(Vec::new());
         }
-        let giving = self.load(GIVING_AT);
+        let marking = self.load(MARKING_AT);
         let mut used = low_u32(self.load(USED_AT));
-        if giving & IS_THERE != 0 {
-            used = self.finish_giving(ring, memory, giving)?;
+        if marking & IS_THERE != 0 {
+            used = self.finish_marking(ring, memory, marking)?;
         }
         let mut left: Vec<Left> = (0..self.size).filter_map(|id| self.left(id)).collect();
         left.sort_by_key(|left| left.order);
@@ -123,18 +123,18 @@ impl Inflight {
         ring.set_base(u32::from(available) | used << 16);
         self.store(TAKEN_AT, self.order << 16 | u64::from(available));
         self.store(USED_AT, used.into());
-        self.store(GIVING_AT, 0);
+        self.store(MARKING_AT, 0);
         left.iter().map(|it| ring.again(memory, (it.id, it.slots), &it.own)).collect()
     }
 
-    /// Finds out whether a chain that was being given back was. Returns the position after it.
-    fn finish_giving(
+    /// Finds out whether a chain was marked as used. Returns the position after it.
+    fn finish_marking(
         &self,
         ring: &mut Ring,
         memory: &GuestMemory,
-        giving: u64,
+        marking: u64,
     ) -> Result<u32, RingError> {
-        let (id, before) = (low_u16(giving >> 32), low_u32(giving) & 0xFFFF);
+        let (id, before) = (low_u16(marking >> 32), low_u32(marking) & 0xFFFF);
         let base = before << 16;
         if id >= self.size || !ring.was_pushed(memory, base)? {
             return Ok(before);
@@ -143,11 +143,11 @@ impl Inflight {
         self.store(record + ORDER_AT, 0);
         let slots = low_u16(self.load(record + SHAPE_AT) >> 16).min(self.size);
         ring.set_base(base);
-        // As if it were given back now, but for the driver, which may have taken it up already.
+        // The ring itself is not changed: the driver may have taken the chain already.
         Ok(ring.used_after(slots) >> 16)
     }
 
-    /// Takes note of a chain that was taken; the ring is at `base` then.
+    /// Records a chain that was taken; the ring is at `base` then.
     ///
     /// # Errors
     /// Fails if the driver gave two chains the same identifier.
@@ -179,19 +179,19 @@ impl Inflight {
         Ok(())
     }
 
-    /// Takes note that a chain is about to be given back at `base`.
-    pub(super) fn note_giving(&self, id: u16, base: u32) {
-        self.store(GIVING_AT, IS_THERE | u64::from(id) << 32 | u64::from(base >> 16));
+    /// Records that a chain is about to be marked as used at `base`.
+    pub(super) fn note_marking(&self, id: u16, base: u32) {
+        self.store(MARKING_AT, IS_THERE | u64::from(id) << 32 | u64::from(base >> 16));
     }
 
-    /// Takes note that it was, and that the ring is at `base`.
-    pub(super) fn note_given(&self, id: u16, base: u32) {
+    /// Records that it was, and that the ring is at `base`.
+    pub(super) fn note_used(&self, id: u16, base: u32) {
         self.store(self.record(id) + ORDER_AT, 0);
         self.store(USED_AT, u64::from(base >> 16));
-        self.store(GIVING_AT, 0);
+        self.store(MARKING_AT, 0);
     }
 
-    /// Leaves the ring, of which nothing is in flight.
+    /// Leaves the ring, none of whose chains is in flight.
     pub(super) fn end(&self) {
         self.store(IN_USE_AT, 0);
     }
@@ -209,7 +209,7 @@ impl Inflight {
         }
         let shape = self.load(record + SHAPE_AT);
         let count = usize::from(low_u16(shape >> 32).min(self.size));
-        // The client could have changed it.
+        // The client may have changed it.
         let slots = low_u16(shape >> 16).min(self.size);
         let own = (0..count).map(|index| {
             let at = record + RECORD_HEAD_BYTES + index * DESCRIPTOR_BYTES;

@@ -1,5 +1,7 @@
 //! Messages of vhost-user, as they lie on the socket [vhost-user-2024].
 
+use crate::little_endian::u32_at;
+
 /// Bytes of the header.
 pub(super) const HEADER_BYTES: usize = 12;
 /// Most bytes of a message's body.
@@ -41,8 +43,8 @@ pub(super) mod code {
 /// Number of the message to a client that its configuration changed.
 const CONFIG_CHANGED: u32 = 2;
 
-/// Bits of what both sides can do beyond the first version of the protocol.
-pub(super) mod ability {
+/// Protocol feature bits.
+pub(super) mod protocol_feature {
     pub(in super::super) const QUEUES: u64 = 1 << 0;
     pub(in super::super) const REPLY_ACK: u64 = 1 << 3;
     pub(in super::super) const BACKEND_REQUESTS: u64 = 1 << 5;
@@ -63,8 +65,7 @@ pub(super) struct Message {
 /// Header of a message, with the length of its body. None if it is of another version, or longer
 /// than any message is.
 pub(super) fn parse_header(bytes: &[u8; HEADER_BYTES]) -> Option<(Message, usize)> {
-    let [code, flags, size] = [0, 4, 8].map(|at| u32_at(bytes, at));
-    let size = usize::try_from(size).ok()?;
+    let (code, flags, size) = (u32_at(bytes, 0)?, u32_at(bytes, 4)?, u32_at(bytes, 8)? as usize);
     if flags & 3 != VERSION || flags & IS_REPLY != 0 || size > BODY_BYTES_MAX {
         return None;
     }
@@ -76,7 +77,7 @@ pub(super) fn reply(code: u32, body: &[u8]) -> Vec<u8> {
     message(code, VERSION | IS_REPLY, body)
 }
 
-/// The bytes by which a client is told that its configuration changed.
+/// The bytes of the message that the configuration changed.
 pub(super) fn config_changed() -> Vec<u8> {
     message(CONFIG_CHANGED, VERSION, &[])
 }
@@ -89,25 +90,4 @@ fn message(code: u32, flags: u32, body: &[u8]) -> Vec<u8> {
     }
     bytes.extend(body);
     bytes
-}
-
-impl Message {
-    /// The number of 64 bits at an offset; none if the body is shorter.
-    pub(super) fn u64_at(&self, at: usize) -> Option<u64> {
-        Some(u64::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
-    }
-
-    /// The number of 32 bits at an offset.
-    pub(super) fn u32_at(&self, at: usize) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
-    }
-
-    /// The number of 16 bits at an offset.
-    pub(super) fn u16_at(&self, at: usize) -> Option<u16> {
-        Some(u16::from_le_bytes(*self.body.get(at..)?.first_chunk()?))
-    }
-}
-
-fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
-    u32::from_le_bytes(*bytes[at..].first_chunk().expect("it has 12"))
 }

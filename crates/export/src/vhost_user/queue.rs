@@ -1,13 +1,12 @@
 //! The thread of one virtqueue.
 //!
 //! ```text
-//!   kicked ──► take a batch ──► carry out ──► give back, or hold until the model is done ──► call
-//!      ▲            │ nothing there for some microseconds
+//!   kicked ──► take a batch ──► carry out ──► used, or held until the model is done ──► call
+//!      ▲            │ no chain for some microseconds
 //!      └── sleep ◄──┘
 //! ```
 //!
-//! While there is work the driver is asked not to kick, so that under load neither side makes a
-//! call to the system for a request.
+//! While there is work the driver is asked not to kick: under load a request needs no system call.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,27 +21,25 @@ use super::ring::{Chain, Ring, RingError};
 use crate::descriptor_socket::Signal;
 use crate::guest_memory::GuestMemory;
 use crate::pace::Holder;
+use crate::polls::Polls;
 use crate::{Asked, Lane, Recorder, Served};
 
 /// Most chains that are carried out together.
 const BATCH: usize = 64;
-/// Looks for more work before the thread sleeps, some 10 us in all; between two of them others may
-/// have this processor.
-const LOOKS: u32 = 24;
 
 /// Parts that the queues of one client share.
 pub(super) struct Common {
     pub(super) block: Block,
     pub(super) memory: Mutex<Arc<GuestMemory>>,
-    /// The recorder of commands, if somebody records, and the number of this client.
+    /// The recorder of commands, if there is one, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
     /// Reason why the client is to be dropped, once there is one.
     pub(super) failure: Mutex<Option<String>>,
-    /// Has the client's own thread look at that.
+    /// Ends the connection, so that the client's own thread drops the client.
     pub(super) fail: Box<dyn Fn() + Send + Sync>,
 }
 
-/// A ring with what goes with it.
+/// A ring with its events and its memory for descriptors in flight.
 pub(super) struct Parts {
     pub(super) ring: Ring,
     pub(super) inflight: Option<Inflight>,
@@ -63,7 +60,7 @@ struct Shared {
     stop: Signal,
     is_stopping: AtomicBool,
     state: Mutex<State>,
-    /// Signalled when nothing is held any more.
+    /// Signalled when no chain is held any more.
     is_empty: Condvar,
 }
 
@@ -75,7 +72,7 @@ struct State {
     held: BTreeMap<u32, Held>,
 }
 
-/// A chain that was carried out.
+/// A chain that was carried out and waits for the model.
 struct Held {
     id: u16,
     slots: u16,
@@ -116,12 +113,13 @@ impl Queue {
         Ok(Self { shared, thread })
     }
 
-    /// Has the driver told by `call` from now on.
+    /// Notifies the driver by `call` from now on.
     pub(super) fn set_call(&self, call: Option<Signal>) {
         self.shared.lock().call = call;
     }
 
-    /// Takes nothing more, gives back what was taken, and returns the position of the ring.
+    /// Takes no more chains, carries out those that were taken, and returns the position of the
+    /// ring.
     pub(super) fn stop(self) -> u32 {
         self.shared.is_stopping.store(true, Ordering::Release);
         self.shared.stop.raise();
@@ -159,11 +157,11 @@ impl Shared {
     fn serve(&self, lane: Option<&Lane>) -> io::Result<()> {
         let mut scratch = Vec::new();
         let mut chains = self.begin().map_err(io::Error::other)?;
-        let mut looks = 0;
+        let mut polls = Polls::default();
         while !self.is_stopping.load(Ordering::Acquire) {
             let memory = self.common.memory();
             if !chains.is_empty() {
-                looks = 0;
+                polls.reset();
                 self.carry_out(&memory, (&chains, &mut scratch), lane).map_err(io::Error::other)?;
                 chains.clear();
             }
@@ -171,30 +169,27 @@ impl Shared {
             if !chains.is_empty() {
                 continue;
             }
-            looks += 1;
-            if looks < LOOKS {
-                thread::yield_now();
+            if polls.poll_again() {
                 continue;
             }
-            looks = 0;
             let came = self.lock().ring.ask_for_kicks(&memory, true).map_err(io::Error::other)?;
             if !came {
                 self.kick.wait_with(&self.stop)?;
             }
         }
-        // What was taken is carried out, whatever comes.
+        // Chains that were taken are carried out before the end.
         let memory = self.common.memory();
         self.carry_out(&memory, (&chains, &mut scratch), lane).map_err(io::Error::other)
     }
 
-    /// Chains that an earlier server left.
+    /// Chains that an earlier server left in flight.
     fn begin(&self) -> Result<Vec<Chain>, RingError> {
         let memory = self.common.memory();
         let State { ring, inflight, .. } = &mut *self.lock();
         inflight.as_mut().map_or(Ok(Vec::new()), |inflight| inflight.begin(ring, &memory))
     }
 
-    /// Takes what the driver made available, as much as is carried out together.
+    /// Takes chains that the driver made available, up to a batch.
     fn take(&self, memory: &GuestMemory, chains: &mut Vec<Chain>) -> Result<(), RingError> {
         let mut own = Vec::new();
         let State { ring, inflight, .. } = &mut *self.lock();
@@ -227,16 +222,16 @@ impl Shared {
         let mut state = self.lock();
         for (chain, done) in chains.iter().zip(&done) {
             let held = self.held(memory, (chain, done), issued_at);
-            // What no drive was asked for is answered at once.
+            // A request that the model does not have is returned at once.
             match lane.zip(done.asked) {
                 Some((lane, asked)) => {
                     let ticket = lane.submit(issued_at, asked);
                     state.held.insert(ticket, held);
                 }
-                None => state.give_back(memory, &held, &mut served)?,
+                None => state.mark_used(memory, &held, &mut served)?,
             }
         }
-        state.tell(memory)?;
+        state.notify(memory)?;
         drop(state);
         self.record(&served);
         Ok(())
@@ -271,9 +266,9 @@ impl Holder for Shared {
         let mut given = Ok(());
         for ticket in tickets {
             let Some(held) = state.held.remove(ticket) else { continue };
-            given = given.and_then(|()| state.give_back(&memory, &held, &mut served));
+            given = given.and_then(|()| state.mark_used(&memory, &held, &mut served));
         }
-        let given = given.and_then(|()| state.tell(&memory));
+        let given = given.and_then(|()| state.notify(&memory));
         if state.held.is_empty() {
             self.is_empty.notify_all();
         }
@@ -286,15 +281,15 @@ impl Holder for Shared {
 }
 
 impl State {
-    /// Gives a chain back to the driver.
-    fn give_back(
+    /// Returns a chain to the driver: marks it as used.
+    fn mark_used(
         &mut self,
         memory: &GuestMemory,
         held: &Held,
         served: &mut Vec<Served>,
     ) -> Result<(), RingError> {
         if let Some(inflight) = &self.inflight {
-            inflight.note_giving(held.id, self.ring.base());
+            inflight.note_marking(held.id, self.ring.base());
         }
         if let Some(asked) = held.asked {
             let (issued_at, completed_at) = (held.issued_at, Instant::now());
@@ -302,13 +297,13 @@ impl State {
         }
         self.ring.push(memory, (held.id, held.slots), held.written_bytes)?;
         if let Some(inflight) = &self.inflight {
-            inflight.note_given(held.id, self.ring.base());
+            inflight.note_used(held.id, self.ring.base());
         }
         Ok(())
     }
 
-    /// Tells the driver of what it got back, if it wants to be told.
-    fn tell(&mut self, memory: &GuestMemory) -> Result<(), RingError> {
+    /// Notifies the driver of used chains, unless it asked for no notification.
+    fn notify(&mut self, memory: &GuestMemory) -> Result<(), RingError> {
         let wants_call = self.ring.wants_call(memory)?;
         if let Some(call) = self.call.as_ref().filter(|_| wants_call) {
             call.raise();

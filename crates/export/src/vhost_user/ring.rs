@@ -1,5 +1,5 @@
-//! Virtqueues: rings in the memory of a virtual machine, through which its driver hands over
-//! buffers and gets them back.
+//! Virtqueues: rings in the memory of a virtual machine, through which its driver makes buffers
+//! available and the device returns them.
 //!
 //! ```text
 //!   driver: makes a chain available ──► pop ──► work ──► push: used ──► driver
@@ -7,8 +7,8 @@
 //!
 //! **Invariants**
 //! - Whatever the driver writes into a ring, nothing outside of its memory is touched, and no loop
-//!   in it is followed for ever: a ring that makes no sense is an error.
-//! - Everything of a chain is copied once, and then looked at.
+//!   in it is followed for ever: an invalid ring is an error.
+//! - The descriptors of a chain are copied once, and then checked.
 //!
 //! The layouts are those of [virtio-2022], sections 2.7 (split) and 2.8 (packed).
 
@@ -16,6 +16,7 @@ mod packed;
 mod split;
 
 use crate::guest_memory::{GuestMemory, Outside};
+use crate::little_endian::{u16_at, u32_at, u64_at};
 
 pub(super) use self::packed::PackedRing;
 pub(super) use self::split::SplitRing;
@@ -31,18 +32,18 @@ const CHAIN_MAX: usize = 1024;
 /// Most entries of a ring.
 pub(super) const SIZE_MAX: u16 = 1024;
 
-/// Error of a ring that makes no sense.
+/// Error of an invalid ring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RingError {
     /// The ring, or a buffer that it names, lies outside of the memory.
     #[error(transparent)]
     Outside(#[from] Outside),
     /// The driver broke a rule of the layout.
-    #[error("the virtqueue makes no sense: {0}")]
+    #[error("the virtqueue is invalid: {0}")]
     Broken(String),
 }
 
-/// A piece of memory that a driver handed over.
+/// A buffer of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) address: u64,
@@ -52,7 +53,7 @@ pub(super) struct Part {
 /// Buffers that belong together: what the device reads, then what it writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain {
-    /// Identifier by which it is given back.
+    /// Identifier by which it is marked as used.
     pub(super) id: u16,
     /// Entries of the ring that it takes.
     pub(super) slots: u16,
@@ -66,9 +67,9 @@ pub(super) struct Layout {
     /// Entries, from 1 to [`SIZE_MAX`].
     pub(super) size: u16,
     pub(super) descriptors: u64,
-    /// The part that the driver writes: the available ring, or its wish to be told.
+    /// Driver area: the available ring, or the driver event suppression.
     pub(super) driver: u64,
-    /// The part that the device writes: the used ring, or its wish to be told.
+    /// Device area: the used ring, or the device event suppression.
     pub(super) device: u64,
 }
 
@@ -103,7 +104,7 @@ impl Ring {
         }
     }
 
-    /// The chain that was taken before with these descriptors.
+    /// The chain of these descriptors, which was taken before.
     pub(super) fn again(
         &self,
         memory: &GuestMemory,
@@ -113,7 +114,7 @@ impl Ring {
         chain(memory, (id, slots), own, matches!(self, Self::Split(_)))
     }
 
-    /// Gives a chain back, into which so many bytes were written.
+    /// Marks a chain as used, into which `written_bytes` were written.
     pub(super) fn push(
         &mut self,
         memory: &GuestMemory,
@@ -126,7 +127,7 @@ impl Ring {
         }
     }
 
-    /// True if the driver wants to be told of what was given back since the last call.
+    /// True if the driver wants a notification of what was marked as used since the last call.
     pub(super) fn wants_call(&mut self, memory: &GuestMemory) -> Result<bool, RingError> {
         match self {
             Self::Split(ring) => ring.wants_call(memory),
@@ -134,8 +135,8 @@ impl Ring {
         }
     }
 
-    /// Asks the driver to tell, or not to tell, of what it makes available. Returns whether
-    /// something is there that it may not have told of.
+    /// Asks the driver for notifications of available chains, or for none. Returns whether a chain
+    /// is available that it may have sent no notification of.
     pub(super) fn ask_for_kicks(
         &mut self,
         memory: &GuestMemory,
@@ -147,7 +148,7 @@ impl Ring {
         }
     }
 
-    /// Its position, as the protocol tells it.
+    /// Its position, in the form of the protocol.
     pub(super) const fn base(&self) -> u32 {
         match self {
             Self::Split(ring) => ring.base(),
@@ -163,7 +164,7 @@ impl Ring {
         }
     }
 
-    /// Its position once so many slots more are given back.
+    /// Its position once this number of slots more is marked as used.
     pub(super) const fn used_after(&self, slots: u16) -> u32 {
         match self {
             Self::Split(ring) => ring.used_after(),
@@ -171,7 +172,7 @@ impl Ring {
         }
     }
 
-    /// True if the chain that was to be given back at `base` was.
+    /// True if the chain that was to be marked as used at `base` was.
     pub(super) fn was_pushed(&self, memory: &GuestMemory, base: u32) -> Result<bool, RingError> {
         match self {
             Self::Split(ring) => ring.was_pushed(memory, base),
@@ -188,11 +189,11 @@ impl Descriptor {
     }
 
     pub(super) fn of(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
-        let part = |from: usize| u16::from_le_bytes([bytes[from], bytes[from + 1]]);
+        let part = |at| u16_at(bytes, at).expect("within the descriptor");
         Self {
-            address: u64::from_le_bytes(*bytes.first_chunk().expect("it has 16")),
-            length: u32::from(part(8)) | u32::from(part(10)) << 16,
-            // Of a split ring; a packed one has them the other way.
+            address: u64_at(bytes, 0).expect("within the descriptor"),
+            length: u32_at(bytes, 8).expect("within the descriptor"),
+            // Of a split ring; a packed one has them the other way round.
             flags: part(12),
             tag: part(14),
         }
@@ -266,14 +267,14 @@ impl Chain {
         } else if self.writable.is_empty() {
             self.readable.push(part);
         } else {
-            let text = "a buffer to be read behind one to be written";
+            let text = "a readable buffer after a writable one";
             return Err(RingError::Broken(text.to_owned()));
         }
         Ok(())
     }
 }
 
-/// True if a counter that went from `before` to `now` passed the one that was asked for.
+/// True if a counter that went from `before` to `now` passed the event index `asked`.
 const fn passed(asked: u16, now: u16, before: u16) -> bool {
     now.wrapping_sub(asked).wrapping_sub(1) < now.wrapping_sub(before)
 }

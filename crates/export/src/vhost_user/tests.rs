@@ -16,6 +16,7 @@ use super::message::code;
 use super::ring::{Layout, PackedRing, Ring, SplitRing};
 use super::*;
 use crate::guest_memory::{GuestMemory, memory_file};
+use crate::pace::tests::drive;
 use crate::{Address, Event, Export, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,7 +55,7 @@ impl Rig {
         let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
         let (sender, events) = mpsc::channel();
         let observer = move |event: &Event| {
-            // Nobody listens any more once a test is over.
+            // The receiver is gone once a test is over.
             let _ = sender.send(event.clone());
         };
         let server = VhostUser::start(&exports, listener, "0123456789abcdef", Arc::new(observer));
@@ -74,7 +75,7 @@ impl Rig {
                 return reason;
             }
         }
-        panic!("nobody was dropped");
+        panic!("no client was dropped");
     }
 }
 
@@ -136,10 +137,7 @@ fn a_read_only_export_takes_no_change() {
 
 #[test]
 fn replies_keep_to_the_times_of_a_model() {
-    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
-    let setup = ssd::Setup { format, host, time_lapse: 64, seed: 1 };
-    let pace = Arc::new(Pace::new(ssd::Drive::new(&spec, &setup).unwrap()));
+    let pace = Arc::new(Pace::new(drive()));
     let rig = Rig::of(false, Some(pace));
     let mut driver = rig.driver(0);
     assert_eq!(driver.run(&write(0, vec![7; 1 << 16])).0, 0);
@@ -240,8 +238,8 @@ fn a_driver_that_changes_its_memory_under_way_spoils_its_own_data_alone() {
 enum Killed {
     Taken,
     Recorded,
-    Giving,
-    Given,
+    Marking,
+    Marked,
     Forgotten,
 }
 
@@ -276,13 +274,13 @@ fn served_until(
     if matches!(killed, Killed::Taken | Killed::Recorded) {
         return None;
     }
-    inflight.note_giving(chain.id, ring.base());
-    if killed == Killed::Giving {
+    inflight.note_marking(chain.id, ring.base());
+    if killed == Killed::Marking {
         return None;
     }
     ring.push(memory, (chain.id, chain.slots), 1).unwrap();
-    if killed != Killed::Given {
-        inflight.note_given(chain.id, ring.base());
+    if killed != Killed::Marked {
+        inflight.note_used(chain.id, ring.base());
     }
     Some(chain.id)
 }
@@ -323,7 +321,7 @@ proptest! {
     }
 
     #[test]
-    fn many_requests_at_once_are_each_given_back_once(
+    fn many_requests_at_once_are_each_returned_once(
         sectors in prop::collection::vec(0_u64..1000, 1..12), is_packed: bool,
     ) {
         let rig = Rig::new();
@@ -374,7 +372,7 @@ proptest! {
     }
 
     #[test]
-    fn a_killed_server_loses_no_request_and_gives_none_back_twice(
+    fn a_killed_server_loses_no_request_and_returns_none_twice(
         kills in prop::collection::vec(0_usize..5, 1..40), is_packed: bool,
     ) {
         let rig = Rig::new();
@@ -388,7 +386,7 @@ proptest! {
             // Three at a time: one server is killed at the second, and the next serves the rest.
             let ids: Vec<u16> = (0..3).map(|sector| driver.submit(&read(sector, 512))).collect();
             let killed = [
-                Killed::Taken, Killed::Recorded, Killed::Giving, Killed::Given, Killed::Forgotten,
+                Killed::Taken, Killed::Recorded, Killed::Marking, Killed::Marked, Killed::Forgotten,
             ][kill];
             for point in [killed, Killed::Forgotten] {
                 let mut own = ring(is_packed);

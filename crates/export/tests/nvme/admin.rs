@@ -3,19 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use crate::Rig;
-use crate::host::{DISCOVERY_NQN, Data, Digests, Done, HOST_NQN, Order, io};
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
-}
+use crate::host::{
+    DISCOVERY_NQN, Data, Digests, Done, HOST_NQN, Order, io, u16_at, u32_at, u64_at,
+};
 
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap().trim_end_matches(['\0', ' '])

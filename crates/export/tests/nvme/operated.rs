@@ -10,7 +10,7 @@ use device::{
 };
 use export::nvme::{ControllerFault, Subsystem};
 
-use crate::host::{Data, Digests, Done, Host, Inner, Order, io};
+use crate::host::{Data, Digests, Done, Host, Inner, Order, io, u16_at, u32_at, u64_at};
 
 pub(crate) const SIZE: u64 = 8 << 20;
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -127,18 +127,6 @@ impl Operated {
             std::thread::yield_now();
         }
     }
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
 /// Runs a format, and lets time pass until it is completed.

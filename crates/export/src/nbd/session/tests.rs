@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::super::client::{self, answers, extended, kind, request, terms, write};
 use super::*;
+use crate::conversation::REPLIES_BYTES_MAX;
 use device::MemoryDevice;
 
 const SIZE: u64 = 1 << 20;

@@ -43,7 +43,7 @@ enum Failure {
 pub(in super::super) enum Progress {
     /// Messages are still to come.
     Open,
-    /// The host is who it says it is.
+    /// The host is authenticated.
     Authenticated,
     /// The connection is to end.
     Failed,
@@ -113,7 +113,7 @@ impl Dialogue {
         }
         let (kind, id) = (message[0], message[1]);
         if (kind, id) == (COMMON, NEGOTIATE) {
-            // It may begin anew at any time, once it is authenticated as well.
+            // A host may begin anew at any time, after it was authenticated too.
             self.transaction = u16_at(message, 4);
             return negotiate(message).map(Step::Challenged);
         }
@@ -159,7 +159,7 @@ impl Dialogue {
         if !hash.is_mac(response, &key, &of_host) {
             return Err(Failure::Failed);
         }
-        // CVALID: the host wants to know who answers.
+        // CVALID: the host authenticates the subsystem too.
         if message[8] == 0 {
             return Ok(Step::Replied { hash, response: None });
         }
@@ -221,13 +221,13 @@ impl Dialogue {
     }
 }
 
-/// The challenge for a host that can do what its Negotiate says: the first hash and the first group
-/// of it that are here.
+/// The challenge for a host's Negotiate: with the first hash and the first group of its lists that
+/// are supported.
 fn negotiate(message: &[u8]) -> Result<Challenge, Failure> {
     if message.len() < NEGOTIATE_BYTES {
         return Err(Failure::Payload);
     }
-    // SC_C: no TLS takes over what is agreed here. One protocol, which is DH-HMAC-CHAP.
+    // SC_C: no secure channel concatenation. One protocol, DH-HMAC-CHAP.
     if message[6] != 0 {
         return Err(Failure::Concatenation);
     }
@@ -258,7 +258,7 @@ fn negotiate(message: &[u8]) -> Result<Challenge, Failure> {
     Ok(Challenge { hash, exponent, value, sequence: u32::from_le_bytes(sequence).max(1) })
 }
 
-/// The challenge as it is answered: with a group, its code by the secret that both sides share.
+/// The augmented challenge: with a group, its HMAC under the hash of the shared secret.
 fn augmented(hash: Hash, shared: Option<&[u8]>, value: &[u8]) -> Vec<u8> {
     match shared {
         None => value.to_vec(),
@@ -267,15 +267,14 @@ fn augmented(hash: Hash, shared: Option<&[u8]>, value: &[u8]) -> Vec<u8> {
 }
 
 fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
-    // So few bytes come at once or not at all.
+    // The system returns so few bytes in one piece or fails.
     match getrandom(&mut *bytes, GetRandomFlags::empty()) {
         Ok(filled) if filled == bytes.len() => Ok(()),
         _ => Err(Failure::Failed),
     }
 }
 
-/// Bytes of a message that an Authentication Send brings, or room for one of an Authentication
-/// Receive, as the dword has them.
+/// Bytes of the message of an Authentication Send or Receive with this command dword 11.
 pub(in super::super) fn message_bytes(dword: u32) -> usize {
     usize::from(low16(dword.min(0xFFFF))).min(MESSAGE_BYTES_MAX)
 }

@@ -1,4 +1,4 @@
-//! Persistent Event log ([nvme-base-2021]): what the drive's own history has, as events of NVMe.
+//! Persistent Event log ([nvme-base-2021]): the drive's own history as NVMe events.
 
 use device::{DriveEvent, EventKind};
 

@@ -1,4 +1,4 @@
-//! Telemetry logs ([nvme-base-2021]): the drive's own counters as text, for whoever diagnoses it.
+//! Telemetry logs ([nvme-base-2021]): the drive's own counters as text, for diagnosis.
 //!
 //! The host's log holds what was captured when the host asked for it; the controller's holds
 //! nothing, since the drive captures nothing by itself.

@@ -10,7 +10,7 @@ use super::super::wire::Structure;
 const RESULTS: usize = 20;
 /// Bytes of a result.
 const RESULT_BYTES: usize = 28;
-/// Time that nobody estimated.
+/// Estimated time that is not reported.
 const NOT_REPORTED: u32 = u32::MAX;
 
 /// Code of a self-test, as the command has it.

@@ -1,4 +1,4 @@
-//! Pages of a virtual machine, as the way of data: Physical Region Pages ([nvme-base-2021],
+//! Data of commands in the memory of a host: Physical Region Pages ([nvme-base-2021],
 //! "Physical Region Page Entry and List").
 
 use super::super::answers::Answers;
@@ -8,7 +8,7 @@ use super::super::transport::TRANSFER_BYTES_MAX;
 use super::super::wire::u64_at;
 use crate::guest_memory::{GuestMemory, Outside};
 
-/// Bytes of a page, the only size that is supported.
+/// Bytes of a memory page, the only size that is supported (CAP.MPSMIN, CAP.MPSMAX).
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// Entries of a page of a list.
 const LIST_ENTRIES: u64 = PAGE_BYTES / 8;
@@ -123,7 +123,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Has data go to this memory from now on. No read may be under way.
+    /// Sets the memory that data goes to. No read may be under way.
     pub(super) fn use_memory(&mut self, memory: &GuestMemory) {
         assert!(self.reads.is_empty(), "no read is under way");
         self.memory = memory.clone();

@@ -3,12 +3,12 @@
 //!
 //! ```text
 //!   rung ──► take entries ──► IoQueue ──► completions ──► posted, or held until the model is done
-//!     ▲           │ nothing there for some microseconds
-//!     └── sleep ◄─┘ the event index says from which entry on to ring
+//!     ▲           │ no entry for some microseconds
+//!     └── sleep ◄─┘ event index: the entry from which on the host rings
 //! ```
 //!
-//! A host that gave a doorbell buffer writes its doorbells into it, and rings only one that passes
-//! the event index: while there is work nobody makes a call for a doorbell.
+//! A host with a doorbell buffer writes its doorbells into memory, and rings only one that passes
+//! the event index: under load a command needs no system call.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -24,13 +24,11 @@ use super::pages::{Completion, Pages, fetch};
 use crate::descriptor_socket::Signal;
 use crate::guest_memory::{GuestMemory, Outside};
 use crate::pace::Holder;
+use crate::polls::Polls;
 use crate::{Asked, Lane, Recorder, Served};
 
 /// Most commands that are carried out together.
 const BATCH: u32 = 64;
-/// Looks for more work before the thread sleeps, some 10 us in all; between two of them others may
-/// have this processor.
-const LOOKS: u32 = 24;
 
 /// Parts that the queues of a controller share with its registers.
 pub(super) struct Machine {
@@ -38,9 +36,9 @@ pub(super) struct Machine {
     pub(super) doorbells: Doorbells,
     /// Events of the interrupt vectors.
     pub(super) interrupts: Mutex<Vec<Option<Signal>>>,
-    /// True if the host broke a rule that a controller does not survive.
+    /// True if the host broke a rule whose violation is fatal to a controller.
     pub(super) is_fatal: AtomicBool,
-    /// The recorder of commands, if somebody records, and the number of this client.
+    /// The recorder of commands, if there is one, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
 }
 
@@ -71,15 +69,15 @@ impl Doorbells {
         }
     }
 
-    /// Takes note of a doorbell that was rung.
+    /// Notes that a doorbell was rung.
     pub(super) fn ring(&self, index: usize, value: u32) {
         if let Some(rung) = self.rung.get(index) {
             rung.store(value, Ordering::Release);
         }
     }
 
-    /// Has the host write doorbells of I/O queues into its memory, where they are as they were
-    /// rung.
+    /// Begins to use a doorbell buffer in the memory of the host for I/O queues, with the values
+    /// that doorbells have now.
     pub(super) fn use_buffer(
         &self,
         memory: &GuestMemory,
@@ -94,7 +92,7 @@ impl Doorbells {
         Ok(())
     }
 
-    /// Has all doorbells be 0, and the host ring them.
+    /// Sets all doorbells to 0, and uses no doorbell buffer any more.
     pub(super) fn reset(&self) {
         *locked(&self.buffer) = None;
         self.rung.iter().for_each(|rung| rung.store(0, Ordering::Release));
@@ -108,17 +106,22 @@ impl Doorbells {
         }
     }
 
-    /// Asks for a doorbell to be rung once it passes `value`.
-    fn ask(&self, memory: &GuestMemory, index: usize, value: u32) -> Result<(), Outside> {
+    /// Sets the event index of a doorbell: the host rings it once it passes `value`.
+    fn set_event_index(
+        &self,
+        memory: &GuestMemory,
+        index: usize,
+        value: u32,
+    ) -> Result<(), Outside> {
         if let Some((_, event)) = self.place(index) {
             memory.store_u32(event, value)?;
-            // The wish is seen before it is looked whether it came too late.
+            // The host sees it before the doorbell is read once more: it may have passed already.
             fence(Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// Places of a doorbell and its event index; those of the admin queue are always rung.
+    /// Addresses of a doorbell and its event index in the buffer; the admin queue has none there.
     fn place(&self, index: usize) -> Option<(u64, u64)> {
         let (doorbells, events) = (*locked(&self.buffer)).filter(|_| index >= 2)?;
         let offset = 4 * index as u64;
@@ -135,7 +138,7 @@ pub(super) struct CompletionQueue {
     /// Phase tag of the round that it is in.
     phase: bool,
     vector: Option<u16>,
-    /// Entries for which there was no room.
+    /// Entries that wait for room.
     waiting: VecDeque<[u8; COMPLETION_BYTES]>,
 }
 
@@ -173,11 +176,11 @@ impl CompletionQueue {
             let head = machine.doorbells.value(&memory, index)?;
             let is_full = (self.tail + 1) % self.entries == head;
             if is_full {
-                // A doorbell may have come meanwhile: it is looked for once more.
+                // The host may have made room meanwhile, so its doorbell is read once more.
                 if has_looked {
                     break;
                 }
-                machine.doorbells.ask(&memory, index, head)?;
+                machine.doorbells.set_event_index(&memory, index, head)?;
                 has_looked = true;
                 continue;
             }
@@ -224,11 +227,11 @@ struct Shared {
     stop: Signal,
     is_stopping: AtomicBool,
     held: Mutex<BTreeMap<u32, Held>>,
-    /// Signalled when nothing is held any more.
+    /// Signalled when no completion is held any more.
     is_empty: Condvar,
 }
 
-/// Completions that wait for the model.
+/// Completions that are held until the model has completed their command.
 struct Held {
     completions: Vec<Completion>,
     head: u32,
@@ -278,7 +281,7 @@ impl SubmissionQueue {
     }
 }
 
-/// Takes nothing more, and completes what was taken.
+/// Takes no more commands, and completes those that were taken.
 impl Drop for SubmissionQueue {
     fn drop(&mut self) {
         self.shared.is_stopping.store(true, Ordering::Release);
@@ -319,24 +322,26 @@ impl Shared {
     fn serve(&self, work: &mut Work, lane: Option<&Lane>) -> io::Result<()> {
         let index = 2 * usize::from(self.place.number);
         let doorbells = &self.machine.doorbells;
-        let mut looks = 0;
+        let mut polls = Polls::default();
         while !self.is_stopping.load(Ordering::Acquire) {
+            if !work.io.link().is_alive() {
+                // The controller failed: it takes no command until the host resets it.
+                self.wake.wait_with(&self.stop)?;
+                continue;
+            }
             let memory = self.machine.memory();
             let tail = doorbells.value(&memory, index).map_err(io::Error::other)?;
             let is_blocked = locked(&self.place.completion).is_full();
-            // A doorbell beyond the queue is a mistake of the host, and means nothing.
+            // A doorbell value beyond the queue is invalid and ignored.
             if tail != work.head && tail < self.place.entries && !is_blocked {
-                looks = 0;
+                polls.reset();
                 self.carry_out(&memory, tail, (work, lane)).map_err(io::Error::other)?;
                 continue;
             }
-            looks += 1;
-            if looks < LOOKS {
-                thread::yield_now();
+            if polls.poll_again() {
                 continue;
             }
-            looks = 0;
-            doorbells.ask(&memory, index, tail).map_err(io::Error::other)?;
+            doorbells.set_event_index(&memory, index, tail).map_err(io::Error::other)?;
             if doorbells.value(&memory, index).map_err(io::Error::other)? == tail {
                 self.wake.wait_with(&self.stop)?;
             }
@@ -396,8 +401,8 @@ impl Shared {
         io.settle(&self.subsystem, answers, answered);
     }
 
-    /// Holds the completions of a command until the model is done with it; what no drive was asked
-    /// for is posted at once.
+    /// Holds the completions of a command until the model has completed it; those of a command that
+    /// the model does not have are posted at once.
     fn hold(
         &self,
         work: &mut Work,

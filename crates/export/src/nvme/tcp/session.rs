@@ -35,9 +35,6 @@ use super::transfer::Transfers;
 use crate::conversation::{Conversation, Next, Taken};
 use crate::{Asked, Replies};
 
-/// Bytes of replies above which they are sent before more is read from the device.
-const REPLIES_BYTES_MAX: usize = 128 << 10;
-
 /// One queue of a host.
 pub struct Session {
     subsystem: Arc<Subsystem>,
@@ -140,20 +137,12 @@ impl Session {
     /// # Errors
     /// Fails if the connection must end; the replies then contain a termination request.
     pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
-        let mut taken = Taken::default();
-        while !self.is_over && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
-            let next = self.begin_next(&input[taken.used_bytes..], replies);
-            let next = next.inspect_err(|_| self.finish_reads(replies))?;
-            taken.used_bytes += next.used_bytes;
-            taken.wanted_bytes = next.wanted_bytes;
-        }
-        self.finish_reads(replies);
-        Ok(taken)
+        Conversation::take(self, input, replies)
     }
 
     /// Flushes what must be durable, and completes the commands that wait for it.
     pub fn settle(&mut self, replies: &mut Replies) {
-        self.with_io(replies, |io, subsystem, answers, kept| io.settle(subsystem, answers, kept));
+        Conversation::settle(self, replies);
     }
 
     /// True if the session accepts no more bytes.
@@ -170,35 +159,7 @@ impl Session {
         now: Nanos,
         replies: &mut Replies,
     ) -> Result<Option<Nanos>, Violation> {
-        self.now = now;
-        let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
-        let context = Context { subsystem: &self.subsystem, now, address: self.address };
-        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
-        let mut controller = locked(controller);
-        let next = controller.advance(&context);
-        complete_held(&mut controller, &self.subsystem, &mut answers);
-        next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
-    }
-
-    /// Takes the next PDU if it is complete; reads may be pending afterwards.
-    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
-        if !self.is_alive() {
-            return Err(Violation::ControllerGone);
-        }
-        // On its own: a model may delay the completion of a command, but not a PDU.
-        if self.transfers.ask(replies, self.initialize.digests) {
-            return Ok(Next::used(0));
-        }
-        if input.len() < COMMON_BYTES {
-            return Ok(Next::wants(0, COMMON_BYTES));
-        }
-        let done = self.take_pdu(input, replies);
-        if let Err(violation) = done {
-            // Commands that were already carried out are completed first.
-            self.finish_reads(replies);
-            pdu::put_termination(replies, violation, input);
-        }
-        done
+        Conversation::advance(self, now, replies)
     }
 
     fn take_pdu(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
@@ -432,12 +393,6 @@ impl Session {
         };
     }
 
-    fn finish_reads(&mut self, replies: &mut Replies) {
-        self.with_io(replies, |io, subsystem, answers, kept| {
-            io.finish_reads(subsystem, answers, kept);
-        });
-    }
-
     /// Calls `act` on the I/O queue, if the connection is one.
     fn with_io(
         &mut self,
@@ -448,6 +403,63 @@ impl Session {
             let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
             act(io, &self.subsystem, &mut answers, &mut self.answered);
         }
+    }
+}
+
+impl Conversation for Session {
+    type Violation = Violation;
+
+    fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
+        if !self.is_alive() {
+            return Err(Violation::ControllerGone);
+        }
+        // On its own: a model may delay the completion of a command, but not a PDU.
+        if self.transfers.ask(replies, self.initialize.digests) {
+            return Ok(Next::used(0));
+        }
+        if input.len() < COMMON_BYTES {
+            return Ok(Next::wants(0, COMMON_BYTES));
+        }
+        let done = self.take_pdu(input, replies);
+        if let Err(violation) = done {
+            // Commands that were already carried out are completed first.
+            self.finish_reads(replies);
+            pdu::put_termination(replies, violation, input);
+        }
+        done
+    }
+
+    fn finish_reads(&mut self, replies: &mut Replies) {
+        self.with_io(replies, |io, subsystem, answers, kept| {
+            io.finish_reads(subsystem, answers, kept);
+        });
+    }
+
+    fn settle(&mut self, replies: &mut Replies) {
+        self.with_io(replies, |io, subsystem, answers, kept| io.settle(subsystem, answers, kept));
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+        &mut self.answered
+    }
+
+    fn is_timed(&self) -> bool {
+        !matches!(self.phase, Phase::Io(..))
+    }
+
+    fn advance(&mut self, now: Nanos, replies: &mut Replies) -> Result<Option<Nanos>, Violation> {
+        self.now = now;
+        let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
+        let context = Context { subsystem: &self.subsystem, now, address: self.address };
+        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+        let mut controller = locked(controller);
+        let next = controller.advance(&context);
+        complete_held(&mut controller, &self.subsystem, &mut answers);
+        next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 }
 
@@ -462,44 +474,6 @@ impl Drop for Session {
 impl fmt::Debug for Session {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Session").field("queue", &self.queue()).finish_non_exhaustive()
-    }
-}
-
-impl Conversation for Session {
-    type Violation = Violation;
-
-    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
-        self.take(input, replies)
-    }
-
-    fn take_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Violation> {
-        let next = self.begin_next(input, replies);
-        self.finish_reads(replies);
-        next
-    }
-
-    fn settle(&mut self, replies: &mut Replies) {
-        self.settle(replies);
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    fn collect_answered(&mut self) {
-        self.answered = Some(Vec::new());
-    }
-
-    fn answered(&mut self) -> Option<&mut Vec<Asked>> {
-        self.answered.as_mut()
-    }
-
-    fn is_timed(&self) -> bool {
-        !matches!(self.phase, Phase::Io(..))
-    }
-
-    fn advance(&mut self, now: Nanos, replies: &mut Replies) -> Result<Option<Nanos>, Violation> {
-        self.advance(now, replies)
     }
 }
 

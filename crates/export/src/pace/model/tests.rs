@@ -1,17 +1,7 @@
-//! A model that is told of commands, in virtual time.
+//! A model with commands, in virtual time.
 
 use super::*;
-
-fn drive() -> Drive {
-    let spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    let setup = ssd::Setup {
-        format: spec.formats()[0].clone(),
-        host: spec.hosts()[0].clone(),
-        time_lapse: 64,
-        seed: 1,
-    };
-    Drive::new(&spec, &setup).unwrap()
-}
+use crate::pace::tests::drive;
 
 fn model() -> Model {
     Model::new(drive())

@@ -183,16 +183,22 @@ impl Driver {
         self.write_region(0, DOORBELLS_AT + offset, &words(&[value]));
     }
 
-    /// Waits for a completion. Returns its command, status without the phase, and dword 0.
-    pub(super) fn wait(&mut self, number: u32) -> (u16, u16, u32) {
-        let deadline = Instant::now() + PATIENCE;
+    /// True if a completion is there.
+    pub(super) fn has_completed(&self, number: u32) -> bool {
         let pair = &self.pairs[number as usize];
         let place = queue(number).1 + u64::from(pair.head) * 16;
         let phase = u16::from(pair.round.is_multiple_of(2));
-        while self.memory.load_u16(place + 14).unwrap() & 1 != phase {
+        self.memory.load_u16(place + 14).unwrap() & 1 == phase
+    }
+
+    /// Waits for a completion. Returns its command, status without the phase, and dword 0.
+    pub(super) fn wait(&mut self, number: u32) -> (u16, u16, u32) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.has_completed(number) {
             assert!(Instant::now() < deadline, "it is never completed");
             std::thread::yield_now();
         }
+        let place = queue(number).1 + u64::from(self.pairs[number as usize].head) * 16;
         let mut entry = [0; 16];
         self.memory.read(place, &mut entry).unwrap();
         let pair = &mut self.pairs[number as usize];

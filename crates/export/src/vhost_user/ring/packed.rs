@@ -10,7 +10,7 @@ const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
 /// Bit of the round in a position.
 const ROUND: u16 = 1 << 15;
-/// Wishes to be told: always, never, at a position.
+/// Flags of event suppression: enabled, disabled, at a position.
 const ALWAYS: u16 = 0;
 const NEVER: u16 = 1;
 const AT_POSITION: u16 = 2;
@@ -30,8 +30,8 @@ pub(in super::super) struct PackedRing {
     has_event_index: bool,
     available: Position,
     used: Position,
-    /// Slots given back since the driver was told last.
-    untold: u16,
+    /// Slots marked as used since the driver was notified last.
+    unnotified: u16,
 }
 
 impl Position {
@@ -58,7 +58,7 @@ impl Position {
 impl PackedRing {
     pub(in super::super) const fn new(layout: Layout, has_event_index: bool) -> Self {
         let (available, used) = (Position::START, Position::START);
-        Self { layout, has_event_index, available, used, untold: 0 }
+        Self { layout, has_event_index, available, used, unnotified: 0 }
     }
 
     pub(super) fn pop(
@@ -114,14 +114,14 @@ impl PackedRing {
         let writes = if written_bytes > 0 { WRITE } else { 0 };
         memory.store_u16(place.wrapping_add(14), round | writes)?;
         self.used = self.used.after(slots, self.layout.size);
-        self.untold += slots;
+        self.unnotified += slots;
         Ok(())
     }
 
     pub(super) fn wants_call(&mut self, memory: &GuestMemory) -> Result<bool, RingError> {
         fence(Ordering::SeqCst);
-        let untold = std::mem::take(&mut self.untold);
-        if untold == 0 {
+        let unnotified = std::mem::take(&mut self.unnotified);
+        if unnotified == 0 {
             return Ok(false);
         }
         let Layout { size, driver, .. } = self.layout;
@@ -135,7 +135,7 @@ impl PackedRing {
                 // Slots from the one that was asked for to the next, counted backwards.
                 let behind = (self.used.slot + size - asked.slot) % size;
                 let behind = if behind == 0 { size } else { behind };
-                Ok(behind <= untold)
+                Ok(behind <= unnotified)
             }
             _ => Ok(true),
         }
@@ -146,13 +146,14 @@ impl PackedRing {
         memory: &GuestMemory,
         is_wanted: bool,
     ) -> Result<bool, RingError> {
-        let wish = if is_wanted { ALWAYS } else { NEVER };
-        memory.store_u16(self.layout.device.wrapping_add(2), wish)?;
+        let flags = if is_wanted { ALWAYS } else { NEVER };
+        memory.store_u16(self.layout.device.wrapping_add(2), flags)?;
         fence(Ordering::SeqCst);
         Ok(is_wanted && self.is_available(memory)?)
     }
 
-    /// The position of what is available in the lower half, of what was used in the upper.
+    /// The position in the available descriptors in the lower half, that in the used ones in the
+    /// upper.
     pub(super) const fn base(&self) -> u32 {
         self.available.packed() as u32 | (self.used.packed() as u32) << 16
     }
@@ -166,10 +167,10 @@ impl PackedRing {
     pub(super) const fn set_base(&mut self, base: u32) {
         self.available = self.within(base as u16);
         self.used = self.within((base >> 16) as u16);
-        self.untold = 0;
+        self.unnotified = 0;
     }
 
-    /// A position that somebody told, within the ring in any case.
+    /// A position from a client, wrapped into the ring.
     const fn within(&self, packed: u16) -> Position {
         let position = Position::of(packed);
         Position { slot: position.slot % self.layout.size, ..position }

@@ -8,26 +8,26 @@ use super::{
 };
 use crate::guest_memory::GuestMemory;
 
-/// Flag of the available ring: the driver does not want to be told. Of the used ring: nor does the
-/// device.
+/// Flag of the available ring: the driver wants no notification; of the used ring: the device wants
+/// none.
 const SILENT: u16 = 1;
 
 /// A split ring, from the side of the device.
 #[derive(Debug)]
 pub(in super::super) struct SplitRing {
     layout: Layout,
-    /// True if both sides name the entry that they want to be told of.
+    /// True if both sides name the entry from which on they want a notification.
     has_event_index: bool,
     /// Counters of entries, which wrap around.
     next_available: u16,
     next_used: u16,
-    /// Count of used entries of which the driver was told last.
-    told: u16,
+    /// Count of used entries when the driver was notified last.
+    notified: u16,
 }
 
 impl SplitRing {
     pub(in super::super) const fn new(layout: Layout, has_event_index: bool) -> Self {
-        Self { layout, has_event_index, next_available: 0, next_used: 0, told: 0 }
+        Self { layout, has_event_index, next_available: 0, next_used: 0, notified: 0 }
     }
 
     pub(super) fn pop(
@@ -102,10 +102,10 @@ impl SplitRing {
     }
 
     pub(super) fn wants_call(&mut self, memory: &GuestMemory) -> Result<bool, RingError> {
-        // What was used is seen before the driver's wish is looked at.
+        // The driver sees the used entries before its flags are read.
         fence(Ordering::SeqCst);
         let Layout { size, driver, .. } = self.layout;
-        let before = std::mem::replace(&mut self.told, self.next_used);
+        let before = std::mem::replace(&mut self.notified, self.next_used);
         if before == self.next_used {
             return Ok(false);
         }
@@ -128,7 +128,7 @@ impl SplitRing {
             let place = device.wrapping_add(4 + 8 * u64::from(size));
             memory.store_u16(place, self.next_available)?;
         }
-        // The wish is seen before it is looked whether it came too late.
+        // The driver sees it before the ring is read once more: it may have come too late.
         fence(Ordering::SeqCst);
         Ok(is_wanted && self.available(memory)? != 0)
     }
@@ -145,7 +145,7 @@ impl SplitRing {
     #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
     pub(super) const fn set_base(&mut self, base: u32) {
         (self.next_available, self.next_used) = (base as u16, (base >> 16) as u16);
-        self.told = self.next_used;
+        self.notified = self.next_used;
     }
 
     pub(super) fn was_pushed(&self, memory: &GuestMemory, base: u32) -> Result<bool, RingError> {

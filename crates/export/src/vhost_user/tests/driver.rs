@@ -129,7 +129,7 @@ impl Driver {
         body
     }
 
-    /// Makes a request available; it is told of by [`Driver::ring_bell`].
+    /// Makes a request available, without the notification of [`Driver::ring_bell`].
     pub(super) fn submit(&mut self, request: &Request) -> u16 {
         let id = (0..12).find(|id| !self.pending.contains_key(id)).expect("there is room");
         let header = HEADERS + u64::from(id) * 64;
@@ -227,14 +227,14 @@ impl Driver {
         self.kick.raise();
     }
 
-    /// Waits for a request to be given back. Returns its number, status and data.
+    /// Waits for a used request. Returns its identifier, status and data.
     pub(super) fn wait(&mut self) -> (u16, u8, Vec<u8>) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         let id = loop {
             if let Some(id) = self.used() {
                 break id;
             }
-            assert!(std::time::Instant::now() < deadline, "it is never given back");
+            assert!(std::time::Instant::now() < deadline, "it is never used");
             std::thread::yield_now();
         };
         let (in_bytes, slots) = self.pending.remove(&id).expect("it was asked for");
