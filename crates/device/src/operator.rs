@@ -88,6 +88,22 @@ pub struct Kept {
     pub self_tests: Vec<SelfTestResult>,
 }
 
+impl Kept {
+    /// A device of which hosts changed nothing: namespace 1 is all of it.
+    pub fn whole(block_bytes: u32) -> Self {
+        let whole = KeptNamespace {
+            id: 1,
+            name: String::new(),
+            offset: 0,
+            size: None,
+            block_bytes,
+            unreadable: Sectors::default(),
+            is_protected: false,
+        };
+        Self { namespaces: vec![whole], ..Self::default() }
+    }
+}
+
 /// A namespace as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNamespace {
