@@ -30,7 +30,6 @@ use lab::fit::Free;
 pub(crate) use self::access::AccessArgs;
 pub(crate) use self::application::{App, Record, Replay};
 pub(crate) use self::attach::{Attach, Detach};
-
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, NamedExport, RemoveExport, ResizeExport};
@@ -178,30 +177,33 @@ Examples:
   floatgate create volume --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
   floatgate create volume --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
-    /// Serve a live drive to NBD and NVMe clients, until Ctrl-C
+    /// Serve a live drive to NBD and NVMe clients and virtual machines, until Ctrl-C
     #[command(after_help = "\
-Prints the URIs that clients reach it by, once they can. Ctrl-C and SIGTERM take no more requests,
-answer those that came, make everything durable, and remove the socket.
+Prints the URIs for clients once they can connect. On Ctrl-C or SIGTERM the server accepts no more
+requests, answers those that it received, makes all data durable, and removes its sockets.
 
 Examples:
   floatgate serve volume --nbd unix:/run/volume.sock
   floatgate serve --memory 1g --nbd unix:/run/floatgate.sock
   floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only
+  floatgate serve volume --nvme tcp:4420
+  floatgate serve volume --vhost-user /run/volume-blk.sock
   floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
     Serve(Serve),
-    /// Give a served drive a device node on this machine
+    /// Attach a served drive to this machine as a block device
     #[command(after_help = "\
-Uses the first way that this machine has to one of the drive's URIs: NVMe/TCP through the kernel's
-nvme-tcp, or NBD through nbd-client. Prints the path of the device. Needs root.
+Prints the path of the device. Needs root, and one of: a server with --nvme and the kernel module
+nvme-tcp, which is preferred; or a server with --nbd, the kernel module nbd and nbd-client. Over
+NVMe/TCP all exports of the drive are attached at once.
 
 Examples:
   floatgate attach volume
   floatgate attach volume --export logs
   floatgate attach nbd+unix:///?socket=/run/volume.sock")]
     Attach(Attach),
-    /// Take the device node of a served drive away
+    /// Detach the block device of a served drive from this machine
     #[command(after_help = "\
-Unmount its file systems first.
+Unmount its file systems first. Over NVMe/TCP all exports of the drive are detached at once.
 
 Examples:
   floatgate detach /dev/nvme0n1
@@ -209,8 +211,8 @@ Examples:
     Detach(Detach),
     /// Show the status of a live drive, served or closed
     #[command(after_help = "\
-Asks the process that serves the drive; the status of a closed one is read from its dies, which are
-not changed.
+Asks the server of the drive. The status of a closed drive is read from its dies, which are not
+changed.
 
 Examples:
   floatgate status volume
@@ -225,8 +227,8 @@ Examples:
     Top(Top),
     /// Serve a web page of live drives and of runs, until Ctrl-C
     #[command(after_help = "\
-Drives come and go; each has its own page behind the first one. In a terminal the address that is
-printed holds the token without which nothing can be changed.
+Drives may appear and disappear; each has its own page, linked from the first one. In a terminal, the
+printed address contains the token that is required to change anything.
 
 Examples:
   floatgate dashboard /var/lib/floatgate
@@ -242,7 +244,7 @@ Examples:
     /// Check the consistency of a closed drive, and repair it on request
     #[command(after_help = "\
 Reads headers, checkpoint, journal and every unit, and changes nothing without --repair. Exit status
-is 0 only when nothing is wrong, or nothing is left that is.
+is 0 if nothing is damaged, or everything was repaired.
 
 Examples:
   floatgate check volume
@@ -250,8 +252,9 @@ Examples:
     Check(Check),
     /// Copy or serve the readable data of a drive that cannot be opened
     #[command(after_help = "\
-Reads the dies from the newest state that proves itself, says what is doubtful, and copies what can
-be read. IMAGE.map is one of GNU ddrescue. Exit status is 0 if all was read and nothing is doubtful.
+Reads the newest consistent state of the dies, reports everything that is doubtful, and copies the
+readable data. IMAGE.map is a mapfile of GNU ddrescue. Exit status is 0 if everything was read and
+nothing is doubtful.
 
 Examples:
   floatgate recover volume --out rescued.img")]
@@ -283,7 +286,7 @@ Examples:
     #[command(
         subcommand,
         after_help = "\
-What is stored beyond a new end, or in an export that is removed, is lost only with --destroy.
+Data beyond a new end, or in an export that is removed, is lost only with --destroy.
 
 Examples:
   floatgate export add volume logs --size 1g
@@ -314,8 +317,8 @@ Examples:
     Trace(TraceCommand),
     /// Record the I/O of a command on a live drive
     #[command(after_help = "\
-The drive is served for the time that the command runs. A result that sysbench, pgbench or db_bench
-prints is kept with it, and says when it was measured.
+The drive is served while the command runs. If the command prints a result of sysbench, pgbench or
+db_bench, the recording contains the result, and the time that it was measured over.
 
 Examples:
   floatgate record volume --out boot.rec -- sh -c 'qemu-img bench \"$FLOATGATE_NBD\"'
@@ -325,8 +328,9 @@ Examples:
     Record(Record),
     /// Replay a recorded application on modelled or real drives
     #[command(after_help = "\
-Each request is issued once the one whose completion it followed in the recording has completed, and
-the application has thought for as long as it did. `factor` is the speed against the recording.
+A request is issued when the request that completed last before it in the recording has completed,
+and the think time between the two has passed. `factor` is the time of the recording divided by that
+of the replay: 2 is twice as fast.
 
 Examples:
   floatgate replay oltp.rec px600-2600 flashmax-ii p5800x
@@ -335,9 +339,8 @@ Examples:
     Replay(Replay),
     /// Measure a database on a drive, or predict it from recordings
     #[command(after_help = "\
-A folder is measured as it is mounted. A live drive is mounted for the time, and --out records what
-the application asks of it. A modelled drive is predicted from such recordings,
-or from those that are built in.
+A folder must be on a mounted file system. A live drive is mounted during the measurement, and --out
+records its I/O. Modelled drives are predicted from such recordings, or from the built-in ones.
 
 Examples:
   floatgate app
@@ -620,25 +623,25 @@ pub(crate) struct Sweep {
     #[arg(required_unless_present = "resume")]
     pub(crate) target: Option<String>,
     /// User capacities of the format, such as 400G..720G
-    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) user_capacity: Option<String>,
     /// Numbers of jobs [default: 16]
-    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) threads: Option<String>,
     /// Queue depths of each job [default: 16]
-    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) queue: Option<String>,
     /// Percentages of reads, 0 to 100
-    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) read_percent: Option<String>,
     /// Compressibilities of the data in percent: 50 is 2:1
-    #[arg(long, value_name = "VALUES", help_heading = "What is swept")]
+    #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) compressible: Option<String>,
     /// Values of a key of the drive's file; may be repeated for other keys
     ///
     /// Such as `nand.t_erase_us=2000..5000`, `relocation.victim=greedy,fifo`,
     /// `geometry.stripe_dies=0,5,25`, `nand.t_program_us.1=1800,2400`, `host.linux.submit_us=1..8`.
-    #[arg(long, value_name = "KEY=VALUES", help_heading = "What is swept")]
+    #[arg(long, value_name = "KEY=VALUES", help_heading = "Swept parameters")]
     pub(crate) set: Vec<String>,
     /// Workload to run: a name, or a workload file
     #[arg(long, default_value = "4k-rand-write", value_name = "NAME")]

@@ -85,7 +85,7 @@ fn a_sweep_on_a_cluster_names_what_its_driver_lacks_before_a_folder_is_made() {
     };
     let (status, said) = sweep(dir.path());
     assert_eq!(status, Some(2));
-    assert!(said.starts_with("error: running python3, which drives Ray: "), "{said}");
+    assert!(said.starts_with("error: running python3 for a sweep on Ray: "), "{said}");
     assert!(said.contains("hint: install Python, then `python3 -m pip install"), "{said}");
     let python = dir.path().join("python3");
     fs::write(&python, "#!/bin/sh\necho ray\n").unwrap();
@@ -94,7 +94,7 @@ fn a_sweep_on_a_cluster_names_what_its_driver_lacks_before_a_folder_is_made() {
     assert_eq!(status, Some(2));
     assert_eq!(
         said,
-        "error: python3 lacks what drives a cluster of Ray: ray\n\
+        "error: python3 lacks packages for a sweep on a Ray cluster: ray\n\
          hint: `python3 -m pip install ray`\n"
     );
 }

@@ -89,6 +89,22 @@ pub struct Kept {
     pub self_tests: Vec<SelfTestResult>,
 }
 
+impl Kept {
+    /// The state of a device that no host has changed: namespace 1 is all of it.
+    pub fn whole(block_bytes: u32) -> Self {
+        let whole = KeptNamespace {
+            id: 1,
+            name: String::new(),
+            offset: 0,
+            size: None,
+            block_bytes,
+            unreadable: Sectors::default(),
+            is_protected: false,
+        };
+        Self { namespaces: vec![whole], ..Self::default() }
+    }
+}
+
 /// A namespace as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptNamespace {

@@ -38,7 +38,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Longest stall in milliseconds; a longer one is a power cut.
 const STALL_MS_MAX: u64 = 60 * 60 * 1000;
 
-/// Injects a fault that hosts of NVMe see.
+/// Injects a fault that NVMe hosts see.
 pub type HostFaults = dyn Fn(Fault) -> io::Result<()> + Send + Sync;
 
 /// Injects faults into a drive, by command and by a schedule.
@@ -52,7 +52,7 @@ pub struct FaultInjector {
     space_left: Mutex<Option<u64>>,
     /// Reads that are still to fail.
     failing_reads: AtomicU32,
-    /// Whoever injects what hosts of NVMe see.
+    /// Injects the faults that NVMe hosts see.
     hosts: OnceLock<Box<HostFaults>>,
     /// Commands of clients so far.
     commands: AtomicU64,
@@ -84,9 +84,9 @@ impl FaultInjector {
         })
     }
 
-    /// Has `inject` called for faults that hosts of NVMe see.
+    /// Sets the function that injects faults that NVMe hosts see.
     pub fn call_for_hosts(&self, inject: Box<HostFaults>) {
-        // It is said once, before anybody asks.
+        // It is set once, before the first client.
         let _ = self.hosts.set(inject);
     }
 
@@ -134,7 +134,7 @@ impl FaultInjector {
                 Ok(())
             }
             Fault::Remove { for_ms } if for_ms > STALL_MS_MAX => Err(io::Error::other(format!(
-                "a removal for {for_ms} ms, must be at most {STALL_MS_MAX}"
+                "a removal of {for_ms} ms, must be at most {STALL_MS_MAX}"
             ))),
             Fault::Heat { celsius } if !(-40..=200).contains(&celsius) => Err(io::Error::other(
                 format!("a temperature of {celsius} degrees, must be from -40 to 200"),
@@ -245,10 +245,10 @@ impl FaultInjector {
         }
     }
 
-    /// Takes one of the reads that are to fail, if any are left.
+    /// Returns whether this read is to fail, and counts it.
     fn takes_failing_read(&self) -> bool {
         let take = |left: u32| left.checked_sub(1);
-        // Most of the time there is none: nobody's cache line is taken away.
+        // Usually there is none: a load alone leaves the cache line shared between processors.
         self.failing_reads.load(Ordering::Acquire) > 0
             && self.failing_reads.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).is_ok()
     }

@@ -147,7 +147,7 @@ pub struct Format {
 }
 
 /// Health, named as in the NVMe SMART log and, for what moved to and from the media, the OCP log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Smart {
     /// Bit 0: spare below the threshold; 1: the model is too warm; 2: redundancy or data is lost;
     /// 3: takes no writes.
@@ -369,20 +369,11 @@ fn mapping_bytes(shape: &Shape) -> u64 {
 impl Smart {
     pub(crate) fn of(header: &Header, ftl: Option<&Ftl>) -> Self {
         Self {
-            critical_warning: 0,
             available_spare: ftl.map_or(100, |ftl| spare_left(&header.shape, ftl)),
             available_spare_threshold: SPARE_THRESHOLD,
             power_cycles: header.session - 1,
             unsafe_shutdowns: header.unsafe_shutdowns,
-            media_errors: None,
-            physical_media_units_read: None,
-            physical_media_units_written: None,
-            data_units_read: None,
-            data_units_written: None,
-            host_read_commands: None,
-            host_write_commands: None,
-            percentage_used: None,
-            composite_temperature: None,
+            ..Self::default()
         }
     }
 }

@@ -228,7 +228,7 @@ function showSheet({ format, server, hot_spares }) {
   ]);
 }
 
-// Commands that NVMe queues carried out, together.
+// A count of all I/O queues, added up.
 const sum = (queues, key) => queues.reduce((all, queue) => all + queue[key], 0);
 
 function showNvme({ server }) {
@@ -249,7 +249,7 @@ function showNvme({ server }) {
     number(sum(one.queues, "failures")), one.host])));
 }
 
-// A drive in memory has no dies: what tells of them is left out of the page.
+// A drive in memory has no dies: the page hides everything about them.
 const NO_WRITES = Object.fromEntries([...CAUSES.map((cause) => [`${cause}_bytes`, 0]),
   ["write_amplification", null], ["compression_ratio", null]]);
 
@@ -261,7 +261,9 @@ function withoutDies(status) {
 }
 
 function showClients({ server }) {
-  const users = (name) => server.clients.filter((client) => client.export === name).length;
+  // An NVMe host uses all exports.
+  const users = (name) => server.clients.filter((client) =>
+    client.export === name || Boolean(client.host)).length;
   fill("export-rows", server.exports.map((one) => line([one.name || "(no name)",
     `${bytes(one.size_bytes)}${one.is_read_only ? ", read-only" : ""}`, String(users(one.name)),
     one.uris.join(" ")])));
@@ -507,8 +509,8 @@ async function beginCharts() {
 
 // --- All of it ----------------------------------------------------------------------------------
 
-function showAll(told) {
-  const status = withoutDies(told);
+function showAll(received) {
+  const status = withoutDies(received);
   const isSame = before && before.server.pid === status.server.pid
     && before.drive === status.drive && status.server.uptime_s > before.server.uptime_s;
   const seconds = isSame ? status.server.uptime_s - before.server.uptime_s : 1;

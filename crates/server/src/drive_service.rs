@@ -49,14 +49,14 @@ pub struct DriveService {
     begun: Instant,
     /// Injects faults, where that was allowed.
     injector: Option<Arc<FaultInjector>>,
-    guests: Mutex<Guests>,
-    /// The modelled drive whose times replies keep to.
+    clients: Mutex<Clients>,
+    /// The modelled drive that sets the timing of replies.
     model: OnceLock<Arc<Paced>>,
-    /// Whoever carries out what hosts have the drive do.
+    /// Operator for the commands of hosts.
     operator: OnceLock<Weak<Operator>>,
     /// The subsystem that NVMe hosts connect to.
     subsystem: OnceLock<Weak<Subsystem>>,
-    /// Temperature in degrees Celsius that was injected.
+    /// Injected temperature in degrees Celsius.
     heat: Mutex<Option<i16>>,
     event_log: EventLog,
     /// State seen at the previous look; locked for the whole of a look.
@@ -66,12 +66,12 @@ pub struct DriveService {
     monitor: OnceLock<Monitor>,
 }
 
-/// Clients, and what they find.
+/// Clients, and the exports that they may use.
 #[derive(Debug, Default)]
-struct Guests {
+struct Clients {
     exports: Vec<Export>,
     /// By number.
-    clients: BTreeMap<u64, Client>,
+    connected: BTreeMap<u64, Client>,
     came: u64,
     refused: u64,
 }
@@ -82,13 +82,13 @@ impl DriveService {
         Self::of(Subject::of_volume(volume, drive), EventLog::open(volume), injector)
     }
 
-    /// Makes and observes a drive in memory, which is empty at first and gone at the end.
+    /// Makes and observes a drive in memory, which starts empty and is lost at the end.
     ///
     /// # Errors
-    /// Fails if the system has no random number, by which the drive is told from others.
+    /// Fails if the system has no random number for the drive number.
     pub fn in_memory(size: u64, injector: Option<Arc<FaultInjector>>) -> io::Result<Self> {
         let mut number = [0; 8];
-        // So few bytes come at once or not at all.
+        // Requests of at most 256 bytes are never answered in part.
         getrandom(&mut number, GetRandomFlags::empty())?;
         let number = u64::from_le_bytes(number);
         let subject = Subject::Memory { number, device: Arc::new(MemoryDevice::new(size)) };
@@ -102,7 +102,7 @@ impl DriveService {
             meters: Mutex::default(),
             begun: Instant::now(),
             injector,
-            guests: Mutex::default(),
+            clients: Mutex::default(),
             model: OnceLock::new(),
             operator: OnceLock::new(),
             subsystem: OnceLock::new(),
@@ -114,14 +114,14 @@ impl DriveService {
         }
     }
 
-    /// Whoever looks after it; none of a drive in memory.
+    /// Its maintenance; none of a drive in memory.
     pub fn maintenance(&self) -> Option<&Maintenance> {
         self.subject.volume().map(|volume| &volume.maintenance)
     }
 
-    /// Sets the monitor that is told when health changes.
+    /// Sets the monitor that sends alerts.
     pub fn call(&self, monitor: Monitor) {
-        // It is said once, before anybody looks.
+        // It is set once, before the first look.
         let _ = self.monitor.set(monitor);
     }
 
@@ -132,9 +132,9 @@ impl DriveService {
         }
     }
 
-    /// Sets the modelled drive whose times replies keep to, for the status.
+    /// Sets the modelled drive that sets the timing of replies, for the status.
     pub fn keep_pace_with(&self, model: &Arc<Paced>) {
-        // It is said once, before anybody asks.
+        // It is set once, before the first status.
         let _ = self.model.set(Arc::clone(model));
     }
 
@@ -148,7 +148,7 @@ impl DriveService {
         self.subject.number()
     }
 
-    /// Takes note of something that happened.
+    /// Records an event.
     fn note(&self, what: String) {
         self.event_log.note(what);
     }
@@ -159,16 +159,16 @@ impl DriveService {
         self.note(what.to_owned());
     }
 
-    /// Takes note that a server began with it, and says it.
+    /// Records the start of the server, and logs it.
     pub fn tell_start(&self) {
         let text = format!("The server started, process {}.", std::process::id());
         Backing::note(self, EventKind::Started, text);
     }
 
-    /// Keeps what the drive did in its life.
+    /// Saves the lifetime counters of the drive.
     ///
     /// # Errors
-    /// What the system answered; what was kept before is still there.
+    /// Fails if the system refuses; the counters that were saved before remain.
     pub fn keep_life(&self) -> io::Result<()> {
         match self.subject.volume() {
             Some(volume) => self.status().life.keep(&volume.folder),
@@ -211,26 +211,26 @@ impl DriveService {
                 self.note(format!("{clients} clients were turned away, the last: {reason}."));
             }
         }
-        let mut guests = self.guests();
+        let mut clients = self.clients();
         match event {
             Event::Came { client, export } => {
-                guests.came += 1;
+                clients.came += 1;
                 let (export, host) = (export.clone(), String::new());
-                guests.clients.insert(*client, Client { client: *client, export, host });
+                clients.connected.insert(*client, Client { client: *client, export, host });
             }
             Event::HostCame { client, host, .. } => {
-                guests.came += 1;
+                clients.came += 1;
                 let (export, host) = (String::new(), host.clone());
-                guests.clients.insert(*client, Client { client: *client, export, host });
+                clients.connected.insert(*client, Client { client: *client, export, host });
             }
             Event::Left { client } => {
-                guests.clients.remove(client);
+                clients.connected.remove(client);
             }
             Event::Dropped { client, .. } => {
-                guests.clients.remove(client);
-                guests.refused += 1;
+                clients.connected.remove(client);
+                clients.refused += 1;
             }
-            Event::TurnedAway { clients, .. } => guests.refused += clients,
+            Event::TurnedAway { clients: count, .. } => clients.refused += count,
         }
     }
 
@@ -239,26 +239,27 @@ impl DriveService {
         let Process { cpu_s, memory_bytes } = Process::own();
         let traffic = self.meter.traffic();
         let (namespaces, controllers) = (self.namespace_traffic(), self.controllers());
-        // The model may be at work for others: whoever comes and goes does not wait for it.
+        // Before the lock of the clients: the model may be busy, and clients that connect or
+        // disconnect must not wait for it.
         let model = self.model.get().map(|model| model.status());
-        let guests = self.guests();
+        let clients = self.clients();
         let server = Server {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.begun.elapsed().as_secs_f64(),
             cpu_s,
             memory_bytes,
-            exports: guests.exports.clone(),
-            clients: guests.clients.values().cloned().collect(),
-            clients_came: guests.came,
-            clients_refused: guests.refused,
+            exports: clients.exports.clone(),
+            clients: clients.connected.values().cloned().collect(),
+            clients_came: clients.came,
+            clients_refused: clients.refused,
             traffic,
             namespaces,
             controllers,
             model,
             events: self.event_log.told(),
         };
-        drop(guests);
+        drop(clients);
         self.subject.status(server)
     }
 
@@ -292,13 +293,13 @@ impl DriveService {
         locked(&self.history).history(span)
     }
 
-    /// Says what clients find.
+    /// Sets the exports that clients may use.
     pub fn offer(&self, offered: &[Export]) {
-        self.guests().exports = offered.to_vec();
+        self.clients().exports = offered.to_vec();
     }
 
-    fn guests(&self) -> MutexGuard<'_, Guests> {
-        locked(&self.guests)
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        locked(&self.clients)
     }
 }
 
@@ -319,13 +320,14 @@ impl Administration for DriveService {
         let mut warmth = warmth(climate.as_ref());
         let mut critical_warning = smart.critical_warning;
         if let Some(celsius) = *locked(&self.heat) {
-            let kelvin = u16::try_from(i32::from(celsius) + 273).expect("it was checked");
+            let kelvin =
+                u16::try_from(i32::from(celsius) + 273).expect("the injector checks temperatures");
             warmth.composite_temperature_k = Some(kelvin);
             let limit = warmth.warning_temperature_k.unwrap_or(WARNING_TEMPERATURE_K);
             warmth.warning_temperature_k = Some(limit);
             critical_warning |= u8::from(kelvin >= limit) << 1;
         }
-        // A namespace that the drive does not write to any more is media that are read-only.
+        // A namespace that the drive protects from writes counts as read-only media.
         let operator = self.operator.get().and_then(Weak::upgrade);
         let is_worn = |it: &NamespaceTraffic| {
             let protection = operator.as_ref().map(|operator| operator.protection(it.id));

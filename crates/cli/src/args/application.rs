@@ -31,15 +31,15 @@ pub(crate) struct Replay {
     /// share only the drive
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
     pub(crate) copies: NonZeroU32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Arguments about the host of a prediction.
@@ -92,11 +92,11 @@ pub(crate) struct Record {
     /// Create an ext4 file system first, which erases the drive
     #[arg(long, requires = "mount")]
     pub(crate) mkfs: bool,
-    #[command(flatten)]
-    pub(crate) timing: TimingArgs,
     /// Command to run, with `FLOATGATE_NBD` and `FLOATGATE_MOUNT` in its environment
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) timing: TimingArgs,
 }
 
 /// `floatgate app`.

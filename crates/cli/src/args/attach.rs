@@ -7,7 +7,7 @@ use clap::Args;
 /// `floatgate attach`.
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// Folder of a served drive, or a URI that its server printed
+    /// Folder of a served drive, or one of the URIs that its server printed
     #[arg(value_name = "VOLUME|URI")]
     pub(crate) of: String,
     /// Name of the export, for a drive with several [default: the first]
@@ -18,6 +18,6 @@ pub(crate) struct Attach {
 /// `floatgate detach`.
 #[derive(Debug, Args)]
 pub(crate) struct Detach {
-    /// Device that `floatgate attach` printed
+    /// Block device that `floatgate attach` printed
     pub(crate) device: PathBuf,
 }

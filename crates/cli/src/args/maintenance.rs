@@ -102,9 +102,9 @@ pub(crate) enum Fault {
     },
     /// Fail writes with ENOSPC until space is trimmed
     Fill,
-    /// Fail reads that succeed when repeated; NVMe hosts get a hint to retry
+    /// Fail reads, which succeed when they are repeated; NVMe hosts get a hint to retry
     FailReads {
-        /// Number of reads
+        /// Number of reads that fail
         #[arg(long, default_value_t = 1, value_name = "NUMBER")]
         commands: u32,
     },
@@ -114,16 +114,16 @@ pub(crate) enum Fault {
     FailControllers,
     /// Remove the drive from NVMe hosts for this time, such as 30s
     Remove {
-        /// Time until it is there again
+        /// Time until it is back
         #[arg(value_parser = quantity::span)]
         time: Duration,
     },
     /// Fail writes to a namespace, as if its media were worn out
     FailWrites {
-        /// Number of the namespace, as NVMe hosts know it
+        /// Namespace identifier (NSID)
         namespace: u32,
     },
-    /// Report this temperature in degrees Celsius
+    /// Report this temperature in degrees Celsius, until another one is set
     Heat {
         /// Degrees, -40 to 200
         #[arg(allow_negative_numbers = true)]

@@ -1,4 +1,4 @@
-//! Arguments of `floatgate serve`, and of the times that replies keep to.
+//! Arguments of `floatgate serve`, and of the timing of replies.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(crate) enum Timing {
     Model,
 }
 
-/// Model whose times replies keep to.
+/// Timing of replies, and the model that sets it.
 #[derive(Debug, Args)]
 pub(crate) struct TimingArgs {
     /// Timing of replies: as fast as possible, or as a modelled drive
@@ -85,7 +85,7 @@ pub(crate) struct Serve {
     /// Refuse writes and all other changes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Allow `floatgate inject`, or follow a schedule of faults
+    /// Allow `floatgate inject`, and follow a schedule of faults if one is given
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
     pub(crate) fault_injection: Option<Option<PathBuf>>,

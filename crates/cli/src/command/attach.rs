@@ -1,11 +1,10 @@
-//! `floatgate attach`, `floatgate detach`: a device node on this machine for a served drive.
+//! `floatgate attach`, `floatgate detach`: a block device on this machine for a served drive.
 //!
 //! ```text
-//!   volume ──► its server: URIs ──► the first way that this machine has to one ──► /dev/...
+//!   volume ──► URIs from its server ──► the first kernel client for one of them ──► /dev/...
 //! ```
 //!
-//! A way is a kind of URI with what the kernel needs for it. One more is a file, and a line in
-//! [`WAYS`].
+//! One more kernel client is a file, and an entry of [`CLIENTS`].
 
 mod kernel_nbd;
 mod nvme_tcp;
@@ -19,44 +18,44 @@ use crate::args::{Attach, Detach};
 use crate::command::maintenance::server;
 use crate::{Ending, output};
 
-/// A way to a device node.
-struct Way {
-    /// Its name for people.
+/// A client in the kernel, which makes block devices of URIs.
+struct KernelClient {
+    /// Name of its protocol.
     name: &'static str,
-    /// True if URIs like this one lead there.
-    takes: fn(&str) -> bool,
-    /// Remedy for the first thing that this machine lacks for it; none if it lacks nothing.
-    lacks: fn() -> Option<&'static str>,
+    /// True if it connects to URIs like this one.
+    accepts: fn(&str) -> bool,
+    /// The first thing that this machine lacks for it; none if it lacks nothing.
+    missing: fn() -> Option<&'static str>,
     /// Makes the device of a URI.
     attach: fn(&str) -> Result<PathBuf>,
-    /// True if it made the device of this name.
-    made: fn(&str) -> bool,
-    /// Takes a device of this name away.
+    /// True if its devices are named like this one.
+    owns: fn(&str) -> bool,
+    /// Removes a device of this name.
     detach: fn(&str) -> Result<()>,
 }
 
-/// The ways, the fastest first.
-const WAYS: [Way; 2] = [nvme_tcp::WAY, kernel_nbd::WAY];
+/// The kernel clients, in the order of preference.
+const CLIENTS: [KernelClient; 2] = [nvme_tcp::CLIENT, kernel_nbd::CLIENT];
 
-/// Gives a served drive a device node, and prints its path.
+/// Makes a block device of a served drive, and prints its path.
 pub(crate) fn attach(args: &Attach) -> Result<Ending> {
     let uris = uris(args)?;
-    let mut lacking = Vec::new();
-    for way in &WAYS {
-        let Some(uri) = uris.iter().find(|uri| (way.takes)(uri)) else { continue };
-        if let Some(remedy) = (way.lacks)() {
-            lacking.push(format!("{}: {remedy}", way.name));
+    let mut remedies = Vec::new();
+    for client in &CLIENTS {
+        let Some(uri) = uris.iter().find(|uri| (client.accepts)(uri)) else { continue };
+        if let Some(missing) = (client.missing)() {
+            remedies.push(format!("over {}, that takes {missing}", client.name));
             continue;
         }
-        let device = (way.attach)(uri).with_context(|| format!("attaching {uri}"))?;
+        let device = (client.attach)(uri).with_context(|| format!("attaching {uri}"))?;
         output::data(&device.display().to_string())?;
         return Ok(Ending::Done);
     }
-    if lacking.is_empty() {
-        lacking.push("serve it with --nvme tcp:4420 or --nbd unix:PATH".to_owned());
+    if remedies.is_empty() {
+        remedies.push("serve it with --nvme tcp:4420, or with --nbd unix:PATH, without TLS".into());
     }
-    let text = format!("this machine has no way to a device node of {}", args.of);
-    Err(Error::new(Kind::Input, text).hint(lacking.join("; or ")).into())
+    let text = format!("{} cannot be attached on this machine", args.of);
+    Err(Error::new(Kind::Input, text).hint(remedies.join("; ")).into())
 }
 
 /// URIs of the export.
@@ -71,26 +70,27 @@ fn uris(args: &Attach) -> Result<Vec<String>> {
         let hint = format!("serve it first: `floatgate serve {shown} --nvme tcp:4420`");
         return Err(Error::new(Kind::Input, text).hint(hint).into());
     };
-    let status = connection.status().context("asking the server where it is reached")?;
+    let status = connection.status().context("asking the server for its URIs")?;
     let exports = status.server.map(|server| server.exports).unwrap_or_default();
     let found = match &args.export {
         Some(name) => exports.iter().find(|export| export.name == *name),
         None => exports.first(),
     };
-    let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
     let Some(export) = found else {
-        bail!("no export of {shown} has that name; there are {}", names.join(", "));
+        let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
+        let name = args.export.as_deref().unwrap_or_default();
+        bail!("{shown} has no export named `{name}`; it has {}", names.join(", "));
     };
     Ok(export.uris.clone())
 }
 
-/// Takes a device node away.
+/// Removes the block device of a served drive.
 pub(crate) fn detach(args: &Detach) -> Result<Ending> {
     let shown = args.device.display();
     let name = args.device.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let Some(way) = WAYS.iter().find(|way| (way.made)(name)) else {
-        bail!("{shown} is no device that `floatgate attach` makes");
+    let Some(client) = CLIENTS.iter().find(|client| (client.owns)(name)) else {
+        bail!("{shown} is not a device that `floatgate attach` makes, such as /dev/nvme0n1");
     };
-    (way.detach)(name).with_context(|| format!("detaching {shown}"))?;
+    (client.detach)(name).with_context(|| format!("detaching {shown}"))?;
     Ok(Ending::Done)
 }

@@ -167,7 +167,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         args::Fault::FailDie { die } => Fault::FailDie { die },
         args::Fault::FlipBits { die, bits } => Fault::FlipBits { die, bits },
         args::Fault::Stall { time } => {
-            let stall_ms = u64::try_from(time.as_millis()).context("a stall of ages")?;
+            let stall_ms = u64::try_from(time.as_millis()).context("the stall is too long")?;
             Fault::Stall { stall_ms }
         }
         args::Fault::Fill => Fault::Fill { left_bytes: 0 },
@@ -175,7 +175,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         args::Fault::ResetControllers => Fault::ResetControllers,
         args::Fault::FailControllers => Fault::FailControllers,
         args::Fault::Remove { time } => {
-            let for_ms = u64::try_from(time.as_millis()).context("a removal for ages")?;
+            let for_ms = u64::try_from(time.as_millis()).context("the removal is too long")?;
             Fault::Remove { for_ms }
         }
         args::Fault::FailWrites { namespace } => Fault::FailWrites { namespace },

@@ -10,12 +10,12 @@ use std::sync::mpsc::Receiver;
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::nbd::{Limits, Server};
-use export::{Address, Exports, Listener, Pace};
+use export::{Address, Export, Exports, Listener, Pace};
 use lab::workload::recording::Tail;
 use live::{Access, Device, Drive, MemoryDevice};
 use server::recording::{self, RecordingFile};
 
-use super::serve::{Offer, hold, paced, tell};
+use super::serve::{hold, paced, tell};
 use crate::args::{Record, TimingArgs};
 use crate::failure::Opening;
 use crate::keeper::{Keeper, Kept};
@@ -124,9 +124,14 @@ impl Opened {
     }
 
     pub(super) fn exports(&self) -> Result<Exports> {
-        let pace = self.pace.as_ref();
-        let offer = Offer { volume: None, default: "", is_read_only: false, pace };
-        offer.exports(&self.device)
+        let whole = Export {
+            name: String::new(),
+            description: self.about.clone(),
+            device: Arc::clone(&self.device),
+            is_read_only: false,
+            pace: self.pace.clone(),
+        };
+        Ok(Exports::new(vec![whole])?)
     }
 
     /// The device as its recordings name it.

@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use blockio::Bytes;
 use blockio::text::counted;
 use export::nbd::{Limits, Server};
-use export::{Address, Listener};
-use live::{Device, Salvage, Salvaged};
+use export::{Address, Export, Exports, Listener};
+use live::{Device, Namespace, Namespaces, Salvage, Salvaged};
 use serde::Serialize;
 use server::log::{Level, Log};
 use tracing::{info, warn};
 
 use crate::args::Recover;
-use crate::command::serve::{self, Offer};
+use crate::command::serve;
 use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::signals::{self, Signal};
@@ -112,8 +113,7 @@ fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
     let listeners = args.nbd.iter().map(bind).collect::<Result<Vec<_>>>()?;
     let checkpoint = salvage.checkpoint();
     let device: Arc<dyn Device> = Arc::new(salvage);
-    let offer = Offer { volume: Some(&args.volume), default: "", is_read_only: true, pace: None };
-    let exports = offer.exports(&device)?;
+    let exports = exports(&args.volume, &device)?;
     let text = serve::shown(&serve::offered(&exports, &listeners), args.json)?;
     let signals = signals::received()?;
     let server = Server::start(exports, listeners, Limits::default(), serve::tell);
@@ -123,6 +123,24 @@ fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
     while signals.recv().context("waiting for a signal")? == Signal::Reload {}
     server.stop().context("ending the server")?;
     Ok(Ending::Done)
+}
+
+/// The exports of a volume, or the whole of it, read-only.
+fn exports(volume: &Path, device: &Arc<dyn Device>) -> Result<Exports> {
+    let namespaces = Namespaces::of(volume)?;
+    let export = |name: &str, device: Arc<dyn Device>| Export {
+        name: name.to_owned(),
+        description: volume.display().to_string(),
+        device,
+        is_read_only: true,
+        pace: None,
+    };
+    if namespaces.is_empty() {
+        return Ok(Exports::new(vec![export("", Arc::clone(device))])?);
+    }
+    namespaces.check_capacity(Bytes(device.size()))?;
+    let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
+    Ok(Exports::new(namespaces.iter().map(part).collect())?)
 }
 
 /// A file that did not exist.

@@ -101,7 +101,7 @@ fn about(recording: &Recording) -> String {
     let mut lines =
         vec![format!("recorded: {measured} requests of {}, on {}", head.device, head.machine)];
     if let Some(model) = &head.model {
-        lines.push(format!("replies kept to the times of the model {model}"));
+        lines.push(format!("replies had the timing of the model {model}"));
     }
     match (&recording.tail, benchmark(recording)) {
         (None, _) => lines.push("it was cut short: its last requests are missing".to_owned()),
@@ -112,7 +112,7 @@ fn about(recording: &Recording) -> String {
     }
     if recording.lost > 0 {
         lines.push(format!(
-            "{} requests could not be kept while it was made: rates are too high",
+            "{} requests were lost during the recording: rates are too high",
             recording.lost
         ));
     }
@@ -154,8 +154,8 @@ pub(super) fn tps(tps: f64, exceeds_processors: bool) -> String {
 /// Note below a table in which a rate is left out because the host dominates.
 pub(super) fn host_dominates() -> String {
     format!(
-        "\n\nNo TPS where more than {:.0} % of the time is the host's: its processors decide, and \
-         they are not modelled.",
+        "\n\nNo TPS if more than {:.0} % of the time is the host's: its processors, which are not \
+         modelled, determine the rate.",
         HOST_SHARE_MAX * 100.0
     )
 }

@@ -24,11 +24,9 @@ use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
 use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
-use live::operator::{Kept, KeptNamespace, Operator, Sectors};
+use live::operator::{Kept, KeptNamespace, Operator};
 use live::status::Status;
-use live::{
-    Access, Device, Drive, Namespace, Namespaces, Operations as _, ServedNamespace, status,
-};
+use live::{Access, Device, Drive, Namespaces, Operations as _, ServedNamespace, status};
 use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
@@ -61,8 +59,8 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// Drive that is served: its service, what carries out what hosts have it do, and, if it is that of
-/// a folder, the drive itself, to be closed at the end.
+/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a volume,
+/// the drive itself, to be closed at the end.
 struct Served {
     drive: Option<Arc<Drive>>,
     service: Arc<DriveService>,
@@ -77,7 +75,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     check_pages(args)?;
     let (paced, tls, http_tls) = (paced(&args.timing)?, tls(&args.tls)?, http_tls(&args.pages)?);
     let recipients = recipients(&args.monitor)?;
-    // Before the drive is opened: it is left as it was where something is in the way.
+    // Before the drive is opened, so that a failure leaves it unchanged.
     let mut passed = Passed::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
@@ -89,7 +87,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let served = Served::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let size = {
-        // Whoever has it keeps the drive from being closed.
+        // Dropped here, because a reference to it keeps the drive from being closed.
         let device = served.service.device();
         hold(pace.as_deref(), &*device)?;
         device.size()
@@ -132,16 +130,16 @@ fn finish(recording: RecordingFile) -> Result<()> {
     recording.finish(&Tail { measured_to, ..Tail::default() }, &[])
 }
 
-/// Prints where clients come in.
+/// Prints the addresses for clients.
 fn print_addresses(text: &str) {
-    // Clients may know where without being told.
+    // A server without stdout goes on: clients may know its addresses.
     if let Err(error) = output::data(text) {
         let error = server::chain_text(&error);
         warn!("could not print the addresses for clients to stdout: {error}");
     }
 }
 
-/// `exports` with what was asked for: a recording, encryption.
+/// `exports` with the recording and the encryption that were requested.
 fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -> Exports {
     let exports = match recording {
         Some(recording) => exports.recorded(recording.recorder()),
@@ -153,17 +151,17 @@ fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -
     }
 }
 
-/// Refuses to serve where nobody could reach the drive.
+/// Refuses to serve without a front end.
 fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
     if args.nbd.is_empty() && args.nvme.is_empty() && args.fuse.is_none() && has_no_front_end {
-        let text = "no client could reach the drive: no front end was named";
-        let hint = "give --nbd ADDRESS, or another of those that `floatgate serve --help` lists";
+        let text = "no front end was given, so no client could reach the drive";
+        let hint = "give --nbd ADDRESS, or another front end: see `floatgate serve --help`";
         return Err(Error::new(Kind::Input, text).hint(hint).into());
     }
     Ok(())
 }
 
-/// Whoever is told of what happens to clients: the log, and the service of the drive.
+/// Passes events of clients on to the log, and to the service of the drive.
 fn observer(service: &Arc<DriveService>) -> Arc<dyn Observer> {
     let service = Arc::clone(service);
     Arc::new(move |event: &Event| {
@@ -187,7 +185,7 @@ impl Files {
         Ok(Self { folder, mount: Some((mount, keeper)) })
     }
 
-    /// Adds the path of each export's file to where it is reached.
+    /// Adds the path of each export's file to its URIs.
     fn add_to(&self, offered: &mut [status::Export]) {
         for export in offered {
             let path = self.folder.join(fuse::file_name(&export.name));
@@ -196,7 +194,7 @@ impl Files {
     }
 }
 
-/// Unmounts them: once nobody has one open, or after two seconds all the same.
+/// Unmounts them once none is open, or after two seconds.
 impl Drop for Files {
     fn drop(&mut self) {
         let Some((mount, keeper)) = self.mount.take() else { return };
@@ -214,7 +212,7 @@ pub(super) fn hold(pace: Option<&Pace>, device: &dyn Device) -> Result<()> {
     held.context("telling the model what the drive stores")
 }
 
-/// Begins to record what clients ask of a device of `size` bytes.
+/// Begins to record the requests of clients to a device of `size` bytes.
 fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     let device = match &args.volume {
         Some(volume) => format!("the live drive {}", volume.display()),
@@ -232,7 +230,7 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     RecordingFile::begin(file, &of)
 }
 
-/// Waits for a signal; takes note meanwhile of what happens to the drive, and keeps what it did.
+/// Waits for a signal. Meanwhile observes the drive, and saves its lifetime counters.
 fn wait(
     signals: &Receiver<Signal>,
     service: &DriveService,
@@ -259,10 +257,10 @@ fn wait(
     }
 }
 
-/// Takes up what of the configuration may change, and says what may not.
+/// Applies the keys of the configuration that may change, and logs the others that changed.
 fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     let Some(configuration) = configuration else {
-        warn!("asked to read the configuration again, but everything was typed");
+        warn!("there is no configuration to read again: the server was started without --config");
         return;
     };
     let Reread { serve, fixed } = match configuration.reread() {
@@ -280,15 +278,15 @@ fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     }
     info!("the configuration was read again");
     if !fixed.is_empty() {
-        warn!("{} changed, which takes a restart", fixed.join(", "));
+        warn!("{} changed, which takes effect after a restart", fixed.join(", "));
     }
 }
 
-/// Keeps what the drive did; says once that it cannot be kept. Returns whether it was.
+/// Saves the drive's lifetime counters; logs the first failure. Returns whether they were saved.
 fn keep_life(service: &DriveService, was_kept: bool) -> bool {
     let kept = service.keep_life();
     if let Some(error) = kept.as_ref().err().filter(|_| was_kept) {
-        warn!("the drive's counts are not kept: {error}");
+        warn!("the drive's lifetime counters are not saved: {error}");
     }
     kept.is_ok()
 }
@@ -315,7 +313,7 @@ impl Served {
         }
         let kept = match &args.volume {
             Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
-            None => in_memory(args.nvme_block_bytes),
+            None => Kept::whole(args.nvme_block_bytes),
         };
         check_blocks(&kept, args.nvme_block_bytes, service.device().size())?;
         let backing = Arc::<DriveService>::clone(&service);
@@ -334,7 +332,7 @@ impl Served {
         Ok(served)
     }
 
-    /// Begins what goes on beside clients.
+    /// Starts maintenance and monitoring.
     fn look_after(&self, args: &Serve, recipients: Option<Recipients>) -> Result<()> {
         let service = &self.service;
         if let Some(drive) = &self.drive {
@@ -418,20 +416,6 @@ fn open_volume(
     Ok((drive, service))
 }
 
-/// A drive in memory: one namespace, which is all of it.
-fn in_memory(block_bytes: u32) -> Kept {
-    let whole = KeptNamespace {
-        id: 1,
-        name: String::new(),
-        offset: 0,
-        size: None,
-        block_bytes,
-        unreadable: Sectors::default(),
-        is_protected: false,
-    };
-    Kept { namespaces: vec![whole], ..Kept::default() }
-}
-
 /// Checks that namespaces consist of whole logical blocks.
 fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
     if ![512, 4096].contains(&wanted) {
@@ -503,45 +487,6 @@ fn end_without_power(cut: &io::Result<()>) {
     }
 }
 
-/// Terms on which a device is exported to clients.
-pub(super) struct Offer<'a> {
-    /// Folder of the drive; none for a device in memory.
-    pub(super) volume: Option<&'a Path>,
-    /// Name of the export that clients get who name none; empty: the first.
-    pub(super) default: &'a str,
-    /// True if commands that change data are refused.
-    pub(super) is_read_only: bool,
-    /// The model whose times replies keep to, if they do.
-    pub(super) pace: Option<&'a Arc<Pace>>,
-}
-
-impl Offer<'_> {
-    /// The exports of the drive, or the whole of it. The first is the default.
-    ///
-    /// # Errors
-    /// Fails if an export does not fit into the device, or none has the name of the default.
-    pub(super) fn exports(&self, device: &Arc<dyn Device>) -> Result<Exports> {
-        let (size, default) = (Bytes(device.size()), self.default);
-        let (description, namespaces) = match self.volume {
-            Some(volume) => (volume.display().to_string(), Namespaces::of(volume)?),
-            None => (format!("{size} in memory"), Namespaces::default()),
-        };
-        let export = |name: &str, device: Arc<dyn Device>| Export {
-            name: name.to_owned(),
-            description: description.clone(),
-            device,
-            is_read_only: self.is_read_only,
-            pace: self.pace.cloned(),
-        };
-        if namespaces.is_empty() {
-            return Ok(Exports::new(vec![export(default, Arc::clone(device))])?);
-        }
-        namespaces.check_capacity(size)?;
-        let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
-        Ok(Exports::new(with_default_first(namespaces.iter().map(part).collect(), default)?)?)
-    }
-}
-
 /// The model whose times replies keep to, if they do.
 pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
     if args.timing == Timing::Off {
@@ -584,7 +529,7 @@ fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<
 fn check_pages(args: &Serve) -> Result<()> {
     let HttpArgs { http_host, http_tls_certificates, .. } = &args.pages;
     if args.http.is_none() && (!http_host.is_empty() || http_tls_certificates.is_some()) {
-        bail!("there are no pages to name or to encrypt; give --http ADDRESS, too");
+        bail!("--http-host and --http-tls-certificates need --http ADDRESS");
     }
     Ok(())
 }
@@ -650,8 +595,8 @@ fn introduce(web: &Web, is_json: bool) {
 
 pub(super) fn warn_of_reach(place: &dyn Display) {
     warn!(
-        "{place} can be reached from other machines, and asks nobody who comes for a password or a \
-         certificate; a tunnel is safer"
+        "{place} can be reached from other machines, without a password or a certificate; a tunnel \
+         is safer"
     );
 }
 

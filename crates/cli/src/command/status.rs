@@ -283,9 +283,8 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
     let mut rows = vec![row("server", process)];
     for export in &server.exports {
         let read_only = if export.is_read_only { ", read-only" } else { "" };
-        let clients = server.clients.iter().filter(|it| it.export == export.name).count();
         let size = bytes(export.size_bytes);
-        let clients = counted(clients as u64, "client");
+        let clients = counted(server.clients_of(export) as u64, "client");
         let name = format!("`{}`, {size}{read_only}; {clients}", export.name);
         rows.push(row("export", name));
         rows.extend(export.uris.iter().map(|uri| row("", uri.clone())));
@@ -306,25 +305,22 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
 fn controller_row(controller: &NvmeController) -> StatusRow {
     let NvmeController { controller: id, host, transport, state, queues, .. } = controller;
     let proof = if controller.is_authenticated { ", authenticated" } else { "" };
-    let queues = match queues.len() {
-        1 => "1 I/O queue".to_owned(),
-        count => format!("{count} I/O queues"),
-    };
-    row("controller", format!("{id}, {state}{proof}, {transport}, {queues}; {host}"))
+    let queues = counted(queues.len() as u64, "I/O queue");
+    row("NVMe controller", format!("{id}, {state}{proof}, {transport}, {queues}; host {host}"))
 }
 
-/// A namespace, and what clients did with it.
+/// A namespace, with the commands of clients for it.
 fn traffic_row(namespace: &NamespaceTraffic) -> StatusRow {
     let NamespaceTraffic { id, name, size_bytes, block_bytes, reads, writes, .. } = namespace;
     let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
     let protection = if namespace.is_write_protected { ", write-protected" } else { "" };
     let text = format!(
-        "{id}{name}, {} in blocks of {block_bytes} B{protection}; {} reads of {}, {} writes of {}",
+        "{id}{name}, {} in blocks of {block_bytes} B{protection}; read {} in {}, written {} in {}",
         bytes(*size_bytes),
-        reads.commands,
         bytes(reads.bytes),
-        writes.commands,
-        bytes(writes.bytes)
+        counted(reads.commands, "command"),
+        bytes(writes.bytes),
+        counted(writes.commands, "command")
     );
     row("namespace", text)
 }
@@ -334,7 +330,7 @@ fn namespace_row(namespace: &Namespace) -> StatusRow {
     row("export", format!("`{}`, {}", namespace.name, bytes(namespace.size_bytes)))
 }
 
-/// The modelled drive whose times replies keep to.
+/// The modelled drive that sets the timing of replies.
 fn model_row(server: &Server) -> Option<StatusRow> {
     let Model { name, climate, lateness } = server.model.as_ref()?;
     let heat = climate.map_or_else(String::new, |climate| {
@@ -351,14 +347,15 @@ fn model_row(server: &Server) -> Option<StatusRow> {
     Some(row("keeps to", format!("the times of {name}{heat}{late}")))
 }
 
-/// Replies that were late, to follow what they keep to; empty if none was.
+/// Late replies, as the end of a row; empty if there were none.
 fn late_text(lateness: &Lateness) -> String {
     let Lateness { replies, late, late_by_ns_mean, late_by_ns_max } = *lateness;
     if late == 0 {
         return String::new();
     }
     format!(
-        "; {late} of {replies} replies late ({:.1} %), by {} on average, {} at most",
+        "; since the start {late} of {replies} replies late ({:.1} %), by {} on average and {} at \
+         most",
         100.0 * late as f64 / replies as f64,
         Nanos(late_by_ns_mean),
         Nanos(late_by_ns_max)

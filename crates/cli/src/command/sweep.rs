@@ -42,7 +42,7 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
     ending(&sweep, &store, args)
 }
 
-/// Measures what is left of the sweep on this machine.
+/// Measures the remaining points of the sweep on this machine.
 fn here(store: &Store, args: &args::Sweep, progress: &TerminalProgress) -> Result<Sweep> {
     let keep = |index: usize, point: &Point| store.keep(index, point);
     let jobs = setup::jobs(args.jobs);
@@ -51,7 +51,7 @@ fn here(store: &Store, args: &args::Sweep, progress: &TerminalProgress) -> Resul
 
 fn begin(args: &args::Sweep) -> Result<Store> {
     if args.ray.is_some() {
-        // Before a folder is made that nobody could go on with.
+        // Before the folder is made: without the driver no sweep could be continued in it.
         ray::check()?;
     }
     let order = order(args)?;

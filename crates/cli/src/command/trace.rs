@@ -106,8 +106,8 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
         Error::new(Kind::Input, format!("{}: {text}", names(&args.files))).hint(hint.to_owned())
     };
     if args.latency_log.is_empty() {
-        let hint = "it takes the text that blkparse prints by default, of one device; an iolog of \
-                    fio takes --latency-log besides";
+        let hint = "give the default output of blkparse for one device; or iologs of fio, with \
+                    --latency-log";
         let [file] = &args.files[..] else {
             return Err(refused(format!("{} files", args.files.len()), hint).into());
         };

@@ -122,7 +122,7 @@ fn a_server_reads_its_configuration_again_and_says_what_takes_a_restart() {
     fs::write(&config, changed).unwrap();
     signal(&served, "HUP");
     wait_for(&said, "the configuration was read again\n");
-    wait_for(&said, "warning: nbd changed, which takes a restart\n");
+    wait_for(&said, "warning: nbd changed, which takes effect after a restart\n");
     come_and_go(&served);
     wait_for(&said, "client 2 ");
     let status = served.beside(&["status", "volume", "--json"]);

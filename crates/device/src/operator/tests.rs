@@ -61,20 +61,6 @@ impl Backing for Drive {
     }
 }
 
-fn whole() -> Kept {
-    let name = String::new();
-    let namespace = KeptNamespace {
-        id: 1,
-        name,
-        offset: 0,
-        size: None,
-        block_bytes: 512,
-        unreadable: Sectors::default(),
-        is_protected: false,
-    };
-    Kept { namespaces: vec![namespace], ..Kept::default() }
-}
-
 fn operator(kept: Kept) -> (Operator, Arc<Drive>, Arc<MemoryDevice>) {
     let (drive, device) = (Arc::<Drive>::default(), Arc::new(MemoryDevice::new(SIZE)));
     let backing = Arc::<Drive>::clone(&drive);
@@ -103,7 +89,7 @@ fn await_end(operator: &Operator) -> OperationStatus {
 
 #[test]
 fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
-    let (operator, drive, base) = operator(whole());
+    let (operator, drive, base) = operator(Kept::whole(512));
     assert_eq!(operator.space().unallocated_bytes, 0);
     let full = operator.create_namespace(4096, 512).unwrap_err();
     assert_eq!(full, OperationError::NoSpace { asked: 4096, free: 0 });
@@ -138,7 +124,7 @@ fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
 
 #[test]
 fn a_format_forgets_one_namespace_and_a_secure_one_all() {
-    let (operator, _, _) = operator(whole());
+    let (operator, _, _) = operator(Kept::whole(512));
     operator.delete_namespace(None).unwrap();
     for _ in 0..2 {
         operator.create_namespace(1 << 18, 512).unwrap();
@@ -168,7 +154,7 @@ fn a_format_forgets_one_namespace_and_a_secure_one_all() {
 
 #[test]
 fn a_sanitize_shuts_everybody_out_and_goes_on_with_the_next_server() {
-    let (operator, drive, base) = operator(whole());
+    let (operator, drive, base) = operator(Kept::whole(512));
     device(&operator, 1).write(0, &[9; 8], Durability::Volatile).unwrap();
     operator.mark_unreadable(1, 10, 2).unwrap();
     *lock(&drive.holds) = true;
@@ -195,7 +181,7 @@ fn a_sanitize_shuts_everybody_out_and_goes_on_with_the_next_server() {
 #[test]
 fn a_sanitize_that_failed_leaves_the_drive_shut_unless_the_exit_is_free() {
     for exit in [Exit::Restricted, Exit::Unrestricted] {
-        let (operator, drive, base) = operator(whole());
+        let (operator, drive, base) = operator(Kept::whole(512));
         drive.fails.store(true, Ordering::SeqCst);
         operator.begin_sanitize(exit).unwrap();
         assert_eq!(await_end(&operator).sanitize.state, SanitizeState::Failed);
@@ -218,7 +204,7 @@ fn a_sanitize_that_failed_leaves_the_drive_shut_unless_the_exit_is_free() {
 
 #[test]
 fn marked_sectors_fail_until_they_are_written_and_are_kept_before_a_flush_ends() {
-    let (operator, drive, base) = operator(whole());
+    let (operator, drive, base) = operator(Kept::whole(512));
     let it = device(&operator, 1);
     operator.mark_unreadable(1, 8, 8).unwrap();
     let lost = it.read(0, &mut [0; 8192]);
@@ -274,7 +260,7 @@ impl Device for Losing {
 
 #[test]
 fn a_self_test_reads_what_is_stored_and_names_what_is_lost() {
-    let (operator, drive, _) = operator(whole());
+    let (operator, drive, _) = operator(Kept::whole(512));
     operator.begin_self_test(SelfTest::Extended, None).unwrap();
     let passed = await_end(&operator).self_tests;
     assert_eq!((passed[0].end, passed[0].power_on_hours), (SelfTestEnd::Passed, 2));
@@ -292,7 +278,7 @@ fn a_self_test_reads_what_is_stored_and_names_what_is_lost() {
 
 #[test]
 fn a_protected_namespace_is_read_and_not_written() {
-    let (operator, _, _) = operator(whole());
+    let (operator, _, _) = operator(Kept::whole(512));
     let it = device(&operator, 1);
     operator.protect(1, true).unwrap();
     assert!(matches!(it.write(0, &[1], Durability::Volatile), Err(DeviceError::ReadOnly)));

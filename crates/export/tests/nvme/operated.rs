@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use device::operator::{Backing, Kept, KeptNamespace, Operator, Sectors};
+use device::operator::{Backing, Kept, Operator};
 use device::{
     Administration, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice, Operations as _,
 };
@@ -82,16 +82,7 @@ pub(crate) struct Operated {
 impl Operated {
     pub(crate) fn new() -> Self {
         let drive = Arc::<Backed>::default();
-        let whole = KeptNamespace {
-            id: 1,
-            name: String::new(),
-            offset: 0,
-            size: None,
-            block_bytes: 512,
-            unreadable: Sectors::default(),
-            is_protected: false,
-        };
-        let kept = Kept { namespaces: vec![whole], ..Kept::default() };
+        let kept = Kept::whole(512);
         let base = Arc::new(MemoryDevice::new(SIZE));
         let backing = Arc::<Backed>::clone(&drive);
         let operator = Arc::new(Operator::open(base, backing, kept, false).unwrap());

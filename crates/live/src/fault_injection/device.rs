@@ -29,7 +29,7 @@ impl InjectingDevice {
         Ok(())
     }
 
-    /// Counts a read, which may be one that is to fail.
+    /// Counts a read; fails if it is one that is to fail.
     fn begin_read(&self) -> Result<(), DeviceError> {
         self.begin()?;
         if self.injector.takes_failing_read() {

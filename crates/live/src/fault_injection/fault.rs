@@ -25,18 +25,18 @@ pub enum Fault {
         /// Milliseconds, at most an hour.
         stall_ms: u64,
     },
-    /// Reads fail, but would succeed when they came again.
+    /// Reads fail, and succeed when they are repeated.
     FailReads {
         /// Reads that fail.
         commands: u32,
     },
-    /// Every NVMe controller is reset: connections end, and hosts may come again at once.
+    /// Every NVMe controller is reset: connections end, and hosts may reconnect at once.
     ResetControllers,
     /// Every NVMe controller fails (CSTS.CFS).
     FailControllers,
     /// The drive is gone from its NVMe hosts, as if it had been pulled.
     Remove {
-        /// Milliseconds until it is there again, at most an hour.
+        /// Milliseconds until it is back, at most an hour.
         for_ms: u64,
     },
     /// A namespace takes no more writes, as if its media were worn out.
@@ -44,7 +44,7 @@ pub enum Fault {
         /// Number of the namespace.
         namespace: u32,
     },
-    /// The drive tells of this temperature until it is told another.
+    /// The drive reports this temperature until another one is set.
     Heat {
         /// Degrees Celsius, -40 to 200.
         celsius: i16,

@@ -43,6 +43,14 @@ pub struct Server {
     pub events: Vec<EventRecord>,
 }
 
+impl Server {
+    /// Number of connected clients that use an export. An NVMe host uses all exports.
+    pub fn clients_of(&self, export: &Export) -> usize {
+        let uses = |it: &&Client| it.export == export.name || !it.host.is_empty();
+        self.clients.iter().filter(uses).count()
+    }
+}
+
 /// Commands of one kind for a namespace, since the server began or the namespace was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandCounts {
@@ -94,22 +102,22 @@ pub struct NvmeController {
     pub queues: Vec<NvmeQueue>,
 }
 
-/// An I/O queue of a controller, with what it carried out since it was connected.
+/// An I/O queue of a controller, with its commands since it was connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NvmeQueue {
     /// Number of the queue, from 1.
     pub queue: u16,
-    /// Reads, and what reads alone.
+    /// Reads, compares and verifies that succeeded.
     pub read_commands: u64,
     /// Bytes of them.
     pub read_bytes: u64,
-    /// Writes.
+    /// Writes that succeeded, also of zeroes.
     pub write_commands: u64,
     /// Bytes of them.
     pub written_bytes: u64,
-    /// Commands of all other kinds.
+    /// Commands of all other kinds that succeeded.
     pub other_commands: u64,
-    /// Commands that failed.
+    /// Commands that failed, which are in none of the other counts.
     pub failures: u64,
 }
 
@@ -125,8 +133,8 @@ pub struct Model {
     pub lateness: Lateness,
 }
 
-/// Replies at the pace of a model, and those of them that were late: by more than a twentieth of
-/// the command's latency in the model.
+/// Replies with the timing of a model since the server began, and those of them that were late: by
+/// more than a twentieth of the command's latency in the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lateness {
     /// Replies that were sent.
@@ -135,7 +143,7 @@ pub struct Lateness {
     pub late: u64,
     /// Nanoseconds by which the late ones were late, on average; 0 if none was.
     pub late_by_ns_mean: u64,
-    /// Nanoseconds by which the latest one was late.
+    /// Nanoseconds by which a reply was late, at most.
     pub late_by_ns_max: u64,
 }
 
@@ -301,6 +309,7 @@ pub const fn bucket_end_ns(bucket: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::health::tests::served;
     use super::*;
 
     fn commands(counts: &[(usize, u64)]) -> Commands {
@@ -310,6 +319,22 @@ mod tests {
             commands.commands += count;
         }
         commands
+    }
+
+    #[test]
+    fn an_nvme_host_is_a_client_of_every_export() {
+        let mut server = served().server.unwrap();
+        let client = |export: &str, host: &str| Client {
+            client: 1,
+            export: export.to_owned(),
+            host: host.to_owned(),
+        };
+        server.clients = vec![client("a", ""), client("", "nqn.2014-08.org.nvmexpress:uuid:1")];
+        let count = |name: &str| {
+            let name = name.to_owned();
+            server.clients_of(&Export { name, ..server.exports[0].clone() })
+        };
+        assert_eq!((count("a"), count("b"), count("")), (2, 1, 1));
     }
 
     #[test]

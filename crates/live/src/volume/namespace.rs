@@ -94,7 +94,7 @@ impl Namespaces {
         Ok(listed)
     }
 
-    /// These namespaces, which lie within a drive and do not overlap.
+    /// Namespaces that lie within a drive and do not overlap.
     pub(crate) const fn new(namespaces: Vec<Namespace>) -> Self {
         Self(namespaces)
     }

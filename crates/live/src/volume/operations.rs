@@ -1,14 +1,14 @@
-//! Changes that hosts made to a volume, kept in its folder: numbers, block sizes and protection of
-//! namespaces, sectors that were marked, sanitizes and self-tests.
+//! Changes that hosts made to a volume, stored in its folder: numbers, block sizes and protection of
+//! namespaces, sectors marked as unreadable, sanitizes and self-tests.
 //!
 //! ```text
-//!   operations.json ──► which namespace has which number, and what work goes on
-//!   volume.toml     ──► where namespaces are; it alone says which there are
+//!   volume.toml     ──► the namespaces, by name, with offset and size
+//!   operations.json ──► their numbers and properties, and the operation under way
 //! ```
 //!
-//! The two files are replaced one after the other, each as a whole. After a crash between them a
-//! namespace that only one of them has is as good as not there: without a place, or without a
-//! number, for which it gets the first that is free.
+//! The two files are replaced one after the other, each as a whole. If a crash comes between them,
+//! the next server ignores a namespace that only `operations.json` has, and gives the first free
+//! number to one that only `volume.toml` has.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ struct FileNamespace {
     block_bytes: u32,
     #[serde(default)]
     is_protected: bool,
-    /// Runs of sectors, each with the one after its last.
+    /// Ranges of sectors: the first one, and the one after the last.
     #[serde(default)]
     unreadable: Vec<(u64, u64)>,
 }
@@ -73,12 +73,12 @@ enum FileSelfTestEnd {
     Failed { namespace: u32, lba: u64 },
 }
 
-/// Loads what hosts changed of the volume in a folder; namespaces of which nothing is kept have
-/// blocks of `block_bytes`.
+/// Loads the changes that hosts made to the volume in a folder. Namespaces without any have blocks of
+/// `block_bytes`.
 ///
 /// # Errors
-/// Fails if there is no volume, its namespaces cannot be, or what is kept cannot be read: a
-/// sanitize may be under way.
+/// Fails if there is no volume, its namespaces are invalid, or the file of changes cannot be read,
+/// since a sanitize may be under way.
 pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenError> {
     let path = volume.join(NAME);
     let file: File = match fs::read(&path) {
@@ -131,7 +131,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenErro
     })
 }
 
-/// Keeps what hosts changed of the volume in a folder.
+/// Stores the changes that hosts made to the volume in a folder.
 ///
 /// # Errors
 /// Fails if there is no volume, or the system refuses.
@@ -149,7 +149,7 @@ pub fn keep_operations(volume: &Path, kept: &Kept) -> Result<(), OpenError> {
         self_tests: kept.self_tests.iter().map(FileSelfTest::from).collect(),
     };
     let path = volume.join(NAME);
-    let bytes = serde_json::to_vec(&file).expect("numbers and names");
+    let bytes = serde_json::to_vec(&file).expect("numbers and texts become JSON");
     let written = replace_file(&path, &bytes);
     written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))?;
     let places = kept.namespaces.iter().filter_map(|it| {
@@ -158,7 +158,7 @@ pub fn keep_operations(volume: &Path, kept: &Kept) -> Result<(), OpenError> {
     });
     let mut places: Vec<Namespace> = places.collect();
     let before = Namespaces::of(volume)?;
-    // In the order in which they were, then the new ones.
+    // In their previous order, then the new ones.
     places.sort_by_key(|it| {
         before.iter().position(|other| other.name == it.name).unwrap_or(usize::MAX)
     });
@@ -241,8 +241,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let volume = volume(folder.path(), &[("a", 4 << 20), ("b", 8 << 20)]);
         let mut kept = load_operations(&volume, 4096).unwrap();
-        let told: Vec<_> = kept.namespaces.iter().map(|it| (it.id, &*it.name)).collect();
-        assert_eq!(told, [(1, "a"), (2, "b")]);
+        let found: Vec<_> = kept.namespaces.iter().map(|it| (it.id, &*it.name)).collect();
+        assert_eq!(found, [(1, "a"), (2, "b")]);
         assert_eq!(kept.namespaces[1].size, Some(8 << 20));
         kept.namespaces.remove(0);
         kept.namespaces[0].unreadable.add(8, 16);

@@ -1,4 +1,4 @@
-//! A served drive behind what hosts have it do: erasing, verifying, keeping, telling.
+//! A served drive as the backing of its operator, and as NVMe hosts see it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -37,7 +37,7 @@ impl Backing for DriveService {
 
     fn verify(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
         let Some(volume) = self.subject.volume() else { return Ok(()) };
-        // One that is under way verifies everything, too.
+        // A scrub that is running verifies everything, too.
         if volume.drive.status().maintenance.scrub.is_some_and(|scrub| scrub.is_running) {
             return Ok(());
         }
@@ -75,7 +75,7 @@ impl Backing for DriveService {
     }
 
     fn telemetry(&self) -> Vec<u8> {
-        // Numbers and texts, which JSON takes.
+        // A status has only numbers, texts and lists, which cannot fail.
         serde_json::to_vec_pretty(&self.status()).unwrap_or_default()
     }
 }
@@ -89,15 +89,15 @@ fn kind_of(word: &str) -> EventKind {
 }
 
 impl DriveService {
-    /// Sets what carries out what hosts have the drive do.
+    /// Sets the operator for the commands of hosts.
     pub fn operate_by(&self, operator: &Arc<Operator>) {
-        // It is said once, before anybody asks.
+        // It is set once, before the first client.
         let _ = self.operator.set(Arc::downgrade(operator));
     }
 
     /// Sets the subsystem that NVMe hosts connect to.
     pub fn show_to_hosts(&self, subsystem: &Arc<Subsystem>) {
-        // It is said once, before anybody asks.
+        // It is set once, before the first host.
         let _ = self.subsystem.set(Arc::downgrade(subsystem));
     }
 
@@ -108,7 +108,7 @@ impl DriveService {
         };
         let meters: BTreeMap<u32, Arc<Meter>> = locked(&self.meters).clone();
         let traffic = |id| meters.get(&id).map(|meter| meter.traffic()).unwrap_or_default();
-        let told = operator.namespaces().into_iter().map(|it| {
+        let namespaces = operator.namespaces().into_iter().map(|it| {
             let traffic = traffic(it.id);
             NamespaceTraffic {
                 id: it.id,
@@ -123,7 +123,7 @@ impl DriveService {
                 trims: counts(&traffic.trims),
             }
         });
-        told.collect()
+        namespaces.collect()
     }
 
     /// The controllers of NVMe hosts.
@@ -136,9 +136,13 @@ impl DriveService {
     /// Injects a fault that NVMe hosts see.
     ///
     /// # Errors
-    /// Fails if there is no such namespace, or no host is served.
+    /// Fails if there is no such namespace, or no NVMe hosts are served.
     pub fn inject_for_hosts(&self, fault: Fault) -> io::Result<()> {
-        let none = || io::Error::other("no NVMe hosts are served; serve them with --nvme");
+        let none = || {
+            io::Error::other(
+                "no NVMe hosts are served; start the server with --nvme or --vfio-user",
+            )
+        };
         let of_controllers = |fault| {
             let subsystem = self.subsystem.get().and_then(Weak::upgrade);
             subsystem.ok_or_else(none)?.fail_controllers(fault);
@@ -157,7 +161,7 @@ impl DriveService {
                 *locked(&self.heat) = Some(celsius);
                 Ok(())
             }
-            _ => Err(io::Error::other("this fault is not one of hosts")),
+            _ => Err(io::Error::other("this fault is not one that NVMe hosts see")),
         }
     }
 }
@@ -167,7 +171,7 @@ fn counts(commands: &Commands) -> CommandCounts {
     CommandCounts { commands: *commands, bytes: *bytes, failures: *failures }
 }
 
-fn controller(told: ControllerStatus) -> NvmeController {
+fn controller(status: ControllerStatus) -> NvmeController {
     let queue = |it: QueueStatus| NvmeQueue {
         queue: it.queue,
         read_commands: it.read_commands,
@@ -178,11 +182,11 @@ fn controller(told: ControllerStatus) -> NvmeController {
         failures: it.failures,
     };
     NvmeController {
-        controller: told.controller,
-        host: told.host,
-        transport: told.transport.to_owned(),
-        state: told.state.to_owned(),
-        is_authenticated: told.is_authenticated,
-        queues: told.queues.into_iter().map(queue).collect(),
+        controller: status.controller,
+        host: status.host,
+        transport: status.transport.to_owned(),
+        state: status.state.to_owned(),
+        is_authenticated: status.is_authenticated,
+        queues: status.queues.into_iter().map(queue).collect(),
     }
 }

@@ -26,7 +26,7 @@ const WAITING_MAX: usize = 1000;
 /// The events of one drive.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
-    /// Folder of the drive; none where events are gone with the server.
+    /// Folder of the drive; none if events are lost with the server.
     folder: Option<PathBuf>,
     events: Mutex<Events>,
 }
@@ -53,12 +53,12 @@ impl EventLog {
         Self { folder: Some(volume.to_owned()), events }
     }
 
-    /// Takes note of an event of no kind of its own.
+    /// Records an event without a kind.
     pub(super) fn note(&self, what: String) {
         self.note_as("", what);
     }
 
-    /// Takes note of an event, and writes it unless another thread is writing, which does it then.
+    /// Records an event of a kind, and writes it unless another thread is writing, which then does.
     pub(super) fn note_as(&self, kind: &str, what: String) {
         let age = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! The modelled drive whose times a served one keeps to, as its status tells of it.
+//! The modelled drive that sets the timing of a served one, for the status.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use live::status::{Climate, Lateness, Model};
 
 use crate::temperature;
 
-/// Modelled drive whose times a served drive keeps to.
+/// Modelled drive that sets the timing of a served drive.
 #[derive(Debug)]
 pub struct Paced {
     name: String,
@@ -46,7 +46,7 @@ impl Paced {
     }
 }
 
-/// Model number of a drive: its own kind, or the modelled drive whose times it keeps to.
+/// Model number of a drive: its own kind, or the modelled drive that sets its timing.
 pub(crate) fn model_name(model: Option<&Paced>, kind: &str) -> String {
     match model {
         Some(model) => format!("Floatgate as {}", model.name),
@@ -54,8 +54,7 @@ pub(crate) fn model_name(model: Option<&Paced>, kind: &str) -> String {
     }
 }
 
-/// Temperatures of a modelled drive; without a model that of this machine, which is all the drive
-/// has of one.
+/// Temperatures of a modelled drive; without a model, that of this machine.
 pub(crate) fn warmth(climate: Option<&Climate>) -> DriveHealth {
     let Some(climate) = climate else {
         let composite_temperature_k = temperature::of_machine();

@@ -1,4 +1,4 @@
-//! Orders: what programs ask of a served drive, over its management socket or its page.
+//! Requests of programs to a served drive, over its management socket or its page.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use live::{Beyond, UserCapacity, locate};
 use super::DriveService;
 
 impl DriveService {
-    /// Answers programs that ask about the drive and what is offered of it, until what is returned
-    /// is dropped.
+    /// Serves the management socket of the drive, whose exports are `offered`, until the returned
+    /// value is dropped.
     ///
     /// # Errors
     /// Fails if the system refuses.
     pub fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
         self.offer(offered);
         let Some(volume) = self.volume() else {
-            bail!("a drive in memory has no folder to be asked in");
+            bail!("a drive in memory has no folder for a management socket");
         };
-        // Whoever still asks does not keep the drive from being closed.
+        // A request that is under way does not keep the drive from being closed.
         let own = Arc::downgrade(self);
         let answer = move |request| match own.upgrade() {
             Some(own) => own.answer(&request),
@@ -33,7 +33,7 @@ impl DriveService {
             .with_context(|| format!("opening the management socket of {}", volume.display()))
     }
 
-    /// Does what a program asks for.
+    /// Carries out a request.
     pub fn answer(&self, request: &Request) -> Answer {
         let in_memory = "this drive is in memory: it has no dies and no folder";
         let volume = self.subject.volume().ok_or_else(|| in_memory.to_owned());

@@ -1,4 +1,4 @@
-//! Subject of a service: the drive of a folder, or one in memory.
+//! Subject of a service: a volume, or a drive in memory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct VolumeSubject {
     pub(super) maintenance: Maintenance,
     /// Erases that superblocks are rated for.
     rated_cycles: Option<u32>,
-    /// Before this server began.
+    /// Lifetime counters when this server began.
     life: Life,
 }
 
@@ -58,7 +58,7 @@ impl Subject {
         }
     }
 
-    /// The word for it in the model of the drive.
+    /// Its kind, for the model number of the drive.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
             Self::Volume(_) => "live",
@@ -79,7 +79,7 @@ impl Subject {
             Self::Volume(volume) => {
                 let VolumeSubject { folder, drive, rated_cycles, life, .. } = &**volume;
                 let mut status = drive.status().served(server).rated(*rated_cycles);
-                // What cannot be read any more was served all the same.
+                // None if they can no longer be read: the drive is served nevertheless.
                 status.namespaces =
                     Namespaces::of(folder).unwrap_or_default().iter().cloned().collect();
                 status.life = (*life).and(&status);
@@ -94,7 +94,7 @@ impl Subject {
     }
 }
 
-/// The status of a drive in memory: no dies, no wear, no work beside the host.
+/// The status of a drive in memory: no dies, no wear, no background work.
 fn of_memory(drive: String, device: &MemoryDevice) -> Status {
     let (size, stored_bytes) = (device.size(), device.stored_bytes());
     Status {
@@ -123,21 +123,10 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
             mapping_bytes: 0,
         },
         smart: Smart {
-            critical_warning: 0,
             available_spare: 100,
-            available_spare_threshold: 0,
-            // It has been switched on once, and it ends with the power.
+            // It ends with its server.
             power_cycles: 1,
-            unsafe_shutdowns: 0,
-            media_errors: None,
-            physical_media_units_read: None,
-            physical_media_units_written: None,
-            data_units_read: None,
-            data_units_written: None,
-            host_read_commands: None,
-            host_write_commands: None,
-            percentage_used: None,
-            composite_temperature: None,
+            ..Smart::default()
         },
         pages_lost: 0,
         lost_lbas: Vec::new(),

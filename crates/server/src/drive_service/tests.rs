@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::fault_injection::Fault;
-use live::operator::{Kept, KeptNamespace, Sectors};
+use live::operator::Kept;
 use live::{
     Compression, CreateOptions, Durability, Equipment, Exit, FormatRequest, OperationError,
     SanitizeState, SelfTest, SelfTestEnd,
@@ -50,17 +50,8 @@ fn operate(service: &Arc<DriveService>, kept: Kept) -> (Arc<DriveService>, Arc<O
 
 /// A drive in memory, which is one namespace.
 fn in_memory() -> (Arc<DriveService>, Arc<Operator>) {
-    let whole = KeptNamespace {
-        id: 1,
-        name: String::new(),
-        offset: 0,
-        size: None,
-        block_bytes: 512,
-        unreadable: Sectors::default(),
-        is_protected: false,
-    };
     let service = Arc::new(DriveService::in_memory(1 << 20, None).unwrap());
-    operate(&service, Kept { namespaces: vec![whole], ..Kept::default() })
+    operate(&service, Kept::whole(512))
 }
 
 fn await_end(operator: &Operator) {

@@ -6,7 +6,7 @@
 //! Source: the `OpenMetrics` specification, version 1.0.0.
 
 use std::fmt::{Display, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use live::status::{
     Climate, CommandCounts, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness,
@@ -27,15 +27,31 @@ const PURE: &str = "";
 /// State kept from one scrape to the next.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    /// Most bytes of metadata seen. What is told falls a little while pages wait in memory for
-    /// their unit to be full; a counter never does.
-    metadata_bytes: AtomicU64,
+    largest: Mutex<Largest>,
+}
+
+/// Largest values seen of counters that fall in the status: a counter of a scrape falls only when
+/// the server was restarted.
+#[derive(Debug, Default)]
+struct Largest {
+    /// Process of the server.
+    pid: u32,
+    /// Bytes of metadata. They fall a little while pages wait in memory for their unit to be full.
+    metadata_bytes: u64,
+    /// Nanoseconds of late replies, added up. The status has their rounded mean, which times their
+    /// number may fall.
+    late_by_ns: u64,
 }
 
 impl Metrics {
     /// The whole of a scrape.
     pub(super) fn text(&self, status: &Status) -> String {
         let mut sheet = Sheet::default();
+        let mut largest = self.largest.lock().unwrap_or_else(PoisonError::into_inner);
+        let pid = status.server.as_ref().map_or(0, |server| server.pid);
+        if largest.pid != pid {
+            *largest = Largest { pid, ..Largest::default() };
+        }
         sheet.drive(status);
         sheet.health(status);
         sheet.dies(&status.dies);
@@ -45,9 +61,8 @@ impl Metrics {
         status.space.iter().for_each(|space| sheet.space(space));
         status.wear.iter().for_each(|wear| sheet.wear(wear));
         if let Some(writes) = &status.writes {
-            let now = writes.metadata_bytes;
-            let before = self.metadata_bytes.fetch_max(now, Ordering::Relaxed);
-            sheet.writes(&Writes { metadata_bytes: now.max(before), ..*writes });
+            largest.metadata_bytes = largest.metadata_bytes.max(writes.metadata_bytes);
+            sheet.writes(&Writes { metadata_bytes: largest.metadata_bytes, ..*writes });
         }
         if let Some(server) = &status.server {
             sheet.commands(server);
@@ -56,7 +71,10 @@ impl Metrics {
             sheet.controllers(&server.controllers);
             if let Some(model) = &server.model {
                 model.climate.iter().for_each(|climate| sheet.climate(climate));
-                sheet.lateness(&model.lateness);
+                let Lateness { late, late_by_ns_mean, .. } = model.lateness;
+                let late_by_ns = late_by_ns_mean.saturating_mul(late);
+                largest.late_by_ns = largest.late_by_ns.max(late_by_ns);
+                sheet.lateness(&model.lateness, largest.late_by_ns);
             }
             sheet.process(server);
         }
@@ -304,9 +322,9 @@ impl Sheet {
 
     fn namespaces(&mut self, namespaces: &[NamespaceTraffic]) {
         let families: [(Family, Count); 3] = [
-            (("namespace_commands", PURE, "Commands for a namespace"), |it| it.commands),
-            (("namespace_host", BYTES, "Bytes of those that succeeded"), |it| it.bytes),
-            (("namespace_command_failures", PURE, "Those that failed"), |it| it.failures),
+            (("namespace_commands", PURE, "Commands of clients for a namespace"), |it| it.commands),
+            (("namespace_host", BYTES, "Bytes of commands that succeeded"), |it| it.bytes),
+            (("namespace_command_failures", PURE, "Commands that failed"), |it| it.failures),
         ];
         for (family, of) in families {
             let name = self.begin(Kind::Counter, family) + "_total";
@@ -332,13 +350,13 @@ impl Sheet {
     fn controllers(&mut self, controllers: &[NvmeController]) {
         let about = "Controllers of NVMe hosts";
         self.gauges(("nvme_controllers", PURE, about), &[(None, controllers.len())]);
-        let about = "I/O queues that a controller has";
+        let about = "I/O queues of a controller";
         let name = self.begin(Kind::Gauge, ("nvme_controller_queues", PURE, about));
         for it in controllers {
             let id = it.controller.to_string();
             self.labelled(&name, &[("controller", &*id), ("host", &*it.host)], it.queues.len());
         }
-        let about = "Commands of the I/O queues that a controller has";
+        let about = "Commands of a controller's present I/O queues, the failed ones apart";
         let name = self.begin(Kind::Gauge, ("nvme_controller_commands", PURE, about));
         for it in controllers {
             let sum = |of: fn(&NvmeQueue) -> u64| it.queues.iter().map(of).sum::<u64>();
@@ -371,16 +389,15 @@ impl Sheet {
         self.counters(("model_held", SECONDS, about), &[(None, climate.held_s)]);
     }
 
-    fn lateness(&mut self, lateness: &Lateness) {
-        let about = "Replies at the pace of the model";
+    fn lateness(&mut self, lateness: &Lateness, late_by_ns: u64) {
+        let about = "Replies with the timing of the model";
         self.counters(("model_replies", PURE, about), &[(None, lateness.replies)]);
-        let about = "Replies that left a twentieth of their latency later than the model was done";
+        let about = "Replies that were late by more than a twentieth of their latency in the model";
         self.counters(("model_late_replies", PURE, about), &[(None, lateness.late)]);
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let sum_s = seconds(lateness.late_by_ns_mean) * lateness.late as f64;
         let about = "Time by which late replies were late, added up";
-        self.counters(("model_late_by", SECONDS, about), &[(None, sum_s)]);
-        let about = "Time by which the latest reply was late";
+        self.counters(("model_late_by", SECONDS, about), &[(None, seconds(late_by_ns))]);
+        let about = "Longest time by which a reply was late since the server began";
         self.gauges(
             ("model_late_by_max", SECONDS, about),
             &[(None, seconds(lateness.late_by_ns_max))],
@@ -402,7 +419,38 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use live::status::Model;
+
     use super::*;
+    use crate::drive_service::DriveService;
+
+    /// A status with `late` replies of `late_by_ns_mean` nanoseconds.
+    fn late(late: u64, late_by_ns_mean: u64) -> Status {
+        let service = DriveService::in_memory(4096, None).unwrap();
+        let mut status = service.status();
+        let lateness = Lateness { replies: 100, late, late_by_ns_mean, late_by_ns_max: 10 };
+        let model = Model { name: "p5800x".to_owned(), climate: None, lateness };
+        status.server.as_mut().unwrap().model = Some(model);
+        status
+    }
+
+    #[test]
+    fn the_counter_of_lateness_falls_with_a_restart_and_not_with_the_rounding_of_its_mean() {
+        let metrics = Metrics::default();
+        let counter = |status: &Status| {
+            let text = metrics.text(status);
+            let name = "floatgate_model_late_by_seconds_total ";
+            let value = text.lines().find_map(|line| line.strip_prefix(name));
+            value.unwrap().parse::<f64>().unwrap()
+        };
+        // Ten replies are late by 100 ns together, then eleven by 101: 9 each, rounded down.
+        let before = counter(&late(10, 10));
+        assert!(counter(&late(11, 9)) >= before);
+        // Another server begins again.
+        let mut restarted = late(1, 5);
+        restarted.server.as_mut().unwrap().pid += 1;
+        assert!(counter(&restarted) < before);
+    }
 
     #[test]
     fn a_label_may_hold_anything() {

@@ -4,7 +4,7 @@
 //!   options ──► prepare, before the drive is opened ──► Prepared ──► start ──► Running ──► dropped
 //! ```
 //!
-//! One more front end is a file with its options, which implement [`FrontEnd`], and a line in the
+//! One more front end is a file with its options, which implement [`FrontEnd`], and an entry of the
 //! list at the end of this file.
 
 use std::cell::OnceCell;
@@ -25,8 +25,8 @@ use crate::args::Serve;
 
 /// Options of a front end.
 pub(super) trait FrontEnd {
-    /// Takes what it needs of the system, before the drive is opened: the drive is left as it was
-    /// where something is in the way. None if the front end was not asked for.
+    /// Acquires what it needs of the system, before the drive is opened, so that a failure leaves
+    /// the drive unchanged. None if the front end was not requested.
     ///
     /// # Errors
     /// Fails if the system refuses.
@@ -35,7 +35,7 @@ pub(super) trait FrontEnd {
 
 /// A front end that is about to serve.
 pub(super) trait Prepared {
-    /// Serves until what is returned is dropped, and adds where clients find each export.
+    /// Serves until the returned value is dropped, and adds to each export the URIs for clients.
     ///
     /// # Errors
     /// Fails if the system refuses.
@@ -46,17 +46,20 @@ pub(super) trait Prepared {
     ) -> Result<Box<dyn Running>>;
 }
 
-/// A front end that serves. When it is dropped it takes nothing more, and answers what it took.
+/// A front end that serves. When it is dropped it accepts no more requests, and answers those that
+/// it accepted.
 pub(super) trait Running {}
 
-/// Drive and exports that are served.
+impl<T> Running for T {}
+
+/// A drive and its exports, for front ends.
 pub(super) struct Served<'a> {
     pub(super) exports: &'a Exports,
     pub(super) observer: &'a Arc<dyn Observer>,
     pub(super) operator: &'a Arc<Operator>,
     service: &'a DriveService,
     args: &'a Serve,
-    /// The NVMe subsystem, once a front end has asked for it: all share it.
+    /// The NVMe subsystem, which all front ends share; made for the first one that needs it.
     subsystem: OnceCell<Arc<Subsystem>>,
 }
 
@@ -92,7 +95,7 @@ impl<'a> Served<'a> {
         Ok(Arc::clone(self.subsystem.get_or_init(|| made)))
     }
 
-    /// Adds to what is offered where hosts find each namespace, by its number.
+    /// Adds a URI to the export of each namespace; `uri` makes it of the namespace's number.
     pub(super) fn add_uris(&self, offered: &mut [status::Export], uri: impl Fn(u32) -> String) {
         for namespace in self.operator.namespaces() {
             let name = export_name(&namespace.name, &self.args.export);
@@ -103,10 +106,36 @@ impl<'a> Served<'a> {
     }
 }
 
-/// Listens at Unix sockets.
-fn listen(paths: &[PathBuf]) -> Result<Vec<Listener>> {
-    let listeners = paths.iter().map(|path| Listener::bind(&Address::Unix(path.clone())));
-    Ok(listeners.collect::<Result<_, _>>()?)
+/// Starts a server at a Unix socket, and adds URIs to exports.
+type Start<S> = fn(Listener, &Served<'_>, &mut [status::Export]) -> Result<S>;
+
+/// Unix sockets for virtual machines, with the server that each gets.
+struct Sockets<S> {
+    listeners: Vec<Listener>,
+    start: Start<S>,
+}
+
+impl<S: 'static> Sockets<S> {
+    /// Listens at the paths; none without paths.
+    fn prepare(paths: &[PathBuf], start: Start<S>) -> Result<Option<Box<dyn Prepared>>> {
+        let listeners = paths.iter().map(|path| Listener::bind(&Address::Unix(path.clone())));
+        let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
+        let sockets = || Box::new(Self { listeners, start }) as Box<dyn Prepared>;
+        Ok((!paths.is_empty()).then(sockets))
+    }
+}
+
+impl<S: 'static> Prepared for Sockets<S> {
+    fn start(
+        self: Box<Self>,
+        served: &Served<'_>,
+        offered: &mut [status::Export],
+    ) -> Result<Box<dyn Running>> {
+        let Self { listeners, start } = *self;
+        let start = |listener| start(listener, served, offered);
+        let servers: Result<Vec<S>> = listeners.into_iter().map(start).collect();
+        Ok(Box::new(servers.context("serving virtual machines")?))
+    }
 }
 
 /// The path of a Unix socket.
@@ -121,7 +150,7 @@ macro_rules! front_ends {
     ($(mod $name:ident;)+) => {
         $(mod $name;)+
 
-        /// Options of all of them.
+        /// Options of all front ends of this folder.
         #[derive(Debug, Args)]
         pub(crate) struct FrontEndArgs {
             $(#[command(flatten)] $name: $name::Options,)+
@@ -136,10 +165,10 @@ macro_rules! front_ends {
 }
 
 impl FrontEndArgs {
-    /// Prepares those that were asked for.
+    /// Prepares the front ends that were requested.
     ///
     /// # Errors
-    /// The first failure of one.
+    /// The first failure of a front end.
     pub(super) fn prepare(&self) -> Result<Vec<Box<dyn Prepared>>> {
         self.each().into_iter().filter_map(|it| it.prepare().transpose()).collect()
     }

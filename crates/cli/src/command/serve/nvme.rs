@@ -1,4 +1,4 @@
-//! NVMe/TCP of `floatgate serve`: the subsystem, and where hosts find it.
+//! NVMe/TCP of `floatgate serve`: listeners, and the URIs for hosts.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::front_end::Served;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
 
-/// Listens for NVMe/TCP hosts; where other machines can reach an address, they have to prove who
-/// they are, or the user has to allow any.
+/// Listens for NVMe/TCP hosts. An address that other machines can reach requires authentication, or
+/// that the user allows any host.
 pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>> {
     let demands_encryption =
         args.tls.tls_certificates.is_some() && args.tls.tls == Encryption::Required;
@@ -26,7 +26,7 @@ pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>>
 fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Result<Listener> {
     let listener = match place {
         Place::At(Address::Unix(path)) => {
-            bail!("--nvme unix:{}: hosts come over TCP alone: tcp:4420", path.display())
+            bail!("--nvme unix:{}: must be a TCP address, such as tcp:4420", path.display())
         }
         Place::At(address) => Listener::bind(address)?,
         Place::Passed(index) => passed.clients(*index)?,
@@ -36,19 +36,19 @@ fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Resul
         (false, _) => {}
         (true, true) => warn_of_reach(address),
         (true, false) if args.nvme_secrets.is_some() => warn!(
-            "{address} can be reached from other machines; hosts prove who they are, but data is \
+            "{address} can be reached from other machines; hosts are authenticated, but data is \
              not encrypted"
         ),
         (true, false) => bail!(
             "--nvme {address} can be reached from other machines; give the secrets of hosts \
-             (--nvme-secrets FILE), or let any host in (--nvme-allow-any-host)"
+             (--nvme-secrets FILE), or allow any host (--nvme-allow-any-host)"
         ),
     }
     Ok(listener)
 }
 
-/// Returns the listeners with the protocol of each, NBD first. Adds where hosts find each
-/// namespace to what is offered.
+/// Returns the listeners with the protocol of each, NBD first. Adds the URI of each namespace to its
+/// export.
 pub(super) fn with_subsystem(
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
     served: &Served<'_>,

@@ -1,8 +1,8 @@
-//! Sweeps on a cluster of Ray, whose driver is the Python package.
+//! Sweeps on a Ray cluster, whose driver is the Python package.
 //!
 //! ```text
 //! command ──► folder of the sweep ──► python3 -m floatgate ──► tasks of Ray
-//!                    ▲                        │ points, as they come
+//!                    ▲                        │ points, as they complete
 //!    result, table ──┴────────────────────────┘
 //! ```
 
@@ -15,16 +15,18 @@ use lab::sweep::Store;
 use lab::{Error, Kind};
 
 const PYTHON: &str = "python3";
+/// Exit status of the driver after Ctrl-C.
+const INTERRUPTED: i32 = 130;
 /// Prints the packages that are missing.
 const MISSING: &str = "\
 import importlib.util
 names = [name for name in ('floatgate', 'ray') if importlib.util.find_spec(name) is None]
 print(*names)";
 
-/// Refuses to begin where Python or a package of it is missing.
+/// Checks that Python and its packages are installed.
 ///
 /// # Errors
-/// Names what is missing, and how to install it.
+/// Names the missing packages, and how to install them.
 pub(super) fn check() -> Result<()> {
     let output = Command::new(PYTHON)
         .args(["-c", MISSING])
@@ -39,20 +41,20 @@ pub(super) fn check() -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let text = format!("{PYTHON} lacks what drives a cluster of Ray: {missing}");
+    let text = format!("{PYTHON} lacks packages for a sweep on a Ray cluster: {missing}");
     Err(Error::new(Kind::Input, text).hint(format!("`{PYTHON} -m pip install {missing}`")).into())
 }
 
 fn unavailable(source: &io::Error) -> Error {
-    let error = Error::new(Kind::Input, format!("running {PYTHON}, which drives Ray: {source}"));
+    let error = Error::new(Kind::Input, format!("running {PYTHON} for a sweep on Ray: {source}"));
     error.hint(format!("install Python, then `{PYTHON} -m pip install floatgate ray`"))
 }
 
-/// Has the cluster at `address` measure what is left of the sweep. Returns what was measured; fewer
-/// points than the grid has when it was stopped.
+/// Measures the remaining points of the sweep on the cluster at `address`. Returns the sweep with
+/// all finished points: not the whole grid if it was interrupted.
 ///
 /// # Errors
-/// Fails if the driver did, which said why.
+/// Fails if the driver fails, after the driver's own message.
 pub(super) fn sweep(store: &Store, address: &str) -> Result<Sweep> {
     check()?;
     let status = Command::new(PYTHON)
@@ -61,14 +63,11 @@ pub(super) fn sweep(store: &Store, address: &str) -> Result<Sweep> {
         .stdout(Stdio::null())
         .status()
         .map_err(|source| unavailable(&source))?;
-    // What was measured before somebody interrupted it is a result, as without a cluster.
+    // An interrupted sweep has a result, as without a cluster.
     if !status.success() && status.code() != Some(INTERRUPTED) {
-        let text = format!("sweeping on the cluster of Ray at {address}: the driver failed");
+        let text = format!("sweeping on the Ray cluster {address}: the driver failed");
         return Err(Error::new(Kind::Program, text).hint("its message is above").into());
     }
     let points = store.finished()?.into_iter().map(|(_, point)| point).collect();
     Ok(store.order().sweep(points)?)
 }
-
-/// Exit status of the driver after Ctrl-C.
-const INTERRUPTED: i32 = 130;

@@ -77,15 +77,11 @@ impl Server {
     }
 }
 
-/// The archive that a guest starts from with these programs and modules, of which the last must be
-/// there; none where something is missing.
-pub(super) fn first_files(
-    kernel: &Path,
-    (programs, modules_wanted): (&[&str], &[&str]),
-    script: &[u8],
-) -> Option<Vec<u8>> {
+/// The archive that the guest starts from; none if something is missing.
+fn first_files(kernel: &Path) -> Option<Vec<u8>> {
     let mut archive = Archive::new();
-    for name in programs {
+    archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
+    for name in PROGRAMS {
         let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
         if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
             skip(&format!("{name} is not installed"));
@@ -96,16 +92,15 @@ pub(super) fn first_files(
     let mut modules = Vec::new();
     find_modules(&guest.join("lib/modules"), &mut modules);
     let mut names = String::new();
-    for name in modules_wanted.iter().map(|name| format!("{name}.ko")) {
+    for name in MODULES.map(|name| format!("{name}.ko")) {
         let found = modules.iter().find(|path| path.file_name().is_some_and(|it| *it == *name));
         let Some(path) = found else { continue };
         archive.file(&Path::new("lib/modules").join(&name), &fs::read(path).unwrap());
         names.push_str(&name);
         names.push('\n');
     }
-    let last = modules_wanted.last().copied().unwrap_or_default();
-    if !names.contains(last) {
-        skip(&format!("the kernel of the guest has no module {last}"));
+    if !names.contains("nvme-tcp") {
+        skip("the kernel of the guest has no module nvme-tcp");
         return None;
     }
     archive.file(Path::new("etc/modules"), names.as_bytes());
@@ -113,7 +108,7 @@ pub(super) fn first_files(
     archive.file(Path::new("etc/nvme/hostid"), id.as_bytes());
     let host = format!("nqn.2014-08.org.nvmexpress:uuid:{id}\n");
     archive.file(Path::new("etc/nvme/hostnqn"), host.as_bytes());
-    archive.file(Path::new("init"), script);
+    archive.file(Path::new("init"), include_bytes!("nvme_tcp.sh"));
     Some(archive.finished())
 }
 
@@ -149,10 +144,10 @@ fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
 }
 
 /// Output of the guest under each name, with how the command ended as the last line.
-pub(super) type Said = BTreeMap<String, String>;
+type Said = BTreeMap<String, String>;
 
 /// Lets the guest live until it says that it is done.
-pub(super) fn listen(lines: &Receiver<String>, mut at_word: impl FnMut(&str)) -> Said {
+fn listen(lines: &Receiver<String>, mut at_word: impl FnMut(&str)) -> Said {
     let (begun, mut said, mut name) = (Instant::now(), Said::new(), "boot".to_owned());
     loop {
         let left = PATIENCE.checked_sub(begun.elapsed()).unwrap_or_default();
@@ -205,8 +200,7 @@ fn linux_uses_a_volume_over_nvme_tcp_and_a_killed_server_loses_nothing() {
             return;
         }
     }
-    let script = include_bytes!("nvme_tcp.sh");
-    let Some(archive) = first_files(&kernel, (&PROGRAMS, &MODULES), script) else { return };
+    let Some(archive) = first_files(&kernel) else { return };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("initramfs"), archive).unwrap();
     let volume = folder.path().join("volume");
@@ -258,7 +252,7 @@ fn check_commands(said: &Said) {
             None => assert!(text.ends_with("guest: exit 0\n"), "{name}: {text}"),
         }
     }
-    assert_eq!(said.len(), 47, "{:?}", said.keys());
+    assert_eq!(said.len(), 52, "{:?}", said.keys());
     for (name, text) in said {
         assert!(!text.contains("I/O error") && !text.contains("I/O Error"), "{name}: {text}");
     }
@@ -287,4 +281,10 @@ fn check_pages(said: &Said, status: &Value, subsystem: &str) {
     assert!(said["namespaces"].contains("0x2"), "{}", said["namespaces"]);
     assert!(said["events"].contains("Persistent Event Log"), "{}", said["events"]);
     assert!(said["subsystems"].contains("live"), "{}", said["subsystems"]);
+    // The numbers of devices need not be those of namespaces.
+    let device = |name: &str| said[name].lines().next().unwrap().to_owned();
+    assert_eq!(device("attached"), "/dev/nvme0n1");
+    assert!(device("attached another").starts_with("/dev/nvme0n"), "{said:?}");
+    assert_eq!(said["namespace of another"], "2\nguest: exit 0\n");
+    assert_eq!(said["gone"], "guest: exit 0\n");
 }

@@ -89,5 +89,13 @@ say namespaces nvme list-ns /dev/nvme0 --all
 say events nvme persistent-event-log /dev/nvme0 -a 1 -l 512
 say ocp nvme ocp smart-add-log /dev/nvme0
 say disconnect nvme disconnect -n "$subsystem"
+# The same drive through the command, twice: the second time the host is connected already.
+uri="nvme+tcp://10.0.2.2:$port/$subsystem"
+say attached floatgate attach "$uri/1"
+say "attached another" floatgate attach "$uri/2"
+another=$(floatgate attach "$uri/2")
+say "namespace of another" cat "/sys/block/${another#/dev/}/nsid"
+say detached floatgate detach /dev/nvme0n1
+say gone test ! -e "$another"
 echo "guest: done"
 sleep 1000

@@ -25,20 +25,10 @@ pub(in crate::status) fn status() -> Status {
         mapping_bytes: 1 << 20,
     };
     let smart = Smart {
-        critical_warning: 0,
         available_spare: 100,
         available_spare_threshold: 10,
         power_cycles: 1,
-        unsafe_shutdowns: 0,
-        media_errors: None,
-        physical_media_units_read: None,
-        physical_media_units_written: None,
-        data_units_read: None,
-        data_units_written: None,
-        host_read_commands: None,
-        host_write_commands: None,
-        percentage_used: None,
-        composite_temperature: None,
+        ..Smart::default()
     };
     let die = |index: u32| Die { path: Some(format!("/dev/d{index}")), ..Die::default() };
     Status {

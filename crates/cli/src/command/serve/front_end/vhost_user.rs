@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
-use export::{Listener, VhostUser};
-use live::{Administration as _, status};
+use export::VhostUser;
+use live::Administration as _;
 
-use super::{FrontEnd, Prepared, Running, Served, listen, path};
+use super::{FrontEnd, Prepared, Sockets, path};
 
 /// `--vhost-user`.
 #[derive(Debug, Args)]
@@ -20,32 +20,15 @@ pub(crate) struct Options {
     vhost_user: Vec<PathBuf>,
 }
 
-/// Sockets that are listened at.
-struct Sockets(Vec<Listener>);
-
 impl FrontEnd for Options {
     fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
-        let listeners = listen(&self.vhost_user)?;
-        Ok((!listeners.is_empty()).then(|| Box::new(Sockets(listeners)) as Box<dyn Prepared>))
-    }
-}
-
-impl Prepared for Sockets {
-    fn start(
-        self: Box<Self>,
-        served: &Served<'_>,
-        offered: &mut [status::Export],
-    ) -> Result<Box<dyn Running>> {
-        let serial = format!("{:016x}", served.operator.identity().number);
-        let start = |listener: Listener| {
+        Sockets::prepare(&self.vhost_user, |listener, served, offered| {
             if let Some(first) = offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));
             }
-            VhostUser::start(served.exports, listener, &serial, Arc::clone(served.observer))
-        };
-        let servers: std::io::Result<Vec<_>> = self.0.into_iter().map(start).collect();
-        Ok(Box::new(servers.context("serving virtual machines")?))
+            let serial = format!("{:016x}", served.operator.identity().number);
+            let observer = Arc::clone(served.observer);
+            Ok(VhostUser::start(served.exports, listener, &serial, observer)?)
+        })
     }
 }
-
-impl Running for Vec<VhostUser> {}
