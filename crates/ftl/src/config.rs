@@ -8,7 +8,7 @@ use crate::{Geometry, ReclaimUnitHandles, SlcCache, VictimPolicy};
 
 /// Everything that a format decides.
 ///
-/// A format that cannot work is refused, with what would:
+/// A format that cannot work is refused with the reason:
 ///
 /// ```
 /// use ftl::{Config, ConfigError, Geometry};
@@ -26,8 +26,8 @@ use crate::{Geometry, ReclaimUnitHandles, SlcCache, VictimPolicy};
 /// #     slc_cache: None, seed: 1,
 /// # };
 /// assert_eq!(config.check(), Ok(()));
-/// let greedy = Config { pages_logical: 380, pages_stored_max: 380, ..config };
-/// let refused = greedy.check().unwrap_err();
+/// let full = Config { pages_logical: 380, pages_stored_max: 380, ..config };
+/// let refused = full.check().unwrap_err();
 /// assert!(matches!(refused, ConfigError::NoSpare { .. }), "{refused}");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +53,7 @@ pub struct Config {
     pub spares_per_die: u32,
     /// Reclaim unit handles by which the host places what it writes.
     pub handles: ReclaimUnitHandles,
-    /// Superblocks that host writes may fill in SLC mode; absent where there is no such cache.
+    /// SLC cache; absent where there is none.
     pub slc_cache: Option<SlcCache>,
     /// Seed of the random choices (d-choices).
     pub seed: u64,

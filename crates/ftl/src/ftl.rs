@@ -52,7 +52,7 @@ pub enum Replacement {
 
 /// A flash translation layer.
 ///
-/// Each write goes to a new place; the map knows which one, until the page is trimmed:
+/// Each write goes to a new place, which the map holds until the page is trimmed:
 ///
 /// ```
 /// use ftl::{Config, Ftl, Geometry, Lpn, NoMedia};
@@ -74,7 +74,7 @@ pub enum Replacement {
 /// let second = ftl.write(Lpn(7), &mut NoMedia);
 /// assert_ne!(first, second);
 /// assert_eq!(ftl.lookup(Lpn(7)), Some(second));
-/// assert_eq!(ftl.lookup(Lpn(8)), None, "nobody has written it");
+/// assert_eq!(ftl.lookup(Lpn(8)), None, "never written");
 /// ftl.trim(Lpn(7));
 /// assert_eq!(ftl.lookup(Lpn(7)), None);
 /// assert_eq!((ftl.counters().pages_host, ftl.counters().pages_trimmed), (2, 1));
@@ -109,7 +109,7 @@ pub struct Ftl {
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     pub(crate) streams: Streams,
-    /// True if all that the host writes goes to one stream.
+    /// True if all host writes go to one stream.
     writes_plainly: bool,
     pub(crate) by_handle: ByHandle,
     /// Granules that can be placed before something has to be erased.
@@ -380,7 +380,8 @@ impl Ftl {
         self.write_to(Stream::HOST, lpn, media)
     }
 
-    /// [`Ftl::write_through`] where there is a choice, apart from the path of all other drives.
+    /// [`Ftl::write_through`] with several streams for host writes, outside the path of all other
+    /// drives.
     #[inline(never)]
     fn write_by_choice(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
         if self.config.slc_cache.is_some() {

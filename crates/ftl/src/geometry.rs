@@ -36,7 +36,7 @@ pub struct DieId(pub u32);
 /// assert_eq!(geometry.dies(), 100);
 /// assert_eq!(geometry.superblocks(), 8192);
 /// assert_eq!(geometry.pages_per_superblock(), 256 * 24 * 2);
-/// // The other members of the stripe, from which a lost unit is computed again.
+/// // The other members of the stripe, from which a lost unit is recomputed.
 /// assert_eq!(geometry.stripe_of(0).count(), 24);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub struct Geometry {
     pub pages_per_erase_block: u32,
     /// NAND page, in KiB: a multiple of 4.
     pub page_kib: u32,
-    /// Indirection unit, in KiB: what one entry of the map places. 4 where the map knows each page
-    /// of 4 KiB by itself; a power of two from 4 to [`Geometry::INDIRECTION_KIB_MAX`].
+    /// Indirection unit, in KiB: what one entry of the map places. A power of two from 4 to
+    /// [`Geometry::INDIRECTION_KIB_MAX`].
     pub indirection_kib: u32,
     /// Dies of a parity stripe, one of which holds parity; a divisor of `dies_per_bank`. Zero: no
     /// parity.
@@ -80,7 +80,7 @@ impl Geometry {
         self.indirection_kib as u64 * 1024
     }
 
-    /// Pages of 4 KiB, in which counters count, of a logical page.
+    /// Pages of 4 KiB, the unit of the counters, in a logical page.
     pub const fn counted_per_page(&self) -> u64 {
         self.page_bytes() / crate::PAGE_BYTES
     }
@@ -103,7 +103,7 @@ impl Geometry {
         self.dies_per_bank - self.parity_units_per_row()
     }
 
-    /// Data pages (logical ones) of a superblock.
+    /// Logical pages of data in a superblock.
     pub const fn pages_per_superblock(&self) -> u32 {
         self.pages_per_erase_block * self.data_units_per_row() * self.pages_per_unit()
     }

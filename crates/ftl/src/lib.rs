@@ -6,7 +6,7 @@
 //!
 //! # Get started
 //!
-//! The write amplification of uniform random writes, four times over the whole drive:
+//! The write amplification of uniform random writes, as many as four times the capacity:
 //!
 //! ```
 //! use blockio::Rng;
@@ -46,7 +46,7 @@
 //! # Ok::<(), ftl::ConfigError>(())
 //! ```
 //!
-//! Whoever owns the media takes part by a type of their own that is [`Media`]: see there.
+//! Media of your own implement [`Media`], which has an example.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -49,7 +49,7 @@ pub enum MediaOp {
         row: u32,
         /// Stream that filled it, or parity.
         cause: Cause,
-        /// True if it takes one bit a cell ([`crate::SlcCache`]).
+        /// True if it programs one bit per cell ([`crate::SlcCache`]).
         is_slc: bool,
     },
     /// Erase one superblock: an erase block on every plane of every die of its bank.
@@ -61,9 +61,9 @@ pub enum MediaOp {
     },
 }
 
-/// Whoever carries out media operations.
+/// Receiver of media operations, which carries them out.
 ///
-/// One that counts what each die has to program, parity included:
+/// This one counts the programs of each die, parity included:
 ///
 /// ```
 /// use ftl::{Config, Ftl, Geometry, Lpn, Media, MediaOp};
@@ -93,7 +93,7 @@ pub enum MediaOp {
 ///
 /// let mut ftl = Ftl::format(&config)?;
 /// let mut media = ProgramsByDie::default();
-/// // Eight rows of three units of data and one of parity, which takes its turn among the dies.
+/// // Eight rows of three units of data and one of parity, whose die rotates.
 /// for lpn in 0..24 {
 ///     ftl.write(Lpn(lpn), &mut media);
 /// }

@@ -1,5 +1,5 @@
-//! SLC cache: superblocks that the host's writes fill with one bit a cell, and that are folded into
-//! whole ones later.
+//! SLC cache: superblocks that host writes fill with one bit per cell, and that are folded later:
+//! their data moves to superblocks with all bits per cell.
 //!
 //! ```text
 //!            opened for the host       closed            folded: a victim of relocation
@@ -7,15 +7,15 @@
 //!      └───► all bits: of the host past a cache that is used up, and whatever is relocated
 //! ```
 //!
-//! A superblock in SLC mode takes a share of one in `bits_per_cell` of its places: the first ones
-//! of each program unit, whose cells are programmed as a whole. So it costs the room of a whole
-//! one, and folding it, which is relocation, gains that room back.
+//! A superblock in SLC mode uses one in `bits_per_cell` of its places: the first ones of each
+//! program unit, whose cells are programmed as a whole. It takes the room of a whole superblock,
+//! and folding, which is relocation, regains that room.
 //!
 //! Invariants:
-//! - The stream of the host fills superblocks in SLC mode alone, and they are so until they are
-//!   erased; what it writes past the cache has a stream of its own.
-//! - A superblock is opened in SLC mode only where the room that it costs leaves host writes going.
-//! - A cache that was used up stays so until folding in idle time has freed a superblock of it.
+//! - The host stream fills only superblocks in SLC mode, which stay in that mode until they are
+//!   erased. Host writes past the cache have a stream of their own.
+//! - A superblock is opened in SLC mode only if enough room for host writes remains.
+//! - A cache that is used up stays so until folding in idle time has freed one of its superblocks.
 
 use crate::stream::Stream;
 use crate::{Ftl, Media, SuperblockId, SuperblockState};
@@ -23,22 +23,22 @@ use crate::{Ftl, Media, SuperblockId, SuperblockState};
 /// Superblocks that may be in SLC mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlcCache {
-    /// Bits of a cell of the media: 2 of MLC, 3 of TLC, 4 of QLC. A program unit is programmed in
-    /// one go, so that its pages are a multiple of this.
+    /// Bits per cell of the media: 2 for MLC, 3 for TLC, 4 for QLC. A program unit is programmed at
+    /// once, so its pages are a multiple of this.
     pub bits_per_cell: u32,
-    /// Superblocks that may be in SLC mode however full the drive is: user capacity leaves them.
+    /// Superblocks that may be in SLC mode however full the drive is. User capacity excludes them.
     pub superblocks_static: u32,
-    /// Superblocks more that may be while the drive is empty, where there is room.
+    /// Further superblocks that may be in SLC mode while the drive is empty, if there is room.
     pub superblocks_dynamic: u32,
-    /// Share of the user capacity, above 0 and at most 1, at which none of those is left; in
-    /// between there are in proportion.
+    /// Stored share of the user capacity, above 0 and at most 1, from which on there are no further
+    /// superblocks. Below it their number falls in proportion.
     pub full_at: f64,
 }
 
 /// State of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlcState {
-    /// True from when no superblock could be opened in SLC mode until folding frees one.
+    /// True once no superblock could be opened in SLC mode, until folding frees one.
     is_used_up: bool,
 }
 
@@ -72,7 +72,8 @@ impl Ftl {
         }
         let Some(cache) = self.config.slc_cache else { return false };
         let used = self.superblocks.slc();
-        // Static ones need no more than that host writes go on, the others that nothing is short.
+        // Static ones may take room until host writes would have to wait, the others only until
+        // relocation would begin.
         let thresholds = &self.thresholds;
         let is_static = used < cache.superblocks_static;
         let least = if is_static { thresholds.stop } else { thresholds.pace };
@@ -103,19 +104,19 @@ impl Ftl {
         }
     }
 
-    /// Logical pages that parity takes in a unit of `superblock`, in its mode.
+    /// Logical pages of a parity unit of `superblock`, in its mode.
     #[inline]
     pub(crate) fn pages_of_parity(&self, superblock: SuperblockId) -> u64 {
         u64::from(self.granules_per_unit_of(superblock) / self.config.granules_per_page())
     }
 
-    /// True if folding would free superblocks of the cache: for an owner with time on its hands.
+    /// True if folding would free superblocks of the cache: for an owner that is idle.
     pub fn wants_folding(&self) -> bool {
         self.superblocks.slc() > 0 && (self.is_folding() || self.oldest_slc().is_some())
     }
 
-    /// Relocates about as much of the cache as a program unit holds, the oldest superblock first.
-    /// Whatever is being relocated already comes before it.
+    /// Relocates about one program unit of the cache, from its oldest superblock, after the victim
+    /// that is being relocated, if any.
     pub fn fold_unit(&mut self, media: &mut impl Media) {
         for _ in 0..self.config.geometry.pages_per_unit() {
             if !self.is_reclaiming() {
@@ -134,7 +135,7 @@ impl Ftl {
         self.relocation.superblock().is_some_and(|victim| self.superblocks.is_slc(victim))
     }
 
-    /// The superblock in SLC mode that was closed longest ago.
+    /// The superblock in SLC mode that was closed first.
     fn oldest_slc(&self) -> Option<SuperblockId> {
         let is_closed = |id: &SuperblockId| {
             self.superblocks.is_slc(*id) && self.superblocks.state(*id) == SuperblockState::Closed

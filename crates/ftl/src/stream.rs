@@ -139,7 +139,7 @@ pub(crate) struct Frontier {
 }
 
 impl Frontier {
-    /// Goes on to unit number `unit`, of so many pages.
+    /// Goes on to unit number `unit`, of `pages` pages.
     #[inline]
     pub(crate) fn begin(&mut self, unit: u32, pages: u32) {
         self.unit = unit;

@@ -40,10 +40,10 @@ pub fn read(path: &Path) -> Result<Recording, Error> {
     read_from(std::io::BufReader::new(file), &shown.to_string())
 }
 
-/// Reads a recording from its bytes; `name` stands for them in errors.
+/// Reads a recording from its bytes, which errors call `name`.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// Fails if the bytes are not a valid recording, and names the fault.
 pub fn read_from(bytes: impl std::io::Read, name: &str) -> Result<Recording, Error> {
     recording::read(bytes).map_err(|source| {
         Error::new(Kind::Input, format!("reading {name}"))

@@ -92,19 +92,19 @@ pub struct RecordedLoad<'a> {
     pub recording: &'a Recording,
     /// Host of the replay.
     pub host: &'a ReplayHost,
-    /// Length of the load, over which the recording is replayed again and again; absent: once.
+    /// Intervals over which the recording is replayed repeatedly; absent: it is replayed once.
     pub lasting: Option<Lasting>,
 }
 
-/// A load of several intervals, on one drive of several.
+/// Intervals of a load on one of several drives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lasting {
-    /// Intervals that are told apart.
+    /// Number of intervals.
     pub intervals: u32,
-    /// Length of an interval, in seconds of the drive.
+    /// Length of an interval, in seconds of the drive's own time.
     pub interval_s: f64,
-    /// Share of the recording, from 0 to 1, after which its first replay begins: drives with one
-    /// load each are not in step.
+    /// Share of the recording, from 0 to 1, at which its first replay begins, so that the drives
+    /// are not in step.
     pub begins_at: f64,
 }
 
@@ -115,7 +115,7 @@ pub struct ReplayedApplication {
     pub replayed: Replayed,
     /// Requests of the replay, in intervals: what its totals add up.
     pub intervals: Vec<Interval>,
-    /// Transactions of each interval; empty where the load has none, or none are predicted.
+    /// Transactions of each interval; empty if the load has no intervals, or no rate is predicted.
     pub transactions: Vec<ApplicationInterval>,
 }
 

@@ -56,7 +56,7 @@ pub trait Watcher: Progress {
     fn searched(&self, evaluations: usize, loss: f64);
 }
 
-/// Input of a fit beside the drive's file: its open numbers, and the figures to fit them to.
+/// Input of a fit apart from the drive's file: its open numbers, and the figures to fit them to.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// Numbers that are open besides those of its `[[fit]]` tables.

@@ -41,7 +41,7 @@ pub struct Plan {
     pub seed: u64,
     /// Steps, in order.
     pub steps: Vec<PlannedStep>,
-    /// Work of each step on the model that carries it out; empty where none does.
+    /// Work of each step on its model; empty if the plan is not for a model.
     #[serde(skip)]
     pub(crate) work: Vec<f64>,
 }
@@ -116,17 +116,17 @@ pub struct PlannedStep {
     /// The application of which a recording is replayed; absent in steps of other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
-    /// The drive of several with one load each that it stands for; absent where there is one.
+    /// Drive that the step is for, if the suite has several with one load each; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<PlannedNode>,
 }
 
-/// A drive of several with one load each.
+/// One of several drives with one load each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedNode {
-    /// Its number, from 1.
+    /// Number of the drive, from 1.
     pub number: u16,
-    /// Drives.
+    /// Number of drives.
     pub count: u16,
 }
 
@@ -345,8 +345,8 @@ impl Plan {
         self.steps.iter().map(PlannedStep::length_s).sum()
     }
 
-    /// Work of the step numbered `index`, as far as it can be told before: pages that a model
-    /// moves, or protocol time in seconds on anything else.
+    /// Estimated work of the step numbered `index`: pages that a model moves, or protocol time in
+    /// seconds for other targets.
     pub fn work_of(&self, index: usize) -> f64 {
         self.work.get(index).copied().unwrap_or_else(|| self.steps[index].length_s())
     }
@@ -356,7 +356,7 @@ impl Plan {
         (0..self.steps.len()).map(|index| self.work_of(index)).sum()
     }
 
-    /// True if models carry the plan out.
+    /// True if the plan is for a model.
     pub(crate) fn is_of_model(&self) -> bool {
         !self.work.is_empty()
     }

@@ -83,11 +83,12 @@ impl Progress for Unwatched {
     }
 }
 
-/// Protocol time over, summed over everything that is under way, and what it took.
+/// Protocol time and work that are done, summed over everything that is under way, and their wall
+/// time.
 ///
-/// What is left is told by the work that is left and by what work took so far: a model takes
-/// minutes for hours of one drive and seconds for the same hours of another. Steps that an earlier
-/// session finished pass in no time and say nothing of the pace.
+/// The remaining wall time is estimated from the remaining work and the wall time of work so far: a
+/// model takes minutes for hours of one drive and seconds for the same hours of another. Steps that
+/// an earlier session finished take no time and do not count.
 #[derive(Debug)]
 pub(crate) struct TimeTally {
     total_s: f64,
@@ -104,9 +105,9 @@ struct Passed {
     over_s: f64,
     /// Work.
     work: f64,
-    /// Work whose time is known.
+    /// Work with known wall time.
     paced: f64,
-    /// Its wall time in seconds, summed over the workers.
+    /// Wall time of that work in seconds, summed over the workers.
     spent_s: f64,
 }
 
@@ -114,16 +115,16 @@ struct Passed {
 const SPENT_MIN_S: f64 = 2.0;
 
 impl TimeTally {
-    /// Tally of so many protocol seconds and so much work, none of it over, for at most `workers`
-    /// steps at once.
+    /// Tally for a total of protocol seconds and work, none of it done, for at most `workers` steps
+    /// at once.
     pub(crate) fn new((total_s, total_work): (f64, f64), workers: usize) -> Self {
         let workers = workers.max(1) as f64;
         Self { total_s, total_work, workers, passed: Mutex::default() }
     }
 
-    /// Another so many protocol seconds and so much work are over, which took `spent_s` of wall
-    /// time; absent where nothing was done for them. Returns the share of protocol time over and
-    /// the wall seconds left; absent while too little is known.
+    /// Adds protocol seconds and work that are done, which took `spent_s` of wall time; absent if
+    /// an earlier session did them. Returns the share of protocol time that is done, and the
+    /// remaining wall time in seconds; absent while too little is known.
     pub(crate) fn add(
         &self,
         (by_s, by_work): (f64, f64),

@@ -140,8 +140,8 @@ pub struct Compared {
     pub modelled: f64,
     /// Modelled over published; over the nearest end where a range was published.
     pub ratio: f64,
-    /// True if a schedule of stalls of the host makes the value, see [`is_scheduled`]: it was
-    /// written into the drive's file with such values in view, and no mechanism yields it.
+    /// True if the value comes from a schedule of stalls of the host, see [`is_scheduled`]. The
+    /// schedule in the drive's file was fitted to such values; no mechanism yields them.
     pub scheduled: bool,
     /// Version of the models.
     pub model_version: u32,

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use blockio::Rng;
+use results::sweep::{Dimension, Point, Sweep};
 use results::{
     AskedRate, Environment, Figure, HostSheet, Interval, Latencies, NandWrites, RateLimit, Run,
     Sample, SheetRow, Steady, Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
@@ -44,6 +45,29 @@ const GRID: [(u16, u16); 16] = {
     }
     grid
 };
+
+/// A sweep of a modelled Duo over `dimensions`.
+pub(crate) fn sweep(dimensions: Vec<Dimension>, points: Vec<Point>) -> Sweep {
+    Sweep {
+        schema: Sweep::SCHEMA,
+        id: "2026-duo-sweep".into(),
+        started_at: String::new(),
+        model_version: 1,
+        seed: 1,
+        drive: "duo".into(),
+        title: "Duo".into(),
+        unvalidated: false,
+        format: "stock".into(),
+        host: "linux".into(),
+        time_lapse: 32,
+        workload: "4k-rand-write".into(),
+        threads: 16,
+        queue_per_thread: 16,
+        load_gb_per_day: None,
+        dimensions,
+        points,
+    }
+}
 
 /// A whole review: both formats, four suites.
 pub(crate) fn review_of_two() -> Vec<Run> {

@@ -66,12 +66,15 @@ pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; whe
     level, the drive or the host is at its limit.";
 pub(crate) const TRANSACTION_LATENCY: &str = "Time of a transaction from begin to commit: the \
     average, and dashed the 99th percentile.";
-pub(crate) const HOST_SHARE: &str = "The host's share of the time that the last request waited \
-    for; a faster drive shortens only the rest.";
-pub(crate) const NODE_LATENCY: &str = "The average of each interval, one line for each drive. A \
-    steady drive has no peaks, and the lines lie together.";
-pub(crate) const NODE_RATE: &str = "Transactions in each interval, one line for each drive; the \
-    line falls while a drive collects garbage.";
+pub(crate) const HOST_SHARE: &str = "Share of the host's think times in the critical path of the \
+    replay. A faster drive shortens only the rest.";
+pub(crate) const NODE_LATENCY: &str = "Average latency in each interval, calculated from the rate \
+    by Little's law; one line for each drive. Peaks are intervals in which the drive was slow, or \
+    in which the recording has few requests.";
+pub(crate) const NODE_RATE: &str = "Requests completed in each interval, divided by the requests \
+    per transaction of the whole recording; one line for each drive. The line falls while the \
+    drive is slow, for instance during garbage collection, or while the recording has few \
+    requests.";
 pub(crate) const PERCENTILES: &str = "The share of requests on the x axis completed within the \
     latency on the y axis; each step of the axis is ten times rarer. A late, gentle rise is a \
     drive with few outliers.";

@@ -94,9 +94,10 @@ const METRICS: [SweepMetric; 11] = [
     },
     SweepMetric {
         id: "further-reads",
-        title: "Further reads at the end of its life",
+        title: "Read retries at the end of its life",
         unit: Unit::Plain,
-        explain: "How many times a worn and long stored page is read again until it is right.",
+        explain: "Mean retries per read once the program/erase cycles of the drive's file are used \
+                  up, of data that was stored for the longest retention time in that file.",
         of: |settled| settled.lifetime?.further_reads_at_end,
     },
 ];
@@ -391,28 +392,11 @@ mod tests {
         let at = vec![Value::Number(720.0), word("fifo")];
         points.push(Point { at, outcome: PointOutcome::Infeasible { reason } });
         let capacities = [400.0, 560.0, 720.0].map(Value::Number).to_vec();
-        Sweep {
-            schema: Sweep::SCHEMA,
-            id: "2026-duo-sweep".into(),
-            started_at: String::new(),
-            model_version: 1,
-            seed: 1,
-            drive: "duo".into(),
-            title: "Duo".into(),
-            unvalidated: false,
-            format: "stock".into(),
-            host: "linux".into(),
-            time_lapse: 32,
-            workload: "4k-rand-write".into(),
-            threads: 16,
-            queue_per_thread: 16,
-            load_gb_per_day: None,
-            dimensions: vec![
-                Dimension { key: "user_capacity_gb".into(), values: capacities },
-                Dimension { key: "victim".into(), values: vec![word("greedy"), word("fifo")] },
-            ],
-            points,
-        }
+        let dimensions = vec![
+            Dimension { key: "user_capacity_gb".into(), values: capacities },
+            Dimension { key: "victim".into(), values: vec![word("greedy"), word("fifo")] },
+        ];
+        crate::example::sweep(dimensions, points)
     }
 
     #[test]

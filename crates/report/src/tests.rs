@@ -149,7 +149,7 @@ fn drives_with_one_load_each_are_drawn_over_time() {
     assert!(page.contains("Average latency over time") && page.contains("drive 4"));
     assert!(page.contains("<th scope=\"col\">Drive</th>"), "drives and no clients");
     assert!(
-        page.contains("a transaction makes 26") && page.contains("reads of 416 KiB in all, 7.5")
+        page.contains("a transaction makes 26") && page.contains("reads (416 KiB in total), 7.5")
     );
     assert!(!page.contains("Share of the host</"), "over clients, of which there is one number");
 }

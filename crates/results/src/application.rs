@@ -22,34 +22,37 @@ pub struct ApplicationFigures {
     /// 99th percentile of that latency; absent with `tps`, or where no transactions were logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms_p99: Option<f64>,
-    /// Share of the host's think times in what the last request of the replay waited for, 0 to 1.
+    /// Share of the host's think times in the critical path of the replay, 0 to 1: the chain of
+    /// requests that the last completion waited for.
     pub host_share: f64,
     /// True if more think times were under way at once than the machine of the recording has
-    /// processors: the rate may be out of its reach. Absent: false.
+    /// processors, so that it may not reach the rate. Absent: false.
     #[serde(default, skip_serializing_if = "is_unset")]
     pub exceeds_processors: bool,
-    /// Drive of several with one load each that the figures are of, from 1; absent where there is
-    /// one drive.
+    /// Number of the drive, from 1, if the suite has several drives with one load each; absent
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<u16>,
-    /// Rate and latency in each interval, in order; empty where the load was not told apart.
+    /// Rate and latency in each interval, in order; empty if the load has no intervals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<ApplicationInterval>,
-    /// Requests of a transaction.
+    /// Requests of a transaction; absent if the benchmark counted none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<TransactionMix>,
     /// Recording that was replayed.
     pub recorded: RecordedApplication,
 }
 
-/// Transactions of an interval.
+/// Transactions of an interval, estimated from its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplicationInterval {
     /// End of the interval, in seconds since the load began.
     pub at_s: f64,
-    /// Transactions per second.
+    /// Transactions per second: requests completed in the interval, divided by the requests of a
+    /// transaction over the whole recording.
     pub tps: f64,
-    /// Mean latency of a transaction in milliseconds; absent where the benchmark printed none.
+    /// Mean latency of a transaction in milliseconds, from the rate by Little's law; absent where
+    /// the benchmark printed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms_mean: Option<f64>,
 }
@@ -59,9 +62,9 @@ pub struct ApplicationInterval {
 pub struct TransactionMix {
     /// Reads.
     pub reads: f64,
-    /// Writes.
+    /// Writes, those with force unit access included.
     pub writes: f64,
-    /// Flushes, and writes with force unit access.
+    /// Flushes, and again the writes with force unit access.
     pub flushes: f64,
     /// Bytes that are read.
     pub read_bytes: f64,

@@ -125,8 +125,8 @@ pub struct Lifetime {
     pub drive_writes_per_day: Option<f64>,
     /// Years at the given load; absent where none was given.
     pub years: Option<f64>,
-    /// Further reads that a read takes on average once the cycles are used up, of data that has
-    /// lain there as long as the drive's file knows; absent where it does not.
+    /// Mean read retries per read once the cycles are used up, of data stored for the longest
+    /// retention time in the drive's file; absent where the file has no retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub further_reads_at_end: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! A hard disk: commands wait for one arm, and the one that is reached first has its turn.
+//! A hard disk: commands wait for one arm, which serves the one that it reaches first.
 //!
 //! ```text
 //!  controller ─► queue ───────────────► arm: seek, rotation, transfer ─► link        (reads)
@@ -7,28 +7,30 @@
 //!          or queue ──────────────────► arm, acknowledged
 //! ```
 //!
-//! The arm is free or carries out one command, and an event is due when it is free again. Then the
-//! command with the shortest positioning time goes next (NCQ), of the first `queue_depth` that have
-//! come; of writes in the cache, too, once none waits or half of the cache is full. A command that
-//! has waited for `wait_max_ms` goes before all.
+//! The arm is free or carries out one command, and an event is due when it is free again. Then it
+//! serves the command with the shortest positioning time among the first `queue_depth` that have
+//! arrived (NCQ). Writes in the cache compete if no command waits, if a flush waits, or if more
+//! than half of the cache is full. A command that has waited for `wait_max_ms` goes before all
+//! others.
 //!
-//! Having read, the disk reads on while nothing else is asked: a request that begins where the last
-//! one ended finds its data in memory, or on its way there.
+//! After a read the disk reads ahead until the next command: a read that begins where the last one
+//! ended finds its data in memory, or on the way there.
 //!
 //! Invariants:
-//! - Each request is waiting for the arm, or for memory, or has an event, and nothing twice.
+//! - Each request waits for the arm, or for memory, or has an event: one of these, once.
 //! - Bytes in the write cache are those of its entries, and within its size.
 
 mod mechanics;
 
 use std::collections::VecDeque;
 
-use blockio::{Bytes, Nanos, SECTOR_BYTES};
+use blockio::{Nanos, SECTOR_BYTES};
 use ftl::{Counters, PAGE_BYTES};
 
 use self::mechanics::{Head, Mechanics};
+use crate::command::CommandCosts;
 use crate::event::{Event, EventQueue};
-use crate::module::Extent;
+use crate::module::{Extent, bytes};
 use crate::server::ServerPool;
 use crate::spec::{DiskSpec, DriveSpec, HostSpec};
 
@@ -47,15 +49,15 @@ struct Waiting {
 #[derive(Clone, Copy, Debug)]
 struct Cached {
     extent: Extent,
-    /// Number of the write, by which flushes know what came before them.
+    /// Number of the write: a flush waits for those up to a number.
     number: u64,
 }
 
-/// Reading that goes on by itself, until something else is asked.
+/// Read-ahead, until the next command.
 #[derive(Clone, Copy, Debug)]
 struct ReadAhead {
     from: Head,
-    /// Sector up to which the host has asked.
+    /// End of the sectors that the host has requested.
     asked: u64,
 }
 
@@ -66,20 +68,11 @@ enum Turn {
     Cached(usize),
 }
 
-/// Time that commands take on the controller.
-#[derive(Clone, Copy, Debug)]
-struct Costs {
-    read: Nanos,
-    write: Nanos,
-    read_sector_ps: u64,
-    write_sector_ps: u64,
-}
-
 /// One disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Disk {
     index: u16,
-    costs: Costs,
+    command: CommandCosts,
     controller: ServerPool,
     mechanics: Mechanics,
     queue_depth: usize,
@@ -88,13 +81,13 @@ pub(crate) struct Disk {
     cache_bytes_max: u64,
     cache_entries_max: usize,
     head: Head,
-    /// Time at which the arm has done what it does.
+    /// Time at which the arm has finished its command.
     arm_free_at: Nanos,
     read_ahead: Option<ReadAhead>,
     waiting: VecDeque<Waiting>,
     cached: Vec<Cached>,
     cached_bytes: u64,
-    /// A write of the cache that is on its way to the media: its memory is free when it is there.
+    /// A cached write that the arm carries out: its memory is free once that is done.
     leaving: Option<Cached>,
     /// Writes that wait for memory, in order.
     blocked: VecDeque<(u32, Extent)>,
@@ -113,7 +106,7 @@ impl Disk {
         let (index, sectors) = at;
         Self {
             index,
-            costs: Costs::new(spec, host),
+            command: CommandCosts::new(spec, host),
             controller: ServerPool::new(spec.controller.cores),
             mechanics: Mechanics::new(disk, sectors),
             queue_depth: disk.queue_depth as usize,
@@ -137,7 +130,7 @@ impl Disk {
         }
     }
 
-    /// Forgets what is under way; nothing may be outstanding.
+    /// Discards cached data and queues; nothing may be outstanding.
     pub(crate) fn purge(&mut self) {
         self.waiting.clear();
         self.cached.clear();
@@ -147,8 +140,8 @@ impl Disk {
         self.read_ahead = None;
     }
 
-    /// Reads an extent; returns when its data is at hand if that needs no turn of the arm, else it
-    /// is answered by an event.
+    /// Reads an extent. Returns the time at which its data is in memory; none if the arm has to
+    /// read it, which an event reports.
     pub(crate) fn read(
         &mut self,
         at: Nanos,
@@ -156,8 +149,7 @@ impl Disk {
         slot: u32,
         events: &mut EventQueue,
     ) -> Option<Nanos> {
-        let span = self.costs.read + sectors(self.costs.read_sector_ps, extent);
-        let at = self.controller.book(at, span);
+        let at = self.controller.book(at, self.command.read(extent.sectors));
         self.counters.host_read_bytes += bytes(extent).0;
         if self.is_cached(extent) {
             return Some(at);
@@ -169,8 +161,8 @@ impl Disk {
         None
     }
 
-    /// Writes an extent; returns when it is acknowledged if it finds memory, else [`Disk::step`]
-    /// reports it.
+    /// Writes an extent. Returns the time of the acknowledgement if the cache has memory for it;
+    /// else [`Disk::step`] reports it.
     pub(crate) fn write(
         &mut self,
         at: Nanos,
@@ -178,8 +170,7 @@ impl Disk {
         slot: u32,
         events: &mut EventQueue,
     ) -> Option<Nanos> {
-        let span = self.costs.write + sectors(self.costs.write_sector_ps, extent);
-        let at = self.controller.book(at, span);
+        let at = self.controller.book(at, self.command.write(extent.sectors));
         self.counters.host_sent_bytes += bytes(extent).0;
         if bytes(extent).0 > self.cache_bytes_max {
             self.wait(Waiting { arrived_at: at, extent, slot, is_write: true }, events);
@@ -194,10 +185,10 @@ impl Disk {
         Some(at)
     }
 
-    /// Flushes the write cache; returns when that is done if there is nothing in it, else
+    /// Flushes the write cache. Returns the time at which that is done if the cache is empty; else
     /// [`Disk::step`] reports it.
     pub(crate) fn flush(&mut self, at: Nanos, slot: u32) -> Option<Nanos> {
-        let at = self.controller.book(at, self.costs.write);
+        let at = self.controller.book(at, self.command.write(0));
         if self.cached.is_empty() && self.leaving.is_none() && self.blocked.is_empty() {
             return Some(at);
         }
@@ -207,11 +198,11 @@ impl Disk {
 
     /// Acknowledges a trim, which changes nothing.
     pub(crate) fn trim(&mut self, at: Nanos) -> Nanos {
-        self.controller.book(at, self.costs.write)
+        self.controller.book(at, self.command.write(0))
     }
 
-    /// The arm is free, at `now`, or something has come for it: carries out what is reached first.
-    /// Writes and flushes that are done are handed to `acknowledge`.
+    /// Carries out the next command at `now`, when the arm is free or a command has arrived.
+    /// Reports writes and flushes that are done to `acknowledge`.
     pub(crate) fn step(
         &mut self,
         now: Nanos,
@@ -270,7 +261,7 @@ impl Disk {
         self.schedule(waiting.arrived_at, events);
     }
 
-    /// Has [`Disk::step`] called once the arm is free, if there is anything for it.
+    /// Schedules [`Disk::step`] for when the arm is free, if it has anything to do.
     fn schedule(&mut self, now: Nanos, events: &mut EventQueue) {
         let arrives_at = self.waiting.iter().map(|waiting| waiting.arrived_at).min();
         let has_work = !self.cached.is_empty() || self.leaving.is_some();
@@ -293,7 +284,8 @@ impl Disk {
         })
     }
 
-    /// Time at which reading ahead has an extent in memory that is asked for at `at`, if it will.
+    /// Time at which read-ahead has an extent in memory that is requested at `at`; none if it does
+    /// not reach it.
     fn read_ahead_at(&mut self, at: Nanos, extent: Extent) -> Option<Nanos> {
         let ahead = self.read_ahead.as_mut()?;
         let end = extent.first + u64::from(extent.sectors);
@@ -308,7 +300,7 @@ impl Disk {
         Some(ready_at.max(at))
     }
 
-    /// Position of the head at `now`, after what it read ahead.
+    /// Position of the head at `now`, read-ahead included.
     fn head_at(&self, now: Nanos) -> Head {
         let Some(ahead) = self.read_ahead else { return self.head };
         let passed = self.mechanics.passed(ahead.from.sector, now.saturating_sub(ahead.from.at));
@@ -332,7 +324,7 @@ impl Disk {
     fn cache(&mut self, extent: Extent) {
         self.writes += 1;
         let number = self.writes;
-        // The number of an older one stays: what flushed that waits for this.
+        // An older one keeps its number: a flush that waits for it then waits for this one.
         if self.same(extent).is_none() {
             self.cached.push(Cached { extent, number });
             self.cached_bytes += bytes(extent).0;
@@ -428,30 +420,4 @@ impl Disk {
         }
         assert!(self.arm_free_at > now, "a turn of the arm takes time");
     }
-}
-
-impl Costs {
-    fn new(spec: &DriveSpec, host: &HostSpec) -> Self {
-        let controller = &spec.controller;
-        let factor = if controller.on_host { host.controller_factor } else { 1.0 };
-        let command = |micros: f64| Nanos::from_micros_f64(micros * factor);
-        let sector_kib = Bytes(SECTOR_BYTES).as_kib_f64();
-        // Picoseconds, told as nanoseconds of a thousand sectors.
-        let picos = |us_per_kib: f64| command(us_per_kib * sector_kib * 1000.0).0;
-        Self {
-            read: command(controller.read_us),
-            write: command(controller.write_us),
-            read_sector_ps: picos(controller.read_us_per_kib),
-            write_sector_ps: picos(controller.write_us_per_kib),
-        }
-    }
-}
-
-/// Time of the sectors of an extent that take `ps` picoseconds each.
-const fn sectors(ps: u64, extent: Extent) -> Nanos {
-    Nanos(ps * extent.sectors as u64 / 1000)
-}
-
-const fn bytes(extent: Extent) -> Bytes {
-    Bytes(extent.sectors as u64 * SECTOR_BYTES)
 }

@@ -35,7 +35,7 @@ pub use self::state::Placement;
 
 /// Setup of a drive for a run.
 ///
-/// Each name is one that the drive's file has; a name that it does not have is refused:
+/// Format and host are names in the drive's file; other names are refused:
 ///
 /// ```
 /// use ssd::{Drive, Setup, catalogue};
@@ -67,7 +67,7 @@ pub struct Setup {
 
 /// A drive: a value.
 ///
-/// Being a value it can be copied in any state, so that two futures begin at the same past:
+/// A value can be copied in any state, so two loads can continue from the same state:
 ///
 /// ```
 /// use blockio::{Lba, Nanos, Op, Request};
@@ -103,7 +103,7 @@ pub struct Drive {
     in_place: Vec<InPlace>,
     /// Hard disks, device by device.
     disks: Vec<Disk>,
-    /// True if its media is NAND, behind a map.
+    /// True if its media is NAND, with a map.
     is_nand: bool,
     modules_per_device: usize,
     channels_per_module: Divider,

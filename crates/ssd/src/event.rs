@@ -48,7 +48,7 @@ pub(crate) enum Event {
         /// Index of the module.
         module: u16,
     },
-    /// The arm of a hard disk is free, or something has come for it.
+    /// The arm of a hard disk is free, or a command has arrived for it.
     Arm {
         /// Index of the disk.
         disk: u16,
@@ -72,9 +72,9 @@ impl Event {
     const NOTICED: u64 = 3;
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
-    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. What is answered
-    /// is of the kind of what is noticed, with its pages in the 30 bits between; folding and a
-    /// disk's arm are of the kind of relocation, with a number there.
+    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. `Answered` shares
+    /// the kind of `Noticed`, with its pages in the 30 bits between. `Fold` and `Arm` share that of
+    /// `Relocate`, with 1 and 2 in these bits.
     #[inline]
     fn packed(self) -> u64 {
         match self {

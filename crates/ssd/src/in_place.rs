@@ -9,10 +9,11 @@
 //! lapse is exact: a smaller module differs in nothing but its size. A trim gains nothing and
 //! changes nothing.
 
-use blockio::{Bytes, Nanos, SECTOR_BYTES};
+use blockio::{Nanos, SECTOR_BYTES};
 use ftl::{Counters, PAGE_BYTES};
 
 use crate::climate::Hold;
+use crate::command::{CommandCosts, picos, span};
 use crate::module::Extent;
 use crate::server::{PriorityServer, ServerPool};
 use crate::spec::{DriveSpec, HostSpec, InPlaceSpec};
@@ -20,10 +21,7 @@ use crate::spec::{DriveSpec, HostSpec, InPlaceSpec};
 /// Time that each operation costs.
 #[derive(Clone, Copy, Debug)]
 struct Costs {
-    read_command: Nanos,
-    write_command: Nanos,
-    read_sector_ps: u64,
-    write_sector_ps: u64,
+    command: CommandCosts,
     read_line_ps: u64,
     write_line_ps: u64,
     read: Nanos,
@@ -72,8 +70,7 @@ impl InPlace {
     /// Reads an extent; returns when its data is at hand.
     #[inline]
     pub(crate) fn read(&mut self, at: Nanos, extent: Extent) -> Nanos {
-        let span = self.costs.read_command + span(self.costs.read_sector_ps, extent.sectors.into());
-        let at = self.controller.book(at, span);
+        let at = self.controller.book(at, self.costs.command.read(extent.sectors));
         self.counters.host_read_bytes += u64::from(extent.sectors) * SECTOR_BYTES;
         self.fetch(at, self.lines(extent))
     }
@@ -85,9 +82,7 @@ impl InPlace {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let lines = self.lines(extent);
         debug_assert!(lines * self.line_bytes >= bytes, "lines cover the extent that touches them");
-        let command =
-            self.costs.write_command + span(self.costs.write_sector_ps, extent.sectors.into());
-        let mut at = self.controller.book(at, command);
+        let mut at = self.controller.book(at, self.costs.command.write(extent.sectors));
         if lines * self.line_bytes > bytes {
             at = self.fetch(at, lines);
         }
@@ -99,7 +94,7 @@ impl InPlace {
 
     /// Acknowledges a trim.
     pub(crate) fn trim(&mut self, at: Nanos) -> Nanos {
-        self.controller.book(at, self.costs.write_command)
+        self.controller.book(at, self.costs.command.write(0))
     }
 
     /// Returns the counters so far: pages of the host are what the media wrote, in whole lines.
@@ -130,19 +125,12 @@ impl InPlace {
 
 impl Costs {
     fn new(spec: &DriveSpec, media: &InPlaceSpec, host: &HostSpec) -> Self {
-        let controller = &spec.controller;
-        let factor = if controller.on_host { host.controller_factor } else { 1.0 };
-        let command = |micros: f64| Nanos::from_micros_f64(micros * factor);
-        let sector_kib = Bytes(SECTOR_BYTES).as_kib_f64();
         let line = f64::from(media.line_bytes);
         let queue_bytes = f64::from(media.queue_kib) * 1024.0;
         let lines = [picos(line / media.read_mb_s), picos(line / media.write_mb_s)];
         assert!(lines.iter().all(|picos| *picos > 0), "media takes time for a line");
         Self {
-            read_command: command(controller.read_us),
-            write_command: command(controller.write_us),
-            read_sector_ps: picos(controller.read_us_per_kib * sector_kib * factor),
-            write_sector_ps: picos(controller.write_us_per_kib * sector_kib * factor),
+            command: CommandCosts::new(spec, host),
             read_line_ps: lines[0],
             write_line_ps: lines[1],
             read: Nanos::from_micros_f64(media.read_us),
@@ -150,15 +138,4 @@ impl Costs {
             queue: Nanos::from_micros_f64(queue_bytes / media.write_mb_s),
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
-fn picos(micros: f64) -> u64 {
-    (micros * 1e6).round() as u64
-}
-
-/// Time of `count` things that take `ps` picoseconds each.
-#[inline]
-const fn span(ps: u64, count: u64) -> Nanos {
-    Nanos(ps * count / 1000)
 }

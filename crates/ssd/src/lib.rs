@@ -6,7 +6,7 @@
 //! # Get started
 //!
 //! One thread reads 4 KiB at random places of a purged drive: it submits the next read when the one
-//! before completes. What nobody has written is answered by the map, so that the first half writes.
+//! before completes. The map alone answers reads of unwritten space, so the first half writes.
 //!
 //! ```
 //! use blockio::{Bytes, Lba, Nanos, Op, Request, Rng};
@@ -37,9 +37,9 @@
 //! # Ok::<(), ssd::SpecError>(())
 //! ```
 //!
-//! A drive of your own is a file: [`DriveSpec::parse`]. What a drive does by time is in
-//! [`Drive::counters`] and [`Drive::climate`]. Loads, preconditioning and statistics are the matter
-//! of the crates `workload` and `lab`.
+//! A drive of your own is a file: [`DriveSpec::parse`]. [`Drive::counters`] and [`Drive::climate`]
+//! report its work, power and temperature. Loads, preconditioning and statistics are in the crates
+//! `workload` and `lab`.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -47,6 +47,7 @@ mod backend;
 mod buffer;
 pub mod catalogue;
 mod climate;
+mod command;
 mod die;
 mod die_failure;
 mod disk;

@@ -543,7 +543,8 @@ fn lpn(unit: u64) -> Lpn {
     Lpn(u32::try_from(unit).expect("Config::check limits pages to 32 bits"))
 }
 
+/// Bytes of an extent.
 #[inline]
-const fn bytes(extent: Extent) -> Bytes {
+pub(crate) const fn bytes(extent: Extent) -> Bytes {
     Bytes(extent.sectors as u64 * SECTOR_BYTES)
 }

@@ -16,7 +16,7 @@ mod sheet;
 mod slc_cache;
 mod stated;
 
-use blockio::Bytes;
+use blockio::{Bytes, SECTOR_BYTES};
 use ftl::{Config, Geometry, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
@@ -36,8 +36,8 @@ pub use stated::OverProvisioning;
 
 /// A drive of the catalogue, or a user's own.
 ///
-/// The numbers are public, so that a drive may be changed before it is built. Here the same drive
-/// keeps more of its flash back:
+/// The numbers are public, so a drive can be changed before it is built. Here it offers less of its
+/// flash:
 ///
 /// ```
 /// use ssd::{DriveSpec, catalogue};
@@ -569,8 +569,8 @@ impl DriveSpec {
         self.mapping.as_ref().map_or(4, |mapping| mapping.indirection_kib)
     }
 
-    /// True if the media is NAND, behind a map.
-    pub(crate) const fn is_nand(&self) -> bool {
+    /// True if the media is NAND, with a map.
+    pub const fn is_nand(&self) -> bool {
         self.in_place.is_none() && self.disk.is_none()
     }
 
@@ -609,8 +609,18 @@ impl DriveSpec {
             return Ok(self.mapless_sectors(format, time_lapse));
         }
         let config = self.ftl_config(format, time_lapse)?;
-        let page_sectors = config.geometry.page_bytes() / blockio::SECTOR_BYTES;
+        let page_sectors = config.geometry.page_bytes() / SECTOR_BYTES;
         Ok(u64::from(config.pages_logical) * page_sectors)
+    }
+
+    /// Sectors that the host sees of one module of media that has no map, at 1/`time_lapse`: whole
+    /// stripe units, at least one.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+    fn mapless_sectors(&self, format: &FormatSpec, time_lapse: u32) -> u64 {
+        let unit = u64::from(self.modules.stripe_kib) * 1024 / SECTOR_BYTES;
+        let module_bytes = format.user_gb * 1e9 / f64::from(self.modules.count);
+        let sectors = module_bytes / SECTOR_BYTES as f64 / f64::from(time_lapse);
+        (sectors as u64 / unit).max(1) * unit
     }
 
     /// Returns the FTL configuration of one module; `None` if the media has no map.

@@ -34,8 +34,8 @@ pub struct Application {
     pub threads: Vec<u32>,
     /// Length of each measurement in seconds, from 1.
     pub seconds: u32,
-    /// True if clients share nothing but the drive, as guests that boot from disks of their own do:
-    /// the recording of one client, replayed as so many copies, stands for more. Absent: false.
+    /// True if clients share nothing but the drive, as guests that boot from their own disks do:
+    /// the recording of one client is replayed once for each client. Absent: false.
     #[serde(default)]
     pub copies: bool,
     /// Free bytes that the drive's file system must have.

@@ -123,8 +123,8 @@ pub struct Suite {
     /// of loads: a name such as `sysbench-oltp`. For models only.
     #[serde(default)]
     pub application: Option<String>,
-    /// Drives with one load each of that application, over intervals, instead of its replays for
-    /// each number of clients; absent: none.
+    /// Several drives with that application as the load of each, measured in intervals, instead of
+    /// one replay for each number of clients; absent: none.
     #[serde(default)]
     pub nodes: Option<Nodes>,
     /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
@@ -398,7 +398,7 @@ impl Suite {
             "an application beside measure or rounds: give it a suite of its own",
         )?;
         if let Some(nodes) = &self.nodes {
-            let text = "nodes without an application: say what they run";
+            let text = "nodes without an application: name the application that they run";
             Fault::unless(is_application, "nodes", text)?;
             nodes.check().map_err(|fault| fault.within("nodes"))?;
         }

@@ -81,8 +81,8 @@ pub struct Head {
     /// request at a time before the recording; absent if it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub front_end_ns: Option<u64>,
-    /// Times as slow as a real processor that the application's was, above 0, where it was an
-    /// emulated one; absent: it was real. Think times are as much too long.
+    /// Factor by which the emulated processor of the application was slower than a real one, above
+    /// 0; absent: the processor was real. Recorded think times are longer by this factor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation_slowdown: Option<f64>,
 }

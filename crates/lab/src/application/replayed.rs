@@ -113,7 +113,7 @@ impl Replayed {
         self.prediction.is_some() && self.thinking_mean > processors
     }
 
-    /// Time of the recording divided by the time of the replay.
+    /// Time of the replay divided by the time of the recording.
     pub fn slowdown(&self) -> f64 {
         self.replayed_s / self.recorded_s
     }

@@ -1,4 +1,4 @@
-//! Requests of a replay, each with the request that it waits for.
+//! Requests of a replay, each with its parent: the request that it waits for.
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;
@@ -6,20 +6,20 @@ use std::num::NonZeroU32;
 use blockio::Nanos;
 use workload::recording::{Parent, Recorded, Recording, parents};
 
-/// Requests of a replay with their parents: those of one copy of the recording after those of
-/// another, each copy on addresses of its own.
+/// Requests of a replay with their parents, copy by copy of the recording; each copy has its own
+/// addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTree<'a> {
     /// All requests.
     pub(crate) requests: Cow<'a, [Recorded]>,
-    /// The parent of each, which is of the same copy.
+    /// Parent of each request, in the same copy.
     pub(crate) parents: Vec<Parent>,
-    /// Copies, each with as many requests.
+    /// Number of copies, each with the same number of requests.
     pub(crate) copies: NonZeroU32,
 }
 
 impl<'a> RequestTree<'a> {
-    /// So many copies of what a benchmark did while it counted.
+    /// The measured part of `recording`, `copies` times.
     pub(crate) fn new(recording: &'a Recording, copies: NonZeroU32) -> Self {
         let one = recording.measured();
         let of_one = parents(one);
@@ -42,8 +42,8 @@ impl<'a> RequestTree<'a> {
         Self { requests: Cow::Owned(requests), parents, copies }
     }
 
-    /// The requests of one copy from the one numbered `from` on. What waited for an earlier one
-    /// waits for nothing.
+    /// The requests of one copy from index `from` on. Requests whose parents come before `from`
+    /// have none.
     pub(crate) fn after(&self, from: usize) -> RequestTree<'_> {
         let (requests, of_all) = (&self.requests[..self.of_one()], &self.parents[..self.of_one()]);
         let start = requests[from].issued_at;
@@ -61,12 +61,12 @@ impl<'a> RequestTree<'a> {
         }
     }
 
-    /// Requests of one copy.
+    /// Number of requests of one copy.
     pub(crate) fn of_one(&self) -> usize {
         self.requests.len() / self.copies.get() as usize
     }
 
-    /// Parts of `of_all`, which has an element for each request, by copy.
+    /// Splits `of_all`, which has an element for each request, by copy.
     pub(crate) fn by_copy<'b, T>(&self, of_all: &'b [T]) -> std::slice::Chunks<'b, T> {
         assert_eq!(of_all.len(), self.requests.len(), "one for each request");
         of_all.chunks(self.of_one().max(1))

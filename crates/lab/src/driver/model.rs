@@ -318,7 +318,7 @@ impl Driver for Model {
         let failed = |error: Error| Error::new(error.kind(), load.step).source(error);
         let name = &self.spec.name;
         if let Some(lasting) = &load.lasting {
-            // Of several drives each is in the state in which this one is now.
+            // Each of several drives begins in the present state of this one.
             let mut drive = self.drive.clone();
             return lasting::on(&mut drive, name, (load, lasting), self.now).map_err(failed);
         }

@@ -1,18 +1,19 @@
-//! Work of a simulation, estimated before it begins: which suites are long, and how much is left.
+//! Work of a simulation, estimated before it begins, for the order of suites and the remaining
+//! time.
 //!
-//! An estimate is a number of 4 KiB pages that the model will move, by its host, its controller,
-//! its link and its dies, whichever is the slowest; it is right within a factor of two or so, where
-//! protocol time is off by a hundred, since a slow drive takes fewer requests in the same time.
+//! The estimate is the number of 4 KiB pages that the model will move, limited by its host, its
+//! controller, its link or its dies. Protocol time alone is a poor estimate, since a slow drive
+//! takes fewer requests in the same time. Seeks of a hard disk are left out.
 
 use results::StepKind;
 use ssd::{DriveSpec, HostSpec};
 
 use super::PlannedStep;
 
-/// Pages that relocation moves for each that the host writes at random on a settled drive, about
-/// the middle of the catalogue's.
+/// Pages that relocation moves for each page that the host writes at random on a settled drive,
+/// about the middle of the catalogue.
 const RELOCATED: f64 = 1.5;
-/// Cost of a page of a fill, which is written in order, beside that of a page of a load.
+/// Cost of a page of a fill, which is written in order, relative to that of a page of a load.
 const FILLED: f64 = 0.3;
 const PAGE_KIB: f64 = 4.0;
 
@@ -46,12 +47,12 @@ impl Request {
 
     /// Pages that the host and relocation move for it.
     fn moved(self, spec: &DriveSpec) -> f64 {
-        let relocated = if spec.in_place.is_some() { 0.0 } else { RELOCATED };
+        let relocated = if spec.is_nand() { RELOCATED } else { 0.0 };
         let pages = (self.kib / PAGE_KIB).max(1.0);
         pages * (1.0 + (1.0 - self.reads) * relocated)
     }
 
-    /// Requests a second that one device takes with so many `outstanding`.
+    /// Requests per second of one device with this number `outstanding`.
     fn rate(self, spec: &DriveSpec, outstanding: u32) -> f64 {
         let host = spec.hosts.first();
         let limits = [
@@ -81,7 +82,7 @@ impl Request {
 
     /// Programs of dies, relocation's included.
     fn by_dies(self, spec: &DriveSpec) -> f64 {
-        if spec.in_place.is_some() || self.reads >= 1.0 {
+        if !spec.is_nand() || self.reads >= 1.0 {
             return f64::INFINITY;
         }
         let (geometry, times) = (&spec.geometry, &spec.nand.t_program_us);
@@ -112,6 +113,7 @@ mod tests {
     use ssd::catalogue;
     use workload::catalogue::{find_protocol, workloads};
 
+    use super::Request;
     use crate::plan::Plan;
 
     #[test]
@@ -125,6 +127,15 @@ mod tests {
         };
         let (slow, fast) = (work("iodrive-duo"), work("csd-3000-7680"));
         assert!(fast > 3.0 * slow, "{fast} beside {slow}");
+    }
+
+    #[test]
+    fn only_nand_relocates() {
+        let moved = |name: &str| Request::of(0.0, 4.0).moved(&catalogue::find(name).unwrap());
+        assert!(moved("iodrive-duo") > 1.0);
+        for name in ["p5800x", "savvio-15k1-73"] {
+            assert!((moved(name) - 1.0).abs() < 1e-9, "{name}");
+        }
     }
 
     #[test]

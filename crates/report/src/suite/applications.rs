@@ -27,7 +27,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let lead = lead(figures, &replayed);
     let numbers = numbers(&replayed);
     let mut charts = charts(suite, id);
-    // What is asked of a comparison first: which drive reaches how much.
+    // The first question to a comparison is the rate of each drive.
     let more = if taken.len() > 1 { charts.split_off(4.min(charts.len())) } else { Vec::new() };
     // Few rows, and the refusals are in them: they are shown and not folded.
     let group = Group {
@@ -241,7 +241,7 @@ fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
     format!("<p>{}</p>", Text(&text))
 }
 
-/// Requests that a transaction makes of the drive, in words; empty where nobody counted them.
+/// Requests of a transaction in words; empty if the benchmark counted no transactions.
 fn mix(figures: &ApplicationFigures) -> String {
     let Some(TransactionMix { reads, writes, flushes, read_bytes, write_bytes }) = figures.mix
     else {
@@ -249,8 +249,8 @@ fn mix(figures: &ApplicationFigures) -> String {
     };
     let kib = |bytes: f64| number::plain(bytes / 1024.0);
     format!(
-        " In the first of these recordings a transaction makes {} reads of {} KiB in all, {} \
-         writes of {} KiB, and {} flushes.",
+        " In the first of these recordings a transaction makes {} reads ({} KiB in total), {} \
+         writes ({} KiB in total) and {} flushes, including writes with FUA.",
         number::plain(reads),
         kib(read_bytes),
         number::plain(writes),

@@ -6,7 +6,7 @@ use results::sweep::{
 };
 
 use super::markup::{bare, part, rows, section};
-use crate::{Discussion, Judged, Tally, TallyLine, Validation, sweep, validation};
+use crate::{Discussion, Judged, Tally, TallyLine, Validation, example, sweep, validation};
 
 fn settled(iops: f64) -> Settled {
     Settled {
@@ -35,27 +35,15 @@ fn swept(threads: &[u32], queues: &[u32]) -> Sweep {
             outcome: PointOutcome::Measured(Box::new(settled(f64::from(thread * queue)))),
         })
     });
+    let dimensions = vec![
+        dimension("threads", numbers(threads)),
+        dimension("queue_per_thread", numbers(queues)),
+    ];
     Sweep {
-        schema: Sweep::SCHEMA,
-        id: "2026-duo-sweep".into(),
-        started_at: String::new(),
         model_version: 3,
         seed: 9,
-        drive: "duo".into(),
         title: "Duo <640>".into(),
-        unvalidated: false,
-        format: "stock".into(),
-        host: "linux".into(),
-        time_lapse: 32,
-        workload: "4k-rand-write".into(),
-        threads: 16,
-        queue_per_thread: 16,
-        load_gb_per_day: None,
-        dimensions: vec![
-            dimension("threads", numbers(threads)),
-            dimension("queue_per_thread", numbers(queues)),
-        ],
-        points: points.collect(),
+        ..example::sweep(dimensions, points.collect())
     }
 }
 

@@ -3,9 +3,9 @@
 //!
 //! Addresses begin at the outermost cylinder, whose tracks are the longest, and run inwards. With a
 //! rate that falls evenly from `r0` outside to `r1` inside, the address at a share `x` of the
-//! capacity is read at `r = sqrt(r0^2 - (r0^2 - r1^2) x)`, lies at the share `(r0 - r) / (r0 - r1)`
-//! of the cylinders, and `2 (r0 - r) / (r0^2 - r1^2)` of the capacity's bytes pass before it: the
-//! time at which it comes under a head that reads everything from the beginning.
+//! capacity is read at `r = sqrt(r0^2 - (r0^2 - r1^2) x)` and lies at the share
+//! `(r0 - r) / (r0 - r1)` of the cylinders. A head that reads everything from the beginning reaches
+//! it after `2 (r0 - r) / (r0^2 - r1^2)` times the capacity.
 //!
 //! Seeks take `a sqrt(x) + b x + c` over a share `x` of the cylinders, through the three times that
 //! a manual states [lee-1993].
@@ -51,7 +51,7 @@ pub(crate) struct Head {
     pub(crate) at: Nanos,
 }
 
-/// A disk that turns and seeks.
+/// Seeks, rotation and rates of a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mechanics {
     sectors: f64,
@@ -98,7 +98,7 @@ impl Mechanics {
         Nanos::from_secs_f64(seek_s + (turns - turns.floor()) * self.revolution_s)
     }
 
-    /// Time in which sectors pass under the head.
+    /// Time for `sectors` to pass under the head, beginning with `first`.
     pub(crate) fn transfer(&self, first: u64, sectors: u64) -> Nanos {
         Nanos::from_secs_f64(self.passed_s(first + sectors) - self.passed_s(first))
     }

@@ -1,4 +1,4 @@
-//! Requests to media without a map: written in place, or behind the arm of a hard disk.
+//! Requests to media without a map: media that is written in place, and hard disks.
 
 use blockio::{Nanos, Op};
 
@@ -26,7 +26,7 @@ impl Drive {
         }
     }
 
-    /// All of a request to media that is written in place is known at once.
+    /// Carries out a request to media that is written in place: its end is known at once.
     fn access_in_place(&mut self, op: Op, extent: Extent, progress: &mut Progress, device: usize) {
         let at = self.carry_in(op, extent, progress.done_at, device);
         let (link, modules) = (&mut self.links[device], &mut self.in_place);
@@ -45,7 +45,7 @@ impl Drive {
         }
     }
 
-    /// The link carries what is written; returns when the drive has it.
+    /// Books the link for written data. Returns the time at which the drive has it.
     fn carry_in(&mut self, op: Op, extent: Extent, at: Nanos, device: usize) -> Nanos {
         if op != Op::Write {
             return at;
@@ -54,7 +54,8 @@ impl Drive {
         self.links[device].write(at, extent.sectors)
     }
 
-    /// A request to disks: data in memory is known at once, the rest when an arm has been there.
+    /// Carries out a request to disks: the end of what memory serves is known at once, that of the
+    /// rest once an arm has served it.
     fn access_disks(
         &mut self,
         slot: u32,
@@ -83,7 +84,7 @@ impl Drive {
         });
     }
 
-    /// A flush is done when no disk of the device has a write of before in its cache.
+    /// Flushes every disk of a device: done once no earlier write is in a cache.
     fn flush_disks(&mut self, slot: u32, progress: &mut Progress, device: usize) {
         let at = progress.done_at;
         let of_device = self.modules_per_device * device..self.modules_per_device * (device + 1);

@@ -1,10 +1,10 @@
-//! Indirection units of more than 4 KiB, as drives of QLC have them: 16 or 64 KiB of which the map
-//! knows the place.
+//! Indirection units of more than 4 KiB, such as the 16 to 64 KiB of QLC drives: one entry of the
+//! map places each.
 //!
-//! A unit is written as a whole. Where the host writes a part of it, the part waits in the buffer,
-//! which has memory for some of them, until the rest has come too; then the unit is written as if
-//! it had come at once. When that memory is full, the part that has waited longest is made whole by
-//! a read of its unit (read-modify-write).
+//! A unit is written as a whole. A part of a unit waits in the buffer, which has memory for some
+//! parts, until the host has written the rest; then the unit is written as if by one request. When
+//! that memory is full, the part that has waited longest is completed by a read of its unit
+//! (read-modify-write).
 //!
 //! ```text
 //!  whole unit ──────────────────────────────► page of the translation layer
@@ -25,7 +25,7 @@ use super::{Extent, Module, UNIT_SECTORS, bytes, lpn, units};
 /// Sectors of the largest indirection unit, one bit each.
 type Sectors = u128;
 
-/// Parts of indirection units on their way to be whole.
+/// Parts of indirection units that wait for the rest of their units.
 #[derive(Clone, Debug)]
 pub(super) struct Coarse {
     unit_sectors: u64,
@@ -43,8 +43,8 @@ struct Part {
 }
 
 impl Coarse {
-    /// Units of so many KiB, and `gather_kib` of memory for parts of them; none where the map knows
-    /// every 4 KiB.
+    /// Units of `indirection_kib`, and `gather_kib` of memory for their parts; none if units have
+    /// 4 KiB.
     pub(super) fn new(indirection_kib: u32, gather_kib: u32) -> Option<Box<Self>> {
         if indirection_kib <= 4 {
             return None;
@@ -61,7 +61,7 @@ impl Coarse {
         self.gathered.clear();
     }
 
-    /// True if a page of 4 KiB is in memory as a whole.
+    /// True if memory holds all of a page of 4 KiB.
     pub(super) fn holds(&self, page: u64) -> bool {
         let (unit, first) =
             (page * UNIT_SECTORS / self.unit_sectors, page * UNIT_SECTORS % self.unit_sectors);
@@ -69,7 +69,7 @@ impl Coarse {
         self.gathered.iter().any(|part| part.unit == unit && part.sectors & wanted == wanted)
     }
 
-    /// The units that an extent touches, and which sectors of each.
+    /// The units that an extent touches, with its sectors in each.
     fn parts(&self, extent: Extent) -> impl Iterator<Item = Part> + use<> {
         let (size, end) = (self.unit_sectors, extent.first + u64::from(extent.sectors));
         let touched = extent.first / size..=(end - 1) / size;
@@ -85,7 +85,8 @@ impl Coarse {
         part.sectors == bits(self.unit_sectors)
     }
 
-    /// Adds a part to what is gathered; returns a unit that is to be written, whole or not.
+    /// Adds a part to those that are gathered. Returns a unit that is to be written now, which may
+    /// be a part still.
     fn gather(&mut self, part: Part) -> Option<Part> {
         let found = self.gathered.iter().position(|held| held.unit == part.unit);
         let sum = found.map_or(part, |index| {
@@ -150,7 +151,7 @@ impl Module {
         self.coarse.as_ref().is_none_or(|coarse| coarse.is_whole(part))
     }
 
-    /// Forgets the indirection units that an extent covers whole.
+    /// Trims the indirection units that an extent covers completely.
     pub(super) fn trim_coarse(&mut self, extent: Extent) {
         let Some(coarse) = &mut self.coarse else { return };
         let whole: Vec<u64> = {

@@ -27,7 +27,7 @@ impl Folding {
 }
 
 impl Module {
-    /// Notes a write at `at`, after which the cache may have something to be folded.
+    /// Records a write at `at`, after which the cache may have data to fold.
     pub(super) fn note_write(&mut self, at: Nanos, events: &mut EventQueue) {
         if let Some(folding) = &mut self.folding {
             folding.written_at = folding.written_at.max(at);
@@ -35,8 +35,8 @@ impl Module {
         }
     }
 
-    /// Folds a unit of the cache, at `now`, if no write has come for long enough, and the
-    /// controller has nothing else to do.
+    /// Folds a unit of the cache at `now`, if the last write is long enough ago and the controller
+    /// is idle.
     pub(crate) fn fold(&mut self, now: Nanos, events: &mut EventQueue) {
         let Some(folding) = &mut self.folding else { return };
         assert!(folding.scheduled, "a step is taken that was scheduled");
@@ -49,7 +49,7 @@ impl Module {
         self.schedule_folding(now, events);
     }
 
-    /// Has [`Module::fold`] called when folding may go on, if there is anything to fold.
+    /// Schedules [`Module::fold`] for when folding may continue, if there is anything to fold.
     fn schedule_folding(&mut self, now: Nanos, events: &mut EventQueue) {
         let free_at = self.relocates_at();
         let Some(folding) = &mut self.folding else { return };

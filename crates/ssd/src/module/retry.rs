@@ -1,10 +1,9 @@
-//! Read retries: the further reads that a read of worn or old data takes.
+//! Read retries: further reads of worn or old data with other reference voltages.
 
 use blockio::{Nanos, Rng};
-use ftl::Ftl;
+use ftl::{Ftl, SuperblockId};
 
 use crate::spec::ReadRetrySpec;
-use ftl::SuperblockId;
 
 const SECONDS_A_DAY: f64 = 86_400.0;
 
@@ -15,9 +14,9 @@ pub(crate) struct ReadRetry {
     step: Nanos,
     /// Protocol seconds in a nanosecond of the drive's clock.
     seconds_per_nano: f64,
-    /// Time at which each superblock was begun, if that was after the first load began.
+    /// Time at which the filling of each superblock began, if after the start of the first load.
     begun_at: Vec<Option<Nanos>>,
-    /// Time of the first load; what was programmed before has rested.
+    /// Start of the first load; data programmed before it has rested.
     rested_at: Option<Nanos>,
     rng: Rng,
 }
@@ -35,7 +34,7 @@ impl ReadRetry {
         }
     }
 
-    /// The first load begins: what is stored has rested until now.
+    /// Marks the start of the first load, until which stored data has rested.
     pub(crate) fn rest(&mut self, at: Nanos) {
         if self.rested_at.is_none() {
             self.rested_at = Some(at);
@@ -43,21 +42,21 @@ impl ReadRetry {
         }
     }
 
-    /// A superblock is begun at `now`.
+    /// Records that the filling of a superblock begins at `now`.
     pub(crate) fn begin(&mut self, superblock: SuperblockId, now: Nanos) {
         self.begun_at[superblock.0 as usize] = Some(now);
     }
 
-    /// Nothing is stored any more.
+    /// Discards all ages: nothing is stored any more.
     pub(crate) fn purge(&mut self) {
         self.rested_at = None;
         self.begun_at.fill(None);
     }
 
-    /// Time of the further reads of a page in `superblock` that is read at `now`.
+    /// Time of the retries of a page in `superblock` that is read at `now`.
     ///
-    /// Pages of one age take about as many: as many whole ones as the mean has, and one more for
-    /// the share of reads that the rest of it says.
+    /// Pages of one age take about as many retries: the mean, rounded up or down at random so that
+    /// the mean is kept.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most 1000")]
     pub(crate) fn time(&mut self, ftl: &Ftl, superblock: SuperblockId, now: Nanos) -> Nanos {
         let cycles = self.spec.worn_cycles + f64::from(ftl.erase_count(superblock));

@@ -54,16 +54,14 @@ impl DriveSpec {
         ];
         for (table, source) in nand {
             let text = match (&self.in_place, &self.disk) {
-                (None, None) => {
-                    "missing, only media that is written in_place or a disk does without"
-                }
+                (None, None) => "missing, required unless the media is in_place or a disk",
                 (Some(_), _) => "given beside in_place: media is NAND or written in place",
                 (None, Some(_)) => "given beside disk: media is NAND or a disk",
             };
             at.require(self.is_nand() != source.is_empty(), "", table, text)?;
         }
         let both = self.in_place.is_some() && self.disk.is_some();
-        at.require(!both, "", "disk", "given beside in_place: media is one of them")?;
+        at.require(!both, "", "disk", "given beside in_place: the media is one of the two")?;
         match (&self.in_place, &self.disk) {
             (Some(in_place), _) => check_in_place(at, in_place),
             (None, Some(disk)) => check_disk(at, disk),
@@ -118,7 +116,7 @@ impl DriveSpec {
         if let Some(placement) = &self.placement {
             let handles = placement.handles.into();
             at.within("placement", "handles", handles, (1.0, 128.0))?;
-            let text = "given, but media without a map has nothing to place";
+            let text = "given, but only NAND has placement";
             at.require(self.is_nand(), "", "placement", text)?;
         }
         for (table, is_given) in
@@ -426,7 +424,7 @@ fn check_disk(at: &Text<'_>, disk: &DiskSpec) -> Result<(), SpecError> {
     {
         let is_positive = seek.iter().all(|ms| ms.is_finite() && *ms > 0.0);
         let is_curve = is_positive && crate::disk::seek_curve(seek).is_some();
-        let text = format!("{seek:?}, through which no curve goes that rises ever more slowly");
+        let text = format!("{seek:?}, must be times of a seek curve that rises ever more slowly");
         at.require(is_curve, "disk", key, &text)?;
     }
     Ok(())

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-/// Reads that NAND has to repeat with other reference voltages until its code can correct the
-/// data, as measured on chips.
+/// Reads that NAND repeats with other reference voltages until its code can correct the data, as
+/// measured on chips.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadRetrySpec {
@@ -11,15 +11,14 @@ pub struct ReadRetrySpec {
     pub pe_cycles: Vec<f64>,
     /// Days since data was programmed of the columns of `steps`, ascending.
     pub retention_days: Vec<f64>,
-    /// Further reads that a read takes on average, row by row; in between there are in proportion,
-    /// beyond the last ones as many as there.
+    /// Mean retries per read, row by row; interpolated in between, constant beyond the ends.
     pub steps: Vec<Vec<f64>>,
-    /// Time of each of them, in microseconds.
+    /// Time of each retry, in microseconds.
     pub step_us: f64,
-    /// Program/erase cycles that every block has behind it when a run begins; 0 if absent.
+    /// Program/erase cycles of every block when a run begins; 0 if absent.
     #[serde(default)]
     pub worn_cycles: f64,
-    /// Days that what is stored has lain there when the first load begins; 0 if absent.
+    /// Days for which stored data has rested when the first load begins; 0 if absent.
     #[serde(default)]
     pub rested_days: f64,
     /// Source.
@@ -27,7 +26,7 @@ pub struct ReadRetrySpec {
 }
 
 impl ReadRetrySpec {
-    /// Further reads that a read takes on average.
+    /// Mean retries per read.
     pub fn steps_at(&self, pe_cycles: f64, retention_days: f64) -> f64 {
         let (row, down) = place(&self.pe_cycles, pe_cycles);
         let (column, right) = place(&self.retention_days, retention_days);
@@ -59,8 +58,8 @@ impl ReadRetrySpec {
     }
 }
 
-/// Index of the last point of an ascending axis at or before `value`, and how far it is on the way
-/// to the next one, 0 to 1.
+/// Index of the last point of an ascending axis at or before `value`, and the position of `value`
+/// between it and the next one, 0 to 1.
 fn place(axis: &[f64], value: f64) -> (usize, f64) {
     let after = axis.partition_point(|point| *point <= value);
     match (after.checked_sub(1), axis.get(after)) {
@@ -95,7 +94,7 @@ mod tests {
             (0.0, 200.0, 3.0),
             (500.0, 100.0, 3.5),
             (500.0, 200.0, 5.0),
-            // Beyond the last ones as there.
+            // Beyond the ends.
             (9e9, 9e9, 9.0),
             (0.0, 9e9, 4.0),
         ];

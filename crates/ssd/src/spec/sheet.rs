@@ -74,7 +74,12 @@ impl DriveSpec {
         sheet.row("Drive", "published: maker", "Form", self.form.clone());
         sheet.row("Drive", "published: maker", "Media", self.media.clone());
         let raw = format!("{raw}, {:.0} GiB", self.raw_gib());
-        sheet.row("Capacity", &self.geometry.source, "Raw", raw);
+        let source = match (&self.in_place, &self.disk) {
+            (Some(media), _) => &media.source,
+            (None, Some(media)) => &media.source,
+            (None, None) => &self.geometry.source,
+        };
+        sheet.row("Capacity", source, "Raw", raw);
         if let Ok(format) = self.format(format) {
             let shares = self.over_provisioning(&format.name);
             let shares = shares.map_or_else(String::new, |OverProvisioning { of_user, of_raw }| {
@@ -158,12 +163,12 @@ impl DriveSpec {
     fn nand_modes(&self, sheet: &mut Sheet) {
         if let Some(mapping) = self.mapping.as_ref().filter(|mapping| mapping.indirection_kib > 4) {
             let unit =
-                format!("{} KiB, read before it is written in part", mapping.indirection_kib);
+                format!("{} KiB, which a partial write reads first", mapping.indirection_kib);
             sheet.row("NAND", &mapping.source, "Indirection unit", unit);
         }
         if let Some(cache) = &self.slc_cache {
             let size = format!(
-                "{} GB, and {} GB more while the drive is empty; none of those from {} % on",
+                "{} GB, and {} GB more on an empty drive, which shrink to none at {} % full",
                 cache.static_gb, cache.dynamic_gb, cache.full_at_percent
             );
             sheet.row("NAND", &cache.source, "SLC cache", size);
@@ -186,7 +191,7 @@ impl DriveSpec {
             ];
             let steps: Vec<String> = ends.into_iter().flatten().collect();
             let text = format!("{}, {} us each", steps.join(", "), retry.step_us);
-            sheet.row("NAND", &retry.source, "Further reads of a read", text);
+            sheet.row("NAND", &retry.source, "Read retries, mean", text);
         }
     }
 
@@ -312,4 +317,20 @@ fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {
     sheet.row("Media", source, "Rate of a module", rates);
     let queue = Bytes::from_kib(media.queue_kib.into()).to_string();
     sheet.row("Media", source, "Protected write queue a module", queue);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalogue;
+
+    #[test]
+    fn every_row_of_every_drive_has_a_source() {
+        for spec in catalogue::drives() {
+            for format in spec.formats() {
+                for fact in spec.sheet(&format) {
+                    assert!(!fact.source.is_empty(), "{}: {}", spec.name, fact.name);
+                }
+            }
+        }
+    }
 }

@@ -1,20 +1,20 @@
-//! Drives with one load each, as the nodes of a database have them.
+//! Several drives with one load each, such as the nodes of a database.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 
-/// Drives that carry a load each, of the application of their suite, interval by interval.
+/// Several drives, each with the application of the suite as its load, measured in intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nodes {
-    /// Drives, from 1 to 64.
+    /// Number of drives, from 1 to 64.
     pub count: u16,
-    /// Clients of each, of which a recording is built in.
+    /// Clients of each drive. A recording with this number must be built in.
     pub clients: u16,
-    /// Intervals that are told apart, from 1 to 1000.
+    /// Number of intervals, from 1 to 1000.
     pub intervals: u16,
-    /// Length of an interval in seconds, above 0 and up to 3600.
+    /// Length of an interval in seconds of the drive's own time, above 0 and up to 3600.
     pub interval_s: f64,
 }
 
@@ -35,7 +35,7 @@ impl Nodes {
         )
     }
 
-    /// Length of the load of each, in seconds.
+    /// Length of the load of each drive, in seconds.
     pub fn duration_s(&self) -> f64 {
         f64::from(self.intervals) * self.interval_s
     }

@@ -14,7 +14,7 @@ use blockio::{Nanos, Op};
 use super::{DeviceTrace, Recorded};
 
 /// Operation, first sector and sectors of a request, by which issue and completion are matched.
-type Key = (u8, u64, u32);
+type Key = (Op, u64, u32);
 
 /// A request that was issued.
 struct Issued {
@@ -48,7 +48,7 @@ pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
                 trace.device
             ));
         }
-        let waiting = open.entry((number(op), lba, sectors)).or_default();
+        let waiting = open.entry((op, lba, sectors)).or_default();
         if is_issue {
             waiting.push_back(Issued { at, op, fua });
         } else if let Some(Issued { at: issued_at, op, fua }) = waiting.pop_front() {
@@ -122,15 +122,6 @@ fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
     let end = end.filter(|end| end.checked_mul(blockio::SECTOR_BYTES).is_some());
     end.ok_or_else(|| format!("sector {sector} + {sectors} is beyond any device"))?;
     Ok((event.sectors > 0).then_some(event))
-}
-
-const fn number(op: Op) -> u8 {
-    match op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Trim => 2,
-        Op::Flush => 3,
-    }
 }
 
 #[cfg(test)]

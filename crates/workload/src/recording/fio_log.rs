@@ -7,9 +7,9 @@
 //!                                              bytes, offset, priority
 //! ```
 //!
-//! A request has the latency of the first entry with its direction, size and offset that no request
-//! before it has. The log has no latencies of syncs: one has completed once its job, which waits
-//! for it, asks for something else.
+//! A request has the latency of the first unused entry with its direction, size and offset. The log
+//! has no latencies of syncs: a job waits for its sync, so that one ends before the job's next
+//! request.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,8 +29,8 @@ pub struct FioJob<'a> {
     pub latency_log: &'a str,
 }
 
-/// Latencies by direction, offset and bytes, in order of completion.
-type LatencyTable = BTreeMap<(u8, u64, u64), VecDeque<Nanos>>;
+/// Latencies by operation, offset and bytes, in order of completion.
+type LatencyTable = BTreeMap<(Op, u64, u64), VecDeque<Nanos>>;
 
 /// Reads the logs of jobs that fio ran at once on one device; each job is a client.
 ///
@@ -60,7 +60,7 @@ fn read_job(
         return Err(format!("the iolog does not begin with `{VERSION_3}`: others have no times"));
     }
     let begun = (trace.requests.len(), trace.incomplete);
-    // A sync ends when its job asks for something else.
+    // A sync ends before the next request of its job.
     let mut sync: Option<usize> = None;
     for (number, line) in lines {
         let logged = logged(line).map_err(|text| format!("line {number} of the iolog: {text}"))?;
@@ -88,7 +88,7 @@ fn read_job(
             trace.requests.push(Recorded { lba: 0, sectors: 0, ..request(at)? });
             continue;
         }
-        let latency = latencies.get_mut(&(direction(op), offset, bytes));
+        let latency = latencies.get_mut(&(op, offset, bytes));
         match latency.and_then(VecDeque::pop_front) {
             Some(latency) => trace.requests.push(request(at + latency)?),
             None => trace.incomplete += 1,
@@ -114,7 +114,7 @@ struct Logged<'a> {
     bytes: u64,
 }
 
-/// The request of a line; none where it opens or closes a file.
+/// The request of a line; none if it opens or closes a file.
 fn logged(line: &str) -> Result<Option<Logged<'_>>, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [us, file, action, rest @ ..] = fields.as_slice() else {
@@ -150,11 +150,15 @@ fn latencies(log: &str) -> Result<LatencyTable, String> {
             )));
         };
         let latency = Nanos(whole(Some(latency), "the latency").map_err(at)?);
-        let direction = direction.parse().ok().filter(|it| *it <= 2);
-        let direction = direction.ok_or_else(|| at("the direction is not 0, 1 or 2".to_owned()))?;
+        let op = match direction {
+            "0" => Op::Read,
+            "1" => Op::Write,
+            "2" => Op::Trim,
+            _ => return Err(at("the direction is not 0, 1 or 2".to_owned())),
+        };
         let bytes = whole(Some(bytes), "the size").map_err(at)?;
         let offset = whole(Some(offset), "the offset").map_err(at)?;
-        table.entry((direction, offset, bytes)).or_default().push_back(latency);
+        table.entry((op, offset, bytes)).or_default().push_back(latency);
     }
     Ok(table)
 }
@@ -162,16 +166,6 @@ fn latencies(log: &str) -> Result<LatencyTable, String> {
 fn whole(text: Option<&str>, what: &str) -> Result<u64, String> {
     let text = text.unwrap_or_default();
     text.parse().map_err(|_| format!("{what} is `{text}`, no whole number"))
-}
-
-/// Direction of fio's logs; that of a flush is in none.
-const fn direction(op: Op) -> u8 {
-    match op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Trim => 2,
-        Op::Flush => 3,
-    }
 }
 
 #[cfg(test)]
@@ -212,7 +206,7 @@ fio version 3 iolog
             (0, 298_039, Op::Read, 8, 8),
             (109_000, 418_055, Op::Write, 32, 16),
             (117_000, 217_000, Op::Read, 8, 8),
-            // Until the job asked for something else.
+            // Until the next request of the job.
             (639_000, 3_337_000, Op::Flush, 0, 0),
             (3_337_000, 3_357_000, Op::Trim, 0, 128),
             // Nothing came after it.

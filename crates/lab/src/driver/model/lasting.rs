@@ -1,5 +1,5 @@
-//! A recording that is replayed again and again, told apart by intervals: the load of one drive of
-//! several, as the nodes of a database have them.
+//! Repeated replay of a recording, cut into intervals: the load of one of several drives, such as
+//! the nodes of a database.
 //!
 //! ```text
 //! recording once ──► prediction      rest of the recording, whole ones ──► intervals
@@ -19,17 +19,17 @@ use crate::{Error, Kind};
 /// Cuts a replay into intervals of equal length.
 pub(super) struct IntervalCutter {
     every: Nanos,
-    /// End of the interval that is under way; [`Nanos::MAX`] once all are cut.
+    /// End of the present interval; [`Nanos::MAX`] once all are cut.
     pub(super) next_at: Nanos,
     begun: Nanos,
     left: u32,
-    /// Requests that were answered in it.
+    /// Requests that were answered in the present interval.
     pub(super) answered: u64,
     cut: Vec<(Interval, u64)>,
 }
 
 impl IntervalCutter {
-    /// One that never cuts.
+    /// A cutter without intervals.
     pub(super) const fn none() -> Self {
         Self {
             every: Nanos::MAX,
@@ -48,7 +48,7 @@ impl IntervalCutter {
         Self { every, next_at, begun, left, answered: 0, cut: Vec::new() }
     }
 
-    /// Ends the interval that is under way. True once all are cut.
+    /// Ends the present interval. True once all are cut.
     pub(super) fn cut(&mut self, drive: &Drive, meter: &mut Meter) -> bool {
         assert!(self.left > 0, "an interval is under way");
         let at = self.next_at;
@@ -78,7 +78,7 @@ pub(super) fn on(
     let first = first_part(&whole, lasting.begins_at);
     let mut replayed = once.replayed;
     let Some(prediction) = replayed.prediction else {
-        // Nothing is told of transactions where the host decides.
+        // Without a predicted rate there is none for any interval.
         let (intervals, transactions) = (vec![once.interval], Vec::new());
         return Ok(ReplayedApplication { replayed, intervals, transactions });
     };
@@ -101,7 +101,7 @@ pub(super) fn on(
     Ok(ReplayedApplication { replayed, intervals, transactions })
 }
 
-/// The requests of `whole` after a share of them: what waited for one before waits for nothing.
+/// The requests of `whole` after a share of them; those whose parents come before have none.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
 fn first_part<'a>(whole: &'a RequestTree<'_>, share: f64) -> RequestTree<'a> {
     assert!((0.0..=1.0).contains(&share), "a share from 0 to 1, and {share}");
@@ -109,13 +109,14 @@ fn first_part<'a>(whole: &'a RequestTree<'_>, share: f64) -> RequestTree<'a> {
     whole.after(from.min(whole.of_one().saturating_sub(1)))
 }
 
-/// Transactions of each interval: as many as its requests are of the recording's.
+/// Transactions of each interval: its requests, times the transactions per request of the single
+/// replay. The latency follows from the rate, since the number of clients is the same (Little's
+/// law).
 fn transactions(
     recording: &Recording,
     (prediction, replayed): (&Prediction, &crate::application::Replayed),
     (cutter, lasting): (&IntervalCutter, &Lasting),
 ) -> Vec<ApplicationInterval> {
-    // Of a single replay as many are told as its span has at its rate.
     let each = prediction.tps * replayed.replayed_s / replayed.requests as f64;
     let clients = prediction.latency_ms_mean.map(|latency| latency * prediction.tps);
     assert!(recording.measured().len() as u64 <= replayed.requests, "copies have more");

@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
 
     /// Replays everything. Returns the completion of each request, and their latencies.
     ///
-    /// Once `cutter` has cut its last interval the rest is left.
+    /// Skips the rest once `cutter` has cut its last interval.
     pub(super) fn go(
         mut self,
         meter: &mut Meter,

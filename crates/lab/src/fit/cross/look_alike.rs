@@ -1,25 +1,25 @@
-//! A smaller drive that looks like a large one: states of it take little memory and time.
+//! A smaller drive in place of a large one, whose states take less memory and time.
 //!
-//! What differs is a factor for each figure, which the corrections of a cross-validation hold.
+//! The corrections of a cross-validation hold the remaining difference, a factor for each figure.
 
 use ssd::{DriveSpec, HostSpec};
 
-/// Pages of 4 KiB of the media, in its time lapse, beyond which a drive is made smaller, and to
-/// which: below, a larger time lapse does.
+/// Pages of 4 KiB of the media, at its time lapse, above which a drive is made smaller.
 const PAGES_LARGE: u64 = 40_000_000;
+/// Pages of 4 KiB that a drive which is made smaller has at most.
 const PAGES_MAX: u64 = 12_000_000;
-/// Programs of an erase block that are left at least.
+/// Programs of an erase block that remain at least.
 const PROGRAMS_MIN: u32 = 16;
 const PAGE_KIB: u32 = 4;
 
 /// One device of a group of NAND drives, with its share of the host's processors, and with erase
 /// blocks of fewer pages where it is large.
 ///
-/// Devices of a group are alike and share nothing else, so the group does so many times as much.
-/// Write amplification depends on how many superblocks there are and on their spare share, not on
-/// their size; an erase takes a share of its time as well.
+/// Devices of a group are alike and share nothing else, so the rate of the group is that of one
+/// times their number. Write amplification depends on the number of superblocks and on the spare
+/// share, not on their size. The time of an erase shrinks with its block.
 pub(super) fn look_alike(spec: DriveSpec) -> DriveSpec {
-    if spec.in_place.is_some() {
+    if !spec.is_nand() {
         return spec;
     }
     let mut spec = one_of_its_group(spec);
@@ -40,7 +40,7 @@ fn one_of_its_group(spec: DriveSpec) -> DriveSpec {
     DriveSpec { devices: None, hosts, ..spec }
 }
 
-/// The power of two by which erase blocks are made smaller.
+/// Power of two by which the pages of erase blocks are divided.
 fn shrinking(spec: &DriveSpec) -> u32 {
     let geometry = &spec.geometry;
     let mut pages = spec.raw_capacity().0 / (u64::from(PAGE_KIB) * 1024);
