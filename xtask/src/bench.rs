@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: how fast and how large the model is, through the lab's own driver.
 //!
-//! Beside them, what the lab costs where fio does the work, and viewers a drive that is served, or
-//! many.
+//! Other cases measure the speed of replays, the overhead of the lab over fio, and the cost of
+//! recordings and of viewers to served drives.
 //!
 //! Every case runs in a process of its own, so that its peak memory is its own. Within it the drive
 //! is prepared once and then loaded several times; the median of those counts.

@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: the packages of a release, built so that the same sources give the same
-//! bytes, and installed and run in clean roots.
+//! `cargo xtask dist`: the packages of a release, built reproducibly, and installed and run in
+//! clean roots.
 //!
 //! ```text
 //!   command ──► static binary ──► installed files ──┬► .tar.gz
@@ -9,8 +9,8 @@
 //!   Python package ───────────────► wheel
 //! ```
 //!
-//! **Invariants**: nothing below the sources is written to; whatever has a date has that of the
-//! newest commit.
+//! **Invariants**: nothing below the sources is written to; every date is that of the newest
+//! commit.
 
 mod check;
 mod compiler;
@@ -29,22 +29,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use sha2::{Digest as _, Sha256};
 
+use crate::files::{checksum, files_in, make_empty};
 use crate::program::said;
 use crate::{root, target};
 
 pub(crate) use self::check::check_quickly;
-pub(crate) use self::compiler::python_environment;
 
 /// Steps of `cargo xtask dist`, each of which needs those before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
-    /// Installs the packages that lie there in clean roots and runs them, instead of building.
+    /// Installs the packages that were built in clean roots and runs them, instead of building.
     pub(crate) check: bool,
-    /// Builds everything once more from a copy of the sources in another folder, and compares.
+    /// Builds everything again from a copy of the sources in another folder, and compares.
     pub(crate) again: bool,
-    /// Packs the binary and the wheel as they were compiled last.
+    /// Packs the binary and the wheel of the last build, without compiling.
     pub(crate) keep_compiled: bool,
 }
 
@@ -59,7 +58,7 @@ struct Release {
     packages: PathBuf,
     /// Version of the workspace.
     version: &'static str,
-    /// Seconds since 1970 that everything with a date has: those of the newest commit.
+    /// The date of all packages, in seconds since 1970: that of the newest commit.
     epoch: String,
 }
 
@@ -87,19 +86,15 @@ impl Release {
         self.packages.join(name)
     }
 
-    /// A folder of the target folder for what is made on the way, which is empty.
+    /// An empty folder for intermediate files, below the target folder.
     fn empty_folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.target.join("packing").join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)
-                .with_context(|| format!("removing {}", folder.display()))?;
-        }
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        make_empty(&folder)?;
         Ok(folder)
     }
 }
 
-/// Builds the packages into `packages` in the target folder, or does what the options say.
+/// Builds the packages into `packages` in the target folder, or checks them, as the options say.
 ///
 /// # Errors
 /// Fails if a package cannot be built, or one that was built does not work.
@@ -115,12 +110,9 @@ pub(crate) fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds every package, and lists what there is with its size.
+/// Builds every package, and prints their sizes.
 fn build(release: &Release, keep_compiled: bool) -> Result<()> {
-    if release.packages.exists() {
-        fs::remove_dir_all(&release.packages).context("removing the packages of before")?;
-    }
-    fs::create_dir_all(&release.packages).context("making the folder of the packages")?;
+    make_empty(&release.packages)?;
     let compiler = compiler::Compiler::provide(release)?;
     if !keep_compiled {
         compiler.compile(release)?;
@@ -149,22 +141,4 @@ fn list(packages: &Path) -> Result<()> {
     fs::write(&path, sums).with_context(|| format!("writing {}", path.display()))?;
     println!("in {}", packages.display());
     Ok(())
-}
-
-/// The files of a folder, in order, without those of its folders.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
-    let mut files: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-    files.sort();
-    Ok(files)
-}
-
-/// SHA-256 in hexadecimal digits.
-fn checksum(bytes: &[u8]) -> String {
-    let mut digits = String::new();
-    for byte in Sha256::digest(bytes) {
-        write!(digits, "{byte:02x}").expect("a string takes all");
-    }
-    digits
 }

@@ -6,6 +6,7 @@ mod applications;
 mod baseline;
 mod bench;
 mod dist;
+mod files;
 mod guest;
 mod program;
 mod python;
@@ -29,26 +30,26 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
-    /// Tests the Python package, in an environment of its own below the target folder
+    /// Tests the Python package, in a virtual environment below the target folder
     Python,
     /// Builds the wheel of the Python package, in release
     Wheel,
     /// Builds the packages of a release: archive, .deb, container image, wheel, licences and SBOM
     Dist {
-        /// Installs and runs the packages that were built, each in a clean root
+        /// Installs and runs the packages of the last build, each in a clean root
         #[arg(long, conflicts_with = "again")]
         check: bool,
-        /// Builds everything twice, the second time elsewhere, and compares to the byte
+        /// Builds everything twice, the second time in another folder, and compares byte by byte
         #[arg(long)]
         again: bool,
-        /// Packs, installs and runs the command as it was built for tests, which takes seconds
+        /// Packs the debug build of the command, and checks the .deb and the crates; takes seconds
         #[arg(long, conflicts_with_all = ["again", "check"])]
         debug: bool,
-        /// Packs the binary and the wheel as they were compiled last
+        /// Packs the binary and the wheel of the last build, without compiling
         #[arg(long, conflicts_with = "check")]
         keep_compiled: bool,
     },
-    /// Builds the site: documents, gallery of reviews, interfaces of Rust and Python; takes minutes
+    /// Builds the site: documents, gallery of reviews, API of Rust and Python; takes minutes
     Site {
         /// Protocol of the reviews in the gallery
         #[arg(long, default_value = "enterprise")]
@@ -56,20 +57,20 @@ enum Task {
         /// Largest time lapse of the reviews [default: that of each drive]
         #[arg(long, value_name = "K")]
         time_lapse: Option<u32>,
-        /// Takes the reviews of the last time
+        /// Uses the reviews of the last build
         #[arg(long)]
         keep_reviews: bool,
-        /// Builds the pages of the documents alone, and follows their links
+        /// Builds the pages of the documents alone, and checks their links
         #[arg(long, conflicts_with = "browse")]
         documents: bool,
-        /// Opens pages in a browser at three widths and keeps pictures of them
+        /// Opens pages in a browser at three widths, and takes screenshots
         #[arg(long)]
         browse: bool,
         /// Program to review with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
-    /// Measures speed and memory of the model in release
+    /// Measures speed and memory of the model, and overheads of the tools, in release
     Bench {
         /// Beginning of the names of the cases to run
         #[arg(default_value = "")]
@@ -86,14 +87,14 @@ enum Task {
         /// Length of each load in seconds
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
-        /// Puts servers and clients before everything else on the machine
+        /// Runs servers and clients at real-time priority
         #[arg(long)]
         realtime: bool,
         /// Prints a line of JSON for each server and load
         #[arg(long)]
         json: bool,
     },
-    /// Writes published figures beside modelled ones into the documents; takes minutes
+    /// Compares the models with published figures, and writes the documents; takes minutes
     Validate {
         /// Output of `floatgate validate --json` for all drives, instead of a simulation
         #[arg(long, value_name = "FILE")]
@@ -108,7 +109,7 @@ enum Task {
         #[arg(long, value_name = "FILE", conflicts_with = "drives")]
         from: Option<PathBuf>,
     },
-    /// Measures every drive of the catalogue for the table beside which reviews set theirs
+    /// Measures every drive of the catalogue, for the comparison in reviews
     Baseline,
     /// Compares predictions of applications with measurements on emulated drives; takes minutes
     Applications {
@@ -118,17 +119,17 @@ enum Task {
         /// Measurements of each application on each drive, whose medians count
         #[arg(long, default_value_t = 3)]
         repeats: u32,
-        /// Lets the databases and their clients go before other work of this machine
+        /// Runs databases and their clients at real-time priority
         #[arg(long)]
         realtime: bool,
-        /// Folder in which measurements are kept, and taken from where they are there already
+        /// Folder for measurements; those that it already has are reused
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
         /// Program to measure with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
-    /// Executes docs/notebooks and writes what they show into them; takes minutes
+    /// Executes docs/notebooks and writes the outputs into them; takes minutes
     Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
     Sim {

@@ -1,9 +1,12 @@
-//! The Python package: built, installed into an environment of its own, and tested there.
+//! The Python package: built, installed into a virtual environment, and tested there. Virtual
+//! environments for other tasks.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::files::{files_in, remove_folder};
 use crate::program::{install, may_install, run, succeeds};
 use crate::target;
 
@@ -89,7 +92,39 @@ pub(crate) fn notebooks() -> Result<()> {
     run(&environment.program("python"), &["crates/python/notebooks.py"], &variables)
 }
 
-/// A virtual environment of Python below the target folder.
+/// Makes a virtual environment in `folder` with these packages of `PyPI`, unless it has them, and
+/// returns the folder of its programs.
+///
+/// # Errors
+/// Fails if there is no Python, or a package cannot be installed.
+pub(crate) fn environment_of(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
+    let programs = folder.join("bin");
+    // The list is written last, so that an interrupted installation is repeated.
+    let (list, wanted) = (folder.join("packages.txt"), packages.join("\n"));
+    if fs::read_to_string(&list).is_ok_and(|installed| installed == wanted) {
+        return Ok(programs);
+    }
+    make_environment(folder)?;
+    let pip = programs.join("pip").display().to_string();
+    run(&pip, &[&["install", "--quiet"], packages].concat(), &[])
+        .context("installing packages of PyPI")?;
+    fs::write(&list, wanted).with_context(|| format!("writing {}", list.display()))?;
+    Ok(programs)
+}
+
+/// Makes an empty virtual environment.
+fn make_environment(folder: &Path) -> Result<()> {
+    let folder = folder.display().to_string();
+    let make = || succeeds("python3", &["-m", "venv", "--clear", &folder]);
+    // Debian has the module in a package of its own.
+    let makes_with_package = || may_install() && install(&["python3", "python3-venv"]) && make();
+    if !(make() || makes_with_package()) {
+        bail!("python3 makes no virtual environment: apt-get install python3-venv");
+    }
+    Ok(())
+}
+
+/// The virtual environment of the package's tests, below the target folder.
 struct Environment {
     folder: PathBuf,
 }
@@ -99,13 +134,8 @@ impl Environment {
     /// in continuous integration, where that is a failure.
     fn provide() -> Result<Option<Self>> {
         let environment = Self { folder: target().join("python") };
-        let folder = environment.folder.display().to_string();
-        let make = || succeeds("python3", &["-m", "venv", &folder]);
-        if !succeeds(&environment.program("pip"), &["--version"]) && !make() {
-            // Debian has it in a package of its own.
-            if !(may_install() && install(&["python3", "python3-venv"]) && make()) {
-                bail!("python3 makes no virtual environment: apt-get install python3-venv");
-            }
+        if !succeeds(&environment.program("pip"), &["--version"]) {
+            make_environment(&environment.folder)?;
         }
         let is_there = succeeds(&environment.program("python"), &["-c", IMPORTS]);
         let pip = [&["install", "--quiet"][..], &NEEDED].concat();
@@ -143,10 +173,7 @@ impl Environment {
 
     /// Builds a wheel into `folder`, which then holds no other.
     fn build(&self, folder: &Path, options: &[&str]) -> Result<()> {
-        if folder.exists() {
-            std::fs::remove_dir_all(folder)
-                .with_context(|| format!("removing {}", folder.display()))?;
-        }
+        remove_folder(folder)?;
         let (out, python) = (folder.display().to_string(), self.program("python"));
         let build = ["build", "--quiet", "--manifest-path", MANIFEST, "--out", &out];
         let for_python = ["--interpreter", &python];
@@ -155,9 +182,11 @@ impl Environment {
 }
 
 /// The one wheel in `folder`.
-fn wheel_in(folder: &Path) -> Result<PathBuf> {
-    let entries = folder.read_dir().with_context(|| format!("reading {}", folder.display()))?;
-    let mut paths = entries.flatten().map(|entry| entry.path());
+///
+/// # Errors
+/// Fails if there is none.
+pub(crate) fn wheel_in(folder: &Path) -> Result<PathBuf> {
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|it| it == "whl");
-    paths.find(is_wheel).with_context(|| format!("no wheel is in {}", folder.display()))
+    let wheel = files_in(folder)?.into_iter().find(is_wheel);
+    wheel.with_context(|| format!("no wheel is in {}", folder.display()))
 }

@@ -1,27 +1,26 @@
-//! `cargo xtask site`: the documents, the gallery, and the interfaces of Rust and Python as static
-//! pages, which need no network.
+//! `cargo xtask site`: the documents, the gallery, and the API of the Rust crates and the Python
+//! package as static pages, which need no network.
 //!
 //! ```text
-//!   README.md, docs/ ──► chapters ──┐
-//!   drives/ ──► reviews ──► gallery ─┼─ mdBook ──► pages ──► every link is followed
-//!   crates/ ──► rustdoc ─────────────┤
-//!   Python package ──► pdoc ─────────┘
+//!   README.md, docs/ ──► chapters ──► mdBook ──┐
+//!   drives/ ──► reviews ──► gallery ───────────┼─► pages ──► every link is checked
+//!   crates/ ──► rustdoc ───────────────────────┤
+//!   Python package ──► pdoc ───────────────────┘
 //! ```
 //!
-//! The documents stay as they are: what a site needs besides is made of a copy.
+//! The documents are not changed: the site is built from copies with other links.
 
 mod browser;
 mod chapters;
 mod gallery;
 mod links;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
-use crate::dist::python_environment;
+use crate::files::{copy_folder, files_below, remove_folder};
 use crate::program::{run, said};
 use crate::{python, root, target};
 
@@ -36,11 +35,11 @@ pub(crate) struct Options<'a> {
     pub(crate) protocol: &'a str,
     /// Largest time lapse of the reviews; absent: that of each drive.
     pub(crate) time_lapse: Option<u32>,
-    /// True if the reviews of the last time are taken.
+    /// True if the reviews of the last build are used.
     pub(crate) keep_reviews: bool,
     /// Program to review with; absent: the one of this workspace, built for release.
     pub(crate) floatgate: Option<&'a Path>,
-    /// Opens pages in a browser and keeps pictures of them.
+    /// Opens pages in a browser, and takes screenshots.
     pub(crate) browse: bool,
 }
 
@@ -67,7 +66,7 @@ pub(crate) fn build(options: Options<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Builds the pages of the documents alone, and follows their links.
+/// Builds the pages of the documents alone, and checks their links.
 ///
 /// # Errors
 /// Fails if a page cannot be built, or a link leads nowhere.
@@ -90,12 +89,10 @@ pub(crate) fn check_quickly() -> Result<()> {
     Ok(())
 }
 
-/// Has mdBook make the pages of a book.
+/// Builds the pages of a book with mdBook.
 fn pages(source: &Path, site: &Path) -> Result<()> {
-    let programs = python_environment(&target().join("site-tools"), &[MDBOOK])?;
-    if site.exists() {
-        fs::remove_dir_all(site).context("removing the site of before")?;
-    }
+    let programs = python::environment_of(&target().join("site-tools"), &[MDBOOK])?;
+    remove_folder(site)?;
     let mut mdbook = Command::new(programs.join("mdbook"));
     said(mdbook.arg("build").arg(source).arg("--dest-dir").arg(site))?;
     Ok(())
@@ -104,10 +101,8 @@ fn pages(source: &Path, site: &Path) -> Result<()> {
 /// The documentation of the crates' public items.
 fn rust_interfaces(to: &Path) -> Result<()> {
     let folder = target().join("doc");
-    // Pages of private items may lie there.
-    if folder.exists() {
-        fs::remove_dir_all(&folder).context("removing the documentation of before")?;
-    }
+    // It may have pages of private items.
+    remove_folder(&folder)?;
     run("cargo", &["doc", "--quiet", "--workspace", "--no-deps", "--exclude", "xtask"], &[])?;
     copy_folder(&folder, to)
 }
@@ -119,30 +114,14 @@ fn python_interfaces(to: &Path) -> Result<()> {
     };
     let mut pdoc = Command::new(interpreter);
     pdoc.args(["-m", "pdoc", "--no-show-source", "--output-directory"]).arg(to);
-    // Else Python leaves its bytecode among the sources.
+    // Otherwise Python writes bytecode among the sources.
     said(pdoc.arg("floatgate").env("PYTHONDONTWRITEBYTECODE", "1").current_dir(root()))?;
     Ok(())
 }
 
-/// Copies a folder with everything below it.
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to.parent().expect("a folder below the site"))?;
-    said(Command::new("cp").arg("-r").args([from, to]))?;
-    Ok(())
-}
-
-/// Every file below a folder with this ending, in order.
-fn files_below(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            found.extend(files_below(&path, ending)?);
-        } else if path.extension().is_some_and(|it| it == ending) {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
+/// The files below a folder with this extension, in order.
+fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut files = files_below(folder)?;
+    files.retain(|path| path.extension().is_some_and(|it| it == extension));
+    Ok(files)
 }

@@ -39,8 +39,7 @@ impl DriveOrder {
     /// # Errors
     /// Fails if the text is not a valid drive file, and names the line.
     pub(crate) fn spec(&self) -> Result<DriveSpec, Error> {
-        DriveSpec::parse(&self.text, &self.name)
-            .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
+        spec(&self.text, &self.name)
     }
 
     /// Returns the drive as the subject of a measurement.
@@ -76,6 +75,15 @@ impl DriveOrder {
     }
 }
 
+/// Parses the text of a drive file, which messages call `name`.
+///
+/// # Errors
+/// Fails if the text is not a valid drive file, and names the line.
+pub(crate) fn spec(text: &str, name: &str) -> Result<DriveSpec, Error> {
+    DriveSpec::parse(text, name)
+        .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
+}
+
 /// Names of the drives of the catalogue.
 #[pyfunction]
 pub(crate) fn drives() -> Vec<String> {
@@ -109,9 +117,7 @@ pub(crate) fn drive_text(name: &str) -> PyResult<String> {
 /// text is not a valid drive file.
 #[pyfunction]
 pub(crate) fn drive_facts(name: &str, text: &str) -> PyResult<String> {
-    let drive = DriveSpec::parse(text, name)
-        .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
-        .map_err(|error| exception(&error))?;
+    let drive = spec(text, name).map_err(|error| exception(&error))?;
     let formats = drive.formats();
     let facts = drive.sheet(formats.first().map_or("", String::as_str)).into_iter().map(|fact| {
         json!({

@@ -18,12 +18,12 @@ impl Figures {
     /// Rows of the table.
     ///
     /// # Errors
-    /// Names the line that is at fault.
+    /// Fails if a row is invalid, and names its line.
     pub(crate) fn rows(&self) -> Result<Vec<FigureRow>, Error> {
         published::parse(&self.text, &self.name).map_err(|source| {
             Error::new(Kind::Input, "reading published figures")
                 .source(source)
-                .hint("floatgate.figures(\"iodrive-duo\") returns a table as it is to be")
+                .hint("floatgate.figures(drive) returns rows of a valid table")
         })
     }
 }

@@ -28,9 +28,9 @@ struct FitOrder {
     /// Figures; absent: the project's own, or those of a run.
     figures: Option<Figures>,
     free: Vec<FreeOrder>,
-    /// The only format whose figures count; absent: all do.
+    /// The only format whose figures are used; absent: all formats.
     format: Option<String>,
-    /// Drives that the global search looks at.
+    /// Number of drives that the global search evaluates.
     search: usize,
     seed: u64,
 }
@@ -43,7 +43,7 @@ struct FreeOrder {
     bounds: Option<(f64, f64)>,
 }
 
-/// Figures that a fit goes by, and what expresses them.
+/// Figures to fit to, with the protocols that they were measured with.
 struct Evidence {
     name: String,
     text: String,

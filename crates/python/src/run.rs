@@ -104,7 +104,7 @@ impl RunOrder {
 #[pyclass(frozen, module = "floatgate._core")]
 pub(crate) struct RunData {
     run: Run,
-    /// The plan that it followed; absent where its folder does not have it.
+    /// The plan that it followed; absent if its folder does not have it.
     plan: Option<Plan>,
 }
 
@@ -121,15 +121,15 @@ impl RunData {
     /// The plan that it followed.
     ///
     /// # Errors
-    /// Fails if nobody kept it.
+    /// Fails if it was not stored.
     pub(crate) fn plan(&self) -> Result<Plan, Error> {
         self.plan.clone().ok_or_else(|| {
-            let text = format!("the plan that run {} followed was not kept", self.run.id);
+            let text = format!("the plan of run {} was not stored", self.run.id);
             Error::new(Kind::Input, text).hint("measure it again")
         })
     }
 
-    /// The parts that make it whole again in another process.
+    /// The parts from which another process can restore it.
     fn parts(&self) -> Result<Parts, results::Error> {
         let (mut samples, mut latencies, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
         self.run.samples_to_parquet(&mut samples)?;

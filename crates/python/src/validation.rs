@@ -1,4 +1,4 @@
-//! Models beside published figures.
+//! Validation: models compared with published figures.
 
 use lab::results::published::{self, FigureRow};
 use lab::ssd::DriveSpec;
@@ -7,11 +7,12 @@ use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
+use crate::drive::spec;
 use crate::failure::{exception, json, order};
 use crate::figures::Figures;
 use crate::work::{Observer, detached};
 
-/// Seed of every validation: its table must come out the same.
+/// Seed of every validation, so that each has the same results.
 const SEED: u64 = 1;
 
 /// Order of a validation.
@@ -22,17 +23,13 @@ struct ValidateOrder {
     drives: Vec<(String, String)>,
     /// Figures; absent: the project's own.
     figures: Option<Figures>,
-    /// Places of the rows in the table that count; absent: all do.
+    /// Indices of the rows of the table to compare; absent: all.
     rows: Option<Vec<usize>>,
 }
 
 impl ValidateOrder {
     fn specs(&self) -> Result<Vec<DriveSpec>, Error> {
-        let read = |(name, text): &(String, String)| {
-            DriveSpec::parse(text, name)
-                .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
-        };
-        self.drives.iter().map(read).collect()
+        self.drives.iter().map(|(name, text)| spec(text, name)).collect()
     }
 
     fn table(&self) -> Result<Vec<FigureRow>, Error> {
@@ -49,7 +46,7 @@ impl ValidateOrder {
         wanted.iter().map(row).collect()
     }
 
-    /// The first drive that each row is about, by place; nothing for a row about none.
+    /// Index of the first drive that each row is about, or nothing for a row about none.
     fn owners(&self) -> Result<Vec<Option<usize>>, Error> {
         let specs = self.specs()?;
         let owner = |row: &FigureRow| specs.iter().position(|spec| is_about(row, spec));
@@ -63,7 +60,7 @@ impl ValidateOrder {
     }
 }
 
-/// The first drive that each row of figures is about, by place; nothing for a row about none.
+/// Index of the first drive that each row of figures is about, or nothing for a row about none.
 #[pyfunction]
 pub(crate) fn figure_owners(order_json: &str) -> PyResult<Vec<Option<usize>>> {
     let asked: ValidateOrder = order(order_json)?;

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 
 use crate::failure::{exception, json, refused};
 
-/// Connects to the server of the volume in `folder`; nothing where nobody serves it.
+/// Connects to the server of the volume in `folder`. Returns nothing if it is not served.
 fn server(folder: &Path) -> Result<Option<Connection>, Error> {
-    // A folder that is not there is better told of by whoever looks for the drive.
+    // Opening the volume has the better error for a missing folder.
     if !folder.is_dir() {
         return Ok(None);
     }
@@ -20,7 +20,7 @@ fn server(folder: &Path) -> Result<Option<Connection>, Error> {
 }
 
 fn unanswered(folder: &Path, source: std::io::Error) -> Error {
-    let hint = "ask as the user who serves it; a server that hangs says nothing for five seconds";
+    let hint = "run as the user of the server; one that does not answer within five seconds hangs";
     let text = format!("asking the server of {}", folder.display());
     Error::new(Kind::Io, text).source(source).hint(hint)
 }
@@ -41,7 +41,7 @@ fn unopened(folder: &Path, source: OpenError) -> Error {
 fn history_of(folder: &Path, span: HistorySpan) -> Result<History, Error> {
     let shown = folder.display();
     let Some(mut server) = server(folder)? else {
-        let text = format!("nobody serves {shown}: its history is in the memory of its server");
+        let text = format!("{shown} is not served, and only a server has its history");
         return Err(Error::new(Kind::Input, text).hint(format!("`floatgate serve {shown}`")));
     };
     match server.ask(&Request::History { span }).map_err(|source| unanswered(folder, source))? {
@@ -50,12 +50,12 @@ fn history_of(folder: &Path, span: HistorySpan) -> Result<History, Error> {
             Err(Error::new(Kind::Io, format!("asking the server of {shown}: {reason}")))
         }
         Answer::Status { .. } | Answer::Done => {
-            Err(Error::new(Kind::Io, format!("the server of {shown} told no history")))
+            Err(Error::new(Kind::Io, format!("the server of {shown} sent no history")))
         }
     }
 }
 
-/// The status of the volume in the folder `path`, as JSON: what its server says, or its dies.
+/// The status of the volume in the folder `path`, as JSON, from its server or else its dies.
 #[pyfunction]
 pub(crate) fn volume_status(py: Python<'_>, path: &str) -> PyResult<String> {
     let status = py.detach(|| status_of(Path::new(path)));

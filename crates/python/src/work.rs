@@ -48,8 +48,8 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// True if a report is to be passed on now: somebody watches, and it is the end of a step or
-    /// some time after the one before.
+    /// True if a report is to be passed on now: there is a callback, and the step has finished or
+    /// enough time has passed since the previous report.
     fn is_due(&self, step_finished: bool) -> bool {
         if !self.is_watched {
             return false;
@@ -64,7 +64,7 @@ impl Observer {
 
     fn pass(&self, report: Report) {
         let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody listens once the caller has failed, which ends the work too.
+        // After a failure of the caller, which ends the work too, nothing receives reports.
         let _ = reports.send(report);
     }
 }
@@ -79,7 +79,7 @@ impl Watcher for Observer {
                 step_finished: false,
                 done: 0.0,
                 left_s: None,
-                text: format!("{evaluations} drives looked at, least loss so far {loss:.3}"),
+                text: format!("{evaluations} drives evaluated, least loss so far {loss:.3}"),
             });
         }
     }
@@ -158,7 +158,7 @@ fn wait(
         Python::attach(|py| {
             py.check_signals()?;
             let Some(callback) = callback else { return Ok(()) };
-            reports.try_iter().try_for_each(|report| tell(py, callback, &report))
+            reports.try_iter().try_for_each(|report| pass_on(py, callback, &report))
         })?;
         if is_over {
             return Ok(());
@@ -166,14 +166,15 @@ fn wait(
     }
 }
 
-fn tell(py: Python<'_>, callback: &Py<PyAny>, report: &Report) -> PyResult<()> {
-    let told = PyDict::new(py);
-    told.set_item("run", &report.run)?;
-    told.set_item("step", &report.step)?;
-    told.set_item("step_done", report.step_done)?;
-    told.set_item("step_finished", report.step_finished)?;
-    told.set_item("done", report.done)?;
-    told.set_item("left_s", report.left_s)?;
-    told.set_item("text", &report.text)?;
-    callback.call1(py, (told,)).map(drop)
+/// Calls `callback` with a report.
+fn pass_on(py: Python<'_>, callback: &Py<PyAny>, report: &Report) -> PyResult<()> {
+    let event = PyDict::new(py);
+    event.set_item("run", &report.run)?;
+    event.set_item("step", &report.step)?;
+    event.set_item("step_done", report.step_done)?;
+    event.set_item("step_finished", report.step_finished)?;
+    event.set_item("done", report.done)?;
+    event.set_item("left_s", report.left_s)?;
+    event.set_item("text", &report.text)?;
+    callback.call1(py, (event,)).map(drop)
 }

@@ -25,6 +25,17 @@ def test_an_application_is_predicted_from_what_is_built_in(duo, root):
         fg.app("sysbench-oltp", duo, 3)
 
 
+def test_a_result_is_stored_for_one_drive_as_for_several(duo, tmp_path):
+    one = fg.app("sysbench-oltp", duo, 4, out=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+    class Nobody:
+        def submit(self, function, /, *args):
+            raise AssertionError("everything was stored")
+
+    assert fg.app("sysbench-oltp", [duo], 4, out=tmp_path, executor=Nobody()) == [one]
+
+
 def test_a_slower_drive_makes_a_slower_application(duo):
     slow = duo.set("controller.relocate_us", 20).set("nand.t_read_us", 5000)
     fast, slow = fg.app("sysbench-oltp", duo, 4), fg.app("sysbench-oltp", slow, 4)

@@ -1,4 +1,4 @@
-"""Fits find numbers again, say what is open, and are the same wherever they are carried out."""
+"""Fits find numbers again, name those left open, and are the same on any executor."""
 
 import copy
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +64,7 @@ def test_figures_are_rows_and_a_table(duo, tmp_path):
     assert {row["device"] for row in rows} == {"Fusion-io ioDrive Duo MLC"}
     assert rows[0]["metric"] and rows[0]["id"]
     for given, said in [
-        ([{**rows[0], "metirc": "iops"}], "has metirc, which is no column"),
+        ([{**rows[0], "metirc": "iops"}], "unknown columns: metirc"),
         (tmp_path / "nothing.csv", "reading .*nothing.csv"),
         ([{**rows[0], "metric": "iopses"}], "no metric with its unit is called `iopses`"),
         ([{**rows[0], "device": "another"}], "no figure of"),

@@ -67,7 +67,7 @@ def test_a_drive_that_cannot_be_misses_and_a_price_is_a_goal(optuna, duo):
 
 def test_questions_without_an_answer_are_refused(optuna, duo):
     for wrong, said in [
-        ({"minimize": "iops", "maximize": "iops"}, "not one goal"),
+        ({"minimize": "iops", "maximize": "iops"}, "exactly one goal"),
         ({"minimize": "iops", "trials": 0}, "trials is 0"),
         ({"minimize": "iopses", "trials": 1}, "no figure is called 'iopses'"),
     ]:

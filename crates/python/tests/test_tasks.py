@@ -1,4 +1,4 @@
-"""Tasks are batched, kept as they come, repeated by nobody, and refused by other models."""
+"""Tasks are batched, stored as they arrive, not repeated, and refused by other models."""
 
 import threading
 import time
@@ -93,16 +93,16 @@ def test_an_executor_that_broke_has_a_remedy():
 
     with pytest.raises(fg.Error, match="the executor broke") as raised:
         _tasks.gather(named, [(1,)], executor=Broken())
-    assert "kept" in raised.value.remedy
-    with pytest.raises(fg.Error, match="submits nothing"):
+    assert "stored" in raised.value.remedy
+    with pytest.raises(fg.Error, match="no method submit"):
         _tasks.gather(named, [(1,)], executor="ray")
     with pytest.raises(fg.Error, match="batch is 0"):
         _tasks.gather(named, [(1,)], executor=Broken(), batch=0)
 
 
-def test_what_is_kept_is_found_by_its_question_alone(tmp_path):
-    kept = _tasks.Kept(tmp_path)
-    kept.keep(named, ("a", b"b", 1), "result")
-    assert kept.find(named, ("a", b"b", 2)) == "result"
-    assert kept.find(named, ("ab", b"", 1)) is None
-    assert kept.find(fg.carry_out, ("a", b"b", 1)) is None
+def test_a_stored_result_is_found_by_its_texts_alone(tmp_path):
+    store = _tasks.ResultStore(tmp_path)
+    store.keep(named, ("a", b"b", 1), "result")
+    assert store.find(named, ("a", b"b", 2)) == "result"
+    assert store.find(named, ("ab", b"", 1)) is None
+    assert store.find(fg.carry_out, ("a", b"b", 1)) is None

@@ -40,9 +40,19 @@ def test_drives_by_an_executor_are_the_command_s(drives, rows, tmp_path, floatga
     assert [row["id"] for row in printed] == [row["id"] for row in rows if row["id"] != "F1"]
     assert len(validation.compared) == 1 and validation.compared[0]["modelled"] > 1000
     assert validation.compared[0]["workload"] in validation._repr_html_()
-    # Kept: nothing is simulated again.
+    # Stored: nothing is simulated again, without an executor either.
     with ThreadPoolExecutor(1) as executor:
         assert fg.validate(drives, rows, executor=executor, out=tmp_path / "kept") == validation
+    stored = sorted((tmp_path / "kept").iterdir())
+    assert fg.validate(drives, rows, out=tmp_path / "kept") == validation
+    assert sorted((tmp_path / "kept").iterdir()) == stored
+
+
+def test_results_are_stored_without_an_executor(drives, rows, tmp_path):
+    facts = [row for row in rows if row["phase"] == "datasheet"]
+    validation = fg.validate(drives[0], facts, out=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+    assert validation == fg.validate(drives[0], facts)
 
 
 def test_a_drive_given_twice_is_refused(drives):

@@ -26,7 +26,7 @@ def test_a_closed_volume_has_the_status_of_the_command(folder, floatgate):
     assert counters["smart.power_cycles"] == printed["smart"]["power_cycles"]
     assert all(isinstance(value, (int, float)) for value in counters.values())
     assert "closed" in volume._repr_html_()
-    with pytest.raises(fg.Error, match="nobody serves"):
+    with pytest.raises(fg.Error, match="is not served"):
         volume.history()
 
 

@@ -82,10 +82,9 @@ const PUBLISHED_TPS_2: f64 = 435.0;
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
 Why the rows of 32 threads are missed: one number can be fitted to one row, and the number of \
-processors is another that nobody published. In the recordings think times add up to 7 to 9 ms a \
+processors is a second unknown. In the recordings think times add up to 7 to 9 ms a \
 transaction for 2 to 32 clients, and 32 clients think 3.1 at a time on two processors, which hold \
-them up. `--host-speed` says what a faster host would make of it; fitted to B057 it would predict \
-nothing.
+them up. `--host-speed` predicts the rate of a faster host; fitted to B057 it would predict nothing.
 
 Rows B054 and B055 are of a NoSQL database on four nodes. Its form, four drives with one load each \
 and 24 intervals, is the suite `nosql-four-nodes` of the protocol `applications`; its figures are \

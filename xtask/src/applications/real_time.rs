@@ -60,11 +60,11 @@ pub(super) fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<RealTim
 pub(super) fn text(rows: &[RealTime]) -> Result<String> {
     let mut text = String::from(
         "\n## Models beneath a real database\n\nMariaDB under SysBench on a drive in memory whose \
-         replies keep to a model of the catalogue in real time (`--timing model --time-lapse 1`), \
-         beside what replays of the recordings on the drive of 4 ms predict for the same model. \
-         These models answer in tens of microseconds: most of a transaction is the host's, which \
-         has two processors for the database, its clients and the drive, and the replay does not \
-         know when they are all busy. The predictions are the less sure the larger `host` is.\n\n\
+         replies have the latencies of a model of the catalogue in real time (`--timing model \
+         --time-lapse 1`), beside what replays of the recordings on the drive of 4 ms predict for \
+         the same model. These models answer in tens of microseconds: most of a transaction is the \
+         host's, which has two processors for the database, its clients and the drive, and the \
+         replay does not know when they are all busy. The larger `host` is, the less certain is a prediction.\n\n\
          | model | threads | measured TPS | predicted TPS | error | host |\n\
          |---|---|---|---|---|---|\n",
     );

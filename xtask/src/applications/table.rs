@@ -6,7 +6,8 @@ use anyhow::Result;
 
 use super::{APPLICATIONS, Options, Point, Row};
 
-/// Transactions from which a 99th percentile is compared: below, it is one of the slowest few.
+/// Minimum number of transactions for a comparison of 99th percentiles: of fewer, it is one of the
+/// slowest few.
 const TRANSACTIONS_MIN: f64 = 200.0;
 
 /// The middle of some figures, and the range that they span.
@@ -57,7 +58,7 @@ impl Row {
         Some(predicted.median / measured.median - 1.0)
     }
 
-    /// True if so many transactions were measured that their 99th percentile says something.
+    /// True if enough transactions were measured for a 99th percentile.
     fn has_tail(&self) -> bool {
         let (tps, seconds) = (Self::spread(&self.measured, |it| it.tps), self.application.seconds);
         tps.is_some_and(|tps| tps.low * f64::from(seconds) >= TRANSACTIONS_MIN)
@@ -85,7 +86,7 @@ fn quantiles(errors: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
     let mut text = String::from(HEAD);
     let refused = rows.iter().filter(|row| row.error(|it| it.tps).is_none()).count();
-    let told = rows.len() - refused;
+    let predicted = rows.len() - refused;
     writeln!(
         text,
         "Each measurement took {} and was made {} times, the drives in turn{}; figures are \
@@ -102,7 +103,7 @@ pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
     if let Some((median, p90)) = quantiles(rows.iter().filter_map(|row| row.error(|it| it.tps))) {
         writeln!(
             text,
-            "\nOf {} predictions {told} have a rate; {refused} were refused because the host \
+            "\nOf {} predictions {predicted} have a rate; {refused} were refused because the host \
              dominates. **Median error {:.1} %, 90th percentile {:.1} %.**",
             rows.len(),
             median * 100.0,
@@ -166,9 +167,9 @@ const HEAD: &str = "\
 # Predictions of applications
 
 Written by `cargo xtask applications`, which takes the better part of an hour, and needs root, \
-MariaDB, PostgreSQL, sysbench and RocksDB's tools. `--realtime` lets the databases and their \
-clients go first on a machine that has other work; without it such a machine should have none, \
-since the other work lengthens the think times of one measurement and not of the next.
+MariaDB, PostgreSQL, sysbench and RocksDB's tools. `--realtime` runs the databases and their \
+clients at real-time priority. Without it the machine should have no other work, which would \
+lengthen the think times of some measurements and not of others.
 
 Two drives in memory keep to the times of two models: one reads and writes in 4 ms, the other \
 in 16 ms. Their media is written in place, so that they have no state and never stall. Each \
@@ -180,7 +181,7 @@ them, and what the emulated drive takes beyond the times of its model. The error
 comes on top of it ([validation](validation.md)).
 
 `host` is the share of think times in what the last request of the replay waited for. Above 80 \
-% no rate is told.
+% no rate is printed.
 
 ";
 
@@ -196,12 +197,11 @@ clients wait for one flush while the others prepare for the next, whatever it ta
 gained by letting more of them share it, and the replay does not. This holds while a flush takes \
 longer than the work between two commits. On a drive that is so fast that commits no longer wait \
 for each other, fewer share a flush than in the recording, the think times of the host dominate, \
-and the rate is marked or not told.
+and the rate is marked or withheld.
 
-An earlier form of this page compared single measurements on drives of 1 and 4 ms, and missed \
-pgbench by up to 69 %. One measurement of the slower drive had 362 transactions a second where \
-others had 453 to 579, and a recording of such a run predicts such a run. Every figure is the \
-median of several now.
+A single measurement is not enough: on a drive of 4 ms one measurement of pgbench had 362 \
+transactions a second where others had 453 to 579, and a recording of such a run predicts such a \
+run. So every figure is the median of several.
 ";
 
 #[cfg(test)]

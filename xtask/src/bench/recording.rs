@@ -1,11 +1,11 @@
 //! Cost of recording: processor time of a served drive for each request, recorded and not, in
 //! pairs.
 //!
-//! The drive is in memory and answers over NBD, so that nothing hides what a recorder takes. Both
-//! halves of a pair have a server of their own; which one is first changes with each pair.
+//! The drive is in memory and answers over NBD, so that the cost of a recorder is a visible share.
+//! Each half of a pair has its own server; which one is first alternates.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::nbd::processor_s;
 use super::overhead::median;
-use super::viewers::{floatgate, in_folder};
+use super::viewers::{Program, floatgate, in_folder};
 
 /// Name of the case.
 pub(super) const NAME: &str = "recording";
@@ -73,17 +73,6 @@ pub(super) fn measure() -> Result<RecordingCost> {
     })
 }
 
-/// A server, which ends when this is dropped.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It is gone already where it ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Processor time of a new server for each request, in microseconds.
 fn half_us(place: &Path, is_recorded: bool) -> Result<f64> {
     let (socket, recording) = (place.join("socket"), place.join("recording"));
@@ -97,7 +86,7 @@ fn half_us(place: &Path, is_recorded: bool) -> Result<f64> {
         command.arg("--record").arg(&recording);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let server = Server(command.spawn().context("starting the server")?);
+    let server = Program(command.spawn().context("starting the server")?);
     let deadline = Instant::now() + PATIENCE;
     while !socket.exists() {
         ensure!(Instant::now() < deadline, "the server does not listen");

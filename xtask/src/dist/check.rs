@@ -1,4 +1,4 @@
-//! Packages as their users have them: installed in roots that hold nothing else, and run there.
+//! Checks of packages: each is installed in a root with nothing else in it, and run there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::compiler::python_environment;
 use super::inventory::Inventory;
 use super::root_folder::RootFolder;
-use super::{Release, compiler, crates, deb, files_in, image, installation, tarball};
+use super::{Release, compiler, crates, deb, image, installation, tarball};
+use crate::files::copy;
 use crate::program::{install, is_root, may_install, run, said, succeeds};
+use crate::python::{environment_of, wheel_in};
 
 /// Largest wheel.
 const WHEEL_BYTES_MAX: u64 = 15_000_000;
@@ -25,8 +26,8 @@ assert '</html>' in open(review.path).read()
 print(fg.__version__)
 ";
 
-/// Checks packages from the command as it was built for tests: the crates, the package for Debian
-/// and the archive, whose contents are those of a release but for the binary.
+/// Builds the archive and the package for Debian with the command of the debug build, checks the
+/// latter, and checks the contents of the crates.
 ///
 /// # Errors
 /// Fails if a package cannot be built or does not work.
@@ -61,8 +62,9 @@ pub(super) fn check_all(release: &Release) -> Result<()> {
     crates::check_alone(release)
 }
 
-fn told(package: &str, version: &str, release: &Release) -> Result<()> {
-    ensure!(version.ends_with(release.version), "{package} says that it is {version}");
+/// Checks the version that a package printed, and prints that its review succeeded.
+fn confirm(package: &str, version: &str, release: &Release) -> Result<()> {
+    ensure!(version.ends_with(release.version), "{package}: the version is {version}");
     println!("{package}: {version} reviews a drive");
     Ok(())
 }
@@ -74,12 +76,12 @@ fn check_archive(release: &Release) -> Result<()> {
     let archive = release.package(&format!("{name}.tar.gz"));
     said(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&folder))?;
     let root = RootFolder::of(folder.join(name));
-    told("archive, in an empty root", &root.review("/bin/floatgate")?, release)
+    confirm("archive, in an empty root", &root.review("/bin/floatgate")?, release)
 }
 
 /// The package for Debian beside a static shell: dpkg and its scripts, without systemd.
 ///
-/// The libraries of `needs_libraries` come along.
+/// The libraries of the program `needs_libraries` are installed too.
 fn check_deb_without_system(release: &Release, needs_libraries: Option<&Path>) -> Result<()> {
     let root = RootFolder::of(release.empty_folder("check-deb")?);
     root.add_shell()?;
@@ -98,14 +100,14 @@ fn check_deb_without_system(release: &Release, needs_libraries: Option<&Path>) -
     let package = release.package(&deb::file_name(release)).display().to_string();
     dpkg(&["--install", &package])?;
     let changed = dpkg(&["--verify", "floatgate"])?;
-    ensure!(changed.is_empty(), "files are not as they were packed: {changed}");
-    told(".deb, beside a shell", &root.review("/usr/bin/floatgate")?, release)?;
+    ensure!(changed.is_empty(), "installed files differ from the packed ones: {changed}");
+    confirm(".deb, beside a shell", &root.review("/usr/bin/floatgate")?, release)?;
     dpkg(&["--remove", "floatgate"])?;
     let configuration = root.path().join(installation::CONFIGURATION);
-    ensure!(configuration.exists(), "the configuration goes before the package is purged");
+    ensure!(configuration.exists(), "removing the package removes its configuration");
     dpkg(&["--purge", "floatgate"])?;
-    ensure!(!configuration.exists(), "the configuration stays when the package is purged");
-    ensure!(!root.path().join("usr/share/doc/floatgate").exists(), "documents stay");
+    ensure!(!configuration.exists(), "purging the package leaves its configuration");
+    ensure!(!root.path().join(installation::DOCUMENTS).exists(), "purging leaves documents");
     Ok(())
 }
 
@@ -122,14 +124,14 @@ fn check_deb_in_debian(release: &Release) -> Result<()> {
     run("mmdebstrap", &["--quiet", "--variant=minbase", "--include=systemd", DEBIAN, &path], &[])?;
     let root = RootFolder::of(PathBuf::from(&path));
     let name = deb::file_name(release);
-    installation::copy(&release.package(&name), &root.path().join(&name))?;
+    copy(&release.package(&name), &root.path().join(&name))?;
     let shell = |script: &str| said(&mut root.command("/bin/sh", &["-ec", script]));
     shell(&format!("apt-get install --yes /{name}"))?;
     let owner = shell("stat --format '%U:%G %a' /var/lib/floatgate")?;
     ensure!(owner.trim() == "floatgate:floatgate 700", "/var/lib/floatgate is {owner}");
     shell("systemd-analyze verify --man=no /usr/lib/systemd/system/floatgate*")?;
     let version = root.review("/usr/bin/floatgate")?;
-    told(".deb, in Debian with systemd", &version, release)?;
+    confirm(".deb, in Debian with systemd", &version, release)?;
     // As its user, who may write to the folder of the drives and to nothing else.
     shell(
         "cd /var/lib/floatgate; setpriv --reuid=floatgate --regid=floatgate --clear-groups \
@@ -139,7 +141,7 @@ fn check_deb_in_debian(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// The image, unpacked as a container engine does it, in the root that it holds.
+/// The image, unpacked as a container engine does it, with itself as the root.
 fn check_image(release: &Release) -> Result<()> {
     let folder = release.empty_folder("check-image")?;
     let image = release.package(&image::file_name(release));
@@ -161,17 +163,15 @@ fn check_image(release: &Release) -> Result<()> {
     }
     let entry = configuration["config"]["Entrypoint"][0].as_str();
     let entry = entry.context("the image has an entry point")?;
-    told("image, in its own root", &RootFolder::of(root).review(entry)?, release)
+    confirm("image, in its own root", &RootFolder::of(root).review(entry)?, release)
 }
 
-/// The wheel in a fresh environment, with nothing of this machine's but Python.
+/// The wheel in a new virtual environment.
 fn check_wheel(release: &Release) -> Result<()> {
     let folder = release.empty_folder("check-wheel")?;
-    let is_wheel = |path: &PathBuf| path.extension().is_some_and(|it| it == "whl");
-    let wheel = files_in(&release.packages)?.into_iter().find(is_wheel);
-    let wheel = wheel.context("there is no wheel")?;
+    let wheel = wheel_in(&release.packages)?;
     let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    ensure!(name.contains("manylinux"), "{name} is for this system alone");
+    ensure!(name.contains("manylinux"), "{name} is not for all Linux systems");
     let bytes = wheel.metadata().context("reading the size of the wheel")?.len();
     ensure!(bytes <= WHEEL_BYTES_MAX, "{name} has {bytes} bytes, over {WHEEL_BYTES_MAX}");
     said(Command::new("python3").args(["-m", "venv"]).arg(folder.join("environment")))?;
@@ -179,14 +179,14 @@ fn check_wheel(release: &Release) -> Result<()> {
     let run =
         |args: &[&str]| said(Command::new(&python).args(args).current_dir(&folder).env_clear());
     run(&["-m", "pip", "install", "--no-index", "--quiet", &wheel.display().to_string()])?;
-    told("wheel, in a fresh environment", run(&["-c", REVIEW_IN_PYTHON])?.trim(), release)
+    confirm("wheel, in a fresh environment", run(&["-c", REVIEW_IN_PYTHON])?.trim(), release)
 }
 
 /// The bill of materials by the schema of `CycloneDX`.
 fn check_bill(release: &Release) -> Result<()> {
     let folder = release.target.join("packing-validator");
     let validator = "cyclonedx-python-lib[json-validation]";
-    let programs = python_environment(&folder, &[validator])?;
+    let programs = environment_of(&folder, &[validator])?;
     let bill = release.package(&format!("floatgate-{}.cdx.json", release.version));
     let script = "\
 import sys
@@ -196,7 +196,7 @@ fault = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).r
 sys.exit(f'{fault!r}' if fault else 0)
 ";
     said(Command::new(programs.join("python")).args(["-c", script]).arg(&bill))
-        .context("the bill of materials is not as CycloneDX wants it")?;
+        .context("the bill of materials does not conform to the schema of CycloneDX")?;
     println!("bill of materials: valid CycloneDX 1.5");
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Compiling for every Linux system: the command as a static binary, and the wheel.
 //!
-//! C and linking are left to zig, and wheels to maturin, all of which come from `PyPI` in the
-//! versions that are named here. So neither the C compiler nor the C library of this machine reach
-//! the result.
+//! zig compiles C and links, and maturin builds the wheel. Both come from `PyPI` in the versions
+//! below, so that the result depends neither on the C compiler nor on the C library of this
+//! machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,11 @@ use anyhow::{Context, Result, bail};
 
 use super::Release;
 use super::inventory::Inventory;
-use crate::program::{install, may_install, run, said, succeeds};
+use crate::files::files_in;
+use crate::program::{run, said};
+use crate::python::environment_of;
 
-/// Target of the command: no library of the system is needed, not even that of C.
+/// Target of the command, which links even the C library statically.
 pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";
 /// Target of the wheel.
 pub(super) const GLIBC: &str = "x86_64-unknown-linux-gnu";
@@ -33,7 +35,7 @@ impl Compiler {
     /// Installs what is missing: the tools, and Rust's library for static binaries.
     pub(super) fn provide(release: &Release) -> Result<Self> {
         let folder = release.target.join("packing-tools");
-        let programs = python_environment(&folder, &TOOLS)?;
+        let programs = environment_of(&folder, &TOOLS)?;
         let targets = said(Command::new("rustc").args(["--print", "sysroot"]))?;
         let library = Path::new(targets.trim()).join("lib/rustlib").join(MUSL);
         if !library.exists() {
@@ -58,11 +60,10 @@ impl Compiler {
         self.run(maturin, release)
     }
 
-    /// Packs the wheel with the licences of its dependencies inside; maturin has added the list of
-    /// them.
+    /// Packs the wheel with the licences of its dependencies. maturin has added the list of them.
     pub(super) fn pack_wheel(&self, release: &Release) -> Result<()> {
         let folder = release.empty_folder("wheel")?;
-        let built = super::files_in(&release.target.join("packing/compiled-wheel"))?;
+        let built = files_in(&release.target.join("packing/compiled-wheel"))?;
         let built = built.first().context("maturin built no wheel")?;
         let python = self.programs.join("python");
         let wheel = |args: &[&std::ffi::OsStr]| {
@@ -81,7 +82,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Runs a command that compiles; paths of this machine do not reach what it builds.
+    /// Runs a command that compiles. Its result has no paths of this machine.
     fn run(&self, mut command: Command, release: &Release) -> Result<()> {
         println!("\n$ {command:?}");
         let search = std::env::var_os("PATH").unwrap_or_default();
@@ -108,28 +109,6 @@ impl Compiler {
 /// Path of the static binary.
 pub(super) fn command(release: &Release) -> PathBuf {
     release.target.join(MUSL).join("dist/floatgate")
-}
-
-/// Makes an environment of Python with these packages, and returns the folder of its programs.
-pub(crate) fn python_environment(folder: &Path, packages: &[&str]) -> Result<PathBuf> {
-    let programs = folder.join("bin");
-    // The list of what was installed comes last, so that an interrupted installation is no whole.
-    let (list, wanted) = (folder.join("packages.txt"), packages.join("\n"));
-    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) {
-        return Ok(programs);
-    }
-    let shown = folder.display().to_string();
-    let make = || succeeds("python3", &["-m", "venv", "--clear", &shown]);
-    // Debian has it in a package of its own.
-    let makes_with_package = || may_install() && install(&["python3", "python3-venv"]) && make();
-    if !(make() || makes_with_package()) {
-        bail!("python3 makes no virtual environment: apt-get install python3-venv");
-    }
-    let pip = programs.join("pip").display().to_string();
-    run(&pip, &[&["install", "--quiet"], packages].concat(), &[])
-        .context("installing packages of PyPI")?;
-    fs::write(&list, wanted).with_context(|| format!("writing {}", list.display()))?;
-    Ok(programs)
 }
 
 /// The folder in which cargo keeps the sources of dependencies.

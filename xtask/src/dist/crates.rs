@@ -1,7 +1,7 @@
-//! The crates as cargo packs them: with what they embed, and each to be built without the rest of
-//! the repository.
+//! The crates as `cargo package` packs them: with the files that they embed, so that they build
+//! without the rest of the repository.
 //!
-//! They are in no registry, for `ssd`, `live` or `cli` are the names of other crates there.
+//! They are in no registry: `ssd`, `live` or `cli` are the names of other crates there.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,9 +11,11 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::Release;
+use crate::files::files_in;
 use crate::program::said;
 
-/// Files that crates have from elsewhere in the repository, through links: one of each kind.
+/// Files that crates embed through symbolic links to other parts of the repository: one of each
+/// kind.
 const EMBEDDED: [(&str, &[&str]); 3] = [
     ("results", &["baseline.csv", "published/figures.csv"]),
     ("ssd", &["build.rs", "drives/iodrive-duo.toml"]),
@@ -31,7 +33,7 @@ const EMBEDDED: [(&str, &[&str]); 3] = [
 /// Keys that the manifest of a crate in a registry has.
 const FIELDS: [&str; 6] = ["categories", "description", "keywords", "license", "readme", "version"];
 
-/// Packs the crates and looks at what is inside.
+/// Packs the crates and checks their contents.
 pub(super) fn check_contents(release: &Release) -> Result<()> {
     let folder = unpacked(release)?;
     let mut count = 0;
@@ -53,7 +55,7 @@ pub(super) fn check_contents(release: &Release) -> Result<()> {
             ensure!(folder.join(file).is_file(), "{name} is packed without {file}");
         }
     }
-    println!("crates: {count} are packed with what they embed");
+    println!("crates: {count} are packed with the files that they embed");
     Ok(())
 }
 
@@ -81,14 +83,14 @@ fn unpacked(release: &Release) -> Result<PathBuf> {
     let folder = release.empty_folder("crates")?;
     let mut package = Command::new("cargo");
     package.args(["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty"]);
-    // Which dependencies a crate is built with is up to whoever builds it.
+    // A library has no lock file: the crate that depends on it selects the versions.
     package.args(["--no-verify", "--exclude-lockfile"]);
     let packed = folder.join("packed");
     package.env("CARGO_TARGET_DIR", &packed).current_dir(&release.sources);
     said(&mut package)?;
     let inside = folder.join("unpacked");
     fs::create_dir(&inside).context("making the folder of the crates")?;
-    for path in super::files_in(&packed.join("package"))? {
+    for path in files_in(&packed.join("package"))? {
         said(Command::new("tar").arg("-xzf").arg(path).arg("-C").arg(&inside))?;
     }
     Ok(inside)

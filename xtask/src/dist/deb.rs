@@ -1,7 +1,7 @@
 //! The package for Debian and Ubuntu.
 //!
-//! The binary is static, so that the package depends on nothing. It brings systemd units, which
-//! nobody has to use: without systemd the scripts do nothing.
+//! The binary is static, so that the package has no dependencies. It has systemd units; on systems
+//! without systemd its scripts do nothing.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Release, files_in, installation};
+use super::{Release, installation};
+use crate::files::{copy_folder, files_below, make_folder_of};
 use crate::program::said;
 
 /// Scripts that dpkg runs.
@@ -26,15 +27,14 @@ pub(super) fn file_name(release: &Release) -> String {
 pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {
     let folder = release.empty_folder("deb")?;
     let root = folder.join("root");
-    said(Command::new("cp").arg("-r").args([installed, &root]))?;
+    copy_folder(installed, &root)?;
     let documents = root.join(installation::DOCUMENTS);
-    // What Debian has in a place of its own.
+    // Debian has names of its own for the changelog and the licence.
     fs::rename(documents.join("changelog.gz"), documents.join("changelog.Debian.gz"))
         .context("naming the changelog")?;
     fs::remove_file(documents.join("LICENSE")).context("leaving out the licence")?;
     let write = |path: &Path, text: &str, mode: u32| {
-        let parent = path.parent().expect("a file lies in a folder");
-        fs::create_dir_all(parent)?;
+        make_folder_of(path)?;
         fs::write(path, text)?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
             .with_context(|| format!("writing {}", path.display()))
@@ -79,15 +79,15 @@ Description: measure, model, predict and serve flash storage
  to them would do, and replays recorded databases on them.
  .
  It also stores data: the same flash translation layer serves block devices
- over NBD and NVMe/TCP, with compression and parity.
+ over NBD and NVMe/TCP and to virtual machines, with compression and parity.
 "
     )
 }
 
-/// Room that the installed files take.
+/// Size of the installed files in KiB.
 fn size_kib(folder: &Path) -> Result<u64> {
     let mut size = 0;
-    for path in every_file(folder)? {
+    for path in files_below(folder)? {
         size += fs::metadata(&path)?.len().div_ceil(1024);
     }
     Ok(size)
@@ -96,7 +96,7 @@ fn size_kib(folder: &Path) -> Result<u64> {
 /// Checksums of the files, for `dpkg --verify`.
 fn sums(root: &Path) -> Result<String> {
     let mut sums = String::new();
-    for path in every_file(root)? {
+    for path in files_below(root)? {
         let name = path.strip_prefix(root).expect("it lies below the root").to_owned();
         if !name.starts_with("DEBIAN") && !name.starts_with("etc") {
             let sum = said(Command::new("md5sum").arg(&path))?;
@@ -105,18 +105,6 @@ fn sums(root: &Path) -> Result<String> {
         }
     }
     Ok(sums)
-}
-
-/// Every file below a folder, in order.
-fn every_file(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
-    let mut found = files_in(folder)?;
-    for entry in fs::read_dir(folder)?.flatten() {
-        if entry.path().is_dir() {
-            found.extend(every_file(&entry.path())?);
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 const COPYRIGHT: &str = "\
@@ -134,7 +122,7 @@ License: Apache-2.0
 ";
 
 const OVERRIDES: &str = "\
-# It is to run on any release of any distribution.
+# Static, so that it runs on any release of any distribution.
 floatgate: statically-linked-binary [usr/bin/floatgate]
 # The package is the project's own, and closes no bugs of Debian's.
 floatgate: initial-upload-closes-no-bugs *

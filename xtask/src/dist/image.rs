@@ -1,7 +1,6 @@
 //! The container image, as an archive that podman, docker, skopeo and buildah load.
 //!
-//! `contrib/Containerfile` says what is in it. buildah or podman carries that out; without them
-//! there is no image.
+//! buildah builds it from `contrib/Containerfile`.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Release, installation};
+use crate::files::{copy, copy_folder};
 use crate::program::{install, may_install, said, succeeds};
 
 /// Name of the file of the image.
@@ -24,12 +24,9 @@ pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {
     }
     let folder = release.empty_folder("image")?;
     let root = folder.join("context/root");
-    installation::copy(&installed.join("usr/bin/floatgate"), &root.join("usr/bin/floatgate"))?;
-    let documents = root.join("usr/share/doc");
-    std::fs::create_dir_all(&documents).context("making the folder of the image's licences")?;
-    let from = installed.join(installation::DOCUMENTS);
-    said(Command::new("cp").arg("-r").args([&from, &documents]))?;
-    // Half-written files of a run go there.
+    copy(&installed.join("usr/bin/floatgate"), &root.join("usr/bin/floatgate"))?;
+    copy_folder(&installed.join(installation::DOCUMENTS), &root.join(installation::DOCUMENTS))?;
+    // For temporary files of runs.
     let temporary = root.join("tmp");
     std::fs::create_dir(&temporary).context("making /tmp of the image")?;
     said(Command::new("chmod").arg("1777").arg(&temporary))?;
@@ -48,7 +45,7 @@ pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {
     pack_again(release, &folder)
 }
 
-/// Packs the image again: that of buildah has the dates of its making.
+/// Packs the image again, since the archive of buildah has the dates of the build.
 fn pack_again(release: &Release, folder: &Path) -> Result<()> {
     let unpacked = folder.join("unpacked");
     std::fs::create_dir(&unpacked).context("making the folder of the unpacked image")?;

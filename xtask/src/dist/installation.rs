@@ -1,4 +1,4 @@
-//! The files of an installation of the command, laid below a folder as they lie below `/`.
+//! The files of an installation of the command, below a folder that stands for `/`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,11 +9,12 @@ use anyhow::{Context, Result};
 
 use super::Release;
 use super::inventory::Inventory;
+use crate::files::{copy, files_in, make_folder_of};
 use crate::program::said;
 
 /// Folder of documents and licences.
 pub(super) const DOCUMENTS: &str = "usr/share/doc/floatgate";
-/// Configuration that an administrator changes, as packages have to know.
+/// Configuration that an administrator may change, a conffile of Debian.
 pub(super) const CONFIGURATION: &str = "etc/floatgate/scratch.toml";
 
 /// Files of the sources, and where they are installed.
@@ -55,31 +56,18 @@ pub(super) fn lay(release: &Release, command: &Path, inventory: &Inventory) -> R
         fs::write(&path, completions).with_context(|| format!("writing {}", path.display()))?;
     }
     said(Command::new(&program).arg("man").arg(root.join("usr/share/man/man1")))?;
-    // Large documents and all pages are compressed, as Debian wants them.
+    // Large documents and manual pages are compressed, as Debian requires.
     for path in ["changelog", "THIRD-PARTY-LICENSES.txt", "RUST-LIBRARY-COPYRIGHT.html"] {
         compress(&documents.join(path))?;
     }
-    for page in super::files_in(&root.join("usr/share/man/man1"))? {
+    for page in files_in(&root.join("usr/share/man/man1"))? {
         compress(&page)?;
     }
     set_modes(&root)?;
     Ok(root)
 }
 
-/// Copies one file; the folder of the copy is made.
-pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
-    make_folder_of(to)?;
-    fs::copy(from, to)
-        .with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
-    Ok(())
-}
-
-fn make_folder_of(path: &Path) -> Result<()> {
-    let folder = path.parent().expect("a file lies in a folder");
-    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
-}
-
-/// Takes the place of a file by its compressed form, without name or date inside.
+/// Replaces a file by its compressed form, without name or date inside.
 fn compress(path: &Path) -> Result<()> {
     if path.exists() {
         said(Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(path))?;
@@ -87,7 +75,7 @@ fn compress(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sets modes that do not hang on the umask: all read, the owner writes, programs are carried out.
+/// Sets modes that do not depend on the umask: 755 for folders and programs, 644 for other files.
 fn set_modes(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
         let path = entry.path();

@@ -1,5 +1,5 @@
-//! Everything that is inside a package and was written elsewhere: as a software bill of materials
-//! (`CycloneDX` 1.5), and as the texts of the licences.
+//! The crates that a package links: a software bill of materials (`CycloneDX` 1.5), and the texts
+//! of their licences.
 //!
 //! cargo says which crates are linked for the target. Their licences are the files that they come
 //! with, checksums are those of `Cargo.lock`.
@@ -37,7 +37,7 @@ pub(super) struct Inventory {
     epoch: String,
     /// Version of Rust's library.
     rust: String,
-    /// Folder of what Rust says about the licences of its library.
+    /// Folder of the documents that Rust has about the licences of its library.
     rust_documents: PathBuf,
     /// Ours and others', ordered by name and version.
     crates: Vec<Crate>,
@@ -45,7 +45,7 @@ pub(super) struct Inventory {
     checksums: BTreeMap<(String, String), String>,
 }
 
-/// A crate, as `cargo metadata` tells.
+/// A crate, as `cargo metadata` describes it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 struct Crate {
     name: String,
@@ -140,7 +140,7 @@ impl Inventory {
         let path = folder.join("THIRD-PARTY-LICENSES.txt");
         fs::write(&path, self.licences()?)
             .with_context(|| format!("writing {}", path.display()))?;
-        // Rust says for each file of its library who wrote it.
+        // Authors and licences of each file of Rust's library.
         let of_rust = self.rust_documents.join("COPYRIGHT-library.html");
         if of_rust.exists() {
             fs::copy(&of_rust, folder.join("RUST-LIBRARY-COPYRIGHT.html"))
@@ -194,7 +194,7 @@ impl Inventory {
             component["description"] = json!(description.trim());
         }
         if let Some(licence) = &of.license {
-            // A slash meant OR before there were expressions.
+            // Older crates have a slash in place of OR.
             component["licenses"] = json!([{"expression": licence.replace('/', " OR ")}]);
         }
         if let Some(sum) = self.checksums.get(&(of.name.clone(), of.version.clone())) {
@@ -210,7 +210,7 @@ impl Inventory {
         self.crates.iter().filter(|it| ids.contains(&it.id)).map(reference).collect()
     }
 
-    /// The texts of the licences, each once, with the crates that it is of.
+    /// The texts of the licences, each once, with the crates that have it.
     fn licences(&self) -> Result<String> {
         let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for of in self.crates.iter().filter(|it| it.source.is_some()) {
@@ -232,7 +232,7 @@ impl Inventory {
         ordered.sort();
         let mut licences = String::from(
             "Floatgate contains the libraries below, under these licences. RUST-LIBRARY-COPYRIGHT\
-             .html tells\nof the standard library of Rust, which is under MIT OR Apache-2.0.\n",
+             .html has those\nof the standard library of Rust, which is under MIT OR Apache-2.0.\n",
         );
         for (of, text) in ordered {
             let line = "=".repeat(100);
@@ -265,7 +265,7 @@ fn find(folder: &Path, depth: u32, found: &mut Vec<(String, String)>) -> Result<
     let name_of =
         |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
     let begins = |path: &Path| FILES.iter().any(|it| name_of(path).starts_with(it));
-    // Beside another file it is the licence that was not chosen: that of zstd, for one, is GPL.
+    // COPYING beside another licence is the one that was not chosen: that of zstd is the GPL.
     let is_alone = !paths.iter().any(|path| begins(path));
     for path in paths {
         let name = name_of(&path);
@@ -294,7 +294,7 @@ fn without_file(of: &Crate) -> Result<String> {
     Ok(format!("Copyright (c) {}\n\n{MIT}", of.authors.join(", ")))
 }
 
-/// Name of a crate everywhere, as package URLs have it; the project's own are in no registry.
+/// Package URL of a crate; absent for the project's own, which are in no registry.
 fn purl(of: &Crate) -> Option<String> {
     of.source.as_ref()?;
     Some(format!("pkg:cargo/{}@{}", of.name, of.version.replace('+', "%2B")))

@@ -1,12 +1,13 @@
-//! A release built twice, the second time from a copy of the sources in another folder with nothing
-//! built before: packages are the same to the byte.
+//! A release built twice, the second time from scratch and from a copy of the sources in another
+//! folder: the packages must have the same bytes.
 
 use std::fs;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Release, build, files_in};
+use super::{Release, build};
+use crate::files::files_in;
 use crate::program::said;
 
 /// Builds the release of the same commit elsewhere and compares each package.

@@ -1,4 +1,4 @@
-//! A folder as the root of a process: what a package finds on a machine that has nothing.
+//! A folder as the root of a process, to run a package where nothing else is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use crate::files::copy;
 use crate::program::{is_page, said};
 
 /// A folder that commands see as `/`.
@@ -24,7 +25,7 @@ impl RootFolder {
         &self.path
     }
 
-    /// Puts a static shell and its tools there.
+    /// Installs a static shell and its tools.
     pub(super) fn add_shell(&self) -> Result<()> {
         let programs = self.path.join("bin");
         fs::create_dir_all(&programs).context("making the folder of a shell")?;
@@ -35,13 +36,13 @@ impl RootFolder {
         Ok(())
     }
 
-    /// Puts the libraries there that a program of this machine needs.
+    /// Installs the libraries that a program of this machine needs.
     pub(super) fn add_libraries_of(&self, program: &Path) -> Result<()> {
         let listed = said(Command::new("ldd").arg(program))?;
         let paths = listed.split_whitespace().filter(|word| word.starts_with('/'));
         for library in paths.filter(|path| Path::new(path).exists()) {
             let to = self.path.join(library.trim_start_matches('/'));
-            super::installation::copy(Path::new(library), &to)?;
+            copy(Path::new(library), &to)?;
         }
         Ok(())
     }
@@ -49,11 +50,11 @@ impl RootFolder {
     /// A command that sees the folder as its root, with nothing of this machine's environment.
     pub(super) fn command(&self, program: &str, args: &[&str]) -> Command {
         let mut command = Command::new("unshare");
-        // Only root may change its root; anybody else is root in a namespace of their own.
+        // Only root may change its root; other users become root in a user namespace.
         if !crate::program::is_root() {
             command.arg("--map-root-user");
         }
-        // As in any system; a root without a folder for it goes without.
+        // Where the root has a folder for it, /proc is mounted.
         if self.path.join("proc").is_dir() {
             command.args(["--mount", "--pid", "--fork", "--mount-proc"]);
         }
@@ -64,8 +65,7 @@ impl RootFolder {
         command
     }
 
-    /// Reviews a modelled drive with the quick protocol, as README does with the whole one, and
-    /// returns the version of the command.
+    /// Reviews a modelled drive with the quick protocol, and returns the version of the command.
     pub(super) fn review(&self, program: &str) -> Result<String> {
         let version = said(&mut self.command(program, &["--version"]))?;
         let protocol = ["--protocol", "quick", "--time-lapse", "64", "--out", "/runs"];

@@ -1,13 +1,15 @@
 //! The archive for any Linux system: the static binary, manual pages, completions and licences.
 //!
-//! It is unpacked anywhere, or over a prefix: `tar xf FILE -C /usr/local --strip-components=1`.
+//! It can be unpacked anywhere, or over a prefix:
+//! `tar xf FILE -C /usr/local --strip-components=1`.
 
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::{Release, installation};
+use crate::files::{copy, copy_folder};
 use crate::program::said;
 
 /// Builds the archive.
@@ -15,14 +17,13 @@ pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {
     let name = format!("floatgate-{}-x86_64-linux-musl", release.version);
     let folder = release.empty_folder("archive")?;
     let inside = folder.join(&name);
-    std::fs::create_dir(&inside).context("making the folder of the archive")?;
     for part in ["bin", "share"] {
-        said(Command::new("cp").arg("-r").arg(installed.join("usr").join(part)).arg(&inside))?;
+        copy_folder(&installed.join("usr").join(part), &inside.join(part))?;
     }
     let documents = inside.join("share/doc/floatgate");
     for file in [installation::CONFIGURATION, "usr/lib/systemd/system/floatgate@.service"] {
         let to = documents.join(Path::new(file).file_name().expect("a file has a name"));
-        installation::copy(&installed.join(file), &to)?;
+        copy(&installed.join(file), &to)?;
     }
     let archive = release.package(&format!("{name}.tar.gz"));
     let compressed = "--use-compress-program=gzip --best --no-name";
@@ -32,7 +33,7 @@ pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Options of tar by which the same files give the same bytes.
+/// Options of tar for archives that depend on nothing but the contents of the files.
 pub(super) fn repeatable(release: &Release) -> Vec<String> {
     let options = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"];
     let date = format!("--mtime=@{}", release.epoch);

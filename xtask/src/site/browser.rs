@@ -1,4 +1,4 @@
-//! Pages as a reader sees them: in a browser, at the widths of a telephone, a tablet and a desk.
+//! Checks in a browser, at the widths of a telephone, a tablet and a desktop screen.
 
 use std::fs;
 use std::path::Path;
@@ -21,11 +21,11 @@ const PAGES: [&str; 8] = [
     "docs/internals/index.html",
     "docs/internals/validation.html",
 ];
-/// A word that a reader may look for, and a page that has to be found.
+/// A word to search for, and the beginning of the address of a page that must be found.
 const SEARCH: (&str, &str) = ("preconditioning", "docs/");
-/// Names that the browser may go by.
+/// Names of the browser's program.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// Measures how far a page is wider than its window, and names what sticks out.
+/// Measures by how much a page is wider than its window, and names the elements that overflow.
 const MEASURE: &str = "<script>addEventListener('load', () => {
   const root = document.documentElement, wide = root.scrollWidth - root.clientWidth;
   const out = [...document.querySelectorAll('main *')].filter(it => !it.closest('table, pre') &&
@@ -34,7 +34,7 @@ const MEASURE: &str = "<script>addEventListener('load', () => {
 });</script>";
 
 /// Opens pages at each width, checks that none is wider than its window and that the search finds
-/// something, and leaves pictures in `pictures`.
+/// something, and writes screenshots to `pictures`.
 ///
 /// # Errors
 /// Fails if there is no browser, or a page is not as it should be.
@@ -78,6 +78,6 @@ pub(super) fn look(site: &Path, pictures: &Path) -> Result<()> {
     let found = open(WIDTHS[2], &["--dump-dom".to_owned()], &format!("index.html?search={word}"))?;
     let (_, results) = found.split_once("id=\"mdbook-searchresults\"").unwrap_or_default();
     ensure!(results.contains(page), "the search finds nothing for {word}");
-    println!("pictures at {WIDTHS:?} pixels are in {}", pictures.display());
+    println!("screenshots at {WIDTHS:?} pixels are in {}", pictures.display());
     Ok(())
 }

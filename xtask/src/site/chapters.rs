@@ -1,7 +1,7 @@
 //! The documents as the chapters of a book: their order, and links that hold on a site.
 //!
-//! README names the documents in the order in which they are read; the book keeps it. Links to
-//! sources lead to the pages that rustdoc makes of them, and other files come along as text.
+//! The order is that of README. Links to Rust sources lead to rustdoc's pages of them, and other
+//! files are copied as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::files_below;
+use super::files_of;
+use crate::files::{copy, make_folder_of, normal, remove_folder};
 use crate::root;
 
 /// Documents beside `docs/`.
@@ -33,7 +34,7 @@ const PARTS: [(&str, &[&str]); 5] = [
     ("How it works", &["ARCHITECTURE.md", "docs/internals/"]),
     ("Taking part", &["CONTRIBUTING.md", "docs/style.md", "CHANGELOG.md"]),
 ];
-/// Pages that are made here: file, heading, text.
+/// Text of the page that leads to the API documentation.
 const INTERFACES: &str = "\
 # Programming interfaces
 
@@ -82,7 +83,7 @@ limit-results = 30
 /// Additional style of the documents: wide tables scroll, and cards of the gallery.
 const STYLE: &str = include_str!("site.css");
 
-/// A book that is being put together.
+/// A book for mdBook.
 #[derive(Debug)]
 pub(super) struct Book {
     /// Text of each chapter by its path in the book.
@@ -96,7 +97,7 @@ impl Book {
     /// The documents of the repository.
     pub(super) fn of_documents() -> Result<Self> {
         let mut sources: Vec<PathBuf> = DOCUMENTS.map(|it| root().join(it)).to_vec();
-        sources.extend(files_below(&root().join("docs"), "md")?);
+        sources.extend(files_of(&root().join("docs"), "md")?);
         let mut texts = BTreeMap::new();
         for source in sources {
             let path = source.strip_prefix(root()).expect("it is in the repository").to_owned();
@@ -129,11 +130,9 @@ impl Book {
 
     /// Writes the book as mdBook reads it.
     pub(super) fn write(&self, folder: &Path) -> Result<()> {
-        if folder.exists() {
-            fs::remove_dir_all(folder).context("removing the book of before")?;
-        }
+        remove_folder(folder)?;
         let write = |path: PathBuf, text: &str| {
-            fs::create_dir_all(path.parent().expect("a file lies in a folder"))?;
+            make_folder_of(&path)?;
             fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
         };
         write(folder.join("book.toml"), BOOK)?;
@@ -143,9 +142,7 @@ impl Book {
             write(folder.join("src").join(path), text)?;
         }
         for (path, source) in &self.files {
-            let to = folder.join("src").join(path);
-            fs::create_dir_all(to.parent().expect("a file lies in a folder"))?;
-            fs::copy(source, &to).with_context(|| format!("copying {}", source.display()))?;
+            copy(source, &folder.join("src").join(path))?;
         }
         Ok(())
     }
@@ -165,7 +162,7 @@ fn summary(texts: &BTreeMap<PathBuf, String>) -> String {
                 .keys()
                 .filter(|path| path.to_string_lossy().starts_with(member) && !listed.contains(path))
                 .collect();
-            // As README has it; what it does not name comes last.
+            // The order of README; documents that it does not name come last.
             let place = |path: &Path| order.find(&format!("({}", path.display()));
             paths.sort_by_key(|path| (place(path).unwrap_or(usize::MAX), (*path).clone()));
             for path in paths.into_iter().cloned().collect::<Vec<_>>() {
@@ -188,7 +185,7 @@ fn in_book(path: &Path) -> PathBuf {
     if path.ends_with("README.md") { path.with_file_name("index.md") } else { path.to_owned() }
 }
 
-/// A document whose links hold in the book; `files` gets what comes along.
+/// A document with links that hold in the book; the files that they lead to are added to `files`.
 fn relinked(path: &Path, text: &str, files: &mut BTreeMap<PathBuf, PathBuf>) -> String {
     let mut is_code = false;
     let mut lines = Vec::new();
@@ -228,11 +225,11 @@ fn link(from: &Path, target: &str, files: &mut BTreeMap<PathBuf, PathBuf>) -> St
     }
     let source = root().join(&to);
     if source.is_dir() {
-        // Its own document tells what is in it.
+        // README describes the folders of the repository.
         return format!("{up}{}", in_book(Path::new("README.md")).display());
     }
-    // A browser shows text, and saves what it does not know. mdBook takes any name that begins with
-    // that of a document for a page.
+    // A browser shows text, and downloads files of unknown types. mdBook takes any file whose name
+    // begins with that of a document for a page.
     let is_shown = ["html", "png", "svg"].iter().any(|it| to.extension() == Some(it.as_ref()));
     let is_document = to.extension().is_some_and(|it| it == "md");
     let name = match (is_shown, is_document) {
@@ -251,18 +248,6 @@ fn page_of_source(path: &Path) -> Option<String> {
     let inside = parts.as_path().strip_prefix("src").ok()?;
     let is_source = inside.extension().is_some_and(|it| it == "rs");
     is_source.then(|| format!("{}/{}.html", name.to_string_lossy(), inside.display()))
-}
-
-/// A path without `..`.
-fn normal(path: &Path) -> PathBuf {
-    let mut whole = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => _ = whole.pop(),
-            part => whole.push(part),
-        }
-    }
-    whole
 }
 
 #[cfg(test)]

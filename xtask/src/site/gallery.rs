@@ -10,11 +10,12 @@ use lab::results::baseline::{self, BaselineRow};
 use lab::ssd::{DriveSpec, catalogue};
 
 use super::Options;
+use crate::files::{copy as copy_file, remove_folder};
 use crate::program::{is_page, run, said};
 use crate::target;
 
-/// Reviews every drive into `folder`, unless the reviews of the last time are kept, and returns the
-/// cards.
+/// Reviews every drive into `folder`, unless the reviews of the last build are used, and returns
+/// the cards.
 pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
     let drives = ordered();
     if !options.keep_reviews {
@@ -25,9 +26,7 @@ pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
             run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
             &built
         };
-        if folder.exists() {
-            fs::remove_dir_all(folder).context("removing the reviews of before")?;
-        }
+        remove_folder(folder)?;
         for drive in &drives {
             review(program, drive, folder, options)?;
         }
@@ -39,18 +38,12 @@ pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
     Ok(cards(&drives))
 }
 
-/// Copies the pages, without the runs that they tell of.
+/// Copies the pages, without their run folders.
 pub(super) fn copy(reviews: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).context("making the folder of the gallery")?;
-    for drive in ordered() {
-        let page = page_of(reviews, &drive);
-        fs::copy(&page, page_of(to, &drive))
-            .with_context(|| format!("copying {}", page.display()))?;
-    }
-    Ok(())
+    ordered().iter().try_for_each(|drive| copy_file(&page_of(reviews, drive), &page_of(to, drive)))
 }
 
-/// The drives as the gallery shows them: confirmed ones first, then by year.
+/// The drives in the order of the gallery: validated ones first, then by year.
 fn ordered() -> Vec<DriveSpec> {
     let mut drives = catalogue::drives();
     drives.sort_by_key(|it| (!it.is_validated(), it.year, it.title.clone()));
@@ -67,7 +60,7 @@ fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: Options<'_>
     let mut review = Command::new(program);
     review.args(["review", &drive.name, "--protocol", options.protocol, "--out"]).arg(&runs);
     if let Some(time_lapse) = options.time_lapse {
-        // A drive's own is the smallest scale at which it is itself.
+        // That of the drive's file is the largest that its model allows.
         review.args(["--time-lapse", &time_lapse.min(drive.time_lapse).to_string()]);
     }
     let printed = said(&mut review)?;
@@ -93,8 +86,8 @@ fn cards(drives: &[DriveSpec]) -> String {
             figures(baseline::rows().iter().find(|row| row.drive == *name)),
         );
     }
-    html + "</ul>\n\nThe figures are settled ones, of the enterprise protocol at 16 threads of 16 \
-            requests each.\n"
+    html + "</ul>\n\nThe figures are those of steady state, of the enterprise protocol with 16 \
+            threads and a queue depth of 16 each.\n"
 }
 
 /// Settled figures of a drive, where the table of all drives has them.

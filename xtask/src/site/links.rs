@@ -1,16 +1,18 @@
-//! Every link of a site leads to a file of the site, and to a place in it; nothing that a page
-//! needs comes from elsewhere.
+//! Checks of a site: every link between its pages leads to a file of the site, and to an anchor in
+//! it; no page loads anything from another site.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use html5gum::{Token, Tokenizer};
+use percent_encoding::percent_decode_str;
 
-use super::files_below;
+use super::files_of;
+use crate::files::normal;
 
-/// Most faults that are told.
+/// Maximum number of faults in the message.
 const FAULTS_MAX: usize = 40;
 
 /// Links and places of a page.
@@ -24,14 +26,14 @@ struct Page {
     places: BTreeSet<String>,
 }
 
-/// Follows the links of every page below `site`, apart from those that begin, from the root of the
+/// Checks the links of every page below `site`, apart from those that begin, from the root of the
 /// site, with one of `left_out`. Returns the number of pages.
 ///
 /// # Errors
 /// Lists links that lead nowhere, and parts of pages that come from elsewhere.
 pub(super) fn check(site: &Path, left_out: &[&str]) -> Result<usize> {
     let mut pages = BTreeMap::new();
-    for path in files_below(site, "html")? {
+    for path in files_of(site, "html")? {
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         pages.insert(path.strip_prefix(site).expect("below the site").to_owned(), read(&text));
@@ -114,40 +116,16 @@ fn is_elsewhere(link: &str) -> bool {
 fn resolved(page: &Path, link: &str) -> (PathBuf, String) {
     let (file, place) = link.split_once('#').unwrap_or((link, ""));
     let file = file.split('?').next().unwrap_or_default();
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (file, place) = (plain(file), plain(place));
     if file.is_empty() {
         return (page.to_owned(), place);
     }
-    let mut whole = page.parent().map(Path::to_owned).unwrap_or_default();
-    for part in Path::new(&file).components() {
-        match part {
-            Component::ParentDir => _ = whole.pop(),
-            Component::CurDir => {}
-            part => whole.push(part),
-        }
-    }
+    let mut whole = normal(&page.parent().map(|folder| folder.join(&file)).unwrap_or_default());
     if file.ends_with('/') || file == "." || file == ".." {
         whole.push("index.html");
     }
     (whole, place)
-}
-
-/// A part of a link without escapes.
-fn plain(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let escaped = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
-        if let Some(byte) = escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            plain.push(byte);
-            at += 3;
-        } else {
-            plain.push(bytes[at]);
-            at += 1;
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
 }
 
 #[cfg(test)]

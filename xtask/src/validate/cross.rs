@@ -39,7 +39,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
     super::headline::write(&current()?)
 }
 
-/// Puts what `floatgate validate --cross --json` printed into `file` into the data, then into the
+/// Adds the output of `floatgate validate --cross --json`, in `file`, to the data, and writes the
 /// documents.
 ///
 /// # Errors
@@ -115,8 +115,8 @@ fn of_drive(name: &str) -> Result<Crossed> {
     Ok(cross_validate(question, &Unwatched)?)
 }
 
-/// Keeps what a validation gave of `drives`, so that neither an interruption nor a cross-validation
-/// after a whole validation costs it again.
+/// Stores the results of a validation for `drives`, so that they are not simulated again after an
+/// interruption or for a cross-validation.
 ///
 /// # Errors
 /// Fails if a file cannot be written.
@@ -130,8 +130,8 @@ pub(super) fn remember(rows: &[Row], drives: &[DriveSpec]) -> Result<()> {
     Ok(())
 }
 
-/// File that keeps what the protocols give of `drive`, by the version of the models and a sum of
-/// all its numbers.
+/// File that stores the results of the protocols for `drive`, by the model version and a sum of all
+/// its numbers.
 fn cache(drive: &DriveSpec) -> PathBuf {
     let (name, sum) = (&drive.name, fnv(format!("{drive:?}").as_bytes()));
     root().join(format!("target/cross-validation/{name}-model-{MODEL_VERSION}-{sum:016x}.json"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Sequence, overload
@@ -11,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Sequence, overload
 from . import _core
 from ._drive import Drive
 from ._error import Error
+from ._executor import executor_or_threads, jobs_or_processors
 from ._progress import Progress, observer
-from ._run import jobs_or_processors
 from ._tasks import gather
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def replay(
     Options are ``host_speed`` (1.0), ``buffered`` and ``compressible`` in percent (0), and
     ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
 
-    A list of drives gives a list of results. They are replayed on ``jobs`` threads or by an
+    A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
     ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.
     """
     path = fspath(recording)
@@ -130,14 +129,10 @@ def _replay(
             "compressible_percent": compressible,
         })
 
-    if isinstance(drive, Drive):
-        return json.loads(_core.replay(name, content, order(drive)))
-    tasks = [(name, content, order(each)) for each in drive]
-    ways: dict[str, Any] = {"batch": batch, "out": out, "told": observer(progress)}
-    if executor is not None:
-        texts = gather(replay_one, tasks, executor=executor, **ways)
-    else:
-        # The interpreter is free while a drive is simulated: threads do.
-        with ThreadPoolExecutor(jobs_or_processors(jobs)) as threads:
-            texts = gather(replay_one, tasks, executor=threads, **ways)
-    return [json.loads(text) for text in texts]
+    drives = [drive] if isinstance(drive, Drive) else drive
+    tasks = [(name, content, order(each)) for each in drives]
+    with executor_or_threads(executor, jobs_or_processors(jobs)) as workers:
+        texts = gather(replay_one, tasks, executor=workers, batch=batch, out=out,
+                       progress=observer(progress))
+    results = [json.loads(text) for text in texts]
+    return results[0] if isinstance(drive, Drive) else results

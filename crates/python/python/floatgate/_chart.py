@@ -146,6 +146,8 @@ def _ticks(values: Sequence[float]) -> list[float]:
 
 
 def _number(value: float) -> str:
+    if abs(value) >= 1_000_000:
+        return f"{value / 1_000_000:g}M"
     if abs(value) >= 10_000:
         return f"{value / 1000:g}k"
     return f"{round(value, 9):g}"

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, Callable, Protocol
+from typing import Any, Callable, Iterator, Protocol
 
 from ._core import __version__
 from ._error import Error
 
 #: Number of times that Ray repeats a task whose node was lost.
 _NODES_LOST_MAX = 5
-#: Assumed number of parallel tasks of an executor that does not tell.
+#: Assumed number of parallel tasks of an executor that does not report it.
 _PLACES_DEFAULT = 32
+
+
+#: Remedy after a failure of an executor.
+STORED = "results that were stored with `out` remain: repeat the call, or resume the sweep"
 
 
 class Executor(Protocol):
@@ -42,7 +47,7 @@ class RayExecutor:
         """Starts a task."""
         remote = self._functions.get(function)
         if remote is None:
-            # Once for each function: Ray sends it to the cluster each time it is wrapped.
+            # Once for each function, since Ray sends it to the cluster each time it is wrapped.
             remote = self._ray.remote(max_retries=_NODES_LOST_MAX, num_cpus=1)(function)
             self._functions[function] = remote
         reference = remote.remote(*args)
@@ -70,12 +75,12 @@ class RayExecutor:
         if "No module named 'floatgate" in text:
             return Error(
                 "a node of the cluster has no package floatgate",
-                f"pip install floatgate=={__version__} on every node, or connect with "
-                f"ray.init(..., runtime_env={{\"pip\": [\"floatgate=={__version__}\"]}})",
+                f"install the wheel of floatgate {__version__} on every node, for example with "
+                "ray.init(..., runtime_env={\"pip\": [\"/PATH/OF/THE.whl\"]})",
             )
         if isinstance(failure, self._ray.exceptions.RayError) and cause is None:
             return Error(f"Ray gave up on a task: {text.strip().splitlines()[0]}",
-                         "what is finished is kept: go on once the cluster is well")
+                         f"{STORED}, once the cluster works again")
         return failure
 
 
@@ -84,7 +89,7 @@ class _DaskExecutor:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        # Without this, Dask would answer a repeated task from its memory.
+        # Otherwise Dask would return a remembered result for a repeated task.
         self._executor = client.get_executor(pure=False)
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
@@ -103,9 +108,22 @@ def executor_of(engine: Any) -> Executor:
     if hasattr(engine, "get_executor"):
         return _DaskExecutor(engine)
     if not callable(getattr(engine, "submit", None)):
-        raise Error(f"executor is {engine!r}, which submits nothing",
+        raise Error(f"executor is {engine!r}, which has no method submit",
                     "give an executor of concurrent.futures, a Client of Dask, or the module ray")
     return engine
+
+
+@contextmanager
+def executor_or_threads(engine: Any, threads: int) -> Iterator[Executor]:
+    """Provides the executor of an engine or, if that is ``None``, one with ``threads`` threads.
+
+    Threads suffice, since the interpreter's lock is released while a drive is simulated.
+    """
+    if engine is not None:
+        yield executor_of(engine)
+        return
+    with ThreadPoolExecutor(threads) as executor:
+        yield executor
 
 
 def places(executor: Executor) -> int:
@@ -116,8 +134,12 @@ def places(executor: Executor) -> int:
     return getattr(executor, "_max_workers", None) or _PLACES_DEFAULT
 
 
-def processors() -> int:
-    """Returns the number of processors that this process may use."""
+def jobs_or_processors(jobs: int | None) -> int:
+    """Returns the number of parallel simulations, by default one for each processor."""
+    if jobs is not None:
+        if jobs < 1:
+            raise Error(f"jobs is {jobs}, must be 1 or more")
+        return jobs
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

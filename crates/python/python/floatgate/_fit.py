@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union, overl
 from . import _core
 from ._drive import Drive
 from ._error import Error
+from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
-from ._run import Run, jobs_or_processors
-from ._tasks import Kept, gather
+from ._run import Run
+from ._tasks import ResultStore, gather
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
@@ -144,7 +145,7 @@ def table_of(given: Figures | None) -> dict[str, str] | None:
     for index, row in enumerate(given, 1):
         unknown = sorted(set(row) - set(columns))
         if unknown:
-            raise Error(f"figure {index} has {', '.join(unknown)}, which is no column",
+            raise Error(f"figure {index} has unknown columns: {', '.join(unknown)}",
                         f"columns are {', '.join(columns)}")
         writer.writerow({"id": f"F{index:03}", **row})
     return {"name": "figures", "text": text.getvalue()}
@@ -167,15 +168,15 @@ def fit_one(order: str, measured: str, jobs: int, run: _core.RunData | None) -> 
 def _fitted_here(
     task: tuple[str, str, int, _core.RunData | None],
     out: str | PathLike[str] | None,
-    told: Progress | None,
+    progress: Progress | None,
 ) -> str:
-    kept = None if out is None else Kept(out)
-    found = kept.find(fit_one, task) if kept else None
+    store = None if out is None else ResultStore(out)
+    found = store.find(fit_one, task) if store else None
     if found is None:
         order, _, jobs, run = task
-        found = _core.fit_drive(order, jobs, run, told)
-        if kept:
-            kept.keep(fit_one, task, found)
+        found = _core.fit_drive(order, jobs, run, progress)
+        if store:
+            store.keep(fit_one, task, found)
     return found
 
 
@@ -223,14 +224,14 @@ def fit(
         for it in drives
     ]
     if run is not None and evidence is not None:
-        raise Error("figures and a run are given", "fit to the one or to the other")
+        raise Error("figures and a run are given", "give one of them")
     measured = run if run is None or isinstance(run, Run) else Run.open(run)
     data, text = (None, "") if measured is None else (measured._data, measured.to_json())
     tasks = [(order, text, at_once, data) for order in orders]
-    told = observer(progress)
+    watcher = observer(progress)
     if executor is not None:
-        texts = gather(fit_one, tasks, executor=executor, batch=1, out=out, told=told)
+        texts = gather(fit_one, tasks, executor=executor, batch=1, out=out, progress=watcher)
     else:
-        texts = [_fitted_here(task, out, told) for task in tasks]
+        texts = [_fitted_here(task, out, watcher) for task in tasks]
     fits = [Fit(text, it._name) for text, it in zip(texts, drives)]
     return fits[0] if is_one else fits

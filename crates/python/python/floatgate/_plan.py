@@ -9,9 +9,10 @@ from typing import Any
 
 from . import _core
 from ._drive import Drive
+from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
-from ._run import Review, Run, jobs_or_processors
+from ._run import Review, Run
 
 
 class Plan:

@@ -15,7 +15,7 @@ Progress = Callable[[dict[str, Any]], None]
 _BETWEEN_S = 10.0
 
 
-def _told(event: dict[str, Any]) -> str:
+def _line(event: dict[str, Any]) -> str:
     left = event["left_s"]
     parts = [
         f"{event['done'] * 100:3.0f} %",
@@ -36,15 +36,15 @@ class Bar:
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
-        self._told_at = -_BETWEEN_S
+        self._written_at = -_BETWEEN_S
 
     def __call__(self, event: dict[str, Any]) -> None:
-        line = _told(event)
+        line = _line(event)
         if self._is_terminal:
             end = "\n" if _is_end(event) else ""
             sys.stderr.write(f"\r{line[:78]:<78}{end}")
-        elif _is_end(event) or time.monotonic() - self._told_at >= _BETWEEN_S:
-            self._told_at = time.monotonic()
+        elif _is_end(event) or time.monotonic() - self._written_at >= _BETWEEN_S:
+            self._written_at = time.monotonic()
             sys.stderr.write(line + "\n")
         sys.stderr.flush()
 
@@ -63,7 +63,7 @@ class NotebookBar:
             self._shown.update(_Html(""))
             return
         bar = f'<progress value="{event["done"]:.4f}" style="width:16em"></progress>'
-        self._shown.update(_Html(f"{bar} {html.escape(_told(event))}"))
+        self._shown.update(_Html(f"{bar} {html.escape(_line(event))}"))
 
 
 class _Html:

@@ -12,7 +12,6 @@ from . import _core
 from ._chart import Chart
 from ._drive import Drive
 from ._error import Error
-from ._executor import processors
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
 from ._quantity import seconds, transfer_bytes
@@ -154,15 +153,6 @@ class Review:
 
     def _repr_html_(self) -> str:
         return frame(self.html())
-
-
-def jobs_or_processors(jobs: int | None) -> int:
-    """Returns the number of parallel simulations, by default one for each processor."""
-    if jobs is None:
-        return processors()
-    if jobs < 1:
-        raise Error(f"jobs is {jobs}, must be 1 or more")
-    return jobs
 
 
 def run(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
@@ -17,16 +17,16 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 from . import _core
 from ._drive import Drive
 from ._error import Error
-from ._executor import Executor, executor_of
+from ._executor import Executor, executor_or_threads
 from ._html import table
 from ._progress import Progress, observer
 from ._quantity import capacity_gb, seconds
 from ._sweep import ALIASES, CAPACITY, flat, measure_point
-from ._tasks import Clock, Kept, carry_out
+from ._tasks import Clock, ResultStore, carry_out
 
 #: Choices of one dimension: ``(low, high)``, ``(low, high, step)``, or a list of values.
 Choices = Union["tuple[float | str, ...]", "list[Any]"]
-#: What is to be least or greatest: the name of a figure, or a function of a trial.
+#: The goal, which is minimized or maximized: the name of a figure, or a function of a trial.
 Goal = Union[str, Callable[["Trial"], float]]
 
 _LATENCY = "latency_ns_"
@@ -83,7 +83,7 @@ class Search:
         holding = self.holding
         if not holding:
             raise Error(f"none of {len(self.trials)} drives meets every limit",
-                        "trials says by how much each misses; widen the space")
+                        "`misses` of each trial says by how much; widen the space")
         return holding[0]
 
     @property
@@ -165,7 +165,7 @@ def _choose(trial: Any, key: str, choices: Choices) -> Any:
 
 
 class _Order:
-    """What all points of a search share: an order of a sweep for each drive."""
+    """An order of a sweep for each drive, from which the orders of single points are made."""
 
     def __init__(self, drives: Sequence[Drive], arguments: dict[str, Any],
                  setup: tuple[Any, ...]) -> None:
@@ -236,12 +236,12 @@ def search(
     ``at_most`` and ``at_least`` are limits of figures; latencies may be texts such as ``"1ms"``.
 
     The search evaluates ``trials`` drives, ``workers`` at a time, on threads or by an ``executor``.
-    The same seed and number of workers find the same drive on any machine, because results are
-    told to Optuna in the order of the proposals. The folder ``out`` stores measurements, so that
+    The same seed and number of workers find the same drive on any machine, because Optuna gets
+    results in the order of its proposals. The folder ``out`` stores measurements, so that
     the same search can be continued.
     """
     if (minimize is None) == (maximize is None):
-        raise Error("there is not one goal", "give minimize, or maximize")
+        raise Error("a search needs exactly one goal", "give either minimize or maximize")
     if trials < 1 or workers < 1:
         raise Error(f"trials is {trials} and workers is {workers}, both must be 1 or more")
     drives = [drive] if isinstance(drive, Drive) else list(drive)
@@ -256,14 +256,10 @@ def search(
         limits=_limits(at_most, at_least),
         order=_Order(drives, arguments, setup),
         study=_study(seed),
-        kept=None if out is None else Kept(out),
+        store=None if out is None else ResultStore(out),
     )
-    told = observer(progress)
-    if executor is not None:
-        found = work.carry_out(executor_of(executor), trials, workers, told)
-    else:
-        with ThreadPoolExecutor(workers) as pool:
-            found = work.carry_out(pool, trials, workers, told)
+    with executor_or_threads(executor, workers) as pool:
+        found = work.carry_out(pool, trials, workers, observer(progress))
     return Search(found, work.sign, format)
 
 
@@ -289,13 +285,13 @@ class _Work:
     limits: Sequence[_Limit]
     order: _Order
     study: Any
-    kept: Kept | None
+    store: ResultStore | None
     #: Measurements by order. A drive that is proposed twice is measured once.
     tasks: dict[str, Future[Any]] = field(default_factory=dict)
 
     def carry_out(self, executor: Executor, trials: int, workers: int,
-                  told: Progress | None) -> list[Trial]:
-        """Evaluates drives, ``workers`` at a time, and tells results in the order of proposals."""
+                  progress: Progress | None) -> list[Trial]:
+        """Evaluates ``workers`` drives at a time. Optuna gets results in the order of proposals."""
         done: list[Trial] = []
         under_way: deque[_Proposal] = deque()
         clock = Clock(trials, 0)
@@ -308,8 +304,8 @@ class _Work:
                 under_way.popleft()
                 _tell(self.study, proposal.asked, trial, self.sign)
                 done.append(trial)
-                if told:
-                    told(clock.event(len(done), "drive"))
+                if progress:
+                    progress(clock.event(len(done), "drive"))
         except BaseException:
             for proposal in under_way:
                 proposal.task.cancel()
@@ -330,7 +326,7 @@ class _Work:
 
     def begin(self, executor: Executor, order: str) -> Future[Any]:
         """Starts to measure a drive, unless a stored result exists."""
-        found = self.kept.find(measure_point, (order, 0)) if self.kept else None
+        found = self.store.find(measure_point, (order, 0)) if self.store else None
         if found is None:
             return executor.submit(carry_out, _core.MODEL_VERSION, measure_point, [(order, 0)])
         known: Future[Any] = Future()
@@ -340,8 +336,8 @@ class _Work:
     def trial(self, number: int, proposal: _Proposal) -> Trial:
         """Waits for a measurement and evaluates it."""
         [text], _ = proposal.task.result()
-        if self.kept:
-            self.kept.keep(measure_point, (proposal.order, 0), text)
+        if self.store:
+            self.store.keep(measure_point, (proposal.order, 0), text)
         point = json.loads(text)
         drive, values = self.drives[proposal.drive], proposal.values
         if point["outcome"] != "measured":

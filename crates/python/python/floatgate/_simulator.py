@@ -39,13 +39,19 @@ def _column(values: Any, code: str, name: str) -> bytes:
         limit = (1 << 8 * array.array(code).itemsize) - 1
         if len(values) and (values.min() < 0 or values.max() > limit):
             raise Error(f"{name} range from {values.min()} to {values.max()}",
-            f"pass values from 0 to {limit}")
+                        f"pass values from 0 to {limit}")
         return values.astype(f"<u{array.array(code).itemsize}").tobytes()
     try:
         return array.array(code, values).tobytes()
     except (TypeError, OverflowError) as cause:
         raise Error(f"{name} is not a column of whole numbers: {cause}",
-        "pass an array, or a list of ints that are 0 or more") from cause
+                    "pass an array, or a list of ints that are 0 or more") from cause
+
+
+def _columns(time_ns: Any, op: Any, lba: Any, sectors: Any) -> tuple[bytes, bytes, bytes, bytes]:
+    """Converts the columns of requests to bytes."""
+    return (_column(time_ns, "Q", "times"), _column(op, "B", "ops"), _column(lba, "Q", "lbas"),
+            _column(sectors, "I", "sectors"))
 
 
 class Simulator:
@@ -83,13 +89,7 @@ class Simulator:
     def submit(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0
                ) -> Completions:
         """Submits requests in the order of their times. Returns those that completed meanwhile."""
-        columns = (
-            _column(time_ns, "Q", "times"),
-            _column(op, "B", "ops"),
-            _column(lba, "Q", "lbas"),
-            _column(sectors, "I", "sectors"),
-        )
-        return _completions(self._core.submit(columns, thread))
+        return _completions(self._core.submit(_columns(time_ns, op, lba, sectors), thread))
 
     def advance(self, until_ns: int | None = None) -> Completions:
         """Advances time to ``until_ns``, or until all requests have completed. Returns those."""
@@ -99,13 +99,8 @@ class Simulator:
         """Submits requests, waits for all, and returns the completion time of each, in order."""
         if self.outstanding:
             raise Error(f"{self.outstanding} requests are outstanding", "advance() first")
-        columns = (
-            _column(time_ns, "Q", "times"),
-            _column(op, "B", "ops"),
-            _column(lba, "Q", "lbas"),
-            _column(sectors, "I", "sectors"),
-        )
-        return memoryview(self._core.run(columns, thread)).cast("Q")
+        done = self._core.run(_columns(time_ns, op, lba, sectors), thread)
+        return memoryview(done).cast("Q")
 
     def fill(self) -> None:
         """Writes every sector once, in order."""

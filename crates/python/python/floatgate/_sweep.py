@@ -15,11 +15,11 @@ from . import _core
 from ._chart import Chart
 from ._drive import Drive
 from ._error import Error
+from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
 from ._quantity import capacity_gb
-from ._run import jobs_or_processors
-from ._tasks import Clock, scatter
+from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
 Values = Union[str, Sequence[Union[float, str]]]
@@ -189,36 +189,23 @@ def sweep(
         if out is not None:
             folder = _core.SweepFolder.create(fspath(out), order)
             order = folder.order()
-    told = observer(progress)
+    watcher = observer(progress)
     if executor is None:
-        text = _core.sweep_all(order, jobs_or_processors(jobs), folder, told)
+        text = _core.sweep_all(order, jobs_or_processors(jobs), folder, watcher)
     else:
-        text = _by_executor(order, count, folder, (executor, batch), told)
+        points = collect(
+            measure_point,
+            [(order, index) for index in range(count)],
+            executor=executor,
+            finished=dict(folder.finished()) if folder else {},
+            keep=folder.keep if folder else None,
+            noun="point",
+            batch=batch,
+            progress=watcher,
+        )
+        text = _core.sweep_result(order, points)
     if folder is None:
         return Sweep(text)
     folder.finish(text)
     path = Path(folder.path)
     return Sweep((path / "sweep.json").read_text(encoding="utf-8"), path)
-
-
-def _by_executor(
-    order: str,
-    count: int,
-    folder: _core.SweepFolder | None,
-    engine: tuple[Any, int | None],
-    told: Progress | None,
-) -> str:
-    executor, batch = engine
-    points = dict(folder.finished()) if folder else {}
-    clock = Clock(count, len(points))
-
-    def take(index: int, point: str) -> None:
-        if folder:
-            folder.keep(index, point)
-        points[index] = point
-        if told:
-            told(clock.event(len(points), "point"))
-
-    left = {index: (order, index) for index in range(count) if index not in points}
-    scatter(measure_point, left, take, executor=executor, batch=batch)
-    return _core.sweep_result(order, [points[index] for index in range(count)])

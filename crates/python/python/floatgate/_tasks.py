@@ -3,7 +3,7 @@
 A task is a function of this package that turns its arguments into a text, and depends on nothing
 else. Short tasks are sent in batches, so that the overhead of the executor remains small.
 
-    arguments ─► batches ─► executor ─► results ─► take, as they come
+    arguments ─► batches ─► executor ─► results ─► take, as they arrive
                     ▲                       │
                     └── seconds a task took ┘
 """
@@ -16,11 +16,11 @@ import os
 import time
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 from . import _core
 from ._error import Error
-from ._executor import Executor, executor_of, places
+from ._executor import STORED, Executor, executor_of, places
 from ._progress import Progress
 
 #: A function that returns a text for its arguments.
@@ -32,8 +32,8 @@ Arguments = tuple[Any, ...]
 #: every worker has one.
 _BATCH_S = 2.0
 _BATCH_MIN_S = 1.0
-#: Seconds between two queries of the size of the executor: clusters grow and shrink.
-_LOOK_S = 5.0
+#: Seconds between two queries of the number of workers: clusters grow and shrink.
+_COUNT_S = 5.0
 
 
 def carry_out(model_version: int, function: Function, share: Sequence[Arguments]
@@ -81,26 +81,25 @@ class _Batches:
         return min(math.ceil(_BATCH_S / mean_s), share)
 
 
-class _Crowd:
-    """An executor, and the number of batches that it gets in advance."""
+class _Workers:
+    """The workers of an executor, and the number of batches that they get in advance."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self.workers = places(executor)
-        self._looked = time.monotonic()
+        self.count = places(executor)
+        self._counted_at = time.monotonic()
 
     def limit(self) -> int:
         """Returns the most batches in progress: two per worker, so that no worker has to wait."""
-        if time.monotonic() - self._looked > _LOOK_S:
-            self.workers = places(self.executor)
-            self._looked = time.monotonic()
-        return 2 * self.workers
+        if time.monotonic() - self._counted_at > _COUNT_S:
+            self.count = places(self.executor)
+            self._counted_at = time.monotonic()
+        return 2 * self.count
 
     def failure(self, failure: BaseException) -> BaseException:
         """Returns the failure as an error of this package where possible."""
         if isinstance(failure, BrokenExecutor):
-            return Error(f"the executor broke: {failure}",
-                         "what is finished is kept: go on with a new executor")
+            return Error(f"the executor broke: {failure}", f"{STORED}, with a new executor")
         translate = getattr(self.executor, "failure", None)
         return translate(failure) if translate else failure
 
@@ -126,7 +125,7 @@ def scatter(
     """
     if batch is not None and batch < 1:
         raise Error(f"batch is {batch}, must be 1 or more")
-    crowd, batches = _Crowd(executor_of(executor)), _Batches(list(tasks), batch)
+    workers, batches = _Workers(executor_of(executor)), _Batches(list(tasks), batch)
     under_way: dict[Future[Any], list[int]] = {}
     failures: list[BaseException] = []
 
@@ -142,31 +141,31 @@ def scatter(
             take(index, result)
 
     try:
-        share = batches.next(crowd.workers)
+        share = batches.next(workers.count)
         while (share or under_way) and not failures:
-            while share and len(under_way) < crowd.limit() and not failures:
+            while share and len(under_way) < workers.limit() and not failures:
                 arguments = [tasks[index] for index in share]
-                task = crowd.executor.submit(carry_out, _core.MODEL_VERSION, function, arguments)
+                task = workers.executor.submit(carry_out, _core.MODEL_VERSION, function, arguments)
                 under_way[task] = share
                 # An executor may run a task inside submit(): store results before the next one.
                 if task.done():
                     finish(task)
-                share = batches.next(crowd.workers)
+                share = batches.next(workers.count)
             if under_way and not failures:
                 for task in wait(under_way, return_when=FIRST_COMPLETED).done:
                     finish(task)
         if failures:
-            raise crowd.failure(failures[0])
+            raise workers.failure(failures[0])
     except BaseException:
-        crowd.cancel(list(under_way))
+        workers.cancel(list(under_way))
         raise
 
 
-class Kept:
+class ResultStore:
     """A folder with a file for the result of each task, named by a digest of the task.
 
-    Texts and bytes among the arguments define the task. Numbers only state how to carry it out, for
-    example with how many threads.
+    Texts and bytes among the arguments define the task. Other arguments, such as a number of
+    threads, do not change its result.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -194,6 +193,34 @@ class Kept:
         os.replace(part, path)
 
 
+def collect(
+    function: Function,
+    tasks: Sequence[Arguments],
+    *,
+    executor: Any,
+    finished: Mapping[int, str],
+    keep: Optional[Callable[[int, str], None]],
+    noun: str = "task",
+    batch: Optional[int] = None,
+    progress: Optional[Progress] = None,
+) -> list[str]:
+    """Returns the results of tasks in order. Tasks in ``finished`` are not run, and ``keep`` stores
+    each result of the others as it arrives."""
+    results = dict(finished)
+    clock = Clock(len(tasks), len(results))
+
+    def take(index: int, result: str) -> None:
+        if keep:
+            keep(index, result)
+        results[index] = result
+        if progress:
+            progress(clock.event(len(results), noun))
+
+    left = {index: arguments for index, arguments in enumerate(tasks) if index not in results}
+    scatter(function, left, take, executor=executor, batch=batch)
+    return [results[index] for index in range(len(tasks))]
+
+
 def gather(
     function: Function,
     tasks: Sequence[Arguments],
@@ -201,27 +228,20 @@ def gather(
     executor: Any,
     batch: Optional[int] = None,
     out: str | os.PathLike[str] | None = None,
-    told: Optional[Progress] = None,
+    progress: Optional[Progress] = None,
 ) -> list[str]:
     """Returns the results of tasks in order. Results in the folder ``out`` are reused."""
-    kept = None if out is None else Kept(out)
-    results: dict[int, str] = {}
-    for index, arguments in enumerate(tasks):
-        found = kept.find(function, arguments) if kept else None
-        if found is not None:
-            results[index] = found
-    clock = Clock(len(tasks), len(results))
+    ways: dict[str, Any] = {"executor": executor, "batch": batch, "progress": progress}
+    if out is None:
+        return collect(function, tasks, finished={}, keep=None, **ways)
+    store = ResultStore(out)
+    found = {index: store.find(function, arguments) for index, arguments in enumerate(tasks)}
+    finished = {index: result for index, result in found.items() if result is not None}
 
-    def take(index: int, result: str) -> None:
-        if kept:
-            kept.keep(function, tasks[index], result)
-        results[index] = result
-        if told:
-            told(clock.event(len(results), "task"))
+    def keep(index: int, result: str) -> None:
+        store.keep(function, tasks[index], result)
 
-    left = {index: arguments for index, arguments in enumerate(tasks) if index not in results}
-    scatter(function, left, take, executor=executor, batch=batch)
-    return [results[index] for index in range(len(tasks))]
+    return collect(function, tasks, finished=finished, keep=keep, **ways)
 
 
 class Clock:

@@ -9,10 +9,10 @@ from typing import Any, Sequence
 from . import _core
 from ._drive import Drive, drives as all_drives
 from ._error import Error
+from ._executor import executor_or_threads, jobs_or_processors
 from ._fit import Figures, table_of
 from ._html import table
 from ._progress import Progress, observer
-from ._run import jobs_or_processors
 from ._tasks import gather
 
 
@@ -78,7 +78,8 @@ def validate(
 
     Without a drive, the whole catalogue is validated; rows that no model can express are listed
     with the reason. ``figures`` is the path of a table with the columns of ``figures()``, or its
-    rows as dicts. With an ``executor`` each drive is a task, and the folder ``out`` stores results.
+    rows as dicts. With an ``executor`` or ``out`` each drive is a task; the folder ``out`` stores
+    their results.
     """
     if drive is None:
         chosen = [Drive.load(name) for name in all_drives()]
@@ -97,17 +98,18 @@ def validate(
 
     owners = _core.figure_owners(order(chosen, None))
     rows = [index for index, owner in enumerate(owners) if drive is None or owner is not None]
-    told, many = observer(progress), jobs_or_processors(jobs)
-    if executor is None:
-        return Validation(json.loads(_core.validate_drives(order(chosen, rows), many, told)))
+    watcher, many = observer(progress), jobs_or_processors(jobs)
+    if executor is None and out is None:
+        return Validation(json.loads(_core.validate_drives(order(chosen, rows), many, watcher)))
     # Rows about no drive form a share of their own, which simulates nothing.
     shares: dict[int | None, list[int]] = {}
     for index in rows:
         shares.setdefault(owners[index], []).append(index)
-    each = jobs_or_processors(jobs) if jobs is not None else 1
+    each = 1 if executor is not None and jobs is None else many
     tasks = [(order([] if owner is None else [chosen[owner]], share), each)
              for owner, share in shares.items()]
-    texts = gather(validate_rows, tasks, executor=executor, batch=1, out=out, told=told)
+    with executor_or_threads(executor, 1) as workers:
+        texts = gather(validate_rows, tasks, executor=workers, batch=1, out=out, progress=watcher)
     found: dict[int, dict[str, Any]] = {}
     for share, text in zip(shares.values(), texts):
         found.update(zip(share, json.loads(text)))
