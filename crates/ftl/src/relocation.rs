@@ -288,8 +288,14 @@ impl Ftl {
     /// True if host pages written by [`Ftl::write_owing`] owe at least a batch of relocation.
     #[inline]
     pub fn owes_relocation(&self) -> bool {
+        self.owes_batches(1)
+    }
+
+    /// True if they owe at least `count` batches.
+    #[inline]
+    pub fn owes_batches(&self, count: u32) -> bool {
         let batch = self.config.watermarks.batch_pages * self.config.granules_per_page();
-        self.relocation.owed >= f64::from(batch.max(1))
+        self.relocation.owed >= f64::from(batch.max(1)) * f64::from(count)
     }
 
     /// The physical page that [`Ftl::relocate_next`] will move next, so that the owner can have

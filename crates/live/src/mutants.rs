@@ -13,6 +13,8 @@ pub(crate) enum Mutant {
     JournalBeforeRows,
     /// Erased superblocks are written over before what superseded them is durable.
     ReleasedEarly,
+    /// The same where the journal lists completed rows, but not those that are open.
+    ReleasedUnfinished,
     /// Trims are not journaled.
     TrimForgotten,
     /// Events are replayed in the order in which they are found.
@@ -103,6 +105,7 @@ mod tests {
     #[test]
     fn superblocks_released_early_are_found() {
         assert!(is_found(Mutant::ReleasedEarly));
+        assert!(is_found(Mutant::ReleasedUnfinished));
     }
 
     #[test]

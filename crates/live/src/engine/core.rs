@@ -31,6 +31,7 @@ use crate::format::journal::Trim;
 use crate::format::layout::{Layout, Place};
 use crate::format::row::{Member, RowEpoch, Rows, Stored};
 use crate::format::unit::{Codec, Extent, Identity, Origin, Page, UnitBuffer, UnitHeader};
+use crate::mutants::{self, Mutant};
 
 /// Trims that are kept in memory before they are journaled.
 pub(crate) const TRIMS_MAX: usize = 4096;
@@ -103,6 +104,9 @@ pub(crate) struct Core {
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
     /// bring back what took them.
     pub(crate) freed: u64,
+    /// Of each erased superblock that is not released, in the translation layer's order, a count of
+    /// events: what superseded its pages lies in rows that were begun before.
+    erased_at: Vec<u64>,
 }
 
 /// Reason why pages cannot be placed yet.
@@ -138,6 +142,7 @@ impl Core {
             spare: Vec::new(),
             lost: LostPages::default(),
             freed: 0,
+            erased_at: Vec::new(),
         }
     }
 
@@ -349,6 +354,30 @@ impl Core {
             }
         }
         self.ops = ops;
+        self.note_erased();
+    }
+
+    /// Takes note of the count of events for superblocks that were erased just now.
+    fn note_erased(&mut self) {
+        let held = self.ftl.held_erased().len();
+        assert!(self.erased_at.len() <= held, "what was erased is held until it is released");
+        self.erased_at.resize(held, self.seq);
+    }
+
+    /// Number of the superblocks erased longest ago for whose release no open row has to go to the
+    /// journal: all rows that were open when they were erased have been completed.
+    pub(crate) fn superseded(&self) -> usize {
+        if mutants::is(Mutant::ReleasedUnfinished) {
+            return self.erased_at.len();
+        }
+        let oldest = self.open.iter().map(|open| open.seq).min().unwrap_or(u64::MAX);
+        self.erased_at.iter().take_while(|at| **at <= oldest).count()
+    }
+
+    /// Lets the `count` superblocks that were erased longest ago be written again.
+    pub(crate) fn release_erased(&mut self, count: usize) {
+        self.ftl.release_erased(count);
+        self.erased_at.drain(..count.min(self.erased_at.len()));
     }
 
     /// Copies an extent to a new place. What could not be read is remembered as lost, so that

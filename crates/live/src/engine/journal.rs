@@ -117,18 +117,8 @@ impl Journal {
 
     /// Adds what `core` has for `scope`.
     pub(crate) fn collect(&mut self, core: &mut Core, layout: &Layout, scope: Scope) {
-        for trim in core.trims.drain(..) {
-            self.add(TRIM, trim.first.0, trim.seq, trim.pages);
-        }
-        for lost in core.lost.take_unsaved() {
-            self.add(LOST, lost.first.0, lost.seq, lost.pages);
-        }
-        self.list_rows(core);
-        if !scope.is_host() {
-            for superblock in core.ftl.held_erased() {
-                self.add(RELEASE, superblock.0, core.seq, 0);
-            }
-        }
+        let released = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
+        self.collect_completed(core, released);
         for open in &mut core.open {
             if open.origin.is_relocation && scope.is_host() {
                 continue;
@@ -144,6 +134,21 @@ impl Journal {
                 assert!(unit.journaled <= unit.count, "what the journal holds was appended");
                 unit.journaled = unit.count;
             }
+        }
+    }
+
+    /// Adds everything but the contents of open rows, and the release of so many of the superblocks
+    /// that were erased longest ago.
+    pub(crate) fn collect_completed(&mut self, core: &mut Core, released: usize) {
+        for trim in core.trims.drain(..) {
+            self.add(TRIM, trim.first.0, trim.seq, trim.pages);
+        }
+        for lost in core.lost.take_unsaved() {
+            self.add(LOST, lost.first.0, lost.seq, lost.pages);
+        }
+        self.list_rows(core);
+        for superblock in &core.ftl.held_erased()[..released] {
+            self.add(RELEASE, superblock.0, core.seq, 0);
         }
     }
 

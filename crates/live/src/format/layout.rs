@@ -164,7 +164,8 @@ impl Shape {
                 high: 7,
                 burst: 0.1,
                 price_max: f64::MAX,
-                batch_pages: 1,
+                // About half of a unit: each batch takes the locks of victim and core once.
+                batch_pages: 16,
             },
             // What lies below levels its own wear.
             wear_spread_max: 0,

@@ -5,6 +5,8 @@
 //! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
 //! that they were there. Many that flush at once share one commit.
 
+use std::sync::TryLockError;
+
 use super::Drive;
 use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
@@ -29,6 +31,10 @@ impl Drive {
             if scope == Scope::Host && journal.committed >= before {
                 return Ok(());
             }
+            if scope == Scope::Relocation && self.core()?.ftl.held_erased().is_empty() {
+                // Another thread has committed it meanwhile.
+                return Ok(());
+            }
             if self.commit_to(&mut journal, scope, |_| ())?.is_some() {
                 let is_due = journal.used() > journal.size / 2;
                 drop(journal);
@@ -44,6 +50,36 @@ impl Drive {
         }
         let reason = "checkpoints leave no room in the journal".to_owned();
         Err(DeviceError::Poisoned { reason })
+    }
+
+    /// Makes superblocks usable that relocation has erased, once what superseded their pages lies in
+    /// completed rows: a batch that lists those is short. If another thread is at the journal,
+    /// leaves it to that one, or waits for it where room is short.
+    pub(super) fn release_superseded(&self, is_short: bool) -> Result<(), DeviceError> {
+        let mut journal = match self.journal.try_lock() {
+            Ok(journal) => journal,
+            Err(TryLockError::WouldBlock) if is_short => self.journal()?,
+            Err(TryLockError::WouldBlock) => return Ok(()),
+            Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
+        };
+        let (dirty, released) = {
+            let mut core = self.still()?;
+            let released = core.superseded();
+            if released == 0 {
+                return Ok(());
+            }
+            if journal.used() + 3 * self.bytes_at_most(&core) > journal.size {
+                drop(core);
+                drop(journal);
+                return self.commit(Scope::Relocation);
+            }
+            journal.begin();
+            journal.collect_completed(&mut core, released);
+            (std::mem::take(&mut core.dirty), released)
+        };
+        self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
+        self.core_mut()?.release_erased(released);
+        Ok(())
     }
 
     /// Does so with the journal at hand, if it has room; `see` is shown the state that is made
@@ -92,7 +128,7 @@ impl Drive {
             let mut core = self.core_mut()?;
             assert!(freed <= core.freed, "what is free was given up");
             core.freed -= freed;
-            core.ftl.release_erased(held);
+            core.release_erased(held);
         }
         Ok(Some(()))
     }

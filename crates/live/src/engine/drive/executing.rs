@@ -9,7 +9,7 @@
 //! on no die, and a superblock is not written again while an earlier program of it is under way.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{PoisonError, RwLockWriteGuard};
+use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use blockio::Rng;
 
@@ -43,6 +43,20 @@ impl DerefMut for Still<'_> {
     }
 }
 
+/// Programs that were decided and are to be carried out. As long as they exist the core is not
+/// [`Still`].
+#[must_use = "the core waits for the completion of programs"]
+pub(super) struct Programs<'a> {
+    programs: Vec<Program>,
+    _programming: RwLockReadGuard<'a, ()>,
+}
+
+impl Programs<'_> {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.programs.is_empty()
+    }
+}
+
 /// Programs that wait, for a simulation of several threads by one: they are carried out late and in
 /// any order.
 #[derive(Debug)]
@@ -67,16 +81,32 @@ impl Drive {
     /// # Errors
     /// Of a die that the drive cannot do without; nothing is promised from then on.
     pub(crate) fn act<T>(&self, decide: impl FnOnce(&mut Core) -> T) -> Result<T, DeviceError> {
-        let _programming = self.programming.read().unwrap_or_else(PoisonError::into_inner);
-        let (decided, programs) = {
-            let mut core = self.core_mut()?;
-            let decided = decide(&mut core);
-            (decided, core.take_programs())
-        };
-        if !programs.is_empty() {
-            self.noting(self.carry_out(programs))?;
-        }
+        let (decided, programs) = self.decide(decide)?;
+        self.carry_out(programs)?;
         Ok(decided)
+    }
+
+    /// Has the core decide something; returns the programs that follow, which the caller carries
+    /// out before it decides anything else.
+    pub(super) fn decide<T>(
+        &self,
+        decide: impl FnOnce(&mut Core) -> T,
+    ) -> Result<(T, Programs<'_>), DeviceError> {
+        let programming = self.programming.read().unwrap_or_else(PoisonError::into_inner);
+        let mut core = self.core_mut()?;
+        let decided = decide(&mut core);
+        Ok((decided, Programs { programs: core.take_programs(), _programming: programming }))
+    }
+
+    /// Carries out programs that were decided, and tells the core.
+    ///
+    /// # Errors
+    /// As [`Drive::act`].
+    pub(super) fn carry_out(&self, decided: Programs<'_>) -> Result<(), DeviceError> {
+        if decided.is_empty() {
+            return Ok(());
+        }
+        self.noting(self.complete_or_defer(decided.programs))
     }
 
     /// The core once all programs that were decided have been completed; none is decided as long as
@@ -101,7 +131,7 @@ impl Drive {
         *lock(&self.deferred) = Some(Deferred { rng, programs: Vec::new() });
     }
 
-    fn carry_out(&self, mut programs: Vec<Program>) -> Result<(), DeviceError> {
+    fn complete_or_defer(&self, mut programs: Vec<Program>) -> Result<(), DeviceError> {
         let most = lock(&self.deferred).as_mut().map(|deferred| {
             deferred.programs.append(&mut programs);
             deferred.rng.below(DEFERRED_MAX)

@@ -1,17 +1,21 @@
-//! Relocation: paid for by whoever writes, one thread at a time.
+//! Relocation: paid for by whoever writes.
 //!
 //! ```text
-//!  core: which pages are next? ─► read them, verified ─► core: move them ─► ...
-//!                                                    ─► commit, once superblocks are empty
+//!  one thread at a time, which holds the victim:    any number of threads:
+//!  core: which pages are next? ─► read them,   ─► program the units that are full
+//!        verified ─► core: move them           ─► release superblocks that are empty
 //! ```
 //!
-//! A thread that writes while another relocates goes on; only where room is short do all wait.
+//! A thread that writes while another holds the victim goes on; only where room is short do all
+//! wait. Programs, half of the work, are carried out without the victim, so that another thread can
+//! read and move the next pages meanwhile.
 
 use std::sync::{MutexGuard, TryLockError};
 
 use ftl::Lpn;
 
 use super::Drive;
+use super::executing::Programs;
 use crate::DeviceError;
 use crate::engine::core::{Core, Located, Relocated};
 use crate::engine::journal::Scope;
@@ -20,10 +24,28 @@ use crate::format::row::Member;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
 
+/// Erased superblocks that wait for the completion of rows, before what is open goes to the journal
+/// instead.
+const ERASED_MAX: usize = 3;
+
+/// Batches of relocation that writers owe before they wait for the thread that holds the victim.
+const BATCHES_MAX: u32 = 2;
+
+/// Thread that holds the victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// This one did, and relocated.
+    Taken,
+    OfAnother,
+}
+
 impl Core {
     /// True if pages are to be relocated, or what relocation has gained is to be committed.
     pub(super) fn is_relocation_due(&self) -> bool {
-        self.ftl.needs_room() || self.ftl.owes_relocation() || !self.ftl.held_erased().is_empty()
+        self.ftl.needs_room()
+            || self.ftl.owes_relocation()
+            || self.superseded() > 0
+            || self.ftl.held_erased().len() >= ERASED_MAX
     }
 }
 
@@ -32,20 +54,19 @@ impl Drive {
     /// that has gained.
     pub(super) fn relocate(&self) -> Result<(), DeviceError> {
         loop {
-            let is_short = self.core()?.ftl.needs_room();
-            let unit = if is_short { Some(lock(&self.victim)) } else { self.victim_if_free() };
-            let Some(mut unit) = unit else { return Ok(()) };
-            self.relocate_owed(&mut unit)?;
-            drop(unit);
-            let (is_gained, is_short) = {
+            let waits = self.core()?.ftl.needs_room() || self.core()?.ftl.owes_batches(BATCHES_MAX);
+            if self.relocate_owed(waits)? == Turn::OfAnother {
+                return Ok(());
+            }
+            let (erased, superseded, is_short) = {
                 let core = self.core()?;
-                (!core.ftl.held_erased().is_empty(), core.ftl.needs_room())
+                (core.ftl.held_erased().len(), core.superseded(), core.ftl.needs_room())
             };
-            if is_gained && mutants::is(Mutant::ReleasedEarly) {
-                let mut core = self.core_mut()?;
-                let held = core.ftl.held_erased().len();
-                core.ftl.release_erased(held);
-            } else if is_gained {
+            if erased > 0 && mutants::is(Mutant::ReleasedEarly) {
+                self.core_mut()?.release_erased(erased);
+            } else if superseded > 0 {
+                self.release_superseded(is_short)?;
+            } else if erased >= if is_short { 1 } else { ERASED_MAX } {
                 self.commit(Scope::Relocation)?;
             }
             if !is_short {
@@ -54,25 +75,50 @@ impl Drive {
         }
     }
 
-    /// The unit that relocation moves pages from, unless somebody is at it.
+    /// Relocates as long as anything is owed. If another thread holds the victim, waits for it only
+    /// where room is short.
+    fn relocate_owed(&self, waits: bool) -> Result<Turn, DeviceError> {
+        loop {
+            let victim = if waits { Some(lock(&self.victim)) } else { self.victim_if_free() };
+            let Some(mut unit) = victim else { return Ok(Turn::OfAnother) };
+            let (relocated, programs) = self.relocate_while_read(&mut unit)?;
+            // Another thread may relocate while this one programs.
+            drop(unit);
+            self.carry_out(programs)?;
+            match relocated {
+                Relocated::Needs(_) => {}
+                Relocated::Nothing if self.core()?.ftl.needs_room() => {
+                    let reason = "relocation found nothing to gain".to_owned();
+                    return Err(DeviceError::Poisoned { reason });
+                }
+                Relocated::Enough | Relocated::Nothing => return Ok(Turn::Taken),
+            }
+        }
+    }
+
+    /// Moves pages, reading more of them as they are needed, until units are full or nothing is
+    /// owed any more.
+    fn relocate_while_read(
+        &self,
+        unit: &mut VictimUnit,
+    ) -> Result<(Relocated, Programs<'_>), DeviceError> {
+        loop {
+            match self.decide(|core| core.relocate(unit))? {
+                (Relocated::Needs(wanted), programs) if programs.is_empty() => {
+                    drop(programs);
+                    unit.read(&self.store, wanted);
+                }
+                decided => return Ok(decided),
+            }
+        }
+    }
+
+    /// The unit that relocation moves pages from; none while another thread holds it.
     fn victim_if_free(&self) -> Option<MutexGuard<'_, VictimUnit>> {
         match self.victim.try_lock() {
             Ok(unit) => Some(unit),
             Err(TryLockError::Poisoned(unit)) => Some(unit.into_inner()),
             Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    fn relocate_owed(&self, unit: &mut VictimUnit) -> Result<(), DeviceError> {
-        loop {
-            match self.act(|core| core.relocate(unit))? {
-                Relocated::Needs(wanted) => unit.read(&self.store, wanted),
-                Relocated::Nothing if self.core()?.ftl.needs_room() => {
-                    let reason = "relocation found nothing to gain".to_owned();
-                    return Err(DeviceError::Poisoned { reason });
-                }
-                Relocated::Enough | Relocated::Nothing => return Ok(()),
-            }
         }
     }
 
