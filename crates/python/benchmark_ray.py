@@ -46,7 +46,7 @@ def main() -> None:
     words.add_argument("--pairs", type=int, default=3)
     words.add_argument("--points", type=int, default=16)
     chosen = words.parse_args()
-    # Ray lowers the priority of its workers, which matters where other processes want to run.
+    # Ray may lower the priority of its workers, which matters where other processes want to run.
     os.environ["RAY_worker_niceness"] = "0"
     import ray  # noqa: PLC0415, since it reads the variable
 
