@@ -1,8 +1,8 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 //!
 //! First what is missing on this machine, then form and lints, then the pages of the site, the
-//! packages, the tests of the Python package and every other test. The latter come last, so that the
-//! last lines are the test runner's own.
+//! packages, the tests of the Python package and every other test. The latter come last, so that
+//! the last lines are the test runner's own.
 
 use anyhow::{Context, Result};
 

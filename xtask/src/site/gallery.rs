@@ -17,8 +17,8 @@ use crate::target;
 /// Status with which the command ends after a measurement that did not reach steady state.
 const NOT_STEADY: i32 = 3;
 
-/// Reviews every drive into `folder`, apart from those whose reviews of the last build are used, and
-/// returns the cards.
+/// Reviews every drive into `folder`, apart from those whose reviews of the last build are used,
+/// and returns the cards.
 pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
     let drives = ordered();
     if !options.keep_reviews {

@@ -95,7 +95,10 @@ fn read(text: &str) -> Page {
             let value = tag.attributes.get(key.as_bytes())?;
             Some(String::from_utf8_lossy(value).into_owned())
         };
-        page.places.extend(value("id"));
+        // rustdoc encodes names as links do.
+        let id = value("id");
+        page.places.extend(id.as_deref().map(plain));
+        page.places.extend(id);
         page.places.extend(value("name").filter(|_| name == "a"));
         match name.as_str() {
             "a" | "area" => page.links.extend(value("href")),
@@ -112,11 +115,15 @@ fn is_elsewhere(link: &str) -> bool {
     link.starts_with("//") || scheme.contains(':')
 }
 
+/// A text without percent-encoding.
+fn plain(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
 /// The file and the place in it that a link of `page` leads to.
 fn resolved(page: &Path, link: &str) -> (PathBuf, String) {
     let (file, place) = link.split_once('#').unwrap_or((link, ""));
     let file = file.split('?').next().unwrap_or_default();
-    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (file, place) = (plain(file), plain(place));
     if file.is_empty() {
         return (page.to_owned(), place);
@@ -146,6 +153,7 @@ mod tests {
     fn links_to_pages_places_and_folders_resolve() {
         let page = "<a href='b/c.html#x%20y'></a><a href='b/'></a><a href='#top'></a>\
                     <p id=top></p><a href='https://example.org'></a><a href='api/gone.html'></a>\
+                    <a href='#impl-A%3CT%3E'></a><p id='impl-A%3CT%3E'></p>\
                     <script>'<a href=\"gone\">'</script>";
         let others = [("b/c.html", "<p id='x y'><a href='../a.html'></a>"), ("b/index.html", "")];
         assert_eq!(faults_of(&[("a.html", page), others[0], others[1]]), "");
