@@ -58,8 +58,8 @@ pub(crate) fn attach(args: &Attach) -> Result<Ending> {
     Err(Error::new(Kind::Input, text).hint(remedies.join("; ")).into())
 }
 
-/// Says what a client needs, of the server unless the drive is offered over its protocol, and of this
-/// machine if that lacks something.
+/// Says what a client needs: of the server, unless the drive is offered over its protocol, and of
+/// this machine, if that lacks something.
 fn remedy(client: &KernelClient, is_offered: bool, missing: Option<&str>) -> String {
     let KernelClient { name, option, .. } = client;
     match missing {

@@ -1,6 +1,6 @@
-//! Laws of a drive that hosts operate: whatever commands of the NVM command set come between formats
-//! and namespaces that come and go, each namespace holds what a plain map would, and each command
-//! has the status that the map says.
+//! Laws of a drive that hosts operate: whatever commands of the NVM command set come between
+//! formats and namespaces that come and go, each namespace holds what a plain map would, and each
+//! command has the status that the map says.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -266,8 +266,8 @@ impl Compared {
     }
 }
 
-/// Carries out a command on blocks. Returns its status, and what the map says of it; the map has the
-/// changes of Dataset Management and Copy then.
+/// Carries out a command on blocks. Returns its status, and what the map says of it; the map has
+/// the changes of Dataset Management and Copy then.
 fn carried_out(
     queue: &mut Host<Inner>,
     (id, namespace): (u32, &mut Namespace),

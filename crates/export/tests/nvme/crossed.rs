@@ -1,6 +1,6 @@
 //! Faults at once and in any order, over sockets: media that fail, controllers that are reset or
-//! fail, commands that hosts give up, and hosts that vanish. What was acknowledged is right, what was
-//! acknowledged as durable survives the end of the server, and no queue hangs.
+//! fail, commands that hosts give up, and hosts that vanish. What was acknowledged is right, what
+//! was acknowledged as durable survives the end of the server, and no queue hangs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -120,7 +120,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What may be on a page.
+/// Contents that a page may have.
 #[derive(Clone, Debug)]
 struct Known {
     /// Bytes that it may hold now, and after a crash.

@@ -1,5 +1,5 @@
-//! Linux of an emulated machine writes to a served volume over vhost-user-blk, and never flushes; the
-//! server is killed again and again, and started anew.
+//! Linux of an emulated machine writes to a served volume over vhost-user-blk, and never flushes;
+//! the server is killed again and again, and started anew.
 
 use std::fs::{self, File};
 use std::path::Path;

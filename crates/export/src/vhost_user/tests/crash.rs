@@ -1,4 +1,5 @@
-//! A device that loses in a crash what was not flushed, and drivers that go on with the next server.
+//! A device that loses in a crash what was not flushed, and drivers that go on with the next
+//! server.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ const SIZE: u64 = SECTORS * 512;
 #[derive(Debug)]
 struct Cached {
     now: MemoryDevice,
-    /// What a crash leaves.
+    /// Bytes that a crash leaves.
     durable: Mutex<Vec<u8>>,
     flushes: AtomicUsize,
 }

@@ -18,8 +18,8 @@ pub(crate) struct Options {
     /// repeated
     #[arg(long, value_name = "PATH")]
     vhost_user: Vec<PathBuf>,
-    /// Answer writes over vhost-user before they are durable: faster, but a virtual machine does not
-    /// notice that a killed server lost what was not flushed
+    /// Answer writes over vhost-user before they are durable: faster, but a virtual machine does
+    /// not notice that a killed server lost what was not flushed
     #[arg(long, requires = "vhost_user")]
     vhost_user_volatile: bool,
 }
