@@ -25,7 +25,7 @@ const NAME: &str = "operations.json";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct File {
+struct OperationsFile {
     namespaces: Vec<FileNamespace>,
     sanitize: Sanitize,
     exit_is_free: bool,
@@ -81,12 +81,12 @@ enum FileSelfTestEnd {
 /// since a sanitize may be under way.
 pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenError> {
     let path = volume.join(NAME);
-    let file: File = match fs::read(&path) {
+    let file: OperationsFile = match fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             let what = format!("{NAME} of {}: {error}", volume.display());
             OpenError::refused(format!("{what}; remove it to forget what hosts changed"))
         })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => OperationsFile::default(),
         Err(error) => return Err(OpenError::medium(&format!("reading {}", path.display()), error)),
     };
     let places = Namespaces::of(volume)?;
@@ -136,7 +136,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenErro
 /// # Errors
 /// Fails if there is no volume, or the system refuses.
 pub fn keep_operations(volume: &Path, kept: &Kept) -> Result<(), OpenError> {
-    let file = File {
+    let file = OperationsFile {
         namespaces: kept.namespaces.iter().map(FileNamespace::from).collect(),
         sanitize: match kept.sanitize {
             SanitizeState::Never => Sanitize::Never,
