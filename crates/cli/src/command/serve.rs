@@ -59,8 +59,8 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a volume,
-/// the drive itself, to be closed at the end.
+/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a
+/// volume, the drive itself, to be closed at the end.
 struct ServedDrive {
     drive: Option<Arc<Drive>>,
     service: Arc<DriveService>,

@@ -1,5 +1,5 @@
-//! Changes that hosts made to a volume, stored in its folder: numbers, block sizes and protection of
-//! namespaces, sectors marked as unreadable, sanitizes and self-tests.
+//! Changes that hosts made to a volume, stored in its folder: numbers, block sizes and protection
+//! of namespaces, sectors marked as unreadable, sanitizes and self-tests.
 //!
 //! ```text
 //!   volume.toml     ──► the namespaces, by name, with offset and size
@@ -73,8 +73,8 @@ enum FileSelfTestEnd {
     Failed { namespace: u32, lba: u64 },
 }
 
-/// Loads the changes that hosts made to the volume in a folder. Namespaces without any have blocks of
-/// `block_bytes`.
+/// Loads the changes that hosts made to the volume in a folder. Namespaces without any have blocks
+/// of `block_bytes`.
 ///
 /// # Errors
 /// Fails if there is no volume, its namespaces are invalid, or the file of changes cannot be read,
