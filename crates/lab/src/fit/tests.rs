@@ -43,7 +43,7 @@ impl Watcher for Silent {
 
 /// The Duo with a thousandth of its NAND, at full scale; faster NAND, so that a tenth of the dies
 /// does not stand in the controller's way.
-fn tiny() -> String {
+pub(crate) fn tiny() -> String {
     let changes = [
         ("time_lapse = 32", "time_lapse = 1"),
         ("user_gb = 640", "user_gb = 0.33"),
