@@ -70,7 +70,7 @@ pub(crate) fn tiny() -> String {
 }
 
 /// The enterprise protocol in seconds.
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     let protocol = catalogue::find_protocol("enterprise").unwrap();
     let mut plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
     for step in &mut plan.steps {
@@ -84,7 +84,7 @@ fn plan() -> Plan {
 }
 
 /// Rows about the drive, given from `mode` to `value_high`.
-fn table(lines: &[String]) -> (String, Vec<FigureRow>) {
+pub(super) fn table(lines: &[String]) -> (String, Vec<FigureRow>) {
     let line = |(index, line): (usize, &String)| {
         format!("R{index},a review,Fusion-io ioDrive Duo MLC,640,{line},exact,\n")
     };

@@ -60,6 +60,21 @@ fn the_first_of_two_devices_is_asked_what_one_alone_is() {
 }
 
 #[test]
+fn threads_beyond_all_numbers_are_refused_and_none_is_left_out() {
+    let mut spec = ssd::catalogue::find("p5800x-pair").unwrap();
+    spec.devices.as_mut().unwrap().count = 64;
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let setup = Setup { format, host, time_lapse: 1, seed: 1 };
+    let drive = Drive::new(&spec, &setup).unwrap();
+    let workload = workload("4k-rand-read");
+    let feeds = |threads| Feed::of_all(&Load { threads, ..load(&workload) }, &drive);
+    assert_eq!(feeds(1023).unwrap().len(), 65_472);
+    let refused = feeds(1024).unwrap_err();
+    assert_eq!(refused.to_string(), "1024 threads on each of 64 devices, at most 65535 in all");
+    assert_eq!((refused.kind(), refused.remedy()), (Kind::Input, "lower the number of threads"));
+}
+
+#[test]
 fn a_request_has_the_tag_that_it_was_asked_for_under() {
     let (drive, workload) = (small(), workload("4k-rand-read"));
     let mut feeds = Feed::of_all(&load(&workload), &drive).unwrap();
