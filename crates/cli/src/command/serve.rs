@@ -59,9 +59,9 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a volume,
-/// the drive itself, to be closed at the end.
-struct Served {
+/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a
+/// volume, the drive itself, to be closed at the end.
+struct ServedDrive {
     drive: Option<Arc<Drive>>,
     service: Arc<DriveService>,
     operator: Arc<Operator>,
@@ -84,7 +84,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
-    let served = Served::open(args, recipients, paced.as_ref())?;
+    let served = ServedDrive::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let size = {
         // Dropped here, because a reference to it keeps the drive from being closed.
@@ -220,7 +220,7 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     };
     let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
     let (front_end, emulation_slowdown) = (None, None);
-    let of = recording::Subject {
+    let of = recording::RecordedDevice {
         device: &device,
         size_bytes: size,
         model,
@@ -291,7 +291,7 @@ fn keep_life(service: &DriveService, was_kept: bool) -> bool {
     kept.is_ok()
 }
 
-impl Served {
+impl ServedDrive {
     fn open(
         args: &Serve,
         recipients: Option<Recipients>,

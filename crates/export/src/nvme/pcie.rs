@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use self::pages::{PAGE_BYTES, Pages, fetch};
-use self::queue::{CompletionQueue, Doorbells, Machine, Place, SubmissionQueue};
+use self::queue::{CompletionQueue, Doorbells, Machine, QueuePlace, SubmissionQueue};
 use super::command::{COMMAND_BYTES, Command, admin, fabrics};
 use super::controller::{
     Completed, Context, Controller, ENABLE, FATAL, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX,
@@ -364,7 +364,7 @@ impl PcieController {
         }
         locked(&self.controller).add_queue(number);
         let io = IoQueue::new(number, Arc::clone(&self.controller));
-        let place = Place { number, base, entries, completion_number, completion };
+        let place = QueuePlace { number, base, entries, completion_number, completion };
         self.machine.doorbells.ring(2 * usize::from(number), 0);
         let started = SubmissionQueue::start(&self.machine, &self.subsystem, place, io);
         // The machine has no thread left; the host may try again later.

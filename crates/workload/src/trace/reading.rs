@@ -22,7 +22,7 @@ const SIZE_LIMIT: u64 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     /// A request.
-    Request(Entry<'a>),
+    Request(TraceEntry<'a>),
     /// Something that is neither a read nor a write: a trim, a flush, an event of no interest.
     Other,
     /// Nothing: a heading, a blank line.
@@ -33,7 +33,7 @@ pub(super) enum Line<'a> {
 
 /// A request as it stands in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct TraceEntry<'a> {
     /// Disk, file or storage unit.
     pub(super) unit: &'a str,
     /// Time of the request, from any origin.
@@ -166,7 +166,7 @@ impl TraceReader<'_> {
         Ok(true)
     }
 
-    fn add(&mut self, entry: Entry<'_>) {
+    fn add(&mut self, entry: TraceEntry<'_>) {
         self.synthetic |= entry.unit == super::iolog::SYNTHETIC;
         let next = u32::try_from(self.units.len()).unwrap_or(u32::MAX);
         let unit = match self.units.get(entry.unit) {
@@ -225,7 +225,7 @@ impl TraceReader<'_> {
 }
 
 /// An entry that can be asked of a drive.
-fn checked(entry: Entry<'_>) -> Result<Entry<'_>, String> {
+fn checked(entry: TraceEntry<'_>) -> Result<TraceEntry<'_>, String> {
     if entry.bytes == 0 || entry.bytes > SIZE_LIMIT {
         return Err(format!("a request of {} bytes, not from 1 to {SIZE_LIMIT}", entry.bytes));
     }

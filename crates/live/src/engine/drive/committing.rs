@@ -52,9 +52,9 @@ impl Drive {
         Err(DeviceError::Poisoned { reason })
     }
 
-    /// Makes superblocks usable that relocation has erased, once what superseded their pages lies in
-    /// completed rows: a batch that lists those is short. If another thread is at the journal,
-    /// leaves it to that one, or waits for it where room is short.
+    /// Makes superblocks usable that relocation has erased, once what superseded their pages lies
+    /// in completed rows: a batch that lists those is short. If another thread holds the journal,
+    /// returns, or waits for it where room is short.
     pub(super) fn release_superseded(&self, is_short: bool) -> Result<(), DeviceError> {
         let mut journal = match self.journal.try_lock() {
             Ok(journal) => journal,
