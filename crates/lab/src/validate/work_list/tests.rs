@@ -3,6 +3,7 @@
 use super::super::plans;
 use super::super::tests::rows;
 use super::*;
+use crate::driver::mock::{Mock, Told};
 use crate::progress::{Event, Unwatched};
 
 fn work_list(lines: &[&str]) -> WorkList {
@@ -77,8 +78,7 @@ fn a_row_that_cannot_be_compared_leaves_the_places_of_the_others() {
 /// The run of the only job of `list` in which nothing was measured.
 fn unmeasured(list: &WorkList) -> Run {
     let outcome = crate::runner::Outcome {
-        target: crate::driver::mock::Mock::new(results::TargetKind::Model, &Default::default())
-            .target(),
+        target: Mock::new(results::TargetKind::Model, &Told::default()).target(),
         environment: results::Environment::default(),
         records: Vec::new(),
         interrupted: false,

@@ -172,7 +172,7 @@ fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<Purged, Str
     let mut answers = String::new();
     for (nth, state) in (1..).zip(states) {
         let test = if nth == states.len() { "true".into() } else { format!("[ $n -eq {nth} ]") };
-        let _ = write!(answers, "if {test}; then printf '{state}'; exit 0; fi\n");
+        let _ = writeln!(answers, "if {test}; then printf '{state}'; exit 0; fi");
     }
     let body = format!(
         "n=$(grep -c -e -I \"$(dirname $0)/asked\")\ncase \"$*\" in\n-I*)\n{answers};;\n{then}\nesac"
