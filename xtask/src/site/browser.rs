@@ -10,8 +10,8 @@ use crate::program::{said, succeeds};
 
 /// Widths of windows, in pixels.
 const WIDTHS: [u32; 3] = [390, 820, 1440];
-/// Pages that have everything: text, code, wide tables, cards, frames of reviews.
-const PAGES: [&str; 8] = [
+/// Pages that have everything: text, code, wide tables, cards, interfaces.
+const PAGES: [&str; 10] = [
     "index.html",
     "gallery.html",
     "interfaces.html",
@@ -20,6 +20,8 @@ const PAGES: [&str; 8] = [
     "docs/reference/drive.html",
     "docs/internals/index.html",
     "docs/internals/validation.html",
+    "api/rust/ssd/index.html",
+    "api/python/floatgate.html",
 ];
 /// A word to search for, and the beginning of the address of a page that must be found.
 const SEARCH: (&str, &str) = ("preconditioning", "docs/");
