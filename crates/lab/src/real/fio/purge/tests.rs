@@ -175,7 +175,8 @@ fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<Purged, Str
         let _ = writeln!(answers, "if {test}; then printf '{state}'; exit 0; fi");
     }
     let body = format!(
-        "n=$(grep -c -e -I \"$(dirname $0)/asked\")\ncase \"$*\" in\n-I*)\n{answers};;\n{then}\nesac"
+        "n=$(grep -c -e -I \"$(dirname $0)/asked\")\n\
+         case \"$*\" in\n-I*)\n{answers};;\n{then}\nesac"
     );
     let fakes = Fakes::none().with("hdparm", &body);
     let erased = purged(machine, "sda", &fakes, PurgeMethod::SecureErase);
