@@ -20,16 +20,21 @@
 //! - A free superblock remains for relocation whenever one is needed: `low` is more than all open
 //!   superblocks can have left.
 
+mod degraded_rows;
+mod lost_die;
+pub(crate) mod relocation;
+mod slc_cache;
+
 use blockio::{Bytes, Rng};
 
-use crate::degraded_rows::DegradedRows;
+use self::degraded_rows::DegradedRows;
+use self::lost_die::LostDie;
+use self::relocation::{Relocation, Thresholds};
+use self::slc_cache::SlcState;
 use crate::extent::Extents;
-use crate::lost_die::LostDie;
 use crate::mapping::Mapping;
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
-use crate::relocation::{Relocation, Thresholds};
-use crate::slc_cache::SlcState;
 use crate::stream::{Frontier, Origin, Stream, Streams};
 use crate::superblock::Superblocks;
 use crate::table::Use;

@@ -15,6 +15,7 @@
 mod blkparse;
 mod format;
 mod iolog;
+mod line;
 mod msr;
 mod placement;
 mod reading;

@@ -9,8 +9,8 @@ use std::sync::mpsc::Receiver;
 
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
-use export::nbd::{Limits, Server};
 use export::{Address, Export, Exports, Listener, Pace};
+use export::{Limits, Server};
 use lab::workload::recording::Tail;
 use live::{Access, Device, Drive, MemoryDevice};
 use server::recording::{self, RecordingFile};

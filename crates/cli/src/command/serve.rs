@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::Pace;
-use export::nbd::{Event, Limits, Server};
 use export::{Address, Demand, Export, Exports, Listener, Observer, Tls, fuse};
+use export::{Event, Limits, Server};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
@@ -365,7 +365,7 @@ impl ServedDrive {
             None => format!("{size} in memory"),
         };
         let part = |it: ServedNamespace| Export {
-            name: export_name(&it.name, default).to_owned(),
+            name: front_end::export_name(&it.name, default).to_owned(),
             description: description.clone(),
             device: it.device,
             is_read_only: it.is_read_only,
@@ -431,11 +431,6 @@ fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The name of a namespace as an export: one that is the whole drive has that of the default.
-fn export_name<'a>(name: &'a str, default: &'a str) -> &'a str {
-    if name.is_empty() { default } else { name }
 }
 
 /// `exports` with the default one first; without a name that is the first.

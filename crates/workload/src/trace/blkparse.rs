@@ -10,7 +10,7 @@
 
 use blockio::{Op, SECTOR_BYTES};
 
-use super::reading::{Line, Lines, TraceEntry, number, seconds};
+use super::line::{Line, Lines, TraceEntry, number, seconds};
 
 /// Event whose time counts as that of the request: queued (`Q`) or issued (`D`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

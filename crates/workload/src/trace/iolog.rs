@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use blockio::{Nanos, Op, SECTOR_BYTES};
 
-use super::reading::{Line, Lines, TraceEntry, number, seconds};
+use super::line::{Line, Lines, TraceEntry, number, seconds};
 
 /// The unit in an iolog that marks it as made up.
 pub const SYNTHETIC: &str = "floatgate-synthetic";

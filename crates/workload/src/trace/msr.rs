@@ -9,7 +9,7 @@
 
 use blockio::{Nanos, Op};
 
-use super::reading::{Line, Lines, TraceEntry, number};
+use super::line::{Line, Lines, TraceEntry, number};
 
 /// Length of a tick, in nanoseconds.
 const TICK_NS: u64 = 100;

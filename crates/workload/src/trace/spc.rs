@@ -9,7 +9,7 @@
 
 use blockio::{Op, SECTOR_BYTES};
 
-use super::reading::{Line, Lines, TraceEntry, number, seconds};
+use super::line::{Line, Lines, TraceEntry, number, seconds};
 
 /// Reads the format.
 #[derive(Clone, Copy, Debug, Default)]

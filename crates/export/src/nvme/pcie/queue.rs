@@ -18,8 +18,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::super::command::{COMMAND_BYTES, COMPLETION_BYTES, Command, completion};
+use super::super::lock::locked;
 use super::super::submission::IoQueue;
-use super::super::subsystem::{Subsystem, locked};
+use super::super::subsystem::Subsystem;
 use super::pages::{Completion, Pages, fetch};
 use crate::descriptor_socket::Signal;
 use crate::guest_memory::{GuestMemory, Outside};

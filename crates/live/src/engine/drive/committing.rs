@@ -78,7 +78,9 @@ impl Drive {
             (std::mem::take(&mut core.dirty), released)
         };
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
-        self.core_mut()?.release_erased(released);
+        let mut core = self.core_mut()?;
+        assert!(released <= core.superseded(), "no row that is open now was open at an erasure");
+        core.release_erased(released);
         Ok(())
     }
 
