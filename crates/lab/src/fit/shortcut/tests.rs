@@ -14,7 +14,7 @@ fn changed(from: &str, to: &str) -> DriveSpec {
     DriveSpec::parse(&text, "tiny.toml").unwrap()
 }
 
-/// What rows of the tiny drive need, given from the workload to the metric.
+/// Simulations that rows of the tiny drive need, given from the workload to the metric.
 fn work_list(rows: &[&str]) -> WorkList {
     let lines: Vec<String> = rows.iter().map(|row| format!("stock,linux,{row},1,1")).collect();
     let (_, rows) = table(&lines);
