@@ -1,4 +1,4 @@
-//! What is left of a load at its end, and what ends it before.
+//! The rest of a load at its end, and failures that end it before.
 
 use blockio::{Completion, Op, Status};
 use results::Climate;

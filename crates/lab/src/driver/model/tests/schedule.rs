@@ -70,7 +70,7 @@ fn a_load_has_a_schedule_only_where_its_requests_have_times() {
     assert!(has_times(&rated(&workload, 10.0, Gaps::Constant)));
 }
 
-/// What a load on a small drive did until `until`.
+/// Requests of a load on a small drive, up to a time.
 struct Ran {
     interval: Interval,
     responses: results::Latencies,

@@ -166,7 +166,7 @@ fn security_is_read_word_by_word() {
     assert_eq!(Security::parse("no such section: frozen"), Security::default());
 }
 
-/// How `sda` of `machine`, an ATA disk, is erased when `hdparm -I` answers in turn with each of
+/// Erases `sda` of `machine`, an ATA disk, when `hdparm -I` answers in turn with each of
 /// `states`, its last answer for ever, and all else runs `then`.
 fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<Purged, String>, Fakes) {
     let mut answers = String::new();
@@ -175,7 +175,8 @@ fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<Purged, Str
         let _ = writeln!(answers, "if {test}; then printf '{state}'; exit 0; fi");
     }
     let body = format!(
-        "n=$(grep -c -e -I \"$(dirname $0)/asked\")\ncase \"$*\" in\n-I*)\n{answers};;\n{then}\nesac"
+        "n=$(grep -c -e -I \"$(dirname $0)/asked\")\n\
+         case \"$*\" in\n-I*)\n{answers};;\n{then}\nesac"
     );
     let fakes = Fakes::none().with("hdparm", &body);
     let erased = purged(machine, "sda", &fakes, PurgeMethod::SecureErase);
@@ -246,7 +247,7 @@ fn a_password_that_cannot_be_taken_back_is_told_to_the_user() {
     assert!(said.ends_with("the drive is left with the password `floatgate`"), "{said}");
 }
 
-/// How `nvme0n1` is purged by `method` when its sanitize log has the bytes `log`.
+/// Purges `nvme0n1` by `method` when its sanitize log has the bytes `log`.
 fn by_nvme(controller: &str, log: &str, method: PurgeMethod) -> (Result<Purged, Error>, Fakes) {
     let then = format!("case $1 in sanitize-log) printf '{log}';; *) true;; esac");
     let fakes = nvme_cli(controller, &then);
