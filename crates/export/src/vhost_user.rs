@@ -10,8 +10,9 @@
 //! **Invariants**
 //! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
 //!   memory that it was given; a client that breaks a rule is dropped, and no other notices.
-//! - Requests that a killed server took from a ring are carried out again by the next server, if
-//!   the client keeps the memory for that (`VHOST_USER_GET_INFLIGHT_FD`).
+//! - A client that keeps the memory for requests in flight (`VHOST_USER_GET_INFLIGHT_FD`) loses
+//!   nothing with a killed server: requests that it took from a ring are carried out again by the
+//!   next server, and changes that it answered are durable.
 //!
 //! The protocol is [vhost-user-2024] in code of our own: the crate `vhost` cannot send the message
 //! that a configuration changed, and `virtio-queue` has no packed rings.

@@ -2,8 +2,8 @@
 //! second: NBD over a Unix socket and the loopback, NVMe/TCP, vhost-user-blk, vfio-user with a
 //! doorbell buffer. On sockets each request is sent by itself, as clients do, unless it says so.
 //!
-//! Servers and clients run in this process, one front end after the other in each round. The threads
-//! of a server are found by their names.
+//! Servers and clients run in this process, one front end after the other in each round. The
+//! threads of a server are found by their names.
 //!
 //! ```text
 //! cargo run --release -p export --example front_ends

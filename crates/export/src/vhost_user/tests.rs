@@ -1,5 +1,6 @@
 //! A server, and drivers that read, write, lie and vanish.
 
+mod crash;
 mod driver;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use device::{Device as _, Durability, MemoryDevice};
+use device::{Device, Durability, MemoryDevice};
 use proptest::prelude::*;
 
 use self::driver::{Driver, EVENT_INDEX, FEATURES, MEMORY, MEMORY_BYTES, PACKED, Request, words};
@@ -29,7 +30,7 @@ const BYTES: u64 = 4 << 20;
 
 struct Rig {
     _server: VhostUser,
-    device: Arc<MemoryDevice>,
+    device: Arc<dyn Device>,
     path: PathBuf,
     events: Receiver<Event>,
     _folder: tempfile::TempDir,
@@ -41,13 +42,16 @@ impl Rig {
     }
 
     fn of(is_read_only: bool, pace: Option<Arc<Pace>>) -> Self {
+        Self::serving(Arc::new(MemoryDevice::new(BYTES)), is_read_only, pace)
+    }
+
+    fn serving(device: Arc<dyn Device>, is_read_only: bool, pace: Option<Arc<Pace>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let device = Arc::new(MemoryDevice::new(BYTES));
         let export = Export {
             name: "memory".into(),
             description: String::new(),
-            device: Arc::<MemoryDevice>::clone(&device),
+            device: Arc::clone(&device),
             is_read_only,
             pace,
         };

@@ -20,7 +20,6 @@ use live::operator::Operator;
 use live::{Operations as _, status};
 use server::drive_service::DriveService;
 
-use super::export_name;
 use crate::args::Serve;
 
 /// Options of a front end.
@@ -177,4 +176,9 @@ impl FrontEndArgs {
 front_ends! {
     mod vfio_user;
     mod vhost_user;
+}
+
+/// The name of a namespace as an export: one that is the whole drive has that of the default.
+pub(super) fn export_name<'a>(name: &'a str, default: &'a str) -> &'a str {
+    if name.is_empty() { default } else { name }
 }
