@@ -57,7 +57,7 @@ enum Task {
         /// Largest time lapse of the reviews [default: that of each drive]
         #[arg(long, value_name = "K")]
         time_lapse: Option<u32>,
-        /// Uses the reviews of the last build
+        /// Makes only the reviews that the last build lacks
         #[arg(long)]
         keep_reviews: bool,
         /// Builds the pages of the documents alone, and checks their links

@@ -35,7 +35,7 @@ pub(crate) struct Options<'a> {
     pub(crate) protocol: &'a str,
     /// Largest time lapse of the reviews; absent: that of each drive.
     pub(crate) time_lapse: Option<u32>,
-    /// True if the reviews of the last build are used.
+    /// True if the reviews of the last build are used, as far as it has them.
     pub(crate) keep_reviews: bool,
     /// Program to review with; absent: the one of this workspace, built for release.
     pub(crate) floatgate: Option<&'a Path>,

@@ -1,13 +1,13 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 //!
-//! First what is missing on this machine, then form and lints, then the tests of the Python package
-//! and every other test. The latter come last, so that the last lines are the test runner's own.
+//! First what is missing on this machine, then form and lints, then the pages of the site, the
+//! packages, the tests of the Python package and every other test. The latter come last, so that the
+//! last lines are the test runner's own.
 
 use anyhow::{Context, Result};
 
-use crate::guest;
 use crate::program::{install, may_install, run, succeeds};
-use crate::python;
+use crate::{dist, guest, python, site};
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
@@ -19,7 +19,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 13] = [
+const TOOLS: [Tool; 14] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -39,6 +39,11 @@ const TOOLS: [Tool; 13] = [
     Tool { programs: &["insmod"], package: "kmod", skipped: "the test of a guest over NVMe/TCP" },
     Tool { programs: &["sqlite3"], package: "sqlite3", skipped: "the test of a recorded database" },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
+    Tool {
+        programs: &["busybox"],
+        package: "busybox-static",
+        skipped: "the installation of the package for Debian",
+    },
     Tool { programs: &["openssl"], package: "openssl", skipped: "tests of clients that encrypt" },
     Tool {
         programs: &["promtool"],
@@ -56,9 +61,9 @@ const OPTIONAL_CHECKS: [(&str, &[&str]); 2] =
 
 impl Tool {
     fn is_there(&self) -> bool {
-        // Some have a command where most have an option.
-        let answers =
-            |program: &str| succeeds(program, &["--version"]) || succeeds(program, &["version"]);
+        // Most have an option, and some a command.
+        let questions = ["--version", "version", "--help"];
+        let answers = |program: &str| questions.iter().any(|it| succeeds(program, &[it]));
         self.programs.iter().any(|program| answers(program))
     }
 }
@@ -71,8 +76,11 @@ pub(crate) fn run_all() -> Result<()> {
     provide_toolchain()?;
     provide_tools();
     check_form()?;
-    // Builds the command beside which the package is tested, and what the last step runs.
+    site::check_quickly()?;
+    // Builds the command that is packed, beside which the package of Python is tested, and what the
+    // last step runs.
     run("cargo", &["test", "--quiet", "--workspace", "--no-run"], &[])?;
+    dist::check_quickly()?;
     python::test()?;
     run("cargo", &["test", "--workspace"], &[])
 }

@@ -89,7 +89,13 @@ impl Compiler {
         let search: Vec<PathBuf> =
             [self.programs.clone()].into_iter().chain(std::env::split_paths(&search)).collect();
         let cargo_home = cargo_home()?;
-        let maps = [(cargo_home.as_path(), "/cargo"), (release.sources.as_path(), "/floatgate")];
+        // The last that fits counts. The target folder, which has generated sources, may lie in
+        // that of the sources.
+        let maps = [
+            (cargo_home.as_path(), "/cargo"),
+            (release.sources.as_path(), "/floatgate"),
+            (release.target.as_path(), "/target"),
+        ];
         let flags = maps.map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
         let status = command
             .current_dir(&release.sources)

@@ -5,20 +5,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use lab::results::baseline::{self, BaselineRow};
 use lab::ssd::{DriveSpec, catalogue};
 
 use super::Options;
 use crate::files::{copy as copy_file, remove_folder};
-use crate::program::{is_page, run, said};
+use crate::program::{is_page, run};
 use crate::target;
 
-/// Reviews every drive into `folder`, unless the reviews of the last build are used, and returns
-/// the cards.
+/// Status with which the command ends after a measurement that did not reach steady state.
+const NOT_STEADY: i32 = 3;
+
+/// Reviews every drive into `folder`, apart from those whose reviews of the last build are used, and
+/// returns the cards.
 pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
     let drives = ordered();
     if !options.keep_reviews {
+        remove_folder(folder)?;
+    }
+    let mut missing = drives.iter().filter(|it| !page_of(folder, it).exists()).peekable();
+    if missing.peek().is_some() {
         let built = target().join("release/floatgate");
         let program = if let Some(program) = options.floatgate {
             program
@@ -26,14 +33,9 @@ pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
             run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
             &built
         };
-        remove_folder(folder)?;
-        for drive in &drives {
+        for drive in missing {
             review(program, drive, folder, options)?;
         }
-    }
-    for drive in &drives {
-        let page = page_of(folder, drive);
-        ensure!(page.exists(), "there is no review of {}: leave out --keep-reviews", drive.name);
     }
     Ok(cards(&drives))
 }
@@ -63,9 +65,14 @@ fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: Options<'_>
         // That of the drive's file is the largest that its model allows.
         review.args(["--time-lapse", &time_lapse.min(drive.time_lapse).to_string()]);
     }
-    let printed = said(&mut review)?;
-    let page = printed.lines().map(str::trim).find(|line| is_page(line));
-    let page = page.with_context(|| format!("{review:?} named no page: {printed}"))?;
+    let output = review.output().with_context(|| format!("starting {review:?}"))?;
+    // A drive that did not reach steady state has a review, which says so.
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_reviewed = output.status.success() || output.status.code() == Some(NOT_STEADY);
+    let page = printed.lines().map(str::trim).find(|line| is_reviewed && is_page(line));
+    let page = page.with_context(|| {
+        format!("{review:?} failed: {printed}{}", String::from_utf8_lossy(&output.stderr))
+    })?;
     fs::rename(page, page_of(folder, drive)).with_context(|| format!("moving {page}"))?;
     println!("reviewed {}", drive.name);
     Ok(())

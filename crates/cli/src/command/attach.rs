@@ -65,7 +65,9 @@ fn remedy(client: &KernelClient, is_offered: bool, missing: Option<&str>) -> Str
     match missing {
         Some(missing) if is_offered => format!("over {name}, that takes {missing}"),
         Some(missing) => format!("over {name}, that takes {option} of the server, and {missing}"),
-        None => format!("over {name}, that takes {option} of the server; this machine has the rest"),
+        None => {
+            format!("over {name}, that takes {option} of the server; this machine has the rest")
+        }
     }
 }
 

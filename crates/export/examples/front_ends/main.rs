@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use device::{Administration, DriveHealth, Identity, MemoryDevice};
+use device::{Administration, DriveHealth, Durability, Identity, MemoryDevice};
 use export::nvme::Subsystem;
 use export::{
     Address, Event, Export, Exports, Limits, Listener, Observer, Protocol, Server, VfioUser,
@@ -116,7 +116,8 @@ fn main() -> Result<(), Failure> {
     let nqn = subsystem.nqn().to_owned();
     let limits = Limits::default().checked()?;
     let vhost = Listener::bind(&place("vhost"))?;
-    let _vhost = VhostUser::start(&exports, vhost, "1", Arc::clone(&observer))?;
+    let _vhost =
+        VhostUser::start(&exports, vhost, "1", Arc::clone(&observer), Durability::Durable)?;
     let vfio = Listener::bind(&place("vfio"))?;
     let _vfio = VfioUser::start(&exports, subsystem, vfio, Arc::clone(&observer))?;
     let _server = Server::start_each(exports, listeners, limits, observer)?;

@@ -9,7 +9,8 @@
 //!
 //! **Invariants**
 //! - A write is durable once it is answered if the driver switched the cache off, or if the client
-//!   may go on with another server: it would not learn that this one took a cache with it.
+//!   may go on with another server: it would not learn that this one took a cache with it. The
+//!   user may choose that such a write is volatile.
 //! - Data is copied before the device sees it: a change by the virtual machine meanwhile does not
 //!   reach what is stored.
 //! - No request takes more memory than [`PIECE_BYTES`], however long it is.
@@ -76,6 +77,8 @@ pub(super) struct Block {
     writes_through: AtomicBool,
     /// True if the client may go on with the next server after this one is killed.
     may_reconnect: AtomicBool,
+    /// Durability of what such a client was answered.
+    kept: Durability,
 }
 
 /// A request that was carried out, or waits for a flush.
@@ -142,13 +145,13 @@ impl Done {
 }
 
 impl Block {
-    pub(super) fn new(export: Arc<Export>, serial: &str) -> Self {
+    pub(super) fn new(export: Arc<Export>, serial: &str, kept: Durability) -> Self {
         let mut id = [0; ID_BYTES];
         for (byte, from) in id.iter_mut().zip(serial.bytes()) {
             *byte = from;
         }
         let (writes_through, may_reconnect) = Default::default();
-        Self { export, serial: id, writes_through, may_reconnect }
+        Self { export, serial: id, writes_through, may_reconnect, kept }
     }
 
     pub(super) const fn export(&self) -> &Arc<Export> {
@@ -171,7 +174,8 @@ impl Block {
 
     /// True if a write is durable once it is answered.
     fn is_durable(&self) -> bool {
-        self.writes_through() || self.may_reconnect.load(Ordering::Relaxed)
+        let is_kept = self.kept == Durability::Durable;
+        self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
 
     /// Carries out requests, and returns the result of each; `scratch` is memory that later calls

@@ -42,19 +42,16 @@ impl Rig {
     }
 
     fn of(is_read_only: bool, pace: Option<Arc<Pace>>) -> Self {
-        Self::serving(Arc::new(MemoryDevice::new(BYTES)), is_read_only, pace)
+        let device = Arc::new(MemoryDevice::new(BYTES));
+        let (name, description) = ("memory".to_owned(), String::new());
+        let export = Export { name, description, device, is_read_only, pace };
+        Self::serving(export, Durability::Durable)
     }
 
-    fn serving(device: Arc<dyn Device>, is_read_only: bool, pace: Option<Arc<Pace>>) -> Self {
+    fn serving(export: Export, kept: Durability) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let export = Export {
-            name: "memory".into(),
-            description: String::new(),
-            device: Arc::clone(&device),
-            is_read_only,
-            pace,
-        };
+        let device = Arc::clone(&export.device);
         let exports = Exports::new(vec![export]).unwrap();
         let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
         let (sender, events) = mpsc::channel();
@@ -62,7 +59,8 @@ impl Rig {
             // The receiver is gone once a test is over.
             let _ = sender.send(event.clone());
         };
-        let server = VhostUser::start(&exports, listener, "0123456789abcdef", Arc::new(observer));
+        let (serial, observer) = ("0123456789abcdef", Arc::new(observer));
+        let server = VhostUser::start(&exports, listener, serial, observer, kept);
         Self { _server: server.unwrap(), device, path, events, _folder: folder }
     }
 
@@ -364,7 +362,7 @@ proptest! {
             is_read_only: false,
             pace: None,
         };
-        let block = Block::new(Arc::new(export), "");
+        let block = Block::new(Arc::new(export), "", Durability::Durable);
         let mut ring = ring(is_packed);
         let (mut own, mut scratch) = (Vec::new(), Vec::new());
         for _ in 0..100 {

@@ -221,11 +221,11 @@ impl Compared {
                 let is_attached = namespace.is_attached;
                 *namespace = Namespace { is_attached, ..Namespace::new(namespace.bytes, is_large) };
             }
-            _ => self.act_on_blocks(id, place, act),
+            other => self.act_on_blocks(id, place, &other),
         }
     }
 
-    fn act_on_blocks(&mut self, id: u32, place: Place, act: Act) {
+    fn act_on_blocks(&mut self, id: u32, place: Place, act: &Act) {
         let queue = &mut self.queue;
         let missing = match self.namespaces.get(&id) {
             None => INVALID_NAMESPACE,
@@ -239,63 +239,11 @@ impl Compared {
         }
         let namespace = self.namespaces.get_mut(&id).unwrap();
         let range = namespace.range(place);
-        let order = |opcode| io(opcode, id, range.start, place.blocks);
-        let length = u64::from(place.blocks) * namespace.block_bytes;
-        let length = usize::try_from(length).unwrap();
-        let checked = namespace.check(&range);
-        let (status, expected) = match &act {
-            Act::Read => {
-                let length = u32::try_from(length).unwrap();
-                let done = queue.run(&order(0x02).with(Data::In(length)));
-                let expected = namespace.read(range.clone());
-                if let Ok(expected) = &expected {
-                    assert!(done.data == *expected, "{range:?} of namespace {id}");
-                }
-                (done.status, expected.map(drop))
-            }
-            Act::Write(byte) => {
-                let bytes = vec![*byte; length];
-                let is_small = length <= 4096;
-                let data = if is_small { Data::Capsule(&bytes) } else { Data::Transfer(&bytes) };
-                (queue.run(&order(0x01).with(data)).status, checked)
-            }
-            Act::Zero(deallocates) => {
-                let mut order = order(0x08);
-                order.dwords[2] |= u32::from(*deallocates) << 25;
-                (queue.run(&order).status, checked)
-            }
-            Act::Uncorrectable => (queue.run(&order(0x04)).status, checked),
-            Act::Compare(differs) => {
-                let expected = namespace.read(range.clone());
-                let mut bytes = expected.clone().unwrap_or_else(|_| vec![0; length]);
-                bytes[length - 1] ^= u8::from(*differs);
-                let status = queue.run(&order(0x05).with(Data::Transfer(&bytes))).status;
-                let compared = if *differs { Err(COMPARE_FAILURE) } else { Ok(()) };
-                (status, expected.and(compared))
-            }
-            Act::Verify => {
-                (queue.run(&order(0x0C)).status, namespace.read(range.clone()).map(drop))
-            }
-            Act::Flush => (queue.run(&io(0x00, id, 0, 1)).status, Ok(())),
-            Act::Deallocate(more) => {
-                let mut ranges = vec![range.clone()];
-                ranges.extend(more.iter().map(|it| namespace.range(*it)));
-                let (order, data) = deallocation(id, &ranges);
-                let expected = ranges.iter().try_for_each(|it| namespace.check(it));
-                if expected.is_ok() {
-                    ranges.into_iter().for_each(|it| namespace.set(it, Block::Holds(0)));
-                }
-                (queue.run(&order.with(Data::Capsule(&data))).status, expected)
-            }
-            Act::Copy(sources) => copied(queue, (id, namespace), range.start, sources),
-            Act::Format(_) | Act::Delete | Act::Create(..) | Act::Attach(_) => {
-                unreachable!("an act on a whole namespace")
-            }
-        };
+        let (status, expected) = carried_out(queue, (id, namespace), place, act);
         assert_eq!(status, status_of(expected), "{act:?} of {range:?}, namespace {id}");
         if status == 0 {
             match act {
-                Act::Write(byte) => namespace.set(range, Block::Holds(byte)),
+                Act::Write(byte) => namespace.set(range, Block::Holds(*byte)),
                 Act::Zero(_) => namespace.set(range, Block::Holds(0)),
                 Act::Uncorrectable => namespace.set(range, Block::Uncorrectable),
                 _ => {}
@@ -314,6 +262,70 @@ impl Compared {
                     Err(status) => assert_eq!(done.status, status, "block {at} of {id}"),
                 }
             }
+        }
+    }
+}
+
+/// Carries out a command on blocks. Returns its status, and what the map says of it; the map has the
+/// changes of Dataset Management and Copy then.
+fn carried_out(
+    queue: &mut Host<Inner>,
+    (id, namespace): (u32, &mut Namespace),
+    place: Place,
+    act: &Act,
+) -> (u16, Result<(), u16>) {
+    let range = namespace.range(place);
+    let order = |opcode| io(opcode, id, range.start, place.blocks);
+    let length = u64::from(place.blocks) * namespace.block_bytes;
+    let length = usize::try_from(length).unwrap();
+    let checked = namespace.check(&range);
+    match act {
+        Act::Read => {
+            let length = u32::try_from(length).unwrap();
+            let done = queue.run(&order(0x02).with(Data::In(length)));
+            let expected = namespace.read(range.clone());
+            if let Ok(expected) = &expected {
+                assert!(done.data == *expected, "{range:?} of namespace {id}");
+            }
+            (done.status, expected.map(drop))
+        }
+        Act::Write(byte) => {
+            let bytes = vec![*byte; length];
+            let is_small = length <= 4096;
+            let data = if is_small { Data::Capsule(&bytes) } else { Data::Transfer(&bytes) };
+            (queue.run(&order(0x01).with(data)).status, checked)
+        }
+        Act::Zero(deallocates) => {
+            let mut order = order(0x08);
+            order.dwords[2] |= u32::from(*deallocates) << 25;
+            (queue.run(&order).status, checked)
+        }
+        Act::Uncorrectable => (queue.run(&order(0x04)).status, checked),
+        Act::Compare(differs) => {
+            let expected = namespace.read(range.clone());
+            let mut bytes = expected.clone().unwrap_or_else(|_| vec![0; length]);
+            bytes[length - 1] ^= u8::from(*differs);
+            let status = queue.run(&order(0x05).with(Data::Transfer(&bytes))).status;
+            let compared = if *differs { Err(COMPARE_FAILURE) } else { Ok(()) };
+            (status, expected.and(compared))
+        }
+        Act::Verify => (queue.run(&order(0x0C)).status, namespace.read(range.clone()).map(drop)),
+        Act::Flush => (queue.run(&io(0x00, id, 0, 1)).status, Ok(())),
+        Act::Deallocate(more) => {
+            let mut ranges = vec![range.clone()];
+            ranges.extend(more.iter().map(|it| namespace.range(*it)));
+            let (order, data) = deallocation(id, &ranges);
+            let expected = ranges.iter().try_for_each(|it| namespace.check(it));
+            if expected.is_ok() {
+                for range in ranges {
+                    namespace.set(range, Block::Holds(0));
+                }
+            }
+            (queue.run(&order.with(Data::Capsule(&data))).status, expected)
+        }
+        Act::Copy(sources) => copied(queue, (id, namespace), range.start, sources),
+        Act::Format(_) | Act::Delete | Act::Create(..) | Act::Attach(_) => {
+            unreachable!("an act on a whole namespace")
         }
     }
 }

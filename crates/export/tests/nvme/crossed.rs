@@ -82,7 +82,7 @@ impl Device for Failing {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     /// To a page, of this byte, and durable if so.
     Write(usize, u8, bool),

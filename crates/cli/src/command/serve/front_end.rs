@@ -106,17 +106,17 @@ impl<'a> Served<'a> {
 }
 
 /// Starts a server at a Unix socket, and adds URIs to exports.
-type Start<S> = fn(Listener, &Served<'_>, &mut [status::Export]) -> Result<S>;
+type Start<S> = dyn Fn(Listener, &Served<'_>, &mut [status::Export]) -> Result<S>;
 
 /// Unix sockets for virtual machines, with the server that each gets.
 struct Sockets<S> {
     listeners: Vec<Listener>,
-    start: Start<S>,
+    start: Box<Start<S>>,
 }
 
 impl<S: 'static> Sockets<S> {
     /// Listens at the paths; none without paths.
-    fn prepare(paths: &[PathBuf], start: Start<S>) -> Result<Option<Box<dyn Prepared>>> {
+    fn prepare(paths: &[PathBuf], start: Box<Start<S>>) -> Result<Option<Box<dyn Prepared>>> {
         let listeners = paths.iter().map(|path| Listener::bind(&Address::Unix(path.clone())));
         let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
         let sockets = || Box::new(Self { listeners, start }) as Box<dyn Prepared>;

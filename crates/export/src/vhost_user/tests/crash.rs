@@ -66,14 +66,21 @@ impl Device for Cached {
     }
 }
 
-fn rig(device: &Arc<Cached>) -> Rig {
-    Rig::serving(Arc::<Cached>::clone(device), false, None)
+fn rig(device: &Arc<Cached>, kept: Durability) -> Rig {
+    let export = Export {
+        name: "cached".to_owned(),
+        description: String::new(),
+        device: Arc::<Cached>::clone(device),
+        is_read_only: false,
+        pace: None,
+    };
+    Rig::serving(export, kept)
 }
 
 #[test]
 fn writes_that_come_together_share_a_flush_before_their_answers() {
     let device = Cached::holding(vec![0; 1 << 17]);
-    let rig = rig(&device);
+    let rig = rig(&device, Durability::Durable);
     let mut driver = Driver::connect(&rig.path, FEATURES);
     driver.keep_inflight();
     for region in 0..8 {
@@ -90,14 +97,20 @@ fn writes_that_come_together_share_a_flush_before_their_answers() {
 }
 
 #[test]
-fn writes_of_a_client_that_cannot_reconnect_wait_for_its_flush() {
-    let device = Cached::holding(vec![0; 1 << 17]);
-    let rig = rig(&device);
-    let mut driver = rig.driver(0);
-    assert_eq!(driver.run(&write(0, vec![7; 4096])).0, 0);
-    assert_eq!(device.flushes.load(Ordering::Relaxed), 0);
-    assert_eq!(driver.run(&Request { kind: FLUSH, ..read(0, 0) }).0, 0);
-    assert_eq!(device.durable()[..4096], [7; 4096]);
+fn writes_wait_for_a_flush_if_the_client_cannot_reconnect_or_the_user_chose_so() {
+    for (kept, reconnects) in [(Durability::Durable, false), (Durability::Volatile, true)] {
+        let device = Cached::holding(vec![0; 1 << 17]);
+        let rig = rig(&device, kept);
+        let mut driver = Driver::connect(&rig.path, FEATURES);
+        if reconnects {
+            driver.keep_inflight();
+        }
+        driver.start();
+        assert_eq!(driver.run(&write(0, vec![7; 4096])).0, 0);
+        assert_eq!(device.flushes.load(Ordering::Relaxed), 0);
+        assert_eq!(driver.run(&Request { kind: FLUSH, ..read(0, 0) }).0, 0);
+        assert_eq!(device.durable()[..4096], [7; 4096]);
+    }
 }
 
 proptest! {
@@ -114,7 +127,7 @@ proptest! {
         is_packed: bool,
     ) {
         let mut device = Cached::holding(vec![0; 1 << 17]);
-        let mut server = rig(&device);
+        let mut server = rig(&device, Durability::Durable);
         let mut driver =
             Driver::connect(&server.path, FEATURES | (u64::from(is_packed) * PACKED));
         driver.keep_inflight();
@@ -146,7 +159,7 @@ proptest! {
                 }
             }
             device = Cached::holding(device.durable());
-            server = rig(&device);
+            server = rig(&device, Durability::Durable);
             driver.reconnect(&server.path);
             for region in 0..SECTORS / REGION {
                 let from = usize::try_from(region * REGION * 512).unwrap();
