@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use live::MemoryDevice;
-use export::nbd::{Dialect, Negotiation, Replies, Session, Terms};
+use export::Replies;
+use export::nbd::{Dialect, Negotiation, Session, Terms};
 use export::{Export, Exports};
 
 fuzz_target!(|input: &[u8]| {

@@ -227,8 +227,8 @@ Examples:
     Top(Top),
     /// Serve a web page of live drives and of runs, until Ctrl-C
     #[command(after_help = "\
-Drives may appear and disappear; each has its own page, linked from the first one. In a terminal, the
-printed address contains the token that is required to change anything.
+Drives may appear and disappear; each has its own page, linked from the first one. In a terminal,
+the printed address contains the token that is required to change anything.
 
 Examples:
   floatgate dashboard /var/lib/floatgate

@@ -29,7 +29,7 @@ use fuser::{
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use rustix::mount::UnmountFlags;
 
-use self::completions::{Completions, Reply};
+use self::completions::{Completions, FuseReply};
 use crate::{Asked, Export, Exports, Recorder};
 
 /// Client number of all users of the files in recordings; NBD clients are numbered from 1.
@@ -217,7 +217,7 @@ impl Files {
             Err(errno) => return reply.refuse(errno),
         };
         let asked = Asked { offset: asked.offset.saturating_add(device.origin()), ..asked };
-        let reply = Reply::new(asked, issued_at, move || send(reply));
+        let reply = FuseReply::new(asked, issued_at, move || send(reply));
         match &file.completions {
             Some(completions) => completions.hold(reply),
             None => reply.send(self.recorder.as_deref()),

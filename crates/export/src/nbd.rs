@@ -33,7 +33,3 @@ mod wire;
 pub use self::negotiation::Negotiation;
 pub use self::session::Session;
 pub use self::terms::{Dialect, PREFERRED_BYTES, Terms, Violation};
-pub use crate::conversation::Taken;
-pub use crate::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
-pub use crate::replies::Replies;
-pub use crate::server::{Event, Observer, Server};

@@ -26,21 +26,27 @@
 //! `docs/internals/nvme.md` lists section by section which commands are answered and which are
 //! refused. The protocol is [nvme-base-2021], [nvme-nvm-2021] and [nvme-tcp-2021].
 
+mod admin;
 mod answers;
 mod authentication;
 mod command;
+mod context;
 mod controller;
 mod counters;
+mod drive;
 mod error_log;
 mod event;
 mod fabrics;
 mod feature;
+mod host;
 mod identify;
 mod io;
+mod lock;
 mod log;
 mod management;
 mod namespace;
 mod pcie;
+mod property;
 mod status;
 mod submission;
 mod subsystem;

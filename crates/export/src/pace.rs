@@ -78,7 +78,7 @@ pub trait Holder: Send + Sync {
 struct Shared {
     /// Time at which modelled time is zero.
     begun: Instant,
-    state: Mutex<State>,
+    state: Mutex<PaceState>,
     /// Next time at which something may be due, in nanoseconds; [`NEVER`] if nothing is
     /// outstanding. Written under the lock, read without.
     next: AtomicU64,
@@ -86,7 +86,7 @@ struct Shared {
     wake: Condvar,
 }
 
-struct State {
+struct PaceState {
     model: Model,
     /// By number of the lane.
     holders: Vec<Option<Arc<dyn Holder>>>,
@@ -100,7 +100,7 @@ struct State {
 impl Pace {
     /// The pace of a drive whose time begins now.
     pub fn new(drive: Drive) -> Self {
-        let state = State {
+        let state = PaceState {
             model: Model::new(drive),
             holders: Vec::new(),
             lateness: Lateness::default(),
@@ -218,7 +218,7 @@ impl Drop for Lane {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -228,7 +228,7 @@ impl Shared {
     }
 
     /// Publishes when something may be due next, and returns it.
-    fn note_next(&self, state: &State) -> u64 {
+    fn note_next(&self, state: &PaceState) -> u64 {
         let next = state.model.next().map_or(NEVER, |next| next.0);
         self.next.store(next, Ordering::Release);
         next
@@ -255,9 +255,9 @@ impl Shared {
     /// Calls each holder with its due replies, without the lock, and notes which were late.
     fn send<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, PaceState>,
         due: &mut Vec<Due>,
-    ) -> MutexGuard<'a, State> {
+    ) -> MutexGuard<'a, PaceState> {
         // Of one lane in the order of time; between lanes there is none.
         due.sort_by_key(|due| due.lane);
         let mut sent = Vec::new();
@@ -280,7 +280,11 @@ impl Shared {
     }
 
     /// Waits until `next`, or until something is due earlier.
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, next: u64) -> MutexGuard<'a, State> {
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, PaceState>,
+        next: u64,
+    ) -> MutexGuard<'a, PaceState> {
         if next == NEVER {
             state.sleeps_until = NEVER;
             let mut state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);

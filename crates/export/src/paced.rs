@@ -43,7 +43,7 @@ struct Outbox {
 #[derive(Default)]
 struct Outgoing {
     /// Replies that are not due yet, by ticket.
-    held: BTreeMap<u32, Reply>,
+    held: BTreeMap<u32, HeldReply>,
     /// Replies that are due, and what was answered by them.
     ready: Vec<u8>,
     answered: Vec<(Asked, Instant)>,
@@ -60,7 +60,7 @@ struct Outgoing {
 }
 
 /// A reply that is held back, with its command and the time of its issue.
-struct Reply {
+struct HeldReply {
     bytes: Vec<u8>,
     asked: Asked,
     issued_at: Instant,
@@ -152,7 +152,7 @@ impl Client<'_, '_> {
                 self.loan = self.connection.end_loan();
             }
             let issued_at = self.received_at;
-            let reply = Reply { bytes, asked, issued_at, is_done: next.is_done };
+            let reply = HeldReply { bytes, asked, issued_at, is_done: next.is_done };
             held_bytes = self.outbox.hold(&self.lane, reply);
         }
         Ok(Some(1))
@@ -243,7 +243,7 @@ impl Outbox {
     }
 
     /// Holds a reply until the model is done with its command. Returns the bytes that are held.
-    fn hold(&self, lane: &Lane, reply: Reply) -> usize {
+    fn hold(&self, lane: &Lane, reply: HeldReply) -> usize {
         let mut outgoing = self.lock();
         let ticket = lane.submit(reply.issued_at, reply.asked);
         outgoing.bytes += reply.bytes.len();

@@ -73,7 +73,7 @@ pub enum BindError {
 pub struct Listener {
     socket: Listening,
     address: Address,
-    place: Option<Place>,
+    place: Option<SocketFile>,
 }
 
 #[derive(Debug)]
@@ -84,7 +84,7 @@ enum Listening {
 
 /// A Unix socket's path, and which file it is.
 #[derive(Debug)]
-struct Place {
+struct SocketFile {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -198,7 +198,7 @@ impl Drop for Listener {
     }
 }
 
-impl Place {
+impl SocketFile {
     fn of(path: &Path) -> io::Result<Self> {
         let found = fs::symlink_metadata(path)?;
         Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
@@ -323,7 +323,7 @@ impl Socket {
     }
 }
 
-fn bind_unix(address: &Address, path: &Path) -> Result<(UnixListener, Place), BindError> {
+fn bind_unix(address: &Address, path: &Path) -> Result<(UnixListener, SocketFile), BindError> {
     let length = path.as_os_str().len();
     if length > PATH_BYTES_MAX {
         return Err(BindError::LongPath { path: path.to_owned(), length });
@@ -341,7 +341,7 @@ fn bind_unix(address: &Address, path: &Path) -> Result<(UnixListener, Place), Bi
         fs::remove_file(path).map_err(refused)?;
     }
     let socket = UnixListener::bind(path).map_err(refused)?;
-    Ok((socket, Place::of(path).map_err(refused)?))
+    Ok((socket, SocketFile::of(path).map_err(refused)?))
 }
 
 /// Holds the folder of `path` while it is kept, if that can be done soon; it matters only to

@@ -10,8 +10,9 @@
 //! **Invariants**
 //! - Nothing that a driver or a monitor sends makes the server panic, or reach outside of the
 //!   memory that it was given; a client that breaks a rule is dropped, and no other notices.
-//! - Requests that a killed server took from a ring are carried out again by the next server, if
-//!   the client keeps the memory for that (`VHOST_USER_GET_INFLIGHT_FD`).
+//! - A client that keeps the memory for requests in flight (`VHOST_USER_GET_INFLIGHT_FD`) loses
+//!   nothing with a killed server: requests that it took from a ring are carried out again by the
+//!   next server, and changes that it answered are durable, unless the user chose otherwise.
 //!
 //! The protocol is [vhost-user-2024] in code of our own: the crate `vhost` cannot send the message
 //! that a configuration changed, and `virtio-queue` has no packed rings.
@@ -26,6 +27,8 @@ mod ring;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+
+use device::Durability;
 
 use self::block::Block;
 use self::client::Client;
@@ -42,7 +45,8 @@ pub struct VhostUser {
 
 impl VhostUser {
     /// Serves the first of `exports` to clients of `listener`, a Unix socket; drivers see the first
-    /// 20 bytes of `serial`.
+    /// 20 bytes of `serial`. `kept` says when a change by a client is answered that goes on after
+    /// this server is killed: such a client does not notice that volatile changes are lost.
     ///
     /// # Errors
     /// Fails if the system has no thread for the listener.
@@ -51,22 +55,27 @@ impl VhostUser {
         listener: Listener,
         serial: &str,
         observer: Arc<dyn Observer>,
+        kept: Durability,
     ) -> io::Result<Self> {
         let (served, serial) = (exports.clone(), serial.to_owned());
-        let serve = move |client, socket| serve(&served, &serial, (client, socket));
+        let serve = move |client, socket| serve(&served, (&serial, kept), (client, socket));
         let names = ("vhost-user", exports.clone());
         let server = MachineServer::start(names, listener, observer, Box::new(serve))?;
         Ok(Self { _server: server })
     }
 }
 
-fn serve(exports: &Exports, serial: &str, (client, socket): (u64, OwnedFd)) -> Result<(), Break> {
+fn serve(
+    exports: &Exports,
+    (serial, kept): (&str, Durability),
+    (client, socket): (u64, OwnedFd),
+) -> Result<(), Break> {
     let export = exports.iter().next().expect("there is one at least");
     let socket = DescriptorSocket::new(socket);
     let handle = socket.handle()?;
     let recorder = exports.recorder();
     let common = Common {
-        block: Block::new(Arc::clone(export), serial),
+        block: Block::new(Arc::clone(export), serial, kept),
         memory: Mutex::default(),
         recorder: recorder.map(|it| (Arc::clone(it), client)),
         failure: Mutex::default(),

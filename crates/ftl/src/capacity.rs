@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::relocation::Relocation;
+use crate::ftl::relocation::Relocation;
 use crate::stream::Streams;
 use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
 

@@ -4,7 +4,7 @@ use blockio::Bytes;
 use thiserror::Error;
 
 use crate::extent::GRANULES_PER_PAGE;
-use crate::{Geometry, ReclaimUnitHandles, SlcCache, VictimPolicy};
+use crate::{Geometry, ReclaimUnitHandles, VictimPolicy};
 
 /// Everything that a format decides.
 ///
@@ -123,6 +123,21 @@ pub enum ConfigError {
         /// Superblocks of room that garbage collection keeps.
         reserved: u32,
     },
+}
+
+/// Superblocks that may be in SLC mode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlcCache {
+    /// Bits per cell of the media: 2 for MLC, 3 for TLC, 4 for QLC. A program unit is programmed at
+    /// once, so its pages are a multiple of this.
+    pub bits_per_cell: u32,
+    /// Superblocks that may be in SLC mode however full the drive is. User capacity excludes them.
+    pub superblocks_static: u32,
+    /// Further superblocks that may be in SLC mode while the drive is empty, if there is room.
+    pub superblocks_dynamic: u32,
+    /// Stored share of the user capacity, above 0 and at most 1, from which on there are no further
+    /// superblocks. Below it their number falls in proportion.
+    pub full_at: f64,
 }
 
 impl Config {

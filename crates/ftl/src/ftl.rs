@@ -20,16 +20,21 @@
 //! - A free superblock remains for relocation whenever one is needed: `low` is more than all open
 //!   superblocks can have left.
 
+mod degraded_rows;
+mod lost_die;
+pub(crate) mod relocation;
+mod slc_cache;
+
 use blockio::{Bytes, Rng};
 
-use crate::degraded_rows::DegradedRows;
+use self::degraded_rows::DegradedRows;
+use self::lost_die::LostDie;
+use self::relocation::{Relocation, Thresholds};
+use self::slc_cache::SlcState;
 use crate::extent::Extents;
-use crate::lost_die::LostDie;
 use crate::mapping::Mapping;
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
-use crate::relocation::{Relocation, Thresholds};
-use crate::slc_cache::SlcState;
 use crate::stream::{Frontier, Origin, Stream, Streams};
 use crate::superblock::Superblocks;
 use crate::table::Use;
@@ -680,40 +685,12 @@ impl Ftl {
     }
 
     /// An erased superblock may be opened from now on.
-    fn gain(&mut self, superblock: SuperblockId) {
+    pub(crate) fn gain(&mut self, superblock: SuperblockId) {
         let bank = self.bank_of(superblock);
         self.free_by_bank[bank as usize].push(superblock);
         self.room += u64::from(self.config.granules_per_superblock());
         self.assert_gained(superblock);
         self.watch_room();
-    }
-
-    /// From now on what is erased may be opened only once the owner has called
-    /// [`Ftl::release_erased`]: for an owner whose media keeps what was in a superblock until it is
-    /// written anew, and who may have to go back to it until then.
-    ///
-    /// Such an owner relocates by itself where room is short ([`Ftl::needs_room`],
-    /// [`Ftl::relocate_next`]), since only it can make that room usable.
-    pub fn hold_erased(&mut self) {
-        self.held.get_or_insert_default();
-    }
-
-    #[inline]
-    pub(crate) const fn holds_erased(&self) -> bool {
-        self.held.is_some()
-    }
-
-    /// Superblocks that were erased and not released, longest ago first.
-    pub fn held_erased(&self) -> &[SuperblockId] {
-        self.held.as_deref().unwrap_or_default()
-    }
-
-    /// The `count` superblocks that have been held longest may be opened.
-    pub fn release_erased(&mut self, count: usize) {
-        let Some(held) = &mut self.held else { return };
-        for superblock in held.drain(..count).collect::<Vec<_>>() {
-            self.gain(superblock);
-        }
     }
 
     /// An erase block of `die` in a free superblock has gone bad: a spare of the same die takes its

@@ -5,7 +5,7 @@
 
 use std::ops::Add;
 
-use crate::relocation::Thresholds;
+use crate::ftl::relocation::Thresholds;
 use crate::{Counters, Ftl, HandleCounters, Lpn, SuperblockId, SuperblockState};
 
 impl Ftl {

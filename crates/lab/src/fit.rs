@@ -424,4 +424,4 @@ fn taken(objective: &Objective<'_>) -> Error {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -185,3 +185,6 @@ impl Replay<'_> {
         Nanos::from_secs_f64(at.as_secs_f64() / self.speed.unwrap_or(1.0))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,11 +7,12 @@ use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run
 
 use crate::explain;
 use crate::number;
-use crate::overview::{listed, settles};
 use crate::parity;
 use crate::published;
+use crate::settled::settles;
 use crate::subject::{Subject, unvalidated, workload_of};
 use crate::text::Text;
+use crate::text::listed;
 
 /// Cases that one sentence lists at most, the farthest from its limit first.
 const CASES_MAX: usize = 3;

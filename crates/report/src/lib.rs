@@ -25,6 +25,7 @@ mod parity;
 mod platform;
 mod provenance;
 mod published;
+mod settled;
 mod subject;
 mod suite;
 mod summary;

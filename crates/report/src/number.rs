@@ -1,5 +1,7 @@
 //! Numbers as a reader wants them: few digits, thousands apart, unit by the caller.
 
+use results::Written;
+
 /// `value` rounded to `digits` significant digits; zero and non-finite values stay.
 pub(crate) fn round(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
@@ -96,6 +98,14 @@ fn grouped(value: f64) -> String {
         shown.push(digit);
     }
     if value < 0.0 { format!("−{shown}") } else { shown }
+}
+
+/// Returns the bytes written since the purge as a multiple of the capacity: `2.4 drive writes since
+/// the purge`.
+pub(crate) fn written_times(written: &Written) -> String {
+    let share = written.since_purge_share;
+    let times = if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") };
+    format!("{times} drive writes since the purge")
 }
 
 #[cfg(test)]

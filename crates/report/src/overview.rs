@@ -2,15 +2,13 @@
 
 use std::fmt::Write as _;
 
-use results::compare::{Entry, compare};
 use results::mark::UNVALIDATED_REASON;
-use results::{Run, StepKind, TargetKind, Warning, WarningKind, Written};
+use results::{Run, TargetKind, Warning, WarningKind};
 
 use crate::chart::Look;
 use crate::subject::Subject;
-use crate::summary::applications;
 use crate::text::Text;
-use crate::{explain, number, verdict};
+use crate::{explain, verdict};
 
 /// Title, verdict, and what was measured how in one line a run.
 pub(crate) fn header(subjects: &[Subject<'_>], title: &str) -> String {
@@ -45,65 +43,6 @@ pub(crate) fn header(subjects: &[Subject<'_>], title: &str) -> String {
 fn line(facts: &[&String]) -> String {
     let facts: Vec<String> = facts.iter().map(|fact| Text(fact).to_string()).collect();
     facts.join(" · ")
-}
-
-/// Returns a sentence on the settled rates under the first load that any run was preconditioned
-/// with, and on the runs that did not settle.
-pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
-    if applications::are_all(subjects) {
-        return applications::sentence(subjects);
-    }
-    let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
-    let comparisons = compare(&runs);
-    let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {
-        return "Nothing has settled yet: no preconditioning is finished.".into();
-    };
-    let of = |is_settled: bool| -> Vec<String> {
-        let entries = subjects.iter().zip(&first.entries);
-        let entries = entries.filter_map(|(subject, entry)| Some((subject, entry.as_ref()?)));
-        let wanted = entries.filter(|(_, entry)| entry.settled.unwrap_or(true) == is_settled);
-        wanted.map(|(subject, entry)| rate(subject, entry, subjects.len() == 1)).collect()
-    };
-    let (settled, burst) = (of(true), of(false));
-    let mut said = Vec::new();
-    if !settled.is_empty() {
-        said.push(format!("Settles at {} under {}.", listed(&settled), first.workload));
-    }
-    if !burst.is_empty() {
-        let (burst, workload) = (listed(&burst), &first.workload);
-        said.push(format!("Not settled: {burst} under {workload} when the preconditioning ended."));
-    }
-    said.join(" ")
-}
-
-/// A rate, and how far the drive was written by then.
-fn rate(subject: &Subject<'_>, entry: &Entry, is_alone: bool) -> String {
-    let iops = number::short(entry.summary.iops);
-    let amplification = entry.summary.nand.and_then(|nand| nand.write_amplification());
-    let mut state: Vec<String> = if is_alone { Vec::new() } else { vec![subject.label.clone()] };
-    state.extend(entry.written.map(|written| written_times(&written)));
-    state.extend(amplification.map(|it| format!("write amplification {}", number::plain(it))));
-    match state.as_slice() {
-        [] => format!("{iops} IOPS"),
-        state => format!("{iops} IOPS ({})", state.join(", ")),
-    }
-}
-
-/// Returns the bytes written since the purge as a multiple of the capacity: `2.4 drive writes since
-/// the purge`.
-pub(crate) fn written_times(written: &Written) -> String {
-    let share = written.since_purge_share;
-    let times = if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") };
-    format!("{times} drive writes since the purge")
-}
-
-/// `a, b and c`.
-pub(crate) fn listed(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [only] => only.clone(),
-        [head @ .., last] => format!("{} and {last}", head.join(", ")),
-    }
 }
 
 /// Returns the facts of a run, such as kind of target and protocol, in a few words each.

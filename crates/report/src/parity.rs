@@ -8,9 +8,9 @@ use results::parity::{Distance, HostParity, ParityFigure, ParityRow, Spread, par
 use results::{Run, StepKind};
 
 use crate::number;
-use crate::overview::listed;
 use crate::subject::{Subject, workload_of};
 use crate::text::Text;
+use crate::text::listed;
 
 /// A part for each drive and format that was measured under several hosts; empty without any.
 pub(crate) fn sections(subjects: &[Subject<'_>]) -> String {

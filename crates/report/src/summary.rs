@@ -11,8 +11,8 @@ use results::compare::{Comparison, Entry, compare, differences};
 use results::{StepKind, Summary};
 
 use crate::chart::Look;
+use crate::number::written_times;
 use crate::number::{self, millis};
-use crate::overview::written_times;
 use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 

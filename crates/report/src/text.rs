@@ -31,6 +31,15 @@ pub(crate) fn anchor(text: &str) -> String {
         .collect()
 }
 
+/// `a, b and c`.
+pub(crate) fn listed(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [head @ .., last] => format!("{} and {last}", head.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

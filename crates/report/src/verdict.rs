@@ -6,9 +6,11 @@ use results::Run;
 use results::compare::{Winner, common, compare, rankings, winner};
 use results::suitability::Suitability;
 
+use crate::number::written_times;
 use crate::number::{self, millis, short};
-use crate::overview::{listed, settles, written_times};
+use crate::settled::settles;
 use crate::subject::Subject;
+use crate::text::listed;
 
 /// The sentences about `subjects`, which are one drive or several.
 pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {

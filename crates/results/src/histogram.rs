@@ -10,7 +10,30 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::LatencySummary;
+/// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LatencySummary {
+    /// Requests.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub latency_ns_avg: f64,
+    /// Standard deviation (of the population).
+    pub latency_ns_stdev: f64,
+    /// Smallest.
+    pub latency_ns_min: u64,
+    /// Largest, exact.
+    pub latency_ns_max: u64,
+    /// Median, from the histogram.
+    pub latency_ns_p50: u64,
+    /// 90th percentile.
+    pub latency_ns_p90: u64,
+    /// 99th percentile.
+    pub latency_ns_p99: u64,
+    /// 99.9th percentile.
+    pub latency_ns_p999: u64,
+    /// 99.99th percentile.
+    pub latency_ns_p9999: u64,
+}
 
 /// One bin of a latency histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

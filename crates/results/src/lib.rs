@@ -35,11 +35,11 @@ pub use application::{
     ApplicationFigures, ApplicationInterval, RecordedApplication, TransactionMix,
 };
 pub use error::Error;
-pub use histogram::{Bin, Latencies};
+pub use histogram::{Bin, Latencies, LatencySummary};
 pub use placement::HandleWrites;
 pub use run::{
     AskedRate, Cell, DeviceFigures, Environment, Figure, HostSheet, Limits, RateLimit, Run,
     SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind,
     TrackedMetric, Warning, WarningKind, Written,
 };
-pub use sample::{Climate, Interval, LatencySummary, NandWrites, PagesRead, Sample, Summary};
+pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};

@@ -4,32 +4,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bin, HandleWrites, Latencies, heat};
-
-/// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencySummary {
-    /// Requests.
-    pub count: u64,
-    /// Arithmetic mean.
-    pub latency_ns_avg: f64,
-    /// Standard deviation (of the population).
-    pub latency_ns_stdev: f64,
-    /// Smallest.
-    pub latency_ns_min: u64,
-    /// Largest, exact.
-    pub latency_ns_max: u64,
-    /// Median, from the histogram.
-    pub latency_ns_p50: u64,
-    /// 90th percentile.
-    pub latency_ns_p90: u64,
-    /// 99th percentile.
-    pub latency_ns_p99: u64,
-    /// 99.9th percentile.
-    pub latency_ns_p999: u64,
-    /// 99.99th percentile.
-    pub latency_ns_p9999: u64,
-}
+use crate::{Bin, HandleWrites, Latencies, LatencySummary, heat};
 
 /// Bytes programmed, by cause. Host + relocation + parity + … = all that the NAND wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use export::nbd::Event;
+use export::Event;
 use export::nvme::Subsystem;
 use live::fault_injection::FaultInjector;
 use live::operator::{Backing, Operator};

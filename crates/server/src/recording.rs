@@ -29,7 +29,7 @@ const WAIT: Duration = Duration::from_millis(200);
 
 /// Device whose requests are recorded.
 #[derive(Clone, Debug)]
-pub struct Subject<'a> {
+pub struct RecordedDevice<'a> {
     /// Description for people.
     pub device: &'a str,
     /// Size in bytes.
@@ -75,7 +75,7 @@ impl RecordingFile {
     ///
     /// # Errors
     /// Fails if the file cannot be written, or the system has no thread for it.
-    pub fn begin(path: &Path, of: &Subject<'_>) -> Result<Self> {
+    pub fn begin(path: &Path, of: &RecordedDevice<'_>) -> Result<Self> {
         let shown = path.display();
         let file = File::create_new(path).with_context(|| format!("creating {shown}"))?;
         let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn begin(path: &Path) -> RecordingFile {
-        let of = Subject {
+        let of = RecordedDevice {
             device: "a test",
             size_bytes: 1 << 20,
             model: Some("iodrive-duo"),
@@ -321,7 +321,7 @@ mod tests {
         let found = read(File::open(&path).unwrap()).unwrap();
         assert!(found.tail.is_none());
         assert_eq!(found.requests.len(), 1);
-        let other = Subject {
+        let other = RecordedDevice {
             device: "",
             size_bytes: 0,
             model: None,

@@ -61,9 +61,9 @@ struct ReadAhead {
     asked: u64,
 }
 
-/// Turn of the arm: a command, or a write of the cache.
+/// Task of the arm: a command, or a write of the cache.
 #[derive(Clone, Copy, Debug)]
-enum Turn {
+enum ArmTask {
     Waiting(usize),
     Cached(usize),
 }
@@ -357,7 +357,7 @@ impl Disk {
     }
 
     /// The command or write that the arm reaches first.
-    fn choose(&self, now: Nanos) -> Option<Turn> {
+    fn choose(&self, now: Nanos) -> Option<ArmTask> {
         let head = self.head_at(now);
         let arrived = || {
             let first = self.waiting.iter().take(self.queue_depth).enumerate();
@@ -365,12 +365,12 @@ impl Disk {
         };
         let overdue = arrived().find(|(_, waiting)| now > waiting.arrived_at + self.wait_max);
         if let Some((index, _)) = overdue {
-            return Some(Turn::Waiting(index));
+            return Some(ArmTask::Waiting(index));
         }
         let commands = arrived().map(|(index, waiting)| {
             let Waiting { extent, is_write, .. } = waiting;
             let time = self.mechanics.position(head, now, extent.first, *is_write);
-            (time, Turn::Waiting(index))
+            (time, ArmTask::Waiting(index))
         });
         let is_urgent = self.cached_bytes * 2 > self.cache_bytes_max
             || self.cached.len() * 2 > self.cache_entries_max
@@ -379,7 +379,7 @@ impl Disk {
         let cached = self.cached.iter().enumerate().filter(|_| is_urgent || is_idle);
         let writes = cached.map(|(index, cached)| {
             let time = self.mechanics.position(head, now, cached.extent.first, true);
-            (time, Turn::Cached(index))
+            (time, ArmTask::Cached(index))
         });
         commands.chain(writes).min_by_key(|(time, _)| *time).map(|(_, turn)| turn)
     }
@@ -387,13 +387,13 @@ impl Disk {
     fn carry_out(
         &mut self,
         now: Nanos,
-        turn: Turn,
+        task: ArmTask,
         events: &mut EventQueue,
         acknowledge: &mut impl FnMut(u32, Nanos),
     ) {
-        let (extent, is_write) = match turn {
-            Turn::Waiting(index) => (self.waiting[index].extent, self.waiting[index].is_write),
-            Turn::Cached(index) => (self.cached[index].extent, true),
+        let (extent, is_write) = match task {
+            ArmTask::Waiting(index) => (self.waiting[index].extent, self.waiting[index].is_write),
+            ArmTask::Cached(index) => (self.cached[index].extent, true),
         };
         let head = self.head_at(now);
         let positioned = now + self.mechanics.position(head, now, extent.first, is_write);
@@ -404,9 +404,9 @@ impl Disk {
         if is_write {
             self.media_bytes += bytes(extent).0;
         }
-        match turn {
-            Turn::Cached(index) => self.leaving = Some(self.cached.remove(index)),
-            Turn::Waiting(index) => {
+        match task {
+            ArmTask::Cached(index) => self.leaving = Some(self.cached.remove(index)),
+            ArmTask::Waiting(index) => {
                 let waiting = self.waiting.remove(index).expect("chosen from those that wait");
                 if is_write {
                     acknowledge(waiting.slot, end);

@@ -134,13 +134,13 @@ pub struct Drive {
     /// Sectors that it serves: none once it has switched itself off.
     sectors_served: u64,
     /// Sectors that the links have been given to carry, and those of completed requests.
-    carried: Sectors,
-    completed: Sectors,
+    carried: SectorCounters,
+    completed: SectorCounters,
 }
 
 /// Sectors of host requests in both directions.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sectors {
+struct SectorCounters {
     read: u64,
     written: u64,
 }
@@ -255,8 +255,8 @@ impl Drive {
             failed_die: None,
             time_lapse: setup.time_lapse,
             sectors_served: stripe.sectors(),
-            carried: Sectors::default(),
-            completed: Sectors::default(),
+            carried: SectorCounters::default(),
+            completed: SectorCounters::default(),
         };
         let count = drive.modules.len() + drive.in_place.len() + drive.disks.len();
         assert_eq!(count, modules as usize, "a drive has the modules that its file says");
@@ -429,7 +429,7 @@ impl Drive {
         self.host.release_all();
         self.in_flight.clear();
         self.slots_free.clear();
-        (self.carried, self.completed) = (Sectors::default(), Sectors::default());
+        (self.carried, self.completed) = (SectorCounters::default(), SectorCounters::default());
         for module in &mut self.modules {
             module.purge();
         }

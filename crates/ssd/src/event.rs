@@ -72,8 +72,8 @@ impl Event {
     const NOTICED: u64 = 3;
 
     /// The event as one number, which moves through the queue in one piece: kind in the lowest two
-    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. `Answered` shares
-    /// the kind of `Noticed`, with its pages in the 30 bits between. `Fold` and `Arm` share that of
+    /// bits, lines of a page less one in 6, pages in 8, channel in 16, slot in 32. `Answered` has
+    /// the kind of `Noticed`, with its pages in the 30 bits between. `Fold` and `Arm` have that of
     /// `Relocate`, with 1 and 2 in these bits.
     #[inline]
     fn packed(self) -> u64 {

@@ -20,7 +20,7 @@ use crate::spec::{DriveSpec, HostSpec, InPlaceSpec};
 
 /// Time that each operation costs.
 #[derive(Clone, Copy, Debug)]
-struct Costs {
+struct MediaCosts {
     command: CommandCosts,
     read_line_ps: u64,
     write_line_ps: u64,
@@ -33,9 +33,9 @@ struct Costs {
 /// One module.
 #[derive(Clone, Debug)]
 pub(crate) struct InPlace {
-    costs: Costs,
+    costs: MediaCosts,
     /// Costs while nothing is throttled.
-    costs_free: Costs,
+    costs_free: MediaCosts,
     line_bytes: u64,
     controller: ServerPool,
     media: PriorityServer,
@@ -46,7 +46,7 @@ pub(crate) struct InPlace {
 impl InPlace {
     /// An idle module.
     pub(crate) fn new(spec: &DriveSpec, media: &InPlaceSpec, host: &HostSpec) -> Self {
-        let costs = Costs::new(spec, media, host);
+        let costs = MediaCosts::new(spec, media, host);
         Self {
             costs,
             costs_free: costs,
@@ -123,7 +123,7 @@ impl InPlace {
     }
 }
 
-impl Costs {
+impl MediaCosts {
     fn new(spec: &DriveSpec, media: &InPlaceSpec, host: &HostSpec) -> Self {
         let line = f64::from(media.line_bytes);
         let queue_bytes = f64::from(media.queue_kib) * 1024.0;

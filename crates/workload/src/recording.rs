@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use benchmark::Benchmark;
 pub use blkparse::read_blkparse;
 pub use device_trace::DeviceTrace;
-pub use fio_log::{FioJob, read_fio};
+pub use fio_log::{FioLogs, read_fio};
 pub use format::{Chunk, MAGIC, RecordingError, RecordingWriter, read};
 pub use parents::{Parent, parents};
 pub use transaction::{Transaction, latency_percentile};

@@ -15,6 +15,7 @@
 mod blkparse;
 mod format;
 mod iolog;
+mod line;
 mod msr;
 mod placement;
 mod reading;
@@ -26,7 +27,7 @@ mod synthetic;
 use blockio::{Nanos, Op};
 
 pub use format::Format;
-pub use iolog::{Logged, SYNTHETIC, write as write_iolog};
+pub use iolog::{IologRequest, SYNTHETIC, write as write_iolog};
 pub use placement::{Addresses, Placement};
 pub use reading::{BROKEN_MAX, Broken, Skipped, TraceError, read};
 pub use shape::TraceShape;

@@ -2,7 +2,7 @@
 
 use blockio::Bytes;
 use clap::Args;
-use export::nbd::Limits;
+use export::Limits;
 
 use crate::quantity;
 

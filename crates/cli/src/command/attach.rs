@@ -22,6 +22,8 @@ use crate::{Ending, output};
 struct KernelClient {
     /// Name of its protocol.
     name: &'static str,
+    /// Option of `floatgate serve` that serves over it.
+    option: &'static str,
     /// True if it connects to URIs like this one.
     accepts: fn(&str) -> bool,
     /// The first thing that this machine lacks for it; none if it lacks nothing.
@@ -42,20 +44,31 @@ pub(crate) fn attach(args: &Attach) -> Result<Ending> {
     let uris = uris(args)?;
     let mut remedies = Vec::new();
     for client in &CLIENTS {
-        let Some(uri) = uris.iter().find(|uri| (client.accepts)(uri)) else { continue };
-        if let Some(missing) = (client.missing)() {
-            remedies.push(format!("over {}, that takes {missing}", client.name));
+        let uri = uris.iter().find(|uri| (client.accepts)(uri));
+        let missing = (client.missing)();
+        let Some(uri) = uri.filter(|_| missing.is_none()) else {
+            remedies.push(remedy(client, uri.is_some(), missing));
             continue;
-        }
+        };
         let device = (client.attach)(uri).with_context(|| format!("attaching {uri}"))?;
         output::data(&device.display().to_string())?;
         return Ok(Ending::Done);
     }
-    if remedies.is_empty() {
-        remedies.push("serve it with --nvme tcp:4420, or with --nbd unix:PATH, without TLS".into());
-    }
     let text = format!("{} cannot be attached on this machine", args.of);
     Err(Error::new(Kind::Input, text).hint(remedies.join("; ")).into())
+}
+
+/// Says what a client needs: of the server, unless the drive is offered over its protocol, and of
+/// this machine, if that lacks something.
+fn remedy(client: &KernelClient, is_offered: bool, missing: Option<&str>) -> String {
+    let KernelClient { name, option, .. } = client;
+    match missing {
+        Some(missing) if is_offered => format!("over {name}, that takes {missing}"),
+        Some(missing) => format!("over {name}, that takes {option} of the server, and {missing}"),
+        None => {
+            format!("over {name}, that takes {option} of the server; this machine has the rest")
+        }
+    }
 }
 
 /// URIs of the export.
@@ -93,4 +106,24 @@ pub(crate) fn detach(args: &Detach) -> Result<Ending> {
     };
     (client.detach)(name).with_context(|| format!("detaching {shown}"))?;
     Ok(Ending::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_way_to_attach_says_what_it_lacks() {
+        let said = |is_offered, missing| remedy(&nvme_tcp::CLIENT, is_offered, missing);
+        let module = Some("`modprobe nvme-tcp`");
+        assert_eq!(said(true, module), "over NVMe/TCP, that takes `modprobe nvme-tcp`");
+        assert_eq!(
+            said(false, module),
+            "over NVMe/TCP, that takes --nvme tcp:4420 of the server, and `modprobe nvme-tcp`"
+        );
+        assert_eq!(
+            said(false, None),
+            "over NVMe/TCP, that takes --nvme tcp:4420 of the server; this machine has the rest"
+        );
+    }
 }

@@ -9,8 +9,8 @@ use std::sync::mpsc::Receiver;
 
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
-use export::nbd::{Limits, Server};
 use export::{Address, Export, Exports, Listener, Pace};
+use export::{Limits, Server};
 use lab::workload::recording::Tail;
 use live::{Access, Device, Drive, MemoryDevice};
 use server::recording::{self, RecordingFile};
@@ -33,7 +33,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let socket = scratch.join("nbd.sock");
     let opened = Opened::open(args.volume.as_deref(), args.memory, &args.timing)?;
     let emulation_slowdown = args.emulated.map(f64::from);
-    let subject = recording::Subject { emulation_slowdown, ..opened.subject() };
+    let subject = recording::RecordedDevice { emulation_slowdown, ..opened.subject() };
     let recording = RecordingFile::begin(&args.out, &subject)?;
     let exports = opened.exports()?.recorded(recording.recorder());
     let listener = Listener::bind(&Address::Unix(socket))?;
@@ -135,9 +135,9 @@ impl Opened {
     }
 
     /// The device as its recordings name it.
-    pub(super) fn subject(&self) -> recording::Subject<'_> {
+    pub(super) fn subject(&self) -> recording::RecordedDevice<'_> {
         let model = self.model.as_deref();
-        recording::Subject {
+        recording::RecordedDevice {
             device: &self.about,
             size_bytes: self.device.size(),
             model,

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::Pace;
-use export::nbd::{Event, Limits, Server};
 use export::{Address, Demand, Export, Exports, Listener, Observer, Tls, fuse};
+use export::{Event, Limits, Server};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
@@ -59,9 +59,9 @@ const TOKEN: &str = "web.token";
 /// Exit status of a server whose power was cut, as that of a process that was killed.
 const POWER_CUT: i32 = 137;
 
-/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a volume,
-/// the drive itself, to be closed at the end.
-struct Served {
+/// Drive that is served: its service, the operator for the commands of hosts, and, if it is a
+/// volume, the drive itself, to be closed at the end.
+struct ServedDrive {
     drive: Option<Arc<Drive>>,
     service: Arc<DriveService>,
     operator: Arc<Operator>,
@@ -84,7 +84,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
     let http = args.http.as_ref().map(listen_http).transpose()?;
-    let served = Served::open(args, recipients, paced.as_ref())?;
+    let served = ServedDrive::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let size = {
         // Dropped here, because a reference to it keeps the drive from being closed.
@@ -220,7 +220,7 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     };
     let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());
     let (front_end, emulation_slowdown) = (None, None);
-    let of = recording::Subject {
+    let of = recording::RecordedDevice {
         device: &device,
         size_bytes: size,
         model,
@@ -291,7 +291,7 @@ fn keep_life(service: &DriveService, was_kept: bool) -> bool {
     kept.is_ok()
 }
 
-impl Served {
+impl ServedDrive {
     fn open(
         args: &Serve,
         recipients: Option<Recipients>,
@@ -365,7 +365,7 @@ impl Served {
             None => format!("{size} in memory"),
         };
         let part = |it: ServedNamespace| Export {
-            name: export_name(&it.name, default).to_owned(),
+            name: front_end::export_name(&it.name, default).to_owned(),
             description: description.clone(),
             device: it.device,
             is_read_only: it.is_read_only,
@@ -431,11 +431,6 @@ fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The name of a namespace as an export: one that is the whole drive has that of the default.
-fn export_name<'a>(name: &'a str, default: &'a str) -> &'a str {
-    if name.is_empty() { default } else { name }
 }
 
 /// `exports` with the default one first; without a name that is the first.

@@ -9,7 +9,7 @@ use lab::library::Library;
 use lab::runs::write_text;
 use lab::workload::Workload;
 use lab::workload::recording::{
-    Benchmark, DeviceTrace, FioJob, Head, RecordingWriter, Tail, read_blkparse, read_fio,
+    Benchmark, DeviceTrace, FioLogs, Head, RecordingWriter, Tail, read_blkparse, read_fio,
 };
 use lab::workload::trace::{SYNTHETIC, TraceShape};
 use lab::workload::trace::{Statistics, Trace, synthesise, write_iolog};
@@ -126,10 +126,10 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
     let texts =
         |paths: &[PathBuf]| paths.iter().map(|it| read_text(it)).collect::<Result<Vec<_>>>();
     let (iologs, logs) = (texts(&args.files)?, texts(&args.latency_log)?);
-    let jobs: Vec<FioJob<'_>> = iologs
+    let jobs: Vec<FioLogs<'_>> = iologs
         .iter()
         .zip(&logs)
-        .map(|(iolog, latency_log)| FioJob { iolog, latency_log })
+        .map(|(iolog, latency_log)| FioLogs { iolog, latency_log })
         .collect();
     Ok(read_fio(&jobs).map_err(|text| refused(text, hint))?)
 }

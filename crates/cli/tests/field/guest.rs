@@ -17,7 +17,9 @@
 //! looked at, and the guest gives them up after a minute.
 
 mod archive;
+mod linux;
 mod nvme_tcp;
+mod vhost_user;
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};

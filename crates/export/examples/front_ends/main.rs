@@ -2,8 +2,8 @@
 //! second: NBD over a Unix socket and the loopback, NVMe/TCP, vhost-user-blk, vfio-user with a
 //! doorbell buffer. On sockets each request is sent by itself, as clients do, unless it says so.
 //!
-//! Servers and clients run in this process, one front end after the other in each round. The threads
-//! of a server are found by their names.
+//! Servers and clients run in this process, one front end after the other in each round. The
+//! threads of a server are found by their names.
 //!
 //! ```text
 //! cargo run --release -p export --example front_ends
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use device::{Administration, DriveHealth, Identity, MemoryDevice};
+use device::{Administration, DriveHealth, Durability, Identity, MemoryDevice};
 use export::nvme::Subsystem;
 use export::{
     Address, Event, Export, Exports, Limits, Listener, Observer, Protocol, Server, VfioUser,
@@ -116,7 +116,8 @@ fn main() -> Result<(), Failure> {
     let nqn = subsystem.nqn().to_owned();
     let limits = Limits::default().checked()?;
     let vhost = Listener::bind(&place("vhost"))?;
-    let _vhost = VhostUser::start(&exports, vhost, "1", Arc::clone(&observer))?;
+    let _vhost =
+        VhostUser::start(&exports, vhost, "1", Arc::clone(&observer), Durability::Durable)?;
     let vfio = Listener::bind(&place("vfio"))?;
     let _vfio = VfioUser::start(&exports, subsystem, vfio, Arc::clone(&observer))?;
     let _server = Server::start_each(exports, listeners, limits, observer)?;

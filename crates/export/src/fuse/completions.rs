@@ -13,13 +13,13 @@ use crate::{Asked, Holder, Lane, Pace, Recorder, Served};
 const LANES: usize = 16;
 
 /// The reply to a command that was carried out.
-pub(super) struct Reply {
+pub(super) struct FuseReply {
     asked: Asked,
     issued_at: Instant,
     send: Box<dyn FnOnce() + Send>,
 }
 
-impl Reply {
+impl FuseReply {
     pub(super) fn new(
         asked: Asked,
         issued_at: Instant,
@@ -41,22 +41,22 @@ impl Reply {
 
 /// Replies that wait for a model.
 pub(super) struct Completions {
-    waiting: Arc<Waiting>,
+    waiting: Arc<PacedReplies>,
     lanes: Vec<Lane>,
 }
 
-struct Waiting {
+struct PacedReplies {
     recorder: Option<Arc<dyn Recorder>>,
-    held: Mutex<Held>,
+    held: Mutex<HeldReplies>,
     /// Signalled when nothing is held any more.
     is_empty: Condvar,
 }
 
-struct Held {
+struct HeldReplies {
     /// Number of replies that each lane waits for.
     outstanding: Vec<usize>,
     /// By the model's ticket, with the index of the lane.
-    replies: BTreeMap<u32, (usize, Reply)>,
+    replies: BTreeMap<u32, (usize, FuseReply)>,
 }
 
 impl Completions {
@@ -65,16 +65,16 @@ impl Completions {
     /// # Errors
     /// Fails if the system has no thread, or the model no room for more clients.
     pub(super) fn start(pace: &Arc<Pace>, recorder: Option<Arc<dyn Recorder>>) -> io::Result<Self> {
-        let held = Held { outstanding: vec![0; LANES], replies: BTreeMap::new() };
-        let waiting = Waiting { recorder, held: Mutex::new(held), is_empty: Condvar::new() };
+        let held = HeldReplies { outstanding: vec![0; LANES], replies: BTreeMap::new() };
+        let waiting = PacedReplies { recorder, held: Mutex::new(held), is_empty: Condvar::new() };
         let waiting = Arc::new(waiting);
-        let lane = |_| Lane::new(pace, Arc::<Waiting>::clone(&waiting));
+        let lane = |_| Lane::new(pace, Arc::<PacedReplies>::clone(&waiting));
         let lanes = (0..LANES).map(lane).collect::<io::Result<Vec<_>>>()?;
         Ok(Self { waiting, lanes })
     }
 
     /// Passes a command that was carried out to the model, and holds its reply until it is due.
-    pub(super) fn hold(&self, reply: Reply) {
+    pub(super) fn hold(&self, reply: FuseReply) {
         let mut held = self.waiting.held();
         let lane = (0..LANES).min_by_key(|index| held.outstanding[*index]);
         let lane = lane.expect("there are some");
@@ -101,13 +101,13 @@ impl fmt::Debug for Completions {
     }
 }
 
-impl Waiting {
-    fn held(&self) -> MutexGuard<'_, Held> {
+impl PacedReplies {
+    fn held(&self) -> MutexGuard<'_, HeldReplies> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Holder for Waiting {
+impl Holder for PacedReplies {
     fn send_due(&self, tickets: &[u32]) {
         for ticket in tickets {
             let mut held = self.held();

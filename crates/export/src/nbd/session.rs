@@ -41,7 +41,7 @@ pub struct Session {
     /// after them: some clients do not expect an answer to what they are still sending.
     refused: Option<(Request, u64)>,
     /// Reads whose replies have headers, and room for the data that is yet to be read.
-    reads: Vec<Waiting>,
+    reads: Vec<WaitingRead>,
     /// Requests that are answered once what they promise holds.
     unsettled: Vec<Request>,
     /// Commands whose replies are there, for whoever records them; absent where nobody does.
@@ -51,7 +51,7 @@ pub struct Session {
 
 /// A read whose data goes into the replies.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRead {
     request: Request,
     /// Offset of its reply in the buffer of replies.
     start: usize,
@@ -227,7 +227,7 @@ impl Session {
         }
         let from = replies.len();
         replies.room(length as usize);
-        self.reads.push(Waiting { request: *request, start, room: from..replies.len() });
+        self.reads.push(WaitingRead { request: *request, start, room: from..replies.len() });
         Ok(())
     }
 
@@ -300,11 +300,11 @@ impl Conversation for Session {
         let waiting = std::mem::take(&mut self.reads);
         let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
         let read =
-            |(waiting, buffer): (&Waiting, _)| Read { offset: waiting.request.offset, buffer };
+            |(waiting, buffer): (&WaitingRead, _)| Read { offset: waiting.request.offset, buffer };
         let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
         let answers = self.terms.export.device.read_many(&mut reads);
         let read = answers.iter().take_while(|answer| answer.is_ok()).count();
-        for Waiting { request, .. } in &waiting[..read] {
+        for WaitingRead { request, .. } in &waiting[..read] {
             self.note_answered(request);
         }
         let answers = waiting.iter().zip(answers);
@@ -312,7 +312,7 @@ impl Conversation for Session {
         if let Some((first, _)) = rest.peek() {
             replies.cut(first.start);
         }
-        for (Waiting { request, .. }, answer) in rest {
+        for (WaitingRead { request, .. }, answer) in rest {
             if let Err(error) = answer {
                 put_failure(replies, self.terms.dialect, request, &error.into());
             } else {

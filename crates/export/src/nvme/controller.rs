@@ -18,66 +18,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockio::Nanos;
 
-use super::answers::Answers;
-use super::command::{Command, admin, fabrics};
+use super::command::Command;
+use super::context::{Completed, Context};
 use super::counters::{QueueCounters, Shown};
+use super::drive::NvmeDrive;
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
-use super::fabrics::{Connect, ConnectRefusal, property, property_of};
+use super::fabrics::{Connect, ConnectRefusal, property_of};
 use super::feature::Features;
-use super::identify::identify;
-use super::log::{Telemetry, log_page};
-use super::management::{self, manage};
+use super::host::{Host, Purpose};
+use super::log::Telemetry;
 use super::namespace::{Namespaces, View};
+use super::property::{
+    ENABLE, FATAL, QUEUE_ENTRIES_MAX, READY, READY_TIMEOUTS, SHUTDOWN_COMPLETE, VERSION,
+    capabilities, offset,
+};
 use super::status::Status;
-use super::subsystem::Subsystem;
 use super::transport::Transport;
-use super::wire::low16;
 
-/// Entries of the largest submission queue.
-pub(super) const QUEUE_ENTRIES_MAX: u32 = 1024;
-/// I/O queues of a controller.
-pub(super) const QUEUES_MAX: u16 = 128;
-/// Version of the base specification that it keeps to, 2.0.
-pub(super) const VERSION: u32 = 0x0002_0000;
-
-/// CRTO: ready, with or without media, within half a second.
-pub(super) const READY_TIMEOUTS: u32 = 1 << 16 | 1;
 /// Time between checks whether a format has ended.
 const FORMAT_LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
-/// Bits of CC.
-pub(super) const ENABLE: u32 = 1;
+/// Bits of CC: CC.SHN.
 const SHUTDOWN: u32 = 3 << 14;
 /// Entry sizes of 64 and 16 bytes, the NVM command set, pages of 4 KiB.
 const CONFIGURATION_CHECKED: u32 = 0xFF << 16 | 0xF << 7 | 7 << 4;
 const CONFIGURATION_EXPECTED: u32 = 4 << 20 | 6 << 16;
-/// Bits of CSTS.
-pub(super) const READY: u32 = 1;
-pub(super) const FATAL: u32 = 2;
-pub(super) const SHUTDOWN_COMPLETE: u32 = 2 << 2;
-
-/// Purpose of a controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Reads and writes namespaces.
-    Io,
-    /// Reports the addresses of subsystems.
-    Discovery,
-}
-
-/// A host as it presents itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Host {
-    /// NQN.
-    pub(super) name: String,
-    /// Host Identifier, of 128 bits.
-    pub(super) id: [u8; 16],
-    pub(super) transport: Transport,
-    /// True if it is authenticated.
-    pub(super) is_authenticated: bool,
-}
-
 /// State that a controller shares with its I/O queues, until it is reset.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -135,54 +101,11 @@ pub(super) struct Controller {
     heard_at: Nanos,
 }
 
-/// Completion of a command, with its data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Completed {
-    pub(super) status: Status,
-    /// Dwords 0 and 1.
-    pub(super) value: u64,
-    pub(super) data: Vec<u8>,
-}
-
-/// Effect of a command.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Completed(Completed),
-    /// Completed later, by [`Controller::completed`].
-    Held,
-    /// Completed, and the queue goes.
-    Disconnected,
-}
-
-impl From<Status> for Completed {
-    fn from(status: Status) -> Self {
-        Self { status, value: 0, data: Vec::new() }
-    }
-}
-
-impl Completed {
-    pub(super) fn value(value: impl Into<u64>) -> Self {
-        Self { value: value.into(), ..Status::SUCCESS.into() }
-    }
-
-    pub(super) fn data(data: Vec<u8>) -> Self {
-        Self { data, ..Status::SUCCESS.into() }
-    }
-}
-
-/// A controller with its subsystem and the time, as commands are carried out on it.
-pub(super) struct Context<'a> {
-    pub(super) subsystem: &'a Subsystem,
-    pub(super) now: Nanos,
-    /// Address that the host connected to, and its port.
-    pub(super) address: Option<std::net::SocketAddr>,
-}
-
 impl Controller {
     /// A controller that is disabled, for a host that came at `now` with its Keep Alive Timeout in
     /// milliseconds, 0 for none.
     pub(super) fn new(
-        id: u16,
+        (id, shown): (u16, Arc<Shown>),
         kind: Purpose,
         host: Host,
         (keep_alive_ms, now): (u32, Nanos),
@@ -190,7 +113,7 @@ impl Controller {
         Self {
             id,
             kind,
-            shown: Arc::new(Shown::new(id, &host)),
+            shown,
             host,
             configuration: 0,
             features: Features::new(keep_alive_ms),
@@ -233,17 +156,12 @@ impl Controller {
 
     /// The namespaces that are attached to its host now.
     pub(super) fn namespaces<'a>(&'a mut self, context: &Context<'_>) -> &'a Namespaces {
-        context.subsystem.directory().refresh(&mut self.view, &self.host.name)
+        context.drive.directory().refresh(&mut self.view, &self.host.name)
     }
 
     /// Counters of an I/O queue.
     pub(super) fn counters(&self, queue: u16) -> Arc<QueueCounters> {
         self.shown.counters(queue)
-    }
-
-    /// Its status, which is shown without its lock.
-    pub(super) const fn shown(&self) -> &Arc<Shown> {
-        &self.shown
     }
 
     /// Notes that the host is authenticated.
@@ -313,7 +231,7 @@ impl Controller {
         self.link.is_caching.store(is_caching, Ordering::Release);
     }
 
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.status() & READY != 0
     }
 
@@ -349,65 +267,23 @@ impl Controller {
     }
 
     /// Logs a command that an I/O queue completed with an error of the drive.
-    pub(super) fn note_failure(&mut self, subsystem: &Subsystem, failed: Failed) {
-        self.errors.add(subsystem.next_error(), failed);
+    pub(super) fn note_failure(&mut self, drive: &NvmeDrive, failed: Failed) {
+        self.errors.add(drive.next_error(), failed);
     }
 
-    /// Carries out a command of the admin queue; `data` is the host's data for it.
-    pub(super) fn execute(
-        &mut self,
-        context: &Context<'_>,
-        command: &Command,
-        data: &[u8],
-    ) -> Outcome {
-        self.heard_at = context.now;
-        if command.opcode() == fabrics::OPCODE && self.transport().is_fabrics() {
-            return match command.fabrics_type() {
-                fabrics::PROPERTY_GET => self.property_get(command).into(),
-                fabrics::PROPERTY_SET => self.property_set(context, command).into(),
-                fabrics::DISCONNECT => Outcome::Completed(Status::QUEUE_TYPE.into()),
-                fabrics::CONNECT => Outcome::Completed(Status::COMMAND_SEQUENCE.into()),
-                _ => Outcome::Completed(Status::INVALID_OPCODE.into()),
-            };
-        }
-        if !self.is_ready() {
-            return Outcome::Completed(Status::COMMAND_SEQUENCE.into());
-        }
-        let done = match command.opcode() {
-            admin::IDENTIFY => identify(self, context, command),
-            admin::GET_LOG_PAGE => log_page(self, context, command),
-            admin::GET_FEATURES => self.get_feature(context, command),
-            admin::SET_FEATURES => self.set_feature(context, command, data),
-            admin::FORMAT_NVM
-            | admin::SANITIZE
-            | admin::NAMESPACE_MANAGEMENT
-            | admin::NAMESPACE_ATTACHMENT
-            | admin::DEVICE_SELF_TEST
-                if self.kind == Purpose::Io =>
-            {
-                return manage(self, context, command, data);
-            }
-            admin::KEEP_ALIVE => Ok(Completed::value(0_u32)),
-            admin::ABORT if self.kind == Purpose::Io => {
-                Ok(Completed::value(self.events.abort(low16(command.dword(10) >> 16))))
-            }
-            admin::ASYNCHRONOUS_EVENT => match self.events.hold(command.id()) {
-                Ok(()) => return Outcome::Held,
-                Err(status) => Err(status),
-            },
-            _ => Err(Status::INVALID_OPCODE),
-        };
-        done.into()
+    /// Notes a sign of life of the host.
+    pub(super) const fn hear(&mut self, now: Nanos) {
+        self.heard_at = now;
     }
 
     /// Completions of commands that were held, by command, with dword 0: Asynchronous Event
     /// Requests, aborted ones too, and formats that have ended.
-    pub(super) fn completed(&mut self, subsystem: &Subsystem) -> Vec<(u16, Status, u32)> {
+    pub(super) fn completed(&mut self, drive: &NvmeDrive) -> Vec<(u16, Status, u32)> {
         let mut completed = self.events.completed();
         if self.formats.is_empty() {
             return completed;
         }
-        let status = subsystem.operations().operation_status();
+        let status = drive.operations().operation_status();
         if !status.is_formatting {
             let status = match status.format_failure {
                 None => Status::SUCCESS,
@@ -440,27 +316,27 @@ impl Controller {
         Ok(next)
     }
 
-    fn property_get(&self, command: &Command) -> Result<Completed, Status> {
+    pub(super) fn property_get(&self, command: &Command) -> Result<Completed, Status> {
         let (offset, is_long) = property_of(command)?;
         let value = match offset {
-            property::CAPABILITIES if is_long => capabilities(),
-            property::VERSION if !is_long => VERSION.into(),
-            property::CONFIGURATION if !is_long => self.configuration().into(),
-            property::STATUS if !is_long => self.status().into(),
-            property::SUBSYSTEM_RESET if !is_long => 0,
-            property::READY_TIMEOUTS if !is_long => READY_TIMEOUTS.into(),
+            offset::CAPABILITIES if is_long => capabilities(),
+            offset::VERSION if !is_long => VERSION.into(),
+            offset::CONFIGURATION if !is_long => self.configuration().into(),
+            offset::STATUS if !is_long => self.status().into(),
+            offset::SUBSYSTEM_RESET if !is_long => 0,
+            offset::READY_TIMEOUTS if !is_long => READY_TIMEOUTS.into(),
             _ => return Err(Status::INVALID_FIELD),
         };
         Ok(Completed::value(value))
     }
 
-    fn property_set(
+    pub(super) fn property_set(
         &mut self,
         context: &Context<'_>,
         command: &Command,
     ) -> Result<Completed, Status> {
         let (offset, is_long) = property_of(command)?;
-        if offset != property::CONFIGURATION || is_long {
+        if offset != offset::CONFIGURATION || is_long {
             return Err(Status::INVALID_FIELD);
         }
         self.configure(context, command.dword(12));
@@ -478,7 +354,7 @@ impl Controller {
         }
         if configuration & SHUTDOWN != 0 && before & SHUTDOWN == 0 {
             // What a host leaves behind is durable; a drive that cannot says so to the next one.
-            for namespace in context.subsystem.directory().all().iter() {
+            for namespace in context.drive.directory().all().iter() {
                 let _ = namespace.device().flush();
             }
             self.shown.set_status(self.status() | SHUTDOWN_COMPLETE);
@@ -509,7 +385,7 @@ impl Controller {
         self.persistent_events = None;
     }
 
-    fn get_feature(
+    pub(super) fn get_feature(
         &mut self,
         context: &Context<'_>,
         command: &Command,
@@ -518,7 +394,7 @@ impl Controller {
         self.features.get(context, command, (self.kind, &host_id))
     }
 
-    fn set_feature(
+    pub(super) fn set_feature(
         &mut self,
         context: &Context<'_>,
         command: &Command,
@@ -529,55 +405,5 @@ impl Controller {
         self.set_caching(self.features.is_caching());
         self.link.has_retry_delay.store(self.features.has_retry_delay(), Ordering::Release);
         Ok(done)
-    }
-}
-
-/// Completes a command of the admin queue, unless it is held.
-pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl Answers) {
-    let completed = match outcome {
-        Outcome::Held => return,
-        Outcome::Disconnected => Status::SUCCESS.into(),
-        Outcome::Completed(completed) => completed,
-    };
-    let Completed { status, value, data } = completed;
-    if data.is_empty() {
-        answers.complete(command.id(), status, value);
-    } else {
-        answers.deliver(command, &data, value);
-    }
-}
-
-/// Completes the commands that were held and are due.
-pub(super) fn complete_held(
-    controller: &mut Controller,
-    subsystem: &Subsystem,
-    answers: &mut impl Answers,
-) {
-    for (id, status, value) in controller.completed(subsystem) {
-        answers.complete(id, status, value.into());
-    }
-}
-
-impl From<Result<Completed, Status>> for Outcome {
-    fn from(done: Result<Completed, Status>) -> Self {
-        Self::Completed(done.unwrap_or_else(Completed::from))
-    }
-}
-
-/// CAP: the largest queue, contiguous queues, half a second to be ready, the NVM command set, and
-/// the way of readiness of 2.0 (CRWMS).
-pub(super) const fn capabilities() -> u64 {
-    (QUEUE_ENTRIES_MAX as u64 - 1) | 1 << 16 | 1 << 24 | 1 << 37 | 1 << 59
-}
-
-/// Bytes that the host sends with a command of the admin queue.
-pub(super) fn admin_data_bytes(command: &Command) -> usize {
-    match (command.opcode(), command.fabrics_type()) {
-        (fabrics::OPCODE, fabrics::CONNECT) => super::fabrics::CONNECT_BYTES,
-        (fabrics::OPCODE, fabrics::AUTHENTICATION_SEND) => {
-            super::authentication::message_bytes(command.dword(11))
-        }
-        (admin::SET_FEATURES, _) => Features::data_bytes(command),
-        _ => management::data_bytes(command),
     }
 }

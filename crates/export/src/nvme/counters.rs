@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::controller::{FATAL, Host, READY, SHUTDOWN_COMPLETE};
+use super::host::Host;
 use super::io::{Io, IoKind};
-use super::subsystem::locked;
+use super::lock::locked;
+use super::property::{FATAL, READY, SHUTDOWN_COMPLETE};
 
 /// Counters of one I/O queue. One thread counts, any may read.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use blockio::Nanos;
 use device::Protection;
 
-use super::controller::Context;
+use super::context::Context;
 use super::feature::Features;
 use super::namespace::Namespaces;
 use super::status::Status;
@@ -133,7 +133,7 @@ impl Events {
     }
 
     fn look_at_health(&mut self, context: &Context<'_>, features: &Features) {
-        let warning = features.critical_warning(&context.subsystem.operations().health());
+        let warning = features.critical_warning(&context.drive.operations().health());
         let new = warning & !self.warning;
         self.warning = warning;
         if u32::from(new) & features.events() & CRITICAL_WARNINGS == 0 {
@@ -154,7 +154,7 @@ impl Events {
         features: &Features,
         namespaces: &Namespaces,
     ) {
-        let operations = context.subsystem.operations();
+        let operations = context.drive.operations();
         let now: BTreeMap<u32, Attributes> = namespaces
             .iter()
             .map(|it| {
@@ -180,7 +180,7 @@ impl Events {
     }
 
     fn look_at_sanitize(&mut self, context: &Context<'_>) {
-        let ended = context.subsystem.operations().operation_status().sanitize.ended;
+        let ended = context.drive.operations().operation_status().sanitize.ended;
         if self.sanitized.replace(ended).is_some_and(|before| before < ended) {
             // Type 6, of the command set: sanitize operation completed.
             self.raise(Page::Sanitize, 6, 1);

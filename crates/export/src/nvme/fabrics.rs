@@ -1,7 +1,7 @@
 //! Fabrics commands: Connect, Property Get and Set ([nvme-base-2021], "Fabrics Commands").
 
 use super::command::Command;
-use super::controller::Host;
+use super::host::Host;
 use super::status::Status;
 use super::transport::Transport;
 use super::wire::{terminated, u16_at};
@@ -103,20 +103,6 @@ impl Connect {
 /// Dword 0 of the completion of Connect, beside the controller's identifier: the host is to
 /// authenticate itself (ATR).
 pub(super) const AUTHENTICATION_REQUIRED: u64 = 1 << 17;
-
-/// Offsets of the properties of a controller ([nvme-base-2021], "Controller Properties"), which are
-/// its registers over PCI Express; fabrics do not have those of the admin queue.
-pub(super) mod property {
-    pub(in super::super) const CAPABILITIES: u32 = 0x00;
-    pub(in super::super) const VERSION: u32 = 0x08;
-    pub(in super::super) const CONFIGURATION: u32 = 0x14;
-    pub(in super::super) const STATUS: u32 = 0x1C;
-    pub(in super::super) const SUBSYSTEM_RESET: u32 = 0x20;
-    pub(in super::super) const ADMIN_SIZES: u32 = 0x24;
-    pub(in super::super) const ADMIN_SUBMISSION: u32 = 0x28;
-    pub(in super::super) const ADMIN_COMPLETION: u32 = 0x30;
-    pub(in super::super) const READY_TIMEOUTS: u32 = 0x68;
-}
 
 /// Property that a Property Get or Set accesses; true if it has 8 bytes.
 pub(super) fn property_of(command: &Command) -> Result<(u32, bool), Status> {

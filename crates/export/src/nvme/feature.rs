@@ -5,9 +5,11 @@ use blockio::Nanos;
 use device::{DriveHealth, Protection};
 
 use super::command::Command;
-use super::controller::{Completed, Context, Purpose, QUEUES_MAX};
+use super::context::{Completed, Context};
 use super::event;
+use super::host::Purpose;
 use super::io::refusal;
+use super::property::QUEUES_MAX;
 use super::status::Status;
 use super::wire::{low8, low16, u64_at};
 
@@ -239,7 +241,7 @@ impl Features {
     fn threshold(&self, context: &Context<'_>, select: u32) -> Result<u16, Status> {
         match (select >> 16 & 0xF, select >> 20 & 3) {
             (0, 0) => {
-                let own = context.subsystem.operations().health().warning_temperature_k;
+                let own = context.drive.operations().health().warning_temperature_k;
                 Ok(self.over_k.or(own).unwrap_or(u16::MAX))
             }
             (0, 1) => Ok(self.under_k.unwrap_or(0)),
@@ -270,8 +272,8 @@ impl Features {
 
 /// Namespace Write Protection state: 0 for none, 1 for protected.
 fn protection(context: &Context<'_>, id: u32) -> Result<u32, Status> {
-    context.subsystem.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
-    let protection = context.subsystem.operations().protection(id);
+    context.drive.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
+    let protection = context.drive.operations().protection(id);
     Ok(u32::from(protection == Protection::ByHost))
 }
 
@@ -280,7 +282,7 @@ fn protect(context: &Context<'_>, id: u32, state: u32) -> Result<(), Status> {
     if state > 1 {
         return Err(Status::INVALID_FIELD);
     }
-    context.subsystem.operations().protect(id, state == 1).map_err(|error| refusal(&error))
+    context.drive.operations().protect(id, state == 1).map_err(|error| refusal(&error))
 }
 
 fn check_known(kind: Purpose, feature: u8) -> Result<(), Status> {

@@ -6,23 +6,22 @@ use std::sync::Arc;
 use device::{Operations, Protection};
 
 use super::command::Command;
-use super::controller::{
-    Completed, Context, Controller, Purpose, QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION,
-};
+use super::context::{Completed, Context};
+use super::controller::Controller;
+use super::drive::DISCOVERY_NQN;
 use super::error_log;
 use super::event;
+use super::host::Purpose;
 use super::io::SOURCES_MAX;
-use super::namespace::Namespace;
+use super::namespace::{ALL_NAMESPACES, Namespace};
+use super::property::{QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION};
 use super::status::Status;
-use super::subsystem::DISCOVERY_NQN;
 use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
 use super::transport::{TRANSFER_BYTES_MAX, TRANSFER_PAGES_LOG2};
 use super::wire::{Structure, low8, low16};
 
 /// Bytes of every structure.
 pub(super) const IDENTIFY_BYTES: usize = 4096;
-/// Namespace Identifier that means all of them.
-pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
 /// Formats of logical blocks: their bytes, as powers of two.
 pub(super) const BLOCK_FORMATS: [u8; 2] = [9, 12];
 /// SANICAP: block erase; blocks are deallocated whatever is asked for (NDI), and media are not
@@ -43,7 +42,7 @@ pub(super) fn identify(
     let structure = low8(command.dword(10));
     let command_set = low8(command.dword(11) >> 24);
     let id = command.namespace();
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     let data = match (kind, structure) {
         (_, 0x01) => of_controller(controller, context),
         (Purpose::Discovery, _) => return Err(Status::INVALID_FIELD),
@@ -65,8 +64,7 @@ pub(super) fn identify(
             listed(&ids, id)?
         }
         (_, 0x10) => {
-            let ids: Vec<u32> =
-                context.subsystem.directory().all().iter().map(|it| it.id).collect();
+            let ids: Vec<u32> = context.drive.directory().all().iter().map(|it| it.id).collect();
             listed(&ids, id)?
         }
         (_, 0x08) => independent(found(context, id)?.as_ref(), operations),
@@ -76,7 +74,7 @@ pub(super) fn identify(
             controllers(&ids, low16(command.dword(10) >> 16))
         }
         (_, 0x13) => {
-            let ids = context.subsystem.controller_ids();
+            let ids = context.drive.controller_ids();
             controllers(&ids, low16(command.dword(10) >> 16))
         }
         (_, 0x19) => {
@@ -99,7 +97,7 @@ pub(super) fn identify(
 
 /// A namespace of the drive.
 fn found(context: &Context<'_>, id: u32) -> Result<Arc<Namespace>, Status> {
-    context.subsystem.directory().all().get(id).cloned().ok_or(Status::INVALID_NAMESPACE)
+    context.drive.directory().all().get(id).cloned().ok_or(Status::INVALID_NAMESPACE)
 }
 
 /// A namespace of the drive, if it is attached to the host.
@@ -108,7 +106,7 @@ fn attached(
     context: &Context<'_>,
     id: u32,
 ) -> Result<Option<Arc<Namespace>>, Status> {
-    let limit = context.subsystem.namespace_max();
+    let limit = context.drive.namespace_max();
     match controller.namespaces(context).get(id) {
         Some(namespace) => Ok(Some(Arc::clone(namespace))),
         None if (1..=limit).contains(&id) => Ok(None),
@@ -127,17 +125,17 @@ fn active(
 
 /// The controllers for I/O whose hosts a namespace is attached to.
 fn attached_controllers(context: &Context<'_>, id: u32) -> Vec<u16> {
-    let subsystem = context.subsystem;
+    let drive = context.drive;
     let is_attached = |controller: &u16| {
-        let hosts = subsystem.hosts_of(&[*controller]).unwrap_or_default();
-        hosts.iter().any(|host| subsystem.directory().is_attached(id, host))
+        let hosts = drive.hosts_of(&[*controller]).unwrap_or_default();
+        hosts.iter().any(|host| drive.directory().is_attached(id, host))
     };
-    subsystem.controller_ids().into_iter().filter(is_attached).collect()
+    drive.controller_ids().into_iter().filter(is_attached).collect()
 }
 
 fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
-    let subsystem = context.subsystem;
-    let identity = subsystem.identity();
+    let drive = context.drive;
+    let identity = drive.identity();
     let is_io = controller.kind() == Purpose::Io;
     let mut it = Structure::new(IDENTIFY_BYTES);
     // No vendor of the PCI SIG, and no IEEE OUI.
@@ -157,7 +155,7 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     if controller.transport().is_fabrics() {
         of_fabrics(&mut it, is_io);
     }
-    it.put_terminated(768, 256, if is_io { subsystem.nqn() } else { DISCOVERY_NQN });
+    it.put_terminated(768, 256, if is_io { drive.nqn() } else { DISCOVERY_NQN });
     if is_io {
         it.put_u32(92, event::NAMESPACE_NOTICES);
         of_io_controller(&mut it, context, controller.transport().is_fabrics());
@@ -167,8 +165,8 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
 
 /// Fields of a controller for I/O only.
 fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool) {
-    let subsystem = context.subsystem;
-    let operations = subsystem.operations();
+    let drive = context.drive;
+    let operations = drive.operations();
     let (health, space) = (operations.health(), operations.space());
     // CRDT1: a tenth of a second.
     it.put_u16(128, 1);
@@ -206,8 +204,8 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
     it.put_u8(512, 0x66);
     it.put_u8(513, 0x44);
     // NN and MNAN.
-    it.put_u32(516, subsystem.namespace_max());
-    it.put_u32(540, subsystem.namespace_max());
+    it.put_u32(516, drive.namespace_max());
+    it.put_u32(540, drive.namespace_max());
     // NWPC: write protection that hosts set and take back.
     it.put_u8(531, u8::from(operations.is_operable()));
     // OCFS: the first format of Copy.

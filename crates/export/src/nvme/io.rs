@@ -6,8 +6,7 @@ use blockio::Op;
 use device::{DeviceError, Durability, OperationError, Operations, Work};
 
 use super::command::{Command, nvm};
-use super::identify::ALL_NAMESPACES;
-use super::namespace::{Namespace, Namespaces};
+use super::namespace::{ALL_NAMESPACES, Namespace, Namespaces};
 use super::status::Status;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};

@@ -9,12 +9,14 @@ use std::net::{IpAddr, SocketAddr};
 
 pub(super) use self::telemetry::Telemetry;
 use super::command::{Command, admin, nvm};
-use super::controller::{Completed, Context, Controller, Purpose};
+use super::context::{Completed, Context};
+use super::controller::Controller;
+use super::drive::DISCOVERY_NQN;
 use super::event::Page;
 use super::feature;
-use super::identify::ALL_NAMESPACES;
+use super::host::Purpose;
+use super::namespace::ALL_NAMESPACES;
 use super::status::Status;
-use super::subsystem::DISCOVERY_NQN;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{Structure, low8};
 
@@ -117,7 +119,7 @@ pub(super) fn log_page(
         page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),
         page::EFFECTS => effects(context),
         page::FEATURES => features(),
-        page::SELF_TESTS => work::self_tests(&context.subsystem.operations().operation_status()),
+        page::SELF_TESTS => work::self_tests(&context.drive.operations().operation_status()),
         page::HOST_TELEMETRY | page::CONTROLLER_TELEMETRY => {
             telemetry(controller, context, command, (length, offset))?
         }
@@ -125,7 +127,7 @@ pub(super) fn log_page(
             if command.dword(11) >> 16 != u32::from(endurance::GROUP) {
                 return Err(Status::INVALID_FIELD);
             }
-            let health = context.subsystem.operations().health();
+            let health = context.drive.operations().health();
             endurance::group(context, controller.features().critical_warning(&health))
         }
         page::PERSISTENT_EVENTS => persistent_events(controller, context, command)?,
@@ -133,9 +135,9 @@ pub(super) fn log_page(
             if !retains_event {
                 controller.events().page_read(Page::Sanitize);
             }
-            work::sanitize(&context.subsystem.operations().operation_status().sanitize)
+            work::sanitize(&context.drive.operations().operation_status().sanitize)
         }
-        page::OCP_HEALTH => endurance::ocp(&context.subsystem.operations().health()),
+        page::OCP_HEALTH => endurance::ocp(&context.drive.operations().health()),
         // None of the management interface's commands are there.
         page::MANAGEMENT_INTERFACE => vec![0; 1024],
         _ => discovery(context),
@@ -173,7 +175,7 @@ fn telemetry(
     }
     // LSP: a new capture.
     if command.dword(10) & 1 << 8 != 0 {
-        controller.telemetry().capture(context.subsystem.operations().telemetry());
+        controller.telemetry().capture(context.drive.operations().telemetry());
     }
     Ok(controller.telemetry().of_host())
 }
@@ -217,7 +219,7 @@ fn health(
     if !retains_event {
         controller.events().page_read(Page::Health);
     }
-    let health = context.subsystem.operations().health();
+    let health = context.drive.operations().health();
     let units = |bytes: u64| u128::from(bytes.div_ceil(DATA_UNIT_BYTES));
     let mut it = Structure::new(HEALTH_BYTES);
     it.put_u8(0, controller.features().critical_warning(&health));
@@ -233,7 +235,7 @@ fn health(
     it.put_u128(128, (health.power_on_s / 3600).into());
     it.put_u128(144, health.unsafe_shutdowns.into());
     it.put_u128(160, health.media_errors.into());
-    it.put_u128(176, context.subsystem.errors().into());
+    it.put_u128(176, context.drive.errors().into());
     Ok(it.into_bytes())
 }
 
@@ -241,7 +243,7 @@ fn health(
 fn firmware(context: &Context<'_>) -> Vec<u8> {
     let mut it = Structure::new(512);
     it.put_u8(0, 1);
-    it.put_padded(8, 8, &context.subsystem.identity().firmware);
+    it.put_padded(8, 8, &context.drive.identity().firmware);
     it.into_bytes()
 }
 
@@ -275,7 +277,7 @@ fn effects(context: &Context<'_>) -> Vec<u8> {
     for opcode in ADMIN_COMMANDS {
         it.put_u32(4 * usize::from(opcode), SUPPORTED | OF_CONTROLLER);
     }
-    if context.subsystem.operations().is_operable() {
+    if context.drive.operations().is_operable() {
         for (opcode, effects) in OPERATIONS {
             it.put_u32(4 * usize::from(opcode), SUPPORTED | effects | OF_SUBSYSTEM);
         }
@@ -306,7 +308,7 @@ fn discovery(context: &Context<'_>) -> Vec<u8> {
     const ENTRY_BYTES: usize = 1024;
     // Without an address of the transport there is nothing to connect to.
     let Some(address) = context.address else { return vec![0; HEADER_BYTES] };
-    let entries = [(3, DISCOVERY_NQN), (2, context.subsystem.nqn())];
+    let entries = [(3, DISCOVERY_NQN), (2, context.drive.nqn())];
     let mut it = Structure::new(HEADER_BYTES + entries.len() * ENTRY_BYTES);
     // The log never changes while the server runs, so its generation is always 1.
     it.put_u64(0, 1);

@@ -9,9 +9,11 @@
 use device::{EventKind, Exit, FormatRequest, SelfTest, Work};
 
 use super::command::{Command, admin};
-use super::controller::{Completed, Context, Controller, Outcome};
-use super::identify::{ALL_NAMESPACES, BLOCK_FORMATS, IDENTIFY_BYTES};
+use super::context::{Completed, Context, Outcome};
+use super::controller::Controller;
+use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
 use super::io::{in_progress, refusal};
+use super::namespace::ALL_NAMESPACES;
 use super::status::Status;
 use super::wire::{low8, u16_at, u64_at};
 
@@ -33,7 +35,7 @@ pub(super) fn manage(
     command: &Command,
     data: &[u8],
 ) -> Outcome {
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     if !operations.is_operable() && command.opcode() != admin::DEVICE_SELF_TEST {
         return Outcome::Completed(Status::INVALID_OPCODE.into());
     }
@@ -79,7 +81,7 @@ fn note(controller: &Controller, context: &Context<'_>, command: &Command, word:
         id => format!("namespace {id}"),
     };
     let text = format!("Host {} asked to {word} {of}.", controller.host());
-    context.subsystem.operations().note(EventKind::Other, text);
+    context.drive.operations().note(EventKind::Other, text);
 }
 
 fn format(context: &Context<'_>, command: &Command) -> Result<(), Status> {
@@ -97,7 +99,7 @@ fn format(context: &Context<'_>, command: &Command) -> Result<(), Status> {
     };
     let namespace = Some(command.namespace()).filter(|id| *id != ALL_NAMESPACES);
     let request = FormatRequest { namespace, block_bytes: 1 << block_shift, is_secure };
-    context.subsystem.operations().begin_format(&request).map_err(|error| match refusal(&error) {
+    context.drive.operations().begin_format(&request).map_err(|error| match refusal(&error) {
         // A block size that does not fit the namespace.
         Status::INVALID_FIELD => Status::INVALID_FORMAT,
         status => status,
@@ -105,7 +107,7 @@ fn format(context: &Context<'_>, command: &Command) -> Result<(), Status> {
 }
 
 fn sanitize(context: &Context<'_>, command: &Command) -> Result<Completed, Status> {
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     let dword = command.dword(10);
     let done = match dword & 7 {
         1 => operations.exit_failure(),
@@ -125,7 +127,7 @@ fn namespace_management(
     command: &Command,
     data: &[u8],
 ) -> Result<Completed, Status> {
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     match command.dword(10) & 0xF {
         0 => {
             let (blocks, capacity) = (u64_at(data, 0), u64_at(data, 8));
@@ -138,14 +140,14 @@ fn namespace_management(
             let size = blocks.checked_mul(1 << block_shift).ok_or(Status::INSUFFICIENT_CAPACITY)?;
             let created = operations.create_namespace(size, 1 << block_shift);
             let id = created.map_err(|error| refusal(&error))?;
-            context.subsystem.directory().forget(id);
+            context.drive.directory().forget(id);
             Ok(Completed::value(id))
         }
         1 => {
             let id = Some(command.namespace()).filter(|id| *id != ALL_NAMESPACES);
             operations.delete_namespace(id).map_err(|error| refusal(&error))?;
             if let Some(id) = id {
-                context.subsystem.directory().forget(id);
+                context.drive.directory().forget(id);
             }
             Ok(Completed::value(0_u32))
         }
@@ -160,30 +162,30 @@ fn attachment(context: &Context<'_>, command: &Command, data: &[u8]) -> Result<C
         1 => false,
         _ => return Err(Status::INVALID_FIELD),
     };
-    let (subsystem, id) = (context.subsystem, command.namespace());
+    let (drive, id) = (context.drive, command.namespace());
     if let Some(work) = work(context) {
         return Err(in_progress(work));
     }
-    subsystem.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
+    drive.directory().all().get(id).ok_or(Status::INVALID_NAMESPACE)?;
     let count = u16_at(data, 0);
     if count == 0 || count > LISTED_MAX {
         return Err(Status::CONTROLLER_LIST);
     }
     let listed: Vec<u16> = (1..=usize::from(count)).map(|index| u16_at(data, 2 * index)).collect();
-    let hosts = subsystem.hosts_of(&listed).ok_or(Status::CONTROLLER_LIST)?;
-    let is_done = |host: &String| subsystem.directory().is_attached(id, host) == is_attached;
+    let hosts = drive.hosts_of(&listed).ok_or(Status::CONTROLLER_LIST)?;
+    let is_done = |host: &String| drive.directory().is_attached(id, host) == is_attached;
     if hosts.iter().any(is_done) {
         return Err(if is_attached { Status::ALREADY_ATTACHED } else { Status::NOT_ATTACHED });
     }
     for host in &hosts {
-        subsystem.directory().attach(id, host, is_attached);
+        drive.directory().attach(id, host, is_attached);
     }
     Ok(Completed::value(0_u32))
 }
 
 /// Work under way that does not admit changes of namespaces.
 fn work(context: &Context<'_>) -> Option<Work> {
-    let status = context.subsystem.operations().operation_status();
+    let status = context.drive.operations().operation_status();
     let is_sanitizing = status.sanitize.state == device::SanitizeState::Running;
     match (is_sanitizing, status.is_formatting) {
         (true, _) => Some(Work::Sanitize),
@@ -193,7 +195,7 @@ fn work(context: &Context<'_>) -> Option<Work> {
 }
 
 fn self_test(context: &Context<'_>, command: &Command) -> Result<Completed, Status> {
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     let test = match command.dword(10) & 0xF {
         1 => SelfTest::Short,
         2 => SelfTest::Extended,

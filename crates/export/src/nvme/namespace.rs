@@ -11,8 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use device::{Device, Operations, ServedNamespace};
 
-use super::subsystem::locked;
+use super::lock::locked;
 use super::wire::uuid;
+
+/// Namespace Identifier that means all of them.
+pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
 
 /// A namespace in logical blocks.
 #[derive(Debug)]

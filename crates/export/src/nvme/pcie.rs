@@ -23,16 +23,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use self::pages::{PAGE_BYTES, Pages, fetch};
-use self::queue::{CompletionQueue, Doorbells, Machine, Place, SubmissionQueue};
+use self::queue::{CompletionQueue, Doorbells, Machine, QueuePlace, SubmissionQueue};
+use super::admin::{admin_data_bytes, complete, complete_held, execute};
 use super::command::{COMMAND_BYTES, Command, admin, fabrics};
-use super::controller::{
-    Completed, Context, Controller, ENABLE, FATAL, Host, Outcome, Purpose, QUEUE_ENTRIES_MAX,
-    QUEUES_MAX, READY_TIMEOUTS, VERSION, admin_data_bytes, capabilities, complete, complete_held,
+use super::context::{Completed, Context, Outcome};
+use super::controller::Controller;
+use super::host::{Host, Purpose};
+use super::lock::locked;
+use super::property::{
+    ENABLE, FATAL, QUEUE_ENTRIES_MAX, QUEUES_MAX, READY_TIMEOUTS, VERSION, capabilities, offset,
 };
-use super::fabrics::property;
 use super::status::Status;
 use super::submission::IoQueue;
-use super::subsystem::{Subsystem, locked};
+use super::subsystem::Subsystem;
 use super::transport::{TRANSFER_BYTES_MAX, Transport};
 use super::wire::{low16, u64_at};
 use crate::Recorder;
@@ -138,20 +141,20 @@ impl PcieController {
     /// Eight bytes of the registers at a multiple of eight.
     fn register(&self, offset: u64) -> u64 {
         // Registers of four bytes that are the upper half.
-        const CONFIGURATION: u32 = property::CONFIGURATION - 4;
-        const STATUS: u32 = property::STATUS - 4;
-        const ADMIN_SIZES: u32 = property::ADMIN_SIZES - 4;
+        const CONFIGURATION: u32 = offset::CONFIGURATION - 4;
+        const STATUS: u32 = offset::STATUS - 4;
+        const ADMIN_SIZES: u32 = offset::ADMIN_SIZES - 4;
         let controller = locked(&self.controller);
         let fatal = if self.machine.is_fatal.load(Ordering::Acquire) { FATAL } else { 0 };
         match u32::try_from(offset).unwrap_or(u32::MAX) {
-            property::CAPABILITIES => capabilities(),
-            property::VERSION => VERSION.into(),
+            offset::CAPABILITIES => capabilities(),
+            offset::VERSION => VERSION.into(),
             CONFIGURATION => u64::from(controller.configuration()) << 32,
             STATUS => u64::from(controller.status() | fatal) << 32,
             ADMIN_SIZES => u64::from(self.admin_sizes) << 32,
-            property::ADMIN_SUBMISSION => self.admin_places[0],
-            property::ADMIN_COMPLETION => self.admin_places[1],
-            property::READY_TIMEOUTS => READY_TIMEOUTS.into(),
+            offset::ADMIN_SUBMISSION => self.admin_places[0],
+            offset::ADMIN_COMPLETION => self.admin_places[1],
+            offset::READY_TIMEOUTS => READY_TIMEOUTS.into(),
             _ => 0,
         }
     }
@@ -165,8 +168,8 @@ impl PcieController {
     }
 
     fn write_number(&mut self, offset: u64, number: u32) {
-        const SUBMISSION_HIGH: u32 = property::ADMIN_SUBMISSION + 4;
-        const COMPLETION_HIGH: u32 = property::ADMIN_COMPLETION + 4;
+        const SUBMISSION_HIGH: u32 = offset::ADMIN_SUBMISSION + 4;
+        const COMPLETION_HIGH: u32 = offset::ADMIN_COMPLETION + 4;
         if let Some(at) = offset.checked_sub(DOORBELLS_AT) {
             if at.is_multiple_of(4) {
                 self.ring(usize::try_from(at / 4).unwrap_or(usize::MAX), number);
@@ -175,11 +178,11 @@ impl PcieController {
         }
         let [submission, completion] = &mut self.admin_places;
         match u32::try_from(offset).expect("below the doorbells") {
-            property::CONFIGURATION => self.configure(number),
-            property::ADMIN_SIZES => self.admin_sizes = number & 0x0FFF_0FFF,
-            property::ADMIN_SUBMISSION => put_half(submission, 0, number & !0xFFF),
+            offset::CONFIGURATION => self.configure(number),
+            offset::ADMIN_SIZES => self.admin_sizes = number & 0x0FFF_0FFF,
+            offset::ADMIN_SUBMISSION => put_half(submission, 0, number & !0xFFF),
             SUBMISSION_HIGH => put_half(submission, 32, number),
-            property::ADMIN_COMPLETION => put_half(completion, 0, number & !0xFFF),
+            offset::ADMIN_COMPLETION => put_half(completion, 0, number & !0xFFF),
             COMPLETION_HIGH => put_half(completion, 32, number),
             _ => {}
         }
@@ -291,7 +294,7 @@ impl PcieController {
     /// Posts completions of the admin queue, with those that were held and are due.
     fn post_held(&mut self) -> Result<(), Outside> {
         let Some(queue) = &mut self.admin else { return Ok(()) };
-        complete_held(&mut locked(&self.controller), &self.subsystem, &mut queue.answers);
+        complete_held(&mut locked(&self.controller), self.subsystem.drive(), &mut queue.answers);
         let completions = std::mem::take(&mut queue.answers.completions);
         queue.completion.post(&self.machine, (0, queue.head), &completions)
     }
@@ -312,7 +315,7 @@ impl PcieController {
                     return Outcome::Completed(status.into());
                 }
                 let context = context(&self.subsystem, self.begun);
-                return locked(&self.controller).execute(&context, command, &data);
+                return execute(&mut locked(&self.controller), &context, command, &data);
             }
         };
         Outcome::Completed(done.map_or_else(Completed::from, |()| Completed::value(0_u32)))
@@ -364,7 +367,7 @@ impl PcieController {
         }
         locked(&self.controller).add_queue(number);
         let io = IoQueue::new(number, Arc::clone(&self.controller));
-        let place = Place { number, base, entries, completion_number, completion };
+        let place = QueuePlace { number, base, entries, completion_number, completion };
         self.machine.doorbells.ring(2 * usize::from(number), 0);
         let started = SubmissionQueue::start(&self.machine, &self.subsystem, place, io);
         // The machine has no thread left; the host may try again later.
@@ -414,5 +417,5 @@ fn put_half(number: &mut u64, shift: u32, half: u32) {
 }
 
 fn context(subsystem: &Subsystem, begun: Instant) -> Context<'_> {
-    Context { subsystem, now: elapsed(begun), address: None }
+    Context { drive: subsystem.drive(), now: elapsed(begun), address: None }
 }

@@ -13,9 +13,10 @@ use super::controller::{Controller, Link};
 use super::counters::QueueCounters;
 use super::error_log::Failed;
 use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
+use super::lock::locked;
 use super::namespace::{Namespace, Namespaces, View};
 use super::status::Status;
-use super::subsystem::{Subsystem, locked};
+use super::subsystem::Subsystem;
 use crate::Asked;
 
 /// An I/O queue of a controller.
@@ -63,10 +64,11 @@ impl IoQueue {
     /// # Errors
     /// Fails with the status that the command is to be completed with.
     pub(super) fn parse(&mut self, command: &Command, subsystem: &Subsystem) -> Result<Io, Status> {
-        let namespaces = subsystem.directory().refresh(&mut self.view, &self.host);
+        let namespaces = subsystem.drive().directory().refresh(&mut self.view, &self.host);
         Io::parse(command, namespaces).map_err(|status| {
             // One that is there, but not attached, is no field that is right here.
-            let is_there = || subsystem.directory().all().get(command.namespace()).is_some();
+            let is_there =
+                || subsystem.drive().directory().all().get(command.namespace()).is_some();
             let is_unknown = status == Status::INVALID_NAMESPACE;
             if is_unknown && is_there() { Status::INVALID_FIELD } else { status }
         })
@@ -100,7 +102,8 @@ impl IoQueue {
         }
         self.finish_reads(subsystem, answers, answered);
         let namespace = self.view.namespaces().get(io.namespace);
-        let done = namespace.map_or(Ok(()), |it| io.carry_out(it, data, subsystem.operations()));
+        let done =
+            namespace.map_or(Ok(()), |it| io.carry_out(it, data, subsystem.drive().operations()));
         if let Err(failure) = done {
             self.fail(command.id(), &io, &failure, (subsystem, answers));
             return (asked, false);
@@ -234,7 +237,7 @@ impl IoQueue {
         let status = status.logged();
         let (queue, command, namespace) = (self.number, id, io.namespace);
         let failed = Failed { queue, command, status, namespace, lba };
-        locked(&self.controller).note_failure(subsystem, failed);
+        locked(&self.controller).note_failure(subsystem.drive(), failed);
         answers.complete(id, status, 0);
     }
 }

@@ -9,61 +9,34 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blockio::Nanos;
-use device::operator::NAMESPACES_MAX;
 use device::{Administration, DriveHealth, Identity, Operations, ServedNamespace};
 
 use super::authentication::Secrets;
-use super::controller::{Controller, Host, Purpose};
-use super::counters::{ControllerStatus, Shown};
+use super::controller::Controller;
+use super::counters::ControllerStatus;
+use super::drive::{DISCOVERY_NQN, NvmeDrive};
 use super::fabrics::{Connect, ConnectRefusal};
-use super::namespace::Directory;
+use super::host::{Host, Purpose};
+use super::lock::locked;
 use super::status::Status;
-use super::wire::{uuid, uuid_text};
 use crate::{Export, Exports, Pace};
 
-/// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
-pub(super) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
-/// Maximum number of controllers; further hosts are refused with Connect Controller Busy.
-const CONTROLLERS_MAX: usize = 256;
-/// Largest identifier of a controller ([nvme-base-2021], "CNTLID").
-const CONTROLLER_ID_MAX: u16 = 0xFFEF;
 /// Minimum size of a logical block in bytes, the sector of devices.
 const BLOCK_BYTES_MIN: u64 = 512;
 
 /// An NVM subsystem that hosts connect to.
 pub struct Subsystem {
-    nqn: String,
-    identity: Identity,
-    operations: Arc<dyn Operations>,
-    directory: Directory,
-    state: Mutex<SubsystemState>,
-    /// Number of entries ever written to error logs.
-    errors: AtomicU64,
+    drive: NvmeDrive,
+    /// By identifier.
+    controllers: Mutex<BTreeMap<u16, Arc<Mutex<Controller>>>>,
     cuts: Mutex<Vec<Cut>>,
     removed_until: Mutex<Option<Instant>>,
     authentication: Option<Secrets>,
     pace: Option<Arc<Pace>>,
-}
-
-#[derive(Default)]
-struct SubsystemState {
-    /// By identifier.
-    controllers: BTreeMap<u16, Admitted>,
-    /// Identifier given last.
-    last: u16,
-}
-
-/// A controller, with what can be read of it without its lock.
-#[derive(Clone)]
-struct Admitted {
-    kind: Purpose,
-    shown: Arc<Shown>,
-    controller: Arc<Mutex<Controller>>,
 }
 
 /// A drive whose namespaces are fixed: exports.
@@ -154,15 +127,9 @@ impl Subsystem {
 
     /// The subsystem of a drive that hosts operate.
     pub fn operated(operations: Arc<dyn Operations>) -> Self {
-        let identity = operations.identity();
-        let uuid = uuid_text(uuid(identity.number, "subsystem"));
         Self {
-            nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}"),
-            identity,
-            directory: Directory::new(Arc::clone(&operations)),
-            operations,
-            state: Mutex::default(),
-            errors: AtomicU64::new(0),
+            drive: NvmeDrive::new(operations),
+            controllers: Mutex::default(),
             cuts: Mutex::default(),
             removed_until: Mutex::default(),
             authentication: None,
@@ -190,27 +157,17 @@ impl Subsystem {
 
     /// Returns the NQN by which hosts connect to it.
     pub fn nqn(&self) -> &str {
-        &self.nqn
+        self.drive.nqn()
     }
 
-    pub(super) fn identity(&self) -> &Identity {
-        &self.identity
+    /// Returns the controllers that hosts have, in ascending order of their identifiers.
+    pub fn controllers(&self) -> Vec<ControllerStatus> {
+        self.drive.controllers()
     }
 
-    pub(super) fn operations(&self) -> &dyn Operations {
-        self.operations.as_ref()
-    }
-
-    /// The largest identifier that a namespace may have.
-    pub(super) fn namespace_max(&self) -> u32 {
-        let all = self.directory.all();
-        let last = all.iter().map(|it| it.id).max().unwrap_or(1);
-        if self.operations.is_operable() { last.max(NAMESPACES_MAX) } else { last }
-    }
-
-    /// Namespaces, and the hosts that they are attached to.
-    pub(super) const fn directory(&self) -> &Directory {
-        &self.directory
+    /// The drive, as commands of its controllers see it.
+    pub(super) const fn drive(&self) -> &NvmeDrive {
+        &self.drive
     }
 
     /// Secrets of hosts; none where any host may connect.
@@ -233,8 +190,8 @@ impl Subsystem {
         if let ControllerFault::Removed { for_ms } = fault {
             *locked(&self.removed_until) = Some(Instant::now() + Duration::from_millis(for_ms));
         }
-        let controllers: Vec<_> = self.lock().controllers.values().cloned().collect();
-        for Admitted { controller, .. } in &controllers {
+        let controllers: Vec<_> = locked(&self.controllers).values().cloned().collect();
+        for controller in &controllers {
             let mut controller = locked(controller);
             match fault {
                 ControllerFault::Fatal => controller.fail(),
@@ -248,37 +205,6 @@ impl Subsystem {
         }
     }
 
-    /// Returns the controllers that hosts have, in ascending order of their identifiers.
-    pub fn controllers(&self) -> Vec<ControllerStatus> {
-        let controllers: Vec<_> = self.lock().controllers.values().cloned().collect();
-        let of_io = controllers.iter().filter(|it| it.kind == Purpose::Io);
-        of_io.map(|it| it.shown.report()).collect()
-    }
-
-    /// The host of each controller among `ids` for I/O; none where one is no such controller.
-    pub(super) fn hosts_of(&self, ids: &[u16]) -> Option<Vec<String>> {
-        let state = self.lock();
-        let of_io = |id| state.controllers.get(id).filter(|it| it.kind == Purpose::Io);
-        ids.iter().map(|id| of_io(id).map(|it| it.shown.host().to_owned())).collect()
-    }
-
-    /// Identifiers of the controllers for I/O, in ascending order.
-    pub(super) fn controller_ids(&self) -> Vec<u16> {
-        let state = self.lock();
-        let of_io = state.controllers.iter().filter(|(_, it)| it.kind == Purpose::Io);
-        of_io.map(|(id, _)| *id).collect()
-    }
-
-    /// Returns the number of the next error to log, from 1.
-    pub(super) fn next_error(&self) -> u64 {
-        self.errors.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Number of errors logged so far by all controllers.
-    pub(super) fn errors(&self) -> u64 {
-        self.errors.load(Ordering::Relaxed)
-    }
-
     /// Creates a controller for a host, or finds the one that an I/O queue belongs to.
     ///
     /// # Errors
@@ -289,7 +215,7 @@ impl Subsystem {
         now: Nanos,
     ) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
         let is_discovery = connect.subsystem == DISCOVERY_NQN;
-        if !is_discovery && connect.subsystem != self.nqn {
+        if !is_discovery && connect.subsystem != self.nqn() {
             return Err(ConnectRefusal::data(Connect::SUBSYSTEM_AT));
         }
         if connect.queue > 0 {
@@ -317,25 +243,15 @@ impl Subsystem {
         host: Host,
         since: (u32, Nanos),
     ) -> Result<Arc<Mutex<Controller>>, Status> {
-        let mut state = self.lock();
-        if state.controllers.len() >= CONTROLLERS_MAX {
-            return Err(Status::CONNECT_BUSY);
-        }
-        let id = state.next_id();
-        let controller = Controller::new(id, kind, host, since);
-        let shown = Arc::clone(controller.shown());
-        let controller = Arc::new(Mutex::new(controller));
-        let admitted = Admitted { kind, shown, controller: Arc::clone(&controller) };
-        state.controllers.insert(id, admitted);
+        let (id, shown) = self.drive.register(kind, &host).ok_or(Status::CONNECT_BUSY)?;
+        let controller = Arc::new(Mutex::new(Controller::new((id, shown), kind, host, since)));
+        locked(&self.controllers).insert(id, Arc::clone(&controller));
         Ok(controller)
     }
 
     /// Finds the controller that an I/O queue belongs to, and adds the queue to it.
     fn find(&self, connect: &Connect) -> Result<Arc<Mutex<Controller>>, ConnectRefusal> {
-        let state = self.lock();
-        let found = state.controllers.get(&connect.controller);
-        let found = found.map(|it| Arc::clone(&it.controller));
-        drop(state);
+        let found = self.controller(connect.controller);
         let controller = found.ok_or_else(|| ConnectRefusal::data(Connect::CONTROLLER_AT))?;
         locked(&controller).connect_queue(connect)?;
         Ok(controller)
@@ -343,42 +259,28 @@ impl Subsystem {
 
     /// Removes a queue whose connection is gone; the admin queue takes its controller with it.
     pub(super) fn leave(&self, controller: u16, queue: u16) {
-        let mut state = self.lock();
-        if queue == 0 {
-            let gone = state.controllers.remove(&controller);
-            drop(state);
-            if let Some(gone) = gone {
-                locked(&gone.controller).end();
-            }
-        } else {
-            let found = state.controllers.get(&controller).map(|it| Arc::clone(&it.controller));
-            drop(state);
-            if let Some(found) = found {
+        if queue > 0 {
+            if let Some(found) = self.controller(controller) {
                 locked(&found).remove_queue(queue);
             }
+            return;
+        }
+        let gone = locked(&self.controllers).remove(&controller);
+        if let Some(gone) = gone {
+            // Its identifier is given again only after it is in no map.
+            self.drive.remove(controller);
+            locked(&gone).end();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, SubsystemState> {
-        locked(&self.state)
-    }
-}
-
-impl SubsystemState {
-    /// An unused controller identifier, chosen so that reuse comes as late as possible.
-    fn next_id(&mut self) -> u16 {
-        loop {
-            self.last = if self.last >= CONTROLLER_ID_MAX { 1 } else { self.last + 1 };
-            if !self.controllers.contains_key(&self.last) {
-                return self.last;
-            }
-        }
+    fn controller(&self, id: u16) -> Option<Arc<Mutex<Controller>>> {
+        locked(&self.controllers).get(&id).map(Arc::clone)
     }
 }
 
 impl fmt::Debug for Subsystem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Subsystem").field("nqn", &self.nqn).finish_non_exhaustive()
+        out.debug_struct("Subsystem").field("nqn", &self.nqn()).finish_non_exhaustive()
     }
 }
 
@@ -396,8 +298,4 @@ fn fixed(id: u32, export: &Export, block_bytes: u64) -> Result<ServedNamespace, 
         block_bytes: u32::try_from(block_bytes).expect("it was checked"),
         is_read_only: export.is_read_only,
     })
-}
-
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,10 +4,13 @@
 //!   chain: header ──► data to be written ──► data to be read ──► status
 //! ```
 //!
-//! Reads that come together are one call of the device. A flush, and a write where the driver
-//! switched the cache off, is answered after one flush of the device for all of a batch.
+//! Reads that come together are one call of the device. A flush, and a write that is to be durable,
+//! is answered after one flush of the device for all of a batch.
 //!
 //! **Invariants**
+//! - A write is durable once it is answered if the driver switched the cache off, or if the client
+//!   may go on with another server: it would not learn that this one took a cache with it. The
+//!   user may choose that such a write is volatile.
 //! - Data is copied before the device sees it: a change by the virtual machine meanwhile does not
 //!   reach what is stored.
 //! - No request takes more memory than [`PIECE_BYTES`], however long it is.
@@ -70,8 +73,12 @@ pub(super) struct Block {
     export: Arc<Export>,
     /// Identifier, padded with zeroes.
     serial: [u8; ID_BYTES],
-    /// True if a write is durable once it is answered.
+    /// True if the driver asked that a write is durable once it is answered.
     writes_through: AtomicBool,
+    /// True if the client may go on with the next server after this one is killed.
+    may_reconnect: AtomicBool,
+    /// Durability of what such a client was answered.
+    kept: Durability,
 }
 
 /// A request that was carried out, or waits for a flush.
@@ -138,25 +145,37 @@ impl Done {
 }
 
 impl Block {
-    pub(super) fn new(export: Arc<Export>, serial: &str) -> Self {
+    pub(super) fn new(export: Arc<Export>, serial: &str, kept: Durability) -> Self {
         let mut id = [0; ID_BYTES];
         for (byte, from) in id.iter_mut().zip(serial.bytes()) {
             *byte = from;
         }
-        Self { export, serial: id, writes_through: AtomicBool::new(false) }
+        let (writes_through, may_reconnect) = Default::default();
+        Self { export, serial: id, writes_through, may_reconnect, kept }
     }
 
     pub(super) const fn export(&self) -> &Arc<Export> {
         &self.export
     }
 
-    /// Sets whether writes are durable once they are answered.
+    /// Sets whether the driver asked that writes are durable once they are answered.
     pub(super) fn set_writes_through(&self, is_so: bool) {
         self.writes_through.store(is_so, Ordering::Relaxed);
     }
 
     pub(super) fn writes_through(&self) -> bool {
         self.writes_through.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the client may go on with the next server after this one is killed.
+    pub(super) fn set_may_reconnect(&self) {
+        self.may_reconnect.store(true, Ordering::Relaxed);
+    }
+
+    /// True if a write is durable once it is answered.
+    fn is_durable(&self) -> bool {
+        let is_kept = self.kept == Durability::Durable;
+        self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
 
     /// Carries out requests, and returns the result of each; `scratch` is memory that later calls
@@ -376,12 +395,12 @@ impl Block {
     }
 
     fn changed(&self, op: Op, offset: u64, length: u64) -> Done {
-        let waits_for_flush = self.writes_through();
         let mut done = self.done(op, offset, length);
         if let Some(asked) = &mut done.asked {
-            asked.fua = waits_for_flush;
+            // What the driver asked for: the model and recordings know nothing of servers.
+            asked.fua = self.writes_through();
         }
-        Done { waits_for_flush, data_bytes: 0, ..done }
+        Done { waits_for_flush: self.is_durable(), data_bytes: 0, ..done }
     }
 
     fn done(&self, op: Op, offset: u64, length: u64) -> Done {

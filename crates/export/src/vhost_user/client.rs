@@ -503,6 +503,7 @@ impl Client {
         let bytes = inflight::bytes_of_ring(size) * u64::from(rings);
         let file = memory_file("floatgate-inflight", bytes)?;
         self.inflight = Some((inflight::map(file.try_clone()?, 0, bytes)?, size));
+        self.common.block.set_may_reconnect();
         let mut body = bytes.to_le_bytes().to_vec();
         body.extend(0_u64.to_le_bytes());
         body.extend(&message.body[16..]);
@@ -521,6 +522,7 @@ impl Client {
         }
         let mapped = inflight::map(file, offset, bytes);
         self.inflight = Some((mapped.map_err(|error| Break::Violation(error.to_string()))?, size));
+        self.common.block.set_may_reconnect();
         Ok(Reply::Done)
     }
 }

@@ -1,5 +1,6 @@
 //! A server, and drivers that read, write, lie and vanish.
 
+mod crash;
 mod driver;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use device::{Device as _, Durability, MemoryDevice};
+use device::{Device, Durability, MemoryDevice};
 use proptest::prelude::*;
 
 use self::driver::{Driver, EVENT_INDEX, FEATURES, MEMORY, MEMORY_BYTES, PACKED, Request, words};
@@ -29,7 +30,7 @@ const BYTES: u64 = 4 << 20;
 
 struct Rig {
     _server: VhostUser,
-    device: Arc<MemoryDevice>,
+    device: Arc<dyn Device>,
     path: PathBuf,
     events: Receiver<Event>,
     _folder: tempfile::TempDir,
@@ -41,16 +42,16 @@ impl Rig {
     }
 
     fn of(is_read_only: bool, pace: Option<Arc<Pace>>) -> Self {
+        let device = Arc::new(MemoryDevice::new(BYTES));
+        let (name, description) = ("memory".to_owned(), String::new());
+        let export = Export { name, description, device, is_read_only, pace };
+        Self::serving(export, Durability::Durable)
+    }
+
+    fn serving(export: Export, kept: Durability) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
-        let device = Arc::new(MemoryDevice::new(BYTES));
-        let export = Export {
-            name: "memory".into(),
-            description: String::new(),
-            device: Arc::<MemoryDevice>::clone(&device),
-            is_read_only,
-            pace,
-        };
+        let device = Arc::clone(&export.device);
         let exports = Exports::new(vec![export]).unwrap();
         let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
         let (sender, events) = mpsc::channel();
@@ -58,7 +59,8 @@ impl Rig {
             // The receiver is gone once a test is over.
             let _ = sender.send(event.clone());
         };
-        let server = VhostUser::start(&exports, listener, "0123456789abcdef", Arc::new(observer));
+        let (serial, observer) = ("0123456789abcdef", Arc::new(observer));
+        let server = VhostUser::start(&exports, listener, serial, observer, kept);
         Self { _server: server.unwrap(), device, path, events, _folder: folder }
     }
 
@@ -360,7 +362,7 @@ proptest! {
             is_read_only: false,
             pace: None,
         };
-        let block = Block::new(Arc::new(export), "");
+        let block = Block::new(Arc::new(export), "", Durability::Durable);
         let mut ring = ring(is_packed);
         let (mut own, mut scratch) = (Vec::new(), Vec::new());
         for _ in 0..100 {

@@ -5,6 +5,8 @@
 
 mod admin;
 mod authenticated;
+mod commands;
+mod crossed;
 mod host;
 mod hostile;
 mod operated;

@@ -92,13 +92,13 @@ impl Operated {
         Self { subsystem, operator, drive }
     }
 
-    fn admin(&self) -> (Host<Inner>, u16) {
+    pub(crate) fn admin(&self) -> (Host<Inner>, u16) {
         let mut host = Host::open(Inner::new(&self.subsystem), Digests::default(), 0);
         let controller = host.begin(self.subsystem.nqn());
         (host, controller)
     }
 
-    fn queues(&self) -> (Host<Inner>, Host<Inner>) {
+    pub(crate) fn queues(&self) -> (Host<Inner>, Host<Inner>) {
         let (admin, controller) = self.admin();
         let mut io = Host::open(Inner::new(&self.subsystem), Digests::default(), 0);
         io.begin_io((1, controller), self.subsystem.nqn(), true);
@@ -121,7 +121,7 @@ impl Operated {
 }
 
 /// Runs a format, and lets time pass until it is completed.
-fn format(rig: &Operated, admin: &mut Host<Inner>, order: &Order<'_>) -> Done {
+pub(crate) fn format(rig: &Operated, admin: &mut Host<Inner>, order: &Order<'_>) -> Done {
     let id = admin.submit(order);
     rig.await_end();
     for second in 1.. {
@@ -176,7 +176,7 @@ fn a_format_gives_other_blocks_and_forgets_everything() {
 }
 
 /// A namespace that a host creates: blocks, and their format.
-fn creation(blocks: u64, format: u8) -> Vec<u8> {
+pub(crate) fn creation(blocks: u64, format: u8) -> Vec<u8> {
     let mut data = vec![0; 4096];
     data[..8].copy_from_slice(&blocks.to_le_bytes());
     data[8..16].copy_from_slice(&blocks.to_le_bytes());
@@ -184,7 +184,7 @@ fn creation(blocks: u64, format: u8) -> Vec<u8> {
     data
 }
 
-fn controllers(ids: &[u16]) -> Vec<u8> {
+pub(crate) fn controllers(ids: &[u16]) -> Vec<u8> {
     let mut data = vec![0; 4096];
     data[..2].copy_from_slice(&u16::try_from(ids.len()).unwrap().to_le_bytes());
     for (index, id) in ids.iter().enumerate() {
@@ -406,8 +406,12 @@ fn blocks_that_were_made_uncorrectable_fail_until_they_are_written() {
     assert_eq!(read(&mut host, 1, 0).data, [8; 4096]);
 }
 
-/// A Copy of ranges to an address.
-fn copy(host: &mut Host<Inner>, to: u64, ranges: &[(u64, u16)]) -> u16 {
+/// A Copy of ranges to an address of a namespace; returns its status.
+pub(crate) fn copy(
+    host: &mut Host<Inner>,
+    (namespace, to): (u32, u64),
+    ranges: &[(u64, u16)],
+) -> u16 {
     let mut data = Vec::new();
     for (lba, blocks) in ranges {
         let mut range = [0; 32];
@@ -417,7 +421,7 @@ fn copy(host: &mut Host<Inner>, to: u64, ranges: &[(u64, u16)]) -> u16 {
     }
     let low = u32::try_from(to).unwrap();
     let count = u32::try_from(ranges.len()).unwrap() - 1;
-    host.run(&Order::new(0x19, 1, &[low, 0, count]).with(Data::Capsule(&data))).status
+    host.run(&Order::new(0x19, namespace, &[low, 0, count]).with(Data::Capsule(&data))).status
 }
 
 #[test]
@@ -429,15 +433,15 @@ fn copy_gathers_ranges_also_where_they_overlap_their_destination() {
     for lba in 0..4 {
         write(&mut host, 1, lba * 8, u8::try_from(lba).unwrap() + 1);
     }
-    assert_eq!(copy(&mut host, 8, &[(16, 8), (0, 8), (8, 8)]), 0);
+    assert_eq!(copy(&mut host, (1, 8), &[(16, 8), (0, 8), (8, 8)]), 0);
     let back: Vec<u8> = (0..4).map(|lba| read(&mut host, 1, lba * 8).data[9]).collect();
     assert_eq!(back, [1, 3, 1, 2]);
     let past_end = SIZE / 512;
-    assert_eq!(copy(&mut host, past_end - 4, &[(0, 8)]), 0x80);
-    assert_eq!(copy(&mut host, 0, &[(past_end - 1, 2)]), 0x80);
-    assert_eq!(copy(&mut host, 0, &[(0, 1024), (0, 1)]), 0x183, "Command Size Limit Exceeded");
+    assert_eq!(copy(&mut host, (1, past_end - 4), &[(0, 8)]), 0x80);
+    assert_eq!(copy(&mut host, (1, 0), &[(past_end - 1, 2)]), 0x80);
+    assert_eq!(copy(&mut host, (1, 0), &[(0, 1024), (0, 1)]), 0x183, "Command Size Limit Exceeded");
     let many = [(0, 1); 129];
-    assert_eq!(copy(&mut host, 0, &many), 0x183);
+    assert_eq!(copy(&mut host, (1, 0), &many), 0x183);
     assert_eq!(read(&mut host, 1, 0).data, [1; 4096], "nothing was done");
 }
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blockio::{Lba, Nanos, Op, Request};
-use export::{Address, Event, Limits, Listener, Pace, Protocol, Recorder, Served, Server};
+use export::nvme::Subsystem;
+use export::{Address, Event, Exports, Limits, Listener, Pace, Protocol, Recorder, Served, Server};
 
 use crate::Rig;
 use crate::host::{DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io};
@@ -22,21 +23,30 @@ struct Running {
     nqn: String,
 }
 
+/// Starts a server on the loopback. Returns its port, and what it tells, too.
+pub(crate) fn start(
+    exports: &Exports,
+    subsystem: &Arc<Subsystem>,
+    limits: Limits,
+) -> (Server, u16, Receiver<Event>) {
+    let listener = Listener::bind(&"tcp:0".parse().unwrap()).unwrap();
+    let Address::Tcp { port, .. } = *listener.address() else { panic!("it is TCP") };
+    let (sender, events) = mpsc::channel();
+    let observer = move |event: &Event| drop(sender.send(event.clone()));
+    let protocol = Protocol::Nvme(Arc::clone(subsystem));
+    let server = Server::start_each(exports.clone(), vec![(listener, protocol)], limits, observer);
+    (server.unwrap(), port, events)
+}
+
 impl Running {
     fn new(limits: Limits) -> Self {
         Self::of(Rig::new(512), limits)
     }
 
     fn of(rig: Rig, limits: Limits) -> Self {
-        let listener = Listener::bind(&"tcp:0".parse().unwrap()).unwrap();
-        let Address::Tcp { port, .. } = *listener.address() else { panic!("it is TCP") };
-        let (sender, events) = mpsc::channel();
-        let observer = move |event: &Event| drop(sender.send(event.clone()));
-        let protocol = Protocol::Nvme(Arc::clone(&rig.subsystem));
-        let exports = rig.exports.clone();
-        let server = Server::start_each(exports, vec![(listener, protocol)], limits, observer);
+        let (server, port, events) = start(&rig.exports, &rig.subsystem, limits);
         let nqn = rig.subsystem.nqn().to_owned();
-        Self { rig, server: server.unwrap(), port, events, nqn }
+        Self { rig, server, port, events, nqn }
     }
 
     fn open(&self, digests: Digests) -> Host<TcpStream> {

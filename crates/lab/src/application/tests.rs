@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use blockio::{Nanos, Op};
+use proptest::prelude::*;
 use workload::recording::{Benchmark, Head, Recorded, Tail, Transaction};
 
 use super::*;
@@ -310,4 +311,35 @@ fn the_rest_of_a_recording_waits_for_nothing_before_it() {
     assert_eq!(*rest.requests, recording.requests[1..]);
     let found: Vec<_> = rest.parents.iter().map(|it| (it.index, it.think_time.0)).collect();
     assert_eq!(found, [(None, 0), (Some(0), 10_000)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_request_comes_once_in_the_order_of_time_and_after_its_parent(
+        spans in prop::collection::vec((0_u64..300, 1_u64..400), 1..40),
+        latency in 1_u64..1000,
+    ) {
+        let mut from = 0;
+        let requests: Vec<Recorded> = spans
+            .into_iter()
+            .map(|(gap, length)| {
+                from += gap;
+                read(from, from + length)
+            })
+            .collect();
+        let issued = issued(&requests, &ReplayHost::default(), latency);
+        prop_assert!(issued.is_sorted_by_key(|(at, ..)| *at), "{issued:?}");
+        let mut at_us = vec![None; requests.len()];
+        for (at, index, _) in &issued {
+            prop_assert_eq!(at_us[*index as usize].replace(*at), None, "once each");
+        }
+        let recording = recorded(requests);
+        for (index, parent) in parents(recording.measured()).iter().enumerate() {
+            let think_us = parent.think_time.0 / 1000;
+            let begun = parent.index.map_or(Some(0), |it| Some(at_us[it as usize]? + latency));
+            prop_assert_eq!(at_us[index], begun.map(|begun| begun + think_us));
+        }
+    }
 }

@@ -322,3 +322,6 @@ fn target(setup: &ModelSetup) -> Target {
         sheet: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

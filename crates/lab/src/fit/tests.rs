@@ -43,7 +43,7 @@ impl Watcher for Silent {
 
 /// The Duo with a thousandth of its NAND, at full scale; faster NAND, so that a tenth of the dies
 /// does not stand in the controller's way.
-fn tiny() -> String {
+pub(crate) fn tiny() -> String {
     let changes = [
         ("time_lapse = 32", "time_lapse = 1"),
         ("user_gb = 640", "user_gb = 0.33"),
@@ -70,7 +70,7 @@ fn tiny() -> String {
 }
 
 /// The enterprise protocol in seconds.
-fn plan() -> Plan {
+pub(super) fn plan() -> Plan {
     let protocol = catalogue::find_protocol("enterprise").unwrap();
     let mut plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
     for step in &mut plan.steps {
@@ -84,7 +84,7 @@ fn plan() -> Plan {
 }
 
 /// Rows about the drive, given from `mode` to `value_high`.
-fn table(lines: &[String]) -> (String, Vec<FigureRow>) {
+pub(super) fn table(lines: &[String]) -> (String, Vec<FigureRow>) {
     let line = |(index, line): (usize, &String)| {
         format!("R{index},a review,Fusion-io ioDrive Duo MLC,640,{line},exact,\n")
     };

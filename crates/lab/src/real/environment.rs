@@ -77,7 +77,13 @@ impl Site {
         Ok(site)
     }
 
-    fn of_device(system: System, name: String, permit: Permit, number: DeviceNumber) -> Self {
+    /// The block device numbered `number` of the machine `system`.
+    pub(super) fn of_device(
+        system: System,
+        name: String,
+        permit: Permit,
+        number: DeviceNumber,
+    ) -> Self {
         let device = system.block(number);
         let capacity_bytes = device.as_ref().map_or(0, Block::capacity_bytes);
         let target = Target::Local(LocalTarget { permit, mount: None, device });

@@ -134,8 +134,12 @@ impl Sites {
             return first;
         }
         let all: Vec<results::Target> = self.all.iter().map(Site::described).collect();
-        let mut titles: Vec<&str> = all.iter().map(|target| target.title.as_str()).collect();
-        titles.dedup();
+        let mut titles: Vec<&str> = Vec::new();
+        for target in &all {
+            if !titles.contains(&target.title.as_str()) {
+                titles.push(&target.title);
+            }
+        }
         first.title = match titles.as_slice() {
             [only] => format!("{} x {only}", all.len()),
             _ => titles.join(" and "),
@@ -178,3 +182,6 @@ impl Sites {
         site.map_or_else(String::new, |site| format!(" ({})", site.name()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,3 +211,6 @@ pub(super) fn check_room(path: &Path, missing: Bytes, free: Bytes) -> Result<(),
     };
     Err(Error::new(Kind::Io, text).hint(hint))
 }
+
+#[cfg(test)]
+mod tests;

@@ -246,3 +246,6 @@ fn merged(intervals: &[Interval], of: fn(&Interval) -> &Latencies) -> Latencies 
     }
     all
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,3 +284,6 @@ fn stopped(step: &PlannedStep, record: &Record) -> Warning {
         remedy: "`floatgate review --resume` repeats this step and continues".into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

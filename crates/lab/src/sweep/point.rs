@@ -146,3 +146,124 @@ impl History {
         samples.map(|it| Sample { at_s: it.at_s - before_s, ..it }).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLES: u32 = 30;
+
+    fn setting(workload: &str) -> Setting {
+        let drive = ssd::catalogue::find("iodrive-duo").unwrap();
+        let (format, host) = ("stock".into(), "linux".into());
+        Setting {
+            drive,
+            setup: Setup { format, host, time_lapse: 32, seed: 1 },
+            workload: workload::catalogue::find_workload(workload).unwrap(),
+            threads: 4,
+            queue_per_thread: 4,
+            load_gb_per_day: None,
+        }
+    }
+
+    /// A round of `requests` a sample, in which the flash took `host_bytes` and erased so often.
+    fn round(requests: u64, host_bytes: u64, erase_count: u64) -> Vec<Interval> {
+        let each = u64::from(SAMPLES);
+        let nand = NandWrites {
+            host_bytes: host_bytes / each,
+            erase_count: erase_count / each,
+            ..NandWrites::default()
+        };
+        let sample = |index: u32| {
+            let at_s = f64::from(index) * INTERVAL_S;
+            let mut interval = Interval {
+                at_s,
+                span_s: INTERVAL_S / 32.0,
+                nand: Some(nand),
+                ..Interval::default()
+            };
+            interval.write.record_many(100_000, requests);
+            interval.write_bytes = requests * 4096;
+            interval
+        };
+        (1..=SAMPLES).map(sample).collect()
+    }
+
+    fn history(rounds: &[Vec<Interval>]) -> History {
+        let mut history = History::default();
+        for round in rounds {
+            history.extend(round);
+        }
+        history
+    }
+
+    #[test]
+    fn a_drive_that_was_not_loaded_yet_is_not_settled() {
+        let empty = History::default();
+        assert_eq!(empty.rounds(), 0);
+        assert!(!empty.is_settled(&setting("4k-rand-read")));
+    }
+
+    #[test]
+    fn samples_of_a_round_follow_those_of_the_last_one() {
+        let history = history(&[round(10, 0, 0), round(10, 0, 0)]);
+        let ends: Vec<f64> = history.samples.iter().map(|sample| sample.at_s).collect();
+        let expected = (1..=2 * SAMPLES).map(|index| f64::from(index) * INTERVAL_S);
+        assert!(ends.into_iter().eq(expected));
+        let last = history.since(30);
+        assert_eq!((last.len(), last[0].at_s, last[29].at_s), (30, 60.0, 1800.0));
+    }
+
+    #[test]
+    fn five_level_rounds_settle_a_load_that_only_reads_and_four_do_not() {
+        let reads = setting("4k-rand-read");
+        let level = |rounds| history(&vec![round(1000, 0, 0); rounds]);
+        assert!(!level(4).is_settled(&reads));
+        assert!(level(5).is_settled(&reads));
+    }
+
+    #[test]
+    fn level_writes_into_flash_that_was_never_used_settle_nothing() {
+        let writes = setting("4k-rand-write");
+        let fresh = vec![round(1000, 1 << 20, 0); 5];
+        assert!(!history(&fresh).is_settled(&writes));
+        let mut erasing = fresh.clone();
+        erasing[2] = round(1000, 1 << 20, 30);
+        assert!(history(&erasing).is_settled(&writes), "something was erased in the window");
+        let early = [vec![round(1000, 1 << 20, 30)], fresh].concat();
+        assert!(!history(&early).is_settled(&writes), "it was erased before the window");
+    }
+
+    #[test]
+    fn writing_one_and_a_half_times_over_is_enough_without_any_erasure() {
+        let writes = setting("4k-rand-write");
+        let scaled = writes.drive.raw_capacity().0 / 32;
+        let over = |tenths: u64| {
+            let rounds = vec![round(1000, scaled * tenths / 10 / 5, 0); 5];
+            history(&rounds).is_settled(&writes)
+        };
+        assert!(!over(14));
+        assert!(over(16));
+    }
+
+    #[test]
+    fn rounds_that_still_fall_are_not_settled_whatever_was_written() {
+        let rounds: Vec<Vec<Interval>> =
+            [1000, 800, 640, 512, 410].map(|requests| round(requests, 1 << 40, 3000)).into();
+        assert!(!history(&rounds).is_settled(&setting("4k-rand-write")));
+        let flat = vec![round(410, 1 << 40, 3000); 5];
+        assert!(history(&[rounds, flat].concat()).is_settled(&setting("4k-rand-write")));
+    }
+
+    #[test]
+    fn every_round_has_addresses_of_its_own_and_the_same_in_every_sweep() {
+        let setting = setting("4k-rand-write");
+        let seed = |index| setting.load(index, ROUND_S).seed;
+        assert_eq!(seed(3), seed(3));
+        let seeds: Vec<u64> = (0..=ROUNDS_MAX).map(seed).collect();
+        let mut distinct = seeds.clone();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(distinct.len(), seeds.len());
+    }
+}

@@ -1,5 +1,7 @@
 //! Tests of the dimensions of a sweep, and of the orders that are refused.
 
+use proptest::prelude::*;
+
 use super::dimension::{dimension, plain};
 use super::*;
 
@@ -154,4 +156,118 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
     assert_eq!((rated.host_writes_pb, rated.years), (7.0, None));
     drive.endurance = None;
     assert_eq!(lifetime::lifetime(&drive, &settled, None), None);
+}
+
+#[test]
+fn a_range_says_how_it_goes_from_one_end_to_the_other_in_one_way() {
+    assert_eq!(
+        refused("x", "400..720:40/9"),
+        "sweeping x over `400..720:40/9`: give a step or a number of points, not both"
+    );
+    assert_eq!(refused("x", "1..9/4/2"), {
+        "sweeping x over `1..9/4/2`: `4/2` points, must be from 2 to 1000"
+    });
+    assert!(refused("x", "..5").ends_with("`` is not a number"), "an end is missing");
+    assert!(refused("x", "5..5").ends_with("the range is empty: 5 is not below 5"));
+    assert!(refused("x", "1..9/1001").ends_with("must be from 2 to 1000"));
+    let error = dimension("x", "9..3", plain).unwrap_err();
+    assert_eq!(error.kind(), Kind::Input);
+    assert!(error.remedy().contains("`400..720:40`"), "{}", error.remedy());
+}
+
+#[test]
+fn numbers_that_are_none_are_refused_wherever_they_stand() {
+    for text in ["nan..5", "1..inf", "1..9:nan", "1..9/x", "1..9/-3", "1..9/2.5"] {
+        assert!(dimension("x", text, plain).is_err(), "{text}");
+    }
+    assert_eq!(refused("x", "1..9:-1"), {
+        "sweeping x over `1..9:-1`: a step of -1, must be above 0 and make at most 1000"
+    });
+    assert!(refused("x", "0..1:0.001").contains("a step of 0.001"), "a thousand and one numbers");
+    assert_eq!(numbers("0..0.999:0.001").len(), 1000);
+}
+
+#[test]
+fn a_list_may_have_words_and_white_space_but_no_two_values_alike() {
+    let values = |text: &str| dimension("x", text, plain).unwrap().values;
+    assert_eq!(values(" greedy , 4 "), [Value::Word("greedy".into()), Value::Number(4.0)]);
+    assert_eq!(values("true"), [Value::Word("true".into())]);
+    assert_eq!(refused("x", "4,4.0"), "sweeping x over `4,4.0`: 4 is given twice");
+    assert_eq!(refused("x", "a,b,a"), "sweeping x over `a,b,a`: a is given twice");
+    assert!(refused("x", "").ends_with("a value is missing"));
+    assert!(refused("x", "4%").ends_with("`4%` is not a number"), "nor is it a word");
+}
+
+#[test]
+fn a_grid_that_nobody_could_wait_for_is_refused() {
+    let of = |keys: &[&str]| {
+        let dimensions = keys.iter().map(|key| dimension(key, "1..1000/1000", plain).unwrap());
+        grid(&dimensions.collect::<Vec<_>>())
+    };
+    assert_eq!(of(&["a"]).unwrap().len(), 1000);
+    let error = of(&["a", "b"]).unwrap_err();
+    assert_eq!(error.to_string(), "the grid has more than 10000 points");
+    assert_eq!(error.remedy(), "take fewer values, or larger steps");
+    let keys: Vec<String> = (0..12).map(|key| format!("k{key}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    assert!(of(&keys).is_err(), "10^36 points are more than any counter holds");
+    assert_eq!(grid(&[]).unwrap(), [[]], "no dimension is one point");
+}
+
+#[test]
+fn a_load_at_its_limits_is_taken_and_one_beyond_them_is_not() {
+    let checked = |key, values| order(&[(key, values)]).check().map_err(|it| it.to_string());
+    assert!(checked(THREADS, "1,1024").is_ok() && checked(READ_PERCENT, "0,100").is_ok());
+    let beyond = "threads is 1025, not a whole number from 1 to 1024";
+    assert_eq!(checked(THREADS, "1025").unwrap_err(), beyond);
+    let half = checked(QUEUE, "1.5").unwrap_err();
+    assert!(half.ends_with("is 1.5, not a whole number from 1 to 1024"), "{half}");
+    let word = checked(COMPRESSIBLE, "half").unwrap_err();
+    assert!(word.ends_with("is half, not a number from 0 to 100"), "{word}");
+}
+
+proptest! {
+    #[test]
+    fn a_range_of_points_begins_and_ends_where_it_says_in_equal_steps(
+        from in -1000_i32..1000,
+        length in 1_u32..1000,
+        count in 2_usize..50,
+    ) {
+        let to = f64::from(from) + f64::from(length);
+        let numbers = numbers(&format!("{from}..{to}/{count}"));
+        prop_assert_eq!(numbers.len(), count);
+        prop_assert_eq!((numbers[0], numbers[count - 1]), (f64::from(from), to));
+        let step = f64::from(length) / (count - 1) as f64;
+        prop_assert!(numbers.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < 1e-8));
+    }
+
+    #[test]
+    fn a_range_of_steps_goes_as_far_as_whole_steps_go(
+        from in 0_u32..1000,
+        length in 1_u32..900,
+        step_thousandths in 1000_u32..50_000,
+    ) {
+        let (first, step) = (f64::from(from), f64::from(step_thousandths) / 1000.0);
+        let end = first + f64::from(length);
+        let numbers = numbers(&format!("{from}..{end}:{step}"));
+        let last = *numbers.last().unwrap();
+        prop_assert!((numbers[0] - first).abs() < 1e-9);
+        prop_assert!(last <= end + 1e-8 && end < last + step - 1e-9, "{} of {}", last, end);
+        prop_assert!(numbers.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() < 1e-8));
+    }
+
+    #[test]
+    fn a_grid_has_every_combination_once(sizes in prop::collection::vec(1_usize..6, 1..5)) {
+        let of = |(nth, size): (usize, &usize)| {
+            let values: Vec<String> = (0..*size).map(|value| value.to_string()).collect();
+            dimension(&format!("k{nth}"), &values.join(","), plain).unwrap()
+        };
+        let dimensions: Vec<Dimension> = sizes.iter().enumerate().map(of).collect();
+        let points = grid(&dimensions).unwrap();
+        prop_assert_eq!(points.len(), sizes.iter().product::<usize>());
+        for (nth, point) in points.iter().enumerate() {
+            prop_assert_eq!(point.len(), sizes.len());
+            prop_assert!(!points[..nth].contains(point), "{:?} is there twice", point);
+        }
+    }
 }

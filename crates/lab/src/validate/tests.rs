@@ -9,7 +9,7 @@ const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queu
                     metric,value_low,value_high,confidence,note\n";
 
 /// Rows of an ioDrive Duo, given from `capacity_gb` to `value_high`.
-fn rows(lines: &[&str]) -> Vec<FigureRow> {
+pub(super) fn rows(lines: &[&str]) -> Vec<FigureRow> {
     let line =
         |(index, line)| format!("R{index},a review,Fusion-io ioDrive Duo MLC,{line},exact,\n");
     let lines: String = lines.iter().enumerate().map(line).collect();

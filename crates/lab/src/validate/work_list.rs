@@ -210,3 +210,6 @@ fn model(drives: &[DriveSpec], job: &Simulation) -> Result<Box<dyn Driver>, Erro
     }
     Ok(Box::new(Model::new(spec, setup.with_seed(plan.seed))?))
 }
+
+#[cfg(test)]
+mod tests;

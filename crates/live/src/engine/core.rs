@@ -362,6 +362,7 @@ impl Core {
         let held = self.ftl.held_erased().len();
         assert!(self.erased_at.len() <= held, "what was erased is held until it is released");
         self.erased_at.resize(held, self.seq);
+        assert!(self.erased_at.is_sorted(), "what was erased longest ago is released first");
     }
 
     /// Number of the superblocks erased longest ago for whose release no open row has to go to the
@@ -376,6 +377,7 @@ impl Core {
 
     /// Lets the `count` superblocks that were erased longest ago be written again.
     pub(crate) fn release_erased(&mut self, count: usize) {
+        assert!(count <= self.ftl.held_erased().len(), "what is released was erased");
         self.ftl.release_erased(count);
         self.erased_at.drain(..count.min(self.erased_at.len()));
     }

@@ -147,6 +147,7 @@ impl Journal {
             self.add(LOST, lost.first.0, lost.seq, lost.pages);
         }
         self.list_rows(core);
+        assert!(core.completed.is_empty(), "a superblock is released with what superseded it");
         for superblock in &core.ftl.held_erased()[..released] {
             self.add(RELEASE, superblock.0, core.seq, 0);
         }

@@ -43,7 +43,7 @@ pub enum ScheduleError {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ScheduleFile {
     #[serde(default)]
     seed: u64,
     #[serde(default)]
@@ -142,7 +142,7 @@ impl Schedule {
     /// # Errors
     /// Fails if it is none; says which fault, and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
-        let File { seed, fault } = toml::from_str(text)?;
+        let ScheduleFile { seed, fault } = toml::from_str(text)?;
         let mut planned = Vec::new();
         for (number, entry) in (1..).zip(&fault) {
             let both = entry.when().and_then(|when| Ok((when, entry.fault()?)));

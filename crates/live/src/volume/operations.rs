@@ -1,5 +1,5 @@
-//! Changes that hosts made to a volume, stored in its folder: numbers, block sizes and protection of
-//! namespaces, sectors marked as unreadable, sanitizes and self-tests.
+//! Changes that hosts made to a volume, stored in its folder: numbers, block sizes and protection
+//! of namespaces, sectors marked as unreadable, sanitizes and self-tests.
 //!
 //! ```text
 //!   volume.toml     ──► the namespaces, by name, with offset and size
@@ -25,7 +25,7 @@ const NAME: &str = "operations.json";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct File {
+struct OperationsFile {
     namespaces: Vec<FileNamespace>,
     sanitize: Sanitize,
     exit_is_free: bool,
@@ -73,20 +73,20 @@ enum FileSelfTestEnd {
     Failed { namespace: u32, lba: u64 },
 }
 
-/// Loads the changes that hosts made to the volume in a folder. Namespaces without any have blocks of
-/// `block_bytes`.
+/// Loads the changes that hosts made to the volume in a folder. Namespaces without any have blocks
+/// of `block_bytes`.
 ///
 /// # Errors
 /// Fails if there is no volume, its namespaces are invalid, or the file of changes cannot be read,
 /// since a sanitize may be under way.
 pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenError> {
     let path = volume.join(NAME);
-    let file: File = match fs::read(&path) {
+    let file: OperationsFile = match fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             let what = format!("{NAME} of {}: {error}", volume.display());
             OpenError::refused(format!("{what}; remove it to forget what hosts changed"))
         })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => OperationsFile::default(),
         Err(error) => return Err(OpenError::medium(&format!("reading {}", path.display()), error)),
     };
     let places = Namespaces::of(volume)?;
@@ -136,7 +136,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenErro
 /// # Errors
 /// Fails if there is no volume, or the system refuses.
 pub fn keep_operations(volume: &Path, kept: &Kept) -> Result<(), OpenError> {
-    let file = File {
+    let file = OperationsFile {
         namespaces: kept.namespaces.iter().map(FileNamespace::from).collect(),
         sanitize: match kept.sanitize {
             SanitizeState::Never => Sanitize::Never,

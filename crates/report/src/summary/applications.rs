@@ -6,9 +6,9 @@ use results::{ApplicationFigures, Step, StepKind};
 
 use crate::chart::Look;
 use crate::number;
-use crate::overview::listed;
 use crate::subject::Subject;
 use crate::text::Text;
+use crate::text::listed;
 
 /// True if nothing but applications was measured: what is said of requests would be of none.
 pub(crate) fn are_all(subjects: &[Subject<'_>]) -> bool {

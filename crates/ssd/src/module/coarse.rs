@@ -23,7 +23,7 @@ use ftl::{Lpn, NoMedia};
 use super::{Extent, Module, UNIT_SECTORS, bytes, lpn, units};
 
 /// Sectors of the largest indirection unit, one bit each.
-type Sectors = u128;
+type SectorSet = u128;
 
 /// Parts of indirection units that wait for the rest of their units.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Coarse {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     unit: u64,
-    sectors: Sectors,
+    sectors: SectorSet,
     handle: u8,
 }
 
@@ -117,8 +117,8 @@ impl Coarse {
 }
 
 /// The lowest `count` bits.
-const fn bits(count: u64) -> Sectors {
-    if count >= 128 { Sectors::MAX } else { (1 << count) - 1 }
+const fn bits(count: u64) -> SectorSet {
+    if count >= 128 { SectorSet::MAX } else { (1 << count) - 1 }
 }
 
 impl Module {

@@ -22,7 +22,7 @@ const VERSION_3: &str = "fio version 3 iolog";
 
 /// Logs of a job of fio.
 #[derive(Clone, Copy, Debug)]
-pub struct FioJob<'a> {
+pub struct FioLogs<'a> {
     /// Text of its iolog, version 3.
     pub iolog: &'a str,
     /// Text of its log of latencies, with offsets and without averages.
@@ -37,7 +37,7 @@ type LatencyTable = BTreeMap<(Op, u64, u64), VecDeque<Nanos>>;
 /// # Errors
 /// Fails if a line is broken, the jobs are of several files, or the logs do not belong together,
 /// and says which job and line and what would be right.
-pub fn read_fio(jobs: &[FioJob<'_>]) -> Result<DeviceTrace, String> {
+pub fn read_fio(jobs: &[FioLogs<'_>]) -> Result<DeviceTrace, String> {
     let mut trace = DeviceTrace::default();
     for (client, job) in (0_u16..).zip(jobs) {
         let at = |text| format!("job {}: {text}", client + 1);
@@ -194,7 +194,7 @@ fio version 3 iolog
 
     #[test]
     fn requests_have_the_latencies_of_the_log() {
-        let job = FioJob { iolog: IOLOG, latency_log: LATENCIES };
+        let job = FioLogs { iolog: IOLOG, latency_log: LATENCIES };
         let trace = read_fio(&[job]).unwrap();
         assert_eq!((trace.device.as_str(), trace.incomplete, trace.end_lba()), ("f", 0, 128));
         let found: Vec<(u64, u64, Op, u64, u32)> = trace
@@ -217,7 +217,7 @@ fio version 3 iolog
 
     #[test]
     fn each_job_is_a_client() {
-        let job = FioJob { iolog: IOLOG, latency_log: LATENCIES };
+        let job = FioLogs { iolog: IOLOG, latency_log: LATENCIES };
         let trace = read_fio(&[job, job]).unwrap();
         assert_eq!(trace.requests.len(), 12);
         assert_eq!(trace.requests.iter().filter(|it| it.client == 1).count(), 6);
@@ -240,7 +240,7 @@ fio version 3 iolog
                 "line 3 of the iolog: file g beside f",
             ),
         ] {
-            let error = read_fio(&[FioJob { iolog, latency_log }]).unwrap_err();
+            let error = read_fio(&[FioLogs { iolog, latency_log }]).unwrap_err();
             assert!(error.contains(said), "{error}");
         }
     }

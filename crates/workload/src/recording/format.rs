@@ -157,7 +157,7 @@ impl<W: Write> RecordingWriter<W> {
             self.begin_part(part.len());
             let mut end = 0;
             for transaction in part {
-                let mut entry = Entry::new();
+                let mut entry = EntryBytes::new();
                 entry.put_signed(transaction.to.0, end);
                 entry.put_unsigned(transaction.latency().0);
                 self.payload.extend_from_slice(entry.bytes());
@@ -212,7 +212,7 @@ impl<W: Write> RecordingWriter<W> {
 }
 
 fn put_request(payload: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
-    let mut entry = Entry::new();
+    let mut entry = EntryBytes::new();
     entry.put_signed(request.issued_at.0, issued);
     entry.put_unsigned(request.latency().0);
     entry.put_signed(request.lba, end);
@@ -230,12 +230,12 @@ fn put_request(payload: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u
 
 /// A request or a transaction as bytes, which go to the payload at once: a check for room at each
 /// byte took a third of the time.
-struct Entry {
+struct EntryBytes {
     bytes: [u8; Self::BYTES_MAX],
     length: usize,
 }
 
-impl Entry {
+impl EntryBytes {
     /// Four numbers of ten bytes, one of three and an operation, with some room.
     const BYTES_MAX: usize = 48;
 

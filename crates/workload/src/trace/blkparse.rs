@@ -10,7 +10,7 @@
 
 use blockio::{Op, SECTOR_BYTES};
 
-use super::reading::{Entry, Line, Lines, number, seconds};
+use super::line::{Line, Lines, TraceEntry, number, seconds};
 
 /// Event whose time counts as that of the request: queued (`Q`) or issued (`D`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Lines for Blkparse {
         }
         let (offset_bytes, bytes) =
             (sector.saturating_mul(SECTOR_BYTES), sectors.saturating_mul(SECTOR_BYTES));
-        Ok(Line::Request(Entry { unit: fields[0], at, op, offset_bytes, bytes }))
+        Ok(Line::Request(TraceEntry { unit: fields[0], at, op, offset_bytes, bytes }))
     }
 
     fn restarts(&mut self) -> bool {

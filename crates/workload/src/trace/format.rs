@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::blkparse::Blkparse;
 use super::iolog::Iolog;
+use super::line::Lines;
 use super::msr::Msr;
-use super::reading::Lines;
 use super::spc::Spc;
 
 /// File format of a trace.

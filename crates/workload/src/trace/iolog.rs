@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use blockio::{Nanos, Op, SECTOR_BYTES};
 
-use super::reading::{Entry, Line, Lines, number, seconds};
+use super::line::{Line, Lines, TraceEntry, number, seconds};
 
 /// The unit in an iolog that marks it as made up.
 pub const SYNTHETIC: &str = "floatgate-synthetic";
@@ -72,16 +72,16 @@ impl Lines for Iolog {
         };
         let offset_bytes = number(&fields, 2, "the offset")?;
         let bytes = number(&fields, 3, "the length")?;
-        Ok(Line::Request(Entry { unit, at, op, offset_bytes, bytes }))
+        Ok(Line::Request(TraceEntry { unit, at, op, offset_bytes, bytes }))
     }
 }
 
 /// One request of an iolog to be written.
-pub type Logged = (Nanos, Op, u64, u32);
+pub type IologRequest = (Nanos, Op, u64, u32);
 
 /// The text of an iolog on `file` with `requests`: time, direction, first sector and sectors of
 /// each. With `stamps` it is of version 3, else of version 2 and without pauses.
-pub fn write(file: &str, stamps: bool, requests: impl Iterator<Item = Logged>) -> String {
+pub fn write(file: &str, stamps: bool, requests: impl Iterator<Item = IologRequest>) -> String {
     let mut text = format!("fio version {} iolog\n", if stamps { 3 } else { 2 });
     let stamp = |at: Nanos| if stamps { format!("{} ", at.0 / 1000) } else { String::new() };
     let zero = stamp(Nanos::ZERO);

@@ -9,7 +9,7 @@
 
 use blockio::{Nanos, Op};
 
-use super::reading::{Entry, Line, Lines, number};
+use super::line::{Line, Lines, TraceEntry, number};
 
 /// Length of a tick, in nanoseconds.
 const TICK_NS: u64 = 100;
@@ -44,6 +44,6 @@ impl Lines for Msr {
             .checked_sub(origin)
             .and_then(|ticks| ticks.checked_mul(TICK_NS))
             .ok_or_else(|| format!("time stamp {ticks} is over an hour before the first one"))?;
-        Ok(Line::Request(Entry { unit: fields[2], at: Nanos(since), op, offset_bytes, bytes }))
+        Ok(Line::Request(TraceEntry { unit: fields[2], at: Nanos(since), op, offset_bytes, bytes }))
     }
 }

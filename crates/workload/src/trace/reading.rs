@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use blockio::{Nanos, Op, SECTOR_BYTES};
+use blockio::{Nanos, SECTOR_BYTES};
 use thiserror::Error;
 
+use super::line::{Line, Lines, TraceEntry};
 use super::{Format, Trace, Traced};
 use crate::SpecError;
 
@@ -17,48 +18,6 @@ const UNIT_SECTORS: u64 = 1 << 11;
 const ADDRESS_LIMIT: u64 = 1 << 60;
 /// Beyond this size nothing is a request, in bytes: 1 GiB.
 const SIZE_LIMIT: u64 = 1 << 30;
-
-/// Content of one line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
-    /// A request.
-    Request(Entry<'a>),
-    /// Something that is neither a read nor a write: a trim, a flush, an event of no interest.
-    Other,
-    /// Nothing: a heading, a blank line.
-    Nothing,
-    /// End of the trace: the rest of the file, such as a summary, is ignored.
-    End,
-}
-
-/// A request as it stands in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
-    /// Disk, file or storage unit.
-    pub(super) unit: &'a str,
-    /// Time of the request, from any origin.
-    pub(super) at: Nanos,
-    /// Read or write.
-    pub(super) op: Op,
-    /// First byte.
-    pub(super) offset_bytes: u64,
-    /// Bytes.
-    pub(super) bytes: u64,
-}
-
-/// Reads the lines of one format, from the first to the last.
-pub(super) trait Lines {
-    /// Parses `line`.
-    ///
-    /// # Errors
-    /// What is wrong with it and what would be right.
-    fn read<'a>(&mut self, line: &'a str) -> Result<Line<'a>, String>;
-
-    /// True, once, if the line just read supersedes the requests before it, which are dropped.
-    fn restarts(&mut self) -> bool {
-        false
-    }
-}
 
 /// A line that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +125,7 @@ impl TraceReader<'_> {
         Ok(true)
     }
 
-    fn add(&mut self, entry: Entry<'_>) {
+    fn add(&mut self, entry: TraceEntry<'_>) {
         self.synthetic |= entry.unit == super::iolog::SYNTHETIC;
         let next = u32::try_from(self.units.len()).unwrap_or(u32::MAX);
         let unit = match self.units.get(entry.unit) {
@@ -225,7 +184,7 @@ impl TraceReader<'_> {
 }
 
 /// An entry that can be asked of a drive.
-fn checked(entry: Entry<'_>) -> Result<Entry<'_>, String> {
+fn checked(entry: TraceEntry<'_>) -> Result<TraceEntry<'_>, String> {
     if entry.bytes == 0 || entry.bytes > SIZE_LIMIT {
         return Err(format!("a request of {} bytes, not from 1 to {SIZE_LIMIT}", entry.bytes));
     }
@@ -263,26 +222,4 @@ fn disordered(requests: &[Traced]) -> u64 {
         latest = latest.max(request.at);
     }
     count
-}
-
-/// The `index`-th of `fields` as a number.
-pub(super) fn number<T: std::str::FromStr>(
-    fields: &[&str],
-    index: usize,
-    what: &str,
-) -> Result<T, String> {
-    let Some(text) = fields.get(index) else {
-        return Err(format!("{what} is missing: the line has {} fields", fields.len()));
-    };
-    text.parse().map_err(|_| format!("{what} is `{text}`, not a number"))
-}
-
-/// Seconds, never negative and below a century.
-pub(super) fn seconds(value: f64, what: &str) -> Result<Nanos, String> {
-    const CENTURY_S: f64 = 3.2e9;
-    if (0.0..CENTURY_S).contains(&value) {
-        Ok(Nanos::from_secs_f64(value))
-    } else {
-        Err(format!("{what} is {value} s, not from 0 to {CENTURY_S}"))
-    }
 }

@@ -9,7 +9,7 @@
 
 use blockio::{Op, SECTOR_BYTES};
 
-use super::reading::{Entry, Line, Lines, number, seconds};
+use super::line::{Line, Lines, TraceEntry, number, seconds};
 
 /// Reads the format.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +29,6 @@ impl Lines for Spc {
         };
         let at = seconds(number(&fields, 4, "the time stamp")?, "the time stamp")?;
         let offset_bytes = block.saturating_mul(SECTOR_BYTES);
-        Ok(Line::Request(Entry { unit: fields[0], at, op, offset_bytes, bytes }))
+        Ok(Line::Request(TraceEntry { unit: fields[0], at, op, offset_bytes, bytes }))
     }
 }

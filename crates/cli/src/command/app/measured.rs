@@ -15,7 +15,7 @@ use lab::application;
 use lab::workload::Application;
 use lab::workload::recording::{Transaction, latency_percentile};
 use lab::{Error, Kind};
-use server::recording::{RecordingFile, Subject};
+use server::recording::{RecordedDevice, RecordingFile};
 
 use super::{Origin, Point, predicted};
 use crate::args::App;
@@ -82,7 +82,7 @@ pub(super) fn on_live(
                 let Some(out) = &args.out else { return Ok(None) };
                 fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
                 let path = predicted::recording(out, application, threads);
-                let subject = Subject { front_end, ..opened.subject() };
+                let subject = RecordedDevice { front_end, ..opened.subject() };
                 let file = RecordingFile::begin(&path, &subject)?;
                 switch.turn(Some(file.recorder()));
                 Ok(Some(Recording { file, path, switch: Arc::clone(&switch) }))

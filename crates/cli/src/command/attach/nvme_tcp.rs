@@ -13,6 +13,7 @@ use super::KernelClient;
 
 pub(super) const CLIENT: KernelClient = KernelClient {
     name: "NVMe/TCP",
+    option: "--nvme tcp:4420",
     accepts: |uri| uri.starts_with(SCHEME),
     missing: || {
         let is_loaded = Path::new(FABRICS).exists();

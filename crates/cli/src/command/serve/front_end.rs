@@ -20,7 +20,6 @@ use live::operator::Operator;
 use live::{Operations as _, status};
 use server::drive_service::DriveService;
 
-use super::export_name;
 use crate::args::Serve;
 
 /// Options of a front end.
@@ -107,17 +106,17 @@ impl<'a> Served<'a> {
 }
 
 /// Starts a server at a Unix socket, and adds URIs to exports.
-type Start<S> = fn(Listener, &Served<'_>, &mut [status::Export]) -> Result<S>;
+type Start<S> = dyn Fn(Listener, &Served<'_>, &mut [status::Export]) -> Result<S>;
 
 /// Unix sockets for virtual machines, with the server that each gets.
 struct Sockets<S> {
     listeners: Vec<Listener>,
-    start: Start<S>,
+    start: Box<Start<S>>,
 }
 
 impl<S: 'static> Sockets<S> {
     /// Listens at the paths; none without paths.
-    fn prepare(paths: &[PathBuf], start: Start<S>) -> Result<Option<Box<dyn Prepared>>> {
+    fn prepare(paths: &[PathBuf], start: Box<Start<S>>) -> Result<Option<Box<dyn Prepared>>> {
         let listeners = paths.iter().map(|path| Listener::bind(&Address::Unix(path.clone())));
         let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
         let sockets = || Box::new(Self { listeners, start }) as Box<dyn Prepared>;
@@ -177,4 +176,9 @@ impl FrontEndArgs {
 front_ends! {
     mod vfio_user;
     mod vhost_user;
+}
+
+/// The name of a namespace as an export: one that is the whole drive has that of the default.
+pub(super) fn export_name<'a>(name: &'a str, default: &'a str) -> &'a str {
+    if name.is_empty() { default } else { name }
 }

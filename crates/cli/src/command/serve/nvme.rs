@@ -47,8 +47,8 @@ fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Resul
     Ok(listener)
 }
 
-/// Returns the listeners with the protocol of each, NBD first. Adds the URI of each namespace to its
-/// export.
+/// Returns the listeners with the protocol of each, NBD first. Adds the URI of each namespace to
+/// its export.
 pub(super) fn with_subsystem(
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
     served: &Served<'_>,

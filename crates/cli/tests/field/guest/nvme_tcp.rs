@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::Receiver;
-use std::time::Instant;
 
 use serde_json::Value;
 
-use super::{Archive, PATIENCE, Running, kernel, lines_of, one_processor};
-use crate::{fio_is_missing, skip};
+use super::linux::{self, Said, emulator_is_missing, listen, serve};
+use super::{Running, kernel, lines_of, one_processor};
+use crate::fio_is_missing;
 
 /// Programs that the guest runs.
 const PROGRAMS: [&str; 17] = [
@@ -58,68 +56,25 @@ struct Server {
 
 impl Server {
     fn start(volume: &Path, port: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-            .arg("serve")
-            .arg(volume)
-            .args(["--nvme", &format!("tcp:{port}")])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = serve(volume, &["--nvme", &format!("tcp:{port}")]);
         let place = line.strip_prefix("nvme+tcp://127.0.0.1:").expect("a URI").trim_end();
         let [port, subsystem, namespace] =
             place.splitn(3, '/').collect::<Vec<_>>().try_into().unwrap();
         assert_eq!(namespace, "1");
         let (subsystem, port) = (subsystem.to_owned(), port.to_owned());
-        Self { child: Running(child), subsystem, port }
+        Self { child, subsystem, port }
     }
 }
 
 /// The archive that the guest starts from; none if something is missing.
 fn first_files(kernel: &Path) -> Option<Vec<u8>> {
-    let mut archive = Archive::new();
-    archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
-    for name in PROGRAMS {
-        let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
-        if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
-            skip(&format!("{name} is not installed"));
-            return None;
-        }
-    }
-    let guest = kernel.parent().and_then(Path::parent)?;
-    let mut modules = Vec::new();
-    find_modules(&guest.join("lib/modules"), &mut modules);
-    let mut names = String::new();
-    for name in MODULES.map(|name| format!("{name}.ko")) {
-        let found = modules.iter().find(|path| path.file_name().is_some_and(|it| *it == *name));
-        let Some(path) = found else { continue };
-        archive.file(&Path::new("lib/modules").join(&name), &fs::read(path).unwrap());
-        names.push_str(&name);
-        names.push('\n');
-    }
-    if !names.contains("nvme-tcp") {
-        skip("the kernel of the guest has no module nvme-tcp");
-        return None;
-    }
-    archive.file(Path::new("etc/modules"), names.as_bytes());
+    let script = include_bytes!("nvme_tcp.sh");
+    let mut archive = linux::first_files(kernel, (&PROGRAMS, &MODULES), script)?;
     let id = "11111111-2222-3333-4444-555555555555";
     archive.file(Path::new("etc/nvme/hostid"), id.as_bytes());
     let host = format!("nqn.2014-08.org.nvmexpress:uuid:{id}\n");
     archive.file(Path::new("etc/nvme/hostnqn"), host.as_bytes());
-    archive.file(Path::new("init"), include_bytes!("nvme_tcp.sh"));
     Some(archive.finished())
-}
-
-fn find_modules(folder: &Path, found: &mut Vec<PathBuf>) {
-    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
-            find_modules(&path, found);
-        } else {
-            found.push(path);
-        }
-    }
 }
 
 /// An emulated machine that reaches the loopback of this one at 10.0.2.2.
@@ -141,33 +96,6 @@ fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
         .stderr(File::create(folder.join("qemu")).unwrap())
         .spawn()
         .unwrap()
-}
-
-/// Output of the guest under each name, with how the command ended as the last line.
-type Said = BTreeMap<String, String>;
-
-/// Lets the guest live until it says that it is done.
-fn listen(lines: &Receiver<String>, mut at_word: impl FnMut(&str)) -> Said {
-    let (begun, mut said, mut name) = (Instant::now(), Said::new(), "boot".to_owned());
-    loop {
-        let left = PATIENCE.checked_sub(begun.elapsed()).unwrap_or_default();
-        let line = match lines.recv_timeout(left) {
-            Ok(line) => line.trim_end().to_owned(),
-            Err(ended) => panic!("{ended}: {said:#?}"),
-        };
-        match line.strip_prefix("guest: ") {
-            Some("done") => return said,
-            Some(word) if !word.starts_with("exit ") => {
-                at_word(word);
-                word.clone_into(&mut name);
-            }
-            _ => {
-                let text = said.entry(name.clone()).or_default();
-                text.push_str(&line);
-                text.push('\n');
-            }
-        }
-    }
 }
 
 /// The value of a field that nvme-cli says as `name : value`.
@@ -194,25 +122,16 @@ fn linux_uses_a_volume_over_nvme_tcp_and_a_killed_server_loses_nothing() {
         return;
     }
     let Some(kernel) = kernel() else { return };
-    for program in ["qemu-system-x86_64", "taskset"] {
-        if Command::new(program).arg("-V").output().is_err() {
-            skip(&format!("{program} is not installed"));
-            return;
-        }
+    if emulator_is_missing() {
+        return;
     }
     let Some(archive) = first_files(&kernel) else { return };
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("initramfs"), archive).unwrap();
-    let volume = folder.path().join("volume");
-    let dies = ["a", "b", "c"].map(|name| folder.path().join(name).display().to_string());
-    let created = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-        .arg("create")
-        .arg(&volume)
-        .args(["--dies", &dies.join(","), "--size", "192m"])
-        .args(["--export", "data=128m", "--export", "logs=32m"])
-        .output()
-        .unwrap();
-    assert!(created.status.success(), "{created:?}");
+    let volume = linux::volume(
+        folder.path(),
+        &["--size", "192m", "--export", "data=128m", "--export", "logs=32m"],
+    );
     let mut server = Server::start(&volume, "0");
     let mut guest = Running(machine(folder.path(), &kernel, &server));
     let lines = lines_of(&mut guest.0);

@@ -78,7 +78,7 @@ say self-test nvme device-self-test /dev/nvme0 -n 0xffffffff -s 1
 say format nvme format /dev/nvme0n2 -l 1 --force
 say formatted nvme id-ns /dev/nvme0n2
 say sanitize nvme sanitize /dev/nvme0 -a 2
-while nvme sanitize-log /dev/nvme0 | grep -q 'Sanitize in Progress'; do sleep 0.5; done
+while nvme sanitize-log /dev/nvme0 | grep -q '(SSTAT) :  0x2$'; do sleep 0.5; done
 say sanitized nvme sanitize-log /dev/nvme0
 say tested nvme self-test-log /dev/nvme0
 say delete nvme delete-ns /dev/nvme0 -n 2

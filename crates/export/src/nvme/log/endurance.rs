@@ -3,7 +3,7 @@
 
 use device::DriveHealth;
 
-use super::super::controller::Context;
+use super::super::context::Context;
 use super::super::wire::Structure;
 
 /// The only endurance group.
@@ -17,7 +17,7 @@ const OCP_GUID: [u8; 16] = [
 
 /// Endurance Group Information: the drive is one group.
 pub(super) fn group(context: &Context<'_>, warning: u8) -> Vec<u8> {
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     let (health, space) = (operations.health(), operations.space());
     let units = |bytes: u64| u128::from(bytes.div_ceil(BILLION));
     let mut it = Structure::new(512);
@@ -32,7 +32,7 @@ pub(super) fn group(context: &Context<'_>, warning: u8) -> Vec<u8> {
     it.put_u128(96, health.host_read_commands.into());
     it.put_u128(112, health.host_write_commands.into());
     it.put_u128(128, health.media_errors.into());
-    it.put_u128(144, context.subsystem.errors().into());
+    it.put_u128(144, context.drive.errors().into());
     it.put_u128(160, space.total_bytes.into());
     it.put_u128(176, space.unallocated_bytes.into());
     it.into_bytes()

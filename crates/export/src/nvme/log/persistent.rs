@@ -2,7 +2,7 @@
 
 use device::{DriveEvent, EventKind};
 
-use super::super::controller::Context;
+use super::super::context::Context;
 use super::super::wire::Structure;
 
 /// Bytes of the header of the log, and of that of an event.
@@ -37,7 +37,7 @@ mod kind {
 
 /// The log as it is now: a snapshot of the health, then what happened, the latest first.
 pub(super) fn page(context: &Context<'_>, controller: u16, health: &[u8]) -> Vec<u8> {
-    let operations = context.subsystem.operations();
+    let operations = context.drive.operations();
     let mut events = operations.events();
     events.reverse();
     let now_ms = events.first().map_or(0, |event| event.at_unix_ms);
@@ -59,7 +59,7 @@ pub(super) fn page(context: &Context<'_>, controller: u16, health: &[u8]) -> Vec
 }
 
 fn header(context: &Context<'_>, events: usize, body_bytes: usize) -> Vec<u8> {
-    let subsystem = context.subsystem;
+    let subsystem = context.drive;
     let (identity, health) = (subsystem.identity(), subsystem.operations().health());
     let mut it = Structure::new(HEADER_BYTES);
     it.put_u8(0, 0x0D);
@@ -98,7 +98,7 @@ fn described(context: &Context<'_>, event: &DriveEvent) -> (u8, Vec<u8>) {
     match event.kind {
         EventKind::Started => {
             let mut it = Structure::new(8);
-            it.put_padded(0, 8, &context.subsystem.identity().firmware);
+            it.put_padded(0, 8, &context.drive.identity().firmware);
             (kind::POWER_ON, it.into_bytes())
         }
         EventKind::Namespace => (kind::NAMESPACE, vec![0; 48]),

@@ -18,8 +18,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::super::command::{COMMAND_BYTES, COMPLETION_BYTES, Command, completion};
+use super::super::lock::locked;
 use super::super::submission::IoQueue;
-use super::super::subsystem::{Subsystem, locked};
+use super::super::subsystem::Subsystem;
 use super::pages::{Completion, Pages, fetch};
 use crate::descriptor_socket::Signal;
 use crate::guest_memory::{GuestMemory, Outside};
@@ -205,7 +206,7 @@ impl CompletionQueue {
 }
 
 /// Place of a submission queue, and the queue of its completions.
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     pub(super) number: u16,
     pub(super) base: u64,
     pub(super) entries: u32,
@@ -222,17 +223,17 @@ pub(super) struct SubmissionQueue {
 struct Shared {
     machine: Arc<Machine>,
     subsystem: Arc<Subsystem>,
-    place: Place,
+    place: QueuePlace,
     wake: Signal,
     stop: Signal,
     is_stopping: AtomicBool,
-    held: Mutex<BTreeMap<u32, Held>>,
+    held: Mutex<BTreeMap<u32, HeldCompletions>>,
     /// Signalled when no completion is held any more.
     is_empty: Condvar,
 }
 
 /// Completions that are held until the model has completed their command.
-struct Held {
+struct HeldCompletions {
     completions: Vec<Completion>,
     head: u32,
     /// Commands to be recorded.
@@ -248,7 +249,7 @@ impl SubmissionQueue {
     pub(super) fn start(
         machine: &Arc<Machine>,
         subsystem: &Arc<Subsystem>,
-        place: Place,
+        place: QueuePlace,
         io: IoQueue,
     ) -> io::Result<Self> {
         let pace = subsystem.pace().cloned();
@@ -303,7 +304,7 @@ struct Work {
 }
 
 impl Shared {
-    fn held(&self) -> MutexGuard<'_, BTreeMap<u32, Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<u32, HeldCompletions>> {
         locked(&self.held)
     }
 
@@ -416,7 +417,7 @@ impl Shared {
             self.record(&answered, issued_at);
             return Ok(());
         };
-        let held = Held { completions, head: work.head, answered, issued_at };
+        let held = HeldCompletions { completions, head: work.head, answered, issued_at };
         let mut all = self.held();
         let ticket = lane.submit(issued_at, asked);
         all.insert(ticket, held);

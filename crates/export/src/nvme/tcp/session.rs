@@ -14,16 +14,17 @@ use std::sync::{Arc, Mutex};
 
 use blockio::Nanos;
 
+use super::super::admin::{self, admin_data_bytes, complete, complete_held};
 use super::super::answers::Answers as _;
 use super::super::authentication::{Dialogue, Progress};
 use super::super::command::{COMMAND_BYTES, Command, completion, fabrics};
-use super::super::controller::{
-    Context, Controller, Outcome, admin_data_bytes, complete, complete_held,
-};
+use super::super::context::{Context, Outcome};
+use super::super::controller::Controller;
 use super::super::fabrics::{AUTHENTICATION_REQUIRED, Connect, ConnectRefusal};
+use super::super::lock::locked;
 use super::super::status::Status;
 use super::super::submission::IoQueue;
-use super::super::subsystem::{Subsystem, locked};
+use super::super::subsystem::Subsystem;
 use super::super::wire::u16_at;
 use super::capsules::{BegunRead, Capsules};
 use super::pdu::{
@@ -270,15 +271,15 @@ impl Session {
             Phase::Admin(queue, controller) => {
                 let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
                 let (subsystem, now) = (&*self.subsystem, self.now);
-                let context = Context { subsystem, now, address: self.address };
+                let context = Context { drive: subsystem.drive(), now, address: self.address };
                 let mut controller = locked(controller);
                 let outcome = match data {
-                    Ok(data) => controller.execute(&context, command, data),
+                    Ok(data) => admin::execute(&mut controller, &context, command, data),
                     Err(status) => Outcome::Completed(status.into()),
                 };
                 self.is_over |= matches!(outcome, Outcome::Disconnected);
                 complete(command, outcome, &mut answers);
-                complete_held(&mut controller, &self.subsystem, &mut answers);
+                complete_held(&mut controller, self.subsystem.drive(), &mut answers);
             }
             Phase::Io(queue, io) => {
                 let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
@@ -375,7 +376,7 @@ impl Session {
             is_unpaced: connect.is_unpaced,
         };
         queue.take_entry();
-        let is_io = self.subsystem.controller_ids().contains(&id);
+        let is_io = self.subsystem.drive().controller_ids().contains(&id);
         if let Some(secrets) = self.subsystem.authentication().filter(|_| is_io) {
             let nqn = self.subsystem.nqn();
             self.dialogue = Dialogue::new(secrets, &queue.host, nqn);
@@ -454,11 +455,11 @@ impl Conversation for Session {
     fn advance(&mut self, now: Nanos, replies: &mut Replies) -> Result<Option<Nanos>, Violation> {
         self.now = now;
         let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
-        let context = Context { subsystem: &self.subsystem, now, address: self.address };
+        let context = Context { drive: self.subsystem.drive(), now, address: self.address };
         let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
         let mut controller = locked(controller);
         let next = controller.advance(&context);
-        complete_held(&mut controller, &self.subsystem, &mut answers);
+        complete_held(&mut controller, self.subsystem.drive(), &mut answers);
         next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 }

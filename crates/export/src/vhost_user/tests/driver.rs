@@ -2,7 +2,7 @@
 //! virtio-blk for rings of both layouts.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
@@ -41,6 +41,9 @@ pub(super) struct Request {
 pub(super) struct Driver {
     pub(super) socket: DescriptorSocket,
     pub(super) memory: GuestMemory,
+    file: OwnedFd,
+    /// Memory for requests in flight, and the body of the message that describes it.
+    inflight: Option<(OwnedFd, Vec<u8>)>,
     pub(super) kick: Signal,
     call: Signal,
     features: u64,
@@ -54,16 +57,16 @@ pub(super) struct Driver {
 
 impl Driver {
     pub(super) fn connect(path: &Path, features: u64) -> Self {
-        let socket = UnixStream::connect(path).unwrap();
-        socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
         let file = memory_file("guest", MEMORY_BYTES).unwrap();
         let mut memory = GuestMemory::default();
         let place = Place { address: MEMORY, size: MEMORY_BYTES, offset: 0 };
         memory.add(place, file.try_clone().unwrap()).unwrap();
         let (kick, call) = (Signal::new().unwrap(), Signal::new().unwrap());
-        let mut driver = Self {
-            socket: DescriptorSocket::new(socket.into()),
+        let driver = Self {
+            socket: connected(path),
             memory,
+            file,
+            inflight: None,
             kick,
             call,
             features,
@@ -72,11 +75,38 @@ impl Driver {
             next_used: 0,
             free: SIZE,
         };
-        driver.set_u64(code::SET_FEATURES, features);
-        driver.set_u64(code::SET_PROTOCOL_FEATURES, 1 | 1 << 3 | 1 << 9 | 1 << 12);
-        let numbers = [1, MEMORY, MEMORY_BYTES, USER, 0];
-        driver.send(code::SET_MEM_TABLE, &words(&numbers), Some(&file));
+        driver.agree();
         driver
+    }
+
+    /// Goes on with the next server at `path`, with its memory as it is.
+    pub(super) fn reconnect(&mut self, path: &Path) {
+        self.socket = connected(path);
+        self.agree();
+        if let Some((file, body)) = &self.inflight {
+            self.send(code::SET_INFLIGHT_FD, body, Some(file));
+        }
+        let (position, is_odd) = (self.next_used % SIZE, (self.next_used / SIZE).is_multiple_of(2));
+        let base = u32::from(position) | u32::from(is_odd) << 15;
+        let is_packed = self.features & PACKED != 0;
+        self.start_at(if is_packed { base | base << 16 } else { self.next_used.into() });
+    }
+
+    fn agree(&self) {
+        self.set_u64(code::SET_FEATURES, self.features);
+        self.set_u64(code::SET_PROTOCOL_FEATURES, 1 | 1 << 3 | 1 << 9 | 1 << 12);
+        let numbers = [1, MEMORY, MEMORY_BYTES, USER, 0];
+        self.send(code::SET_MEM_TABLE, &words(&numbers), Some(&self.file));
+    }
+
+    /// Keeps memory for requests in flight, as a client does that may reconnect.
+    pub(super) fn keep_inflight(&mut self) {
+        let mut asked = words(&[0, 0]);
+        asked.extend(1_u16.to_le_bytes());
+        asked.extend(SIZE.to_le_bytes());
+        let body = self.ask(code::GET_INFLIGHT_FD, &asked);
+        let file = self.socket.take_descriptor().expect("it comes with its memory");
+        self.inflight = Some((file, body));
     }
 
     /// Has ring 0 served.
@@ -98,16 +128,16 @@ impl Driver {
         self.set_pair(code::SET_VRING_ENABLE, 1);
     }
 
-    fn set_u64(&mut self, code: u32, number: u64) {
+    fn set_u64(&self, code: u32, number: u64) {
         self.send(code, &words(&[number]), None);
     }
 
-    pub(super) fn set_pair(&mut self, code: u32, number: u32) {
+    pub(super) fn set_pair(&self, code: u32, number: u32) {
         self.send(code, &words(&[u64::from(number) << 32]), None);
     }
 
     /// Sends a message.
-    pub(super) fn send(&mut self, code: u32, body: &[u8], file: Option<&std::os::fd::OwnedFd>) {
+    pub(super) fn send(&self, code: u32, body: &[u8], file: Option<&OwnedFd>) {
         let mut bytes = Vec::new();
         for number in [code, 1, u32::try_from(body.len()).unwrap()] {
             bytes.extend(number.to_le_bytes());
@@ -275,6 +305,12 @@ impl Driver {
         assert_eq!(done, id);
         (status, data)
     }
+}
+
+fn connected(path: &Path) -> DescriptorSocket {
+    let socket = UnixStream::connect(path).unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    DescriptorSocket::new(socket.into())
 }
 
 /// Numbers as a message has them.

@@ -70,9 +70,15 @@ impl Feed {
     /// address alone.
     ///
     /// # Errors
-    /// Fails if a device is too small for the workload.
+    /// Fails if a device is too small for the workload, or there are more threads than numbers.
     pub(super) fn of_all(load: &Load<'_>, drive: &Drive) -> Result<Vec<Self>, Error> {
-        let devices = u16::try_from(drive.devices()).expect("at most 64 devices");
+        let devices = drive.devices();
+        let threads = u16::try_from(devices * usize::from(load.threads)).map_err(|_| {
+            let (each, limit) = (load.threads, u16::MAX);
+            let text =
+                format!("{each} threads on each of {devices} devices, at most {limit} in all");
+            Error::new(Kind::Input, text).hint("lower the number of threads")
+        })?;
         let span = Span { sectors: drive.user_sectors() / drive.devices() as u64 };
         let demands = load.replay.map(|replay| placed(&replay, drive, span));
         let new = |thread| {
@@ -86,7 +92,7 @@ impl Feed {
             };
             Ok(Self::new(source, u64::from(thread / load.threads) * span.sectors, thread))
         };
-        (0..devices * load.threads).map(new).collect()
+        (0..threads).map(new).collect()
     }
 
     /// Random source of thread number `thread`, counted over all devices.

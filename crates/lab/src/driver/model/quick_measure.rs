@@ -32,9 +32,10 @@ pub(crate) struct Span {
 pub(crate) fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
     let feeds = Feed::of_all(load, drive)?;
     let mut closed = Closed::start(drive, feeds, load, Nanos::ZERO);
+    let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
     let half = Span {
-        requests_min: span.requests_min / 2 + u64::from(load.threads * load.queue_per_thread),
-        requests_max: span.requests_max / 2 + u64::from(load.threads * load.queue_per_thread),
+        requests_min: span.requests_min / 2 + outstanding,
+        requests_max: span.requests_max / 2 + outstanding,
         written_min: span.written_min / 2,
     };
     let mut ramp = Meter::new(closed.drive(), Nanos::ZERO);
@@ -123,5 +124,19 @@ pub(crate) fn fill(drive: &mut Drive) {
         let sectors = u32::try_from(end - first).map_or(SECTORS, |left| left.min(SECTORS));
         drive.age(blockio::Lba(first), sectors);
         first += u64::from(sectors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn write_amplification_holds_still_over_a_whole_window_or_not_at_all() {
+        assert!(!is_steady(&[]));
+        assert!(!is_steady(&[2.0, 2.0, 2.0]), "three rounds are no window");
+        assert!(is_steady(&[2.0, 2.0, 2.0, 2.0]));
+        assert!(is_steady(&[9.0, 2.0, 2.03, 2.07, 2.05]), "what was before does not count");
+        assert!(!is_steady(&[2.0, 2.0, 2.0, 2.1]), "5 % apart");
     }
 }

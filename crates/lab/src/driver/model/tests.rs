@@ -5,6 +5,13 @@ use workload::{Workload, catalogue};
 
 use super::*;
 
+mod feed;
+mod fill;
+mod look;
+mod meter;
+mod pressure;
+mod schedule;
+
 /// Watches nothing, and stops after so many reports of progress.
 struct StopAfter(usize);
 
@@ -30,6 +37,24 @@ fn model(time_lapse: u32) -> Model {
     }
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     Model::new(spec, Setup { format, host, time_lapse, seed: 1 }).unwrap()
+}
+
+/// A drive so small that it is written over in a moment.
+fn small() -> Drive {
+    let (spec, setup) = small_setup();
+    Drive::new(&spec, &setup).unwrap()
+}
+
+fn small_setup() -> (DriveSpec, Setup) {
+    let spec = DriveSpec::parse(&crate::fit::tests::tiny(), "tiny.toml").unwrap();
+    (spec, Setup { format: "stock".into(), host: "linux".into(), time_lapse: 1, seed: 1 })
+}
+
+/// A drive of the catalogue, at full scale, which is written in place.
+fn in_place(name: &str) -> Drive {
+    let spec = ssd::catalogue::find(name).unwrap();
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    Drive::new(&spec, &Setup { format, host, time_lapse: 1, seed: 1 }).unwrap()
 }
 
 fn workload(name: &str) -> Workload {

@@ -184,3 +184,89 @@ fn range(spec: &DriveSpec, key: &str) -> FitSpec {
     let cores = if range.is_per_core { f64::from(spec.controller.cores) } else { 1.0 };
     fit(range.low * cores, range.high * cores, range.scale)
 }
+
+#[cfg(test)]
+mod tests {
+    use ssd::catalogue;
+
+    use super::*;
+
+    fn bounds(name: &str, key: &str) -> (f64, f64, FitScale) {
+        let fit = range(&catalogue::find(name).unwrap(), key);
+        assert_eq!((fit.parameter.as_str(), fit.source), (key, None));
+        (fit.low, fit.high, fit.scale)
+    }
+
+    /// A drive whose controller has so many cores.
+    fn with_cores(cores: u32) -> DriveSpec {
+        let mut spec = catalogue::find("iodrive-duo").unwrap();
+        spec.controller.cores = cores;
+        spec
+    }
+
+    #[test]
+    fn the_time_of_a_core_may_be_longer_where_several_work_at_once() {
+        let (one, four) = (range(&with_cores(1), READ), range(&with_cores(4), READ));
+        assert!((one.low - 0.3).abs() < 1e-12 && (one.high - 100.0).abs() < 1e-12, "{one:?}");
+        assert!((four.low - 1.2).abs() < 1e-12 && (four.high - 400.0).abs() < 1e-12, "{four:?}");
+        let flash = |cores| range(&with_cores(cores), T_READ);
+        assert_eq!(flash(1), flash(4), "flash takes as long whoever asks");
+    }
+
+    #[test]
+    fn a_range_of_a_host_is_that_of_every_host() {
+        let of = |host: &str| bounds("iodrive-duo", &format!("host.{host}.serial_us"));
+        assert_eq!(of("linux"), (0.1, 20.0, FitScale::Log));
+        assert_eq!(of("linux"), of("windows"));
+        let factor = bounds("iodrive-duo", WINDOWS_FACTOR);
+        assert_eq!(factor, (1.0, 1.2, FitScale::Linear), "a factor is no time");
+    }
+
+    #[test]
+    fn a_driver_of_one_request_at_a_time_may_take_its_whole_path() {
+        let drive = catalogue::find("z-drive-r4-1600").unwrap();
+        let host = drive.hosts.iter().find(|host| host.outstanding_max == 1).unwrap();
+        let submit = format!("host.{}.submit_us", host.name);
+        assert_eq!(bounds("z-drive-r4-1600", &submit), (1.0, 150.0, FitScale::Log));
+        assert_eq!(bounds("iodrive-duo", LINUX_SUBMIT), (1.0, 30.0, FitScale::Log));
+    }
+
+    #[test]
+    fn a_smaller_format_leaves_a_share_of_the_capacity_in_stock() {
+        let stock = catalogue::find("px600-2600").unwrap().formats[0].user_gb;
+        let (low, high, scale) = bounds("px600-2600", SHRUNK_KEY);
+        assert!((low - 0.7 * stock).abs() < 1e-9 && (high - stock).abs() < 1e-9, "{low} to {high}");
+        assert_eq!(scale, FitScale::Linear);
+    }
+
+    #[test]
+    fn what_a_file_says_itself_goes_before_what_is_listed_here() {
+        let text = catalogue::text("p5800x-pair").unwrap();
+        let table = "\n[[fit]]\nparameter = \"controller.read_us\"\nlow = 1\nhigh = 9\n";
+        let spec = DriveSpec::parse(&format!("{text}{table}"), "mine.toml").unwrap();
+        let (fits, ties) = open(&spec).unwrap();
+        assert_eq!((fits.len(), fits[0].parameter.as_str()), (1, "controller.read_us"));
+        assert_eq!((fits[0].low, fits[0].high, ties.len()), (1.0, 9.0, 0));
+        assert!(open(&catalogue::find("p5800x-pair").unwrap()).unwrap().0.len() > 1);
+    }
+
+    #[test]
+    fn no_number_is_open_and_follows_from_others_at_once() {
+        for opened in OPENED {
+            let drive = opened.drive;
+            for tie in opened.ties {
+                assert!(!opened.open.contains(&tie.key), "{drive}: {}", tie.key);
+                let is_open = |(key, _): &(&str, f64)| opened.open.contains(key);
+                assert!(tie.terms.iter().any(is_open), "{drive}: {} follows from none", tie.key);
+            }
+            let mut keys = opened.open.to_vec();
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), opened.open.len(), "{drive} has a number twice");
+        }
+        let mut drives = drives_cross_validated();
+        drives.sort_unstable();
+        drives.dedup();
+        assert_eq!(drives.len(), OPENED.len(), "a drive is listed twice");
+    }
+}

@@ -164,3 +164,6 @@ fn refuse_size(path: &Path, access: &Access, who: &str) -> Result<(), Error> {
     let refused = Err(Error::new(Kind::Input, text).hint("leave out --size"));
     if access.size.is_some() { refused } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,7 @@
 use std::fs;
 use std::path::Path;
 
-use blockio::SECTOR_BYTES;
+use blockio::{Nanos, SECTOR_BYTES};
 use workload::trace::{Placement, write_iolog};
 use workload::{Demand, Span};
 
@@ -119,12 +119,26 @@ pub(super) fn write_iologs(
     Ok(())
 }
 
-/// Requests that are certain to last as long as `load`, within reason.
+/// Requests that last as long as `load`, within reason: at their times every job has one that is
+/// due once the load is over, however unevenly they come.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
 fn length(load: &Load<'_>, replay: &Replay<'_>) -> u64 {
     let length_s = load.ramp_s + load.duration_s + job::SLACK_MS as f64 / 1e3;
-    let iops = replay.rate().map_or(IOPS_MAX, |mean| 2.0 * mean);
-    ((length_s * iops) as u64).clamp(u64::from(load.threads), REQUESTS_MAX)
+    let jobs = u64::from(load.threads);
+    if replay.speed.is_none() {
+        return ((length_s * IOPS_MAX) as u64).clamp(jobs, REQUESTS_MAX);
+    }
+    let end = Nanos::from_secs_f64(length_s);
+    let (mut before, mut beyond) = (0, REQUESTS_MAX);
+    while before < beyond {
+        let middle = u64::midpoint(before, beyond);
+        if replay.due(middle) < end {
+            before = middle + 1;
+        } else {
+            beyond = middle;
+        }
+    }
+    (before + jobs).min(REQUESTS_MAX)
 }
 
 /// A drive of larger sectors cannot take what was traced on one of smaller.
@@ -149,3 +163,6 @@ fn check_sectors(replay: &Replay<'_>, place: JobTarget<'_>, engine: Engine) -> R
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -260,3 +260,6 @@ impl Block {
         found
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Programs that say what a test wants, and note what they were asked.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use tempfile::TempDir;
 
@@ -19,12 +19,16 @@ impl Fakes {
     }
 
     /// Adds `program`, which runs the shell lines `body` after it noted its arguments.
+    ///
+    /// Another process writes it: a program that a thread of this one starts meanwhile would hold
+    /// the file open for writing, and the kernel runs none that is.
     pub(crate) fn with(self, program: &str, body: &str) -> Self {
         let path = self.folder.path().join(program);
-        let log = self.folder.path().join("asked");
+        let (draft, log) = (path.with_extension("draft"), self.folder.path().join("asked"));
         let text = format!("#!/bin/sh\necho {program} \"$@\" >> {}\n{body}\n", log.display());
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&draft, text).unwrap();
+        let installed = Command::new("install").args(["-m", "755"]).args([&draft, &path]).status();
+        assert!(installed.unwrap().success(), "{}", path.display());
         self
     }
 

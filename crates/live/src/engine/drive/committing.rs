@@ -52,9 +52,9 @@ impl Drive {
         Err(DeviceError::Poisoned { reason })
     }
 
-    /// Makes superblocks usable that relocation has erased, once what superseded their pages lies in
-    /// completed rows: a batch that lists those is short. If another thread is at the journal,
-    /// leaves it to that one, or waits for it where room is short.
+    /// Makes superblocks usable that relocation has erased, once what superseded their pages lies
+    /// in completed rows: a batch that lists those is short. If another thread holds the journal,
+    /// returns, or waits for it where room is short.
     pub(super) fn release_superseded(&self, is_short: bool) -> Result<(), DeviceError> {
         let mut journal = match self.journal.try_lock() {
             Ok(journal) => journal,
@@ -78,7 +78,9 @@ impl Drive {
             (std::mem::take(&mut core.dirty), released)
         };
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
-        self.core_mut()?.release_erased(released);
+        let mut core = self.core_mut()?;
+        assert!(released <= core.superseded(), "no row that is open now was open at an erasure");
+        core.release_erased(released);
         Ok(())
     }
 

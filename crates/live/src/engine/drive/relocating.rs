@@ -33,10 +33,10 @@ const BATCHES_MAX: u32 = 2;
 
 /// Thread that holds the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// This one did, and relocated.
-    Taken,
-    OfAnother,
+enum Holder {
+    /// This one, which has relocated and let it go.
+    This,
+    Another,
 }
 
 impl Core {
@@ -55,7 +55,7 @@ impl Drive {
     pub(super) fn relocate(&self) -> Result<(), DeviceError> {
         loop {
             let waits = self.core()?.ftl.needs_room() || self.core()?.ftl.owes_batches(BATCHES_MAX);
-            if self.relocate_owed(waits)? == Turn::OfAnother {
+            if self.relocate_owed(waits)? == Holder::Another {
                 return Ok(());
             }
             let (erased, superseded, is_short) = {
@@ -77,10 +77,10 @@ impl Drive {
 
     /// Relocates as long as anything is owed. If another thread holds the victim, waits for it only
     /// where room is short.
-    fn relocate_owed(&self, waits: bool) -> Result<Turn, DeviceError> {
+    fn relocate_owed(&self, waits: bool) -> Result<Holder, DeviceError> {
         loop {
             let victim = if waits { Some(lock(&self.victim)) } else { self.victim_if_free() };
-            let Some(mut unit) = victim else { return Ok(Turn::OfAnother) };
+            let Some(mut unit) = victim else { return Ok(Holder::Another) };
             let (relocated, programs) = self.relocate_while_read(&mut unit)?;
             // Another thread may relocate while this one programs.
             drop(unit);
@@ -91,7 +91,7 @@ impl Drive {
                     let reason = "relocation found nothing to gain".to_owned();
                     return Err(DeviceError::Poisoned { reason });
                 }
-                Relocated::Enough | Relocated::Nothing => return Ok(Turn::Taken),
+                Relocated::Enough | Relocated::Nothing => return Ok(Holder::This),
             }
         }
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use export::VfioUser;
 
-use super::{FrontEnd, Prepared, Sockets, path};
+use super::{FrontEnd, Prepared, Sockets, Start, path};
 
 /// `--vfio-user`.
 #[derive(Debug, Args)]
@@ -21,10 +21,11 @@ pub(crate) struct Options {
 
 impl FrontEnd for Options {
     fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
-        Sockets::prepare(&self.vfio_user, |listener, served, offered| {
+        let start: Box<Start<VfioUser>> = Box::new(|listener, served, offered| {
             served.add_uris(offered, |id| format!("vfio-user:{}#{id}", path(&listener)));
             let (subsystem, observer) = (served.subsystem()?, Arc::clone(served.observer));
             Ok(VfioUser::start(served.exports, subsystem, listener, observer)?)
-        })
+        });
+        Sockets::prepare(&self.vfio_user, start)
     }
 }

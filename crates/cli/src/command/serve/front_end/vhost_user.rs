@@ -6,9 +6,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use clap::Args;
 use export::VhostUser;
-use live::Administration as _;
+use live::{Administration as _, Durability};
 
-use super::{FrontEnd, Prepared, Sockets, path};
+use super::{FrontEnd, Prepared, Sockets, Start, path};
 
 /// `--vhost-user`.
 #[derive(Debug, Args)]
@@ -18,17 +18,24 @@ pub(crate) struct Options {
     /// repeated
     #[arg(long, value_name = "PATH")]
     vhost_user: Vec<PathBuf>,
+    /// Answer writes over vhost-user before they are durable: faster, but a virtual machine does
+    /// not notice that a killed server lost what was not flushed
+    #[arg(long, requires = "vhost_user")]
+    vhost_user_volatile: bool,
 }
 
 impl FrontEnd for Options {
     fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
-        Sockets::prepare(&self.vhost_user, |listener, served, offered| {
+        let is_volatile = self.vhost_user_volatile;
+        let kept = if is_volatile { Durability::Volatile } else { Durability::Durable };
+        let start: Box<Start<VhostUser>> = Box::new(move |listener, served, offered| {
             if let Some(first) = offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));
             }
             let serial = format!("{:016x}", served.operator.identity().number);
             let observer = Arc::clone(served.observer);
-            Ok(VhostUser::start(served.exports, listener, &serial, observer)?)
-        })
+            Ok(VhostUser::start(served.exports, listener, &serial, observer, kept)?)
+        });
+        Sockets::prepare(&self.vhost_user, start)
     }
 }

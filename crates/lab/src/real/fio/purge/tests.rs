@@ -1,5 +1,6 @@
 //! Purges with programs that only say that they did it.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use super::ata::Security;
@@ -163,4 +164,169 @@ fn security_is_read_word_by_word() {
         "Security { supported: true, enabled: false, locked: false, frozen: false, enhanced: true }"
     );
     assert_eq!(Security::parse("no such section: frozen"), Security::default());
+}
+
+/// Erases `sda` of `machine`, an ATA disk, when `hdparm -I` answers in turn with each of
+/// `states`, its last answer for ever, and all else runs `then`.
+fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<Purged, String>, Fakes) {
+    let mut answers = String::new();
+    for (nth, state) in (1..).zip(states) {
+        let test = if nth == states.len() { "true".into() } else { format!("[ $n -eq {nth} ]") };
+        let _ = writeln!(answers, "if {test}; then printf '{state}'; exit 0; fi");
+    }
+    let body = format!(
+        "n=$(grep -c -e -I \"$(dirname $0)/asked\")\n\
+         case \"$*\" in\n-I*)\n{answers};;\n{then}\nesac"
+    );
+    let fakes = Fakes::none().with("hdparm", &body);
+    let erased = purged(machine, "sda", &fakes, PurgeMethod::SecureErase);
+    (erased.map_err(|error| error.to_string()), fakes)
+}
+
+/// Reason why the ATA disk of `machine` in the state `security` is not erased; nothing was set.
+fn not_erased(machine: &Machine, security: &str) -> String {
+    let (erased, fakes) = erased(machine, &[security], "*) true;;");
+    let asked = fakes.asked();
+    assert!(!asked.iter().any(|line| line.contains("--security")), "{asked:?}");
+    erased.unwrap_err().strip_prefix("purging by secure-erase: ").unwrap().to_owned()
+}
+
+#[test]
+fn a_drive_without_an_enhanced_erase_is_erased_plainly() {
+    let plain = READY.replace("\t\tsupported: enhanced", "\tnot\tsupported: enhanced");
+    let (erased, _) = erased(&ata(), &[&plain], "*) true;;");
+    assert_eq!(erased.unwrap().how, "ATA secure erase (hdparm --security-erase)");
+}
+
+#[test]
+fn no_password_is_set_on_a_drive_that_would_keep_it() {
+    let machine = ata();
+    let with = |was: &str, is: &str| not_erased(&machine, &READY.replace(was, is));
+    let password = "the drive has a password already: hdparm --security-disable removes it";
+    assert_eq!(with("not\tenabled", "\tenabled"), password);
+    assert_eq!(with("not\tlocked", "\tlocked"), password);
+    assert_eq!(with("\t\tsupported\n", "\tnot\tsupported\n"), "the drive has no ATA security");
+    assert_eq!(not_erased(&machine, "ATA device, with non-removable media"), {
+        "the drive has no ATA security"
+    });
+    let frozen = READY.replace("not\tenabled", "\tenabled").replace("not\tfrozen", "\tfrozen");
+    let said = not_erased(&machine, &frozen);
+    assert!(said.contains("let the machine sleep once"), "nothing else can be done first: {said}");
+}
+
+#[test]
+fn a_partition_and_a_drive_behind_usb_are_not_erased() {
+    let machine = ata();
+    let fakes = Fakes::none().with("hdparm", "true");
+    let error = purged(&machine, "sda1", &fakes, PurgeMethod::SecureErase).unwrap_err().to_string();
+    assert!(error.ends_with("sda1 is a partition: only whole drives are erased"), "{error}");
+    machine.block("usb1/1-4/sdb", "sdb", "8:16");
+    machine.write("sys/devices/block/usb1/1-4/sdb/device/vendor", "ATA");
+    let error = purged(&machine, "sdb", &fakes, PurgeMethod::SecureErase).unwrap_err().to_string();
+    assert!(error.ends_with("behind USB a secure erase can leave the drive locked"), "{error}");
+    assert_eq!(fakes.asked(), [""; 0], "neither was asked anything");
+}
+
+#[test]
+fn an_erase_that_left_its_password_did_not_succeed_whatever_hdparm_says() {
+    let enabled = READY.replace("not\tenabled", "\tenabled");
+    let (erased, fakes) = erased(&ata(), &[READY, &enabled], "*) true;;");
+    assert!(
+        erased.unwrap_err().ends_with("hdparm reported success, but the drive kept its password")
+    );
+    assert!(fakes.asked().last().unwrap().contains("--security-disable floatgate"));
+}
+
+#[test]
+fn a_password_that_cannot_be_taken_back_is_told_to_the_user() {
+    let enabled = READY.replace("not\tenabled", "\tenabled");
+    let then = "*erase*) exit 5;;\n*disable*) echo 'Input/output error' >&2; exit 5;;\n*) true;;";
+    let (erased, _) = erased(&ata(), &[READY, &enabled], then);
+    let said = erased.unwrap_err();
+    assert!(said.contains("hdparm failed: Input/output error"), "{said}");
+    assert!(said.ends_with("the drive is left with the password `floatgate`"), "{said}");
+}
+
+/// Purges `nvme0n1` by `method` when its sanitize log has the bytes `log`.
+fn by_nvme(controller: &str, log: &str, method: PurgeMethod) -> (Result<Purged, Error>, Fakes) {
+    let then = format!("case $1 in sanitize-log) printf '{log}';; *) true;; esac");
+    let fakes = nvme_cli(controller, &then);
+    (purged(&nvme(), "nvme0n1", &fakes, method), fakes)
+}
+
+#[test]
+fn a_controller_that_cannot_erase_blocks_is_sanitized_by_its_key() {
+    let controller = r#"{"oacs":0,"fna":0,"sanicap":1}"#;
+    let (sanitized, fakes) = by_nvme(controller, r"\000\000\001\000", PurgeMethod::Sanitize);
+    let how = "NVMe sanitize by cryptographic erase (nvme sanitize --sanact=4)";
+    assert_eq!(sanitized.unwrap().how, how);
+    assert!(fakes.asked().contains(&"nvme sanitize /dev/nvme0n1 --sanact=4".to_owned()));
+}
+
+#[test]
+fn a_sanitize_counts_as_done_by_the_lowest_bits_of_its_status() {
+    let controller = r#"{"oacs":0,"fna":0,"sanicap":2}"#;
+    let sanitized = |log: &str| {
+        let (sanitized, _) = by_nvme(controller, log, PurgeMethod::Sanitize);
+        sanitized.map_err(|error| error.to_string()).map(|_| ())
+    };
+    // Bit 8 says that nothing was written since, bits 3 to 7 count passes of an overwrite.
+    assert_eq!(sanitized(r"\377\377\371\001"), Ok(()));
+    assert_eq!(sanitized(r"\377\377\004\000"), Ok(()), "deallocated until the media failed");
+    let never = sanitized(r"\377\377\000\000").unwrap_err();
+    assert!(never.ends_with("the sanitize failed (status 0)"), "{never}");
+    let silent = sanitized("").unwrap_err();
+    assert!(silent.ends_with("nvme sanitize-log said nothing"), "{silent}");
+}
+
+#[test]
+fn what_a_controller_lacks_is_told_before_it_is_asked_to_do_it() {
+    let controller = r#"{"oacs":4,"fna":0,"sanicap":4}"#;
+    for (method, said) in [
+        (PurgeMethod::Format, "purging by format: the controller has no NVMe format"),
+        (PurgeMethod::Sanitize, "purging by sanitize: the controller has no NVMe sanitize"),
+    ] {
+        let (purged, fakes) = by_nvme(controller, "", method);
+        assert_eq!(purged.unwrap_err().to_string(), said);
+        assert_eq!(fakes.asked().len(), 1, "{:?}", fakes.asked());
+    }
+}
+
+#[test]
+fn an_answer_of_nvme_cli_that_is_no_json_is_told_with_the_command() {
+    let fakes = nvme_cli("NVMe Identify Controller:", "true");
+    let error = purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap_err().to_string();
+    assert!(error.starts_with("purging by format: nvme id-ctrl /dev/nvme0n1: "), "{error}");
+    assert!(error.contains("line 1 column 1"), "{error}");
+}
+
+#[test]
+fn a_partition_of_a_namespace_is_not_formatted() {
+    let machine = nvme();
+    machine.block("nvme0n1/nvme0n1p1", "nvme0n1p1", "259:1");
+    machine.write("sys/devices/block/nvme0n1/nvme0n1p1/partition", "1");
+    let fakes = Fakes::none().with("nvme", "true");
+    for method in [PurgeMethod::Format, PurgeMethod::Sanitize] {
+        let error = purged(&machine, "nvme0n1p1", &fakes, method).unwrap_err().to_string();
+        assert!(error.ends_with("nvme0n1p1 is a partition: only whole namespaces are formatted"));
+    }
+    assert_eq!(fakes.asked(), [""; 0]);
+}
+
+#[test]
+fn a_format_of_one_namespace_leaves_the_others_alone() {
+    let machine = nvme();
+    machine.block("nvme0n2", "nvme0n2", "259:1");
+    let fakes = nvme_cli(r#"{"oacs":2,"fna":4}"#, "true");
+    let formatted = purged(&machine, "nvme0n1", &fakes, PurgeMethod::Format).unwrap();
+    assert!(formatted.how.ends_with("(nvme format --ses=1)"), "{formatted:?}");
+}
+
+#[test]
+fn a_failed_format_without_a_key_to_forget_is_an_error_with_its_cause() {
+    let then = r#"case $1 in format) echo "NVMe status: ACCESS_DENIED" >&2; exit 1;; esac"#;
+    let fakes = nvme_cli(r#"{"oacs":2,"fna":0}"#, then);
+    let error = purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap_err().to_string();
+    assert_eq!(error, "purging by format: nvme failed: NVMe status: ACCESS_DENIED");
+    assert!(!fakes.asked().iter().any(|line| line.contains("--ses=2")), "{:?}", fakes.asked());
 }

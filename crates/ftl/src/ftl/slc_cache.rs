@@ -20,21 +20,6 @@
 use crate::stream::Stream;
 use crate::{Ftl, Media, SuperblockId, SuperblockState};
 
-/// Superblocks that may be in SLC mode.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SlcCache {
-    /// Bits per cell of the media: 2 for MLC, 3 for TLC, 4 for QLC. A program unit is programmed at
-    /// once, so its pages are a multiple of this.
-    pub bits_per_cell: u32,
-    /// Superblocks that may be in SLC mode however full the drive is. User capacity excludes them.
-    pub superblocks_static: u32,
-    /// Further superblocks that may be in SLC mode while the drive is empty, if there is room.
-    pub superblocks_dynamic: u32,
-    /// Stored share of the user capacity, above 0 and at most 1, from which on there are no further
-    /// superblocks. Below it their number falls in proportion.
-    pub full_at: f64,
-}
-
 /// State of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SlcState {

@@ -244,6 +244,34 @@ impl Ftl {
         }
     }
 
+    /// From now on what is erased may be opened only once the owner has called
+    /// [`Ftl::release_erased`]: for an owner whose media keeps what was in a superblock until it is
+    /// written anew, and who may have to go back to it until then.
+    ///
+    /// Such an owner relocates by itself where room is short ([`Ftl::needs_room`],
+    /// [`Ftl::relocate_next`]), since only it can make that room usable.
+    pub fn hold_erased(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    #[inline]
+    pub(crate) const fn holds_erased(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// Superblocks that were erased and not released, longest ago first.
+    pub fn held_erased(&self) -> &[SuperblockId] {
+        self.held.as_deref().unwrap_or_default()
+    }
+
+    /// The `count` superblocks that have been held longest may be opened.
+    pub fn release_erased(&mut self, count: usize) {
+        let Some(held) = &mut self.held else { return };
+        for superblock in held.drain(..count).collect::<Vec<_>>() {
+            self.gain(superblock);
+        }
+    }
+
     /// Relocates in proportion to a page that the host wrote, which took `granules`.
     ///
     /// Exactly the victim's price half-way between the watermarks, none at the upper one and twice

@@ -1,0 +1,126 @@
+//! Linux with modules in an emulated machine that uses a server of this machine.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use super::{Archive, PATIENCE, Running};
+use crate::skip;
+
+/// Output of the guest under each name, with how the command ended as the last line.
+pub(super) type Said = BTreeMap<String, String>;
+
+pub(super) fn emulator_is_missing() -> bool {
+    let mut programs = ["qemu-system-x86_64", "taskset"].into_iter();
+    let missing = programs.find(|program| Command::new(program).arg("-V").output().is_err());
+    if let Some(program) = missing {
+        skip(&format!("{program} is not installed"));
+    }
+    missing.is_some()
+}
+
+/// The archive that a guest starts from, with programs of this machine, and modules of the kernel,
+/// each after those that it needs: one that is built in is left out, but the last has to be there.
+/// None if something is missing.
+pub(super) fn first_files(
+    kernel: &Path,
+    (programs, modules): (&[&str], &[&str]),
+    script: &[u8],
+) -> Option<Archive> {
+    let mut archive = Archive::new();
+    archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
+    for name in programs {
+        let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
+        if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
+            skip(&format!("{name} is not installed"));
+            return None;
+        }
+    }
+    let guest = kernel.parent().and_then(Path::parent)?;
+    let mut present = Vec::new();
+    find_modules(&guest.join("lib/modules"), &mut present);
+    let mut names = String::new();
+    for module in modules {
+        let name = format!("{module}.ko");
+        let found = present.iter().find(|path| path.file_name().is_some_and(|it| *it == *name));
+        if let Some(path) = found {
+            archive.file(&Path::new("lib/modules").join(&name), &fs::read(path).unwrap());
+            names.push_str(&name);
+            names.push('\n');
+        } else if Some(module) == modules.last() {
+            skip(&format!("the kernel of the guest has no module {module}"));
+            return None;
+        }
+    }
+    archive.file(Path::new("etc/modules"), names.as_bytes());
+    archive.file(Path::new("init"), script);
+    Some(archive)
+}
+
+fn find_modules(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            find_modules(&path, found);
+        } else {
+            found.push(path);
+        }
+    }
+}
+
+/// Creates a volume of three dies in a folder.
+pub(super) fn volume(folder: &Path, options: &[&str]) -> PathBuf {
+    let volume = folder.join("volume");
+    let dies = ["a", "b", "c"].map(|name| folder.join(name).display().to_string());
+    let created = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .arg("create")
+        .arg(&volume)
+        .args(["--dies", &dies.join(",")])
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(created.status.success(), "{created:?}");
+    volume
+}
+
+/// Serves a volume. Returns the first line that the server prints, once it takes clients.
+pub(super) fn serve(volume: &Path, options: &[&str]) -> (Running, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .arg("serve")
+        .arg(volume)
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (Running(child), line)
+}
+
+/// Lets the guest live until it says that it is done.
+pub(super) fn listen(lines: &Receiver<String>, mut at_word: impl FnMut(&str)) -> Said {
+    let (begun, mut said, mut name) = (Instant::now(), Said::new(), "boot".to_owned());
+    loop {
+        let left = PATIENCE.checked_sub(begun.elapsed()).unwrap_or_default();
+        let line = match lines.recv_timeout(left) {
+            Ok(line) => line.trim_end().to_owned(),
+            Err(ended) => panic!("{ended}: {said:#?}"),
+        };
+        match line.strip_prefix("guest: ") {
+            Some("done") => return said,
+            Some(word) if !word.starts_with("exit ") => {
+                at_word(word);
+                word.clone_into(&mut name);
+            }
+            _ => {
+                let text = said.entry(name.clone()).or_default();
+                text.push_str(&line);
+                text.push('\n');
+            }
+        }
+    }
+}

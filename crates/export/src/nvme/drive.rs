@@ -1,0 +1,144 @@
+//! The drive of a subsystem, as commands of its controllers see it: identity, namespaces,
+//! operations, and the controllers that hosts have.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use device::operator::NAMESPACES_MAX;
+use device::{Identity, Operations};
+
+use super::counters::{ControllerStatus, Shown};
+use super::host::{Host, Purpose};
+use super::lock::locked;
+use super::namespace::Directory;
+use super::wire::{uuid, uuid_text};
+
+/// NQN of every discovery subsystem ([nvme-base-2021], "NVMe Qualified Names").
+pub(super) const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
+/// Maximum number of controllers; further hosts are refused with Connect Controller Busy.
+const CONTROLLERS_MAX: usize = 256;
+/// Largest identifier of a controller ([nvme-base-2021], "CNTLID").
+const CONTROLLER_ID_MAX: u16 = 0xFFEF;
+
+/// The drive of a subsystem.
+pub(super) struct NvmeDrive {
+    nqn: String,
+    identity: Identity,
+    operations: Arc<dyn Operations>,
+    directory: Directory,
+    registry: Mutex<Registry>,
+    /// Number of entries ever written to error logs.
+    errors: AtomicU64,
+}
+
+/// Controllers that hosts have.
+#[derive(Default)]
+struct Registry {
+    /// Purpose and status of each, by identifier.
+    controllers: BTreeMap<u16, (Purpose, Arc<Shown>)>,
+    /// Identifier given last.
+    last: u16,
+}
+
+impl NvmeDrive {
+    pub(super) fn new(operations: Arc<dyn Operations>) -> Self {
+        let identity = operations.identity();
+        let uuid = uuid_text(uuid(identity.number, "subsystem"));
+        Self {
+            nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{uuid}"),
+            identity,
+            directory: Directory::new(Arc::clone(&operations)),
+            operations,
+            registry: Mutex::default(),
+            errors: AtomicU64::new(0),
+        }
+    }
+
+    /// NQN by which hosts connect to the subsystem.
+    pub(super) fn nqn(&self) -> &str {
+        &self.nqn
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn operations(&self) -> &dyn Operations {
+        self.operations.as_ref()
+    }
+
+    /// The largest identifier that a namespace may have.
+    pub(super) fn namespace_max(&self) -> u32 {
+        let all = self.directory.all();
+        let last = all.iter().map(|it| it.id).max().unwrap_or(1);
+        if self.operations.is_operable() { last.max(NAMESPACES_MAX) } else { last }
+    }
+
+    /// Namespaces, and the hosts that they are attached to.
+    pub(super) const fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// Registers a controller for `host`. Returns its identifier and its status; none if there are
+    /// 256 controllers.
+    pub(super) fn register(&self, kind: Purpose, host: &Host) -> Option<(u16, Arc<Shown>)> {
+        let mut registry = locked(&self.registry);
+        if registry.controllers.len() >= CONTROLLERS_MAX {
+            return None;
+        }
+        let id = registry.next_id();
+        let shown = Arc::new(Shown::new(id, host));
+        registry.controllers.insert(id, (kind, Arc::clone(&shown)));
+        Some((id, shown))
+    }
+
+    /// Removes a controller that is gone.
+    pub(super) fn remove(&self, controller: u16) {
+        locked(&self.registry).controllers.remove(&controller);
+    }
+
+    /// Status of the controllers for I/O, in ascending order of their identifiers.
+    pub(super) fn controllers(&self) -> Vec<ControllerStatus> {
+        self.of_io().into_iter().map(|(_, shown)| shown.report()).collect()
+    }
+
+    /// The host of each controller among `ids` for I/O; none where one is no such controller.
+    pub(super) fn hosts_of(&self, ids: &[u16]) -> Option<Vec<String>> {
+        let of_io: BTreeMap<u16, Arc<Shown>> = self.of_io().into_iter().collect();
+        ids.iter().map(|id| of_io.get(id).map(|shown| shown.host().to_owned())).collect()
+    }
+
+    /// Identifiers of the controllers for I/O, in ascending order.
+    pub(super) fn controller_ids(&self) -> Vec<u16> {
+        self.of_io().into_iter().map(|(id, _)| id).collect()
+    }
+
+    fn of_io(&self) -> Vec<(u16, Arc<Shown>)> {
+        let registry = locked(&self.registry);
+        let of_io = registry.controllers.iter().filter(|(_, (kind, _))| *kind == Purpose::Io);
+        of_io.map(|(id, (_, shown))| (*id, Arc::clone(shown))).collect()
+    }
+
+    /// Returns the number of the next error to log, from 1.
+    pub(super) fn next_error(&self) -> u64 {
+        self.errors.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Number of errors logged so far by all controllers.
+    pub(super) fn errors(&self) -> u64 {
+        self.errors.load(Ordering::Relaxed)
+    }
+}
+
+impl Registry {
+    /// An unused controller identifier, chosen so that reuse comes as late as possible.
+    fn next_id(&mut self) -> u16 {
+        loop {
+            self.last = if self.last >= CONTROLLER_ID_MAX { 1 } else { self.last + 1 };
+            if !self.controllers.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
+}

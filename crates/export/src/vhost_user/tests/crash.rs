@@ -1,0 +1,173 @@
+//! A device that loses in a crash what was not flushed, and drivers that go on with the next
+//! server.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use device::{Allocation, DeviceError};
+
+use super::*;
+
+/// Sectors of the device, in regions that one request each changes.
+const SECTORS: u64 = 256;
+const REGION: u64 = 16;
+const SIZE: u64 = SECTORS * 512;
+
+/// A device with a volatile cache.
+#[derive(Debug)]
+struct Cached {
+    now: MemoryDevice,
+    /// Bytes that a crash leaves.
+    durable: Mutex<Vec<u8>>,
+    flushes: AtomicUsize,
+}
+
+impl Cached {
+    fn holding(bytes: Vec<u8>) -> Arc<Self> {
+        let now = MemoryDevice::new(SIZE);
+        now.write(0, &bytes, Durability::Volatile).unwrap();
+        Arc::new(Self { now, durable: Mutex::new(bytes), flushes: AtomicUsize::new(0) })
+    }
+
+    fn durable(&self) -> Vec<u8> {
+        self.durable.lock().unwrap().clone()
+    }
+
+    fn settle(&self, durability: Durability) -> Result<(), DeviceError> {
+        if durability == Durability::Durable { self.flush() } else { Ok(()) }
+    }
+}
+
+impl Device for Cached {
+    fn size(&self) -> u64 {
+        SIZE
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.now.read(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        self.now.write(offset, bytes, durability)?;
+        self.settle(durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        self.now.read(0, &mut self.durable.lock().unwrap())
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.now.trim(offset, length, durability)?;
+        self.settle(durability)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.now.allocations(offset, length)
+    }
+}
+
+fn rig(device: &Arc<Cached>, kept: Durability) -> Rig {
+    let export = Export {
+        name: "cached".to_owned(),
+        description: String::new(),
+        device: Arc::<Cached>::clone(device),
+        is_read_only: false,
+        pace: None,
+    };
+    Rig::serving(export, kept)
+}
+
+#[test]
+fn writes_that_come_together_share_a_flush_before_their_answers() {
+    let device = Cached::holding(vec![0; 1 << 17]);
+    let rig = rig(&device, Durability::Durable);
+    let mut driver = Driver::connect(&rig.path, FEATURES);
+    driver.keep_inflight();
+    for region in 0..8 {
+        driver.submit(&write(region * REGION, vec![7; 4096]));
+    }
+    // All of them are there before the server looks.
+    driver.start();
+    for _ in 0..8 {
+        assert_eq!(driver.wait().1, 0);
+    }
+    assert_eq!(device.flushes.load(Ordering::Relaxed), 1);
+    let durable = device.durable();
+    assert!((0..8).all(|region| durable[region * 8192..][..4096] == [7; 4096]));
+}
+
+#[test]
+fn writes_wait_for_a_flush_if_the_client_cannot_reconnect_or_the_user_chose_so() {
+    for (kept, reconnects) in [(Durability::Durable, false), (Durability::Volatile, true)] {
+        let device = Cached::holding(vec![0; 1 << 17]);
+        let rig = rig(&device, kept);
+        let mut driver = Driver::connect(&rig.path, FEATURES);
+        if reconnects {
+            driver.keep_inflight();
+        }
+        driver.start();
+        assert_eq!(driver.run(&write(0, vec![7; 4096])).0, 0);
+        assert_eq!(device.flushes.load(Ordering::Relaxed), 0);
+        assert_eq!(driver.run(&Request { kind: FLUSH, ..read(0, 0) }).0, 0);
+        assert_eq!(device.durable()[..4096], [7; 4096]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn a_client_that_reconnects_finds_all_that_was_answered(
+        lives in prop::collection::vec(
+            prop::collection::vec(
+                prop::collection::btree_map(0_u64..16, (any::<u8>(), 0..4_u32), 1..8), 1..8,
+            ),
+            1..4,
+        ),
+        is_packed: bool,
+    ) {
+        let mut device = Cached::holding(vec![0; 1 << 17]);
+        let mut server = rig(&device, Durability::Durable);
+        let mut driver =
+            Driver::connect(&server.path, FEATURES | (u64::from(is_packed) * PACKED));
+        driver.keep_inflight();
+        driver.start();
+        let mut expected = vec![0; 1 << 17];
+        for rounds in lives {
+            for round in rounds {
+                let mut asked = Vec::new();
+                for (region, (byte, kind)) in round {
+                    let (sector, sectors) = (region * REGION, 1 + u32::from(byte % 16));
+                    let length = sectors as usize * 512;
+                    let (request, value) = match kind {
+                        0 => (ranges(DISCARD, &[(sector, sectors, 0)]), 0),
+                        1 => (ranges(WRITE_ZEROES, &[(sector, sectors, u32::from(byte % 2))]), 0),
+                        _ => (write(sector, vec![byte; length]), byte),
+                    };
+                    let from = usize::try_from(sector).unwrap() * 512;
+                    asked.push((driver.submit(&request), from..from + length, value));
+                    driver.ring_bell();
+                }
+                while !asked.is_empty() {
+                    let (id, status, _) = driver.wait();
+                    prop_assert_eq!(status, 0);
+                    let index = asked.iter().position(|it| it.0 == id).expect("it was asked for");
+                    let (_, place, value) = asked.swap_remove(index);
+                    expected[place.clone()].fill(value);
+                    // A server that is killed now loses nothing of it.
+                    prop_assert_eq!(&device.durable()[place.clone()], &expected[place]);
+                }
+            }
+            device = Cached::holding(device.durable());
+            server = rig(&device, Durability::Durable);
+            driver.reconnect(&server.path);
+            for region in 0..SECTORS / REGION {
+                let from = usize::try_from(region * REGION * 512).unwrap();
+                let (status, data) = driver.run(&read(region * REGION, 8192));
+                prop_assert_eq!((status, &data[..]), (0, &expected[from..][..8192]));
+            }
+        }
+        drop(server);
+    }
+}
