@@ -10,12 +10,13 @@
 //! and bytes for the client come out. They own no socket, no thread and no clock, so that a fuzzer
 //! can drive them. A thread for each connection owns the socket and calls them: one `recv` brings
 //! many requests, they are carried out one after the other in that thread, and one `send` takes
-//! all replies away. [`Server`] owns the threads.
+//! all replies away. [`Server`](crate::Server) owns the threads.
 //!
 //! **Invariants**
 //! - Nothing that a client sends makes the server panic.
-//! - All clients together take no more memory for requests and replies than [`Limits`] say, and
-//!   those that ask for little, or for nothing yet, shut nobody out.
+//! - All clients together take no more memory for requests and replies than
+//!   [`Limits`](crate::Limits) say, and those that ask for little, or for nothing yet, shut nobody
+//!   out.
 //! - A reply to a flush, or to a command with force unit access, is sent only after the device's
 //!   flush has returned.
 //! - Nothing that was agreed on, or received, before encryption counts after it.
