@@ -174,7 +174,7 @@ fn jobs_of_fio_are_imported_from_their_logs() {
     assert_eq!(one.status.code(), Some(2));
     assert!(said(&one).contains("iologs of 1 jobs, and 2 latency logs"), "{}", said(&one));
     let alone = import(&["a.iolog"]);
-    assert!(said(&alone).contains("an iolog of fio takes --latency-log"), "{}", said(&alone));
+    assert!(said(&alone).contains("or iologs of fio, with --latency-log"), "{}", said(&alone));
     let imported = import(&[&["a.iolog", "b.iolog"], &logs[..]].concat());
     assert!(imported.status.success(), "{}", said(&imported));
     let replayed = floatgate(folder.path(), &["replay", "a.rec", "p5800x", "--json"]);
