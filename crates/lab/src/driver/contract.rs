@@ -11,6 +11,10 @@ const INTERVAL_S: f64 = 0.5;
 /// Whole intervals of the loads.
 const INTERVALS: usize = 3;
 
+/// Length of the load that is stopped at once, in protocol seconds: far longer than a busy machine
+/// takes to stop it.
+const STOPPED_S: f64 = 60.0;
+
 /// Observer that keeps what it was told, and stops the load when it was told anything, or never.
 struct Witness {
     stops: bool,
@@ -138,9 +142,11 @@ fn check_told(name: &str, witness: &Witness) {
 /// Checks that a load that is stopped at once is no error, and does not harm the next.
 fn check_stop(name: &str, time_lapse: u32, driver: &mut dyn Driver) {
     let workload = catalogue::find_workload("4k-rand-read").expect("the catalogue has it");
-    let stopped = driver.load(&load(&workload, "stopped"), &mut Witness::new(true));
+    let long = Load { duration_s: STOPPED_S, ..load(&workload, "stopped") };
+    let stopped = driver.load(&long, &mut Witness::new(true));
     let stopped = stopped.unwrap_or_else(|error| panic!("{name}: no error: {error}"));
-    assert!(stopped.intervals.len() < INTERVALS, "{name}: it ends early");
+    let stopped_s = stopped.intervals.len() as f64 * INTERVAL_S;
+    assert!(stopped_s < STOPPED_S, "{name}: it ends early, not after {stopped_s} s");
     let again = driver.load(&load(&workload, "again"), &mut Witness::new(false));
     check_intervals(name, time_lapse, &again.expect("it loads after it was stopped"));
 }
