@@ -63,11 +63,9 @@ pub(crate) fn attach(args: &Attach) -> Result<Ending> {
 fn remedy(client: &KernelClient, is_offered: bool, missing: Option<&str>) -> String {
     let KernelClient { name, option, .. } = client;
     match missing {
-        Some(missing) if is_offered => format!("over {name}, that takes {missing}"),
-        Some(missing) => format!("over {name}, that takes {option} of the server, and {missing}"),
-        None => {
-            format!("over {name}, that takes {option} of the server; this machine has the rest")
-        }
+        Some(missing) if is_offered => format!("{name} needs {missing}"),
+        Some(missing) => format!("{name} needs the server option {option}, and {missing}"),
+        None => format!("{name} needs the server option {option}; this machine has the rest"),
     }
 }
 
@@ -116,14 +114,14 @@ mod tests {
     fn each_way_to_attach_says_what_it_lacks() {
         let said = |is_offered, missing| remedy(&nvme_tcp::CLIENT, is_offered, missing);
         let module = Some("`modprobe nvme-tcp`");
-        assert_eq!(said(true, module), "over NVMe/TCP, that takes `modprobe nvme-tcp`");
+        assert_eq!(said(true, module), "NVMe/TCP needs `modprobe nvme-tcp`");
         assert_eq!(
             said(false, module),
-            "over NVMe/TCP, that takes --nvme tcp:4420 of the server, and `modprobe nvme-tcp`"
+            "NVMe/TCP needs the server option --nvme tcp:4420, and `modprobe nvme-tcp`"
         );
         assert_eq!(
             said(false, None),
-            "over NVMe/TCP, that takes --nvme tcp:4420 of the server; this machine has the rest"
+            "NVMe/TCP needs the server option --nvme tcp:4420; this machine has the rest"
         );
     }
 }

@@ -210,17 +210,23 @@ fn kernel() -> Option<PathBuf> {
 
 /// The archive that the guest starts from.
 fn first_files() -> Option<Vec<u8>> {
+    let mut archive = archive_of(&PROGRAMS)?;
+    archive.file(Path::new("init"), include_bytes!("guest/init.sh"));
+    Some(archive.finished())
+}
+
+/// An archive with the command and programs of this machine; none if one is missing.
+fn archive_of(programs: &[&str]) -> Option<Archive> {
     let mut archive = Archive::new();
     archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
-    for name in PROGRAMS {
+    for name in programs {
         let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
         if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
             skip(&format!("{name} is not installed"));
             return None;
         }
     }
-    archive.file(Path::new("init"), include_bytes!("guest/init.sh"));
-    Some(archive.finished())
+    Some(archive)
 }
 
 /// The value in the row `name` of a sheet.

@@ -5,12 +5,12 @@
 pub(super) const QUEUE_ENTRIES_MAX: u32 = 1024;
 /// I/O queues of a controller.
 pub(super) const QUEUES_MAX: u16 = 128;
-/// Version of the base specification that it keeps to, 2.0.
+/// VS: version 2.0 of the base specification.
 pub(super) const VERSION: u32 = 0x0002_0000;
 
 /// CRTO: ready, with or without media, within half a second.
 pub(super) const READY_TIMEOUTS: u32 = 1 << 16 | 1;
-/// CC.EN.
+/// CC.EN: the controller is enabled.
 pub(super) const ENABLE: u32 = 1;
 /// Bits of CSTS.
 pub(super) const READY: u32 = 1;
@@ -23,8 +23,7 @@ pub(super) const fn capabilities() -> u64 {
     (QUEUE_ENTRIES_MAX as u64 - 1) | 1 << 16 | 1 << 24 | 1 << 37 | 1 << 59
 }
 
-/// Offsets of the properties of a controller ([nvme-base-2021], "Controller Properties"), which are
-/// its registers over PCI Express; fabrics do not have those of the admin queue.
+/// Offsets in bytes. Fabrics do not have the properties of the admin queue.
 pub(super) mod offset {
     pub(in super::super) const CAPABILITIES: u32 = 0x00;
     pub(in super::super) const VERSION: u32 = 0x08;

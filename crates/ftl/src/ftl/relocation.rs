@@ -319,7 +319,7 @@ impl Ftl {
         self.owes_batches(1)
     }
 
-    /// True if they owe at least `count` batches.
+    /// True if host pages written by [`Ftl::write_owing`] owe at least `count` batches.
     #[inline]
     pub fn owes_batches(&self, count: u32) -> bool {
         let batch = self.config.watermarks.batch_pages * self.config.granules_per_page();

@@ -365,9 +365,9 @@ impl Core {
         assert!(self.erased_at.is_sorted(), "what was erased longest ago is released first");
     }
 
-    /// Number of the superblocks erased longest ago for whose release no open row has to go to the
-    /// journal: all rows that were open when they were erased have been completed.
-    pub(crate) fn superseded(&self) -> usize {
+    /// Number of superblocks, of those erased longest ago, whose release needs no contents of open
+    /// rows in the journal: all rows that were open when they were erased have been completed.
+    pub(crate) fn releasable(&self) -> usize {
         if mutants::is(Mutant::ReleasedUnfinished) {
             return self.erased_at.len();
         }

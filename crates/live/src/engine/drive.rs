@@ -27,6 +27,7 @@ pub use self::formatting::{Beyond, UserCapacity};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    TryLockError,
 };
 
 use blockio::Bytes;
@@ -281,6 +282,15 @@ impl Drive {
 
     fn journal(&self) -> Result<MutexGuard<'_, Journal>, DeviceError> {
         self.journal.lock().map_err(|_| self.panicked())
+    }
+
+    /// The journal; none while another thread holds it.
+    fn journal_if_free(&self) -> Result<Option<MutexGuard<'_, Journal>>, DeviceError> {
+        match self.journal.try_lock() {
+            Ok(journal) => Ok(Some(journal)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Poisoned(_)) => Err(self.panicked()),
+        }
     }
 
     fn panicked(&self) -> DeviceError {

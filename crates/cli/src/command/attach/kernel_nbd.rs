@@ -12,7 +12,7 @@ use crate::mount::check_program;
 
 pub(super) const CLIENT: KernelClient = KernelClient {
     name: "NBD",
-    option: "--nbd unix:PATH, without TLS,",
+    option: "--nbd unix:PATH (without TLS)",
     // Not nbds: this client is set up without TLS.
     accepts: |uri| uri.starts_with(TCP) || uri.starts_with(UNIX),
     missing: || {

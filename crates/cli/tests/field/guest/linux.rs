@@ -1,14 +1,14 @@
 //! Linux with modules in an emulated machine that uses a server of this machine.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-use super::{Archive, PATIENCE, Running};
+use super::{Archive, PATIENCE, Running, archive_of, one_processor};
 use crate::skip;
 
 /// Output of the guest under each name, with how the command ended as the last line.
@@ -31,15 +31,7 @@ pub(super) fn first_files(
     (programs, modules): (&[&str], &[&str]),
     script: &[u8],
 ) -> Option<Archive> {
-    let mut archive = Archive::new();
-    archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
-    for name in programs {
-        let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
-        if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
-            skip(&format!("{name} is not installed"));
-            return None;
-        }
-    }
+    let mut archive = archive_of(programs)?;
     let guest = kernel.parent().and_then(Path::parent)?;
     let mut present = Vec::new();
     find_modules(&guest.join("lib/modules"), &mut present);
@@ -59,6 +51,24 @@ pub(super) fn first_files(
     archive.file(Path::new("etc/modules"), names.as_bytes());
     archive.file(Path::new("init"), script);
     Some(archive)
+}
+
+/// An emulated machine that boots `kernel` with the `initramfs` of a folder, with these devices of
+/// QEMU and words for the kernel.
+pub(super) fn machine(folder: &Path, kernel: &Path, (devices, words): (&[&str], &str)) -> Child {
+    Command::new("taskset")
+        .args(["--cpu-list", &one_processor(), "qemu-system-x86_64"])
+        .args(["-nodefaults", "-no-user-config", "-nographic", "-serial", "stdio"])
+        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1G"])
+        .args(devices)
+        .args(["-append", &format!("console=ttyS0 quiet panic=1 mitigations=off {words}")])
+        .args([Path::new("-kernel"), kernel])
+        .args([Path::new("-initrd"), &folder.join("initramfs")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(File::create(folder.join("qemu")).unwrap())
+        .spawn()
+        .unwrap()
 }
 
 fn find_modules(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -2,14 +2,14 @@
 //! server is killed in the middle, and started again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use serde_json::Value;
 
 use super::linux::{self, Said, emulator_is_missing, listen, serve};
-use super::{Running, kernel, lines_of, one_processor};
+use super::{Running, kernel, lines_of};
 use crate::fio_is_missing;
 
 /// Programs that the guest runs.
@@ -79,23 +79,10 @@ fn first_files(kernel: &Path) -> Option<Vec<u8>> {
 
 /// An emulated machine that reaches the loopback of this one at 10.0.2.2.
 fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
-    let words = format!(
-        "console=ttyS0 quiet panic=1 mitigations=off subsystem={} port={}",
-        server.subsystem, server.port
-    );
-    Command::new("taskset")
-        .args(["--cpu-list", &one_processor(), "qemu-system-x86_64"])
-        .args(["-nodefaults", "-no-user-config", "-nographic", "-serial", "stdio"])
-        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1G", "-machine", "q35"])
-        .args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="])
-        .args(["-append", &words])
-        .args([Path::new("-kernel"), kernel])
-        .args([Path::new("-initrd"), &folder.join("initramfs")])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(File::create(folder.join("qemu")).unwrap())
-        .spawn()
-        .unwrap()
+    let network = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
+    let devices = [&["-machine", "q35"], &network[..]].concat();
+    let words = format!("subsystem={} port={}", server.subsystem, server.port);
+    linux::machine(folder, kernel, (&devices, &words))
 }
 
 /// The value of a field that nvme-cli says as `name : value`.

@@ -1,12 +1,12 @@
 //! Linux of an emulated machine writes to a served volume over vhost-user-blk, and never flushes;
 //! the server is killed again and again, and started anew.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 
 use super::linux::{self, emulator_is_missing, listen, serve};
-use super::{Running, kernel, lines_of, one_processor};
+use super::{Running, kernel, lines_of};
 use crate::fio_is_missing;
 
 /// Programs that the guest runs.
@@ -24,22 +24,17 @@ const MODULES: [&str; 6] = [
 /// An emulated machine with the drive of a vhost-user socket, to which it connects again.
 fn machine(folder: &Path, kernel: &Path, socket: &Path) -> Child {
     let drive = format!("socket,id=drive,path={},reconnect=1", socket.display());
-    Command::new("taskset")
-        .args(["--cpu-list", &one_processor(), "qemu-system-x86_64"])
-        .args(["-nodefaults", "-no-user-config", "-nographic", "-serial", "stdio"])
-        .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1G"])
-        .args(["-object", "memory-backend-memfd,id=mem,size=1G,share=on"])
-        .args(["-machine", "q35,memory-backend=mem"])
-        .args(["-chardev", &drive])
-        .args(["-device", "vhost-user-blk-pci,chardev=drive,num-queues=1"])
-        .args(["-append", "console=ttyS0 quiet panic=1 mitigations=off"])
-        .args([Path::new("-kernel"), kernel])
-        .args([Path::new("-initrd"), &folder.join("initramfs")])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(File::create(folder.join("qemu")).unwrap())
-        .spawn()
-        .unwrap()
+    let devices = [
+        "-machine",
+        "q35,memory-backend=mem",
+        "-object",
+        "memory-backend-memfd,id=mem,size=1G,share=on",
+        "-chardev",
+        &drive,
+        "-device",
+        "vhost-user-blk-pci,chardev=drive,num-queues=1",
+    ];
+    linux::machine(folder, kernel, (&devices, ""))
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use bytemuck::cast_slice;
 
-use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 
 use super::Drive;
@@ -64,11 +63,7 @@ impl Drive {
     /// As [`crate::Device::flush`].
     pub(crate) fn list_completed(&self, interval: u64) -> Result<(), DeviceError> {
         self.check_sound()?;
-        let mut journal = match self.journal.try_lock() {
-            Ok(journal) => journal,
-            Err(TryLockError::WouldBlock) => return Ok(()),
-            Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
-        };
+        let Some(mut journal) = self.journal_if_free()? else { return Ok(()) };
         let dirty = {
             let mut core = self.still()?;
             let has_room = journal.used() + 3 * self.bytes_at_most(&core) <= journal.size;

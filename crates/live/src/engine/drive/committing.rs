@@ -5,8 +5,6 @@
 //! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
 //! that they were there. Many that flush at once share one commit.
 
-use std::sync::TryLockError;
-
 use super::Drive;
 use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
@@ -55,16 +53,12 @@ impl Drive {
     /// Makes superblocks usable that relocation has erased, once what superseded their pages lies
     /// in completed rows: a batch that lists those is short. If another thread holds the journal,
     /// returns, or waits for it where room is short.
-    pub(super) fn release_superseded(&self, is_short: bool) -> Result<(), DeviceError> {
-        let mut journal = match self.journal.try_lock() {
-            Ok(journal) => journal,
-            Err(TryLockError::WouldBlock) if is_short => self.journal()?,
-            Err(TryLockError::WouldBlock) => return Ok(()),
-            Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
-        };
+    pub(super) fn release_superblocks(&self, is_short: bool) -> Result<(), DeviceError> {
+        let journal = if is_short { Some(self.journal()?) } else { self.journal_if_free()? };
+        let Some(mut journal) = journal else { return Ok(()) };
         let (dirty, released) = {
             let mut core = self.still()?;
-            let released = core.superseded();
+            let released = core.releasable();
             if released == 0 {
                 return Ok(());
             }
@@ -79,7 +73,7 @@ impl Drive {
         };
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
         let mut core = self.core_mut()?;
-        assert!(released <= core.superseded(), "no row that is open now was open at an erasure");
+        assert!(released <= core.releasable(), "no row that is open now was open at an erasure");
         core.release_erased(released);
         Ok(())
     }

@@ -6,9 +6,9 @@
 //!        verified ─► core: move them           ─► release superblocks that are empty
 //! ```
 //!
-//! A thread that writes while another holds the victim goes on; only where room is short do all
-//! wait. Programs, half of the work, are carried out without the victim, so that another thread can
-//! read and move the next pages meanwhile.
+//! A thread that writes while another holds the victim goes on, unless much is owed or room is
+//! short. Programs are carried out without the victim, so that another thread can read and move the
+//! next pages meanwhile.
 
 use std::sync::{MutexGuard, TryLockError};
 
@@ -24,8 +24,7 @@ use crate::format::row::Member;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
 
-/// Erased superblocks that wait for the completion of rows, before what is open goes to the journal
-/// instead.
+/// Erased superblocks that make open rows go to the journal; fewer wait for the completion of rows.
 const ERASED_MAX: usize = 3;
 
 /// Batches of relocation that writers owe before they wait for the thread that holds the victim.
@@ -44,7 +43,7 @@ impl Core {
     pub(super) fn is_relocation_due(&self) -> bool {
         self.ftl.needs_room()
             || self.ftl.owes_relocation()
-            || self.superseded() > 0
+            || self.releasable() > 0
             || self.ftl.held_erased().len() >= ERASED_MAX
     }
 }
@@ -54,19 +53,23 @@ impl Drive {
     /// that has gained.
     pub(super) fn relocate(&self) -> Result<(), DeviceError> {
         loop {
-            let waits = self.core()?.ftl.needs_room() || self.core()?.ftl.owes_batches(BATCHES_MAX);
+            let waits = {
+                let core = self.core()?;
+                core.ftl.needs_room() || core.ftl.owes_batches(BATCHES_MAX)
+            };
             if self.relocate_owed(waits)? == Holder::Another {
                 return Ok(());
             }
-            let (erased, superseded, is_short) = {
+            let (erased, releasable, is_short) = {
                 let core = self.core()?;
-                (core.ftl.held_erased().len(), core.superseded(), core.ftl.needs_room())
+                (core.ftl.held_erased().len(), core.releasable(), core.ftl.needs_room())
             };
+            let wait_for_rows_below = if is_short { 1 } else { ERASED_MAX };
             if erased > 0 && mutants::is(Mutant::ReleasedEarly) {
                 self.core_mut()?.release_erased(erased);
-            } else if superseded > 0 {
-                self.release_superseded(is_short)?;
-            } else if erased >= if is_short { 1 } else { ERASED_MAX } {
+            } else if releasable > 0 {
+                self.release_superblocks(is_short)?;
+            } else if erased >= wait_for_rows_below {
                 self.commit(Scope::Relocation)?;
             }
             if !is_short {
@@ -75,8 +78,8 @@ impl Drive {
         }
     }
 
-    /// Relocates as long as anything is owed. If another thread holds the victim, waits for it only
-    /// where room is short.
+    /// Relocates as long as anything is owed. If another thread holds the victim, waits for it or
+    /// returns, as `waits` says.
     fn relocate_owed(&self, waits: bool) -> Result<Holder, DeviceError> {
         loop {
             let victim = if waits { Some(lock(&self.victim)) } else { self.victim_if_free() };
