@@ -20,7 +20,7 @@ pub(super) fn execute(
     command: &Command,
     data: &[u8],
 ) -> Outcome {
-    controller.hear(context.now);
+    controller.restart_keep_alive(context.now);
     if command.opcode() == fabrics::OPCODE && controller.transport().is_fabrics() {
         return match command.fabrics_type() {
             fabrics::PROPERTY_GET => controller.property_get(command).into(),

@@ -271,8 +271,8 @@ impl Controller {
         self.errors.add(drive.next_error(), failed);
     }
 
-    /// Notes a sign of life of the host.
-    pub(super) const fn hear(&mut self, now: Nanos) {
+    /// Restarts the Keep Alive Timer: the host is alive at `now`.
+    pub(super) const fn restart_keep_alive(&mut self, now: Nanos) {
         self.heard_at = now;
     }
 
