@@ -1,6 +1,7 @@
 //! The top of the page in one picture: what the drive does once settled, beside what was published
 //! of it and beside the nearest drives of the catalogue, and how it came to settle.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use results::baseline::{self, BaselineRow, Headline, is_comparable};
@@ -200,16 +201,47 @@ fn caption(subjects: &[Subject<'_>], others: &[&BaselineRow]) -> String {
         .collect();
     let load = loads.first().cloned().unwrap_or_default();
     let mut said = format!("Measured at {load} after the preconditioning of each suite.");
-    let Some(other) = others.first() else { return said };
-    let version = other.model_version;
+    if others.is_empty() {
+        return said;
+    }
+    let versions: BTreeSet<u32> = others.iter().map(|other| other.model_version).collect();
+    let own = subjects.iter().filter_map(|subject| subject.run.model_version);
     let _ = write!(
         said,
         " In grey the drives of the catalogue whose settled writes are nearest, modelled at T16Q16 \
-         with model version {version}."
+         with {}",
+        named_versions(&versions, own)
     );
-    let mut versions = subjects.iter().filter_map(|subject| subject.run.model_version);
-    if let Some(own) = versions.find(|own| *own != version) {
-        let _ = write!(said, " This run has model version {own}, which may differ slightly.");
+    said
+}
+
+/// Names the model versions of other drives; and of the runs the first that differs from any.
+fn named_versions(others: &BTreeSet<u32>, mut own: impl Iterator<Item = u32>) -> String {
+    let (first, last) = (others.first().copied(), others.last().copied());
+    let (first, last) = first.zip(last).expect("there is another drive");
+    let mut said = if first == last {
+        format!("model version {first}.")
+    } else {
+        format!("model versions {first} to {last}.")
+    };
+    if let Some(own) = own.find(|own| first != last || *own != first) {
+        let _ = write!(said, " This run has model version {own}; models change between versions.");
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_names_its_model_version_unless_all_drives_have_it() {
+        let named = |others: &[u32], own: u32| {
+            named_versions(&others.iter().copied().collect(), std::iter::once(own))
+        };
+        assert_eq!(named(&[6, 6], 6), "model version 6.");
+        let apart = " This run has model version 6; models change between versions.";
+        assert_eq!(named(&[5], 6), format!("model version 5.{apart}"));
+        assert_eq!(named(&[6, 4], 6), format!("model versions 4 to 6.{apart}"));
+    }
 }

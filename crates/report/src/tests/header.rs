@@ -247,15 +247,12 @@ fn a_workload_that_was_not_measured_has_no_column() {
 
 #[test]
 fn drives_of_the_catalogue_are_named_with_the_version_of_their_model() {
-    let mut of = run(STOCK);
-    let glance_of = |it: &Run| bare(&glance(std::slice::from_ref(it)));
-    let said = glance_of(&of);
+    let said = bare(&glance(&[run(STOCK)]));
     assert!(said.contains("In grey the drives of the catalogue"), "{said}");
-    assert!(said.contains("This run has model version 1, which may differ slightly."), "{said}");
-    let version = said.split("with model version ").nth(1).unwrap();
-    let version: u32 = version.split('.').next().unwrap().parse().unwrap();
-    of.model_version = Some(version);
-    assert!(!glance_of(&of).contains("which may differ slightly"));
+    assert!(
+        said.contains("This run has model version 1; models change between versions."),
+        "{said}"
+    );
 }
 
 #[test]
