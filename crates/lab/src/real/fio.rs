@@ -337,10 +337,7 @@ impl Fio {
                 job::check_rate(load, version)?;
                 job::of_load(load, self.place(), engine, logging)
             }
-            Some(replay) => {
-                replay::check(load, self.place(), (version, engine))?;
-                replay::of_replay(load, replay, self.place(), engine, logging)
-            }
+            Some(replay) => replay::of_replay(load, replay, self.place(), engine, logging),
         }
     }
 
@@ -484,7 +481,9 @@ impl Driver for Fio {
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
-        let load = &replay::one_at_a_time(load)?;
+        let at = (self.held.version, self.held.engine);
+        let (load, drawn) = replay::feasible(load, self.place(), at)?;
+        let load = &load;
         let logging = Logging::of(load, self.held.sites.count())?;
         let text = self.job(load, logging)?;
         let folder = fresh_folder(&self.raw.join(load.step))?;
@@ -517,6 +516,7 @@ impl Driver for Fio {
             watch.progress((look.passed_s / length_s).min(1.0), &told);
         })?;
         let mut warnings = self.first_warnings(load.step);
+        warnings.extend(drawn);
         warnings.extend(interference.warnings(load.step, held.engine.direct));
         let mut loaded = match self.measured(&folder, logging, load) {
             // Stopped before it measured anything, fio may leave no report.

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 
 use blockio::{Nanos, SECTOR_BYTES};
+use results::{Warning, WarningKind};
 use workload::trace::{Iolog, IologRequest, Placement};
 use workload::{Demand, Span};
 
@@ -50,13 +51,45 @@ fn is_timed(load: &Load<'_>) -> bool {
     load.rate.is_some() || load.replay.is_some_and(|replay| replay.speed.is_some())
 }
 
-/// `load` as fio carries it out: a replay with times as one job for each request that may be
-/// outstanding, anything else as it is.
+/// `load` as fio of this `version` carries it out with `engine`, and a warning where that is not
+/// as it was asked for: a made-up trace that cannot be replayed there, and has no times to be kept,
+/// is left out, and the requests of its workload are drawn one by one.
 ///
 /// # Errors
-/// Fails if that would be too many jobs.
-pub(super) fn one_at_a_time<'a>(load: &Load<'a>) -> Result<Load<'a>, Error> {
-    if load.replay.is_none() || !is_timed(load) {
+/// Fails if any other trace cannot be replayed there, or would need too many jobs.
+pub(super) fn feasible<'a>(
+    load: &Load<'a>,
+    place: JobTarget<'_>,
+    at: (Version, Engine),
+) -> Result<(Load<'a>, Option<Warning>), Error> {
+    let Some(replay) = &load.replay else { return Ok((*load, None)) };
+    match check(load, place, at) {
+        Ok(()) => Ok((one_at_a_time(load)?, None)),
+        Err(refusal) if replay.trace.is_synthetic() && replay.speed.is_none() => {
+            let drawn = Load { replay: None, ..*load };
+            Ok((drawn, Some(drawn_instead(load, &refusal))))
+        }
+        Err(refusal) => Err(refusal),
+    }
+}
+
+fn drawn_instead(load: &Load<'_>, refusal: &Error) -> Warning {
+    let name = &load.workload.name;
+    Warning {
+        kind: WarningKind::Environment,
+        step: load.step.into(),
+        text: format!(
+            "{refusal}: the requests of {name} were drawn one by one, without the phases and runs \
+             of its made-up trace"
+        ),
+        remedy: format!("compare it with draws of {name} alone; {}", refusal.remedy()),
+    }
+}
+
+/// `load` as one job for each request that may be outstanding, if it replays a trace with times;
+/// else as it is.
+fn one_at_a_time<'a>(load: &Load<'a>) -> Result<Load<'a>, Error> {
+    if !is_timed(load) {
         return Ok(*load);
     }
     let jobs = u32::from(load.threads) * u32::from(load.queue_per_thread);
@@ -72,7 +105,7 @@ pub(super) fn one_at_a_time<'a>(load: &Load<'a>) -> Result<Load<'a>, Error> {
 }
 
 /// Refuses the replay of `load` that fio of this `version` cannot carry out with `engine`.
-pub(super) fn check(
+fn check(
     load: &Load<'_>,
     place: JobTarget<'_>,
     (version, engine): (Version, Engine),

@@ -167,19 +167,47 @@ fn with_times_there_is_a_job_for_each_request_that_may_be_outstanding() {
     let of = |speed, rate| {
         let replay = Some(replay(&trace, speed));
         let load = Load { replay, rate, ..load(&workload, 3) };
-        one_at_a_time(&load).map(|it| (it.threads, it.queue_per_thread))
+        let (load, warning) = feasible(&load, place(), (NEW, DIRECT))?;
+        assert_eq!(warning, None);
+        Ok::<_, Error>((load.threads, load.queue_per_thread))
     };
     assert_eq!(of(None, None).unwrap(), (3, 4));
     assert_eq!(of(Some(1.0), None).unwrap(), (12, 1));
     assert_eq!(of(None, Some(RATE)).unwrap(), (12, 1));
     let drawn = Load { rate: Some(RATE), ..load(&workload, 3) };
-    assert_eq!(one_at_a_time(&drawn).unwrap().threads, 3, "fio's own rates take completions");
+    let (drawn, _) = feasible(&drawn, place(), (NEW, DIRECT)).unwrap();
+    assert_eq!(drawn.threads, 3, "fio takes completions while it keeps rates of its own");
 
     let replay = Some(replay(&trace, Some(1.0)));
     let many = Load { replay, queue_per_thread: 256, ..load(&workload, 5) };
-    let error = one_at_a_time(&many).unwrap_err();
+    let error = feasible(&many, place(), (NEW, DIRECT)).unwrap_err();
     assert!(error.to_string().contains("1280 outstanding requests, at most 1024"), "{error}");
     assert!(error.remedy().contains("lower the number of threads"), "{}", error.remedy());
+}
+
+#[test]
+fn a_made_up_trace_is_drawn_instead_where_it_cannot_be_replayed_and_a_recorded_one_is_not() {
+    let workload = catalogue::find_workload("mail-server").unwrap();
+    let shape = workload.trace.clone().unwrap();
+    let shape = workload::TraceShape { requests: 10, ..shape };
+    let recorded = timed([0, 1000], 4096);
+    let made_up = trace::synthesise(&workload, &shape, 1).unwrap();
+    let devices = ["/dev/nvme0n1".into(), "/dev/nvme1n1".into()];
+    let group = JobTarget { group: &devices, ..place() };
+    let of = |trace, speed, place, engine| {
+        let load = Load { replay: Some(replay(trace, speed)), ..load(&workload, 1) };
+        feasible(&load, place, (NEW, engine))
+            .map(|(load, warning)| (load.replay.is_some(), warning))
+    };
+    assert_eq!(of(&made_up, None, place(), DIRECT).unwrap(), (true, None));
+    for (place, engine) in [(group, DIRECT), (place(), Engine::NBD)] {
+        let (replays, warning) = of(&made_up, None, place, engine).unwrap();
+        assert!(!replays);
+        let text = warning.expect("it is told").text;
+        assert!(text.contains("the requests of mail-server were drawn one by one"), "{text}");
+        of(&made_up, Some(1.0), place, engine).expect_err("its times would be lost");
+        of(&recorded, None, place, engine).expect_err("it is the trace to measure");
+    }
 }
 
 /// Starts to send the iologs of two jobs in `folder`, of which the first is read up to its fifth
