@@ -269,7 +269,9 @@ fn phases_draw_apart_from_each_other_but_share_what_is_hot() {
     assert_ne!(lbas(first), lbas(second));
     let hottest = |part: &[Traced]| {
         let mut counts = std::collections::BTreeMap::<u64, usize>::new();
-        part.iter().for_each(|it| *counts.entry(it.lba).or_default() += 1);
+        for it in part {
+            *counts.entry(it.lba).or_default() += 1;
+        }
         counts.into_iter().max_by_key(|(_, count)| *count).map(|(lba, _)| lba)
     };
     assert_eq!(hottest(first), hottest(second));

@@ -166,7 +166,7 @@ fn with_times_there_is_a_job_for_each_request_that_may_be_outstanding() {
     let (trace, workload) = (timed([0, 1000], 4096), reads());
     let of = |speed, rate| {
         let replay = Some(replay(&trace, speed));
-        let load = Load { replay, rate, ..load(&workload, 3) };
+        let load = Load { rate, replay, ..load(&workload, 3) };
         let (load, warning) = feasible(&load, place(), (NEW, DIRECT))?;
         assert_eq!(warning, None);
         Ok::<_, Error>((load.threads, load.queue_per_thread))
