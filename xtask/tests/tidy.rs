@@ -153,7 +153,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["plan"],
     &["expression", "progress"],
     &["subject"],
-    &["library", "driver"],
+    &["library", "driver", "schedule"],
     &["driver/mock", "driver/model", "real"],
     &["registry", "runner"],
     &["runs", "validate", "fio_report"],
