@@ -154,6 +154,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["expression", "progress"],
     &["subject"],
     &["library", "driver"],
+    &["schedule"],
     &["driver/mock", "driver/model", "real"],
     &["registry", "runner"],
     &["runs", "validate", "fio_report"],

@@ -11,6 +11,7 @@ pub mod catalogue;
 mod error;
 pub mod fio;
 mod generator;
+mod mix;
 mod percent;
 mod prose;
 mod protocol;
@@ -23,10 +24,11 @@ mod zipf;
 pub use application::{Application, Steps};
 pub use error::SpecError;
 pub use generator::{Demand, Generator, Job, Span, SpanError};
+pub use mix::{Access, SizeShare};
 pub use protocol::{
     Curve, Gaps, Matrix, Measure, Nodes, Precondition, Protocol, Published, PublishedPhase,
     RealLength, Replayed, Rounds, Suite, Tracked, TrackedMetric,
 };
-pub use spec::{Access, SizeShare, Workload};
+pub use spec::Workload;
 pub use stream::WorkloadStream;
 pub use trace::{TracePhase, TraceShape};

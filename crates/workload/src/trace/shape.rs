@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
-use crate::spec::check_sizes;
-use crate::{Access, SizeShare, Workload, percent};
+use crate::mix::check_sizes;
+use crate::{Access, SizeShare, percent};
 
 /// Additions of a synthesised trace to the requests of a workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,16 +128,6 @@ impl TracePhase {
         }
         let Spacing { sequential_percent, iops, burstiness } = self.spacing(shape);
         check_order(sequential_percent, iops, burstiness)
-    }
-
-    /// The workload whose requests are those of this phase of `workload`.
-    pub(super) fn applied(&self, workload: &Workload) -> Workload {
-        Workload {
-            read_percent: self.read_percent.unwrap_or(workload.read_percent),
-            access: self.access.unwrap_or(workload.access),
-            sizes: self.sizes.clone().unwrap_or_else(|| workload.sizes.clone()),
-            ..workload.clone()
-        }
     }
 
     /// Order and times of this phase of `shape`.

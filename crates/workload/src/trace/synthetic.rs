@@ -17,7 +17,7 @@
 use blockio::{Lba, Nanos, Op, Rng, SECTOR_BYTES};
 
 use super::shape::Spacing;
-use super::{Format, Skipped, Trace, TraceShape, Traced};
+use super::{Format, Skipped, Trace, TracePhase, TraceShape, Traced};
 use crate::{Access, Demand, Generator, Job, Span, SpanError, Workload};
 
 /// The trace of `workload`, whose shape is `shape`; the same seed makes the same one.
@@ -96,7 +96,7 @@ fn phases(
         burstiness: shape.burstiness,
     };
     let named = shape.phases.iter().map(|it| {
-        let (requests, spacing) = (it.applied(&workload), it.spacing(shape));
+        let (requests, spacing) = (of_phase(it, &workload), it.spacing(shape));
         (requests, spacing, it.percent)
     });
     let mut stated: Vec<_> = named.collect();
@@ -119,6 +119,16 @@ fn phases(
     Ok(phases)
 }
 
+/// The workload whose requests are those of `phase` of `workload`.
+fn of_phase(phase: &TracePhase, workload: &Workload) -> Workload {
+    Workload {
+        read_percent: phase.read_percent.unwrap_or(workload.read_percent),
+        access: phase.access.unwrap_or(workload.access),
+        sizes: phase.sizes.clone().unwrap_or_else(|| workload.sizes.clone()),
+        ..workload.clone()
+    }
+}
+
 /// The requests of one phase, as `job` of all phases: so they share what is hot, and nothing else.
 fn generator(
     requests: &Workload,
@@ -130,8 +140,8 @@ fn generator(
     }
     // Several jobs would go through a slice of the space each.
     let alone = Job { index: 0, count: 1 };
-    let of_phase = || Rng::new(seed).split("phase").split_index(job.index.into()).next_u64();
-    let seed = if job.index == 0 { seed } else { of_phase() };
+    let seed_of_phase = || Rng::new(seed).split("phase").split_index(job.index.into()).next_u64();
+    let seed = if job.index == 0 { seed } else { seed_of_phase() };
     Generator::new(requests, space, alone, seed)
 }
 
