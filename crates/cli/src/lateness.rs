@@ -41,8 +41,8 @@ pub(crate) fn text(lateness: &Lateness) -> Option<String> {
     (percent >= WARNING_PERCENT).then(|| {
         format!(
             "{late} of {replies} replies ({percent:.1} %) were late for the model, by {} on \
-             average and {late_by_max} at most: this machine was too busy or too slow for the model, so figures that \
-             clients measured are in part those of the machine",
+             average and {late_by_max} at most: this machine was too busy or too slow for the \
+             model, so figures that clients measured are in part those of the machine",
             lateness.late_by_mean()
         )
     })

@@ -2,7 +2,8 @@
 //! in the name of a context that is listed and cannot be agreed on.
 //!
 //! ```text
-//! x-floatgate:lateness/replies=1000,late=2,modelled_ns=21000000,late_by_ns=310000,late_by_ns_max=250000,peaks=17:250000+912:60000
+//! x-floatgate:lateness/replies=1000,late=2,modelled_ns=21000000,late_by_ns=310000,
+//!     late_by_ns_max=250000,peaks=17:250000+912:60000            (one line)
 //! ```
 //!
 //! So a client is told without a command, before it chooses an export, and `nbdinfo` prints it. A

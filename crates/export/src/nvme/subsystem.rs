@@ -146,8 +146,8 @@ impl Subsystem {
         Self { pace, ..self }
     }
 
-    /// What a command of an admin queue is carried out on at `now`; `address` is that which the
-    /// host connected to.
+    /// The drive and the time of a command of an admin queue; `address` is that which the host
+    /// connected to.
     pub(super) fn context(&self, now: Nanos, address: Option<SocketAddr>) -> Context<'_> {
         Context { drive: &self.drive, now, address, pace: self.pace.as_deref() }
     }

@@ -5,7 +5,7 @@
 //!
 //! | target | read from |
 //! |---|---|
-//! | a file or a block device on an NVMe drive | log page C1h, by nvme-cli (docs/internals/nvme.md) |
+//! | a file or a device on an NVMe drive | log page C1h, by nvme-cli (docs/internals/nvme.md) |
 //! | an NBD server | metadata context `x-floatgate:lateness` (docs/internals/nbd.md) |
 //!
 //! A vendor-specific command does something else on each drive. So the page is read only where the
@@ -133,7 +133,7 @@ fn served_model(site: &Site) -> Option<Block> {
     model.starts_with(MODEL).then_some(disk)
 }
 
-/// What tells the counts of `site`; none where it is no served model.
+/// Finds the source of the counts of `site`; none where it is no served model.
 ///
 /// # Errors
 /// Fails if it is one and says nothing.
