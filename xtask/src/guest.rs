@@ -50,15 +50,10 @@ pub(crate) fn provide() -> Result<()> {
 ///
 /// # Errors
 /// Fails if there is no kernel, or the figures contradict what the server says of its lateness.
-pub(crate) fn review(is_realtime: bool) -> Result<()> {
+pub(crate) fn review() -> Result<()> {
     provide()?;
     let test = ["test", "--quiet", "--package", "cli", "--test", "field"];
     let only = ["--", "--nocapture", "--ignored", "guest::review::the_quick_protocol"];
-    if is_realtime {
-        // The compiler is not to run so.
-        run("cargo", &[&test[..], &["--no-run"]].concat(), &[])?;
-        return run("chrt", &[&["--rr", "1", "cargo"], &test[..], &only].concat(), &[]);
-    }
     run("cargo", &[&test[..], &only].concat(), &[])
 }
 
