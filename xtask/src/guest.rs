@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::program::{may_install, said, succeeds};
+use crate::program::{may_install, run, said, succeeds};
 use crate::target;
 
 /// Package that depends on the newest kernel for machines in a cloud, which has its drivers for
@@ -44,6 +44,17 @@ pub(crate) fn provide() -> Result<()> {
     said(Command::new("dpkg-deb").arg("--extract").args([&archive, &folder]))?;
     fs::remove_file(&archive)?;
     Ok(())
+}
+
+/// Has a guest review a served model, and prints its figures beside those of the model.
+///
+/// # Errors
+/// Fails if there is no kernel, or the figures contradict what the server says of its lateness.
+pub(crate) fn review() -> Result<()> {
+    provide()?;
+    let test = ["test", "--quiet", "--package", "cli", "--test", "field"];
+    let only = ["--", "--nocapture", "--ignored", "guest::review::the_quick_protocol"];
+    run("cargo", &[&test[..], &only].concat(), &[])
 }
 
 /// Returns the folder in which the test looks for the kernel: `guest` in the target folder.

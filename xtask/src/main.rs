@@ -129,6 +129,9 @@ enum Task {
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
+    /// Compares a review of a served model in an emulated machine, over NVMe/TCP, with one of the
+    /// model itself, by the quick protocol; takes ten minutes
+    GuestReview,
     /// Executes docs/notebooks and writes the outputs into them; takes minutes
     Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
@@ -171,6 +174,7 @@ fn main() -> Result<()> {
             python::test()
         }
         Task::Wheel => python::wheel(),
+        Task::GuestReview => guest::review(),
         Task::Notebooks => python::notebooks(),
         Task::Dist { debug: true, .. } => dist::check_quickly(),
         Task::Dist { check, again, keep_compiled, .. } => {

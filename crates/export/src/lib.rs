@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub use self::address::{Address, AddressError};
 pub use self::conversation::Taken;
 pub use self::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
-pub use self::pace::{Asked, Holder, Lane, Lateness, Pace};
+pub use self::pace::{Asked, Holder, Lane, Lateness, Pace, Peak, Peaks};
 pub use self::recorder::{Recorder, Served};
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};

@@ -25,6 +25,7 @@
 
 #[cfg(test)]
 pub(crate) mod client;
+mod lateness;
 mod negotiation;
 mod request;
 mod session;

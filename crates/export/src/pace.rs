@@ -29,7 +29,8 @@ use blockio::{Nanos, Op};
 use device::{Device, DeviceError};
 use ssd::{Drive, Reading};
 
-pub use self::lateness::Lateness;
+pub(crate) use self::lateness::PEAKS_MAX;
+pub use self::lateness::{Lateness, Peak, Peaks};
 use self::model::{Due, Model};
 
 /// Longest time before something is due for which the thread stays awake: falling asleep and waking
@@ -91,6 +92,7 @@ struct PaceState {
     /// By number of the lane.
     holders: Vec<Option<Arc<dyn Holder>>>,
     lateness: Lateness,
+    peaks: Peaks,
     /// Time until which the thread sleeps; [`NEVER`] if nothing but a signal wakes it, 0 while it
     /// is awake.
     sleeps_until: u64,
@@ -104,6 +106,7 @@ impl Pace {
             model: Model::new(drive),
             holders: Vec::new(),
             lateness: Lateness::default(),
+            peaks: Peaks::default(),
             sleeps_until: 0,
             is_over: false,
         };
@@ -133,6 +136,12 @@ impl Pace {
     /// Replies so far, and those of them that were late.
     pub fn lateness(&self) -> Lateness {
         self.shared.lock().lateness
+    }
+
+    /// The same, with the largest delays after each reply.
+    pub fn lateness_and_peaks(&self) -> (Lateness, Peaks) {
+        let state = self.shared.lock();
+        (state.lateness, state.peaks.clone())
     }
 
     /// Starts the thread, unless it runs.
@@ -272,8 +281,9 @@ impl Shared {
             sent.extend(of_lane.iter().map(|due| (due.latency, sent_at.saturating_sub(due.at))));
             state = self.lock();
         }
+        let PaceState { lateness, peaks, .. } = &mut *state;
         for (latency, late_by) in sent {
-            state.lateness.note(latency, late_by);
+            lateness.note(latency, late_by, peaks);
         }
         due.clear();
         state

@@ -7,7 +7,7 @@ pub(crate) mod contract;
 pub mod mock;
 pub mod model;
 
-use results::{ApplicationInterval, Environment, Interval, Latencies, Target, Warning};
+use results::{ApplicationInterval, Environment, Interval, Latencies, Lateness, Target, Warning};
 use workload::Workload;
 use workload::recording::Recording;
 
@@ -79,8 +79,54 @@ pub struct Loaded {
     /// generator was at work on, before it sent them or after they were answered, and those that
     /// had not completed when the last interval ended.
     pub uncounted: f64,
+    /// Lateness of the server of a modelled drive, from before the load, its ramp included, until
+    /// its end; absent of other targets, and where nobody tells it.
+    pub lateness: Option<LatenessCounts>,
     /// Warnings that the driver raises itself.
     pub warnings: Vec<Warning>,
+}
+
+/// Replies of a server at the pace of a model over a span, and those of them that were late: by
+/// more than a twentieth of the latency in the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatenessCounts {
+    /// Replies that were sent.
+    pub replies: u64,
+    /// Those of them that were late.
+    pub late: u64,
+    /// Sum of the latencies in the model, of all of them.
+    pub modelled_ns: u64,
+    /// Sum of the times by which the late ones were late.
+    pub late_by_ns: u64,
+    /// The largest of those.
+    pub late_by_ns_max: u64,
+}
+
+impl LatenessCounts {
+    /// Counts of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        let larger = if self.late_by_ns_max > other.late_by_ns_max { self } else { other };
+        Self {
+            replies: self.replies + other.replies,
+            late: self.late + other.late,
+            modelled_ns: self.modelled_ns + other.modelled_ns,
+            late_by_ns: self.late_by_ns + other.late_by_ns,
+            late_by_ns_max: larger.late_by_ns_max,
+        }
+    }
+
+    /// The counts as a result has them.
+    pub fn figures(&self) -> Lateness {
+        Lateness {
+            replies: self.replies,
+            late: self.late,
+            latency_ns_avg: self.modelled_ns as f64 / (self.replies as f64).max(1.0),
+            late_by_ns_mean: self.late_by_ns.checked_div(self.late).unwrap_or(0),
+            late_by_ns_max: self.late_by_ns_max,
+            slowdown: self.late_by_ns as f64 / (self.modelled_ns as f64).max(1.0),
+        }
+    }
 }
 
 /// Recording of an application that is to be replayed.

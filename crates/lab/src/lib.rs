@@ -26,7 +26,7 @@ pub mod sweep;
 pub mod validate;
 pub mod wanted;
 
-pub use driver::{Driver, Fill, Load, Loaded, Watch};
+pub use driver::{Driver, Fill, LatenessCounts, Load, Loaded, Watch};
 pub use error::{Error, Kind};
 pub use rate::{Gaps, Rate};
 pub use real::purge_method::PurgeMethod;

@@ -12,6 +12,7 @@ pub mod fio;
 pub mod guard;
 pub mod hosts;
 mod interference;
+mod lateness;
 pub(crate) mod nbd;
 pub(crate) mod purge_method;
 pub mod recorded;

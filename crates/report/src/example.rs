@@ -231,6 +231,7 @@ impl Making<'_> {
             written: None,
             counted_s: None,
             submission: None,
+            lateness: None,
             completion: None,
             id: format!("{}/{id}", self.name),
             kind,

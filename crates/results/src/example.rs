@@ -65,6 +65,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         written: None,
         counted_s: None,
         submission: None,
+        lateness: None,
         completion: None,
         how: "made up".into(),
         summary: (!intervals.is_empty()).then(|| Summary::of(intervals)),

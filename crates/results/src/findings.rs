@@ -19,11 +19,11 @@
 //!
 //! A finding is withheld, with the reason, where one of its steps was measured under a warning that
 //! says the figure may not be the drive's own: a busy machine, a cache, requests that were missing,
-//! reads of what nobody wrote. A strength of the peak is withheld where the workload was watched
-//! for less than ten minutes, settled window included: stalls come once in minutes, and whether one
-//! falls into a short measurement is chance. What speaks of a settled drive (burst over settled,
-//! write amplification, reads over writes, formats, loads that write on several hosts) needs steady
-//! state.
+//! replies that a server sent late, reads of what nobody wrote. A strength of the peak is withheld
+//! where the workload was watched for less than ten minutes, settled window included: stalls come
+//! once in minutes, and whether one falls into a short measurement is chance. What speaks of a
+//! settled drive (burst over settled, write amplification, reads over writes, formats, loads that
+//! write on several hosts) needs steady state.
 
 use serde::Serialize;
 
@@ -167,6 +167,7 @@ const fn doubts(kind: WarningKind) -> bool {
     match kind {
         WarningKind::QueueNotFilled
         | WarningKind::LittlesLaw
+        | WarningKind::Lateness
         | WarningKind::PageCache
         | WarningKind::Environment
         | WarningKind::UnwrittenReads

@@ -16,6 +16,7 @@ mod example;
 pub mod findings;
 pub mod heat;
 mod histogram;
+mod lateness;
 pub mod mark;
 pub mod parity;
 mod placement;
@@ -36,6 +37,7 @@ pub use application::{
 };
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary};
+pub use lateness::Lateness;
 pub use placement::HandleWrites;
 pub use run::{
     AskedRate, Cell, DeviceFigures, Environment, Figure, HostSheet, Limits, RateLimit, Run,

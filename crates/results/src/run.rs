@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mark::{is_unset, marked};
-use crate::{ApplicationFigures, Bin, LatencySummary, NandWrites, Sample, Summary};
+use crate::{ApplicationFigures, Bin, LatencySummary, Lateness, NandWrites, Sample, Summary};
 
 /// One drive, in one format, behind one host, through one protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -264,6 +264,10 @@ pub struct Step {
     /// The part from there to the completion (fio's `clat`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<LatencySummary>,
+    /// Lateness of the server, where the target is a modelled drive that Floatgate serves; absent
+    /// of other targets, and where nobody told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Lateness>,
     /// Totals of each device by itself, where several real devices are one target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFigures>,
@@ -437,6 +441,8 @@ pub enum WarningKind {
     QueueNotFilled,
     /// IOPS times average latency disagrees with what was outstanding.
     LittlesLaw,
+    /// The server of a modelled drive sent many replies later than the model has them.
+    Lateness,
     /// Submitting requests took a good part of their latency.
     Submission,
     /// The page cache or a write cache stands between.

@@ -19,6 +19,7 @@
 mod archive;
 mod linux;
 mod nvme_tcp;
+mod review;
 mod vhost_user;
 
 use std::fs::{self, File};

@@ -17,6 +17,7 @@ mod fleet;
 mod formatted;
 mod health;
 mod hostile;
+mod lateness;
 mod logged;
 mod maintenance;
 mod monitored;

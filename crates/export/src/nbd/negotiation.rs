@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use super::lateness;
 use super::terms::{Dialect, PREFERRED_BYTES, Terms, Violation};
 use super::wire;
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
@@ -318,10 +319,14 @@ impl Negotiation {
     }
 
     fn list_contexts(&self, data: &[u8], replies: &mut Replies) -> Result<(), Refusal> {
-        let (_, queries) = self.queries(data)?;
-        let is_meant = |query: &&str| *query == allocation::NAME || *query == "base:";
-        if queries.is_empty() || queries.iter().any(is_meant) {
-            put_context(replies, option::LIST_META_CONTEXT);
+        let (export, queries) = self.queries(data)?;
+        let is_allocation = |query: &&str| *query == allocation::NAME || *query == "base:";
+        if queries.is_empty() || queries.iter().any(is_allocation) {
+            put_context(replies, option::LIST_META_CONTEXT, (0, allocation::NAME));
+        }
+        let asks_lateness = queries.is_empty() || queries.iter().copied().any(lateness::is_meant);
+        if let Some(pace) = export.pace.as_ref().filter(|_| asks_lateness) {
+            put_context(replies, option::LIST_META_CONTEXT, (0, &lateness::name(pace)));
         }
         Ok(())
     }
@@ -331,7 +336,7 @@ impl Negotiation {
         let (export, queries) = self.queries(data)?;
         if queries.contains(&allocation::NAME) {
             self.allocation_of = Some(export.name.clone());
-            put_context(replies, option::SET_META_CONTEXT);
+            put_context(replies, option::SET_META_CONTEXT, (allocation::ID, allocation::NAME));
         }
         Ok(())
     }
@@ -403,10 +408,11 @@ fn put_answer(replies: &mut Replies, option: u32, answer: u32, data: &[u8]) {
     replies.put(data);
 }
 
-fn put_context(replies: &mut Replies, option: u32) {
-    put_answer_header(replies, option, answer::META_CONTEXT, 4 + allocation::NAME.len());
-    replies.put_u32(allocation::ID);
-    replies.put(allocation::NAME.as_bytes());
+/// Puts down a context by its identifier, 0 in a list, and its name.
+fn put_context(replies: &mut Replies, option: u32, (id, name): (u32, &str)) {
+    put_answer_header(replies, option, answer::META_CONTEXT, 4 + name.len());
+    replies.put_u32(id);
+    replies.put(name.as_bytes());
 }
 
 /// Returns the transmission flags of an export.

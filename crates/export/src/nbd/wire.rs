@@ -93,7 +93,7 @@ pub(super) mod chunk {
     pub(in super::super) const ERROR_OFFSET: u16 = (1 << 15) + 2;
 }
 
-/// The one metadata context that is offered.
+/// The one metadata context that can be agreed on.
 pub(super) mod allocation {
     pub(in super::super) const NAME: &str = "base:allocation";
     pub(in super::super) const ID: u32 = 1;

@@ -4,6 +4,7 @@ use blockio::Nanos;
 
 use super::drive::NvmeDrive;
 use super::status::Status;
+use crate::Pace;
 
 /// Completion of a command, with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,4 +53,6 @@ pub(super) struct Context<'a> {
     pub(super) now: Nanos,
     /// Address that the host connected to, and its port.
     pub(super) address: Option<std::net::SocketAddr>,
+    /// The model whose times completions keep to, if there is one.
+    pub(super) pace: Option<&'a Pace>,
 }

@@ -1,6 +1,7 @@
 //! Log pages ([nvme-base-2021], "Get Log Page command"; offsets in bytes).
 
 mod endurance;
+mod lateness;
 mod persistent;
 mod telemetry;
 mod work;
@@ -38,6 +39,7 @@ mod page {
     pub(super) const DISCOVERY: u8 = 0x70;
     pub(super) const SANITIZE: u8 = 0x81;
     pub(super) const OCP_HEALTH: u8 = 0xC0;
+    pub(super) const LATENESS: u8 = 0xC1;
 }
 
 /// Pages of a controller for I/O.
@@ -58,6 +60,8 @@ const OF_IO: [u8; 15] = [
     page::SANITIZE,
     page::OCP_HEALTH,
 ];
+/// Further page of a controller for I/O whose completions keep to the times of a model.
+const OF_MODEL: [u8; 1] = [page::LATENESS];
 /// Log pages of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [page::SUPPORTED, page::DISCOVERY];
 /// Admin commands of a controller for I/O.
@@ -96,10 +100,7 @@ pub(super) fn log_page(
     command: &Command,
 ) -> Result<Completed, Status> {
     let id = low8(command.dword(10));
-    let known: &[u8] = match controller.kind() {
-        Purpose::Io => &OF_IO,
-        Purpose::Discovery => &OF_DISCOVERY,
-    };
+    let known = known(controller.kind(), context);
     if !known.contains(&id) {
         return Err(Status::INVALID_LOG_PAGE);
     }
@@ -112,7 +113,7 @@ pub(super) fn log_page(
     }
     let retains_event = command.dword(10) & 1 << 15 != 0;
     let whole = match id {
-        page::SUPPORTED => supported(known),
+        page::SUPPORTED => supported(&known),
         page::ERRORS => controller.errors().page(controller.transport()),
         page::HEALTH => health(controller, context, (command.namespace(), retains_event))?,
         page::FIRMWARE => firmware(context),
@@ -138,6 +139,7 @@ pub(super) fn log_page(
             work::sanitize(&context.drive.operations().operation_status().sanitize)
         }
         page::OCP_HEALTH => endurance::ocp(&context.drive.operations().health()),
+        page::LATENESS => context.pace.map(lateness::page).unwrap_or_default(),
         // None of the management interface's commands are there.
         page::MANAGEMENT_INTERFACE => vec![0; 1024],
         _ => discovery(context),
@@ -149,6 +151,15 @@ pub(super) fn log_page(
     // Reads beyond the end of a page return zeroes.
     data.resize(length, 0);
     Ok(Completed::data(data))
+}
+
+/// Identifiers of the pages of a controller.
+fn known(kind: Purpose, context: &Context<'_>) -> Vec<u8> {
+    match (kind, context.pace) {
+        (Purpose::Io, Some(_)) => [&OF_IO[..], &OF_MODEL].concat(),
+        (Purpose::Io, None) => OF_IO.to_vec(),
+        (Purpose::Discovery, _) => OF_DISCOVERY.to_vec(),
+    }
 }
 
 fn supported(known: &[u8]) -> Vec<u8> {

@@ -417,5 +417,5 @@ fn put_half(number: &mut u64, shift: u32, half: u32) {
 }
 
 fn context(subsystem: &Subsystem, begun: Instant) -> Context<'_> {
-    Context { drive: subsystem.drive(), now: elapsed(begun), address: None }
+    subsystem.context(elapsed(begun), None)
 }

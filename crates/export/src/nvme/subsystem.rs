@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use blockio::Nanos;
 use device::{Administration, DriveHealth, Identity, Operations, ServedNamespace};
 
 use super::authentication::Secrets;
+use super::context::Context;
 use super::controller::Controller;
 use super::counters::ControllerStatus;
 use super::drive::{DISCOVERY_NQN, NvmeDrive};
@@ -142,6 +144,12 @@ impl Subsystem {
     #[must_use]
     pub fn paced(self, pace: Option<Arc<Pace>>) -> Self {
         Self { pace, ..self }
+    }
+
+    /// The drive and the time of a command of an admin queue; `address` is that which the host
+    /// connected to.
+    pub(super) fn context(&self, now: Nanos, address: Option<SocketAddr>) -> Context<'_> {
+        Context { drive: &self.drive, now, address, pace: self.pace.as_deref() }
     }
 
     /// The model that delays completions on queues of virtual machines.

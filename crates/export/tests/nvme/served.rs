@@ -10,7 +10,10 @@ use export::nvme::Subsystem;
 use export::{Address, Event, Exports, Limits, Listener, Pace, Protocol, Recorder, Served, Server};
 
 use crate::Rig;
-use crate::host::{DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io};
+use crate::host::{
+    DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io, u16_at, u32_at,
+    u64_at,
+};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -286,4 +289,33 @@ fn a_paced_queue_is_answered_when_the_model_completes_and_the_admin_queue_at_onc
     let back = queue.run(&io(0x02, 1, 0, 64).with(Data::In(1 << 15)));
     assert!(back.data == bytes);
     running.server.stop().unwrap();
+}
+
+#[test]
+fn a_paced_drive_has_a_log_of_lateness_and_another_has_none() {
+    let running = Running::of(Rig::paced(512, Some(&model())), Limits::default());
+    let (mut admin, mut queue) = running.queues(Digests::default());
+    assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xC1), 1);
+    let before = admin.log(0xC1, 512).data;
+    assert!(before[..494].iter().all(|byte| *byte == 0), "nothing was asked for");
+    assert_eq!((u16_at(&before, 494), &before[506..]), (1, &b"FLTGAT"[..]));
+    for block in 0..20 {
+        let read = io(0x02, 1, block * 8, 8).with(Data::In(4096));
+        assert_eq!(queue.run(&read).status, 0);
+    }
+    // A completion is counted once it has been sent.
+    let counted = || Some(admin.log(0xC1, 512).data).filter(|page| u64_at(page, 0) == 20);
+    let page = std::iter::repeat_with(counted).flatten().next().expect("it goes on");
+    let [late, modelled, late_by, late_by_max] = [8, 16, 24, 32].map(|at| u64_at(&page, at));
+    assert!(late <= 20 && modelled > 20 * 15_000, "{late} {modelled}");
+    let peaks = usize::from(u16_at(&page, 40));
+    assert_eq!(peaks > 0, late > 0);
+    if late > 0 {
+        assert!(late_by >= late_by_max && (1..=20).contains(&u64_at(&page, 48)));
+        assert_eq!(u64_at(&page, 56), late_by_max, "the first peak is the largest of all");
+    }
+    let plain = Running::new(Limits::default());
+    let (mut admin, _queue) = plain.queues(Digests::default());
+    assert_eq!(admin.log(0xC1, 512).status, 0x109);
+    assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xC1), 0);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use results::{Environment, Interval, Target, TargetKind};
 
-use super::{Driver, Fill, Load, Loaded, Watch};
+use super::{Driver, Fill, LatenessCounts, Load, Loaded, Watch};
 use crate::progress::Glimpse;
 use crate::{Error, Kind};
 
@@ -32,12 +32,20 @@ pub struct Mock {
     fails_at: Option<String>,
     latency_ns: u64,
     slows_by_ns: u64,
+    lateness: Option<LatenessCounts>,
 }
 
 impl Mock {
     /// A mock that stands for a target of `kind` and writes down what it is told in `told`.
     pub fn new(kind: TargetKind, told: &Told) -> Self {
-        Self { told: told.clone(), kind, fails_at: None, latency_ns: 100_000, slows_by_ns: 0 }
+        Self {
+            told: told.clone(),
+            kind,
+            fails_at: None,
+            latency_ns: 100_000,
+            slows_by_ns: 0,
+            lateness: None,
+        }
     }
 
     /// Fails when told to carry out `step`.
@@ -51,6 +59,13 @@ impl Mock {
     #[must_use]
     pub fn with_latency_ns(mut self, latency_ns: u64) -> Self {
         self.latency_ns = latency_ns;
+        self
+    }
+
+    /// Tells, for each load, that a server was late by `lateness`.
+    #[must_use]
+    pub fn late_by(mut self, lateness: LatenessCounts) -> Self {
+        self.lateness = Some(lateness);
         self
     }
 
@@ -110,7 +125,8 @@ impl Driver for Mock {
             at_s += load.interval_s;
         }
         self.latency_ns += self.slows_by_ns;
-        Ok(Loaded { intervals, how: "nothing was done".into(), ..Loaded::default() })
+        let (how, lateness) = ("nothing was done".into(), self.lateness);
+        Ok(Loaded { intervals, how, lateness, ..Loaded::default() })
     }
 }
 

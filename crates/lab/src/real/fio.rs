@@ -38,6 +38,7 @@ use super::access::Access;
 use super::address::Address;
 use super::environment::{Health, Limit, Site};
 use super::interference::Interference;
+use super::lateness::Servers;
 use super::sites::Sites;
 use super::system::Block;
 use super::thermometer::{Heat, Thermometer};
@@ -146,6 +147,8 @@ struct Held {
     /// SMART data of each drive before the first load of the run; absent where it tells none.
     before: Vec<Option<Health>>,
     heat: Mutex<Option<Heat>>,
+    /// Servers of the target, where it is a model that Floatgate serves.
+    servers: Servers,
     /// A file that was made for this run and in which nothing was measured yet.
     unused: Mutex<Option<PathBuf>>,
 }
@@ -200,7 +203,9 @@ impl Fio {
         let heat = Mutex::new(None);
         // From here on the file is removed with what is held, unless something could be measured.
         let unused = Mutex::new(made.map(Path::to_owned));
-        let held = Held { tuned, sites, version, engine, warned, limit, before, heat, unused };
+        let servers = Servers::of(&sites, &Tools::default());
+        let held =
+            Held { tuned, sites, version, engine, warned, limit, before, heat, servers, unused };
         let (raw, method) = (access.raw.clone(), access.purge);
         let held = Arc::new(held);
         Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
@@ -399,7 +404,7 @@ impl Fio {
 
     /// Wear and heat that the run cost the drives so far, as rows of the test platform.
     fn cost(&self) -> Vec<HostSheet> {
-        let Held { sites, before, heat, .. } = &*self.held;
+        let Held { sites, before, heat, servers, .. } = &*self.held;
         let mut rows = Vec::new();
         for (index, (site, before)) in sites.all().iter().zip(before).enumerate() {
             let Some(before) = before else { continue };
@@ -413,6 +418,8 @@ impl Fio {
         }
         let heat = heat.lock().ok().and_then(|heat| *heat);
         rows.extend(heat.map(|heat| ("Temperature under load".to_owned(), heat.to_string())));
+        let lateness = servers.since_opened(&Tools::default()).map(|it| it.figures().to_string());
+        rows.extend(lateness.map(|text| ("Replies late for the served model".to_owned(), text)));
         let told = rows.into_iter().filter(|(_, value)| !value.is_empty());
         told.map(|(name, value)| HostSheet { name, value }).collect()
     }
@@ -430,6 +437,7 @@ impl Fio {
         if !self.held.warned.swap(true, Ordering::Relaxed) {
             warnings = self.held.sites.warnings(self.held.engine.direct);
             warnings.extend(self.held.tuned.iter().flat_map(Tuned::warnings));
+            warnings.extend(self.held.servers.warnings());
         }
         let shortfall = std::mem::take(&mut self.shortfall);
         if !shortfall.is_empty() {
@@ -506,6 +514,8 @@ impl Driver for Fio {
         let length_s = load.ramp_s + load.duration_s + slack_s;
         let held = Arc::clone(&self.held);
         let mut interference = Interference::begin(&held.sites);
+        let (tools, servers) = (Tools::default(), &held.servers);
+        let counted = servers.read(&tools);
         let (ending, thermometer) = self.loaded(&folder, load, watch, |watch, look| {
             interference.look(look.process);
             let glimpse = meter.look();
@@ -515,6 +525,7 @@ impl Driver for Fio {
             let told = glimpse.map_or_else(String::new, |glimpse| meter::shown(glimpse.iops));
             watch.progress((look.passed_s / length_s).min(1.0), &told);
         })?;
+        let lateness = counted.and_then(|before| servers.since(&before, &tools));
         let mut warnings = self.first_warnings(load.step);
         warnings.extend(drawn);
         warnings.extend(interference.warnings(load.step, held.engine.direct));
@@ -527,6 +538,7 @@ impl Driver for Fio {
             return Err(nothing_logged(load, &folder));
         }
         add_climate(&mut loaded, &thermometer, load.ramp_s);
+        loaded.lateness = lateness;
         held.keep();
         loaded.how.insert_str(0, &before);
         loaded.warnings.splice(0..0, warnings);

@@ -41,9 +41,13 @@ const REPLY: u32 = 0x6744_6698;
 
 /// Fixed newstyle, and no zeroes after the old option.
 const NEWSTYLE: u16 = 0b11;
+const OPT_ABORT: u32 = 2;
 const OPT_GO: u32 = 7;
+const OPT_STRUCTURED_REPLY: u32 = 8;
+const OPT_LIST_META_CONTEXT: u32 = 9;
 const REP_ACK: u32 = 1;
 const REP_INFO: u32 = 3;
+const REP_META_CONTEXT: u32 = 4;
 const INFO_EXPORT: u16 = 0;
 const INFO_BLOCK_SIZE: u16 = 3;
 const FLAG_READ_ONLY: u16 = 1 << 1;
@@ -148,6 +152,17 @@ impl Uri {
         // Everything is trimmed already.
         let _ = session.command(CMD_DISCONNECT, 0, 0);
         Ok(size)
+    }
+
+    /// Names of the metadata contexts of the export that match `query`; none where the server has
+    /// no such contexts.
+    ///
+    /// # Errors
+    /// Fails if nobody answers.
+    pub(crate) fn contexts(&self, query: &str) -> io::Result<Vec<String>> {
+        let mut stream = self.place.connect()?;
+        greet(&mut stream)?;
+        contexts(&mut stream, &self.name, query)
     }
 
     fn session(&self) -> Result<Session, Error> {
@@ -281,20 +296,11 @@ struct Session {
 impl Session {
     /// Greets the server and asks for the export `name`.
     fn begin(mut stream: Stream, name: &str) -> io::Result<Self> {
-        if stream.u64()? != GREETING || stream.u64()? != OPTION {
-            return Err(odd("it does not speak NBD of the new style"));
-        }
-        let flags = stream.u16()? & NEWSTYLE;
-        let mut message = u32::from(flags).to_be_bytes().to_vec();
-        let name_bytes = u32::try_from(name.len()).map_err(|_| odd("the name is too long"))?;
-        message.extend(OPTION.to_be_bytes());
-        message.extend(OPT_GO.to_be_bytes());
-        message.extend((4 + name_bytes + 2 + 2).to_be_bytes());
-        message.extend(name_bytes.to_be_bytes());
-        message.extend(name.as_bytes());
-        message.extend(1_u16.to_be_bytes());
-        message.extend(INFO_BLOCK_SIZE.to_be_bytes());
-        stream.send(&message)?;
+        greet(&mut stream)?;
+        let mut data = with_length(name)?;
+        data.extend(1_u16.to_be_bytes());
+        data.extend(INFO_BLOCK_SIZE.to_be_bytes());
+        stream.send(&option(OPT_GO, &data)?)?;
         let export = told(&mut stream)?;
         Ok(Self { stream, export })
     }
@@ -324,20 +330,67 @@ impl Session {
     }
 }
 
+/// Reads the greeting of a server and answers it.
+fn greet(stream: &mut Stream) -> io::Result<()> {
+    if stream.u64()? != GREETING || stream.u64()? != OPTION {
+        return Err(odd("it does not speak NBD of the new style"));
+    }
+    let flags = stream.u16()? & NEWSTYLE;
+    stream.send(&u32::from(flags).to_be_bytes())
+}
+
+/// An option with its data.
+fn option(number: u32, data: &[u8]) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(data.len()).map_err(|_| odd("the name is too long"))?;
+    let head = [&OPTION.to_be_bytes()[..], &number.to_be_bytes(), &length.to_be_bytes()];
+    Ok([&head.concat(), data].concat())
+}
+
+/// A text with its length before it.
+fn with_length(text: &str) -> io::Result<Vec<u8>> {
+    let length = u32::try_from(text.len()).map_err(|_| odd("the name is too long"))?;
+    Ok([&length.to_be_bytes()[..], text.as_bytes()].concat())
+}
+
+/// Reads one answer to the option `number`: its kind and its data.
+fn answer(stream: &mut Stream, number: u32) -> io::Result<(u32, Vec<u8>)> {
+    if stream.u64()? != OPTION_REPLY || stream.u32()? != number {
+        return Err(odd("the reply to an option is malformed"));
+    }
+    let (kind, length) = (stream.u32()?, stream.u32()?);
+    if length > ANSWER_BYTES_MAX {
+        return Err(odd("the answer to an option is too long"));
+    }
+    let mut data = vec![0; length as usize];
+    stream.receive_into(&mut data)?;
+    Ok((kind, data))
+}
+
+/// Asks a server that was greeted for the contexts of the export `name`, and leaves it.
+fn contexts(stream: &mut Stream, name: &str, query: &str) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    stream.send(&option(OPT_STRUCTURED_REPLY, &[])?)?;
+    if answer(stream, OPT_STRUCTURED_REPLY)?.0 == REP_ACK {
+        let queries = [&1_u32.to_be_bytes()[..], &with_length(query)?].concat();
+        let data = [with_length(name)?, queries].concat();
+        stream.send(&option(OPT_LIST_META_CONTEXT, &data)?)?;
+        // A refusal ends the list as its acknowledgement does.
+        while let (REP_META_CONTEXT, data) = answer(stream, OPT_LIST_META_CONTEXT)? {
+            let context = data.get(4..).unwrap_or_default();
+            names.push(String::from_utf8_lossy(context).into_owned());
+        }
+    }
+    // What was asked for is there, whether the server hears the farewell or not.
+    let _ = stream.send(&option(OPT_ABORT, &[])?);
+    Ok(names)
+}
+
 /// Reads the answers to `GO` until the acknowledgement.
 fn told(stream: &mut Stream) -> io::Result<Export> {
     let mut export = None;
     let mut sector_bytes = SECTOR_BYTES;
     loop {
-        if stream.u64()? != OPTION_REPLY || stream.u32()? != OPT_GO {
-            return Err(odd("the reply to an option is malformed"));
-        }
-        let (kind, length) = (stream.u32()?, stream.u32()?);
-        if length > ANSWER_BYTES_MAX {
-            return Err(odd("the answer to an option is too long"));
-        }
-        let mut answer = vec![0; length as usize];
-        stream.receive_into(&mut answer)?;
+        let (kind, answer) = answer(stream, OPT_GO)?;
         match kind {
             REP_ACK => {
                 let export: Export = export.ok_or_else(|| odd("it tells no size"))?;

@@ -115,6 +115,7 @@ fn joined(first: Loaded, second: Loaded, step: &str) -> Loaded {
         how: first.how,
         responses: None,
         generator_limited: first.generator_limited || second.generator_limited,
+        lateness: first.lateness.zip(second.lateness).map(|(first, second)| first.and(second)),
         uncounted: (first.uncounted * first_s + second.uncounted * second_s) / total_s,
         warnings,
     }

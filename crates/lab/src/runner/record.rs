@@ -40,6 +40,8 @@ impl Record {
     ) -> Self {
         let Loaded { intervals, counted, parts, generator_limited, uncounted, .. } = loaded;
         let (mut how, responses, mut warnings) = (loaded.how, loaded.responses, loaded.warnings);
+        let lateness = loaded.lateness.map(|counts| counts.figures());
+        warnings.extend(lateness.as_ref().and_then(|lateness| warning::late(step, lateness)));
         let figures = loaded.devices.into_iter().map(|device| DeviceFigures {
             name: device.name,
             summary: Summary::of(&device.counted),
@@ -68,6 +70,7 @@ impl Record {
             counted_s,
             submission: parts.as_ref().map(|parts| parts.submission.summary()),
             completion: parts.as_ref().map(|parts| parts.completion.summary()),
+            lateness,
             devices: figures.collect(),
             response: responses.map(|latencies| latencies.summary()),
             settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
@@ -181,6 +184,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         written: None,
         counted_s: None,
         submission: None,
+        lateness: None,
         completion: None,
         how,
         summary: None,

@@ -2,7 +2,7 @@
 
 use blockio::{Bytes, Nanos};
 use results::steady::Demand;
-use results::{Steady, SteadyEvidence, Summary, Warning, WarningKind};
+use results::{Lateness, Steady, SteadyEvidence, Summary, Warning, WarningKind};
 
 use crate::plan::PlannedStep;
 
@@ -57,6 +57,26 @@ fn burst(step: &PlannedStep, summary: &Summary, demand: &Demand) -> Warning {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
 fn whole(bytes: f64) -> Bytes {
     Bytes(bytes.round() as u64)
+}
+
+/// Replies of a served model that were so late that the figures are in part those of its server.
+pub(super) fn late(step: &PlannedStep, lateness: &Lateness) -> Option<Warning> {
+    let Lateness { replies, late, slowdown, .. } = *lateness;
+    let [mean, most] = [lateness.late_by_ns_mean, lateness.late_by_ns_max].map(Nanos);
+    lateness.is_harmful().then(|| Warning {
+        kind: WarningKind::Lateness,
+        step: step.id.clone(),
+        text: format!(
+            "{late} of {replies} replies ({:.1} %) left the server late for the model, by {mean} \
+             on average and {most} at most, {:.1} % of the model's time in all: these figures are \
+             in part those of the server, not those of the model",
+            lateness.late_share() * 100.0,
+            slowdown * 100.0
+        ),
+        remedy: "leave the server's machine to the server, or ask for fewer requests a second; a \
+                 review of the model itself needs no server"
+            .into(),
+    })
 }
 
 /// Reads that met space that nobody had written.
@@ -228,6 +248,27 @@ mod tests {
         assert!(text.contains("10.0 % of what it addresses (10 GB of 100 GB)"), "{text}");
         // The flash of 125 GB at 10 GB in six hours.
         assert!(remedy.starts_with("precondition for 75.0 h or longer"), "{remedy}");
+    }
+
+    #[test]
+    fn replies_that_were_late_are_told_from_a_hundredth_or_a_slowdown_of_a_twentieth_on() {
+        let told = |late, late_by_ns| {
+            let counts = crate::LatenessCounts {
+                replies: 1000,
+                late,
+                modelled_ns: 1_000_000_000,
+                late_by_ns,
+                late_by_ns_max: late_by_ns,
+            };
+            super::late(&precondition(), &counts.figures())
+        };
+        assert_eq!(told(10, 1_000_000), None);
+        assert_eq!(told(1, 50_000_000), None, "one, by a twentieth of all the time");
+        assert_eq!(told(1, 50_000_001).unwrap().kind, WarningKind::Lateness);
+        let text = told(11, 2_200_000).unwrap().text;
+        let begins = "11 of 1000 replies (1.1 %) left the server late for the model, by 200 us on \
+                      average and 2.20 ms at most, 0.2 % of the model's time in all: ";
+        assert!(text.starts_with(begins), "{text}");
     }
 
     #[test]

@@ -134,8 +134,8 @@ fn a_warning_about_a_step_is_repeated_beside_its_charts() {
 #[test]
 fn every_kind_of_warning_has_a_heading_of_its_own() {
     use WarningKind::{
-        DieFailure, Environment, Interrupted, LittlesLaw, NotPreconditioned, NotSteady, PageCache,
-        Purge, QueueNotFilled, Scale, Space, Submission, Throttled, UnwrittenReads,
+        DieFailure, Environment, Interrupted, Lateness, LittlesLaw, NotPreconditioned, NotSteady,
+        PageCache, Purge, QueueNotFilled, Scale, Space, Submission, Throttled, UnwrittenReads,
     };
     let kinds = [
         Interrupted,
@@ -145,6 +145,7 @@ fn every_kind_of_warning_has_a_heading_of_its_own() {
         Submission,
         QueueNotFilled,
         LittlesLaw,
+        Lateness,
         PageCache,
         Environment,
         Purge,

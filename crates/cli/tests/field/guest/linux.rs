@@ -6,9 +6,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::{Archive, PATIENCE, Running, archive_of, one_processor};
+use super::{Archive, Running, archive_of, one_processor};
 use crate::skip;
 
 /// Output of the guest under each name, with how the command ended as the last line.
@@ -98,9 +98,13 @@ pub(super) fn volume(folder: &Path, options: &[&str]) -> PathBuf {
 
 /// Serves a volume. Returns the first line that the server prints, once it takes clients.
 pub(super) fn serve(volume: &Path, options: &[&str]) -> (Running, String) {
+    serve_any(&[&[volume.to_str().unwrap()], options].concat())
+}
+
+/// Serves any drive, as above.
+pub(super) fn serve_any(options: &[&str]) -> (Running, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_floatgate"))
         .arg("serve")
-        .arg(volume)
         .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -111,11 +115,15 @@ pub(super) fn serve(volume: &Path, options: &[&str]) -> (Running, String) {
     (Running(child), line)
 }
 
-/// Lets the guest live until it says that it is done.
-pub(super) fn listen(lines: &Receiver<String>, mut at_word: impl FnMut(&str)) -> Said {
+/// Lets the guest live until it says that it is done, for as long as `patience`.
+pub(super) fn listen(
+    lines: &Receiver<String>,
+    patience: Duration,
+    mut at_word: impl FnMut(&str),
+) -> Said {
     let (begun, mut said, mut name) = (Instant::now(), Said::new(), "boot".to_owned());
     loop {
-        let left = PATIENCE.checked_sub(begun.elapsed()).unwrap_or_default();
+        let left = patience.checked_sub(begun.elapsed()).unwrap_or_default();
         let line = match lines.recv_timeout(left) {
             Ok(line) => line.trim_end().to_owned(),
             Err(ended) => panic!("{ended}: {said:#?}"),

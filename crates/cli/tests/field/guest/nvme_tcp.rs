@@ -8,8 +8,8 @@ use std::process::{Child, Command};
 
 use serde_json::Value;
 
-use super::linux::{self, Said, emulator_is_missing, listen, serve};
-use super::{Running, kernel, lines_of};
+use super::linux::{self, Said, emulator_is_missing, listen, serve_any};
+use super::{Archive, PATIENCE, Running, kernel, lines_of};
 use crate::fio_is_missing;
 
 /// Programs that the guest runs.
@@ -33,7 +33,7 @@ const PROGRAMS: [&str; 17] = [
     "sync",
 ];
 /// Modules of the kernel, each after those that it needs; one that is built in is left out.
-const MODULES: [&str; 10] = [
+pub(super) const MODULES: [&str; 10] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_modern_dev",
@@ -46,8 +46,8 @@ const MODULES: [&str; 10] = [
     "nvme-tcp",
 ];
 
-/// A server of a volume in a folder.
-struct Server {
+/// A server of a drive.
+pub(super) struct Server {
     child: Running,
     /// The NQN of its subsystem, and its port.
     subsystem: String,
@@ -56,7 +56,12 @@ struct Server {
 
 impl Server {
     fn start(volume: &Path, port: &str) -> Self {
-        let (child, line) = serve(volume, &["--nvme", &format!("tcp:{port}")]);
+        Self::start_with(&[volume.to_str().unwrap()], port)
+    }
+
+    /// Starts a server with these arguments.
+    pub(super) fn start_with(arguments: &[&str], port: &str) -> Self {
+        let (child, line) = serve_any(&[arguments, &["--nvme", &format!("tcp:{port}")]].concat());
         let place = line.strip_prefix("nvme+tcp://127.0.0.1:").expect("a URI").trim_end();
         let [port, subsystem, namespace] =
             place.splitn(3, '/').collect::<Vec<_>>().try_into().unwrap();
@@ -70,15 +75,20 @@ impl Server {
 fn first_files(kernel: &Path) -> Option<Vec<u8>> {
     let script = include_bytes!("nvme_tcp.sh");
     let mut archive = linux::first_files(kernel, (&PROGRAMS, &MODULES), script)?;
+    name_host(&mut archive);
+    Some(archive.finished())
+}
+
+/// Adds the name by which nvme-cli connects.
+pub(super) fn name_host(archive: &mut Archive) {
     let id = "11111111-2222-3333-4444-555555555555";
     archive.file(Path::new("etc/nvme/hostid"), id.as_bytes());
     let host = format!("nqn.2014-08.org.nvmexpress:uuid:{id}\n");
     archive.file(Path::new("etc/nvme/hostnqn"), host.as_bytes());
-    Some(archive.finished())
 }
 
 /// An emulated machine that reaches the loopback of this one at 10.0.2.2.
-fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
+pub(super) fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
     let network = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
     let devices = [&["-machine", "q35"], &network[..]].concat();
     let words = format!("subsystem={} port={}", server.subsystem, server.port);
@@ -123,7 +133,7 @@ fn linux_uses_a_volume_over_nvme_tcp_and_a_killed_server_loses_nothing() {
     let mut guest = Running(machine(folder.path(), &kernel, &server));
     let lines = lines_of(&mut guest.0);
     let mut then = Value::Null;
-    let said = listen(&lines, |word| match word {
+    let said = listen(&lines, PATIENCE, |word| match word {
         "list" => then = status(&volume),
         "kill the server" => {
             server.child.0.kill().unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Child;
 
 use super::linux::{self, emulator_is_missing, listen, serve};
-use super::{Running, kernel, lines_of};
+use super::{PATIENCE, Running, kernel, lines_of};
 use crate::fio_is_missing;
 
 /// Programs that the guest runs.
@@ -55,7 +55,7 @@ fn linux_loses_nothing_over_vhost_user_however_often_the_server_is_killed() {
     let mut guest = Running(machine(folder.path(), &kernel, &socket));
     let lines = lines_of(&mut guest.0);
     let mut kills = 0;
-    let said = listen(&lines, |word| {
+    let said = listen(&lines, PATIENCE, |word| {
         if word == "kill the server" {
             server.0.kill().unwrap();
             server.0.wait().unwrap();

@@ -166,6 +166,41 @@ fn contexts_are_listed_for_all_queries_and_none() {
 }
 
 #[test]
+fn the_lateness_of_a_model_is_listed_with_its_counts_and_cannot_be_agreed_on() {
+    let pace = Arc::new(crate::Pace::new(crate::pace::tests::drive()));
+    let export = Export {
+        name: "paced".into(),
+        description: String::new(),
+        device: Arc::new(MemoryDevice::new(1 << 20)),
+        is_read_only: false,
+        pace: Some(pace),
+    };
+    let mut replies = Replies::new();
+    let exports = Exports::new(vec![export]).unwrap();
+    let mut negotiation = Negotiation::new(exports, &mut replies);
+    let named = "x-floatgate:lateness";
+    let input = [
+        3_u32.to_be_bytes().to_vec(),
+        option(option::STRUCTURED_REPLY, &[]),
+        option(option::LIST_META_CONTEXT, &queries("paced", &[])),
+        option(option::LIST_META_CONTEXT, &queries("paced", &[named])),
+        option(option::LIST_META_CONTEXT, &queries("paced", &["base:"])),
+        option(option::SET_META_CONTEXT, &queries("paced", &[named])),
+    ];
+    negotiation.take(&input.concat(), &mut replies).expect("well-formed");
+    let answers = parsed(&replies.as_bytes()[GREETING_BYTES..]);
+    let names: Vec<String> = answers
+        .iter()
+        .filter(|answer| answer.kind == answer::META_CONTEXT)
+        .map(|answer| String::from_utf8(answer.data[4..].to_vec()).unwrap())
+        .collect();
+    let told =
+        format!("{named}/replies=0,late=0,modelled_ns=0,late_by_ns=0,late_by_ns_max=0,peaks=");
+    let base = "base:allocation".to_owned();
+    assert_eq!(names, [base.clone(), told.clone(), told, base]);
+}
+
+#[test]
 fn extended_headers_stand_for_structured_replies() {
     let (answers, negotiation) = answered(&[
         option(option::EXTENDED_HEADERS, &[]),

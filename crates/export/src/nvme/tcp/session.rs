@@ -18,7 +18,7 @@ use super::super::admin::{self, admin_data_bytes, complete, complete_held};
 use super::super::answers::Answers as _;
 use super::super::authentication::{Dialogue, Progress};
 use super::super::command::{COMMAND_BYTES, Command, completion, fabrics};
-use super::super::context::{Context, Outcome};
+use super::super::context::Outcome;
 use super::super::controller::Controller;
 use super::super::fabrics::{AUTHENTICATION_REQUIRED, Connect, ConnectRefusal};
 use super::super::lock::locked;
@@ -271,7 +271,7 @@ impl Session {
             Phase::Admin(queue, controller) => {
                 let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
                 let (subsystem, now) = (&*self.subsystem, self.now);
-                let context = Context { drive: subsystem.drive(), now, address: self.address };
+                let context = subsystem.context(now, self.address);
                 let mut controller = locked(controller);
                 let outcome = match data {
                     Ok(data) => admin::execute(&mut controller, &context, command, data),
@@ -455,7 +455,7 @@ impl Conversation for Session {
     fn advance(&mut self, now: Nanos, replies: &mut Replies) -> Result<Option<Nanos>, Violation> {
         self.now = now;
         let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
-        let context = Context { drive: self.subsystem.drive(), now, address: self.address };
+        let context = self.subsystem.context(now, self.address);
         let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
         let mut controller = locked(controller);
         let next = controller.advance(&context);

@@ -89,6 +89,39 @@ fn size_sector_and_flags_come_from_the_server() {
     assert!(served.join().unwrap().is_empty());
 }
 
+/// Answer to the option `number`.
+fn reply_to(number: u32, kind: u32, data: &[u8]) -> Vec<u8> {
+    let mut bytes = reply(kind, data);
+    bytes[8..12].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// Contexts that a server tells with `answers`, and the options that it was sent.
+fn listed(answers: &[Vec<u8>]) -> (io::Result<Vec<String>>, Vec<u8>) {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    theirs.write_all(&answers.concat()).unwrap();
+    let mut stream = Stream::Unix(ours);
+    stream.set_patience(PATIENCE).unwrap();
+    let listed = contexts(&mut stream, "disk", "x:y");
+    drop(stream);
+    let mut sent = Vec::new();
+    theirs.read_to_end(&mut sent).unwrap();
+    (listed, sent)
+}
+
+#[test]
+fn contexts_are_listed_by_servers_that_have_structured_replies() {
+    let agreed = reply_to(OPT_STRUCTURED_REPLY, REP_ACK, &[]);
+    let context = reply_to(OPT_LIST_META_CONTEXT, REP_META_CONTEXT, b"\0\0\0\x01x:y/z=1");
+    let end = reply_to(OPT_LIST_META_CONTEXT, REP_ACK, &[]);
+    let (names, sent) = listed(&[agreed.clone(), context, end]);
+    assert_eq!(names.unwrap(), ["x:y/z=1"]);
+    assert!(sent.windows(15).any(|it| it == b"disk\0\0\0\x01\0\0\0\x03x:y"));
+    let refused = |number| reply_to(number, 1 << 31 | 1, b"unknown");
+    assert!(listed(&[refused(OPT_STRUCTURED_REPLY)]).0.unwrap().is_empty());
+    assert!(listed(&[agreed, refused(OPT_LIST_META_CONTEXT)]).0.unwrap().is_empty());
+}
+
 #[test]
 fn an_error_of_a_command_is_that_of_the_server() {
     let mut answer = [reply(REP_INFO, &export(4096, 0)), reply(REP_ACK, &[])].concat();
