@@ -35,6 +35,12 @@ pub(crate) enum Mutant {
     StaleDiesTaken,
     /// A die is removed before what lies on rows that have a unit on it has been moved.
     RemovedEarly,
+    /// What is handed over to the system is not written.
+    HandOverDropped,
+    /// The next half of the window begins with what came since, not with all that it voids.
+    HalfWithoutRest,
+    /// A synced batch is written over those that it has not replaced yet.
+    UnsyncedOverwritten,
 }
 
 #[cfg(test)]
@@ -151,6 +157,21 @@ mod tests {
     #[test]
     fn dies_rolled_back_that_count_as_they_are_are_found() {
         assert!(is_found_by_damage(Mutant::StaleDiesTaken));
+    }
+
+    #[test]
+    fn changes_that_the_system_was_not_given_are_found() {
+        assert!(is_found(Mutant::HandOverDropped));
+    }
+
+    #[test]
+    fn a_half_that_voids_more_than_it_repeats_is_found() {
+        assert!(is_found(Mutant::HalfWithoutRest));
+    }
+
+    #[test]
+    fn a_batch_written_over_those_that_a_killed_server_needs_is_found() {
+        assert!(is_found(Mutant::UnsyncedOverwritten));
     }
 
     #[test]

@@ -10,7 +10,7 @@ fn check(shape: &Shape, script: &[ScriptStep]) {
     }
 }
 
-use ScriptStep::{Checkpoint, Flush, Trim, Write, WriteBoth};
+use ScriptStep::{Checkpoint, Flush, HandOver, Trim, Write, WriteBoth};
 
 #[test]
 fn overwriting_what_was_flushed() {
@@ -37,6 +37,17 @@ fn extents_of_all_lengths() {
     check(&PACKED, &script);
     let script = [Write(5), Flush, WriteBoth(0, 5), Write(1), Write(2), Write(3), Checkpoint];
     check(&Shape { compression: Compression::Zstd, ..PACKED }, &script);
+}
+
+#[test]
+fn what_the_system_was_given_without_a_sync() {
+    let script = [Write(0), HandOver, Write(0), Trim(1), HandOver, Flush, Write(1), HandOver];
+    check(&SINGLE, &script);
+    check(&PROTECTED, &script[..4]);
+    // A row is completed, and the other half of the window begun.
+    let script = [Write(0), HandOver, Write(1), HandOver, Write(2), HandOver, Checkpoint, Write(0)];
+    check(&SINGLE, &script);
+    check(&PACKED, &script);
 }
 
 #[test]

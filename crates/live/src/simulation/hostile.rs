@@ -249,7 +249,7 @@ fn example_batch(layout: &Layout) -> Vec<u8> {
     core.completed.add_tables((3, life, origin), &[entries.to_vec()]);
     let mut journal = Journal::new(DRIVE, 2, SHAPE.journal_bytes, FROM);
     journal.begin();
-    journal.collect(&mut core, layout, Scope::Host);
+    journal.collect(&mut core, layout, (Scope::Host, 0));
     journal.finish(2).1.to_vec()
 }
 
