@@ -18,7 +18,7 @@
 //! - Each has the number and the link of the next synced batch, and an order of its own. Once that
 //!   batch is there, none of them counts.
 //! - A half is written over only while the other one has a full batch and all that followed it.
-//! - Each says which rows are open. The rows of its other extents are complete, and the system has
+//! - No program is under way when one is assembled, so each says which rows are open. The rows of its other extents are complete, and the system has
 //!   them: where one of those is not, the power went, and nothing was promised of it.
 //! - Whoever finds one knows that the synced batch before it was durable.
 

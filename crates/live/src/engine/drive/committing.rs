@@ -64,7 +64,8 @@ impl Drive {
             }
             let layout = &self.store.layout;
             let assembled = {
-                let mut core = self.core_mut()?;
+                // Rows are completed in order then: recovery looks for the first one of a superblock.
+                let mut core = self.still()?;
                 let reserve = 3 * self.bytes_at_most(&core);
                 let has_room = journal.has_window(layout, reserve);
                 has_room.then(|| journal.assemble_unsynced(&mut core, layout))
