@@ -272,7 +272,11 @@ impl Reading<'_> {
                 let bytes = HEAD_BYTES as u64 + u64::from(head.length);
                 (head.position == at && place + bytes <= self.size()).then_some(())?;
                 let body = self.body(replica, &head, place)?;
-                Some(UnsyncedBatch { order, body, end: at.at + bytes.next_multiple_of(SECTOR_BYTES) })
+                Some(UnsyncedBatch {
+                    order,
+                    body,
+                    end: at.at + bytes.next_multiple_of(SECTOR_BYTES),
+                })
             })
         };
         self.places(at).into_iter().find_map(whole)
@@ -359,7 +363,9 @@ impl Reading<'_> {
             }
             let Some(head) = Head::parse(sector, drive) else { return };
             let Position { at, number, link } = head.position;
-            if number == end.number && link == end.link && at > end.at {
+            // Whatever a head says, the ring is no longer than it is.
+            let is_near = at > end.at && at - end.at <= self.size();
+            if number == end.number && link == end.link && is_near {
                 next.insert(at);
             }
             is_later |= number > end.number || number == end.number && link != end.link;

@@ -39,6 +39,10 @@ pub const PACKED: Shape = Shape {
     ..SINGLE
 };
 
+/// A drive of one die whose rows stay open for eight pages, while batches that are not synced go
+/// from one half of their window to the other.
+pub const WIDE: Shape = Shape { unit_pages: 8, journal_bytes: 164 * 4096, ..SINGLE };
+
 /// One command of a short script, on whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptStep {
@@ -104,6 +108,29 @@ fn kill(disks: &Disks, history: &SectorHistory) -> Result<u64, String> {
         }
     }
     Ok(2 * (sectors as u64 + 1))
+}
+
+/// Runs `script` once for each command that it sends to the disks, and kills the process there.
+/// Returns how many states were opened.
+///
+/// # Errors
+/// As [`exhaust`].
+pub fn exhaust_kills(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
+    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
+    let fresh = Disks::new(shape.dies as usize, bytes, Rng::new(0));
+    format(fresh.media(), shape, 1).map_err(|error| error.to_string())?;
+    let mut states = 0;
+    for cut in 0.. {
+        let disks = fresh.fork();
+        disks.cut_after(cut);
+        let history = play(&disks, shape, script)?;
+        let is_over = !disks.is_cut();
+        states += kill(&disks, &history).map_err(|what| format!("killed after {cut}: {what}"))?;
+        if is_over {
+            break;
+        }
+    }
+    Ok(states)
 }
 
 /// Result of flipping bits one by one.
