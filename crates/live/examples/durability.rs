@@ -14,7 +14,7 @@ use live::{
 };
 
 const SIZE: u64 = 1 << 30;
-const PAGE_BYTES: u64 = 4096;
+const PAGE_BYTES: usize = 4096;
 /// Rounds, in each of which every durability has its turn.
 const ROUNDS: u32 = 5;
 
@@ -25,11 +25,11 @@ fn writes_per_s(
     time: Duration,
     rng: &mut Rng,
 ) -> Result<f64, live::DeviceError> {
-    let page = [0x5a; PAGE_BYTES as usize];
+    let page = [0x5a; PAGE_BYTES];
     let (begun, mut writes) = (Instant::now(), 0);
     while begun.elapsed() < time {
         for _ in 0..outstanding {
-            let offset = rng.below(SIZE / PAGE_BYTES) * PAGE_BYTES;
+            let offset = rng.below(SIZE / PAGE_BYTES as u64) * PAGE_BYTES as u64;
             drive.write(offset, &page, Durability::Volatile)?;
         }
         match durability {
