@@ -20,6 +20,7 @@ mod registry;
 pub mod replay;
 pub mod runner;
 pub mod runs;
+mod schedule;
 pub mod subject;
 pub mod sweep;
 pub mod validate;

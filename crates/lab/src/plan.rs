@@ -294,6 +294,7 @@ impl Plan {
         for step in replays {
             let adapted = step.workload.take().map(|made_up| Workload {
                 compressible_percent: made_up.compressible_percent,
+                footprint_percent: made_up.footprint_percent,
                 ..workload.clone()
             });
             (step.workload, step.published_as) = (adapted, vec![String::new()]);

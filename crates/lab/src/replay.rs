@@ -3,8 +3,9 @@
 //! Each job replays every T-th request of the trace, T jobs in all, in its order; so both drivers
 //! issue the same. Without times each completion is answered by the job's next request, and at most
 //! its queue is outstanding; with times requests are due when the trace made them, faster or slower
-//! by a factor, and wait at the host where too many are outstanding. A trace that ends before the
-//! step does begins again.
+//! by a factor, or at a rate that the load states, and wait at the host where too many are
+//! outstanding. A trace that ends before the step does begins again. Its space is placed on the
+//! part of the drive that the load's workload addresses.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use workload::trace::{self, Addresses, Placement, Trace};
 use workload::{Access, SizeShare, Span, Workload};
 
-use crate::{Error, Kind};
+use crate::{Error, Kind, Rate};
 
 /// Trace that a step to come replays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,9 +134,9 @@ impl Replay<'_> {
         Some(self.speed? * count / self.trace.span().as_secs_f64())
     }
 
-    /// Description of a replay on a drive of `span`, for the report; `requests` of it were
-    /// measured.
-    pub(crate) fn how(&self, span: Span, requests: u64) -> String {
+    /// Description of a replay on a drive, or a part of one, of `span`, for the report; it came at
+    /// `rate`, and `requests` of it were measured.
+    pub(crate) fn how(&self, span: Span, rate: Option<Rate>, requests: u64) -> String {
         let Self { trace, addresses, speed } = *self;
         let made_up = if trace.is_synthetic() { "synthetic " } else { "" };
         let length = match trace.span() {
@@ -143,6 +144,7 @@ impl Replay<'_> {
             span => format!("in {span}"),
         };
         let pace = match speed {
+            None if rate.is_some() => "in its order at the rate of the load".to_owned(),
             None => "each completion answered by the next request".to_owned(),
             Some(speed) => format!("at {speed} times its speed"),
         };

@@ -1,5 +1,7 @@
 //! Recordings of applications, replayed on modelled drives.
 
+use std::num::NonZeroU32;
+
 use lab::application::{self, ReplayHost};
 use lab::driver::model::replay_recording;
 use lab::workload::catalogue;
@@ -21,6 +23,9 @@ struct ReplayOrder {
     drive: DriveOrder,
     /// Speed of the host, as a multiple of the recording's host.
     host_speed: f64,
+    /// Processors of the host; absent: those of the recording's host.
+    #[serde(default)]
+    host_processors: Option<NonZeroU32>,
     /// Share of the reads that the host's memory answers, in percent.
     buffered_percent: f64,
     /// Compressibility of the data, in percent.
@@ -34,7 +39,9 @@ impl ReplayOrder {
             return Err(Error::new(Kind::Input, text));
         }
         let (speed, buffered_percent) = (self.host_speed, self.buffered_percent);
-        let host = ReplayHost { speed, buffered_percent, ..ReplayHost::default() }.checked()?;
+        let processors = self.host_processors;
+        let host = ReplayHost { speed, processors, buffered_percent, ..ReplayHost::default() };
+        let host = host.checked()?;
         let (spec, setup) = (self.drive.spec()?, self.drive.model_setup()?);
         let setup = setup.with_seed(self.drive.seed);
         let data = (&host, self.compressible_percent);
@@ -45,7 +52,6 @@ impl ReplayOrder {
             "drive": spec.name,
             "unvalidated": !spec.is_validated(),
             "slowdown": replayed.slowdown(),
-            "exceeds_processors": replayed.exceeds_processors(),
             "replayed": figures,
         }))
     }

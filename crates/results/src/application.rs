@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::mark::is_unset;
-
 /// Rate and latency of an application's transactions on the target, predicted by replaying a
 /// recording of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,10 +23,6 @@ pub struct ApplicationFigures {
     /// Share of the host's think times in the critical path of the replay, 0 to 1: the chain of
     /// requests that the last completion waited for.
     pub host_share: f64,
-    /// True if more think times were under way at once than the machine of the recording has
-    /// processors, so that it may not reach the rate. Absent: false.
-    #[serde(default, skip_serializing_if = "is_unset")]
-    pub exceeds_processors: bool,
     /// Number of the drive, from 1, if the suite has several drives with one load each; absent
     /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]

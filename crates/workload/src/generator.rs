@@ -24,6 +24,14 @@ pub struct Span {
     pub sectors: u64,
 }
 
+impl Span {
+    /// The part of the drive that `workload` addresses, from its start.
+    #[must_use]
+    pub fn footprint(self, workload: &Workload) -> Self {
+        Self { sectors: share(self.sectors, workload.footprint_percent, 1) }
+    }
+}
+
 /// One of the jobs that share a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {

@@ -29,4 +29,4 @@ pub use protocol::{
 };
 pub use spec::{Access, SizeShare, Workload};
 pub use stream::WorkloadStream;
-pub use trace::TraceShape;
+pub use trace::{TracePhase, TraceShape};

@@ -127,7 +127,8 @@ pub struct Suite {
     /// one replay for each number of clients; absent: none.
     #[serde(default)]
     pub nodes: Option<Nodes>,
-    /// Rates at which every load of `measure` is measured after it ran free; absent: only free.
+    /// Rates at which every load of `measure` is measured after it ran free; absent: only free. A
+    /// replay then sends the requests of its trace, in their order, at these rates.
     #[serde(default)]
     pub curve: Option<Curve>,
     /// Measurements that follow, in order; may be left out after rounds.
@@ -443,10 +444,11 @@ impl Suite {
                 format!("{place}.rate_iops"),
                 "a rate in a suite with a curve: the curve has rates of its own, leave one out",
             )?;
+            let has_times = measure.replay.is_some_and(|replay| replay.speed.is_some());
             Fault::unless(
-                self.curve.is_none() || measure.replay.is_none(),
-                format!("{place}.replay"),
-                "a replay in a suite with a curve: a trace has its own times, leave one out",
+                self.curve.is_none() || !has_times,
+                format!("{place}.replay.speed"),
+                "a speed in a suite with a curve: the curve has rates of its own, leave one out",
             )?;
             for (threads, queue) in measure.points() {
                 let point = (measure.workload.as_str(), threads, queue);

@@ -155,27 +155,28 @@ impl Workload {
                 self.align_bytes
             ),
         )?;
-        self.check_sizes()?;
+        check_sizes(&self.sizes)?;
         if let Some(trace) = &self.trace {
             trace.check().map_err(|fault| fault.within("trace"))?;
         }
         stream::check(self)?;
         self.access.check().map_err(|fault| fault.within("access"))
     }
+}
 
-    fn check_sizes(&self) -> Result<(), Fault> {
-        Fault::unless(!self.sizes.is_empty(), "sizes", "sizes are empty: give at least one")?;
-        for (index, size) in self.sizes.iter().enumerate() {
-            let place = format!("sizes.{index}");
-            size.check().map_err(|fault| fault.within(&place))?;
-            Fault::unless(
-                self.sizes[..index].iter().all(|earlier| earlier.bytes != size.bytes),
-                place,
-                format!("size of {} bytes is given twice; add its shares up", size.bytes),
-            )?;
-        }
-        percent::whole_sum("sizes", "sizes", self.sizes.iter().map(|size| size.percent))
+/// Checks the transfer sizes of a mix, which are each given once and whose shares sum to 100.
+pub(crate) fn check_sizes(sizes: &[SizeShare]) -> Result<(), Fault> {
+    Fault::unless(!sizes.is_empty(), "sizes", "sizes are empty: give at least one")?;
+    for (index, size) in sizes.iter().enumerate() {
+        let place = format!("sizes.{index}");
+        size.check().map_err(|fault| fault.within(&place))?;
+        Fault::unless(
+            sizes[..index].iter().all(|earlier| earlier.bytes != size.bytes),
+            place,
+            format!("size of {} bytes is given twice; add its shares up", size.bytes),
+        )?;
     }
+    percent::whole_sum("sizes", "sizes", sizes.iter().map(|size| size.percent))
 }
 
 impl SizeShare {

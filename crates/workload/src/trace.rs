@@ -27,10 +27,10 @@ mod synthetic;
 use blockio::{Nanos, Op};
 
 pub use format::Format;
-pub use iolog::{IologRequest, SYNTHETIC, write as write_iolog};
+pub use iolog::{Iolog, IologRequest, SYNTHETIC};
 pub use placement::{Addresses, Placement};
 pub use reading::{BROKEN_MAX, Broken, Skipped, TraceError, read};
-pub use shape::TraceShape;
+pub use shape::{TracePhase, TraceShape};
 pub use statistics::{REGION_BYTES, SizeCount, Statistics};
 pub use synthetic::synthesise;
 

@@ -63,8 +63,8 @@ pub(super) fn text(rows: &[RealTime]) -> Result<String> {
          replies have the latencies of a model of the catalogue in real time (`--timing model \
          --time-lapse 1`), beside what replays of the recordings on the drive of 4 ms predict for \
          the same model. These models answer in tens of microseconds: most of a transaction is the \
-         host's, which has two processors for the database, its clients and the drive, and the \
-         replay does not know when they are all busy. The larger `host` is, the less certain is a prediction.\n\n\
+         host's, which has two processors for the database, its clients and the drive. The replay \
+         lets think times share them. The larger `host` is, the less certain is a prediction.\n\n\
          | model | threads | measured TPS | predicted TPS | error | host |\n\
          |---|---|---|---|---|---|\n",
     );

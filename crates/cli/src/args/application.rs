@@ -49,6 +49,9 @@ pub(crate) struct HostArgs {
     /// Speed of the host, as a multiple of the recording's host
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub(crate) host_speed: f64,
+    /// Processors of the host, which think times share [default: as many as the recording's host]
+    #[arg(long, value_name = "N")]
+    pub(crate) host_processors: Option<NonZeroU32>,
     /// Percentage of reads that additional host memory answers instead of the drive
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(crate) buffered: f64,
@@ -65,8 +68,9 @@ impl HostArgs {
     /// Fails if a number is outside its range.
     pub(crate) fn host(&self) -> Result<ReplayHost, Error> {
         let (speed, buffered_percent) = (self.host_speed, self.buffered);
-        let keeps_front_end = self.keep_front_end;
-        ReplayHost { speed, buffered_percent, keeps_front_end, ..ReplayHost::default() }.checked()
+        let (processors, keeps_front_end) = (self.host_processors, self.keep_front_end);
+        let copies = NonZeroU32::MIN;
+        ReplayHost { speed, processors, buffered_percent, keeps_front_end, copies }.checked()
     }
 }
 

@@ -59,8 +59,6 @@ struct Point {
     /// Share of the host's think times in what the last request waited for; absent where nothing
     /// was recorded.
     host_share: Option<f64>,
-    /// True if more clients would be busy on the host at once than it has processors.
-    exceeds_processors: bool,
 }
 
 /// Measures or predicts the application on each target, and prints the results.
@@ -169,9 +167,7 @@ fn shown(points: &[Point]) -> String {
             format!("{}{mark}", point.drive),
             origin.to_owned(),
             point.threads.to_string(),
-            point
-                .tps
-                .map_or_else(|| "-".to_owned(), |it| replay::tps(it, point.exceeds_processors)),
+            number(point.tps, 1),
             number(point.latency_ms_mean, 2),
             number(point.latency_ms_p99, 2),
             point.host_share.map_or_else(|| "-".to_owned(), |it| format!("{:.0} %", it * 100.0)),
@@ -182,9 +178,6 @@ fn shown(points: &[Point]) -> String {
     let is_predicted = |point: &&Point| point.origin == Origin::Predicted;
     if points.iter().filter(is_predicted).any(|it| it.host_share > Some(HOST_SHARE_MAX)) {
         text += &replay::host_dominates();
-    }
-    if points.iter().any(|it| it.exceeds_processors) {
-        text += replay::EXCEEDS;
     }
     if points.iter().any(|it| it.unvalidated == Some(true)) {
         text += replay::UNVALIDATED;

@@ -26,10 +26,6 @@ const HEADINGS: [&str; 10] =
 pub(super) const UNVALIDATED: &str =
     "\n\n* Nothing was published that this model could be judged by.";
 
-/// Note beneath a table with rates that the host may not reach.
-pub(super) const EXCEEDS: &str = "\n\n† More clients would be busy on the host at once than the \
-    machine of the recording has processors: the rate may be out of reach.";
-
 /// A replay on one drive, for JSON.
 #[derive(Serialize)]
 struct ReplayRow {
@@ -126,9 +122,6 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     if rows.iter().any(|row| row.replayed.host_share > HOST_SHARE_MAX) {
         text += &host_dominates();
     }
-    if rows.iter().any(|row| row.replayed.exceeds_processors()) {
-        text += EXCEEDS;
-    }
     if rows.iter().any(|row| row.unvalidated) {
         text += UNVALIDATED;
     }
@@ -146,16 +139,11 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     text
 }
 
-/// A predicted rate, with the mark of [`EXCEEDS`] where it may be out of reach.
-pub(super) fn tps(tps: f64, exceeds_processors: bool) -> String {
-    format!("{tps:.1}{}", if exceeds_processors { " †" } else { "" })
-}
-
 /// Note below a table in which a rate is left out because the host dominates.
 pub(super) fn host_dominates() -> String {
     format!(
-        "\n\nNo TPS if more than {:.0} % of the time is the host's: its processors, which are not \
-         modelled, determine the rate.",
+        "\n\nNo TPS if more than {:.0} % of the time is the host's: what it does besides waiting \
+         for the drive determines the rate.",
         HOST_SHARE_MAX * 100.0
     )
 }
@@ -193,7 +181,7 @@ fn row(row: &ReplayRow) -> [String; 10] {
     };
     [
         format!("{}{}", row.drive, if row.unvalidated { " *" } else { "" }),
-        prediction.map_or_else(dash, |it| tps(it.tps, row.replayed.exceeds_processors())),
+        prediction.map_or_else(dash, |it| format!("{:.1}", it.tps)),
         latency.map_or_else(dash, |it| format!("{it:.2}")),
         format!("{:.2}", 1.0 / row.replayed.slowdown()),
         mean(read),

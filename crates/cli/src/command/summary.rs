@@ -62,7 +62,7 @@ fn applications(steps: &[Step]) -> String {
         Some([
             it.application.clone(),
             step.threads.to_string(),
-            it.tps.map_or_else(|| "-".to_owned(), |tps| replay::tps(tps, it.exceeds_processors)),
+            it.tps.map_or_else(|| "-".to_owned(), |tps| format!("{tps:.1}")),
             shown(it.latency_ms_mean),
             shown(it.latency_ms_p99),
             format!("{:.0} %", it.host_share * 100.0),
@@ -75,9 +75,6 @@ fn applications(steps: &[Step]) -> String {
     let mut text = table::columns(&rows);
     if steps.iter().filter_map(|it| it.application.as_ref()).any(|it| it.tps.is_none()) {
         text += &replay::host_dominates();
-    }
-    if steps.iter().filter_map(|it| it.application.as_ref()).any(|it| it.exceeds_processors) {
-        text += replay::EXCEEDS;
     }
     text
 }

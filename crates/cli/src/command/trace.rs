@@ -11,8 +11,7 @@ use lab::workload::Workload;
 use lab::workload::recording::{
     Benchmark, DeviceTrace, FioLogs, Head, RecordingWriter, Tail, read_blkparse, read_fio,
 };
-use lab::workload::trace::{SYNTHETIC, TraceShape};
-use lab::workload::trace::{Statistics, Trace, synthesise, write_iolog};
+use lab::workload::trace::{Iolog, SYNTHETIC, Statistics, Trace, TraceShape, synthesise};
 use lab::{Error, Kind, replay};
 
 use crate::args::{TraceCommand, TraceImport, TraceMake, TraceShow};
@@ -36,7 +35,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
 fn make(args: &TraceMake) -> Result<Ending> {
     setup::check_output(&args.file, args.overwrite)?;
     let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
-    let shape = workload.trace.ok_or_else(|| {
+    let shape = workload.trace.clone().ok_or_else(|| {
         Error::new(Kind::Input, format!("no trace can be made of `{}`", workload.name))
             .hint("its file lacks [trace]: `floatgate workloads show mail-server --toml` has one")
     })?;
@@ -45,7 +44,7 @@ fn make(args: &TraceMake) -> Result<Ending> {
         Error::new(Kind::Input, "making a trace").source(source).hint("give it more space_gb")
     })?;
     let requests = trace.requests().iter().map(|it| (it.at, it.op, it.lba, it.sectors));
-    write_text(&args.file, &write_iolog(SYNTHETIC, true, requests))?;
+    write_text(&args.file, &Iolog { file: SYNTHETIC, is_timed: true }.text(requests))?;
     output::talk(&shown(&trace));
     output::data(&args.file.display().to_string())?;
     Ok(Ending::Done)

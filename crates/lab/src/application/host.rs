@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use blockio::Nanos;
 use workload::recording::Recording;
 
-use super::RequestTree;
+use super::{RequestTree, processors};
 use crate::{Error, Kind};
 
 /// Host on which an application runs in a replay.
@@ -13,6 +13,8 @@ use crate::{Error, Kind};
 pub struct ReplayHost {
     /// Speed as a multiple of the recording's host, above 0: think times are divided by it.
     pub speed: f64,
+    /// Processors; absent: those of the recording's host, if it is known how many they were.
+    pub processors: Option<NonZeroU32>,
     /// Share of the recorded reads that additional host memory answers instead of the drive, 0 to
     /// 100 percent.
     pub buffered_percent: f64,
@@ -27,7 +29,13 @@ pub struct ReplayHost {
 impl Default for ReplayHost {
     /// The host of the recording, with the drive attached to it directly.
     fn default() -> Self {
-        Self { speed: 1.0, buffered_percent: 0.0, keeps_front_end: false, copies: NonZeroU32::MIN }
+        Self {
+            speed: 1.0,
+            processors: None,
+            buffered_percent: 0.0,
+            keeps_front_end: false,
+            copies: NonZeroU32::MIN,
+        }
     }
 }
 
@@ -51,6 +59,13 @@ impl ReplayHost {
     /// The requests in the measured part of `recording`, with this host's think times.
     pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
         let mut tree = RequestTree::new(recording, self.copies);
+        if let Some(recorded) = Self::shared(recording).filter(|_| self.copies.get() == 1) {
+            let work = processors::work(&tree.requests, &tree.parents, recorded);
+            for (parent, work) in tree.parents.iter_mut().zip(work) {
+                parent.think_time = work;
+            }
+            tree.processors = self.processors.or(Some(recorded));
+        }
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
         let front_end = Nanos(front_end.unwrap_or_default());
         let emulated = recording.head.emulation_slowdown.filter(|it| it.is_normal() && *it > 0.0);
@@ -60,6 +75,13 @@ impl ReplayHost {
             parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / speed);
         }
         tree
+    }
+
+    /// Processors that think times of `recording` shared; none if the recording does not say, or if
+    /// it is of a guest with an emulated processor of its own.
+    fn shared(recording: &Recording) -> Option<NonZeroU32> {
+        let known = recording.head.emulation_slowdown.is_none();
+        recording.head.processors().filter(|_| known).and_then(NonZeroU32::new)
     }
 
     /// True if memory answers the read number `count`, from 0; such reads are spread evenly.

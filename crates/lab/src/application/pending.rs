@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 use blockio::{Nanos, Op};
 use workload::recording::{Parent, Recorded};
 
+use super::processors::SharedProcessors;
 use super::{ReplayHost, RequestTree};
 
 /// Requests that wait for their parents or for the end of their think times.
@@ -18,8 +19,13 @@ pub(crate) struct Pending<'a> {
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
     children: Vec<u32>,
-    /// Requests whose parents have completed, by the time at which they are due.
+    /// Requests without a parent, by the time at which they are due.
     due: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Requests whose parents have completed, by the mark at which their think times are over.
+    thinking: BinaryHeap<Reverse<(Nanos, u32)>>,
+    processors: SharedProcessors,
+    /// Think time of each request that was taken; of one that thinks, the time at which it began.
+    think_times: Vec<Nanos>,
     /// Number of reads taken so far.
     reads: u64,
     /// Number of requests answered so far.
@@ -52,18 +58,51 @@ impl<'a> Pending<'a> {
                 None => due.push(Reverse((start + parent.think_time, child))),
             }
         }
-        Self { requests, parents, host, first_child, children, due, reads: 0, answered: 0 }
+        let processors = SharedProcessors::new(tree.processors, start);
+        let thinking = BinaryHeap::new();
+        let think_times = vec![start; count];
+        let (reads, answered) = (0, 0);
+        Self {
+            requests,
+            parents,
+            host,
+            first_child,
+            children,
+            due,
+            thinking,
+            processors,
+            think_times,
+            reads,
+            answered,
+        }
     }
 
     /// Time at which the next request is due; none while all remaining ones wait for parents.
     pub(crate) fn next_at(&self) -> Option<Nanos> {
-        self.due.peek().map(|Reverse((at, _))| *at)
+        self.next().map(|(at, ..)| at)
+    }
+
+    /// The next request, the time at which it is due, and whether its think time ends then.
+    fn next(&self) -> Option<(Nanos, u32, bool)> {
+        let due = self.due.peek().map(|Reverse((at, index))| (*at, *index, false));
+        let thought = self.thinking.peek();
+        let thought =
+            thought.map(|Reverse((mark, index))| (self.processors.reaches(*mark), *index, true));
+        due.into_iter().chain(thought).min()
     }
 
     /// Takes the next request, with the time at which it is due; true if the host's memory answers
     /// it.
     pub(crate) fn take(&mut self) -> Option<(Nanos, u32, bool)> {
-        let Reverse((at, index)) = self.due.pop()?;
+        let (at, index, has_thought) = self.next()?;
+        if has_thought {
+            self.thinking.pop();
+            self.processors.end(at);
+        } else {
+            self.due.pop();
+        }
+        let think_time = &mut self.think_times[index as usize];
+        *think_time = at.saturating_sub(*think_time);
         let is_read = self.requests[index as usize].op == Op::Read;
         self.reads += u64::from(is_read);
         Some((at, index, is_read && self.host.is_buffered(self.reads - 1)))
@@ -75,10 +114,18 @@ impl<'a> Pending<'a> {
         let index = index as usize;
         let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
         for child in &self.children[range] {
-            self.due.push(Reverse((at + self.parents[*child as usize].think_time, *child)));
+            let mark = self.processors.begin(at, self.parents[*child as usize].think_time);
+            self.thinking.push(Reverse((mark, *child)));
+            self.think_times[*child as usize] = at;
         }
         self.answered += 1;
         assert!(self.answered <= self.requests.len(), "a request is answered once");
+    }
+
+    /// Think times as they were in the replay: longer than the processor time where processors were
+    /// busy.
+    pub(crate) fn into_think_times(self) -> Vec<Nanos> {
+        self.think_times
     }
 
     /// True once every request has been answered.

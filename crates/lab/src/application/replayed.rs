@@ -1,5 +1,7 @@
 //! Results of a replay: the rate of transactions, their latency, and the share of the host.
 
+use std::num::NonZeroU32;
+
 use blockio::Nanos;
 use results::{Latencies, LatencySummary};
 use serde::Serialize;
@@ -9,7 +11,7 @@ use super::RequestTree;
 
 /// Largest share of the host in a replay's critical path at which a rate is predicted.
 ///
-/// Above it the host's processors determine the rate, and they are not modelled.
+/// Above it the host determines the rate, of which only the sharing of processors is modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
 
 /// Latencies of the drive's requests, by operation.
@@ -50,8 +52,8 @@ pub struct Replayed {
     pub host_share: f64,
     /// Mean number of concurrent think times in the replay.
     pub thinking_mean: f64,
-    /// Processors of the recording's machine; absent if the recording does not say.
-    pub processors: Option<u32>,
+    /// Processors that think times shared; absent if they shared none, as those of copies.
+    pub processors: Option<NonZeroU32>,
     /// Prediction; absent if the recording has no benchmark result, or the host dominates.
     pub prediction: Option<Prediction>,
     /// Read latency; absent without reads.
@@ -74,7 +76,7 @@ impl Replayed {
         let recorded_s = clock.recorded_end().saturating_sub(start).as_secs_f64();
         let replayed_s = clock.replayed_end().as_secs_f64();
         let host_share = clock.host_share(parents);
-        let thought = parents.iter().map(|it| it.think_time.as_secs_f64()).sum::<f64>();
+        let thought = clock.think_times.iter().map(|it| it.as_secs_f64()).sum::<f64>();
         let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
         let prediction = benchmark.filter(|_| host_share <= HOST_SHARE_MAX).map(|benchmark| {
             let slower = replayed_s / recorded_s;
@@ -98,19 +100,12 @@ impl Replayed {
                 .host_share(&recording::parents(requests)),
             host_share,
             thinking_mean: if replayed_s > 0.0 { thought / replayed_s } else { 0.0 },
-            processors: recording.head.processors(),
+            processors: tree.processors,
             prediction,
             read: summary(&latencies.read),
             write: summary(&latencies.write),
             flush: summary(&latencies.flush),
         }
-    }
-
-    /// True if the predicted rate needs more concurrent think times than the recording's machine
-    /// has processors. If think times are work and not waiting, that machine cannot reach the rate.
-    pub fn exceeds_processors(&self) -> bool {
-        let processors = self.processors.map_or(f64::INFINITY, f64::from);
-        self.prediction.is_some() && self.thinking_mean > processors
     }
 
     /// Time of the replay divided by the time of the recording.
@@ -169,17 +164,23 @@ impl Moments {
     }
 }
 
-/// Completion times of each request, in the recording and in the replay.
+/// Completion times and think times of the requests of a recording or a replay.
 pub(crate) struct Clock {
     recorded_end: Nanos,
     completed_at: Vec<Nanos>,
+    think_times: Vec<Nanos>,
 }
 
 impl Clock {
-    /// The clock of a replay that began at zero, with the completion of each request.
-    pub(crate) fn new(tree: &RequestTree<'_>, completed_at: Vec<Nanos>) -> Self {
+    /// The clock of a replay that began at zero, with completion and think time of each request.
+    pub(crate) fn new(
+        tree: &RequestTree<'_>,
+        completed_at: Vec<Nanos>,
+        think_times: Vec<Nanos>,
+    ) -> Self {
         assert_eq!(tree.requests.len(), completed_at.len(), "every request has completed");
-        Self { recorded_end: tree.recorded_end(), completed_at }
+        assert_eq!(tree.requests.len(), think_times.len(), "every request was issued");
+        Self { recorded_end: tree.recorded_end(), completed_at, think_times }
     }
 
     /// The clock of the recording itself, from its first issue on.
@@ -187,7 +188,8 @@ impl Clock {
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
         let completed_at = requests.iter().map(|it| it.completed_at - start).collect();
         let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
-        Self { recorded_end, completed_at }
+        let think_times = recording::parents(requests).iter().map(|it| it.think_time).collect();
+        Self { recorded_end, completed_at, think_times }
     }
 
     fn recorded_end(&self) -> Nanos {
@@ -205,7 +207,7 @@ impl Clock {
         let mut next = last;
         let mut thought = Nanos::ZERO;
         while let Some(index) = next {
-            thought += parents[index].think_time;
+            thought += self.think_times[index];
             next = parents[index].index.map(|parent| parent as usize);
         }
         let end = self.replayed_end();
@@ -275,7 +277,9 @@ mod tests {
             Parent { index: Some(0), think_time: US(800) },
             Parent { index: Some(0), think_time: US(90) },
         ];
-        let clock = Clock { recorded_end: US(0), completed_at: [100, 950, 1000].map(US).into() };
+        let think_times = parents.iter().map(|it| it.think_time).collect();
+        let completed_at = [100, 950, 1000].map(US).into();
+        let clock = Clock { recorded_end: US(0), completed_at, think_times };
         assert!((clock.host_share(&parents) - 0.1).abs() < 1e-9);
     }
 

@@ -1,5 +1,6 @@
 //! Replays by hand: which request is due when, and what follows from the times of completion.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use blockio::{Nanos, Op};
@@ -49,7 +50,8 @@ fn recorded(requests: Vec<Recorded>) -> Recording {
 fn replayed(recording: &Recording, completed: &[u64]) -> Replayed {
     let tree = RequestTree::new(recording, NonZeroU32::MIN);
     let completed: Vec<Nanos> = completed.iter().map(|at| Nanos::from_micros(*at)).collect();
-    Replayed::new(recording, &tree, &Clock::new(&tree, completed), &ByOp::default())
+    let think_times = tree.parents.iter().map(|it| it.think_time).collect();
+    Replayed::new(recording, &tree, &Clock::new(&tree, completed, think_times), &ByOp::default())
 }
 
 /// Due times of everything, in microseconds, where each request takes `latency`.
@@ -58,9 +60,18 @@ fn issued(requests: &[Recorded], host: &ReplayHost, latency: u64) -> Vec<(u64, u
     let tree = RequestTree::new(&recording, NonZeroU32::MIN);
     let mut pending = Pending::new(&tree, host, Nanos::ZERO);
     let mut issued = Vec::new();
-    while let Some((at, index, is_buffered)) = pending.take() {
-        issued.push((at.0 / 1000, index, is_buffered));
-        pending.answer(index, at + Nanos::from_micros(latency));
+    let mut outstanding: VecDeque<(Nanos, u32)> = VecDeque::new();
+    loop {
+        let (due_at, done) = (pending.next_at(), outstanding.front().copied());
+        if let Some((at, index)) = done.filter(|(at, _)| due_at.is_none_or(|due| *at <= due)) {
+            outstanding.pop_front();
+            pending.answer(index, at);
+        } else if let Some((at, index, is_buffered)) = pending.take() {
+            issued.push((at.0 / 1000, index, is_buffered));
+            outstanding.push_back((at + Nanos::from_micros(latency), index));
+        } else {
+            break;
+        }
     }
     assert!(pending.is_over(), "nothing is left behind");
     assert_eq!(pending.next_at(), None);
@@ -171,29 +182,6 @@ fn without_the_result_of_a_benchmark_there_is_a_factor_and_no_rate() {
 }
 
 #[test]
-fn more_thinking_at_once_than_processors_is_told() {
-    // Three clients that think for 300 us each, and the machine has two processors.
-    let clients = |count: u64| {
-        let first = (0..count).map(|at| read(at, 100 + at));
-        let second = (0..count).map(|at| read(500 + at, 900 + at));
-        recorded(first.chain(second).collect())
-    };
-    let of = |count: u64| {
-        let recording = clients(count);
-        let at: Vec<u64> = recording.requests.iter().map(|it| it.completed_at.0 / 1000).collect();
-        replayed(&recording, &at)
-    };
-    assert!(!of(2).exceeds_processors(), "{}", of(2).thinking_mean);
-    assert!(of(12).exceeds_processors(), "{}", of(12).thinking_mean);
-    let mut unknown = clients(12);
-    unknown.head.machine = "some machine".into();
-    let at: Vec<u64> = unknown.requests.iter().map(|it| it.completed_at.0 / 1000).collect();
-    let unknown = replayed(&unknown, &at);
-    assert_eq!(unknown.processors, None);
-    assert!(!unknown.exceeds_processors(), "nothing is said of a machine that is not known");
-}
-
-#[test]
 fn the_tail_of_transactions_is_that_on_the_clock_of_the_replay() {
     let mut recording = recorded(vec![read(0, 100), read(150, 250), read(300, 400)]);
     let moment = Nanos::from_micros;
@@ -221,7 +209,8 @@ fn latencies_are_told_of_operations_that_there_were() {
     let tree = RequestTree::new(&recording, NonZeroU32::MIN);
     let mut latencies = ByOp::default();
     latencies.read.record(1000);
-    let clock = Clock::new(&tree, [400, 1000].map(Nanos::from_micros).to_vec());
+    let completed_at = [400, 1000].map(Nanos::from_micros).to_vec();
+    let clock = Clock::new(&tree, completed_at, vec![Nanos::ZERO; 2]);
     let replayed = Replayed::new(&recording, &tree, &clock, &latencies);
     assert_eq!(replayed.read.map(|it| it.count), Some(1));
     assert!(replayed.write.is_none() && replayed.flush.is_none());

@@ -12,8 +12,11 @@ use workload::recording::{Parent, Recorded, Recording, parents};
 pub(crate) struct RequestTree<'a> {
     /// All requests.
     pub(crate) requests: Cow<'a, [Recorded]>,
-    /// Parent of each request, in the same copy.
+    /// Parent of each request, in the same copy; think times are processor time, if processors are
+    /// known.
     pub(crate) parents: Vec<Parent>,
+    /// Processors that think times share; absent: they pass as the clock does.
+    pub(crate) processors: Option<NonZeroU32>,
     /// Number of copies, each with the same number of requests.
     pub(crate) copies: NonZeroU32,
 }
@@ -24,7 +27,8 @@ impl<'a> RequestTree<'a> {
         let one = recording.measured();
         let of_one = parents(one);
         if copies.get() == 1 {
-            return Self { requests: Cow::Borrowed(one), parents: of_one, copies };
+            let requests = Cow::Borrowed(one);
+            return Self { requests, parents: of_one, processors: None, copies };
         }
         let count = one.len() * copies.get() as usize;
         let (mut requests, mut parents) = (Vec::with_capacity(count), Vec::with_capacity(count));
@@ -39,7 +43,7 @@ impl<'a> RequestTree<'a> {
             parents.extend(of_one.iter().map(moved));
         }
         assert_eq!(requests.len(), count, "every copy has all requests");
-        Self { requests: Cow::Owned(requests), parents, copies }
+        Self { requests: Cow::Owned(requests), parents, processors: None, copies }
     }
 
     /// The requests of one copy from index `from` on. Requests whose parents come before `from`
@@ -57,6 +61,7 @@ impl<'a> RequestTree<'a> {
         RequestTree {
             requests: Cow::Borrowed(&requests[from..]),
             parents: parents.collect(),
+            processors: self.processors,
             copies: NonZeroU32::MIN,
         }
     }

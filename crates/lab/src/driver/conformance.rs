@@ -11,11 +11,12 @@ use ssd::{Drive, Setup};
 use workload::trace::Traced;
 use workload::{Access, SizeShare, Workload, catalogue};
 
-use super::model::{due, issued};
+use super::model::issued;
 use super::{Driver as _, Load};
 use crate::driver::model::Model;
 use crate::real::fio::conformance as fio;
 use crate::replay::Replay;
+use crate::schedule::due;
 use crate::{Gaps, Rate};
 
 /// Requests that are compared.
@@ -217,24 +218,55 @@ fn each_thread_keeps_exactly_its_queue_outstanding() {
 #[test]
 fn a_trace_is_replayed_request_by_request_alike() {
     let workload = catalogue::find_workload("mail-server").expect("the catalogue has it");
-    let shape = workload::TraceShape { requests: 5000, ..workload.trace.expect("it has a shape") };
+    let shape =
+        workload::TraceShape { requests: 5000, ..workload.trace.clone().expect("it has a shape") };
     let trace = workload::trace::synthesise(&workload, &shape, 3).expect("it fits");
     // At full scale, since in time lapse a trace shrinks with the drive; written in place, it needs
     // no map.
     let drive = drive_named("p5800x", 1);
     for addresses in [workload::trace::Addresses::Scaled, workload::trace::Addresses::Wrapped] {
         let replay = Replay { trace: &trace, addresses, speed: None };
-        // So short that a job's iolog is once or twice what is compared.
-        let (threads, duration_s) = (3, 0.1);
-        let asked = Load { threads, duration_s, replay: Some(replay), ..load(&workload) };
+        let asked = Load { threads: 3, replay: Some(replay), ..load(&workload) };
         // A model's drive ends where fio's does: in whole MiB.
         let sectors = capacity_bytes(&drive) / 512;
         assert_eq!(sectors, drive.user_sectors() >> 11 << 11);
-        let given = fio::replayed(&asked, drive.user_sectors() * 512);
+        let given = fio::replayed(&asked, drive.user_sectors() * 512, 3000);
         let model = issued(&asked, &drive, 3000).expect("it fits");
         for (thread, (model, fio)) in model.iter().zip(&given).enumerate() {
-            assert_eq!(model[..], fio[..3000], "thread {thread}: more than once over");
+            let model: Vec<_> = model.iter().map(|it| (it.op, it.lba.0, it.sectors)).collect();
+            let fio: Vec<_> = fio.iter().map(|it| (it.1, it.2, it.3)).collect();
+            assert_eq!(model, fio, "thread {thread}: more than once over");
         }
+    }
+}
+
+#[test]
+fn a_trace_at_a_rate_comes_in_its_order_at_the_same_times_in_both_and_within_the_section() {
+    let workload = catalogue::find_workload("mail-server").expect("the catalogue has it");
+    let workload = Workload { footprint_percent: 25.0, ..workload };
+    let shape = workload.trace.clone().expect("it has a shape");
+    let shape = workload::TraceShape { requests: 5000, ..shape };
+    let trace = workload::trace::synthesise(&workload, &shape, 3).expect("it fits");
+    let drive = drive_named("p5800x", 1);
+    for gaps in [Gaps::Exponential, Gaps::Constant] {
+        let addresses = workload::trace::Addresses::Regions;
+        let replay = Replay { trace: &trace, addresses, speed: None };
+        let rate = Some(Rate { iops: 20_000.0, gaps });
+        let asked = Load { threads: 3, rate, replay: Some(replay), ..load(&workload) };
+        let one_thread = Load { threads: 1, ..asked };
+        let model = issued(&one_thread, &drive, 6000).expect("it fits").remove(0);
+        let due = due(&asked, 6000);
+        let expected = |thread: usize| {
+            let of_thread = model.iter().zip(&due).skip(thread).step_by(3);
+            of_thread.map(|(it, due)| (*due, it.op, it.lba.0, it.sectors)).collect::<Vec<_>>()
+        };
+        let given = fio::replayed(&asked, drive.user_sectors() * 512, 2000);
+        for (thread, given) in given.iter().enumerate() {
+            assert_eq!(*given, expected(thread), "thread {thread}: more than once over");
+        }
+        let quarter = drive.user_sectors() / 4;
+        assert!(model.iter().all(|it| it.lba.0 + u64::from(it.sectors) <= quarter));
+        assert!(model.iter().any(|it| it.lba.0 > quarter / 2), "the whole of its section");
     }
 }
 

@@ -32,20 +32,21 @@ use workload::{Span, Workload};
 
 use self::closed::Closed;
 use self::feed::Feed;
+#[cfg(test)]
+pub(crate) use self::feed::issued;
 use self::meter::Meter;
-use self::open::{Open, Schedule};
+use self::open::Open;
 use self::pressure::Pressure;
 pub(crate) use self::pressure::failed;
 pub use self::recorded::replay_recording;
 use self::space::Space;
-#[cfg(test)]
-pub(crate) use self::{feed::issued, open::due};
 use super::{
     Driver, DriverKind, Drivers, Fill, Load, Loaded, RecordedLoad, ReplayedApplication, Watch,
 };
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
+use crate::schedule::Schedule;
 use crate::subject::Subject;
 use crate::wanted::Wanted;
 use crate::{Error, Gaps, Kind, Rate};
@@ -219,7 +220,8 @@ impl Model {
         let Some(replay) = &load.replay else { return how };
         let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum::<u64>();
         let span = Span { sectors: self.drive.user_sectors_full_scale() / u64::from(devices) };
-        format!("{how}; {}", replay.how(span, requests / u64::from(devices)))
+        let span = span.footprint(load.workload);
+        format!("{how}; {}", replay.how(span, load.rate, requests / u64::from(devices)))
     }
 }
 

@@ -20,6 +20,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Instant;
 
 use blockio::{Bytes, SECTOR_BYTES};
@@ -32,6 +33,7 @@ use self::job::{JobTarget, Logging, OUTPUT_FILE, SLACK_MS, fresh_folder, write_j
 use self::meter::DeviceMeter;
 use self::output::FioOutput;
 use self::process::{Ending, Observation};
+use self::replay::Iologs;
 use super::access::Access;
 use super::address::Address;
 use super::environment::{Health, Limit, Site};
@@ -295,7 +297,8 @@ impl Fio {
         if let Some(replay) = &load.replay {
             let requests = intervals.iter().map(|it| it.read.count() + it.write.count()).sum();
             let span = Span { sectors: self.place().capacity_bytes / SECTOR_BYTES };
-            how = format!("{how}; {}", replay.how(span, requests));
+            let span = span.footprint(load.workload);
+            how = format!("{how}; {}", replay.how(span, load.rate, requests));
         }
         let uncounted = output.held_back();
         Ok(Loaded {
@@ -334,11 +337,28 @@ impl Fio {
                 job::check_rate(load, version)?;
                 job::of_load(load, self.place(), engine, logging)
             }
-            Some(replay) => {
-                replay::check(replay, self.place(), version, engine)?;
-                replay::of_replay(load, replay, self.place(), engine, logging)
-            }
+            Some(replay) => replay::of_replay(load, replay, self.place(), engine, logging),
         }
+    }
+
+    /// Runs the job file of `load` in `folder`, see [`Self::carried_out`]; where it replays a trace
+    /// its jobs are sent their iologs.
+    fn loaded(
+        &self,
+        folder: &Path,
+        load: &Load<'_>,
+        watch: &mut dyn Watch,
+        tell: impl FnMut(&mut dyn Watch, Observation),
+    ) -> Result<(Ending, Thermometer), Error> {
+        let Some(replay) = &load.replay else { return self.carried_out(folder, watch, tell) };
+        let place = self.place();
+        let file = job::target_name(place.path, self.held.engine)?;
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let at = (place, file.as_str());
+            let _iologs = Iologs::begin(folder, (load, replay), at, (scope, &over))?;
+            self.carried_out(folder, watch, tell)
+        })
     }
 
     /// Runs the job file in `folder` until the drive is too hot for it; what became of the target
@@ -461,6 +481,9 @@ impl Driver for Fio {
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        let at = (self.held.version, self.held.engine);
+        let (load, drawn) = replay::feasible(load, self.place(), at)?;
+        let load = &load;
         let logging = Logging::of(load, self.held.sites.count())?;
         let text = self.job(load, logging)?;
         let folder = fresh_folder(&self.raw.join(load.step))?;
@@ -478,17 +501,12 @@ impl Driver for Fio {
             }
         }
         write_job(&folder, &text)?;
-        if let Some(replay) = &load.replay {
-            let place = self.place();
-            let file = job::target_name(place.path, self.held.engine)?;
-            replay::write_iologs(&folder, load, replay, (place, &file))?;
-        }
         let mut meter = DeviceMeter::new(self.held.sites.devices());
         let slack_s = SLACK_MS as f64 / 1e3;
         let length_s = load.ramp_s + load.duration_s + slack_s;
         let held = Arc::clone(&self.held);
         let mut interference = Interference::begin(&held.sites);
-        let (ending, thermometer) = self.carried_out(&folder, watch, |watch, look| {
+        let (ending, thermometer) = self.loaded(&folder, load, watch, |watch, look| {
             interference.look(look.process);
             let glimpse = meter.look();
             if let Some(glimpse) = glimpse {
@@ -498,6 +516,7 @@ impl Driver for Fio {
             watch.progress((look.passed_s / length_s).min(1.0), &told);
         })?;
         let mut warnings = self.first_warnings(load.step);
+        warnings.extend(drawn);
         warnings.extend(interference.warnings(load.step, held.engine.direct));
         let mut loaded = match self.measured(&folder, logging, load) {
             // Stopped before it measured anything, fio may leave no report.

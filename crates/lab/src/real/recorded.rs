@@ -99,7 +99,7 @@ pub fn replay_recording(
         return Err(failed(&format!("{op:?} of {sectors} sectors at {lba} on"), source));
     }
     assert!(state.pending.is_over(), "every request was issued and completed");
-    let clock = Clock::new(&tree, state.completed_at);
+    let clock = Clock::new(&tree, state.completed_at, state.pending.into_think_times());
     let replayed = Replayed::new(recording, &tree, &clock, &state.latencies);
     let lateness = (state.lateness.count() > 0).then(|| state.lateness.summary());
     Ok(RealReplay { replayed, lateness })

@@ -33,8 +33,15 @@ fn due_us(trace: &Trace, speed: f64, count: u64) -> Vec<f64> {
 /// A workload whose trace of `requests` is made up in a space of `space_gb`.
 fn shaped(space_gb: f64, requests: u64) -> Workload {
     let workload = catalogue::find_workload("mail-server").unwrap();
-    let shape =
-        TraceShape { requests, space_gb, sequential_percent: 0.0, iops: 1000.0, burstiness: 1.0 };
+    let shape = TraceShape {
+        requests,
+        space_gb,
+        sequential_percent: 0.0,
+        iops: 1000.0,
+        burstiness: 1.0,
+        cycles: 1,
+        phases: Vec::new(),
+    };
     Workload { trace: Some(shape), ..workload }
 }
 
@@ -124,15 +131,18 @@ fn a_replay_is_described_by_its_trace_its_pace_and_its_coverage() {
     let trace = timed(&[0, 100, 400]);
     let span = Span { sectors: 1 << 21 };
     assert_eq!(
-        replay(&trace, Some(2.5)).how(span, 6),
+        replay(&trace, Some(2.5)).how(span, None, 6),
         "trace folder/mine.log (3 requests over 1 MiB in 400 us), addresses kept: 1 MiB on \
          1.07 GB, at 2.5 times its speed, 2.00 times over while measuring"
     );
-    let how = replay(&trace, None).how(Span { sectors: 1 << 10 }, 1);
+    let how = replay(&trace, None).how(Span { sectors: 1 << 10 }, None, 1);
     assert!(how.contains("addresses wrapped from 1 MiB to 512 KiB"), "{how}");
     assert!(how.contains("each completion answered by the next request, 0.33 times over"), "{how}");
+    let rate = Some(Rate { iops: 10.0, gaps: crate::Gaps::Constant });
+    let how = replay(&trace, None).how(Span { sectors: 1 << 10 }, rate, 1);
+    assert!(how.contains("in its order at the rate of the load, 0.33 times over"), "{how}");
     let synthetic = made_up(Some(&shaped(1.0, 10)), 1).unwrap();
-    let how = replay(&synthetic, None).how(span, 0);
+    let how = replay(&synthetic, None).how(span, None, 0);
     assert!(how.starts_with("synthetic trace mail-server (10 requests"), "{how}");
 }
 
@@ -141,7 +151,7 @@ fn what_was_left_out_of_a_file_is_said_of_its_replay() {
     let text = "fio version 3 iolog\n0 /d add\n5 /d read 0 4096\nnonsense\n7 /d trim 0 4096\n\
                 8 /d sync 0 0\n9 /d read x 4096\n10 /d write 0 4096\n";
     let trace = parsed(text);
-    let how = replay(&trace, None).how(Span { sectors: 1 << 21 }, 2);
+    let how = replay(&trace, None).how(Span { sectors: 1 << 21 }, None, 2);
     let expected = ", 2 broken lines left out (first: line 4), 2 requests that neither read nor \
                     write left out";
     assert!(how.ends_with(expected), "{how}");

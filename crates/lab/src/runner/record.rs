@@ -99,7 +99,6 @@ impl Record {
             latency_ms_mean: replayed.prediction.and_then(|it| it.latency_ms_mean),
             latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
             host_share: replayed.host_share,
-            exceeds_processors: replayed.exceeds_processors(),
             node: step.node.map(|node| node.number),
             intervals: transactions,
             mix: mix(recording),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         """Options of a replay."""
 
         host_speed: float
+        host_processors: int | None
         buffered: float
         compressible: float
         format: str | None
@@ -52,8 +53,8 @@ def replay(
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """Predicts a recorded application on another drive, like ``floatgate replay``.
 
-    Options are ``host_speed`` (1.0), ``buffered`` and ``compressible`` in percent (0), and
-    ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
+    Options are ``host_speed`` (1.0), ``host_processors`` (those of the recording's host),
+    ``buffered`` and ``compressible`` in percent (0), and ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
 
     A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
     ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.
@@ -109,6 +110,7 @@ def _replay(
     drive: Drive | Sequence[Drive],
     *,
     host_speed: float = 1.0,
+    host_processors: int | None = None,
     buffered: float = 0.0,
     compressible: float = 0.0,
     format: str | None = None,
@@ -125,6 +127,7 @@ def _replay(
         return json.dumps({
             "drive": drive._order(format, host, time_lapse, seed),
             "host_speed": host_speed,
+            "host_processors": host_processors,
             "buffered_percent": buffered,
             "compressible_percent": compressible,
         })

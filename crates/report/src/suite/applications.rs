@@ -11,9 +11,6 @@ use crate::explain;
 use crate::number;
 use crate::text::{Text, anchor};
 
-/// Mark of a rate that the host may not reach.
-const EXCEEDS: &str = "†";
-
 /// The replays of one application, by run.
 type Replayed<'a> = Vec<(&'a Subject<'a>, Vec<(&'a Step, &'a ApplicationFigures)>)>;
 
@@ -24,7 +21,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let Some((_, figures)) = replayed.iter().find_map(|(_, steps)| steps.first()) else {
         return String::new();
     };
-    let lead = lead(figures, &replayed);
+    let lead = lead(figures);
     let numbers = numbers(&replayed);
     let mut charts = charts(suite, id);
     // The first question to a comparison is the rate of each drive.
@@ -217,7 +214,7 @@ fn taken<'a>(replayed: &Replayed<'a>) -> Vec<Taken<'a>> {
 }
 
 /// Origin of the recordings, and meaning of the marks in the numbers.
-fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
+fn lead(figures: &ApplicationFigures) -> String {
     let recorded = &figures.recorded;
     let times = recorded.model.as_ref().map_or_else(String::new, |model| {
         // A drive file is named by its path.
@@ -225,20 +222,14 @@ fn lead(figures: &ApplicationFigures, replayed: &Replayed<'_>) -> String {
         let name = name.strip_suffix(".toml").unwrap_or(name);
         format!(", whose replies had the latencies of the model {name}")
     });
-    let mut text = format!(
+    let text = format!(
         "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its \
          requests are replayed on the model, each when its parent request has completed and its \
-         think time has passed. Host is the share of think times in the critical path; above \
+         think time has passed; think times share the processors of that machine. Host is the share of think times in the critical path; above \
          80 %, the host is the limit and no rate is predicted.",
         figures.title, recorded.device, recorded.machine
     );
-    let all = || replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
-    if all().any(|it| it.exceeds_processors) {
-        text += " † More clients would be busy on the host at once than that machine has \
-                 processors: the rate may be unreachable.";
-    }
-    text += &mix(figures);
-    format!("<p>{}</p>", Text(&text))
+    format!("<p>{}{}</p>", Text(&text), Text(&mix(figures)))
 }
 
 /// Requests of a transaction in words; empty if the benchmark counted no transactions.
@@ -274,7 +265,6 @@ fn numbers(replayed: &Replayed<'_>) -> String {
     ];
     let shown = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number::plain);
     let row = |(subject, (step, it)): (&Subject<'_>, &(&Step, &ApplicationFigures))| {
-        let mark = if it.exceeds_processors { format!(" {EXCEEDS}") } else { String::new() };
         let of = |latency: fn(&results::Summary) -> &results::LatencySummary| {
             let latency = latency(step.summary.as_ref()?);
             (latency.count > 0).then_some(latency.latency_ns_avg / 1e6)
@@ -282,7 +272,7 @@ fn numbers(replayed: &Replayed<'_>) -> String {
         vec![
             subject.label.clone(),
             it.node.unwrap_or(step.threads).to_string(),
-            shown(it.tps) + &mark,
+            shown(it.tps),
             shown(it.latency_ms_mean),
             shown(it.latency_ms_p99),
             format!("{:.0} %", it.host_share * 100.0),

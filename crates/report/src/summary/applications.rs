@@ -23,9 +23,8 @@ pub(crate) fn sentence(subjects: &[Subject<'_>]) -> String {
         let who = if subjects.len() > 1 { format!(" on {}", subject.label) } else { String::new() };
         match greatest(subject, name) {
             None => format!("not predicted{who}"),
-            Some((clients, tps, it)) => {
-                let given = if it.exceeds_processors { ", given enough processors" } else { "" };
-                format!("{}{who} at {clients} clients{given}", number::whole(tps))
+            Some((clients, tps, _)) => {
+                format!("{}{who} at {clients} clients", number::whole(tps))
             }
         }
     };
@@ -56,10 +55,9 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
             let cells = match greatest(subject, name) {
                 None => ["not predicted: the host is the limit", "–", "–", "–"].map(str::to_owned),
                 Some((clients, tps, it)) => {
-                    let mark = if it.exceeds_processors { " †" } else { "" };
                     let shown = |ms: Option<f64>| ms.map_or_else(|| "–".to_owned(), number::plain);
                     [
-                        number::whole(tps) + mark,
+                        number::whole(tps),
                         clients.to_string(),
                         shown(it.latency_ms_mean),
                         shown(it.latency_ms_p99),
@@ -80,17 +78,6 @@ pub(super) fn part(subjects: &[Subject<'_>]) -> String {
         }
     }
     html.push_str("</tbody></table></div>\n");
-    let is_marked =
-        |it: &Subject<'_>, name| greatest(it, name).is_some_and(|(_, _, it)| it.exceeds_processors);
-    let marked = self::names(subjects)
-        .into_iter()
-        .any(|(name, _)| subjects.iter().any(|it| is_marked(it, name)));
-    if marked {
-        html.push_str(
-            "<p class=\"small\">† More clients would be busy on the host at once than the machine \
-             of the recording has processors.</p>\n",
-        );
-    }
     html
 }
 

@@ -176,6 +176,21 @@ fn a_curve_that_contradicts_itself_is_told_where() {
 }
 
 #[test]
+fn a_replay_takes_the_rates_of_a_curve_and_has_no_speed_of_its_own_then() {
+    let with = GOOD.replacen("[[suites.measure]]", CURVE, 1);
+    let replaying = with.replacen(CURVE, &format!("{CURVE}\nreplay = {{}}"), 1);
+    let protocol = Protocol::parse(&replaying, "p.toml").unwrap();
+    assert!(protocol.suites[0].measure[0].replay.is_some());
+    let error = Protocol::parse(&replaying.replace("{}", "{ speed = 2 }"), "p.toml").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "p.toml:26: a speed in a suite with a curve: the curve has rates of its own, leave one out"
+    );
+    let error = Protocol::parse(&replaying.replace("{}", "{}\nrate_iops = 5"), "p.toml");
+    assert!(error.unwrap_err().text.starts_with("a rate beside a replay"));
+}
+
+#[test]
 fn an_unknown_workload_suggests_the_nearest() {
     let workloads = crate::catalogue::workloads();
     let mut protocol = Protocol::parse(GOOD, "p.toml").unwrap();

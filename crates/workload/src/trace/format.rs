@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::blkparse::Blkparse;
-use super::iolog::Iolog;
+use super::iolog::IologLines;
 use super::line::Lines;
 use super::msr::Msr;
 use super::spc::Spc;
@@ -50,8 +50,8 @@ impl Format {
     /// A reader of its lines; absent for what is not read from lines.
     pub(super) fn lines(self) -> Option<Box<dyn Lines>> {
         match self {
-            Self::IologV2 => Some(Box::new(Iolog::v2())),
-            Self::IologV3 => Some(Box::new(Iolog::v3())),
+            Self::IologV2 => Some(Box::new(IologLines::v2())),
+            Self::IologV3 => Some(Box::new(IologLines::v3())),
             Self::Blkparse => Some(Box::new(Blkparse::default())),
             Self::Msr => Some(Box::new(Msr::default())),
             Self::Spc => Some(Box::new(Spc)),

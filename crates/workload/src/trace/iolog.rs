@@ -21,14 +21,14 @@ pub const SYNTHETIC: &str = "floatgate-synthetic";
 
 /// Reads an iolog.
 #[derive(Clone, Debug)]
-pub(super) struct Iolog {
+pub(super) struct IologLines {
     version: u32,
     begun: bool,
     /// Sum of the pauses of version 2 so far, in microseconds.
     waited_us: u64,
 }
 
-impl Iolog {
+impl IologLines {
     /// Version 2: order and pauses.
     pub(super) fn v2() -> Self {
         Self { version: 2, begun: false, waited_us: 0 }
@@ -48,7 +48,7 @@ impl Iolog {
     }
 }
 
-impl Lines for Iolog {
+impl Lines for IologLines {
     fn read<'a>(&mut self, line: &'a str) -> Result<Line<'a>, String> {
         if !std::mem::replace(&mut self.begun, true) {
             return Ok(Line::Nothing);
@@ -76,23 +76,50 @@ impl Lines for Iolog {
     }
 }
 
-/// One request of an iolog to be written.
+/// One request of an iolog to be written: time, direction, first sector and sectors.
 pub type IologRequest = (Nanos, Op, u64, u32);
 
-/// The text of an iolog on `file` with `requests`: time, direction, first sector and sectors of
-/// each. With `stamps` it is of version 3, else of version 2 and without pauses.
-pub fn write(file: &str, stamps: bool, requests: impl Iterator<Item = IologRequest>) -> String {
-    let mut text = format!("fio version {} iolog\n", if stamps { 3 } else { 2 });
-    let stamp = |at: Nanos| if stamps { format!("{} ", at.0 / 1000) } else { String::new() };
-    let zero = stamp(Nanos::ZERO);
-    let mut last = Nanos::ZERO;
-    let _ = write!(text, "{zero}{file} add\n{zero}{file} open\n");
-    for (at, op, lba, sectors) in requests {
+/// The form of an iolog to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Iolog<'a> {
+    /// Name of the file or device that its requests are on.
+    pub file: &'a str,
+    /// True for version 3, whose requests have time stamps; else version 2, without pauses.
+    pub is_timed: bool,
+}
+
+impl Iolog<'_> {
+    /// Returns the lines before the first request.
+    pub fn head(&self) -> String {
+        let Self { file, is_timed } = *self;
+        let (version, zero) = if is_timed { (3, "0 ") } else { (2, "") };
+        format!("fio version {version} iolog\n{zero}{file} add\n{zero}{file} open\n")
+    }
+
+    /// Adds the line of a request to `text`.
+    pub fn add(&self, text: &mut String, (at, op, lba, sectors): IologRequest) {
         let action = if op == Op::Read { "read" } else { "write" };
         let (offset, bytes) = (lba * SECTOR_BYTES, u64::from(sectors) * SECTOR_BYTES);
-        let _ = writeln!(text, "{}{file} {action} {offset} {bytes}", stamp(at));
-        last = at;
+        self.stamp(text, at);
+        let _ = writeln!(text, "{} {action} {offset} {bytes}", self.file);
     }
-    let _ = writeln!(text, "{}{file} close", stamp(last));
-    text
+
+    fn stamp(&self, text: &mut String, at: Nanos) {
+        if self.is_timed {
+            let _ = write!(text, "{} ", at.0 / 1000);
+        }
+    }
+
+    /// Returns the text of the whole of an iolog with `requests`.
+    pub fn text(&self, requests: impl Iterator<Item = IologRequest>) -> String {
+        let mut text = self.head();
+        let mut last = Nanos::ZERO;
+        for request in requests {
+            self.add(&mut text, request);
+            last = request.0;
+        }
+        self.stamp(&mut text, last);
+        let _ = writeln!(text, "{} close", self.file);
+        text
+    }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use blockio::{Bytes, Lba, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
+use super::statistics::REGION_SECTORS;
 use super::{Trace, Traced};
 use crate::{Demand, Span};
 
@@ -19,6 +20,9 @@ pub enum Addresses {
     /// Kept, and begun again from zero beyond the drive's end: what was next to each other stays
     /// so.
     Wrapped,
+    /// Scaled in regions of 1 MiB: what was far apart stays so, and within a region what was next
+    /// to each other too, also on a model in time lapse.
+    Regions,
 }
 
 /// Addresses of one trace on one drive.
@@ -34,7 +38,8 @@ pub struct Placement {
 const ALIGN_SECTORS: u64 = 8;
 
 impl Placement {
-    /// Placement of `trace` on a drive of `span`.
+    /// Placement of `trace` on a drive of `span`, or on a part of one that begins with its first
+    /// sector ([`Span::footprint`]).
     pub fn new(trace: &Trace, addresses: Addresses, span: Span) -> Self {
         let [span_sectors, space_sectors] =
             [span.sectors, trace.space_sectors()].map(|it| it.max(1));
@@ -55,6 +60,7 @@ impl Placement {
         let moved = match self.addresses {
             Addresses::Scaled => scaled(request.lba, self.space_sectors, part),
             Addresses::Wrapped => scaled(request.lba % span, span, part),
+            Addresses::Regions => in_regions(request.lba, self.space_sectors, part),
         };
         let align = 1 << request.lba.trailing_zeros().min(ALIGN_SECTORS.ilog2());
         let last = (part - u64::from(sectors)) / align * align;
@@ -68,6 +74,16 @@ fn scaled(lba: u64, from: u64, to: u64) -> u64 {
     u64::try_from(u128::from(lba) * u128::from(to) / u128::from(from)).unwrap_or(u64::MAX)
 }
 
+/// `lba` of a space of `from` sectors in one of `to`, which keeps its place in its region.
+fn in_regions(lba: u64, from: u64, to: u64) -> u64 {
+    let regions = to / REGION_SECTORS;
+    if regions == 0 {
+        return scaled(lba, from, to);
+    }
+    let region = scaled(lba / REGION_SECTORS, from.div_ceil(REGION_SECTORS), regions);
+    region * REGION_SECTORS + lba % REGION_SECTORS
+}
+
 impl fmt::Display for Placement {
     /// `scaled by 0.44 from 146 GB to 64 GB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,6 +94,7 @@ impl fmt::Display for Placement {
                 let factor = self.span.sectors as f64 / self.space_sectors as f64;
                 write!(f, "scaled by {factor:.3} from {from} to {to}")
             }
+            Addresses::Regions => write!(f, "moved in regions of 1 MiB from {from} to {to}"),
             Addresses::Wrapped if self.span.sectors >= self.space_sectors => {
                 write!(f, "kept: {from} on {to}")
             }

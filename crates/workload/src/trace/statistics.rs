@@ -46,7 +46,7 @@ pub struct SizeCount {
 
 /// Regions by which locality is counted, in bytes.
 pub const REGION_BYTES: u64 = 1 << 20;
-const REGION_SECTORS: u64 = REGION_BYTES / SECTOR_BYTES;
+pub(super) const REGION_SECTORS: u64 = REGION_BYTES / SECTOR_BYTES;
 
 impl Trace {
     /// Computes the statistics of its requests.

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::reading::BROKEN_MAX;
 use super::*;
-use crate::{Span, catalogue};
+use crate::{Access, SizeShare, Span, Workload, catalogue};
 
 fn trace(text: &str) -> Trace {
     read(text.as_bytes(), "t").unwrap()
@@ -147,16 +147,17 @@ fn lines_of_another_system_and_blank_lines_are_read() {
 fn a_written_iolog_is_read_back() {
     let trace = trace("0,8,4096,W,0.5\n0,16,512,R,0.75\n");
     let requests = || trace.requests().iter().map(|it| (it.at, it.op, it.lba, it.sectors));
-    let again = read(write_iolog("/x", true, requests()).as_bytes(), "x").unwrap();
+    let written = |file, is_timed| Iolog { file, is_timed }.text(requests());
+    let again = read(written("/x", true).as_bytes(), "x").unwrap();
     assert_eq!((again.requests(), again.is_synthetic()), (trace.requests(), false));
-    let untimed = read(write_iolog(SYNTHETIC, false, requests()).as_bytes(), "x").unwrap();
+    let untimed = read(written(SYNTHETIC, false).as_bytes(), "x").unwrap();
     assert_eq!((untimed.span(), untimed.is_synthetic()), (Nanos::ZERO, true));
 }
 
 #[test]
 fn a_made_up_trace_has_the_statistics_that_it_was_made_from() {
     let workload = catalogue::find_workload("mail-server").unwrap();
-    let shape = TraceShape { requests: 200_000, ..workload.trace.unwrap() };
+    let shape = TraceShape { requests: 200_000, ..workload.trace.clone().unwrap() };
     let trace = synthesise(&workload, &shape, 7).unwrap();
     let found = trace.statistics();
     let near = |found: f64, asked: f64, by: f64| assert!((found - asked).abs() < by, "{found}");
@@ -171,10 +172,175 @@ fn a_made_up_trace_has_the_statistics_that_it_was_made_from() {
     assert_ne!(synthesise(&workload, &shape, 8).unwrap(), trace);
 }
 
+/// A digest of all requests of a trace, in order: times in microseconds, sectors, directions.
+fn digest(trace: &Trace) -> u64 {
+    trace.requests().iter().fold(0xcbf2_9ce4_8422_2325, |hash, it| {
+        let fields = [it.at.0 / 1000, it.lba, it.sectors.into(), u64::from(it.op == Op::Write)];
+        fields.iter().fold(hash, |hash, field| (hash ^ field).wrapping_mul(0x100_0000_01b3))
+    })
+}
+
+/// That of the first 20,000 requests that version 0.1.0 made of the mail server with the seed 7.
+const DIGEST: u64 = 0xac37_27ab_5d16_cec1;
+
+#[test]
+fn a_trace_without_phases_is_the_one_that_it_always_was() {
+    let workload = catalogue::find_workload("mail-server").unwrap();
+    let shape = TraceShape { requests: 20_000, ..workload.trace.clone().unwrap() };
+    assert_eq!(digest(&synthesise(&workload, &shape, 7).unwrap()), DIGEST);
+    // One phase that states nothing is no phase.
+    let phases = vec![phase("all", 100.0)];
+    let shape = TraceShape { phases, cycles: 7, ..shape };
+    assert_eq!(digest(&synthesise(&workload, &shape, 7).unwrap()), DIGEST);
+}
+
+fn phase(name: &str, percent: f64) -> TracePhase {
+    TracePhase {
+        name: name.into(),
+        percent,
+        read_percent: None,
+        access: None,
+        sizes: None,
+        sequential_percent: None,
+        iops: None,
+        burstiness: None,
+    }
+}
+
+/// A workload of uniform 4 KiB reads, whose trace of 40,000 requests has two phases in ten cycles:
+/// a quarter like the workload itself, then writes of 64 KiB in runs to the second half, four times
+/// as fast.
+fn phased() -> (Workload, TraceShape) {
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let writes = TracePhase {
+        read_percent: Some(0.0),
+        access: Some(Access::HotCold { hot_request_percent: 0.0, hot_space_percent: 50.0 }),
+        sizes: Some(vec![SizeShare { bytes: 65536, percent: 100.0 }]),
+        sequential_percent: Some(75.0),
+        iops: Some(4000.0),
+        ..phase("writes", 75.0)
+    };
+    let shape = TraceShape {
+        requests: 40_000,
+        space_gb: 10.0,
+        sequential_percent: 0.0,
+        iops: 1000.0,
+        burstiness: 1.0,
+        cycles: 10,
+        phases: vec![phase("reads", 25.0), writes],
+    };
+    (workload, shape)
+}
+
+#[test]
+fn each_phase_has_its_share_of_every_cycle_and_what_it_states() {
+    let (workload, shape) = phased();
+    let trace = synthesise(&workload, &shape, 7).unwrap();
+    assert_eq!(trace.requests().len(), 40_000);
+    let (mut runs, mut spans_s) = (0, [0.0; 2]);
+    for cycle in trace.requests().chunks(4000) {
+        let (reads, writes) = cycle.split_at(1000);
+        assert!(reads.iter().all(|it| it.op == Op::Read && it.sectors == 8));
+        let half = trace.space_sectors() / 2;
+        assert!(writes.iter().all(|it| it.op == Op::Write && it.sectors == 128));
+        // A run may reach over the end of the space's half, never back into the first.
+        assert!(writes.iter().all(|it| it.lba >= half - 128), "the other half is cold");
+        runs += writes.windows(2).filter(|pair| pair[0].lba + 128 == pair[1].lba).count();
+        spans_s[0] += (reads[999].at - reads[0].at).as_secs_f64();
+        spans_s[1] += (writes[2999].at - writes[0].at).as_secs_f64();
+    }
+    let share = runs as f64 / (10.0 * 2999.0);
+    assert!((share - 0.75).abs() < 0.02, "{share} go on where the last one ended");
+    let [slow, fast] = [9990.0 / spans_s[0], 29_990.0 / spans_s[1]];
+    assert!((slow / 1000.0 - 1.0).abs() < 0.05, "{slow} a second");
+    assert!((fast / 4000.0 - 1.0).abs() < 0.05, "{fast} a second");
+}
+
+#[test]
+fn phases_draw_apart_from_each_other_but_share_what_is_hot() {
+    let (workload, shape) = phased();
+    let access = Access::Zipf { theta: 1.2 };
+    let workload = Workload { access, ..workload };
+    let phases = vec![phase("first", 50.0), phase("second", 50.0)];
+    let shape = TraceShape { cycles: 1, phases, ..shape };
+    let trace = synthesise(&workload, &shape, 7).unwrap();
+    let (first, second) = trace.requests().split_at(20_000);
+    let lbas = |part: &[Traced]| part.iter().map(|it| it.lba).collect::<Vec<_>>();
+    assert_ne!(lbas(first), lbas(second));
+    let hottest = |part: &[Traced]| {
+        let mut counts = std::collections::BTreeMap::<u64, usize>::new();
+        for it in part {
+            *counts.entry(it.lba).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(lba, _)| lba)
+    };
+    assert_eq!(hottest(first), hottest(second));
+}
+
+#[test]
+fn a_phase_in_order_goes_through_the_whole_space_and_on_in_the_next_cycle() {
+    let (workload, shape) = phased();
+    let ordered = TracePhase { access: Some(Access::Sequential), ..phase("ordered", 50.0) };
+    let phases = vec![phase("random", 50.0), ordered];
+    let shape = TraceShape { requests: 40, cycles: 2, phases, ..shape };
+    let trace = synthesise(&workload, &shape, 7).unwrap();
+    let in_order = [&trace.requests()[10..20], &trace.requests()[30..]].concat();
+    let lbas: Vec<u64> = in_order.iter().map(|it| it.lba).collect();
+    assert_eq!(lbas, (0..20).map(|nth| nth * 8).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_trace_addresses_its_whole_space_whatever_part_of_a_drive_it_is_placed_on() {
+    let (workload, shape) = phased();
+    let quarter = Workload { footprint_percent: 25.0, ..workload.clone() };
+    let made = |workload: &Workload| synthesise(workload, &shape, 7).unwrap();
+    assert_eq!(made(&quarter), made(&workload));
+    let span = Span { sectors: 1 << 24 };
+    assert_eq!(span.footprint(&quarter), Span { sectors: 1 << 22 });
+    assert_eq!(span.footprint(&workload), span);
+}
+
+#[test]
+fn faults_of_phases_name_what_would_be_right() {
+    let text = |trace: &str| {
+        format!(
+            "schema = 1\nname = \"x\"\ntitle = \"X\"\ndescription = \"x\"\nsource = \"x\"\n\
+             read_percent = 50\naccess = {{ kind = \"random\" }}\n\
+             sizes = [{{ bytes = 4096, percent = 100 }}]\n[trace]\nrequests = 100\n\
+             space_gb = 1\niops = 10\n{trace}"
+        )
+    };
+    let a = "[[trace.phases]]\nname = \"a\"\npercent = 60\n";
+    let b = "[[trace.phases]]\nname = \"b\"\npercent = 40\n";
+    Workload::parse(&text(&format!("cycles = 100\n{a}{b}")), "x.toml").unwrap();
+    for (trace, line, expected) in [
+        (format!("{a}{a}"), 17, "two phases are named `a`"),
+        (a.to_owned(), 13, "phases sum to 60 percent, not 100"),
+        ("cycles = 2\n".to_owned(), 13, "cycles is 2, but there are no [[trace.phases]]"),
+        (format!("cycles = 101\n{a}{b}"), 13, "cycles is 101, not from 1 to 100"),
+        (format!("{a}read_percent = 101\n{b}"), 16, "read_percent is 101, not from 0 to 100"),
+        (format!("{a}iops = 0\n{b}"), 16, "iops is 0, not from 0.001"),
+        (format!("{a}burstiness = 0.5\n{b}"), 16, "burstiness is 0.5, not from 1"),
+        (format!("{a}sizes = []\n{b}"), 16, "sizes are empty"),
+        (
+            format!("{a}sizes = [{{ bytes = 512, percent = 90 }}]\n{b}"),
+            16,
+            "sizes sum to 90 percent, not 100",
+        ),
+        (format!("{a}access = {{ kind = \"streams\" }}\n{b}"), 16, "a phase does not have"),
+        (format!("{a}space_gb = 1\n{b}"), 16, "unknown field `space_gb`"),
+    ] {
+        let error = Workload::parse(&text(&trace), "x.toml").unwrap_err();
+        assert!(error.text.contains(expected), "{trace}: {error}");
+        assert_eq!(error.line, line, "{trace}: {error}");
+    }
+}
+
 #[test]
 fn gaps_without_bursts_are_those_of_a_poisson_process() {
     let workload = catalogue::find_workload("mail-server").unwrap();
-    let shape = TraceShape { requests: 100_000, burstiness: 1.0, ..workload.trace.unwrap() };
+    let shape =
+        TraceShape { requests: 100_000, burstiness: 1.0, ..workload.trace.clone().unwrap() };
     let found = synthesise(&workload, &shape, 1).unwrap().statistics().burstiness.unwrap();
     assert!((found - 1.0).abs() < 0.03, "{found}");
 }
@@ -200,6 +366,25 @@ fn scaled_addresses_keep_their_share_of_the_space_and_wrapped_ones_their_neighbo
 }
 
 #[test]
+fn addresses_moved_in_regions_keep_their_neighbours_in_time_lapse_too() {
+    // Two runs of two requests, a quarter of the space apart.
+    let text =
+        "0,0,4096,R,0\n0,8,4096,R,1\n0,32768,4096,R,2\n0,32776,4096,R,3\n0,131064,4096,R,4\n";
+    let trace = trace(text);
+    assert_eq!(trace.space_sectors(), 131_072, "64 regions");
+    let placement = |sectors| Placement::new(&trace, Addresses::Regions, Span { sectors });
+    let lbas = |placement: Placement| {
+        trace.requests().iter().map(|it| placement.place(it).lba.0).collect::<Vec<_>>()
+    };
+    let whole = placement(1 << 18);
+    assert_eq!(whole.to_string(), "moved in regions of 1 MiB from 64 MiB to 128 MiB");
+    assert_eq!(lbas(whole), [0, 8, 1 << 16, (1 << 16) + 8, 126 * 2048 + 2040], "stretched");
+    let part = whole.in_time_lapse(Span { sectors: 1 << 14 });
+    assert_eq!(lbas(part), [0, 8, 4096, 4104, (1 << 14) - 8], "an eighth of its regions");
+    assert_eq!(lbas(placement(1 << 10)), [0, 0, 256, 256, 1016], "below a region, as if scaled");
+}
+
+#[test]
 fn a_drive_in_time_lapse_has_all_addresses_shrunk_alike() {
     let trace = trace("0,0,4096,R,0\n0,2048,4096,R,1\n0,4088,4096,R,2\n");
     let lbas = |addresses| {
@@ -217,11 +402,11 @@ proptest! {
         lba in 0_u64..1 << 40,
         sectors in 1_u32..5000,
         span in 1_u64..1 << 40,
-        wraps: bool,
+        kind in 0_usize..3,
     ) {
         let text = format!("0,{lba},{},R,0\n", u64::from(sectors) * 512);
         let trace = trace(&text);
-        let addresses = if wraps { Addresses::Wrapped } else { Addresses::Scaled };
+        let addresses = [Addresses::Scaled, Addresses::Wrapped, Addresses::Regions][kind];
         let placement = Placement::new(&trace, addresses, Span { sectors: span });
         let demand = placement.place(&trace.requests()[0]);
         prop_assert!(demand.lba.0 + u64::from(demand.sectors) <= span);

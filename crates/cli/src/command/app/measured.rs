@@ -216,7 +216,6 @@ impl<'a> Stage<'a> {
                 latency_ms_mean: benchmark.latency_ms_mean,
                 latency_ms_p99,
                 host_share,
-                exceeds_processors: false,
             });
         }
         if !steps.stop.is_empty() {

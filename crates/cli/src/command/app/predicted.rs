@@ -43,7 +43,6 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
             latency_ms_mean: replayed.prediction.and_then(|it| it.latency_ms_mean),
             latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
             host_share: Some(replayed.host_share),
-            exceeds_processors: replayed.exceeds_processors(),
         })
     };
     application.threads.iter().map(point).collect()

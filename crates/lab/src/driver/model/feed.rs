@@ -58,9 +58,11 @@ impl Cursor {
     }
 }
 
-/// The requests of a trace, placed on one device of `drive`, of which `part` is modelled.
-fn placed(replay: &Replay<'_>, drive: &Drive, part: Span) -> Arc<[Demand]> {
-    let span = Span { sectors: drive.user_sectors_full_scale() / drive.devices() as u64 };
+/// The requests of the trace that `load` replays, placed on the footprint of its workload on one
+/// device of `drive`, of which `part` is modelled.
+fn placed(load: &Load<'_>, replay: &Replay<'_>, drive: &Drive, part: Span) -> Arc<[Demand]> {
+    let whole = Span { sectors: drive.user_sectors_full_scale() / drive.devices() as u64 };
+    let [span, part] = [whole, part].map(|it| it.footprint(load.workload));
     let placement = Placement::new(replay.trace, replay.addresses, span).in_time_lapse(part);
     replay.trace.requests().iter().map(|request| placement.place(request)).collect()
 }
@@ -80,7 +82,7 @@ impl Feed {
             Error::new(Kind::Input, text).hint("lower the number of threads")
         })?;
         let span = Span { sectors: drive.user_sectors() / drive.devices() as u64 };
-        let demands = load.replay.map(|replay| placed(&replay, drive, span));
+        let demands = load.replay.map(|replay| placed(load, &replay, drive, span));
         let new = |thread| {
             let source = match &demands {
                 None => Self::drawn(load, thread, span)?,

@@ -87,7 +87,7 @@ pub(super) fn on(
     let (mut begin, mut tree) = (once.completed_at, &first);
     while cutter.left > 0 {
         let run = Run::new(drive, (tree, host), fit, begin);
-        let (completed_at, _) = run.go(&mut meter, &mut cutter)?;
+        let completed_at = run.go(&mut meter, &mut cutter)?.completed_at;
         let end = completed_at.iter().copied().max().unwrap_or(begin);
         if end <= begin && cutter.left > 0 {
             let text = "the recording takes no time, so that it lasts for no interval";

@@ -6,16 +6,16 @@
 
 use std::collections::VecDeque;
 
-use blockio::{Nanos, Rng, Status};
+use blockio::{Nanos, Status};
 use results::Latencies;
 use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
 use super::pressure::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
+use crate::Error;
 use crate::driver::{Load, Watch};
-use crate::replay::Replay;
-use crate::{Error, Gaps, Rate};
+use crate::schedule::Schedule;
 
 /// Requests that come at a rate, or at the times of a trace.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl<'a> Open<'a> {
     /// Processes the next event, a completion or an arrival. Returns its time, unless it is after
     /// `until`.
     fn step(&mut self, until: Nanos, meter: &mut Meter) -> Result<Option<Nanos>, Error> {
-        let arrives_at = self.schedule.next;
+        let arrives_at = self.schedule.next();
         let horizon = if self.free.is_empty() { until } else { until.min(arrives_at) };
         let Some(done) = self.drive.next_completion(horizon) else {
             return Ok((!self.free.is_empty() && arrives_at <= until).then_some(arrives_at));
@@ -80,9 +80,9 @@ impl<'a> Open<'a> {
 
     /// Submits what is due at `now`, as far as there is place.
     fn submit_due(&mut self, now: Nanos) {
-        while self.schedule.next <= now {
+        while self.schedule.next() <= now {
             let Some(tag) = self.free.pop_front() else { return };
-            let index = self.schedule.taken;
+            let index = self.schedule.taken();
             self.due_at[tag as usize] = self.schedule.take();
             let feed = &mut self.feeds[(tag / self.queue_per_thread) as usize];
             // A trace has one order, whichever thread has room for its next request.
@@ -122,63 +122,4 @@ impl Pressure for Open<'_> {
         let completions = (0..outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
         Rest::of(completions, end)
     }
-}
-
-/// Due times of requests.
-#[derive(Debug)]
-pub(super) struct Schedule<'a> {
-    times: Times<'a>,
-    next: Nanos,
-    /// Requests that were due so far.
-    taken: u64,
-}
-
-/// Origin of the due times.
-#[derive(Debug)]
-enum Times<'a> {
-    /// A rate.
-    Rate { rng: Rng, rate: Rate },
-    /// A trace, from this time on.
-    Trace { replay: Replay<'a>, from: Nanos },
-}
-
-impl<'a> Schedule<'a> {
-    /// Due times of `load`, which begins at `from`; absent for a closed loop, where each completion
-    /// is answered by the next request.
-    pub(super) fn of(load: &Load<'a>, from: Nanos) -> Option<Self> {
-        if let Some(rate) = load.rate {
-            let times = Times::Rate { rng: Rng::new(load.seed).split("arrival"), rate };
-            let mut schedule = Self { times, next: from, taken: 0 };
-            schedule.take();
-            schedule.taken = 0;
-            return Some(schedule);
-        }
-        let replay = load.replay.filter(|replay| replay.speed.is_some())?;
-        Some(Self { times: Times::Trace { replay, from }, next: from, taken: 0 })
-    }
-
-    /// Returns the due time of the next request and advances to the one after it.
-    fn take(&mut self) -> Nanos {
-        let due = self.next;
-        self.taken += 1;
-        self.next = match &mut self.times {
-            Times::Rate { rng, rate } => {
-                let mean_s = 1.0 / rate.iops;
-                let gap_s = match rate.gaps {
-                    Gaps::Constant => mean_s,
-                    Gaps::Exponential => rng.exponential(mean_s),
-                };
-                due + Nanos::from_secs_f64(gap_s).max(Nanos(1))
-            }
-            Times::Trace { replay, from } => *from + replay.due(self.taken),
-        };
-        due
-    }
-}
-
-/// Due times of the first `count` requests of `load`, which has a rate.
-#[cfg(test)]
-pub(crate) fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
-    let mut schedule = Schedule::of(load, Nanos::ZERO).expect("the load has a rate");
-    (0..count).map(|_| schedule.take()).collect()
 }

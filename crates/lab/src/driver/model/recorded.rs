@@ -65,10 +65,12 @@ pub(super) fn on(
     let tree = host.tree(recording);
     let mut meter = Meter::new(drive, start);
     let run = Run::new(drive, (&tree, host), fit, start);
-    let (completed_at, latencies) = run.go(&mut meter, &mut IntervalCutter::none())?;
+    let RunTimes { completed_at, think_times, latencies } =
+        run.go(&mut meter, &mut IntervalCutter::none())?;
     let end = completed_at.iter().copied().max().unwrap_or(start);
     let since_start = completed_at.iter().map(|at| *at - start).collect();
-    let replayed = Replayed::new(recording, &tree, &Clock::new(&tree, since_start), &latencies);
+    let clock = Clock::new(&tree, since_start, think_times);
+    let replayed = Replayed::new(recording, &tree, &clock, &latencies);
     let interval = meter.cut(drive, end, (end - start).as_secs_f64());
     Ok(ReplayedRecording { replayed, interval, completed_at: end })
 }
@@ -118,6 +120,13 @@ impl AddressMap {
     }
 }
 
+/// Times of a replay that is over, for each request, and the drive's latencies.
+pub(super) struct RunTimes {
+    pub(super) completed_at: Vec<Nanos>,
+    think_times: Vec<Nanos>,
+    latencies: ByOp,
+}
+
 /// A replay in progress.
 pub(super) struct Run<'a> {
     drive: &'a mut Drive,
@@ -153,14 +162,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Replays everything. Returns the completion of each request, and their latencies.
+    /// Replays everything.
     ///
     /// Skips the rest once `cutter` has cut its last interval.
     pub(super) fn go(
         mut self,
         meter: &mut Meter,
         cutter: &mut IntervalCutter,
-    ) -> Result<(Vec<Nanos>, ByOp), Error> {
+    ) -> Result<RunTimes, Error> {
         while !self.pending.is_over() {
             let due_at = self.pending.next_at().unwrap_or(Nanos::MAX);
             let until = due_at.min(cutter.next_at);
@@ -187,7 +196,8 @@ impl<'a> Run<'a> {
                 self.issue(at, index);
             }
         }
-        Ok((self.completed_at, self.latencies))
+        let Self { completed_at, latencies, pending, .. } = self;
+        Ok(RunTimes { completed_at, think_times: pending.into_think_times(), latencies })
     }
 
     fn issue(&mut self, at: Nanos, index: u32) {

@@ -24,7 +24,6 @@ struct Range {
 const RANGES: &[Range] = &[
     of_core(&["controller.read_us", "controller.write_us"], 0.3, 100.0),
     of_core(&["controller.read_us_per_kib", "controller.write_us_per_kib"], 0.05, 5.0),
-    of_core(&["controller.relocate_us"], 1.0, 300.0),
     of_time(&["nand.t_read_us"], 10.0, 200.0),
     of_time(&["channels.mb_s"], 50.0, 1600.0),
     of_time(&["host.*.submit_us", "host.*.complete_us"], 1.0, 30.0),
@@ -89,7 +88,6 @@ const READ_KIB: &str = "controller.read_us_per_kib";
 const WRITE: &str = "controller.write_us";
 const WRITE_KIB: &str = "controller.write_us_per_kib";
 
-const RELOCATE: &str = "controller.relocate_us";
 const T_READ: &str = "nand.t_read_us";
 const LINUX_WAKE: &str = "host.linux.wake_us";
 const LINUX_SERIAL: &str = "host.linux.serial_us";
@@ -130,7 +128,7 @@ const OPENED: &[Opened] = &[
     },
     // The device is its data sheet.
     Opened { drive: "p320h-700", open: &[LINUX_WAKE], ties: &[] },
-    Opened { drive: "warpdrive-slp-300", open: &[READ, RELOCATE, LINUX_SERIAL], ties: &[] },
+    Opened { drive: "warpdrive-slp-300", open: &[READ, LINUX_SERIAL], ties: &[RELOCATION] },
     Opened { drive: "z-drive-r4-1600", open: &[READ, LINUX_SUBMIT], ties: &[RELOCATION] },
 ];
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use blockio::Op;
 use serde_json::Value;
 use tempfile::TempDir;
-use workload::trace::{self, Traced};
+use workload::trace::{self, IologRequest, Traced};
 
 use super::engine::{Engine, Version};
 use super::job::{self, JobTarget, Logging, OUTPUT_FILE, write_job};
@@ -138,26 +138,15 @@ fn run(folder: &TempDir, text: &str) -> FioOutput {
     FioOutput::read(&folder.path().join(OUTPUT_FILE)).expect("fio reports")
 }
 
-/// Requests that each job of `load` is given to replay.
-pub(crate) fn replayed(load: &Load<'_>, capacity_bytes: u64) -> Vec<Vec<blockio::Request>> {
-    let folder = TempDir::new().expect("a temporary folder");
+/// The first `count` requests that each job of `load` is given to replay.
+pub(crate) fn replayed(
+    load: &Load<'_>,
+    capacity_bytes: u64,
+    count: usize,
+) -> Vec<Vec<IologRequest>> {
     let replay = load.replay.as_ref().expect("the load replays a trace");
-    replay::write_iologs(folder.path(), load, replay, (place(capacity_bytes), "/null"))
-        .expect("written");
-    let of_job = |job: u16| {
-        let path = folder.path().join(format!("trace.{}.iolog", job + 1));
-        let log = std::fs::read(path).expect("it was written");
-        let trace = trace::read(log.as_slice(), "trace").expect("it is an iolog");
-        let request = |it: &Traced| blockio::Request {
-            tag: 0,
-            thread: job,
-            op: it.op,
-            handle: it.handle,
-            lba: blockio::Lba(it.lba),
-            sectors: it.sectors,
-        };
-        trace.requests().iter().map(request).collect()
-    };
+    let of_job =
+        |job| replay::requests(load, replay, place(capacity_bytes), job).take(count).collect();
     (0..load.threads).map(of_job).collect()
 }
 

@@ -428,7 +428,7 @@ impl NbdServer {
             if socket.exists() {
                 return Some(server);
             }
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            thread::sleep(std::time::Duration::from_millis(50));
         }
         panic!("nbdkit made no socket in five seconds");
     }
@@ -503,7 +503,7 @@ fn a_trace_is_replayed_without_times_and_at_them() {
     let folder = TempDir::new().unwrap();
     let mut fio = request(&folder).open().unwrap();
     let workload = catalogue::find_workload("mail-server").unwrap();
-    let shape = workload::TraceShape { requests: 3000, ..workload.trace.unwrap() };
+    let shape = workload::TraceShape { requests: 3000, ..workload.trace.clone().unwrap() };
     let trace = workload::trace::synthesise(&workload, &shape, 1).unwrap();
     let addresses = workload::trace::Addresses::Scaled;
     let replay = Replay { trace: &trace, addresses, speed: None };
@@ -524,6 +524,14 @@ fn a_trace_is_replayed_without_times_and_at_them() {
     let due = trace.requests().iter().filter(|it| it.at < until).count() as f64 / 1.5;
     // fio falls behind on a busy machine and does not catch up; ahead it never is.
     assert!(iops > 0.0 && iops < due * 1.05, "{iops} a second of {due}");
+
+    let replay = Replay { speed: None, ..replay };
+    let rate = Some(Rate { iops: 400.0, gaps: Gaps::Exponential });
+    let load = Load { step: "rated", replay: Some(replay), rate, ..load };
+    let rated = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(rated.how.contains("in its order at the rate of the load"), "{}", rated.how);
+    let iops = total(&rated.intervals, |at| at.read.count() + at.write.count()) / 1.5;
+    assert!(iops > 0.0 && iops < 400.0 * 1.2, "{iops} a second of 400");
 }
 
 #[test]

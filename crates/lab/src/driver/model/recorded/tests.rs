@@ -1,5 +1,7 @@
 //! Replays against what can be reckoned by hand.
 
+use std::num::NonZeroU32;
+
 use workload::recording::{Benchmark, Head, Tail, Transaction};
 
 use super::*;
@@ -138,23 +140,35 @@ fn nothing_is_predicted_where_the_host_dominates() {
 }
 
 #[test]
-fn a_rate_at_which_more_clients_think_than_there_are_processors_is_told_apart() {
+fn clients_that_think_at_once_share_the_processors_of_their_host() {
     let (spec, setup) = duo();
     let think = Nanos::from_micros(300);
     // Four chains, side by side.
     let one = chain(200, Nanos::from_millis(2), think);
     let four: Vec<Recorded> = one.iter().flat_map(|request| [*request; 4]).collect();
-    let with = |machine: &str, requests: &[Recorded]| {
+    let on = |machine: &str, requests: &[Recorded], count: Option<u32>| {
         let mut recording = recording(requests.to_vec(), 100.0);
         recording.head.machine = machine.into();
-        replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap()
+        let processors = count.and_then(NonZeroU32::new);
+        let host = ReplayHost { processors, ..ReplayHost::default() };
+        replay_recording(&recording, &spec, &setup, (&host, 0.0)).unwrap()
     };
-    let replayed = with("2 x AMD EPYC, Linux", &four);
-    assert_eq!(replayed.processors, Some(2));
-    assert!(replayed.thinking_mean > 2.0 && replayed.exceeds_processors());
-    assert!(!with("8 x AMD EPYC, Linux", &four).exceeds_processors());
-    assert!(!with("2 x AMD EPYC, Linux", &one).exceeds_processors(), "one at a time");
-    assert!(!with("Linux", &four).exceeds_processors(), "nobody knows of how many");
+    let two = "2 x AMD EPYC, Linux";
+    let as_recorded = on(two, &four, None);
+    assert_eq!(as_recorded.processors, NonZeroU32::new(2));
+    // Four think for 300 us each in the recording, on two processors: for 150 us of a processor.
+    let enough = on(two, &four, Some(8));
+    assert_eq!(enough.processors, NonZeroU32::new(8));
+    assert!(enough.thinking_mean < as_recorded.thinking_mean && enough.slowdown() < 1.0);
+    let fewer = on(two, &four, Some(1));
+    assert!(fewer.replayed_s > 1.5 * as_recorded.replayed_s, "{}", fewer.replayed_s);
+    let alone = [None, Some(1), Some(8)].map(|count| on(two, &one, count).replayed_s);
+    assert!(alone.iter().all(|it| (it - alone[0]).abs() < 1e-12), "one at a time: {alone:?}");
+    // Of a machine with enough of them, or that nobody knows, think times stay as they were.
+    let wide = on("8 x AMD EPYC, Linux", &four, None);
+    let unknown = on("Linux", &four, None);
+    assert_eq!(unknown.processors, None);
+    assert!((wide.replayed_s - unknown.replayed_s).abs() < 1e-12);
 }
 
 #[test]
@@ -219,7 +233,7 @@ fn copies_run_at_once_on_parts_of_the_drive_of_their_own() {
     let mut one = recording(chain(300, Nanos::from_millis(2), Nanos::from_micros(100)), 100.0);
     one.tail.as_mut().and_then(|tail| tail.benchmark.as_mut()).unwrap().transactions = 1;
     let replayed = |copies: u32| {
-        let copies = std::num::NonZeroU32::new(copies).unwrap();
+        let copies = NonZeroU32::new(copies).unwrap();
         let host = ReplayHost { copies, ..ReplayHost::default() };
         replay_recording(&one, &spec, &setup, (&host, 0.0))
     };

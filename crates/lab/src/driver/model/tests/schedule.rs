@@ -1,7 +1,8 @@
 //! Times at which the requests of an open loop are due, and what becomes of them.
 
 use super::*;
-use crate::driver::model::open::{Open, Schedule};
+use crate::driver::model::open::Open;
+use crate::schedule::{Schedule, due};
 use workload::trace::{self, Addresses};
 
 use crate::replay::Replay;
