@@ -35,7 +35,7 @@ pub(crate) enum Mutant {
     StaleDiesTaken,
     /// A die is removed before what lies on rows that have a unit on it has been moved.
     RemovedEarly,
-    /// What is handed over to the system is not written.
+    /// Changes that are handed over to the system are not written.
     HandOverDropped,
     /// The next half of the window begins with what came since, not with all that it voids.
     HalfWithoutRest,

@@ -91,7 +91,7 @@ pub(super) struct Done {
     data_bytes: u32,
     /// Command for the modelled drive, if it was one.
     pub(super) asked: Option<Asked>,
-    /// What the device has to see to before it is answered.
+    /// Durability that the device has to give before it is answered.
     waits_for: Durability,
 }
 

@@ -14,8 +14,9 @@
 //!   comes round.
 //! - At most the last batch is not durable: each is synced before the next one is written. So a
 //!   batch that is not whole is the end, unless a later one is found: then the media has failed.
-//! - Batches that are not synced ([`unsynced_batches`](crate::engine::unsynced_batches)) lie behind the end, and
-//!   count only as long as no further batch follows, which has all that they have.
+//! - Batches that are not synced ([`unsynced_batches`](crate::engine::unsynced_batches)) lie
+//!   behind the end, and count only as long as no further batch follows, which has all that they
+//!   have.
 //! - A row that a batch lists was durable before the batch was written. So whatever is found of it
 //!   later, its pages are known to have existed.
 

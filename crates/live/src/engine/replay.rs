@@ -152,7 +152,7 @@ pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
     reading.near(reading.from, &mut 0).is_some() || reading.unsynced(reading.from).is_some()
 }
 
-/// What follows a position.
+/// Batches that follow a position.
 #[derive(Default)]
 struct Next {
     /// The batch that follows, if it was synced.

@@ -18,8 +18,9 @@
 //! - Each has the number and the link of the next synced batch, and an order of its own. Once that
 //!   batch is there, none of them counts.
 //! - A half is written over only while the other one has a full batch and all that followed it.
-//! - No program is under way when one is assembled, so each says which rows are open. The rows of its other extents are complete, and the system has
-//!   them: where one of those is not, the power went, and nothing was promised of it.
+//! - No program is under way when one is assembled, so each says which rows are open. The rows of
+//!   its other extents are complete, and the system has them: where one of those is not, the power
+//!   went, and nothing was promised of it.
 //! - Whoever finds one knows that the synced batch before it was durable.
 
 use crate::DeviceError;
@@ -54,11 +55,11 @@ impl Unsynced {
 /// Result of assembling a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assembled {
-    /// It is to be written there.
+    /// The batch is to be written there.
     At(u64),
     /// There is nothing that earlier ones lack.
     Nothing,
-    /// It does not fit into a half.
+    /// The batch does not fit into a half.
     TooLong,
 }
 

@@ -253,7 +253,7 @@ impl Disks {
         rack.under_way = None;
     }
 
-    /// It was the process that ended, and not the power: what was written is there, synced or not,
+    /// The process ended, and not the power: what was written is there, synced or not,
     /// and of the write that was under way any sectors.
     pub fn restart(&self) {
         let share = self.rack().rng.below(3);
