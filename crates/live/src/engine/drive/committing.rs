@@ -64,7 +64,7 @@ impl Drive {
             }
             let layout = &self.store.layout;
             let assembled = {
-                // Rows are completed in order then: recovery looks for the first one of a superblock.
+                // Rows are completed in order then: recovery looks for a superblock's first one.
                 let mut core = self.still()?;
                 let reserve = 3 * self.bytes_at_most(&core);
                 let has_room = journal.has_window(layout, reserve);
