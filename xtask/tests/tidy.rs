@@ -179,7 +179,7 @@ const ROOMS_OF_LIVE: &[&[&str]] = &[
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
     &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/victim_unit"],
     &["engine/creation", "engine/core"],
-    &["engine/journal", "engine/replay", "engine/unsynced_batches"],
+    &["engine/journal", "engine/replay"],
     &["engine/drive"],
     &["engine"],
     &["management"],

@@ -7,8 +7,8 @@
 //!  transactions per second = recorded ones x recorded span / span of the replay
 //! ```
 //!
-//! Think times contain the work of the host, whose processors they share. If they make up nearly all
-//! of the critical path, the host determines the rate, and nothing is predicted
+//! Think times contain the work of the host, whose processors they share. If they make up nearly
+//! all of the critical path, the host determines the rate, and nothing is predicted
 //! ([`HOST_SHARE_MAX`]). [`crate::driver::model::replay_recording`] carries out replays.
 
 mod host;

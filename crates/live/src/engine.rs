@@ -18,5 +18,4 @@ pub(crate) mod recovery;
 pub(crate) mod replay;
 pub(crate) mod scrub;
 pub(crate) mod store;
-pub(crate) mod unsynced_batches;
 pub(crate) mod victim_unit;

@@ -28,8 +28,8 @@ impl SharedProcessors {
         Self { count, busy: 0, now: start, worked: Nanos::ZERO }
     }
 
-    /// Begins a think time that needs `work` of processor time, at `at`. Returns the mark at which it
-    /// is over, for [`Self::reaches`].
+    /// Begins a think time that needs `work` of processor time, at `at`. Returns the mark at which
+    /// it is over, for [`Self::reaches`].
     pub(crate) fn begin(&mut self, at: Nanos, work: Nanos) -> Nanos {
         self.advance(at);
         self.busy += 1;

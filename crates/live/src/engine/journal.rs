@@ -14,20 +14,22 @@
 //!   comes round.
 //! - At most the last batch is not durable: each is synced before the next one is written. So a
 //!   batch that is not whole is the end, unless a later one is found: then the media has failed.
-//! - Batches that are not synced ([`unsynced_batches`](crate::engine::unsynced_batches)) lie
+//! - Batches that are not synced ([`unsynced_batches`]) lie
 //!   behind the end, and count only as long as no further batch follows, which has all that they
 //!   have.
 //! - A row that a batch lists was durable before the batch was written. So whatever is found of it
 //!   later, its pages are known to have existed.
 
+pub(crate) mod unsynced_batches;
+
 use zerocopy::IntoBytes as _;
 
+use self::unsynced_batches::Unsynced;
 use crate::DeviceError;
 use crate::engine::completed_rows::KEPT_BYTES_MAX;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
 use crate::engine::store::Store;
-use crate::engine::unsynced_batches::Unsynced;
 use crate::format::encoding::{U32, put_prefix};
 use crate::format::journal::{
     HEAD_BYTES, HeadBytes, LOST, MAGIC, RELEASE, RangeRecord, TRIM, add_extent, link_to, seal_batch,

@@ -4,7 +4,7 @@
 //! far as they are whole. A batch that was synced lies behind those that it replaced, and is looked
 //! for where they end, or, if the power took them, wherever it may be.
 //!
-//! [`unsynced_batches`]: crate::engine::unsynced_batches
+//! [`unsynced_batches`]: crate::engine::journal::unsynced_batches
 
 use std::collections::BTreeSet;
 

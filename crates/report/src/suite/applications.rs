@@ -225,8 +225,9 @@ fn lead(figures: &ApplicationFigures) -> String {
     let text = format!(
         "Predicted, not measured: {} was recorded on {}{times}, on a machine with {}. Its \
          requests are replayed on the model, each when its parent request has completed and its \
-         think time has passed; think times share the processors of that machine. Host is the share of think times in the critical path; above \
-         80 %, the host is the limit and no rate is predicted.",
+         think time has passed; think times share the processors of that machine. Host is the \
+         share of think times in the critical path; above 80 %, the host is the limit and no rate \
+         is predicted.",
         figures.title, recorded.device, recorded.machine
     );
     format!("<p>{}{}</p>", Text(&text), Text(&mix(figures)))

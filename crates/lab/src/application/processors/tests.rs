@@ -1,3 +1,5 @@
+//! Think times on processors that they share, and what is left of a recording's.
+
 use blockio::Op;
 use proptest::prelude::*;
 use workload::recording;

@@ -35,26 +35,26 @@ use crate::mutants::{self, Mutant};
 
 /// The batches behind the end of the journal.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Unsynced {
+pub(crate) struct Unsynced {
     /// Order of the last one, and of the full one that its half begins with; 0: there is none.
     order: u32,
     first: u32,
     /// Monotonic offset behind the last one, and of the end of its half.
-    pub(super) at: u64,
+    pub(crate) at: u64,
     until: u64,
     /// Count of events before which they, or synced batches, have everything.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
 }
 
 impl Unsynced {
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.order == 0
     }
 }
 
 /// Result of assembling a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Assembled {
+pub(crate) enum Assembled {
     /// The batch is to be written there.
     At(u64),
     /// There is nothing that earlier ones lack.
@@ -70,19 +70,19 @@ impl Journal {
     }
 
     /// Count of events before which the system has everything that the host changed.
-    pub(super) fn handed_over(&self) -> u64 {
+    pub(crate) fn handed_over(&self) -> u64 {
         self.committed.max(self.unsynced.seq)
     }
 
     /// True if there is room for both halves, and for so many bytes behind them.
-    pub(super) fn has_window(&self, layout: &Layout, reserve: u64) -> bool {
+    pub(crate) fn has_window(&self, layout: &Layout, reserve: u64) -> bool {
         let end = self.head.at + 2 * layout.unsynced_bytes();
         end - self.tail + reserve <= self.size
     }
 
     /// Assembles a batch that is not synced, of what the host wrote and trimmed: what came since
     /// the last one, or a full one in the other half.
-    pub(super) fn assemble_unsynced(&mut self, core: &mut Core, layout: &Layout) -> Assembled {
+    pub(crate) fn assemble_unsynced(&mut self, core: &mut Core, layout: &Layout) -> Assembled {
         let Unsynced { at, until, .. } = self.unsynced;
         let is_first = self.unsynced.is_empty();
         if !is_first {
@@ -152,7 +152,7 @@ impl Journal {
 
     /// Writes the batch that was assembled, to the dies that hold the journal there; on one alone
     /// where rows are not protected, since no die is to fail besides.
-    pub(super) fn write_unsynced(&mut self, store: &Store, at: u64) -> Result<(), DeviceError> {
+    pub(crate) fn write_unsynced(&mut self, store: &Store, at: u64) -> Result<(), DeviceError> {
         let order = Order { order: self.unsynced.order, first: self.unsynced.first };
         self.seal(at, UNSYNCED_MAGIC, (order.order, order.first));
         self.unsynced.at = at + self.batch.len() as u64;
