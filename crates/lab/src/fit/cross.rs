@@ -194,8 +194,7 @@ struct PredictedFigure<'a> {
     family: String,
     estimated: bool,
     fitted: f64,
-    /// False if it contradicts another one, or nobody published the mix of its workload: it is
-    /// predicted, and tells nothing.
+    /// False if it contradicts another one: it is predicted, and tells nothing.
     is_sound: bool,
 }
 
@@ -224,7 +223,7 @@ fn subjects(question: CrossQuestion<'_>, devices: u32) -> Vec<PredictedFigure<'_
             family: family(row),
             estimated: is_estimated(&row.workload),
             fitted,
-            is_sound: !doubtful.contains(row.id.as_str()) && !is_estimated(&row.workload),
+            is_sound: !doubtful.contains(row.id.as_str()),
         })
     });
     rows.collect()
