@@ -20,6 +20,9 @@ const MESSAGES_FILE: &str = "messages.txt";
 const POLL: Duration = Duration::from_millis(100);
 /// Time that fio may take to write its logs after it was asked to end.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// Time after which it is asked again: fio 3.33 forgets a signal that comes while it starts its
+/// jobs, and carries out the whole load.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Reason why fio ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +75,7 @@ pub(super) fn run(
     let mut running = Running(child);
     let began = Instant::now();
     let mut asked_to_end: Option<Instant> = None;
+    let mut asked_again = began;
     loop {
         if let Some(status) = running.ended()? {
             return judge(status, asked_to_end.is_some(), folder);
@@ -82,10 +86,15 @@ pub(super) fn run(
                 let look = Observation { passed_s, process: running.0.id() };
                 if watch.stop() || !tell(watch, look) {
                     running.signal(Signal::INT);
-                    asked_to_end = Some(Instant::now());
+                    asked_again = Instant::now();
+                    asked_to_end = Some(asked_again);
                 }
             }
             Some(since) if since.elapsed() > PATIENCE => return Err(deaf()),
+            Some(_) if asked_again.elapsed() > AGAIN => {
+                running.signal(Signal::INT);
+                asked_again = Instant::now();
+            }
             Some(_) => {}
         }
         thread::sleep(POLL);
