@@ -1,6 +1,6 @@
 //! Every cut of the power in short scripts, and what survives in every way.
 
-use live::simulation::{PACKED, PROTECTED, SINGLE, ScriptStep, WIDE, exhaust, exhaust_kills};
+use live::simulation::{PACKED, PROTECTED, SINGLE, ScriptStep, exhaust};
 use live::{Compression, Shape};
 
 fn check(shape: &Shape, script: &[ScriptStep]) {
@@ -10,7 +10,7 @@ fn check(shape: &Shape, script: &[ScriptStep]) {
     }
 }
 
-use ScriptStep::{Checkpoint, Flush, HandOver, Trim, Write, WriteBoth};
+use ScriptStep::{Checkpoint, Flush, Trim, Write, WriteBoth};
 
 #[test]
 fn overwriting_what_was_flushed() {
@@ -37,23 +37,6 @@ fn extents_of_all_lengths() {
     check(&PACKED, &script);
     let script = [Write(5), Flush, WriteBoth(0, 5), Write(1), Write(2), Write(3), Checkpoint];
     check(&Shape { compression: Compression::Zstd, ..PACKED }, &script);
-}
-
-#[test]
-fn what_the_system_was_given_without_a_sync() {
-    let script = [Write(0), HandOver, Write(0), Trim(1), HandOver, Flush, Write(1), HandOver];
-    check(&SINGLE, &script);
-    check(&PROTECTED, &script[..4]);
-    // A row is completed, and the other half of the window begun.
-    let script = [Write(0), HandOver, Write(1), HandOver, Write(2), HandOver, Checkpoint, Write(0)];
-    check(&SINGLE, &script);
-    check(&PACKED, &script);
-    // The window goes from one half to the other, and back; with a flush between.
-    let mut script: Vec<ScriptStep> =
-        (0..24).flat_map(|page| [Write(page % 6), HandOver]).collect();
-    script.extend([Trim(2), HandOver, Flush, Write(1), HandOver, Checkpoint, Write(3), HandOver]);
-    let states = exhaust_kills(&WIDE, &script).unwrap();
-    assert!(states > 1000, "{states}");
 }
 
 #[test]

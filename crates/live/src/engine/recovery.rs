@@ -43,7 +43,7 @@ use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, Header};
 use crate::format::journal::{
-    HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record, Trim,
+    HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
 };
 use crate::format::layout::{
     EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
@@ -115,8 +115,6 @@ pub(crate) struct Accounted {
     pub(crate) unlisted: BTreeSet<u32>,
     /// Pages that only the journal holds.
     pub(crate) pending: JournaledPages,
-    /// Trims that no synced batch of the journal has.
-    trims: Vec<Trim>,
     /// True if the journal has room for lists of rows, and for no extents.
     is_full: bool,
     next: u64,
@@ -165,7 +163,7 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
 fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
-    let Accounted { ftl, rows, lost, summary, end, pending, trims, is_full, next, scanned, .. } =
+    let Accounted { ftl, rows, lost, summary, end, pending, is_full, next, scanned, .. } =
         accounted;
     let mut core =
         Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
@@ -177,8 +175,6 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     assert!(header.is_open, "the headers say that it is open before anything else is written");
     assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");
     core.completed = scanned.unlisted;
-    // The next batch replaces those that had them.
-    core.trims = trims;
     // A crash may have come between a smaller size in the headers and the trim of what lies beyond.
     core.give_up_beyond_end(store.layout.shape.pages_mappable);
     store.note_batches(end.number);
@@ -337,8 +333,7 @@ pub(crate) fn account(
         (lpn, (journaled.extent, payload))
     });
     let pending: JournaledPages = pending.collect();
-    let trims = replay.unsynced_trims();
-    let kept = (&pending, &scanned.unlisted, trims.len());
+    let kept = (&pending, &scanned.unlisted);
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let thin = replay.thin;
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
@@ -357,7 +352,6 @@ pub(crate) fn account(
         batches_lost,
         unlisted,
         pending,
-        trims,
         is_full,
         next,
         holders,
@@ -408,15 +402,14 @@ fn check_room(
     store: &Store,
     since: Position,
     end: Position,
-    (pending, unlisted, trims): (&JournaledPages, &Completed, usize),
+    (pending, unlisted): (&JournaledPages, &Completed),
     doubts: &mut Doubts,
 ) -> Result<bool, OpenError> {
     let size = store.layout.shape.journal_bytes;
     let left = size.saturating_sub(end.at - since.at);
     let listed = LISTED_BYTES + RECORD_BYTES + store.layout.shape.dies as usize * 4;
     // Head, the trim of what lies beyond the end, and rows of the pages that are written anew.
-    let ranges = (1 + trims) * RECORD_BYTES;
-    let lists = HEAD_BYTES + ranges + unlisted.len() + (pending.len() + 1) * listed;
+    let lists = HEAD_BYTES + RECORD_BYTES + unlisted.len() + (pending.len() + 1) * listed;
     // A batch may leave as much unused at the end of the ring, and one of next to nothing follows.
     if left < 2 * (lists as u64 + 4096 + SECTOR_BYTES) {
         doubts.raise(format!(
@@ -579,8 +572,7 @@ fn list_records(
     events: &mut Events,
 ) -> Vec<Journaled> {
     let mut extents = Vec::new();
-    for (index, record) in replay.records.iter().enumerate() {
-        let is_synced = index < replay.records_synced;
+    for record in &replay.records {
         match *record {
             Record::Trim(trim) => {
                 events.add(trim.seq, Event::Trim { first: trim.first, pages: trim.pages });
@@ -588,13 +580,10 @@ fn list_records(
             Record::Lost(lost) => {
                 events.add(lost.seq, Event::Lost { first: lost.first, pages: lost.pages });
             }
-            Record::Release { .. } | Record::Row(_) | Record::Open { .. } => {}
+            Record::Release { .. } | Record::Row(_) => {}
             Record::Extent { journaled, ppn, row_seq } => {
-                let row = layout.place(ppn).row;
-                // A row that was complete is not, so the power went, and nothing was promised.
-                let is_void = !is_synced && !replay.open.contains(&(row, row_seq));
                 // Where its row is whole, that says the same.
-                if rows.life(row).seq != row_seq && !is_void {
+                if rows.life(layout.place(ppn).row).seq != row_seq {
                     let Extent { lpn, seq, .. } = journaled.extent;
                     let index = u32::try_from(extents.len()).expect("a journal is below 16 TiB");
                     extents.push(journaled);

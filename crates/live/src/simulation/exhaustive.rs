@@ -5,7 +5,7 @@ use blockio::Rng;
 
 use super::disk::Disks;
 use super::history::{BYTES, SectorHistory};
-use crate::{Compression, Device, Drive, Durability, Shape, format};
+use crate::{Compression, Device as _, Drive, Durability, Shape, format};
 
 /// A drive of one die, as small as one can be.
 pub const SINGLE: Shape = Shape {
@@ -39,10 +39,6 @@ pub const PACKED: Shape = Shape {
     ..SINGLE
 };
 
-/// A drive of one die whose rows stay open for eight pages, while batches that are not synced go
-/// from one half of their window to the other.
-pub const WIDE: Shape = Shape { unit_pages: 8, journal_bytes: 164 * 4096, ..SINGLE };
-
 /// One command of a short script, on whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptStep {
@@ -54,8 +50,6 @@ pub enum ScriptStep {
     Trim(u32),
     /// Makes everything durable.
     Flush,
-    /// Has the system hold everything.
-    HandOver,
     /// Saves the map.
     Checkpoint,
 }
@@ -86,48 +80,8 @@ pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
             check(&left, history.clone()).map_err(|what| format!("cut after {cut}: {what}"))?;
             states += 1;
         }
-        states += kill(&disks, &history).map_err(|what| format!("killed after {cut}: {what}"))?;
         if is_over {
             return Ok(states);
-        }
-    }
-    Ok(states)
-}
-
-/// The process was killed, and the power stayed on: of the write that was under way every beginning
-/// and every end is there. Returns how many states were opened.
-fn kill(disks: &Disks, history: &SectorHistory) -> Result<u64, String> {
-    let mut history = history.clone();
-    history.restart();
-    let sectors = disks.sectors_under_way();
-    for until in 0..=sectors {
-        for is_beginning in [true, false] {
-            let left = disks.fork();
-            left.restart_by(|_, sector| (sector < until) == is_beginning);
-            check(&left, history.clone())?;
-        }
-    }
-    Ok(2 * (sectors as u64 + 1))
-}
-
-/// Runs `script` once for each command that it sends to the disks, and kills the process there.
-/// Returns how many states were opened.
-///
-/// # Errors
-/// As [`exhaust`].
-pub fn exhaust_kills(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
-    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
-    let fresh = Disks::new(shape.dies as usize, bytes, Rng::new(0));
-    format(fresh.media(), shape, 1).map_err(|error| error.to_string())?;
-    let mut states = 0;
-    for cut in 0.. {
-        let disks = fresh.fork();
-        disks.cut_after(cut);
-        let history = play(&disks, shape, script)?;
-        let is_over = !disks.is_cut();
-        states += kill(&disks, &history).map_err(|what| format!("killed after {cut}: {what}"))?;
-        if is_over {
-            break;
         }
     }
     Ok(states)
@@ -238,9 +192,6 @@ pub(super) fn play(
                 drive.trim(from(page), length, Durability::Volatile)
             }
             ScriptStep::Flush => drive.flush().inspect(|()| history.settle(0, sectors)),
-            ScriptStep::HandOver => {
-                Device::hand_over(&drive).inspect(|()| history.hand_over(0, sectors))
-            }
             ScriptStep::Checkpoint => drive.checkpoint(),
         };
         match done {

@@ -1,4 +1,4 @@
-//! Bytes of every structure on the media as format version 5 has them: fixtures that no change of
+//! Bytes of every structure on the media as format version 4 has them: fixtures that no change of
 //! the code may move. What they say field by field is in `docs/internals/media-format.md`.
 
 use std::fmt::Write as _;
@@ -86,7 +86,7 @@ fn header_of_a_die() {
         4096,
         "
         0000 666c6f61 74676174 65206469 65000000
-        0010 05000000 03000000 06000000 01000000
+        0010 04000000 03000000 06000000 01000000
         0020 08000000 05000000 14000000 04000000
         0030 11010000 10010000 02000000 01000000
         0040 00000001 00000000 08070605 04030201
@@ -96,7 +96,7 @@ fn header_of_a_die() {
         0080 12010000 00000000 67666564 63626100
         0090 00363534 33323100 47464544 43424100
         00a0 54535251 00000000 28272625 24232211
-        0ff0 00000000 00000000 00000000 2f4dcff1
+        0ff0 00000000 00000000 00000000 9dd0f989
         ",
     );
     assert_eq!(Header::parse(&bytes), Ok(Some(header)));
