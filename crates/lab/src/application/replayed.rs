@@ -220,30 +220,16 @@ impl Clock {
 
 #[cfg(test)]
 mod tests {
-    use blockio::Op;
     use proptest::prelude::*;
 
+    use super::super::tests::{reads, reads_apart};
     use super::*;
 
     const US: fn(u64) -> Nanos = Nanos::from_micros;
 
-    /// Reads from and to these microseconds.
-    fn requests(spans: &[(u64, u64)]) -> Vec<Recorded> {
-        let read = |(from, to): &(u64, u64)| Recorded {
-            issued_at: US(*from),
-            completed_at: US(*to),
-            op: Op::Read,
-            fua: false,
-            lba: 0,
-            sectors: 8,
-            client: 0,
-        };
-        spans.iter().map(read).collect()
-    }
-
     #[test]
     fn a_moment_keeps_its_distance_from_the_completion_before_it() {
-        let recorded = requests(&[(1000, 1100), (1200, 1300)]);
+        let recorded = reads(&[(1000, 1100), (1200, 1300)]);
         let moments = Moments::new(&recorded, &[US(400), US(900)]);
         let replayed_us = |moment: u64| moments.replayed(US(moment)).0 / 1000;
         assert_eq!(replayed_us(1000), 0, "the replay begins at zero");
@@ -255,7 +241,7 @@ mod tests {
 
     #[test]
     fn completions_count_in_the_order_of_the_recording_whoever_was_issued_first() {
-        let recorded = requests(&[(0, 900), (10, 100)]);
+        let recorded = reads(&[(0, 900), (10, 100)]);
         let moments = Moments::new(&recorded, &[US(5000), US(70)]);
         assert_eq!(moments.replayed(US(150)), US(120), "after the second, which completed first");
         assert_eq!(moments.replayed(US(950)), US(5050));
@@ -263,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_replay_that_took_no_time_has_no_share_of_the_host() {
-        let requests = requests(&[(5, 5)]);
+        let requests = reads(&[(5, 5)]);
         let clock = Clock::of_recording(&requests);
         assert!(clock.host_share(&recording::parents(&requests)).abs() < 1e-12);
         assert!(Clock::of_recording(&[]).host_share(&[]).abs() < 1e-12, "nor one of nothing");
@@ -289,15 +275,7 @@ mod tests {
             spans in prop::collection::vec((0_u64..500, 1_u64..500), 1..20),
             moment in 0_u64..2000,
         ) {
-            let mut from = 0;
-            let spans: Vec<(u64, u64)> = spans
-                .into_iter()
-                .map(|(gap, length)| {
-                    from += gap;
-                    (from, from + length)
-                })
-                .collect();
-            let recorded = requests(&spans);
+            let recorded = reads_apart(&spans);
             let start = recorded[0].issued_at;
             let same: Vec<Nanos> = recorded.iter().map(|it| it.completed_at - start).collect();
             let moments = Moments::new(&recorded, &same);

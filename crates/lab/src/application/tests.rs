@@ -22,6 +22,21 @@ fn read(issued: u64, completed: u64) -> Recorded {
     }
 }
 
+/// Reads from and to these microseconds, in order of issue.
+pub(super) fn reads(spans: &[(u64, u64)]) -> Vec<Recorded> {
+    spans.iter().map(|(issued, completed)| read(*issued, *completed)).collect()
+}
+
+/// Reads that are each issued so many microseconds after the one before, and take as many.
+pub(super) fn reads_apart(gaps_and_lengths: &[(u64, u64)]) -> Vec<Recorded> {
+    let mut issued = 0;
+    let next = |(gap, length): &(u64, u64)| {
+        issued += gap;
+        read(issued, issued + length)
+    };
+    gaps_and_lengths.iter().map(next).collect()
+}
+
 /// A recording on a machine with two processors, with 100 transactions a second.
 fn recorded(requests: Vec<Recorded>) -> Recording {
     let measured_to = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
@@ -310,14 +325,7 @@ proptest! {
         spans in prop::collection::vec((0_u64..300, 1_u64..400), 1..40),
         latency in 1_u64..1000,
     ) {
-        let mut from = 0;
-        let requests: Vec<Recorded> = spans
-            .into_iter()
-            .map(|(gap, length)| {
-                from += gap;
-                read(from, from + length)
-            })
-            .collect();
+        let requests = reads_apart(&spans);
         let issued = issued(&requests, &ReplayHost::default(), latency);
         prop_assert!(issued.is_sorted_by_key(|(at, ..)| *at), "{issued:?}");
         let mut at_us = vec![None; requests.len()];

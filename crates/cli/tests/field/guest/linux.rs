@@ -25,7 +25,7 @@ pub(super) fn emulator_is_missing() -> bool {
 
 /// The archive that a guest starts from, with programs of this machine, and modules of the kernel,
 /// each after those that it needs: one that is built in is left out, but the last has to be there.
-/// None if something is missing.
+/// Its only process runs `script` after `begin.sh`. None if something is missing.
 pub(super) fn first_files(
     kernel: &Path,
     (programs, modules): (&[&str], &[&str]),
@@ -49,7 +49,7 @@ pub(super) fn first_files(
         }
     }
     archive.file(Path::new("etc/modules"), names.as_bytes());
-    archive.file(Path::new("init"), script);
+    archive.file(Path::new("init"), &[include_bytes!("begin.sh"), script].concat());
     Some(archive)
 }
 

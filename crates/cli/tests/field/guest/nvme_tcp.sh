@@ -1,34 +1,5 @@
-#!/bin/sh
-# The only process of the guest: connects to the server of this test over NVMe/TCP and says what
-# nvme-cli and the kernel make of it. Its command line has the subsystem and the port.
-export PATH=/bin HOME=/home LC_ALL=C
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mount -t tmpfs tmp /tmp
-while read -r module; do
-    insmod "/lib/modules/$module"
-done < /etc/modules
-ip addr add 10.0.2.15/24 dev eth0
-ip link set eth0 up
-read -r words < /proc/cmdline
-for word in $words; do
-    case $word in
-        subsystem=*) subsystem=${word#subsystem=} ;;
-        port=*) port=${word#port=} ;;
-    esac
-done
-
-# Says what a command says, and how it ends, under a name.
-say() {
-    echo "guest: $1"
-    shift
-    "$@" 2>&1
-    echo "guest: exit $?"
-}
-
-# The firmware left its line unfinished.
-echo
+# Goes on after begin.sh: connects to the server of this test over NVMe/TCP and says what nvme-cli
+# and the kernel make of it. The kernel's command line has the subsystem and the port.
 say discover nvme discover -t tcp -a 10.0.2.2 -s "$port"
 say connect nvme connect -t tcp -a 10.0.2.2 -s "$port" -n "$subsystem" --hdr-digest \
     --data-digest --nr-poll-queues=1 --reconnect-delay=1

@@ -14,6 +14,7 @@
 //! network, fio. A step is held to the model only where that was little, as the latencies of the
 //! client and of the model show for the same requests.
 
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -36,6 +37,9 @@ const DIFFERENCE_MAX: f64 = 0.05;
 /// Share of the model's latency that may pass outside of the server where a step is held to it.
 const ELSEWHERE_MAX: f64 = 0.03;
 
+/// Variable with the name of a protocol of the catalogue to review by instead of [`BRIEF`]: that of
+/// docs/internals/virtual-machines.md is `quick`.
+const PROTOCOL_VARIABLE: &str = "FLOATGATE_GUEST_PROTOCOL";
 /// Loads of seconds, one after the other.
 const BRIEF: &str = r#"
 schema = 1
@@ -109,6 +113,16 @@ impl Compared {
             self.lateness("slowdown") * 100.0,
         )
     }
+}
+
+/// Text of a protocol of the catalogue.
+fn of_catalogue(name: &str) -> String {
+    let shown = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .args(["protocols", "show", name, "--toml"])
+        .output()
+        .unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    String::from_utf8(shown.stdout).unwrap()
 }
 
 /// Result of a review of the model itself.
@@ -216,22 +230,13 @@ fn check(all: &[Compared], guest: &Value) {
 
 #[test]
 fn a_review_of_a_served_model_gives_the_figures_of_the_model_where_the_machine_has_the_time() {
-    let Some((all, guest)) = closed(BRIEF, super::PATIENCE) else { return };
+    let (protocol, patience) = match env::var(PROTOCOL_VARIABLE) {
+        Ok(name) => (of_catalogue(&name), Duration::from_mins(40)),
+        Err(_) => (BRIEF.to_owned(), super::PATIENCE),
+    };
+    let Some((all, guest)) = closed(&protocol, patience) else { return };
     let model = guest["target"]["sheet"].as_array().unwrap().iter();
     let model = model.clone().find(|row| row["name"] == "Model").unwrap();
     assert_eq!(model["value"], format!("Floatgate as {MODEL}"));
-    check(&all, &guest);
-}
-
-/// The comparison that docs/internals/virtual-machines.md has.
-#[test]
-#[ignore = "takes ten minutes; `cargo xtask guest-review` runs it"]
-fn the_quick_protocol_gives_the_figures_of_the_model_too() {
-    let protocol = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-        .args(["protocols", "show", "quick", "--toml"])
-        .output()
-        .unwrap();
-    let protocol = String::from_utf8(protocol.stdout).unwrap();
-    let Some((all, guest)) = closed(&protocol, Duration::from_mins(40)) else { return };
     check(&all, &guest);
 }

@@ -1,25 +1,5 @@
-#!/bin/sh
-# The only process of the guest: writes to a drive over vhost-user-blk while its server is killed,
-# and verifies what it wrote. It never flushes.
-export PATH=/bin HOME=/home LC_ALL=C
-mount -t proc proc /proc
-mount -t sysfs sysfs /sys
-mount -t devtmpfs dev /dev
-mount -t tmpfs tmp /tmp
-while read -r module; do
-    insmod "/lib/modules/$module"
-done < /etc/modules
-
-# Says what a command says, and how it ends, under a name.
-say() {
-    echo "guest: $1"
-    shift
-    "$@" 2>&1
-    echo "guest: exit $?"
-}
-
-# The firmware left its line unfinished.
-echo
+# Goes on after begin.sh: writes to a drive over vhost-user-blk while its server is killed, and
+# verifies what it wrote. It never flushes.
 while [ ! -b /dev/vda ]; do sleep 0.1; done
 say cache cat /sys/block/vda/cache_type
 say size cat /sys/block/vda/size

@@ -1,29 +1,15 @@
 //! Think times on processors that they share, and what is left of a recording's.
 
-use blockio::Op;
 use proptest::prelude::*;
 use workload::recording;
 
+use super::super::tests::{reads, reads_apart};
 use super::*;
 
 const US: fn(u64) -> Nanos = Nanos::from_micros;
 
 fn two() -> Option<NonZeroU32> {
     NonZeroU32::new(2)
-}
-
-/// Reads from and to these microseconds, in order of issue.
-fn requests(spans: &[(u64, u64)]) -> Vec<Recorded> {
-    let read = |(from, to): &(u64, u64)| Recorded {
-        issued_at: US(*from),
-        completed_at: US(*to),
-        op: Op::Read,
-        fua: false,
-        lba: 0,
-        sectors: 8,
-        client: 0,
-    };
-    spans.iter().map(read).collect()
 }
 
 #[test]
@@ -69,7 +55,7 @@ fn a_completion_that_is_told_late_begins_its_think_time_when_it_came() {
 #[test]
 fn time_in_which_others_had_the_processors_is_no_work() {
     // One completion, after which four threads go on: the two processors are shared by all.
-    let woken = requests(&[(0, 100), (180, 900), (190, 900), (190, 900), (190, 900)]);
+    let woken = reads(&[(0, 100), (180, 900), (190, 900), (190, 900), (190, 900)]);
     let parents = recording::parents(&woken);
     let of = |count| work(&woken, &parents, NonZeroU32::new(count).unwrap());
     let us = |of: Vec<Nanos>| of.into_iter().map(|it| it.0 / 1000).collect::<Vec<_>>();
@@ -85,15 +71,7 @@ proptest! {
         spans in prop::collection::vec((0_u64..100, 1_u64..400), 1..60),
         count in 1_u32..5,
     ) {
-        let mut from = 0;
-        let spans: Vec<(u64, u64)> = spans
-            .into_iter()
-            .map(|(gap, length)| {
-                from += gap;
-                (from, from + length)
-            })
-            .collect();
-        let recorded = requests(&spans);
+        let recorded = reads_apart(&spans);
         let parents = recording::parents(&recorded);
         let count = NonZeroU32::new(count).unwrap();
         let work = work(&recorded, &parents, count);
