@@ -113,8 +113,9 @@ const PUBLISHED_TPS_2: f64 = 435.0;
 
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
-Processors of another make may be faster or slower than those of the recordings, by a factor that \
-nobody published; `--host-speed` stays 1. Fitted to B057 it would predict nothing.
+What misses the rows of 32 threads is not known. Processors of another make may be faster or \
+slower than those of the recordings, by a factor that nobody published; `--host-speed` stays 1, \
+since fitted to B057 it would predict nothing.
 
 Rows B054 and B055 are of a NoSQL database on four nodes. Its form, four drives with one load each \
 and 24 intervals, is the suite `nosql-four-nodes` of the protocol `applications`; its figures are \
