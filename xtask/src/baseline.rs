@@ -22,28 +22,37 @@ const PROTOCOL: &str = "enterprise";
 /// Seed of the table: it must come out the same.
 const SEED: u64 = 1;
 
-/// Simulates the drives of the catalogue that the table lacks, or has of another model version, and
-/// writes the table after each, so that an interruption loses one drive at most.
+/// Simulates the drives that are named, or all of the catalogue, where the table lacks them or has
+/// them of another model version, and writes the table after each, so that an interruption loses
+/// one drive at most.
 ///
 /// # Errors
-/// Fails if a simulation failed, or the table cannot be written.
-pub(crate) fn run() -> Result<()> {
+/// Fails if a drive is not in the catalogue, a simulation failed, or the table cannot be written.
+pub(crate) fn run(names: &[String]) -> Result<()> {
+    let drives = match names {
+        [] => catalogue::drives(),
+        names => {
+            let found = |name: &String| {
+                catalogue::find(name).with_context(|| format!("no drive {name} in the catalogue"))
+            };
+            names.iter().map(found).collect::<Result<_>>()?
+        }
+    };
     let plan = plan()?;
-    let mut rows: Vec<BaselineRow> = Vec::new();
-    for spec in catalogue::drives() {
-        let current = |row: &&BaselineRow| {
+    let mut rows: Vec<BaselineRow> = baseline::rows().to_vec();
+    for spec in &drives {
+        let current = |row: &BaselineRow| {
             row.drive == spec.name && row.model_version == lab::ssd::MODEL_VERSION
         };
-        let row = match baseline::rows().iter().find(current) {
-            Some(row) => row.clone(),
-            None => measured(&One::new(&spec, &plan)?)?,
-        };
+        if rows.iter().any(current) {
+            continue;
+        }
+        let row = measured(&One::new(spec, &plan)?)?;
         println!("{}: {} IOPS of settled 4K writes", row.drive, row.write_iops);
+        rows.retain(|other| other.drive != row.drive);
         rows.push(row);
-        let later =
-            baseline::rows().iter().filter(|row| !rows.iter().any(|it| it.drive == row.drive));
-        let all: Vec<BaselineRow> = rows.iter().chain(later).cloned().collect();
-        fs::write(root().join(baseline::FILE), baseline::to_csv(&all)?)
+        rows.sort_by(|a, b| a.drive.cmp(&b.drive));
+        fs::write(root().join(baseline::FILE), baseline::to_csv(&rows)?)
             .with_context(|| format!("writing {}", baseline::FILE))?;
     }
     Ok(())

@@ -109,8 +109,12 @@ enum Task {
         #[arg(long, value_name = "FILE", conflicts_with = "drives")]
         from: Option<PathBuf>,
     },
-    /// Measures every drive of the catalogue, for the comparison in reviews
-    Baseline,
+    /// Simulates the named drives, or all of the catalogue, for the comparison in reviews; large
+    /// drives take minutes each
+    Baseline {
+        /// Drives of the catalogue
+        drives: Vec<String>,
+    },
     /// Compares predictions of applications with measurements on emulated drives; takes minutes
     Applications {
         /// Numbers of concurrent clients
@@ -145,7 +149,10 @@ enum Task {
     },
     /// Measures the catalogue in this process
     #[command(hide = true)]
-    BaselineHere,
+    BaselineHere {
+        /// Drives of the catalogue
+        drives: Vec<String>,
+    },
     /// Validates in this process
     #[command(hide = true)]
     ValidateHere,
@@ -207,8 +214,8 @@ fn main() -> Result<()> {
         Task::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
         Task::CrossValidate { drives, from: None } => in_release("cross-validate-here", &drives),
         Task::CrossValidateHere { drives } => validate::cross::run(&drives),
-        Task::Baseline => in_release("baseline-here", &[]),
-        Task::BaselineHere => baseline::run(),
+        Task::Baseline { drives } => in_release("baseline-here", &drives),
+        Task::BaselineHere { drives } => baseline::run(&drives),
         Task::ValidateHere => validate::run(None),
         Task::Bench { case, json } => bench::run_all(&case, json),
         Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
