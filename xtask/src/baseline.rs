@@ -39,7 +39,10 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         }
     };
     let plan = plan()?;
-    let mut rows: Vec<BaselineRow> = baseline::rows().to_vec();
+    let path = root().join(baseline::FILE);
+    // Not what is embedded: that is older where this program has written the table already.
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let mut rows = baseline::parse(&text).with_context(|| format!("reading {}", path.display()))?;
     for spec in &drives {
         let current = |row: &BaselineRow| {
             row.drive == spec.name && row.model_version == lab::ssd::MODEL_VERSION
@@ -52,8 +55,8 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
         rows.retain(|other| other.drive != row.drive);
         rows.push(row);
         rows.sort_by(|a, b| a.drive.cmp(&b.drive));
-        fs::write(root().join(baseline::FILE), baseline::to_csv(&rows)?)
-            .with_context(|| format!("writing {}", baseline::FILE))?;
+        fs::write(&path, baseline::to_csv(&rows)?)
+            .with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }
