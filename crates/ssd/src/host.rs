@@ -133,7 +133,7 @@ impl Host {
     #[inline]
     pub(crate) fn submit(&mut self, of: (u16, u32), at: Nanos, device: usize) -> Nanos {
         let (thread, sectors) = of;
-        let mut span = self.submit + Nanos(u64::from(sectors) * self.copy_sector_ps / 1000);
+        let mut span = self.submit + self.copying(sectors);
         self.busy += span + self.serial;
         if let Some(processors) = &mut self.processors {
             processors.began(thread);
@@ -141,6 +141,12 @@ impl Host {
         }
         let at = self.thread(thread).processor.book(at, span);
         self.locks[device].book(at, self.serial)
+    }
+
+    /// Time in which a processor copies so many sectors; 0 where it copies nothing.
+    #[inline]
+    pub(crate) const fn copying(&self, sectors: u32) -> Nanos {
+        Nanos(sectors as u64 * self.copy_sector_ps / 1000)
     }
 
     /// Books the completion of a request; returns when the host's program knows.

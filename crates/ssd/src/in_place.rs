@@ -5,6 +5,11 @@
 //!      └─► queue ─► media                                                            (writes)
 //! ```
 //!
+//! Where the host's processor copies the data, the media works while it copies: lines arrive as
+//! they are asked for, and are taken as they come. A transfer is then no time of its own, unless it
+//! takes longer than the copy. Caches allocate what is written, so a copy begins with the arrival
+//! of its first line in either direction.
+//!
 //! Every address is always where it was, so the module keeps no state but what it has to do. Time
 //! lapse is exact: a smaller module differs in nothing but its size. A trim gains nothing and
 //! changes nothing.
@@ -28,6 +33,14 @@ struct MediaCosts {
     write: Nanos,
     /// Time in which the media takes what the queue holds.
     queue: Nanos,
+}
+
+/// Time in which the host moves the data of a request: a moment, unless its processor copies it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copying {
+    pub(crate) begins_at: Nanos,
+    /// No earlier than its begin.
+    pub(crate) ends_at: Nanos,
 }
 
 /// One module.
@@ -69,26 +82,29 @@ impl InPlace {
 
     /// Reads an extent; returns when its data is at hand.
     #[inline]
-    pub(crate) fn read(&mut self, at: Nanos, extent: Extent) -> Nanos {
-        let at = self.controller.book(at, self.costs.command.read(extent.sectors));
+    pub(crate) fn read(&mut self, copying: Copying, extent: Extent) -> Nanos {
+        let command = self.costs.command.read(extent.sectors);
+        let at = self.controller.book(copying.begins_at, command);
         self.counters.host_read_bytes += u64::from(extent.sectors) * SECTOR_BYTES;
-        self.fetch(at, self.lines(extent))
+        self.fetch(at, self.lines(extent)).max(self.copied_at(copying))
     }
 
     /// Writes an extent; returns when it is acknowledged. Lines that are written in part are read
     /// first (read-modify-write).
     #[inline]
-    pub(crate) fn write(&mut self, at: Nanos, extent: Extent) -> Nanos {
+    pub(crate) fn write(&mut self, copying: Copying, extent: Extent) -> Nanos {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
         let lines = self.lines(extent);
         debug_assert!(lines * self.line_bytes >= bytes, "lines cover the extent that touches them");
-        let mut at = self.controller.book(at, self.costs.command.write(extent.sectors));
+        let command = self.costs.command.write(extent.sectors);
+        let mut at = self.controller.book(copying.begins_at, command);
         if lines * self.line_bytes > bytes {
             at = self.fetch(at, lines);
         }
         let taken = self.media.book(at, span(self.costs.write_line_ps, lines));
         self.counters.host_sent_bytes += bytes;
         self.media_bytes += lines * self.line_bytes;
+        let at = at.max(self.copied_at(copying));
         at.max((taken + self.costs.write).saturating_sub(self.costs.queue))
     }
 
@@ -107,6 +123,13 @@ impl InPlace {
     /// Work that the controller was given so far.
     pub(crate) const fn controller_work(&self) -> Nanos {
         self.controller.work()
+    }
+
+    /// Time at which the host has moved the data: a copy waits for its first line.
+    #[inline]
+    fn copied_at(&self, copying: Copying) -> Nanos {
+        let is_copied = copying.ends_at > copying.begins_at;
+        copying.ends_at + if is_copied { self.costs.read } else { Nanos::ZERO }
     }
 
     #[inline]

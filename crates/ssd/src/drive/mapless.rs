@@ -4,6 +4,7 @@ use blockio::{Nanos, Op};
 
 use super::{Drive, Progress};
 use crate::event::Event;
+use crate::in_place::Copying;
 use crate::module::Extent;
 
 impl Drive {
@@ -28,14 +29,17 @@ impl Drive {
 
     /// Carries out a request to media that is written in place: its end is known at once.
     fn access_in_place(&mut self, op: Op, extent: Extent, progress: &mut Progress, device: usize) {
-        let at = self.carry_in(op, extent, progress.done_at, device);
+        let copied_at = progress.done_at;
+        let begins_at = copied_at.saturating_sub(self.host.copying(extent.sectors));
+        let begins_at = self.carry_in(op, extent, begins_at, device);
+        let copying = Copying { begins_at, ends_at: copied_at.max(begins_at) };
         let (link, modules) = (&mut self.links[device], &mut self.in_place);
-        progress.done_at = at;
+        progress.done_at = copying.ends_at;
         self.stripe.split(extent, |module, extent| {
             let done_at = match op {
-                Op::Read => modules[module].read(at, extent),
-                Op::Write => modules[module].write(at, extent),
-                Op::Trim | Op::Flush => modules[module].trim(at),
+                Op::Read => modules[module].read(copying, extent),
+                Op::Write => modules[module].write(copying, extent),
+                Op::Trim | Op::Flush => modules[module].trim(copying.ends_at),
             };
             progress.done_at = progress.done_at.max(done_at);
         });
