@@ -12,6 +12,7 @@
 //! ([`HOST_SHARE_MAX`]). [`crate::driver::model::replay_recording`] carries out replays.
 
 mod host;
+mod memory;
 mod pending;
 mod processors;
 mod replayed;

@@ -52,7 +52,8 @@ pub(crate) struct HostArgs {
     /// Processors of the host, which think times share [default: as many as the recording's host]
     #[arg(long, value_name = "N")]
     pub(crate) host_processors: Option<NonZeroU32>,
-    /// Percentage of reads that additional host memory answers instead of the drive
+    /// Percentage of reads that additional host memory answers instead of the drive, and of writes
+    /// of pages that it holds back
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     pub(crate) buffered: f64,
     /// Keep the time that requests took through the file system and the front end of the recording,

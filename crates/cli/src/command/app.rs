@@ -73,6 +73,7 @@ pub(crate) fn app(args: &App) -> Result<Ending> {
     if let (Some(out), Some(_)) = (&args.out, targets.iter().find(|it| !it.is_live())) {
         bail!("{} has recordings of live drives alone; name no other target", out.display());
     }
+    refuse_options_without_effect(args, &targets)?;
     let signals = signals::received()?;
     let mut points = Vec::new();
     for target in &targets {
@@ -130,6 +131,37 @@ fn targets(args: &App) -> Result<Vec<AppTarget>> {
         return Err(Error::new(Kind::Input, "no drive to measure").hint(hint).into());
     }
     Ok(targets)
+}
+
+/// Refuses options of predictions where all targets are measured, and the other way round.
+fn refuse_options_without_effect(args: &App, targets: &[AppTarget]) -> Result<()> {
+    let is_predicted = |it: &&AppTarget| matches!(it, AppTarget::Model(_));
+    let predicted = targets.iter().filter(is_predicted).count();
+    let of_measurements = [("--set", !args.set.is_empty()), ("--runtime", args.runtime.is_some())];
+    let of_predictions = [
+        ("--recordings", args.recordings.is_some()),
+        ("--host-speed", args.host.host_speed.to_bits() != 1_f64.to_bits()),
+        ("--host-processors", args.host.host_processors.is_some()),
+        ("--buffered", args.host.buffered.to_bits() != 0_f64.to_bits()),
+        ("--keep-front-end", args.host.keep_front_end),
+    ];
+    let given = |options: &[(&'static str, bool)]| {
+        options.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
+    };
+    let (option, what, hint) = if predicted == targets.len() {
+        let hint =
+            "measure and record it on a live drive with --out, and predict with --recordings";
+        (given(&of_measurements), "measurements, and all drives are predicted", hint)
+    } else if predicted == 0 {
+        let hint = "name a modelled drive, or leave it out";
+        (given(&of_predictions), "predictions, and all drives are measured", hint)
+    } else {
+        return Ok(());
+    };
+    option.map_or(Ok(()), |option| {
+        let text = format!("{option} changes {what}");
+        Err(Error::new(Kind::Input, text).hint(hint).into())
+    })
 }
 
 impl AppTarget {

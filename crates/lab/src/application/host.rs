@@ -15,8 +15,8 @@ pub struct ReplayHost {
     pub speed: f64,
     /// Processors; absent: those of the recording's host, if it is known how many they were.
     pub processors: Option<NonZeroU32>,
-    /// Share of the recorded reads that additional host memory answers instead of the drive, 0 to
-    /// 100 percent.
+    /// Share of the recorded reads that additional host memory answers instead of the drive, and of
+    /// the writes of pages that it holds back, 0 to 100 percent.
     pub buffered_percent: f64,
     /// True if the other drive is served through the same front end, so that its time stays in the
     /// think times. False: it is subtracted from them, if it was measured.
@@ -83,27 +83,11 @@ impl ReplayHost {
         let known = recording.head.emulation_slowdown.is_none();
         recording.head.processors().filter(|_| known).and_then(NonZeroU32::new)
     }
-
-    /// True if memory answers the read number `count`, from 0; such reads are spread evenly.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of reads")]
-    pub(crate) fn is_buffered(&self, count: u64) -> bool {
-        let until = |count: u64| (count as f64 * self.buffered_percent / 100.0) as u64;
-        until(count + 1) > until(count)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn so_many_reads_are_buffered_as_it_says() {
-        for percent in [0.0, 12.5, 50.0, 99.0, 100.0] {
-            let host = ReplayHost { buffered_percent: percent, ..ReplayHost::default() };
-            let buffered = (0..1000).filter(|count| host.is_buffered(*count)).count();
-            assert!((buffered as f64 - 10.0 * percent).abs() <= 1.0, "{percent} %: {buffered}");
-        }
-    }
 
     #[test]
     fn numbers_that_no_host_has_are_refused() {

@@ -4,9 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use blockio::{Nanos, Op};
+use blockio::Nanos;
 use workload::recording::{Parent, Recorded};
 
+use super::memory::HostMemory;
 use super::processors::SharedProcessors;
 use super::{ReplayHost, RequestTree};
 
@@ -15,7 +16,7 @@ use super::{ReplayHost, RequestTree};
 pub(crate) struct Pending<'a> {
     requests: &'a [Recorded],
     parents: &'a [Parent],
-    host: &'a ReplayHost,
+    memory: HostMemory,
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.
     first_child: Vec<u32>,
     children: Vec<u32>,
@@ -26,15 +27,13 @@ pub(crate) struct Pending<'a> {
     processors: SharedProcessors,
     /// Think time of each request that was taken; of one that thinks, the time at which it began.
     think_times: Vec<Nanos>,
-    /// Number of reads taken so far.
-    reads: u64,
     /// Number of requests answered so far.
     answered: usize,
 }
 
 impl<'a> Pending<'a> {
     /// All requests of a replay that begins at `start`.
-    pub(crate) fn new(tree: &'a RequestTree<'_>, host: &'a ReplayHost, start: Nanos) -> Self {
+    pub(crate) fn new(tree: &'a RequestTree<'_>, host: &ReplayHost, start: Nanos) -> Self {
         let (requests, parents) = (&*tree.requests, &*tree.parents);
         assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
         let count = requests.len();
@@ -61,19 +60,18 @@ impl<'a> Pending<'a> {
         let processors = SharedProcessors::new(tree.processors, start);
         let thinking = BinaryHeap::new();
         let think_times = vec![start; count];
-        let (reads, answered) = (0, 0);
+        let memory = HostMemory::new(host.buffered_percent, requests);
         Self {
             requests,
             parents,
-            host,
+            memory,
             first_child,
             children,
             due,
             thinking,
             processors,
             think_times,
-            reads,
-            answered,
+            answered: 0,
         }
     }
 
@@ -103,9 +101,7 @@ impl<'a> Pending<'a> {
         }
         let think_time = &mut self.think_times[index as usize];
         *think_time = at.saturating_sub(*think_time);
-        let is_read = self.requests[index as usize].op == Op::Read;
-        self.reads += u64::from(is_read);
-        Some((at, index, is_read && self.host.is_buffered(self.reads - 1)))
+        Some((at, index, self.memory.answers(&self.requests[index as usize])))
     }
 
     /// Records that a request was answered at `at`: its children become due after their think

@@ -137,16 +137,16 @@ fn a_replay_that_begins_later_shifts_all_requests() {
 }
 
 #[test]
-fn memory_answers_reads_alone() {
+fn memory_answers_reads_and_holds_back_writes_of_pages() {
     let mut requests: Vec<Recorded> = (0..10).map(|at| read(at, 1000 + at)).collect();
-    for write in requests.iter_mut().skip(1).step_by(2) {
-        write.op = Op::Write;
+    // Every other one is a write, of a page or of a log in turn.
+    for (write, sectors) in requests.iter_mut().skip(1).step_by(2).zip([8, 1].repeat(3)) {
+        (write.op, write.sectors) = (Op::Write, sectors);
     }
     let host = ReplayHost { buffered_percent: 100.0, ..ReplayHost::default() };
     let due = issued(&requests, &host, 1);
     for (_, index, is_buffered) in due {
-        let is_read = requests[index as usize].op == Op::Read;
-        assert_eq!(is_buffered, is_read, "request {index}");
+        assert_eq!(is_buffered, requests[index as usize].sectors == 8, "request {index}");
     }
 }
 
