@@ -11,6 +11,7 @@ mod guest;
 mod program;
 mod python;
 mod site;
+mod suite;
 mod test;
 mod validate;
 

@@ -197,7 +197,7 @@ fn disk_with_one_partition() -> Vec<u8> {
 
 /// The kernel that `cargo xtask test` unpacked.
 fn kernel() -> Option<PathBuf> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guest").join("boot");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guest-kernel").join("boot");
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut kernels = entries.map(|entry| entry.path()).filter(|path| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))

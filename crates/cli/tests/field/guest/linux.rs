@@ -37,11 +37,12 @@ pub(super) fn first_files(
     find_modules(&guest.join("lib/modules"), &mut present);
     let mut names = String::new();
     for module in modules {
-        let name = format!("{module}.ko");
-        let found = present.iter().find(|path| path.file_name().is_some_and(|it| *it == *name));
-        if let Some(path) = found {
-            archive.file(&Path::new("lib/modules").join(&name), &fs::read(path).unwrap());
-            names.push_str(&name);
+        let files = [format!("{module}.ko"), format!("{module}.ko.xz")];
+        let is_it = |path: &&PathBuf| files.iter().any(|file| path.ends_with(file));
+        if let Some(path) = present.iter().find(is_it) {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            archive.file(&Path::new("lib/modules").join(name), &fs::read(path).unwrap());
+            names.push_str(name);
             names.push('\n');
         } else if Some(module) == modules.last() {
             skip(&format!("the kernel of the guest has no module {module}"));
