@@ -150,12 +150,16 @@ impl Exports {
         self.offered.iter()
     }
 
-    /// Flushes all exports; an error of one does not keep the others from it.
+    /// Flushes all exports; an error of one does not keep the others from it. One that a host
+    /// deleted has nothing left to be made durable.
     ///
     /// # Errors
     /// The first that failed.
     pub fn flush(&self) -> Result<(), DeviceError> {
-        let flushed = self.offered.iter().map(|export| export.device.flush());
+        let flushed = self.offered.iter().map(|export| match export.device.flush() {
+            Err(DeviceError::Gone) => Ok(()),
+            flushed => flushed,
+        });
         // Collected first, so that a failure of one keeps none of the others from being tried.
         flushed.collect::<Vec<_>>().into_iter().collect()
     }
@@ -164,7 +168,7 @@ impl Exports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use device::MemoryDevice;
+    use device::{Allocation, Durability, MemoryDevice};
 
     fn export(name: &str) -> Export {
         Export {
@@ -182,6 +186,42 @@ mod tests {
         assert_eq!(exports.find("").unwrap().name, "a");
         assert_eq!(exports.find("b").unwrap().name, "b");
         assert!(exports.find("c").is_none());
+    }
+
+    #[derive(Debug)]
+    struct Deleted;
+
+    impl Device for Deleted {
+        fn size(&self) -> u64 {
+            4096
+        }
+
+        fn read(&self, _: u64, _: &mut [u8]) -> Result<(), DeviceError> {
+            Err(DeviceError::Gone)
+        }
+
+        fn write(&self, _: u64, _: &[u8], _: Durability) -> Result<(), DeviceError> {
+            Err(DeviceError::Gone)
+        }
+
+        fn flush(&self) -> Result<(), DeviceError> {
+            Err(DeviceError::Gone)
+        }
+
+        fn trim(&self, _: u64, _: u64, _: Durability) -> Result<(), DeviceError> {
+            Err(DeviceError::Gone)
+        }
+
+        fn allocations(&self, _: u64, _: u64) -> Result<Vec<Allocation>, DeviceError> {
+            Err(DeviceError::Gone)
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_a_host_deleted_does_not_fail_the_last_flush() {
+        let deleted = Export { device: Arc::new(Deleted), ..export("deleted") };
+        let exports = Exports::new(vec![export("kept"), deleted]).unwrap();
+        assert!(exports.flush().is_ok());
     }
 
     #[test]

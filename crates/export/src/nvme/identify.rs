@@ -14,6 +14,7 @@ use super::event;
 use super::host::Purpose;
 use super::io::SOURCES_MAX;
 use super::namespace::{ALL_NAMESPACES, Namespace};
+use super::pcie::VENDOR;
 use super::property::{QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION};
 use super::status::Status;
 use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
@@ -138,7 +139,10 @@ fn of_controller(controller: &Controller, context: &Context<'_>) -> Structure {
     let identity = drive.identity();
     let is_io = controller.kind() == Purpose::Io;
     let mut it = Structure::new(IDENTIFY_BYTES);
-    // No vendor of the PCI SIG, and no IEEE OUI.
+    // No vendor of the PCI SIG, but that of the configuration space where there is one; no OUI.
+    if !controller.transport().is_fabrics() {
+        it.put_u16(0, VENDOR);
+    }
     it.put_padded(4, 20, &format!("{:016x}", identity.number));
     it.put_padded(24, 40, &identity.model);
     it.put_padded(64, 8, &identity.firmware);

@@ -6,13 +6,13 @@ use super::configuration::{BYTES, Configuration, REGION_BYTES};
 use super::message::{self, HEADER_BYTES, Message, code};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
-use crate::little_endian::{u32_at, u64_at};
+use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::machine_server::Break;
 use crate::nvme::{PcieController, VECTORS};
 
-/// Version of the protocol, and the capabilities of this server.
+/// Newest version of the protocol that this server knows, and its capabilities.
 const VERSION: [u16; 2] = [0, 1];
-const CAPABILITIES: &str = "{\"capabilities\":{\"max_msg_fds\":129,\"max_data_xfer_size\":32768,\
+const CAPABILITIES: &str = "{\"capabilities\":{\"max_msg_fds\":16,\"max_data_xfer_size\":32768,\
                          \"max_dma_maps\":4096,\"pgsizes\":4096}}";
 /// Most regions of DMA memory.
 const DMA_REGIONS_MAX: usize = 4096;
@@ -219,11 +219,14 @@ impl Client {
 }
 
 fn version(message: &Message) -> Result<Vec<u8>, Refused> {
-    let major = u32_at(&message.body, 0).ok_or(Refused(INVALID))? & 0xFFFF;
-    if major != u32::from(VERSION[0]) {
+    let asked = u16_at(&message.body, 0).zip(u16_at(&message.body, 2));
+    let (major, minor) = asked.ok_or(Refused(INVALID))?;
+    if major != VERSION[0] {
         return Err(Refused(UNSUPPORTED));
     }
-    let mut body: Vec<u8> = VERSION.iter().flat_map(|part| part.to_le_bytes()).collect();
+    // A client refuses a minor version above its own.
+    let agreed = [major, minor.min(VERSION[1])];
+    let mut body: Vec<u8> = agreed.iter().flat_map(|part| part.to_le_bytes()).collect();
     body.extend(CAPABILITIES.as_bytes());
     body.push(0);
     Ok(body)

@@ -1,6 +1,6 @@
 //! PCI configuration space of the drive: one memory region, and interrupts by message (MSI-X).
 
-use crate::nvme::VECTORS;
+use crate::nvme::{VECTORS, VENDOR};
 
 /// Bytes of the space.
 pub(super) const BYTES: usize = 4096;
@@ -9,8 +9,6 @@ pub(super) const REGION_BYTES: u64 = 0x4000;
 /// Offsets in that region.
 const VECTOR_TABLE_AT: u32 = 0x2000;
 const PENDING_AT: u32 = 0x3000;
-/// A vendor identifier that is not registered: the drive does not pretend to be of a vendor.
-const VENDOR: u16 = 0x1234;
 const DEVICE: u16 = 0x4E56;
 /// Place of the capability of MSI-X.
 const MSIX_AT: usize = 0x40;

@@ -94,6 +94,7 @@ fn a_driver_finds_an_nvme_drive_and_what_it_wrote_on_it() {
     driver.memory.read(DATA, &mut back).unwrap();
     assert_eq!(&back[24..38], b"Floatgate test");
     assert_eq!(back[257], 1, "a doorbell buffer");
+    assert_eq!(back[..2], driver.read_region(7, 0, 2), "one vendor");
     assert_eq!(back[536..540], [0; 4], "no SGLs");
     driver.create(1);
     let bytes: Vec<u8> = (0..=255).cycle().take(100 * 512).collect();
@@ -108,6 +109,20 @@ fn a_driver_finds_an_nvme_drive_and_what_it_wrote_on_it() {
     assert_eq!(driver.run(command(0, 1, &[])), 0);
     assert_eq!(driver.run(driver.moves(READ, (BYTES / 512, 1), 0)) & 0x7FF, 0x80);
     assert_eq!(driver.run(command(0x7B, 1, &[])) & 0x7FF, 1);
+}
+
+#[test]
+fn a_client_of_an_older_protocol_is_answered_with_its_own_version() {
+    let rig = Rig::new(None);
+    let mut driver = Driver::connect(&rig.path);
+    for (asked, agreed) in [([0_u8, 0, 0, 0], 0), ([0, 0, 1, 0], 1), ([0, 0, 9, 0], 1)] {
+        let version = driver.ask(code::VERSION, &asked, &[]).unwrap();
+        assert_eq!(version[..4], [0, 0, agreed, 0]);
+        let capabilities = std::str::from_utf8(&version[4..]).unwrap();
+        // QEMU takes no larger number of descriptors.
+        assert!(capabilities.contains("\"max_msg_fds\":16,"), "{capabilities}");
+    }
+    assert!(driver.ask(code::VERSION, &[1, 0, 0, 0], &[]).is_err(), "another major version");
 }
 
 #[test]
