@@ -1,7 +1,7 @@
-//! The kernel that the tests of whole emulated machines boot.
+//! The kernel that the tests of whole emulated machines boot, and the emulator.
 //!
-//! It comes from Debian's packages and is unpacked below `target/`, never installed: nothing of it
-//! is to start this machine.
+//! Both come from Debian's packages and are unpacked below `target/`, never installed: nothing of
+//! the kernel is to start this machine, and the emulator is of a newer Debian.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,12 +18,22 @@ const KERNELS: &str = "bookworm-backports";
 /// NVMe and ext4 built in.
 const NEWEST: &str = "linux-image-cloud-amd64";
 
-/// Sees to it that there is a kernel.
+/// Suites of the emulator, the last of which has it: QEMU has a client of vfio-user from 10.1 on.
+const EMULATORS: [&str; 2] = ["trixie", "trixie-backports"];
+/// Its packages: that with libblkio has clients of vhost-user without a machine.
+const EMULATOR: [&str; 3] = ["qemu-system-x86", "qemu-utils", "qemu-block-extra"];
+
+/// Sees to it that there is a kernel, and an emulator.
 ///
 /// # Errors
 /// Says why there is none.
 pub(crate) fn provide() -> Result<()> {
-    let folder = folder();
+    provide_kernel().context("the kernel of guests")?;
+    provide_emulator().context("the emulator of guests")
+}
+
+fn provide_kernel() -> Result<()> {
+    let folder = target().join("guest-kernel");
     if fs::read_dir(folder.join("boot")).is_ok_and(|mut entries| entries.next().is_some()) {
         return Ok(());
     }
@@ -37,6 +47,15 @@ pub(crate) fn provide() -> Result<()> {
     suite.unpack(&[package])
 }
 
+fn provide_emulator() -> Result<()> {
+    let folder = target().join("guest-emulator");
+    if folder.join("usr/bin/qemu-system-x86_64").exists() {
+        return Ok(());
+    }
+    println!("unpacking an emulator in {}", folder.display());
+    Suite::fetch(&EMULATORS, &folder)?.unpack_with_dependencies(&EMULATOR)
+}
+
 /// Has a guest review a served model, and prints its figures beside those of the model.
 ///
 /// # Errors
@@ -46,9 +65,4 @@ pub(crate) fn review() -> Result<()> {
     let test = ["test", "--quiet", "--package", "cli", "--test", "field", "--"];
     let only = ["--nocapture", "guest::review::"];
     run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_PROTOCOL", "quick")])
-}
-
-/// Returns the folder in which the tests look for the kernel: `guest-kernel` in the target folder.
-fn folder() -> PathBuf {
-    target().join("guest-kernel")
 }

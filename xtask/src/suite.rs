@@ -24,6 +24,8 @@ const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// Packages of some suites, and a folder in which they are unpacked.
 pub(crate) struct Suite {
     folder: PathBuf,
+    /// Name of the last one.
+    last: String,
 }
 
 impl Suite {
@@ -36,7 +38,8 @@ impl Suite {
     /// written, or the lists cannot be fetched.
     pub(crate) fn fetch(suites: &[&str], folder: &Path) -> Result<Self> {
         let server = server()?;
-        let suite = Self { folder: folder.to_owned() };
+        let last = suites.last().map_or_else(String::new, |name| (*name).to_owned());
+        let suite = Self { folder: folder.to_owned(), last };
         let apt = suite.apt();
         for own in ["state/lists/partial", "cache/archives/partial"] {
             let own = apt.join(own);
@@ -72,14 +75,15 @@ impl Suite {
         self.unpack_downloaded()
     }
 
-    /// Downloads these packages and all that they depend on, and unpacks them in the folder.
+    /// Downloads these packages and all that they depend on, from the last of the suites where it
+    /// has them, and unpacks them in the folder.
     ///
     /// # Errors
     /// Fails if a package is missing, or cannot be downloaded or unpacked.
-    #[expect(dead_code, reason = "the kernel needs none of what it depends on")]
     pub(crate) fn unpack_with_dependencies(&self, packages: &[&str]) -> Result<()> {
         let install = ["install", "--download-only", "--yes", "--no-install-recommends"];
-        said(self.command("apt-get").args(install).args(packages))?;
+        let release = ["--target-release", &self.last];
+        said(self.command("apt-get").args(install).args(release).args(packages))?;
         self.unpack_downloaded()
     }
 

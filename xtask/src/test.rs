@@ -34,8 +34,8 @@ const TOOLS: [Tool; 14] = [
     Tool { programs: &["nbdcopy"], package: "libnbd-bin", skipped: CLIENTS },
     Tool { programs: &["nbdsh"], package: "python3-libnbd", skipped: CLIENTS },
     Tool { programs: &["qemu-img"], package: "qemu-utils", skipped: CLIENTS },
-    Tool { programs: &["qemu-system-x86_64"], package: "qemu-system-x86", skipped: GUEST },
     Tool { programs: &["nvme"], package: "nvme-cli", skipped: GUEST },
+    Tool { programs: &["smartctl"], package: "smartmontools", skipped: GUEST },
     Tool { programs: &["insmod"], package: "kmod", skipped: "the test of a guest over NVMe/TCP" },
     Tool { programs: &["sqlite3"], package: "sqlite3", skipped: "the test of a recorded database" },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
@@ -109,7 +109,7 @@ fn provide_tools() {
         println!("  to run them: apt-get install {package}");
     }
     if let Err(error) = guest::provide() {
-        println!("there is no kernel for a guest: skips {GUEST}: {error:#}");
+        println!("skips tests of emulated machines: {error:#}");
     }
 }
 

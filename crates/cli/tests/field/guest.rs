@@ -10,16 +10,14 @@
 //! of one core. The guest's clock counts instructions (`icount`), so that it sees no difference
 //! between an idle host and a busy one. The kernel is the one that `cargo xtask test` unpacks below
 //! `target/`.
-//!
-//! The emulator is held on one processor. It leaves memory barriers out of a guest that has a
-//! single one (`tcg_gen_mb` of QEMU 7.2), but its drive works in another thread: on two processors
-//! the drive's next index and the guest's doorbell pass each other unseen, commands are never
-//! looked at, and the guest gives them up after a minute.
 
 mod archive;
+mod emulator;
 mod linux;
+mod nvme;
 mod nvme_tcp;
 mod review;
+mod vfio_user;
 mod vhost_user;
 
 use std::fs::{self, File};
@@ -34,6 +32,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use self::archive::Archive;
+use self::emulator::{emulator, emulator_is_missing};
 use crate::{Measured, brief, fio_is_missing, skip};
 
 const MIB: u64 = 1 << 20;
@@ -41,9 +40,20 @@ const MIB: u64 = 1 << 20;
 const PARTITION_BYTES: u64 = MIB;
 /// Time limit for the guest, generous for a machine under load.
 const PATIENCE: Duration = Duration::from_mins(6);
-/// Programs that the guest runs, besides the command itself.
-const PROGRAMS: [&str; 10] =
-    ["sh", "mount", "umount", "cat", "sleep", "sync", "fio", "nvme", "blkdiscard", "setpriv"];
+/// Programs that the guest runs.
+const PROGRAMS: [&str; 11] = [
+    "floatgate",
+    "sh",
+    "mount",
+    "umount",
+    "cat",
+    "sleep",
+    "sync",
+    "fio",
+    "nvme",
+    "blkdiscard",
+    "setpriv",
+];
 
 const MEASURED: [Measured; 1] =
     [Measured { workload: "4k-rand-read", threads: &[1], queues: &[1, 4], seconds: 3 }];
@@ -58,7 +68,10 @@ impl Machine {
     /// Makes the drives and the first file system; nothing where something is missing.
     fn new() -> Option<Self> {
         let kernel = kernel()?;
-        for program in ["qemu-system-x86_64", "taskset", "debugfs", "mkfs.ext4"] {
+        if emulator_is_missing() {
+            return None;
+        }
+        for program in ["debugfs", "mkfs.ext4"] {
             if Command::new(program).arg("-V").output().is_err() {
                 skip(&format!("{program} is not installed"));
                 return None;
@@ -88,9 +101,8 @@ impl Machine {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new("taskset");
+        let mut command = emulator("qemu-system-x86_64");
         command
-            .args(["--cpu-list", &one_processor(), "qemu-system-x86_64"])
             .args(["-nodefaults", "-no-user-config", "-nographic", "-serial", "stdio"])
             .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1G", "-machine", "q35"])
             .args(["-icount", "shift=2"])
@@ -153,14 +165,6 @@ impl Machine {
     }
 }
 
-/// Number of a processor that this process may use.
-fn one_processor() -> String {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    // Such as `0-3,8`: the last one is seldom that of the machine's interrupts.
-    allowed.trim().rsplit([',', '-']).next().unwrap().to_owned()
-}
-
 /// A machine that does not outlive this value.
 struct Running(Child);
 
@@ -216,11 +220,15 @@ fn first_files() -> Option<Vec<u8>> {
     Some(archive.finished())
 }
 
-/// An archive with the command and programs of this machine; none if one is missing.
+/// An archive with programs of this machine and the command itself, which is large; none if one is
+/// missing.
 fn archive_of(programs: &[&str]) -> Option<Archive> {
     let mut archive = Archive::new();
-    archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
     for name in programs {
+        if *name == "floatgate" {
+            archive.program(Path::new(env!("CARGO_BIN_EXE_floatgate")));
+            continue;
+        }
         let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];
         if !folders.iter().any(|folder| archive.program(&Path::new(folder).join(name))) {
             skip(&format!("{name} is not installed"));

@@ -18,6 +18,7 @@ for word in $words; do
     case $word in
         subsystem=*) subsystem=${word#subsystem=} ;;
         port=*) port=${word#port=} ;;
+        life=*) life=${word#life=} ;;
     esac
 done
 

@@ -8,20 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::{Archive, Running, archive_of, one_processor};
+use super::emulator::emulator;
+use super::{Archive, Running, archive_of};
 use crate::skip;
 
 /// Output of the guest under each name, with how the command ended as the last line.
 pub(super) type Said = BTreeMap<String, String>;
-
-pub(super) fn emulator_is_missing() -> bool {
-    let mut programs = ["qemu-system-x86_64", "taskset"].into_iter();
-    let missing = programs.find(|program| Command::new(program).arg("-V").output().is_err());
-    if let Some(program) = missing {
-        skip(&format!("{program} is not installed"));
-    }
-    missing.is_some()
-}
 
 /// The archive that a guest starts from, with programs of this machine, and modules of the kernel,
 /// each after those that it needs: one that is built in is left out, but the last has to be there.
@@ -55,10 +47,9 @@ pub(super) fn first_files(
 }
 
 /// An emulated machine that boots `kernel` with the `initramfs` of a folder, with these devices of
-/// QEMU and words for the kernel.
+/// QEMU and words for the kernel. It has one processor, unless the devices say otherwise.
 pub(super) fn machine(folder: &Path, kernel: &Path, (devices, words): (&[&str], &str)) -> Child {
-    Command::new("taskset")
-        .args(["--cpu-list", &one_processor(), "qemu-system-x86_64"])
+    emulator("qemu-system-x86_64")
         .args(["-nodefaults", "-no-user-config", "-nographic", "-serial", "stdio"])
         .args(["-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1G"])
         .args(devices)

@@ -22,13 +22,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::linux::{self, Said, emulator_is_missing, listen};
+use super::emulator::emulator_is_missing;
+use super::linux::{self, Said, listen};
 use super::nvme_tcp::{self, MODULES};
 use super::{Running, kernel, lines_of};
 use crate::fio_is_missing;
 
-/// Programs that the guest runs, besides the command itself.
-const PROGRAMS: [&str; 8] = ["sh", "mount", "cat", "sleep", "ip", "insmod", "nvme", "fio"];
+/// Programs that the guest runs.
+const PROGRAMS: [&str; 9] =
+    ["floatgate", "sh", "mount", "cat", "sleep", "ip", "insmod", "nvme", "fio"];
 /// The drive, and the scale at which it is served.
 const MODEL: &str = "savvio-15k1-73";
 const SERVED: [&str; 4] = ["--memory", "136MiB", "--time-lapse", "512"];

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Output};
 
-use super::linux::{self, emulator_is_missing, listen, serve};
+use super::emulator::{emulator, emulator_is_missing};
+use super::linux::{self, listen, serve};
 use super::{PATIENCE, Running, kernel, lines_of};
 use crate::fio_is_missing;
 
@@ -74,4 +75,51 @@ fn linux_loses_nothing_over_vhost_user_however_often_the_server_is_killed() {
     for (name, text) in &said {
         assert!(!text.contains("I/O error"), "{name}: {text}");
     }
+}
+
+/// A program of QEMU with these arguments, and the socket as its drive, without a machine.
+fn without_machine(program: &str, (arguments, socket): (&[&str], &Path)) -> Output {
+    let drive = format!("driver=virtio-blk-vhost-user,cache.direct=on,path={}", socket.display());
+    // The place of the drive among them is the program's.
+    let arguments: Vec<&str> =
+        arguments.iter().map(|it| if *it == "DRIVE" { drive.as_str() } else { *it }).collect();
+    emulator(program).args(arguments).output().unwrap()
+}
+
+#[test]
+fn qemu_img_and_qemu_io_use_a_volume_over_vhost_user_without_a_machine() {
+    if emulator_is_missing() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let volume = linux::volume(folder.path(), &["--size", "64m"]);
+    let (socket, image) = (folder.path().join("blk.sock"), folder.path().join("image"));
+    let (_server, _) = serve(&volume, &["--vhost-user", socket.to_str().unwrap()]);
+    let image = image.to_str().unwrap();
+    let bytes: Vec<u8> = (0..=250).cycle().take(64_000_000).collect();
+    fs::write(image, bytes).unwrap();
+    let succeeds = |program: &str, arguments: &[&str]| {
+        let output = without_machine(program, (arguments, &socket));
+        assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    succeeds("qemu-img", &["convert", "-n", "--target-image-opts", image, "DRIVE"]);
+    let file = format!("driver=raw,file.driver=file,file.filename={image}");
+    let same = succeeds("qemu-img", &["compare", "--image-opts", &file, "DRIVE"]);
+    assert_eq!(same, "Images are identical.\n");
+    let patterns = [
+        ["-c", "write -P 7 20M 64k"],
+        ["-c", "write -z 20512k 8k"],
+        ["-c", "discard 1M 1M"],
+        ["-c", "flush"],
+        ["-c", "read -P 7 20M 32k"],
+        ["-c", "read -P 0 20512k 8k"],
+        ["-c", "read -P 0 1M 1M"],
+    ];
+    succeeds("qemu-io", &[&["--image-opts", "DRIVE"], &patterns.concat()[..]].concat());
+    let differs = ["--image-opts", "DRIVE", "-c", "read -P 8 20M 32k"];
+    assert!(!without_machine("qemu-io", (&differs, &socket)).status.success(), "the pattern is 7");
+    let many = ["bench", "-w", "-c", "2000", "-d", "16", "-s", "4k", "--flush-interval", "500"];
+    let said = succeeds("qemu-img", &[&many[..], &["--image-opts", "DRIVE"]].concat());
+    assert!(said.contains("Run completed"), "{said}");
 }
