@@ -4,7 +4,6 @@
 //! the kernel is to start this machine, and the emulator is of a newer Debian.
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
