@@ -149,7 +149,7 @@ fn check_second_life(rig: &Rig, first: &Said) {
     let resize = |word: &str| {
         if word == "resize the other" {
             let resized = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-                .args(["resize", "--while-served", "--size", "80m"])
+                .args(["resize", "--while-served", "--size", "72m"])
                 .arg(&other)
                 .output()
                 .unwrap();
@@ -163,7 +163,7 @@ fn check_second_life(rig: &Rig, first: &Said) {
     for name in ["smart again", "before", "unbind"] {
         assert!(said[name].ends_with("guest: exit 0\n"), "{name}: {said:#?}");
     }
-    assert_eq!(said["size"], format!("{}\nguest: exit 0\n", 80_000_000 / 512));
+    assert_eq!(said["size"], format!("{}\nguest: exit 0\n", 72_000_000 / 512));
     // 1: mistakes were corrected, such as the blocks of the file that was being written.
     let fsck = &said["fsck"];
     assert!(fsck.ends_with("guest: exit 0\n") || fsck.ends_with("guest: exit 1\n"), "{fsck}");
