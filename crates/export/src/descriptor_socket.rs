@@ -184,6 +184,11 @@ impl Signal {
         Ok(())
     }
 
+    /// The descriptor, to be waited for together with others.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
     /// The descriptor, to be handed to others.
     #[cfg(test)]
     pub(crate) fn descriptor(&self) -> &OwnedFd {

@@ -1,7 +1,7 @@
 //! Front ends: devices offered to clients under a name.
 //!
 //! ```text
-//!   clients ──► front end: NBD, NVMe/TCP, FUSE, vhost-user, vfio-user ──► Device, nothing more
+//!   clients ──► front end: NBD, NVMe/TCP, FUSE, vhost-user, vfio-user, ublk ──► Device
 //!                     └──► Pace: the model whose latencies replies keep to
 //! ```
 //!
@@ -30,6 +30,7 @@ mod replies;
 mod server;
 mod socket;
 mod tls;
+mod ublk;
 mod vfio_user;
 mod vhost_user;
 
@@ -45,6 +46,7 @@ pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};
 pub use self::socket::{BindError, Listener};
 pub use self::tls::{Demand, Tls, TlsError, TlsStream};
+pub use self::ublk::{Ublk, UblkDriver, UblkError, UblkSettings};
 pub use self::vfio_user::VfioUser;
 pub use self::vhost_user::VhostUser;
 use device::{Device, DeviceError};
