@@ -20,6 +20,7 @@ mod setup;
 mod signals;
 mod steps;
 mod table;
+mod ublk;
 
 use std::process::ExitCode;
 

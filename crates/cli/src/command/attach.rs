@@ -4,10 +4,12 @@
 //!   volume ──► URIs from its server ──► the first kernel client for one of them ──► /dev/...
 //! ```
 //!
-//! One more kernel client is a file, and an entry of [`CLIENTS`].
+//! A device of ublk is made by the server itself, and is its own URI. One more kernel client is a
+//! file, and an entry of [`CLIENTS`].
 
 mod kernel_nbd;
 mod nvme_tcp;
+mod ublk;
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +39,7 @@ struct KernelClient {
 }
 
 /// The kernel clients, in the order of preference.
-const CLIENTS: [KernelClient; 2] = [nvme_tcp::CLIENT, kernel_nbd::CLIENT];
+const CLIENTS: [KernelClient; 3] = [ublk::CLIENT, nvme_tcp::CLIENT, kernel_nbd::CLIENT];
 
 /// Makes a block device of a served drive, and prints its path.
 pub(crate) fn attach(args: &Attach) -> Result<Ending> {
@@ -100,7 +102,7 @@ pub(crate) fn detach(args: &Detach) -> Result<Ending> {
     let shown = args.device.display();
     let name = args.device.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(client) = CLIENTS.iter().find(|client| (client.owns)(name)) else {
-        bail!("{shown} is not a device that `floatgate attach` makes, such as /dev/nvme0n1");
+        bail!("{shown} is not a device of `floatgate attach`, such as /dev/ublkb0 or /dev/nvme0n1");
     };
     (client.detach)(name).with_context(|| format!("detaching {shown}"))?;
     Ok(Ending::Done)

@@ -174,6 +174,7 @@ impl FrontEndArgs {
 }
 
 front_ends! {
+    mod ublk;
     mod vfio_user;
     mod vhost_user;
 }
