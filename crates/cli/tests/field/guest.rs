@@ -17,6 +17,7 @@ mod linux;
 mod nvme;
 mod nvme_tcp;
 mod review;
+mod ublk;
 mod vfio_user;
 mod vhost_user;
 
