@@ -381,7 +381,7 @@ impl Drive {
                     match self.host.held_until(thread, at) {
                         Some(until) => {
                             debug_assert!(until >= at, "a request is noticed once it is done");
-                            self.events.push(until, Event::Noticed { slot });
+                            self.events.push_in_order(Lane::Woken, until, Event::Noticed { slot });
                         }
                         None => return Some(self.complete(at, slot)),
                     }
@@ -631,7 +631,7 @@ impl Drive {
         let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         for (slot, done_at) in acknowledged {
             debug_assert!(done_at >= at, "a write that waits is done once there is room");
-            in_flight[slot as usize].part_done(slot, done_at, events);
+            in_flight[slot as usize].part_done(Lane::Acknowledged(module), (slot, done_at), events);
         }
     }
 
@@ -663,7 +663,7 @@ impl Drive {
         let sectors = pages * 8;
         let at = self.links[device].read(at, sectors);
         self.carried.read += u64::from(sectors);
-        self.in_flight[slot as usize].part_done(slot, at, &mut self.events);
+        self.in_flight[slot as usize].part_done(Lane::Link, (slot, at), &mut self.events);
     }
 
     /// Counts what a request moved: a link carries one thing after another, so that nothing can
@@ -753,14 +753,14 @@ fn host_map(spec: &DriveSpec, format: &str) -> Option<Bytes> {
 }
 
 impl InFlight {
-    /// One part was done at `at`; the last one completes the request.
+    /// One part was done at `at`, by what `lane` stands for; the last one completes the request.
     #[inline]
-    fn part_done(&mut self, slot: u32, at: Nanos, events: &mut EventQueue) {
+    fn part_done(&mut self, lane: Lane, (slot, at): (u32, Nanos), events: &mut EventQueue) {
         debug_assert!(self.parts > 0, "a part that is done was on its way");
         self.done_at = self.done_at.max(at);
         self.parts -= 1;
         if self.parts == 0 {
-            events.push_in_order(Lane::Link, self.done_at, Event::Done { slot });
+            events.push_in_order(lane, self.done_at, Event::Done { slot });
         }
     }
 }

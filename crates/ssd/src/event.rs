@@ -4,9 +4,18 @@
 //! already: those wait in **lanes**, first in, first out. The others are in a heap of four children
 //! a node, whose root may be vacant: an event taken from the heap is usually followed by one put
 //! into it, which then takes the vacant root and sinks, so that one pass does the work of two. What
-//! is earliest in each is kept apart, so that the next event is found without looking into them.
+//! is earliest in each plays in a **tournament**, whose winner is the next event; only the matches
+//! of a lane whose first event has changed are played anew:
+//!
+//! ```text
+//!            winner
+//!          ┌───┴───┐
+//!        ┌─┴─┐   ┌─┴─┐
+//!      heap link … lanes
+//! ```
 
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 use blockio::Nanos;
 
@@ -153,10 +162,14 @@ impl Entry {
 pub(crate) enum Lane {
     /// The link to the host.
     Link,
+    /// Processors of the host, which all take the same time to wake up.
+    Woken,
     /// The controller of this module, which acknowledges.
     Acknowledged(u16),
     /// The dies of this module that were idle, as its controller commands them in order.
     Sensed(u16),
+    /// Relocation of this module in the background, one step at a time.
+    Relocation(u16),
 }
 
 /// Modules with lanes of their own; others share them.
@@ -167,8 +180,65 @@ impl Lane {
     fn index(self) -> usize {
         match self {
             Self::Link => 0,
-            Self::Acknowledged(module) => 1 + usize::from(module % MODULES_MAX) * 2,
-            Self::Sensed(module) => 2 + usize::from(module % MODULES_MAX) * 2,
+            Self::Woken => 1,
+            Self::Acknowledged(module) => 2 + usize::from(module % MODULES_MAX) * 3,
+            Self::Sensed(module) => 3 + usize::from(module % MODULES_MAX) * 3,
+            Self::Relocation(module) => 4 + usize::from(module % MODULES_MAX) * 3,
+        }
+    }
+
+    /// Lanes of a drive of so many modules.
+    const fn count(modules: usize) -> usize {
+        let modules = if modules < MODULES_MAX as usize { modules } else { MODULES_MAX as usize };
+        2 + 3 * if modules == 0 { 1 } else { modules }
+    }
+}
+
+/// What is earliest in the heap and in each lane, which are its places.
+#[derive(Clone, Debug)]
+struct Tournament {
+    /// The players' keys in the second half, by place, and before them the winner of each match:
+    /// of those at `2 i` and `2 i + 1` at `i`, so that the winner of all is at 1. `NONE` where a
+    /// place is empty.
+    keys: Vec<u128>,
+}
+
+impl Tournament {
+    /// Bits of a key, the lowest, that say which place it is from.
+    const PLACE_BITS: u32 = 4;
+
+    fn new(places: usize) -> Self {
+        assert!(places <= 1 << Self::PLACE_BITS, "a key says which of {places} places it is from");
+        Self { keys: vec![NONE; 2 * places] }
+    }
+
+    /// The earliest key and its place; `NONE` and any place if there is none.
+    #[inline]
+    fn winner(&self) -> (u128, usize) {
+        let key = self.keys[1];
+        let place = key & ((1 << Self::PLACE_BITS) - 1);
+        #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
+        (if key == NONE { NONE } else { key >> Self::PLACE_BITS }, place as usize)
+    }
+
+    /// The key that is earliest at `place`.
+    fn of(&self, place: usize) -> u128 {
+        let key = self.keys[self.keys.len() / 2 + place];
+        if key == NONE { NONE } else { key >> Self::PLACE_BITS }
+    }
+
+    /// From now on `key` is earliest at `place`.
+    #[inline]
+    fn set(&mut self, place: usize, key: u128) {
+        let mut at = self.keys.len() / 2 + place;
+        let mut key = if key == NONE { NONE } else { key << Self::PLACE_BITS | place as u128 };
+        self.keys[at] = key;
+        while at > 1 {
+            // Which one wins cannot be predicted; said so, or the compiler makes it a branch.
+            let other = self.keys[at ^ 1];
+            key = select_unpredictable(other < key, other, key);
+            at /= 2;
+            self.keys[at] = key;
         }
     }
 }
@@ -176,8 +246,8 @@ impl Lane {
 /// Events by time; equal times in the order of insertion.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// Keys of the earliest entries: of the heap first, then of each lane; `NONE` where empty.
-    earliest: Vec<u128>,
+    /// Keys of the earliest entries: of the heap first, then of each lane.
+    earliest: Tournament,
     lanes: Vec<VecDeque<Entry>>,
     heap: Vec<Entry>,
     /// True if the heap's root has been taken and not been replaced yet.
@@ -188,15 +258,15 @@ pub(crate) struct EventQueue {
 /// The key of no entry.
 const NONE: u128 = u128::MAX;
 
-/// Index of the heap's earliest key in `earliest`; those of the lanes follow.
+/// The heap's place in the tournament; those of the lanes follow.
 const HEAP: usize = 0;
 
 impl EventQueue {
     /// No events of a drive of so many modules, at least one.
     pub(crate) fn new(modules: usize) -> Self {
-        let lanes = 1 + 2 * modules.clamp(1, MODULES_MAX.into());
+        let lanes = Lane::count(modules);
         Self {
-            earliest: vec![NONE; 1 + lanes],
+            earliest: Tournament::new(1 + lanes),
             lanes: vec![VecDeque::new(); lanes],
             heap: Vec::new(),
             vacant: false,
@@ -206,8 +276,8 @@ impl EventQueue {
 
     /// Time of the earliest event.
     pub(crate) fn next_at(&self) -> Option<Nanos> {
-        let earliest = self.earliest.iter().min().copied();
-        earliest.filter(|key| *key != NONE).map(time_of)
+        let (earliest, _) = self.earliest.winner();
+        (earliest != NONE).then(|| time_of(earliest))
     }
 
     /// Inserts an event.
@@ -230,7 +300,7 @@ impl EventQueue {
             Some(_) => lane.push_back(entry),
             None => {
                 lane.push_back(entry);
-                self.earliest[HEAP + 1 + index] = entry.key();
+                self.earliest.set(HEAP + 1 + index, entry.key());
             }
         }
     }
@@ -238,13 +308,7 @@ impl EventQueue {
     /// Removes the earliest event if it is not after `until`.
     #[inline]
     pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Event)> {
-        let (mut place, mut earliest) = (HEAP, NONE);
-        for (index, key) in self.earliest.iter().enumerate() {
-            // Selected, not branched to: which one it is cannot be predicted.
-            let less = *key < earliest;
-            place = if less { index } else { place };
-            earliest = if less { *key } else { earliest };
-        }
+        let (earliest, place) = self.earliest.winner();
         if earliest == NONE || time_of(earliest) > until {
             return None;
         }
@@ -254,7 +318,8 @@ impl EventQueue {
             let lane = &mut self.lanes[place - HEAP - 1];
             let entry = lane.pop_front().expect("a lane with an earliest key");
             debug_assert_eq!(entry.key(), earliest, "the key of a lane is that of its first event");
-            self.earliest[place] = lane.front().map_or(NONE, Entry::key);
+            let next = lane.front().map_or(NONE, Entry::key);
+            self.earliest.set(place, next);
             entry.event
         };
         let at = time_of(earliest);
@@ -270,12 +335,11 @@ impl EventQueue {
 
     /// Asserts that lanes and heap are in order, and that what is kept of each is its earliest.
     pub(crate) fn check_invariants(&self) {
-        let (heap, lanes) = self.earliest.split_at(HEAP + 1);
-        for (lane, earliest) in self.lanes.iter().zip(lanes) {
+        for (place, lane) in (HEAP + 1..).zip(&self.lanes) {
             let times = lane.iter().map(|entry| entry.at);
             assert!(times.is_sorted(), "events of a lane are in order of time");
             let first = lane.front().map_or(NONE, Entry::key);
-            assert_eq!(*earliest, first, "a lane is looked for at its first event");
+            assert_eq!(self.earliest.of(place), first, "a lane is looked for at its first event");
         }
         for (index, entry) in self.heap.iter().enumerate().skip(1) {
             let parent = (index - 1) / CHILDREN;
@@ -284,12 +348,13 @@ impl EventQueue {
             assert!(is_after, "an event of the heap is not before its parent");
         }
         let rest = self.heap.iter().skip(usize::from(self.vacant)).map(Entry::key);
-        assert_eq!(heap[0], rest.min().unwrap_or(NONE), "the heap is looked for at its earliest");
+        let first = rest.min().unwrap_or(NONE);
+        assert_eq!(self.earliest.of(HEAP), first, "the heap is looked for at its earliest");
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.earliest.fill(NONE);
+        self.earliest.keys.fill(NONE);
         self.lanes.iter_mut().for_each(VecDeque::clear);
         self.heap.clear();
         self.vacant = false;
@@ -306,7 +371,7 @@ impl EventQueue {
             self.heap.push(entry);
             self.rise(self.heap.len() - 1, entry);
         }
-        self.earliest[HEAP] = self.heap[0].key();
+        self.earliest.set(HEAP, self.heap[0].key());
     }
 
     /// Takes the event at the root, which it leaves vacant.
@@ -315,8 +380,9 @@ impl EventQueue {
         self.fill_vacant();
         self.vacant = true;
         let next = least_of(self.heap.get(1..).unwrap_or_default());
-        debug_assert_eq!(self.heap[0].key(), self.earliest[HEAP], "the root is the earliest");
-        self.earliest[HEAP] = next.map_or(NONE, |(_, entry)| entry.key());
+        debug_assert_eq!(self.heap[0].key(), self.earliest.of(HEAP), "the root is the earliest");
+        let next = next.map_or(NONE, |(_, entry)| entry.key());
+        self.earliest.set(HEAP, next);
         self.heap[0].event
     }
 
@@ -371,7 +437,8 @@ fn least_of(family: &[Entry]) -> Option<(usize, Entry)> {
     if let Some([a, b, c, d]) = family.first_chunk() {
         let left = usize::from(b.key() < a.key());
         let right = 2 + usize::from(d.key() < c.key());
-        let index = if family[right].key() < family[left].key() { right } else { left };
+        let is_right = family[right].key() < family[left].key();
+        let index = select_unpredictable(is_right, right, left);
         return Some((index, family[index]));
     }
     let entries = family.iter().take(CHILDREN).copied().enumerate();

@@ -205,7 +205,8 @@ impl Module {
         if !self.scheduled && has_work {
             self.scheduled = true;
             let next = self.relocates_at().max(now + Nanos(1));
-            events.push(next, Event::Relocate { module: self.index });
+            let event = Event::Relocate { module: self.index };
+            events.push_in_order(Lane::Relocation(self.index), next, event);
         }
     }
 
