@@ -534,6 +534,37 @@ impl Ftl {
         cause: Cause,
         media: &mut impl Media,
     ) -> (SuperblockId, Ppn, bool) {
+        let state = &mut self.streams[stream];
+        let open = state.frontiers[state.bank as usize].as_mut();
+        let taken = match open.filter(|open| open.granules_left >= granules) {
+            Some(open) => open.take(granules, self.pages_per_superblock, self.pages_per_unit),
+            None => self.advance_far(stream, granules, cause, media),
+        };
+        debug_assert_eq!(
+            Some(self.unit_of(taken.1)),
+            self.unit_to_fill(stream),
+            "a place lies in the unit that is filled"
+        );
+        taken
+    }
+
+    /// The unit that a stream fills; none if it has no superblock open where it has its turn.
+    fn unit_to_fill(&self, stream: Stream) -> Option<(SuperblockId, u32)> {
+        let state = &self.streams[stream];
+        let open = state.frontiers[state.bank as usize].as_ref();
+        open.map(|open| (open.superblock, open.unit))
+    }
+
+    /// [`Ftl::advance`] where no superblock is open or the extent does not fit into the unit, apart
+    /// from the path of all other pages.
+    #[inline(never)]
+    fn advance_far(
+        &mut self,
+        stream: Stream,
+        granules: u32,
+        cause: Cause,
+        media: &mut impl Media,
+    ) -> (SuperblockId, Ppn, bool) {
         self.open_next(stream, cause, media);
         let state = &self.streams[stream];
         let open = &state.frontiers[state.bank as usize];
@@ -542,24 +573,11 @@ impl Ftl {
             self.open_next(stream, cause, media);
         }
         let state = &mut self.streams[stream];
-        let open = &mut state.frontiers[state.bank as usize];
-        let frontier = open.as_mut().expect("opened above");
-        let (ppn, place) = (frontier.next, (frontier.superblock, frontier.unit));
-        frontier.next.0 += 1;
-        frontier.granules_left -= granules;
-        frontier.layer_left -= 1;
-        if frontier.layer_left == 0 {
-            let (pages, unit) = (self.pages_per_superblock, self.pages_per_unit);
-            frontier.next.0 = frontier.next.0.wrapping_add(pages.divisor() - unit.divisor());
-            frontier.layer_left = unit.divisor();
-        }
-        let is_full = frontier.granules_left == 0;
-        debug_assert_eq!(self.unit_of(ppn), place, "a place lies in the unit that is filled");
-        (place.0, ppn, is_full)
+        let open = state.frontiers[state.bank as usize].as_mut().expect("opened above");
+        open.take(granules, self.pages_per_superblock, self.pages_per_unit)
     }
 
     /// Sees to it that a stream has an open superblock in the bank whose turn it is.
-    #[inline]
     fn open_next(&mut self, stream: Stream, cause: Cause, media: &mut impl Media) {
         let bank = self.streams[stream].bank;
         if self.streams[stream].frontiers[bank as usize].is_none() {

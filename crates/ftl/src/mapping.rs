@@ -203,8 +203,9 @@ impl Mapping {
         debug_assert!(!self.is_valid(to), "a page is moved to a place that holds nothing");
         self.ppn_of.entries_mut()[lpn.0 as usize] = to.0 + 1;
         self.keep(to, lpn);
-        self.valid.entries_mut()[word_of(to)] |= bit_of(to);
-        self.valid.entries_mut()[word_of(from)] &= !bit_of(from);
+        let valid = self.valid.entries_mut();
+        valid[word_of(to)] |= bit_of(to);
+        valid[word_of(from)] &= !bit_of(from);
     }
 
     /// Unmaps `lpn`; returns where it was.

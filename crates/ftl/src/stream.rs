@@ -9,7 +9,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::{Cause, Config, DieId, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
+use crate::{Cause, Config, DieId, Divider, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
 
 /// Writes kept together in open superblocks of their own: the index of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,27 @@ impl Frontier {
         self.next = Ppn(self.first.0 + unit * pages);
         self.granules_left = self.granules_per_unit;
         self.layer_left = pages;
+    }
+
+    /// Takes the next place for an extent of `granules`, which the unit has left: the superblock,
+    /// the place, and whether the unit takes no more.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        granules: u32,
+        pages_per_superblock: Divider,
+        pages_per_unit: Divider,
+    ) -> (SuperblockId, Ppn, bool) {
+        let ppn = self.next;
+        self.next.0 += 1;
+        self.granules_left -= granules;
+        self.layer_left -= 1;
+        if self.layer_left == 0 {
+            let (pages, unit) = (pages_per_superblock.divisor(), pages_per_unit.divisor());
+            self.next.0 = self.next.0.wrapping_add(pages - unit);
+            self.layer_left = unit;
+        }
+        (self.superblock, ppn, self.granules_left == 0)
     }
 }
 

@@ -203,7 +203,7 @@ impl Ftl {
     /// Relocates about as many pages as a program unit holds: one step of [`Ftl::make_room`], or of
     /// relocation in the background, for an owner that lets time pass between steps.
     pub fn relocate_unit(&mut self, media: &mut impl Media) {
-        for _ in 0..self.config.geometry.pages_per_unit() {
+        for _ in 0..self.pages_per_unit.divisor() {
             self.relocate_page(media);
         }
     }
