@@ -35,6 +35,16 @@ pub(crate) struct Stripe {
     device_sectors: u64,
     modules: Divisor,
     unit_sectors: Divisor,
+    /// The place of a sector by its bits, where nothing has to be divided.
+    bits: Option<Bits>,
+}
+
+/// Bits of a sector number on one device whose modules and stripe units are powers of two: from the
+/// lowest, sector of the stripe unit, module, and stripe unit of the module.
+#[derive(Clone, Copy, Debug)]
+struct Bits {
+    of_unit: u32,
+    of_module: u32,
 }
 
 impl Stripe {
@@ -46,11 +56,14 @@ impl Stripe {
         };
         assert!(module_sectors > 0, "a module has sectors");
         assert!(module_sectors.is_multiple_of(unit_sectors), "a module has whole stripe units");
+        let (modules, unit_sectors) = (Divisor::new(spec.count.into()), Divisor::new(unit_sectors));
+        let bits = unit_sectors.shift.zip(modules.shift).filter(|_| devices == 1);
         Self {
             devices: devices.into(),
             device_sectors: u64::from(spec.count) * module_sectors,
-            modules: Divisor::new(spec.count.into()),
-            unit_sectors: Divisor::new(unit_sectors),
+            modules,
+            unit_sectors,
+            bits: bits.map(|(of_unit, of_module)| Bits { of_unit, of_module }),
         }
     }
 
@@ -85,6 +98,14 @@ impl Stripe {
     fn place_within(&self, sector: u64) -> (usize, u64, u64) {
         if self.is_one_module() {
             return (0, sector, sector);
+        }
+        if let Some(Bits { of_unit, of_module }) = self.bits {
+            // All shifts are below 64, and no bits overlap: nothing can overflow.
+            let unit = sector.wrapping_shr(of_unit);
+            let within = sector & (self.unit_sectors.divisor - 1);
+            let module = unit & (self.modules.divisor - 1);
+            let first = unit.wrapping_shr(of_module).wrapping_shl(of_unit) | within;
+            return (usize::try_from(module).expect("a module"), first, within);
         }
         let (device, sector) = self.device(sector);
         let (unit, within) = self.unit_sectors.divide(sector);
@@ -140,6 +161,20 @@ mod tests {
         assert_eq!(split(ModuleLayout::Striped, 8, 8), [(0, 8, 8)]);
         assert_eq!(split(ModuleLayout::Striped, 120, 16), [(0, 120, 8), (1, 0, 8)]);
         assert_eq!(split(ModuleLayout::Striped, 256, 8), [(0, 128, 8)]);
+    }
+
+    #[test]
+    fn bits_of_a_sector_say_what_division_says() {
+        for (count, stripe_kib) in [(2, 64), (4, 8), (8, 128)] {
+            let source = String::new();
+            let spec = ModulesSpec { count, layout: ModuleLayout::Striped, stripe_kib, source };
+            let by_bits = Stripe::new(1, &spec, 1 << 12);
+            assert!(by_bits.bits.is_some(), "{count} modules in units of {stripe_kib} KiB");
+            let by_division = Stripe { bits: None, ..by_bits };
+            for sector in (0..by_bits.sectors()).step_by(7) {
+                assert_eq!(by_bits.place_within(sector), by_division.place_within(sector));
+            }
+        }
     }
 
     #[test]
