@@ -97,6 +97,10 @@ fn a_sweep_on_a_cluster_names_what_its_driver_lacks_before_a_folder_is_made() {
         "error: python3 lacks packages for a sweep on a Ray cluster: ray\n\
          hint: `python3 -m pip install ray`\n"
     );
+    fs::write(&python, "#!/bin/sh\necho floatgate ray\n").unwrap();
+    let (_, said) = sweep(dir.path());
+    // A package index may have a package of the same name that is another project's.
+    assert!(said.contains("pip install ./floatgate-*.whl ray`; the file is the wheel"), "{said}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +19,17 @@ cluster_utils = pytest.importorskip("ray.cluster_utils")
 
 SWEEP = ["sweep", "iodrive-duo", "--user-capacity", "440G,480G,520G,560G", "--threads", "1,2",
          "--queue", "1", "--time-lapse", LAPSE]
+
+
+def test_an_address_where_nothing_answers_is_refused_at_once(tmp_path):
+    unused = socket.create_server(("127.0.0.1", 0))
+    address = f"127.0.0.1:{unused.getsockname()[1]}"
+    unused.close()
+    driver = [sys.executable, "-m", "floatgate", "sweep", "--resume", tmp_path, "--ray", address]
+    done = subprocess.run(driver, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert f"connecting to a cluster of Ray at {address}" in done.stderr, done.stderr
+    assert "ray start --head" in done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import socket
 import sys
 from typing import Any
 
@@ -11,6 +12,8 @@ from . import Error, __version__, sweep
 
 #: Exit status after Ctrl-C.
 _INTERRUPTED = 130
+#: Seconds that a cluster has to answer.
+_ANSWER_S = 10.0
 
 
 def _cluster(address: str) -> Any:
@@ -20,12 +23,26 @@ def _cluster(address: str) -> Any:
     except ImportError as cause:
         raise Error(f"this Python has no package ray: {cause}",
                     f"{sys.executable} -m pip install ray") from cause
+    _reach(address)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as cause:
         raise Error(f"connecting to a cluster of Ray at {address}: {cause}",
                     "`ray start --head` starts one, and `ray status` says how it is") from cause
     return ray
+
+
+def _reach(address: str) -> None:
+    """Raises ``Error`` if nothing answers at ``HOST:PORT``, for which Ray waits three minutes."""
+    host, separator, port = address.rpartition("://")[2].rpartition(":")
+    if not (separator and port.isdecimal()):
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+    except (OSError, OverflowError) as cause:
+        raise Error(f"connecting to a cluster of Ray at {address}: {cause}",
+                    "`ray start --head --port 6379` starts one, whose address is HOST:6379"
+                    ) from cause
 
 
 def main(words: list[str] | None = None) -> int:

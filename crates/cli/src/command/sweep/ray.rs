@@ -15,6 +15,8 @@ use lab::sweep::Store;
 use lab::{Error, Kind};
 
 const PYTHON: &str = "python3";
+/// The Python package, as a file.
+const WHEEL: &str = "./floatgate-*.whl";
 /// Exit status of the driver after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 /// Prints the packages that are missing.
@@ -42,12 +44,26 @@ pub(super) fn check() -> Result<()> {
         return Ok(());
     }
     let text = format!("{PYTHON} lacks packages for a sweep on a Ray cluster: {missing}");
-    Err(Error::new(Kind::Input, text).hint(format!("`{PYTHON} -m pip install {missing}`")).into())
+    let packages: Vec<&str> = missing.split(' ').collect();
+    Err(Error::new(Kind::Input, text).hint(installing(&packages)).into())
+}
+
+/// How to install these packages. The project's own is in no package index.
+fn installing(packages: &[&str]) -> String {
+    let is_ours = packages.contains(&"floatgate");
+    let packages: Vec<&str> =
+        packages.iter().map(|&it| if it == "floatgate" { WHEEL } else { it }).collect();
+    let command = format!("`{PYTHON} -m pip install {}`", packages.join(" "));
+    if !is_ours {
+        return command;
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{command}; the file is the wheel of {version}, which `cargo xtask dist` builds")
 }
 
 fn unavailable(source: &io::Error) -> Error {
     let error = Error::new(Kind::Input, format!("running {PYTHON} for a sweep on Ray: {source}"));
-    error.hint(format!("install Python, then `{PYTHON} -m pip install floatgate ray`"))
+    error.hint(format!("install Python, then {}", installing(&["floatgate", "ray"])))
 }
 
 /// Measures the remaining points of the sweep on the cluster at `address`. Returns the sweep with
