@@ -12,6 +12,24 @@ mod python {
     pyo3::import_exception!(floatgate._error, Error);
 }
 
+/// What remedies of the command say, and how the same is said in Python.
+const IN_PYTHON: [(&str, &str); 9] = [
+    ("`floatgate drives`", "`floatgate.drives()`"),
+    ("`floatgate protocols`", "`floatgate.protocols()`"),
+    ("`floatgate review iodrive-duo`", "`floatgate.review(drive)`"),
+    ("`floatgate workloads`", "`floatgate.workloads()`"),
+    ("a shorter --out", "a shorter `out`"),
+    ("another --out", "another `out`"),
+    ("give --recordings ", "pass `recordings=` "),
+    ("or --free ", "or pass `free=` "),
+    ("with --format and --host", "with `format=` and `host=`"),
+];
+
+/// A remedy in the words of this package: who has it may not have the command.
+fn in_python(remedy: &str) -> String {
+    IN_PYTHON.iter().fold(remedy.to_owned(), |remedy, (from, to)| remedy.replace(from, to))
+}
+
 /// The exception for a failure: its message with those of its causes, and its remedy.
 pub(crate) fn exception(error: &Error) -> PyErr {
     let mut texts = vec![error.to_string()];
@@ -24,7 +42,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         }
         source = cause.source();
     }
-    python::Error::new_err((texts.join(": "), remedy))
+    python::Error::new_err((texts.join(": "), in_python(&remedy)))
 }
 
 /// The exception for invalid input, with a remedy.

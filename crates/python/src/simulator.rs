@@ -28,6 +28,10 @@ const FILL_DEPTH: usize = 32;
 const THREADS_MAX: u16 = 1024;
 /// Maximum number of outstanding requests, so that tags of 32 bits are unique.
 const OUTSTANDING_MAX: u64 = 1 << 31;
+/// Latest time that a caller may give, so that what follows from it is still a time.
+const TIME_MAX: Nanos = Nanos(u64::MAX / 2);
+/// Remedy for a later one.
+const TIME_HINT: &str = "times are in nanoseconds, up to 2^63 - 1, which is 292 years";
 
 /// A drive in virtual time that takes requests from the caller.
 #[pyclass(module = "floatgate._core")]
@@ -91,6 +95,10 @@ impl Columns<'_> {
                 let text = format!("op of request {index} is {}", self.ops[index]);
                 return refused(text, "0 reads, 1 writes, 2 trims, 3 flushes");
             };
+            if at > TIME_MAX {
+                let text = format!("request {index} is at {} ns", at.0);
+                return refused(text, TIME_HINT);
+            }
             if at < last {
                 let text = format!("request {index} is at {} ns, after {} ns", at.0, last.0);
                 return refused(text, "sort requests by time; time never goes back");
@@ -323,6 +331,10 @@ impl Simulator {
             let text = format!("advancing to {} ns, after {} ns", until.0, self.now.0);
             let error = Error::new(Kind::Input, text).hint("time never goes back");
             return Err(exception(&error));
+        }
+        if until_ns.is_some_and(|it| it > TIME_MAX.0) {
+            let error = Error::new(Kind::Input, format!("advancing to {} ns", until.0));
+            return Err(exception(&error.hint(TIME_HINT)));
         }
         let mut done = Completions::default();
         py.detach(|| self.collect(until, &mut done));

@@ -53,6 +53,28 @@ def test_errors_have_a_remedy_and_survive_pickles(duo):
     assert raised.value.remedy == "did you mean `iodrive-duo`?"
 
 
+def test_remedies_are_those_of_the_package(duo, tmp_path):
+    for call, remedy in [
+        (lambda: fg.Drive.load("nothing-like-it"), "`floatgate.drives()` lists all"),
+        (lambda: fg.run(duo, "nothing-like-it"), "`floatgate.workloads()` lists all"),
+        (lambda: fg.plan(duo, "nothing-like-it"), "`floatgate.protocols()` lists all"),
+        (lambda: fg.Run.open(tmp_path / "none"), "`floatgate.review(drive)` makes one"),
+    ]:
+        with pytest.raises(fg.Error) as raised:
+            call()
+        assert remedy in raised.value.remedy
+
+
+def test_names_in_place_of_drives_are_refused_wherever_a_drive_is_taken():
+    for call in [fg.run, fg.review, fg.plan, fg.figures, fg.fit, fg.validate, fg.Simulator,
+                 lambda name: fg.sweep(name, {"threads": [1]}),
+                 lambda name: fg.search(name, {"threads": [1, 2]}, maximize="iops"),
+                 lambda name: fg.app("sysbench-oltp", name, 4)]:
+        with pytest.raises(fg.Error, match="is no Drive") as raised:
+            call("iodrive-duo")
+        assert raised.value.remedy == "pass Drive.load('iodrive-duo')"
+
+
 def test_what_makes_no_drive_is_refused(duo):
     with pytest.raises(fg.Error, match="setting nand.t_read_us"):
         duo.set("nand.t_read_us", -1)

@@ -69,8 +69,7 @@ def test_tables_are_read_through_arrow(duo):
 
 def test_arguments_that_no_load_has_are_refused(duo):
     for wrong, said in [
-        ({"threads": 0}, "threads is 0"),
-        ({"threads": 70000}, "reading the arguments"),
+        ({"threads": 70000}, "threads is 70000, must be from 1 to 1024"),
         ({"runtime": "60"}, "runtime is '60'"),
         ({"runtime": 0}, "runtime is 0"),
         ({"compressible": 101}, "compressible is 101"),
@@ -78,6 +77,13 @@ def test_arguments_that_no_load_has_are_refused(duo):
         ({"bs": 1000}, "a transfer size of 1000 bytes"),
         ({"format": "turbo"}, "has no format `turbo`"),
         ({"time_lapse": 100000}, "time lapse"),
+        ({"threads": 0}, "threads is 0, must be from 1 to 1024"),
+        ({"threads": "16"}, "threads is '16', must be a whole number"),
+        ({"queue": 1.5}, "queue is 1.5, must be a whole number"),
+        ({"seed": -1}, "seed is -1"),
+        ({"rate": "fast"}, "rate is 'fast', must be a number"),
+        ({"format": 3}, "format is 3, must be the name of a format"),
+        ({"progress": 3}, "progress is 3"),
     ]:
         with pytest.raises(fg.Error, match=said):
             fg.run(duo, **wrong)

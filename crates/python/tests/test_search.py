@@ -74,5 +74,7 @@ def test_questions_without_an_answer_are_refused(optuna, duo):
         options = {"threads": 1, "queue": 1, "time_lapse": LAPSE, **wrong}
         with pytest.raises(fg.Error, match=said):
             fg.search(duo, {"user_capacity": [480]}, **options)
+    with pytest.raises(fg.Error, match="nothing to search"):
+        fg.search(duo, {}, minimize="iops")
     with pytest.raises(fg.Error, match="the lower bound comes first"):
         fg.search(duo, {"user_capacity": (640, 480)}, minimize="iops", trials=1)

@@ -107,6 +107,11 @@ def test_what_no_drive_takes_is_refused_and_changes_nothing(filled):
         drive.submit([now], [0], [0], [8], thread=1024)
     with pytest.raises(fg.Error, match="time never goes back"):
         drive.advance(now - 1)
+    # The end of such a request would be no time any more.
+    with pytest.raises(fg.Error, match="request 0 is at 18446744073709551615 ns"):
+        drive.submit([2**64 - 1], [1], [0], [8])
+    with pytest.raises(fg.Error, match="until_ns is 9223372036854775808"):
+        drive.advance(2**63)
     drive.submit([now], [0], [0], [8])
     with pytest.raises(fg.Error, match="1 requests are outstanding"):
         drive.run([now], [0], [0], [8])

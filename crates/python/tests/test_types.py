@@ -1,10 +1,13 @@
 """The package is typed: its sources, its stubs beside the compiled half, and what users write."""
 
+import inspect
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
+
+import floatgate as fg
 
 pytest.importorskip("mypy", reason="mypy is not installed: pip install mypy")
 
@@ -21,6 +24,23 @@ counters: dict[str, float] = fg.Volume.open("volume").counters()
 #: What the checker must refuse, line by line.
 MISUSE = ["fg.run('iodrive-duo')", "fg.fit(drive, searching=3)", "drive.set(1, 2)",
           "fg.fit([drive]).drive"]
+
+
+def undocumented(owner):
+    """Public functions, methods and properties of a class without a docstring."""
+    for name, member in vars(owner).items():
+        inner = getattr(member, "fget", None) or getattr(member, "func", None) or member
+        inner = getattr(inner, "__func__", inner)
+        if not name.startswith("_") and callable(inner) and not inspect.getdoc(inner):
+            yield f"{owner.__name__}.{name}"
+
+
+def test_every_public_item_is_documented():
+    items = [item for name in fg.__all__ if callable(item := getattr(fg, name))]
+    missing = [item.__name__ for item in items if not item.__doc__]
+    for item in filter(inspect.isclass, items):
+        missing += undocumented(item)
+    assert len(items) > 20 and missing == []
 
 
 def mypy(*words, cwd, path=""):

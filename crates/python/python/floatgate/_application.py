@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Sequence, overload
 
 from . import _core
-from ._drive import Drive
+from ._drive import Drive, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
 from ._progress import Progress, observer
@@ -54,7 +54,8 @@ def replay(
     """Predicts a recorded application on another drive, like ``floatgate replay``.
 
     Options are ``host_speed`` (1.0), ``host_processors`` (those of the recording's host),
-    ``buffered`` and ``compressible`` in percent (0), and ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
+    ``buffered`` and ``compressible`` in percent (0), and ``format``, ``host``, ``time_lapse`` and
+    ``seed`` of the drive.
 
     A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
     ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.
@@ -132,7 +133,7 @@ def _replay(
             "compressible_percent": compressible,
         })
 
-    drives = [drive] if isinstance(drive, Drive) else drive
+    drives = drives_of(drive)
     tasks = [(name, content, order(each)) for each in drives]
     with executor_or_threads(executor, jobs_or_processors(jobs)) as workers:
         texts = gather(replay_one, tasks, executor=workers, batch=batch, out=out,

@@ -20,12 +20,12 @@ class Comparison:
         self.runs = list(runs)
         self._data = [run._data for run in self.runs]
         values = json.loads(_core.compare_runs(self._data))
-        #: Every load that any run measured, with one entry per run, ``None`` without one.
         self.loads: list[dict[str, Any]] = values["loads"]
-        #: For each workload, the runs that measured all its loads, best first.
+        """Every load that any run measured, with one entry per run, ``None`` without one."""
         self.rankings: list[dict[str, Any]] = values["rankings"]
-        #: Other differences between the runs, such as model version, time lapse and machine.
+        """For each workload, the runs that measured all its loads, best first."""
         self.differences: list[dict[str, Any]] = values["differences"]
+        """Other differences between the runs, such as model version, time lapse and machine."""
 
     def rows(self) -> list[dict[str, Any]]:
         """Returns a flat dict for each load of each run, as pandas and Polars accept them."""

@@ -8,11 +8,15 @@ import json
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Iterable
 
 from . import _core
-from ._quantity import capacity_gb
+from ._error import Error
+from ._quantity import capacity_gb, whole
 
+#: Largest seed, and largest time lapse that can be asked for.
+_SEED_MAX = 2**64 - 1
+_TIME_LAPSE_MAX = 2**32 - 1
 #: Keys that mean the user capacity of a format.
 _USER_CAPACITY = {"user_capacity", "user_capacity_gb", "ftl.user_capacity"}
 
@@ -117,10 +121,11 @@ class Drive:
         return {
             "name": self._name,
             "text": self._text,
-            "format": format,
-            "host": host,
-            "time_lapse": time_lapse,
-            "seed": seed,
+            "format": _text(format, "format", "the name of a format"),
+            "host": _text(host, "host", "the name of a host driver"),
+            "time_lapse": (None if time_lapse is None
+                           else whole(time_lapse, "time_lapse", 1, _TIME_LAPSE_MAX)),
+            "seed": whole(seed, "seed", 0, _SEED_MAX),
         }
 
     def __eq__(self, other: object) -> bool:
@@ -141,6 +146,32 @@ class Drive:
             for row in ({k: f[k] for k in ("group", "name", "value", "source")} for f in self.sheet)
         )
         return f"<b>{html.escape(self.title)}</b><table>{rows}</table>"
+
+
+def _text(value: Any, what: str, meaning: str) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise Error(f"{what} is {value!r}, must be {meaning}")
+    return value
+
+
+def drive_of(value: Any) -> Drive:
+    """Returns the drive that a function was given.
+
+    Raises ``Error`` if it is something else, such as the name of a drive.
+    """
+    if not isinstance(value, Drive):
+        load = f"Drive.load({value!r})" if isinstance(value, str) else "Drive.load(NAME)"
+        raise Error(f"the drive is {value!r}, which is no Drive", f"pass {load}")
+    return value
+
+
+def drives_of(value: Any) -> list[Drive]:
+    """Returns the drives that a function was given: one, or several.
+
+    Raises ``Error`` if one of them is something else.
+    """
+    several = isinstance(value, Iterable) and not isinstance(value, (str, bytes))
+    return [drive_of(it) for it in value] if several else [drive_of(value)]
 
 
 def drives() -> list[str]:

@@ -10,9 +10,12 @@ from typing import Any, Callable, Iterator, Protocol
 
 from ._core import __version__
 from ._error import Error
+from ._quantity import whole
 
 #: Number of times that Ray repeats a task whose node was lost.
 _NODES_LOST_MAX = 5
+#: Most parallel simulations that can be asked for.
+_JOBS_MAX = 4096
 #: Assumed number of parallel tasks of an executor that does not report it.
 _PLACES_DEFAULT = 32
 
@@ -137,9 +140,7 @@ def places(executor: Executor) -> int:
 def jobs_or_processors(jobs: int | None) -> int:
     """Returns the number of parallel simulations, by default one for each processor."""
     if jobs is not None:
-        if jobs < 1:
-            raise Error(f"jobs is {jobs}, must be 1 or more")
-        return jobs
+        return whole(jobs, "jobs", 1, _JOBS_MAX)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union, overload
 
 from . import _core
-from ._drive import Drive
+from ._drive import Drive, drive_of, drives_of
 from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
@@ -123,6 +123,7 @@ def _remark(parameter: dict[str, Any]) -> str:
 
 def figures(drive: Drive) -> list[dict[str, str]]:
     """Returns the published figures of a drive as rows, a template for your own figures."""
+    drive_of(drive)
     order = json.dumps({"drives": [[drive._name, drive.toml()]], "figures": None, "rows": None})
     rows = csv.DictReader(io.StringIO(_core.figures_text()))
     return [row for row, owner in zip(rows, _core.figure_owners(order)) if owner == 0]
@@ -213,7 +214,7 @@ def fit(
     ``executor`` nor ``jobs``.
     """
     is_one = isinstance(drive, Drive)
-    drives: Sequence[Drive] = [drive] if isinstance(drive, Drive) else list(drive)
+    drives = drives_of(drive)
     evidence = table_of(figures)
     at_once = 1 if executor is not None and jobs is None else jobs_or_processors(jobs)
     orders = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._drive import Drive
+from ._drive import Drive, drive_of
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
@@ -22,8 +22,8 @@ class Plan:
     """
 
     def __init__(self, drive: Drive, setup: dict[str, Any], text: str) -> None:
-        #: The drive.
         self.drive = drive
+        """The drive."""
         self._setup = setup
         self._text = text
         self._values: dict[str, Any] = json.loads(text)
@@ -104,7 +104,11 @@ def plan(
     time_lapse: int | None = None,
     seed: int = 1,
 ) -> Plan:
-    """Plans a protocol on a drive, like ``floatgate plan``."""
+    """Plans a protocol on a drive, like ``floatgate plan``.
+
+    Arguments are those of ``review``.
+    """
+    drive_of(drive)
     setup: dict[str, Any] = {
         "format": format, "host": host, "time_lapse": time_lapse, "seed": seed,
     }
@@ -126,6 +130,12 @@ def review(
     """Runs a whole protocol on a drive, and writes run folders and a page to ``out``.
 
     A drive that is not in the catalogue is saved there too; runs refer to it by that file.
+
+    ``protocol`` is a name of ``protocols()``, or the path of a protocol's file. ``format`` and
+    ``host`` name one of the drive's, or ``"all"`` formats. ``time_lapse`` divides the capacity,
+    and with it the time that the simulation takes; by default it is that of the drive. ``seed``
+    chooses the random addresses. ``jobs`` runs are simulated in parallel, by default one for each
+    processor. ``progress`` is ``True`` for a bar, or a function that is called with a dict.
     """
     made = plan(drive, protocol, format=format, host=host, time_lapse=time_lapse, seed=seed)
     return made.review(out=out, jobs=jobs, progress=progress)

@@ -7,6 +7,8 @@ import sys
 import time
 from typing import Any, Callable, Optional
 
+from ._error import Error
+
 #: A function that is called with a dict: ``run``, ``step``, ``step_done``, ``step_finished``,
 #: ``done`` (0 to 1), ``left_s`` and ``text``.
 Progress = Callable[[dict[str, Any]], None]
@@ -90,4 +92,6 @@ def observer(progress: Progress | bool | None) -> Optional[Progress]:
     """Returns the function to call with progress: ``True`` means a bar."""
     if progress is True:
         return NotebookBar() if _is_notebook() else Bar()
+    if progress and not callable(progress):
+        raise Error(f"progress is {progress!r}", "pass True for a bar, or a function of a dict")
     return progress or None

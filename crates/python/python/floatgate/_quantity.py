@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from fractions import Fraction
+from typing import Any
 
 from ._error import Error
 
 _SPANS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+#: Most threads, and most outstanding requests of a thread.
+LOAD_MAX = 1024
 _PARTS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -18,6 +22,28 @@ def _split(text: str, what: str, like: str) -> tuple[str, str]:
     if parts is None:
         raise Error(f"{what} is {text!r}", f"write it like {like}")
     return parts[1], parts[2].lower()
+
+
+def whole(value: Any, what: str, low: int, high: int) -> int:
+    """Returns a whole number from ``low`` to ``high``; NumPy's are whole numbers too."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise Error(f"{what} is {value!r}, must be a whole number") from None
+    if not low <= number <= high:
+        raise Error(f"{what} is {number}, must be from {low} to {high}")
+    return number
+
+
+def number(value: Any, what: str) -> float:
+    """Returns a finite number; NumPy's are numbers too."""
+    try:
+        plain = float("nan") if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        plain = math.nan
+    if not math.isfinite(plain):
+        raise Error(f"{what} is {value!r}, must be a number")
+    return plain
 
 
 def seconds(value: float | str, what: str) -> float:

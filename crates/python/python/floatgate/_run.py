@@ -10,11 +10,11 @@ from typing import Any
 
 from . import _core
 from ._chart import Chart
-from ._drive import Drive
+from ._drive import Drive, drive_of
 from ._error import Error
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
-from ._quantity import seconds, transfer_bytes
+from ._quantity import LOAD_MAX, number, seconds, transfer_bytes, whole
 
 
 class Run:
@@ -172,16 +172,28 @@ def run(
     seed: int = 1,
     progress: Progress | bool | None = None,
 ) -> Run:
-    """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte."""
+    """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte.
+
+    ``workload`` is a name of ``workloads()``, or the path of a workload's file. ``threads`` threads
+    keep ``queue`` requests outstanding each; with ``rate``, requests arrive at that many per
+    second instead. ``bs`` is the transfer size of all requests, in bytes or as ``"4k"``.
+    ``precondition`` and ``runtime`` are seconds, or texts such as ``"6h"``: the load before the
+    measurement, and the measurement. ``compressible`` is the percentage by which the data
+    can be compressed. ``format`` and ``host`` name one of the drive's; ``time_lapse`` divides the
+    capacity, and with it the time that the simulation takes; by default it is that of the drive.
+    ``seed`` chooses the random addresses. ``progress`` is ``True`` for a bar, or a function that
+    is called with a dict.
+    """
     order = {
-        "drive": drive._order(format, host, time_lapse, seed),
+        "drive": drive_of(drive)._order(format, host, time_lapse, seed),
         "workload": workload,
         "transfer_bytes": None if bs is None else transfer_bytes(bs, "bs"),
-        "threads": threads,
-        "queue_per_thread": queue,
+        "threads": whole(threads, "threads", 1, LOAD_MAX),
+        "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
         "duration_s": seconds(runtime, "runtime"),
         "precondition_s": seconds(precondition, "precondition"),
-        "rate": rate,
-        "compressible_percent": compressible,
+        "rate": None if rate is None else number(rate, "rate"),
+        "compressible_percent": (None if compressible is None
+                                 else number(compressible, "compressible")),
     }
     return Run(_core.run(json.dumps(order), observer(progress)))

@@ -15,12 +15,12 @@ from os import PathLike
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import _core
-from ._drive import Drive
+from ._drive import Drive, drives_of
 from ._error import Error
 from ._executor import Executor, executor_or_threads
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import capacity_gb, seconds
+from ._quantity import LOAD_MAX, capacity_gb, seconds, whole
 from ._sweep import ALIASES, CAPACITY, flat, measure_point
 from ._tasks import Clock, ResultStore, carry_out
 
@@ -30,26 +30,28 @@ Choices = Union["tuple[float | str, ...]", "list[Any]"]
 Goal = Union[str, Callable[["Trial"], float]]
 
 _LATENCY = "latency_ns_"
+#: Most drives to evaluate, in all and at a time.
+_COUNT_MAX = 10**9
 
 
 @dataclass(frozen=True)
 class Trial:
     """One drive that was evaluated."""
 
-    #: Number of the trial, from 0.
     number: int
-    #: The drive before ``values`` are set.
+    """Number of the trial, from 0."""
     drive: Drive
-    #: The chosen values, by key.
+    """The drive before ``values`` are set."""
     values: Mapping[str, Any]
-    #: Figures of the settled drive, as in a row of a sweep; empty if such a drive is impossible.
+    """The chosen values, by key."""
     figures: Mapping[str, Any]
-    #: Reason why such a drive is impossible; empty if it is possible.
+    """Figures of the settled drive, as in a row of a sweep; empty if such a drive is impossible."""
     reason: str = ""
-    #: Logarithm of the ratio by which each limit is missed; 0 or less if it is met.
+    """Reason why such a drive is impossible; empty if it is possible."""
     misses: Mapping[str, float] = field(default_factory=dict)
-    #: Value of the goal; not a number if such a drive is impossible.
+    """Logarithm of the ratio by which each limit is missed; 0 or less if it is met."""
     value: float = math.nan
+    """Value of the goal; not a number if such a drive is impossible."""
 
     @property
     def holds(self) -> bool:
@@ -66,8 +68,8 @@ class Search:
     """The result of a search: every evaluated drive, and the best one."""
 
     def __init__(self, trials: Sequence[Trial], sign: int, format: str | None) -> None:
-        #: Every evaluated drive, in the order of the search.
         self.trials = list(trials)
+        """Every evaluated drive, in the order of the search."""
         self._sign = sign
         self._format = format
 
@@ -242,10 +244,14 @@ def search(
     """
     if (minimize is None) == (maximize is None):
         raise Error("a search needs exactly one goal", "give either minimize or maximize")
-    if trials < 1 or workers < 1:
-        raise Error(f"trials is {trials} and workers is {workers}, both must be 1 or more")
-    drives = [drive] if isinstance(drive, Drive) else list(drive)
-    arguments = {"workload": workload, "threads": threads, "queue_per_thread": queue,
+    trials, workers = (whole(value, what, 1, _COUNT_MAX)
+                       for value, what in ((trials, "trials"), (workers, "workers")))
+    drives = drives_of(drive)
+    if not space and len(drives) < 2:
+        raise Error("nothing to search: the space is empty, and there is one drive",
+                    'give choices, such as {"user_capacity": ("400G", "720G")}, or several drives')
+    arguments = {"workload": workload, "threads": whole(threads, "threads", 1, LOAD_MAX),
+                 "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
                  "load_gb_per_day": None}
     setup = (format, host, time_lapse, seed)
     work = _Work(

@@ -7,13 +7,24 @@ import json
 from typing import Any, NamedTuple
 
 from . import _core
-from ._drive import Drive
+from ._drive import Drive, drive_of
 from ._error import Error
+from ._quantity import whole
 
-READ, WRITE, TRIM, FLUSH = 0, 1, 2, 3
+READ = 0
+"""Operation of a request that reads."""
+WRITE = 1
+"""Operation of a request that writes."""
+TRIM = 2
+"""Operation of a request that discards sectors."""
+FLUSH = 3
+"""Operation of a request that makes earlier writes durable; it has 0 sectors."""
 
-#: Meanings of the numbers in ``Completions.status``.
+#: Last time in nanoseconds, and greatest number of a thread.
+_TIME_MAX = 2**63 - 1
+_THREAD_MAX = 1023
 STATUSES = ("ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off")
+"""Meanings of the numbers in ``Completions.status``."""
 
 
 class Completions(NamedTuple):
@@ -22,12 +33,12 @@ class Completions(NamedTuple):
     Each is a ``memoryview``, which ``numpy.asarray`` takes without a copy.
     """
 
-    #: Indices of the requests, from 0 in the order of submission.
     request: memoryview
-    #: Times at which the host sees the completions, in nanoseconds.
+    """Indices of the requests, from 0 in the order of submission."""
     completed_ns: memoryview
-    #: Status as an index of ``STATUSES``; 0 means success.
+    """Times at which the host sees the completions, in nanoseconds."""
     status: memoryview
+    """Status as an index of ``STATUSES``; 0 means success."""
 
 
 def _column(values: Any, code: str, name: str) -> bytes:
@@ -58,6 +69,7 @@ class Simulator:
     """A drive in virtual time, which takes requests and returns when they complete.
 
     Times are in nanoseconds, addresses and lengths in sectors of 512 bytes, after time lapse.
+    Operations are ``READ``, ``WRITE``, ``TRIM`` and ``FLUSH``, 0 to 3; a flush has 0 sectors.
     """
 
     def __init__(
@@ -69,7 +81,8 @@ class Simulator:
         time_lapse: int | None = None,
         seed: int = 1,
     ) -> None:
-        self._core = _core.Simulator(json.dumps(drive._order(format, host, time_lapse, seed)))
+        order = drive_of(drive)._order(format, host, time_lapse, seed)
+        self._core = _core.Simulator(json.dumps(order))
 
     @property
     def sectors(self) -> int:
@@ -89,17 +102,20 @@ class Simulator:
     def submit(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0
                ) -> Completions:
         """Submits requests in the order of their times. Returns those that completed meanwhile."""
-        return _completions(self._core.submit(_columns(time_ns, op, lba, sectors), thread))
+        columns = _columns(time_ns, op, lba, sectors)
+        return _completions(self._core.submit(columns, _thread(thread)))
 
     def advance(self, until_ns: int | None = None) -> Completions:
         """Advances time to ``until_ns``, or until all requests have completed. Returns those."""
+        if until_ns is not None:
+            until_ns = whole(until_ns, "until_ns", 0, _TIME_MAX)
         return _completions(self._core.advance(until_ns))
 
     def run(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0) -> memoryview:
         """Submits requests, waits for all, and returns the completion time of each, in order."""
         if self.outstanding:
             raise Error(f"{self.outstanding} requests are outstanding", "advance() first")
-        done = self._core.run(_columns(time_ns, op, lba, sectors), thread)
+        done = self._core.run(_columns(time_ns, op, lba, sectors), _thread(thread))
         return memoryview(done).cast("Q")
 
     def fill(self) -> None:
@@ -127,6 +143,10 @@ class Simulator:
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.sectors} sectors at {self.now_ns} ns>"
+
+
+def _thread(number: int) -> int:
+    return whole(number, "thread", 0, _THREAD_MAX)
 
 
 def _completions(columns: list[bytearray]) -> Completions:

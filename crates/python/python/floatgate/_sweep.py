@@ -13,12 +13,12 @@ from typing import Any, Mapping, Sequence, Union
 
 from . import _core
 from ._chart import Chart
-from ._drive import Drive
+from ._drive import Drive, drive_of
 from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import capacity_gb
+from ._quantity import LOAD_MAX, capacity_gb, number, whole
 from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
@@ -44,8 +44,8 @@ class Sweep:
 
     def __init__(self, text: str, path: Path | None = None) -> None:
         self._text = text
-        #: Folder of the sweep; ``None`` if it was not stored.
         self.path = path
+        """Folder of the sweep; ``None`` if it was not stored."""
         self.values: dict[str, Any] = json.loads(text)
 
     def to_json(self) -> str:
@@ -175,13 +175,17 @@ def sweep(
     else:
         if drive is None or not grid:
             raise Error("nothing to sweep", 'pass a drive and values: {"threads": [1, 4, 16]}')
+        drive_of(drive)
+        if not isinstance(grid, Mapping):
+            raise Error(f"the grid is {grid!r}", 'pass a dict: {"threads": [1, 4, 16]}')
         lists, ranges = _dimensions(grid)
         arguments = {
             "drive": drive._order(format, host, time_lapse, seed),
             "workload": workload,
-            "threads": threads,
-            "queue_per_thread": queue,
-            "load_gb_per_day": load_gb_per_day,
+            "threads": whole(threads, "threads", 1, LOAD_MAX),
+            "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
+            "load_gb_per_day": (None if load_gb_per_day is None
+                                else number(load_gb_per_day, "load_gb_per_day")),
             "dimensions": lists,
             "ranges": ranges,
         }

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any, Sequence
 
 from . import _core
-from ._drive import Drive, drives as all_drives
+from ._drive import Drive, drives as all_drives, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
 from ._fit import Figures, table_of
@@ -20,9 +20,9 @@ class Validation:
     """Published figures, each with the value of the model."""
 
     def __init__(self, rows: list[dict[str, Any]]) -> None:
-        #: Every row, as ``floatgate validate --json`` prints it; ``verdict`` is ``in``, ``out``,
-        #: ``stated`` (a fact of a data sheet) or ``not-expressible``.
         self.rows = rows
+        """Every row, as ``floatgate validate --json`` prints it; ``verdict`` is ``in``, ``out``,
+        ``stated`` (a fact of a data sheet) or ``not-expressible``."""
 
     @property
     def compared(self) -> list[dict[str, Any]]:
@@ -84,7 +84,7 @@ def validate(
     if drive is None:
         chosen = [Drive.load(name) for name in all_drives()]
     else:
-        chosen = [drive] if isinstance(drive, Drive) else list(drive)
+        chosen = drives_of(drive)
     names = [it.name for it in chosen]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

@@ -18,8 +18,8 @@ class Volume:
     """
 
     def __init__(self, path: str) -> None:
-        #: Path of the volume's folder.
         self.path = path
+        """Path of the volume's folder."""
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> Volume:
