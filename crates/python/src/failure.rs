@@ -12,7 +12,7 @@ mod python {
     pyo3::import_exception!(floatgate._error, Error);
 }
 
-/// What remedies of the command say, and how the same is said in Python.
+/// Phrases of remedies of the command, and the same in Python.
 const IN_PYTHON: [(&str, &str); 9] = [
     ("`floatgate drives`", "`floatgate.drives()`"),
     ("`floatgate protocols`", "`floatgate.protocols()`"),

@@ -48,7 +48,7 @@ pub(super) fn check() -> Result<()> {
     Err(Error::new(Kind::Input, text).hint(installing(&packages)).into())
 }
 
-/// How to install these packages. The project's own is in no package index.
+/// Says how to install these packages. The project's own is in no package index.
 fn installing(packages: &[&str]) -> String {
     let is_ours = packages.contains(&"floatgate");
     let packages: Vec<&str> =
