@@ -217,7 +217,6 @@ impl Tournament {
     fn winner(&self) -> (u128, usize) {
         let key = self.keys[1];
         let place = key & ((1 << Self::PLACE_BITS) - 1);
-        #[expect(clippy::cast_possible_truncation, reason = "a few bits")]
         (if key == NONE { NONE } else { key >> Self::PLACE_BITS }, place as usize)
     }
 

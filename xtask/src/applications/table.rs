@@ -46,13 +46,13 @@ impl Spread {
 }
 
 impl Row {
-    fn spread(points: &[Point], of: fn(&Point) -> Option<f64>) -> Option<Spread> {
+    fn spread(points: &[Point], of: Figure) -> Option<Spread> {
         Spread::of(points.iter().map(of))
     }
 
     /// Relative error of the median of the predictions against that of the measurements; none where
     /// one is missing.
-    fn error(&self, of: fn(&Point) -> Option<f64>) -> Option<f64> {
+    fn error(&self, of: Figure) -> Option<f64> {
         let (predicted, measured) =
             (Self::spread(&self.predicted, of)?, Self::spread(&self.measured, of)?);
         Some(predicted.median / measured.median - 1.0)
@@ -134,17 +134,20 @@ pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
     Ok(text)
 }
 
+/// Reads a figure of a point, if it has it.
+type Figure = fn(&Point) -> Option<f64>;
+
 /// What repeating a measurement alone misses by, beside single predictions of single measurements.
 fn scatter(text: &mut String, rows: &[Row]) -> Result<()> {
-    let repeated = |of: fn(&Point) -> Option<f64>, rows: &[&Row]| {
+    let repeated = |of: Figure, rows: &[&Row]| {
         quantiles(rows.iter().flat_map(|row| pairs(&row.measured, &row.measured, of, true)))
     };
-    let predicted = |of: fn(&Point) -> Option<f64>, rows: &[&Row]| {
+    let predicted = |of: Figure, rows: &[&Row]| {
         quantiles(rows.iter().flat_map(|row| pairs(&row.predicted, &row.measured, of, false)))
     };
     let (all, tails): (Vec<&Row>, Vec<&Row>) =
         (rows.iter().collect(), rows.iter().filter(|row| row.error_p99().is_some()).collect());
-    let of: [(&str, fn(&Point) -> Option<f64>, &[&Row]); 2] =
+    let of: [(&str, Figure, &[&Row]); 2] =
         [("rate", |it| it.tps, &all), ("99th percentile", |it| it.latency_ms_p99, &tails)];
     let mut lines = String::new();
     for (what, of, rows) in of {
@@ -166,12 +169,7 @@ fn scatter(text: &mut String, rows: &[Row]) -> Result<()> {
 
 /// Relative errors of each of `guesses` against each of `measured`; `is_same` if both are the same
 /// measurements, none of which is compared with itself.
-fn pairs(
-    guesses: &[Point],
-    measured: &[Point],
-    of: fn(&Point) -> Option<f64>,
-    is_same: bool,
-) -> Vec<f64> {
+fn pairs(guesses: &[Point], measured: &[Point], of: Figure, is_same: bool) -> Vec<f64> {
     let of_guess = |(at, guess): (usize, &Point)| {
         let others = measured.iter().enumerate().filter(move |(other, _)| !is_same || *other != at);
         let guess = of(guess);
@@ -302,7 +300,7 @@ mod tests {
     #[test]
     fn no_measurement_is_compared_with_itself() {
         let measured = points(&[1.0, 2.0]);
-        let rate: fn(&Point) -> Option<f64> = |it| it.tps;
+        let rate: Figure = |it| it.tps;
         assert_eq!(pairs(&measured, &measured, rate, true), [-0.5, 1.0]);
         assert_eq!(pairs(&points(&[4.0]), &measured, rate, false), [3.0, 1.0]);
         assert!(pairs(&measured, &measured, |it| it.latency_ms_p99, true).is_empty());

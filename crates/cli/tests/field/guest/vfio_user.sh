@@ -23,7 +23,9 @@ if [ "$life" = 2 ]; then
     while [ -n "$(of_size 125000)" ]; do sleep 0.1; done
     say size cat "/sys/block/$other/size"
     # The driver tells the drive that its power goes.
-    say unbind tee /sys/bus/pci/drivers/nvme/unbind < "/sys/class/nvme/${other%n?}/address"
+    # The address is of the drive, and gone with it.
+    cat "/sys/class/nvme/${other%n?}/address" > /tmp/address
+    say unbind tee /sys/bus/pci/drivers/nvme/unbind < /tmp/address
     echo "guest: done"
     sleep 1000
 fi

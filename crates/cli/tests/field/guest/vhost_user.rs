@@ -24,7 +24,7 @@ const MODULES: [&str; 6] = [
 
 /// An emulated machine with the drive of a vhost-user socket, to which it connects again.
 fn machine(folder: &Path, kernel: &Path, socket: &Path) -> Child {
-    let drive = format!("socket,id=drive,path={},reconnect=1", socket.display());
+    let drive = format!("socket,id=drive,path={},reconnect-ms=1000", socket.display());
     let devices = [
         "-machine",
         "q35,memory-backend=mem",
