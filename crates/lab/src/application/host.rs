@@ -59,6 +59,13 @@ impl ReplayHost {
     /// The requests in the measured part of `recording`, with this host's think times.
     pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
         let mut tree = RequestTree::new(recording, self.copies);
+        let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
+        let front_end = Nanos(front_end.unwrap_or_default());
+        for parent in &mut tree.parents {
+            parent.think_time = parent.think_time.saturating_sub(front_end);
+        }
+        // The time of a front end was measured by a clock, as think times were; what becomes of
+        // them here is processor time.
         if let Some(recorded) = Self::shared(recording).filter(|_| self.copies.get() == 1) {
             let work = processors::work(&tree.requests, &tree.parents, recorded);
             for (parent, work) in tree.parents.iter_mut().zip(work) {
@@ -66,13 +73,10 @@ impl ReplayHost {
             }
             tree.processors = self.processors.or(Some(recorded));
         }
-        let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
-        let front_end = Nanos(front_end.unwrap_or_default());
         let emulated = recording.head.emulation_slowdown.filter(|it| it.is_normal() && *it > 0.0);
         let speed = self.speed * emulated.unwrap_or(1.0);
         for parent in &mut tree.parents {
-            let thought = parent.think_time.saturating_sub(front_end);
-            parent.think_time = Nanos::from_secs_f64(thought.as_secs_f64() / speed);
+            parent.think_time = Nanos::from_secs_f64(parent.think_time.as_secs_f64() / speed);
         }
         tree
     }

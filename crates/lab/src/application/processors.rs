@@ -83,13 +83,15 @@ fn scaled(value: u64, by: u64, over: u64) -> u64 {
 }
 
 /// Processor time of each think time of `requests`, whose `parents` are those of
-/// [`workload::recording::parents`], if they were recorded on `count` processors: what is left of
-/// it without the time in which others had the processors. Without a parent it is the time from the
-/// start, as in the recording.
+/// [`workload::recording::parents`] with think times no longer than theirs, if they were recorded
+/// on `count` processors: what is left of it without the time in which others had the processors.
+/// Without a parent it is the time from the start, as it is given.
 pub(crate) fn work(requests: &[Recorded], parents: &[Parent], count: NonZeroU32) -> Vec<Nanos> {
     assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
-    let completed = |parent: u32| requests[parent as usize].completed_at;
-    let thinking = |(index, parent): (usize, &Parent)| Some((index, completed(parent.index?)));
+    // Think times end when requests are issued.
+    let thinking = |(index, parent): (usize, &Parent)| {
+        parent.index.map(|_| (index, requests[index].issued_at - parent.think_time))
+    };
     let mut begins: Vec<(usize, Nanos)> = parents.iter().enumerate().filter_map(thinking).collect();
     begins.sort_by_key(|(_, at)| *at);
     let mut processors = SharedProcessors::new(Some(count), Nanos::ZERO);

@@ -137,6 +137,21 @@ fn a_replay_that_begins_later_shifts_all_requests() {
 }
 
 #[test]
+fn the_time_of_the_front_end_passes_before_processors_are_shared() {
+    // Four think times of 80 to 90 us at once, 10 us of each outside of the host's work.
+    let woken = reads(&[(0, 100), (180, 900), (190, 900), (190, 900), (190, 900)]);
+    let mut recording = recorded(woken);
+    recording.head.front_end_ns = Some(10_000);
+    let thinks = |keeps_front_end| -> Vec<u64> {
+        let host = ReplayHost { keeps_front_end, ..ReplayHost::default() };
+        host.tree(&recording).parents.iter().map(|it| it.think_time.0 / 1000).collect()
+    };
+    // Half of 70 us, then two thirds of 10 us.
+    assert_eq!(thinks(false), [0, 35, 41, 41, 41]);
+    assert_eq!(thinks(true), [0, 40, 46, 46, 46]);
+}
+
+#[test]
 fn memory_answers_reads_and_holds_back_writes_of_pages() {
     let mut requests: Vec<Recorded> = (0..10).map(|at| read(at, 1000 + at)).collect();
     // Every other one is a write, of a page or of a log in turn.
