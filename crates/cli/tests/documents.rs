@@ -31,6 +31,7 @@ const REASONS: [(&str, &[&str]); 7] = [
             "floatgate status",
             "nbd",
             "nvme",
+            "vhost",
             "dashboard",
             "curl",
             "ssh",

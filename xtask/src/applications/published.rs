@@ -120,10 +120,10 @@ seventh and a sixth. So `--buffered` holds back the writes of pages in the same 
 reads. When it left them all to the drive, the drive wrote 306 KiB for each predicted transaction, \
 took 1.0 ms for a write in the mean, and the rate at 32 threads was 2,525.
 
-At 32 threads the processors do not decide: think times keep few of the 12 busy. At two threads \
-they decide most of a transaction, and so the share that is fitted. Whether the processors of the \
-review, of 2.0 GHz and made in 2012, take longer than those of the recordings for a transaction is \
-not known; `--host-speed` stays 1, since fitted to B057 it would predict nothing.
+Think times are more than half of the critical path at two threads, which decides the share that \
+is fitted, and about a third at 32. Whether the processors of the review, of 2.0 GHz and made in \
+2012, take longer than those of the recordings for a transaction is not known; `--host-speed` \
+stays 1, since fitted to B057 it would predict nothing.
 
 Rows B054 and B055 are of a NoSQL database on four nodes. Its form, four drives with one load each \
 and 24 intervals, is the suite `nosql-four-nodes` of the protocol `applications`; its figures are \
