@@ -92,7 +92,8 @@ fn requests_that_memory_answers_are_not_asked_of_the_drive() {
     let host = ReplayHost { buffered_percent: 100.0, ..ReplayHost::default() };
     if let Ok(replay) = replay_recording(&recording(chain(50)), file.path(), true, &host) {
         assert!(replay.replayed.read.is_none());
-        assert_eq!(replay.replayed.write.unwrap().count, 10);
+        // Of ten writes of a page five are durable, which no memory holds back.
+        assert_eq!(replay.replayed.write.unwrap().count, 5);
     }
 }
 
