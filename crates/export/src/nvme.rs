@@ -58,6 +58,7 @@ pub use self::authentication::{Secrets, SecretsError};
 pub use self::counters::{ControllerStatus, QueueStatus};
 #[cfg(test)]
 pub(crate) use self::pcie::DOORBELLS_AT;
-pub(crate) use self::pcie::{PcieController, VECTORS, VENDOR};
+pub(crate) use self::pcie::{PcieController, VECTORS};
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub use self::tcp::{Queue, Session, Violation};
+pub(crate) use self::transport::VENDOR;

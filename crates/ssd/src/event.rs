@@ -194,7 +194,7 @@ impl Lane {
     }
 }
 
-/// What is earliest in the heap and in each lane, which are its places.
+/// The earliest entry of the heap and of each lane, which are its places.
 #[derive(Clone, Debug)]
 struct Tournament {
     /// The players' keys in the second half, by place, and before them the winner of each match:

@@ -113,12 +113,12 @@ const PUBLISHED_TPS_2: f64 = 435.0;
 
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
-A database with more memory also writes fewer pages, since it evicts fewer. The built-in recording \
-of 32 clients has 48 MB of memory for 324 MB of data: 26.6 reads of a page and 301 KiB in writes of \
-a page or more for a transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads and 49 KiB: a \
-seventh and a sixth. So `--buffered` holds back the writes of pages in the same share as it answers \
-reads. When it left them all to the drive, the drive wrote 306 KiB for each predicted transaction, \
-took 1.0 ms for a write in the mean, and the rate at 32 threads was 2,525.
+A database with more memory also writes fewer pages, since it evicts fewer. The built-in \
+recording of 32 clients has 48 MB of memory for 324 MB of data: 26.6 reads of a page and 301 KiB \
+in writes of a page or more for a transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads \
+and 49 KiB: a seventh and a sixth. So `--buffered` holds back the writes of pages in the same \
+share as it answers reads. When it left them all to the drive, the drive wrote 306 KiB for each \
+predicted transaction, took 1.0 ms for a write in the mean, and the rate at 32 threads was 2,525.
 
 Think times are more than half of the critical path at two threads, which decides the share that \
 is fitted, and about a third at 32. Whether the processors of the review, of 2.0 GHz and made in \

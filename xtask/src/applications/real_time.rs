@@ -10,7 +10,8 @@ use super::{APPLICATIONS, DRIVES, Options, Point, Stage};
 
 /// Models of the catalogue beneath the database, as they are without time lapse.
 const MODELS: [&str; 2] = ["iodrive-duo", "px600-2600"];
-/// Measurements of each: they take the whole machine for minutes, and the host decides most of them.
+/// Measurements of each: they take the whole machine for minutes, and the host decides most of
+/// them.
 const REPEATS: u32 = 1;
 
 /// The database on a model, with a number of clients.

@@ -137,7 +137,7 @@ pub(super) fn document(rows: &[Row], options: Options<'_>) -> Result<String> {
 /// Reads a figure of a point, if it has it.
 type Figure = fn(&Point) -> Option<f64>;
 
-/// What repeating a measurement alone misses by, beside single predictions of single measurements.
+/// Adds the error of repeating a measurement, beside that of single predictions of measurements.
 fn scatter(text: &mut String, rows: &[Row]) -> Result<()> {
     let repeated = |of: Figure, rows: &[&Row]| {
         quantiles(rows.iter().flat_map(|row| pairs(&row.measured, &row.measured, of, true)))
@@ -262,13 +262,13 @@ run. So every figure is the median of several.
 
 What misses the 99th percentile of MariaDB from its recordings on the drive of 16 ms is in the \
 recordings. With eight clients it pauses for 0.3 to 2.4 s, three of ten times for 1.0 s, in which \
-no request is under way and all clients wait: one to four times in each of six measurements of 40 s, \
-on either drive. Such pauses come by time, and a replay has them once for as many transactions as \
-the recording. Among the 420 transactions on the drive of 16 ms those of one pause are two in a \
-hundred, among the 1,650 on that of 4 ms one in two hundred. A recording does not tell a pause by a \
-timer from work, so the replay keeps them all. With one client three of 86 transactions on the \
-drive of 16 ms read three times as many pages as the others; the 99th percentile of so few is the \
-slowest.
+no request is under way and all clients wait: one to four times in each of six measurements of 40 \
+s, on either drive. Such pauses come by time, and a replay has them once for as many transactions \
+as the recording. Among the 420 transactions on the drive of 16 ms those of one pause are two in \
+a hundred, among the 1,650 on that of 4 ms one in two hundred. A recording does not tell a pause \
+by a timer from work, so the replay keeps them all. With one client three of 86 transactions on \
+the drive of 16 ms read three times as many pages as the others; the 99th percentile of so few is \
+the slowest.
 ";
 
 #[cfg(test)]

@@ -14,11 +14,10 @@ use super::event;
 use super::host::Purpose;
 use super::io::SOURCES_MAX;
 use super::namespace::{ALL_NAMESPACES, Namespace};
-use super::pcie::VENDOR;
 use super::property::{QUEUE_ENTRIES_MAX, QUEUES_MAX, VERSION};
 use super::status::Status;
 use super::tcp::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};
-use super::transport::{TRANSFER_BYTES_MAX, TRANSFER_PAGES_LOG2};
+use super::transport::{TRANSFER_BYTES_MAX, TRANSFER_PAGES_LOG2, VENDOR};
 use super::wire::{Structure, low8, low16};
 
 /// Bytes of every structure.

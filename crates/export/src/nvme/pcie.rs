@@ -45,8 +45,6 @@ use crate::guest_memory::{GuestMemory, Outside};
 
 /// Offset of the doorbells, each of four bytes.
 pub(crate) const DOORBELLS_AT: u64 = 0x1000;
-/// A PCI vendor that is not registered: the drive does not pretend to be of a vendor.
-pub(crate) const VENDOR: u16 = 0x1234;
 /// Interrupt vectors: one for each queue.
 pub(crate) const VECTORS: u16 = QUEUES_MAX + 1;
 /// The admin queue.

@@ -4,6 +4,8 @@
 pub(super) const TRANSFER_PAGES_LOG2: u8 = 7;
 /// The same in bytes.
 pub(super) const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_PAGES_LOG2;
+/// A PCI vendor that is not registered: the drive does not pretend to be of a vendor.
+pub(crate) const VENDOR: u16 = 0x1234;
 
 /// Transport by which a host reaches its controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,4 @@
-//! What Linux and nvme-cli of an emulated machine say of the NVMe controller, whatever transport
-//! they reach it by.
+//! The NVMe controller as Linux and nvme-cli of an emulated machine see it, over any transport.
 
 use std::collections::BTreeMap;
 use std::path::Path;
