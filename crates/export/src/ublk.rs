@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use self::control::Control;
 use self::disk::Disk;
-use self::layout::Order;
+use self::layout::ControlCommand;
 use crate::{Exports, Observer};
 
 /// Devices of the driver, by name.
@@ -51,18 +51,18 @@ pub enum UblkError {
     #[error("the system gives no io_uring")]
     NoRing(#[source] io::Error),
     /// The driver refused a command.
-    #[error("the ublk driver refused {order}")]
+    #[error("the ublk driver refused {command}")]
     Refused {
         /// Name of the command.
-        order: &'static str,
+        command: &'static str,
         /// Its reason.
         source: io::Error,
     },
     /// The driver did not complete a command in time.
-    #[error("the ublk driver did not complete {order} within {seconds} s")]
+    #[error("the ublk driver did not complete {command} within {seconds} s")]
     TimedOut {
         /// Name of the command.
-        order: &'static str,
+        command: &'static str,
         /// Time limit.
         seconds: u64,
     },
@@ -143,8 +143,8 @@ impl UblkDriver {
     /// # Errors
     /// Fails if there is no such device, or the driver does not remove it in time.
     pub fn remove(&self, device: u32) -> Result<(), UblkError> {
-        self.control.order(Order::Stop, device, 0)?;
-        self.control.order(Order::Delete, device, 0)
+        self.control.send(ControlCommand::Stop, device, 0)?;
+        self.control.send(ControlCommand::Delete, device, 0)
     }
 }
 

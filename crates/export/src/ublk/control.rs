@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::UblkError;
 use super::layout::{
-    INFO_BYTES, Info, Order, PARAMETERS_BYTES, Parameters, control_command, feature,
+    ControlCommand, INFO_BYTES, Info, PARAMETERS_BYTES, Parameters, control_command, feature,
 };
 
 /// The device that takes commands.
@@ -46,7 +46,7 @@ impl Control {
             _ => UblkError::System { attempted: format!("opening {PATH}"), source: error },
         })?;
         let control = Self { file };
-        let features = match control.ask::<8>(Order::GetFeatures, NO_DEVICE, 0) {
+        let features = match control.ask::<8>(ControlCommand::GetFeatures, NO_DEVICE, 0) {
             Ok(bytes) => u64::from_le_bytes(bytes),
             // Before 6.5 it has no such command, and none of the features.
             Err(UblkError::Refused { .. }) => 0,
@@ -61,13 +61,13 @@ impl Control {
     /// Makes a device, and returns what the driver made of the wish.
     pub(super) fn add(&self, wish: &Info) -> Result<Info, UblkError> {
         let wish = Info { number: NO_DEVICE, features: wish.features | NEEDED, ..*wish };
-        let bytes = self.call(Order::Add, NO_DEVICE, wish.bytes(), 0)?;
+        let bytes = self.call(ControlCommand::Add, NO_DEVICE, wish.bytes(), 0)?;
         Ok(Info::of(&bytes))
     }
 
     /// Returns what the driver keeps of a device.
     pub(super) fn info(&self, device: u32) -> Result<Info, UblkError> {
-        Ok(Info::of(&self.ask::<INFO_BYTES>(Order::GetInfo, device, 0)?))
+        Ok(Info::of(&self.ask::<INFO_BYTES>(ControlCommand::GetInfo, device, 0)?))
     }
 
     pub(super) fn set_parameters(
@@ -75,31 +75,36 @@ impl Control {
         device: u32,
         parameters: &Parameters,
     ) -> Result<(), UblkError> {
-        self.call(Order::SetParameters, device, parameters.bytes(), 0).map(drop)
+        self.call(ControlCommand::SetParameters, device, parameters.bytes(), 0).map(drop)
     }
 
     pub(super) fn parameters(&self, device: u32) -> Result<Parameters, UblkError> {
         let mut wanted = [0; PARAMETERS_BYTES];
         wanted[0] = u8::try_from(PARAMETERS_BYTES).expect("it is 60");
-        let bytes = self.call(Order::GetParameters, device, wanted, 0)?;
+        let bytes = self.call(ControlCommand::GetParameters, device, wanted, 0)?;
         Ok(Parameters::of(&bytes))
     }
 
     /// Carries out a command that has a number alone.
-    pub(super) fn order(&self, order: Order, device: u32, data: u64) -> Result<(), UblkError> {
-        self.call(order, device, [], data).map(drop)
+    pub(super) fn send(
+        &self,
+        command: ControlCommand,
+        device: u32,
+        data: u64,
+    ) -> Result<(), UblkError> {
+        self.call(command, device, [], data).map(drop)
     }
 
-    /// As [`Self::order`], again and again until the driver is no longer busy with the device.
-    pub(super) fn order_when_free(
+    /// As [`Self::send`], again and again until the driver is no longer busy with the device.
+    pub(super) fn send_when_free(
         &self,
-        order: Order,
+        command: ControlCommand,
         device: u32,
         data: u64,
     ) -> Result<(), UblkError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.order(order, device, data) {
+            match self.send(command, device, data) {
                 Err(UblkError::Refused { source, .. })
                     if source.raw_os_error() == Some(Errno::BUSY.raw_os_error())
                         && Instant::now() < deadline =>
@@ -113,18 +118,18 @@ impl Control {
 
     fn ask<const N: usize>(
         &self,
-        order: Order,
+        command: ControlCommand,
         device: u32,
         data: u64,
     ) -> Result<[u8; N], UblkError> {
-        self.call(order, device, [0; N], data)
+        self.call(command, device, [0; N], data)
     }
 
     /// Carries out a command with a buffer, which the driver may change. Returns the buffer.
     #[expect(unsafe_code, reason = "the system is given the address of a buffer")]
     fn call<const N: usize>(
         &self,
-        order: Order,
+        command: ControlCommand,
         device: u32,
         buffer: [u8; N],
         data: u64,
@@ -134,23 +139,26 @@ impl Control {
         let mut ring = ring.map_err(UblkError::NoRing)?;
         let length = u16::try_from(N).expect("structures are short");
         let address = if N == 0 { 0 } else { buffer.as_mut_ptr() as u64 };
-        let command = control_command(device, (address, length), data);
-        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), order.number());
-        let entry = entry.cmd(command).build();
+        let bytes = control_command(device, (address, length), data);
+        let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.number());
+        let entry = entry.cmd(bytes).build();
         // SAFETY: the buffer lives until the command was completed: otherwise it is leaked below,
         // with the ring. The file is that of `self`, and the system holds it meanwhile.
         unsafe { ring.submission().push(&entry) }.expect("the queue is empty");
         let Some(result) = wait(&mut ring).map_err(|source| UblkError::System {
-            attempted: format!("{} of ublk device {device}", order.name()),
+            attempted: format!("{} of ublk device {device}", command.name()),
             source,
         })?
         else {
             let _ = (Box::leak(Box::new(ring)), Box::leak(buffer));
-            return Err(UblkError::TimedOut { order: order.name(), seconds: PATIENCE.as_secs() });
+            return Err(UblkError::TimedOut {
+                command: command.name(),
+                seconds: PATIENCE.as_secs(),
+            });
         };
         if result < 0 {
             let source = io::Error::from_raw_os_error(-result);
-            return Err(UblkError::Refused { order: order.name(), source });
+            return Err(UblkError::Refused { command: command.name(), source });
         }
         Ok(*buffer)
     }

@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 
 use super::block::{DISCARD_SECTORS_MAX, REQUEST_BYTES_MAX};
 use super::control::Control;
-use super::layout::{Info, Order, Parameters, feature, state};
+use super::layout::{ControlCommand, Info, Parameters, feature, state};
 use super::queue::{Queue, Shared};
 use super::{UblkError, UblkSettings, devices};
 use crate::{Event, Export, Exports, Observer};
@@ -79,7 +79,7 @@ impl Disk {
         let info = match left {
             Some(info) => {
                 check(control, &info, export)?;
-                control.order_when_free(Order::StartRecovery, info.number, 0)?;
+                control.send_when_free(ControlCommand::StartRecovery, info.number, 0)?;
                 info
             }
             None => add(control, export, settings, key)?,
@@ -87,12 +87,13 @@ impl Disk {
         let disk = Self::serve(control, (exports, export), &info, observer);
         if disk.is_err() && left.is_none() {
             // The error is that of the start.
-            let _ = control.order(Order::Delete, info.number, 0);
+            let _ = control.send(ControlCommand::Delete, info.number, 0);
         }
         let mut disk = disk?;
         disk.is_own = left.is_none();
-        let order = if left.is_some() { Order::EndRecovery } else { Order::Start };
-        control.order(order, info.number, process::id().into())?;
+        let command =
+            if left.is_some() { ControlCommand::EndRecovery } else { ControlCommand::Start };
+        control.send(command, info.number, process::id().into())?;
         disk.is_own = true;
         // Without its node the device is there all the same.
         let _ = eventually(|| disk.path().metadata().map(drop));
@@ -189,7 +190,7 @@ impl Drop for Disk {
         self.presence.is_stopping.store(true, Ordering::Release);
         if is_removed {
             // A device that is not stopped in time is left to the next server.
-            let _ = self.control.order(Order::Stop, self.number, 0);
+            let _ = self.control.send(ControlCommand::Stop, self.number, 0);
             let deadline = Instant::now() + PATIENCE;
             while self.is_served() && Instant::now() < deadline {
                 thread::sleep(LOOK_EVERY);
@@ -201,7 +202,7 @@ impl Drop for Disk {
             let _ = thread.join();
         }
         if is_removed {
-            let _ = self.control.order(Order::Delete, self.number, 0);
+            let _ = self.control.send(ControlCommand::Delete, self.number, 0);
         }
     }
 }
@@ -250,8 +251,8 @@ fn find(control: &Control, key: u64) -> Result<Option<Info>, UblkError> {
         if info.features & feature::USER_RECOVERY != 0 && info.state != state::DEAD {
             return Ok(Some(info));
         }
-        control.order(Order::Stop, number, 0)?;
-        control.order(Order::Delete, number, 0)?;
+        control.send(ControlCommand::Stop, number, 0)?;
+        control.send(ControlCommand::Delete, number, 0)?;
     }
     Ok(None)
 }
@@ -298,7 +299,7 @@ fn add(
     let set = control.set_parameters(info.number, &parameters(export));
     if set.is_err() {
         // The error is that of the parameters.
-        let _ = control.order(Order::Delete, info.number, 0);
+        let _ = control.send(ControlCommand::Delete, info.number, 0);
     }
     set.map(|()| info)
 }

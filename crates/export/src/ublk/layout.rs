@@ -64,7 +64,7 @@ const READS_AND_WRITES: u32 = 3;
 
 /// A command to `/dev/ublk-control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ControlCommand {
     GetInfo,
     Add,
     Delete,
@@ -77,7 +77,7 @@ pub(super) enum Order {
     GetFeatures,
 }
 
-impl Order {
+impl ControlCommand {
     /// Its name in the kernel's documents.
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -272,10 +272,10 @@ mod tests {
     #[test]
     fn commands_have_the_numbers_of_the_kernel() {
         // What a C program prints of `UBLK_U_CMD_ADD_DEV` and others.
-        assert_eq!(Order::GetInfo.number(), 0x8020_7502);
-        assert_eq!(Order::Add.number(), 0xC020_7504);
-        assert_eq!(Order::EndRecovery.number(), 0xC020_7511);
-        assert_eq!(Order::GetFeatures.number(), 0x8020_7513);
+        assert_eq!(ControlCommand::GetInfo.number(), 0x8020_7502);
+        assert_eq!(ControlCommand::Add.number(), 0xC020_7504);
+        assert_eq!(ControlCommand::EndRecovery.number(), 0xC020_7511);
+        assert_eq!(ControlCommand::GetFeatures.number(), 0x8020_7513);
         assert_eq!((FETCH, COMMIT_AND_FETCH), (0xC010_7520, 0xC010_7521));
     }
 
