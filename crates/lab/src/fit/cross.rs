@@ -216,9 +216,10 @@ fn subjects(question: CrossQuestion<'_>, devices: u32) -> Vec<PredictedFigure<'_
     let contradictions = contradictions(question.figures, devices);
     let doubtful: BTreeSet<&str> =
         contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
-    let rows = question.figures.iter().filter_map(|row| {
+    let rows = question.figures.iter().enumerate().filter_map(|(index, row)| {
         let fitted = *question.modelled.get(&row.id)?;
-        (row.value_low? > 0.0).then(|| PredictedFigure {
+        let is_new = !question.figures[..index].iter().any(|before| is_repeated(before, row));
+        (is_new && row.value_low? > 0.0).then(|| PredictedFigure {
             row,
             family: family(row),
             estimated: is_estimated(&row.workload),
@@ -227,6 +228,13 @@ fn subjects(question: CrossQuestion<'_>, devices: u32) -> Vec<PredictedFigure<'_
         })
     });
     rows.collect()
+}
+
+/// True if `row` says again what `before` says: a review that repeats a figure in its conclusion
+/// has measured it once.
+fn is_repeated(before: &FigureRow, row: &FigureRow) -> bool {
+    let (id, note) = (row.id.clone(), row.note.clone());
+    FigureRow { id, confidence: row.confidence, note, ..before.clone() } == *row
 }
 
 /// True if the source of the workload named `name` says that its mix is an estimate.

@@ -86,3 +86,14 @@ fn a_workload_is_estimated_if_its_source_says_so() {
     assert!(is_estimated("vdi-fc-boot") && is_estimated("sql"));
     assert!(!is_estimated("4k-rand-read") && !is_estimated("a name that nobody knows"));
 }
+
+#[test]
+fn a_figure_that_its_review_repeats_counts_once() {
+    let found = crossed("optane-pmem-200", |_| true).unwrap();
+    let large = found.rows.iter().filter(|row| row.family == "large sequential");
+    let names: Vec<&str> = large.map(|row| row.id.as_str()).collect();
+    assert_eq!(names, ["D033"], "D038 says the same again");
+    let of = |name: &str| figures().iter().find(|row| row.id == name).unwrap();
+    assert!(is_repeated(of("D033"), of("D038")));
+    assert!(!is_repeated(of("B077"), of("B078")), "two values of one metric are two figures");
+}
