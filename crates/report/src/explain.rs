@@ -13,8 +13,8 @@ pub(crate) const APART: &str = "The same average for reads (solid) and writes (d
 pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: the number of \
     peaks matters as much as their height.";
 pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
-    interval; of mixed loads the mean of the standard deviations of reads and of writes. A low, flat line is a drive with \
-    predictable latency.";
+    interval; of mixed loads the mean of the standard deviations of reads and of writes. A low, \
+    flat line is a drive with predictable latency.";
 pub(crate) const BANDS: &str = "The line is the median of each interval; the filled area \
     reaches up to the 99th and, fainter, the 99.9th percentile. A thin, flat shape is a drive \
     with predictable latency.";
@@ -24,8 +24,8 @@ pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on
     five rounds that were judged; the summary says whether the drive had settled by then.";
 pub(crate) const DEPTH: &str = "The gain of each doubling of the queue depth: where the line \
     turns level, more outstanding requests add latency and no throughput.";
-pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; the \
-    power of a model follows from the energies in its file, which are mostly estimated.";
+pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; \
+    the power of a model follows from the energies in its file, which are mostly estimated.";
 pub(crate) const HEAT: &str = "The darker a cell, the larger the share of requests with this \
     latency at this time, from the histogram of each interval. A drive with predictable latency is \
     one thin dark line; cells high above it are outliers.";
