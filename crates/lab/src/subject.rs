@@ -265,16 +265,16 @@ pub(crate) fn unknown<'a>(
 }
 
 /// The few of `known` that begin most like `name`, as the beginning of a hint; empty where none
-/// begins with its first letter.
+/// begins with its first two letters.
 fn like(name: &str, known: &[&str]) -> String {
     let name = name.to_lowercase();
     let shared = |other: &str| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let mut alike: Vec<&str> = known.iter().copied().filter(|other| shared(other) > 0).collect();
+    let mut alike: Vec<&str> = known.iter().copied().filter(|other| shared(other) > 1).collect();
     alike.sort_by_key(|other| std::cmp::Reverse(shared(other)));
     alike.truncate(SUGGESTIONS_MAX);
     match alike.as_slice() {
         [] => String::new(),
-        names => format!("there is {}; ", names.join(", ")),
+        names => format!("similar names: {}; ", names.join(", ")),
     }
 }
 
@@ -341,10 +341,12 @@ mod tests {
     fn an_unknown_drive_gets_those_that_begin_like_it() {
         let error = Subject::find("p330m").unwrap_err();
         assert_eq!(error.to_string(), "unknown drive `p330m`");
-        assert!(error.remedy().starts_with("there is p320h-700, "), "{}", error.remedy());
+        assert!(error.remedy().starts_with("similar names: p320h-700"), "{}", error.remedy());
         assert!(error.remedy().ends_with("; `floatgate drives` lists all"), "{}", error.remedy());
         let error = Subject::find("zzzzzzzzzz").unwrap_err();
-        assert!(error.remedy().contains("`floatgate drives` lists all"), "{}", error.remedy());
+        assert_eq!(error.remedy(), "`floatgate drives` lists all");
+        // One letter in common is no similarity: nytro-warpdrive-800 is not meant.
+        assert_eq!(Subject::find("nosuch").unwrap_err().remedy(), "`floatgate drives` lists all");
     }
 
     #[test]

@@ -23,6 +23,8 @@ use crate::Error;
 use crate::plan::Plan;
 use crate::progress::Progress;
 
+pub use results::published::tolerance;
+
 pub use self::tally::{Share, Tally, is_typical, worst};
 pub(crate) use self::work_list::Simulation;
 pub use self::work_list::{RowSource, WorkList, is_about};
@@ -184,19 +186,6 @@ fn stated(row: &FigureRow, drives: &[DriveSpec]) -> Option<Stated> {
     let (low, high) = (row.value_low?, row.value_high.or(row.value_low)?);
     let range = low * (1.0 - STATED_SHARE)..=high * (1.0 + STATED_SHARE);
     Some(Stated { drive: spec.name.clone(), format, value, agrees: range.contains(&value) })
-}
-
-/// Ratios of modelled to published that are in tolerance, from and to.
-///
-/// Rates within 15 %. Average latencies within 20 %: they are rates seen through Little's law, but
-/// printed with two or three figures. Deviations, maxima and percentiles within a factor of two: a
-/// maximum is one request among millions, and reviews printed no deviation's definition.
-pub fn tolerance(metric: &str) -> (f64, f64) {
-    match metric {
-        "iops" | "mb_s" => (0.85, 1.15),
-        "avg_latency_ms" => (0.8, 1.2),
-        _ => (0.5, 2.0),
-    }
 }
 
 /// Models and plans that rows are compared with.

@@ -47,8 +47,11 @@ fn not_told(subjects: &[Subject<'_>]) -> String {
     for subject in subjects {
         for Withheld { finding, reason } in withheld(subject.run) {
             let ratio = explain::ratio(finding.kind);
-            let place = Text(&finding.workload).to_string();
-            let _ = write!(items, "<li>{ratio}, {place}: {}.</li>", Text(&reason));
+            let place = match subjects {
+                [_] => finding.workload,
+                _ => format!("{}, {}", finding.workload, subject.label),
+            };
+            let _ = write!(items, "<li>{ratio}, {}: {}.</li>", Text(&place), Text(&reason));
         }
     }
     if items.is_empty() {
@@ -166,7 +169,7 @@ fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
         }
     }
     if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
-        let _ = write!(said, " {}", published::tally(subjects));
+        let _ = write!(said, " {}{}", published::tally(subjects), published::fitted(subjects));
     }
     said
 }

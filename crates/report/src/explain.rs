@@ -13,18 +13,19 @@ pub(crate) const APART: &str = "The same average for reads (solid) and writes (d
 pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: the number of \
     peaks matters as much as their height.";
 pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
-    interval (reads' and writes' deviations averaged): a low, flat line is a drive with \
-    predictable latency.";
+    interval; of mixed loads the mean of the standard deviations of reads and of writes. A low, \
+    flat line is a drive with predictable latency.";
 pub(crate) const BANDS: &str = "The line is the median of each interval; the filled area \
     reaches up to the 99th and, fainter, the 99.9th percentile. A thin, flat shape is a drive \
     with predictable latency.";
 pub(crate) const TAILS: &str = "The 99.9th percentile of latency in each interval: a low, flat \
     line is a drive with predictable latency.";
 pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on top marks the \
-    window that was judged; the summary says whether the drive had settled by then.";
+    five rounds that were judged; the summary says whether the drive had settled by then.";
 pub(crate) const DEPTH: &str = "The gain of each doubling of the queue depth: where the line \
     turns level, more outstanding requests add latency and no throughput.";
-pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws.";
+pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; \
+    the power of a model follows from the energies in its file, which are mostly estimated.";
 pub(crate) const HEAT: &str = "The darker a cell, the larger the share of requests with this \
     latency at this time, from the histogram of each interval. A drive with predictable latency is \
     one thin dark line; cells high above it are outliers.";
@@ -34,7 +35,8 @@ pub(crate) const AMPLIFICATION: &str = "Bytes programmed for each byte that the 
 pub(crate) const FREE: &str = "Erased superblocks that are ready to be written: the cliff comes \
     when a purged drive has used them up, and relocation then keeps them just above the watermark.";
 pub(crate) const POWER: &str = "Average power in each interval; a dashed line is the power limit. \
-    Where the curve touches the limit, writes are throttled.";
+    Where the curve touches the limit, writes are throttled. The power of a model follows from the \
+    energies in its file, which are mostly estimated.";
 pub(crate) const TEMPERATURE: &str = "Temperature in each interval, for a model at its end; \
     intervals without a sensor reading are left out. Dashed lines are the limits that the drive \
     reports, or at which its model throttles.";
@@ -44,8 +46,8 @@ pub(crate) const SWEEP_THROUGHPUT: &str = "Each position is one load, threads by
 pub(crate) const SWEEP_AVERAGE: &str = "Latency rises with the outstanding requests once \
     throughput no longer does; compare positions of equal T×Q.";
 pub(crate) const SWEEP_MAXIMUM: &str = "The slowest single request under each load.";
-pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under each load (reads' \
-    and writes' deviations averaged).";
+pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under each load; of mixed \
+    loads the mean of the standard deviations of reads and of writes.";
 pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \
     to the right before it turns up. Among loads with the same number of outstanding requests, the \
     fastest is drawn; the table has all.";

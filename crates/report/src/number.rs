@@ -103,9 +103,13 @@ fn grouped(value: f64) -> String {
 /// Returns the bytes written since the purge as a multiple of the capacity: `2.4 drive writes since
 /// the purge`.
 pub(crate) fn written_times(written: &Written) -> String {
+    format!("{} drive writes since the purge", drive_writes(written))
+}
+
+/// Returns the bytes written since the purge as a multiple of the capacity: `2.4`.
+pub(crate) fn drive_writes(written: &Written) -> String {
     let share = written.since_purge_share;
-    let times = if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") };
-    format!("{times} drive writes since the purge")
+    if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") }
 }
 
 #[cfg(test)]

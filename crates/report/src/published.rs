@@ -9,9 +9,6 @@ use crate::number;
 use crate::subject::Subject;
 use crate::text::Text;
 
-/// Largest deviation of a ratio from 1 at which a figure counts as reproduced.
-pub(crate) const TOLERANCE: f64 = 0.15;
-
 /// The section; empty where no run has published figures.
 pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let published = || subjects.iter().filter(|subject| !subject.run.published.is_empty());
@@ -19,17 +16,20 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         return String::new();
     }
     let mut html = format!(
-        "<section id=\"published\"><h2>Against published figures</h2><p>{}</p>",
+        "<section id=\"published\"><h2>Against published figures</h2><p>{}{}</p>",
         Text(&tally(subjects)),
+        fitted(subjects),
     );
-    let is_out = |figure: &Figure| figure.is_within(TOLERANCE) == Some(false);
+    let is_out = |figure: &Figure| figure.is_in_tolerance() == Some(false);
     if published().any(|subject| subject.run.published.iter().any(is_out)) {
-        let _ = write!(html, "<h3>Out by more than 15 %</h3>{}", table(subjects, is_out));
+        let _ = write!(html, "<h3>Out of tolerance</h3>{}", table(subjects, is_out));
     }
     let _ = writeln!(
         html,
         "<details><summary>Every figure</summary>{}</details><p class=\"small\">The ratio is \
-         measured ÷ published, to the nearest end of a published range.</p></section>",
+         measured ÷ published, to the nearest end of a published range. In tolerance are rates \
+         within 15 %, average latencies within 20 %, and deviations, maxima and percentiles within \
+         a factor of two.</p></section>",
         table(subjects, |_| true),
     );
     html
@@ -40,8 +40,8 @@ fn table(subjects: &[Subject<'_>], is_asked: fn(&Figure) -> bool) -> String {
     let mut html = String::from(
         "<div class=\"scroll\"><table class=\"published\"><thead><tr><th scope=\"col\">Figure</th>\
          <th scope=\"col\">Conditions</th><th scope=\"col\">Metric</th><th scope=\"col\">Published\
-         </th><th scope=\"col\">Measured</th><th scope=\"col\">Ratio</th><th scope=\"col\">Within \
-         15 %</th></tr></thead>",
+         </th><th scope=\"col\">Measured</th><th scope=\"col\">Ratio</th><th scope=\"col\">\
+         Tolerance</th></tr></thead>",
     );
     for subject in subjects {
         let figures = subject.run.published.iter().filter(|figure| is_asked(figure));
@@ -60,14 +60,28 @@ fn table(subjects: &[Subject<'_>], is_asked: fn(&Figure) -> bool) -> String {
     html + "</table></div>"
 }
 
+/// Returns a sentence on what the agreement of a model shows; empty without a model.
+pub(crate) fn fitted(subjects: &[Subject<'_>]) -> &'static str {
+    let is_fitted = |subject: &Subject<'_>| {
+        subject.run.target.kind.is_model() && !subject.run.published.is_empty()
+    };
+    if subjects.iter().any(is_fitted) {
+        " Models are fitted to published figures: agreement shows how good the fit is, and not how \
+         good a prediction would be."
+    } else {
+        ""
+    }
+}
+
 /// Returns a sentence on the number of comparable figures that were reproduced.
 pub(crate) fn tally(subjects: &[Subject<'_>]) -> String {
     let figures = || subjects.iter().flat_map(|subject| &subject.run.published);
-    let judged: Vec<bool> = figures().filter_map(|it| it.is_within(TOLERANCE)).collect();
+    let judged: Vec<bool> = figures().filter_map(Figure::is_in_tolerance).collect();
     let within = judged.iter().filter(|within| **within).count();
     let missing = figures().count() - judged.len();
     let mut said = format!(
-        "{within} of {} figures that these runs can be compared with are reproduced within 15 %.",
+        "{within} of {} published figures that these runs can be compared with are reproduced in \
+         tolerance.",
         judged.len(),
     );
     if missing > 0 {
@@ -91,7 +105,7 @@ fn row(figure: &Figure) -> String {
     } else {
         number::plain(figure.value_high)
     };
-    let (class, within) = match figure.is_within(TOLERANCE) {
+    let (class, within) = match figure.is_in_tolerance() {
         Some(true) => ("good", "in"),
         Some(false) => ("bad", "out"),
         None => ("absent", "not measured"),

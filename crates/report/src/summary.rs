@@ -11,12 +11,14 @@ use results::compare::{Comparison, Entry, compare, differences};
 use results::{StepKind, Summary};
 
 use crate::chart::Look;
-use crate::number::written_times;
+use crate::number::drive_writes;
 use crate::number::{self, millis};
 use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
+/// Headings of how a preconditioning settled: when, and what was written by its end.
+const STEADY_HEADS: [&str; 2] = ["Steady state after", "Drive writes"];
 /// Heading of the processor time that a request takes of the host.
 const HOST_HEAD: &str = "Host CPU";
 
@@ -28,7 +30,7 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
         comparisons.iter().filter(|it| it.kind == StepKind::Precondition).collect();
     let mut html = String::from("<section id=\"summary\"><h2>Summary</h2>\n");
     html.push_str(&different(subjects));
-    html.push_str(&table(subjects, "The last window of each preconditioning", &settled, true));
+    html.push_str(&table(subjects, "The last five rounds of each preconditioning", &settled, true));
     html.push_str(&table(
         subjects,
         "Primary test: each workload at its greatest load",
@@ -67,7 +69,8 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
     let entries = || loads.iter().flat_map(|load| load.entries.iter().flatten());
     let with_host = entries().any(|entry| entry.summary.host_processor_us.is_some());
     let heads = HEADS.iter().chain(with_host.then_some(&HOST_HEAD));
-    let heads: Vec<&&str> = heads.chain(steady.then_some(&"Steady state")).collect();
+    let heads: Vec<&&str> =
+        heads.chain(steady.then_some(&STEADY_HEADS).into_iter().flatten()).collect();
     for head in &heads {
         let _ = write!(html, "<th scope=\"col\">{head}</th>");
     }
@@ -98,8 +101,17 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
     }
     let host =
         if with_host { " Host CPU is processor time of the host per request, in us." } else { "" };
-    html + "</table></div><p class=\"small\">Latencies in ms. WA is NAND writes ÷ host writes."
+    let steady = if steady {
+        " Steady state was reached when five rounds first met the rule; the figures are those of \
+         the last five rounds, and drive writes are the user capacities written between the purge \
+         and the end of the preconditioning."
+    } else {
+        ""
+    };
+    html + "</table></div><p class=\"small\">Latencies in ms. Deviation is the mean of the \
+            standard deviations of reads and of writes. WA is NAND writes ÷ host writes."
         + host
+        + steady
         + "</p>"
 }
 
@@ -135,17 +147,14 @@ fn row(subject: &Subject<'_>, summary: &Summary) -> String {
 
 fn verdict(subject: &Subject<'_>, entry: &Entry) -> String {
     let step = subject.run.steps.iter().find(|it| it.id == entry.step);
-    let written = entry.written.map_or_else(String::new, |it| format!(", {}", written_times(&it)));
-    match step.and_then(|step| step.steady.as_ref()) {
-        None => "<td>not judged</td>".into(),
-        Some(steady) if steady.achieved => {
-            format!("<td class=\"good\">after {}{written}</td>", number::span(steady.at_s))
-        }
-        Some(steady) if steady.evidence.is_some() => {
-            format!("<td class=\"bad\">burst{written}</td>")
-        }
-        Some(_) => format!("<td class=\"bad\">not reached{written}</td>"),
-    }
+    let (class, reached) = match step.and_then(|step| step.steady.as_ref()) {
+        None => ("", "not judged".to_owned()),
+        Some(steady) if steady.achieved => ("good", number::span(steady.at_s)),
+        Some(steady) if steady.evidence.is_some() => ("bad", "burst".to_owned()),
+        Some(_) => ("bad", "not reached".to_owned()),
+    };
+    let written = entry.written.map_or_else(|| "–".to_owned(), |it| drive_writes(&it));
+    format!("<td class=\"{class}\">{reached}</td><td>{written}</td>")
 }
 
 fn different(subjects: &[Subject<'_>]) -> String {

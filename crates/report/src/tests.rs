@@ -269,7 +269,7 @@ fn a_review_opens_with_a_verdict_and_a_picture() {
     assert!(at("glance-strip") < at("id=\"summary\""), "tables follow");
     assert!(page.contains(">published<"), "the published figure is beside the run's");
     assert!(page.contains("class=\"other\""), "drives of the catalogue are beside it");
-    assert!(page.contains("Not for lasting 4K writes above"));
+    assert!(page.contains("is not for lasting 4K writes above"));
 }
 
 #[test]

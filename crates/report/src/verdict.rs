@@ -27,7 +27,7 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
     if !is_one_drive {
         said.push(winners(subjects));
     } else if it.is_settled {
-        said.extend([is_for(&it, &first.label), is_not_for(&it)]);
+        said.extend([is_for(&it, &first.label), is_not_for(&it, &first.label)]);
     }
     said
 }
@@ -43,7 +43,7 @@ fn of_one(it: &Suitability) -> Vec<String> {
                 .into(),
         ];
     }
-    vec![format!("Once settled it does {}.", does(it)), is_for(it, "it"), is_not_for(it)]
+    vec![format!("Once settled it does {}.", does(it)), is_for(it, "it"), is_not_for(it, "it")]
 }
 
 /// Its rates before it has settled: reads apart, which have nothing to settle.
@@ -102,11 +102,12 @@ fn is_for(it: &Suitability, who: &str) -> String {
     }
 }
 
-fn is_not_for(it: &Suitability) -> String {
+/// Returns a sentence on the uses that a drive is not suited for; `who` names the drive.
+fn is_not_for(it: &Suitability, who: &str) -> String {
     let mut against = Vec::new();
     if let (Some(ratio), Some(burst), Some(write)) = (it.falls(), it.burst_iops, it.write_iops) {
         against.push(format!(
-            "for lasting 4K writes above {} IOPS, {} of its initial {}",
+            "for lasting 4K writes above {} IOPS, which is {} of the {} before it settles",
             short(write),
             number::percent(1.0 / ratio),
             short(burst),
@@ -114,15 +115,20 @@ fn is_not_for(it: &Suitability) -> String {
     }
     if let (Some(ratio), Some(tail)) = (it.slow_tail(), it.write_latency_ns_p999) {
         against.push(format!(
-            "for work that needs 99.9 % of writes within {} ms, {} times the average",
+            "for work that needs 99.9 % of writes faster than {} ms, which is {} times the average",
             number::trimmed(millis(tail)),
             number::trimmed(ratio),
         ));
     }
     match against.as_slice() {
-        [] => "No measured weakness up to these rates.".into(),
-        _ => format!("Not {}.", against.join(", nor ")),
+        [] => format!("Settled 4K writes of {who} and their 99.9th percentile show no weakness."),
+        _ => format!("{} is not {}.", capitalized(who), against.join(", nor ")),
     }
+}
+
+/// Returns the pronoun `it` as it begins a sentence; a name stays as it is.
+fn capitalized(who: &str) -> &str {
+    if who == "it" { "It" } else { who }
 }
 
 /// Returns a sentence that names the winner by the rule of [`winner`], over the loads that all runs

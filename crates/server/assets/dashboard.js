@@ -16,14 +16,14 @@ const CHARTS = {
   causes: new Chart("Written to the dies, by cause",
     CAUSES.map((name, index) => ({ name, tone: `t${index}` })),
     { text: rate, least: 1e6, stacked: true }),
-  space: new Chart("Space taken", [{ name: "taken", tone: "t0" },
-    { name: "may be taken", tone: "t0", dashed: true }], { text: bytes, least: 1e6 }),
+  space: new Chart("Space used", [{ name: "used", tone: "t0" },
+    { name: "limit", tone: "t0", dashed: true }], { text: bytes, least: 1e6 }),
   wear: new Chart("Erases of a superblock, on average", [{ name: "erases", tone: "t2" }],
     { text: (count) => count.toFixed(1), least: 1 }),
   temperature: new Chart("Temperature of the model", [{ name: "temperature", tone: "t1" },
-    { name: "slows down at", tone: "t1", dashed: true }], { text: celsius, least: 50 }),
+    { name: "throttles at", tone: "t1", dashed: true }], { text: celsius, least: 50 }),
   power: new Chart("Power of the model", [{ name: "drawn", tone: "t3" },
-    { name: "may be drawn", tone: "t3", dashed: true }], { text: watts, least: 10 }),
+    { name: "limit", tone: "t3", dashed: true }], { text: watts, least: 10 }),
 };
 at("charts").append(...Object.values(CHARTS).map((chart) => chart.node));
 
@@ -80,12 +80,12 @@ function showHeat(status, then, seconds) {
   hasHeat = Boolean(now);
   if (!now) return;
   show("temperature", celsius(now.temperature_c), now.temperature_c);
-  show("temperature-limit", `slows down at ${now.throttle_c}, off at ${now.shutdown_c}`);
+  show("temperature-limit", `throttles at ${now.throttle_c}, powers off at ${now.shutdown_c}`);
   if (!old) return;
   const drawn = Math.max(0, now.energy_j - old.energy_j) / seconds;
   const limit = now.power_limit_w;
   show("power", watts(drawn), drawn);
-  show("power-limit", now.held_s > old.held_s ? "writes are held back"
+  show("power-limit", now.held_s > old.held_s ? "writes are throttled"
     : limit === null ? "has what it needs" : `may draw ${watts(limit)}`);
   CHARTS.temperature.add([now.temperature_c, now.throttle_c]);
   CHARTS.power.add([drawn, limit]);
@@ -110,7 +110,7 @@ function showSpace({ space, format }) {
   show("stored", bytes(space.stored_bytes), space.stored_bytes);
   const isThin = format.physical_bytes < format.capacity_bytes;
   const taken = showTaken(at("stored-meter"), space.stored_bytes, space.stored_bytes_max, isThin);
-  show("stored-note", `of ${bytes(space.stored_bytes_max)} are taken, ${taken}`);
+  show("stored-note", `of ${bytes(space.stored_bytes_max)} used, ${taken}`);
   show("map-counts", Object.entries(STATES)
     .map(([letter, name]) => `${number(counts[letter] ?? 0)} ${name}`).join(", "));
   drawMap(letters);
@@ -173,9 +173,9 @@ const warningText = (bits) => bits
 function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   pairs("health-rows", [
     ...(wear === null ? [] : [
-      ["Spare left",
+      ["Available spare",
         `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
-      ["Used of what it is rated for", smart.percentage_used === null
+      ["Percentage used", smart.percentage_used === null
         ? "not rated" : `${smart.percentage_used} %`],
     ]),
     ["Critical warning", warningText(smart.critical_warning)],
@@ -184,14 +184,15 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
         wear.erase_count_mean.toFixed(2)} on average`],
       ["Superblocks erased", number(writes.superblocks_erased)],
       ["Pages lost now", number(pages_lost)],
-      ["Pages ever found lost since it was opened", number(smart.media_errors)],
+      ["Pages found lost since it was opened", number(smart.media_errors)],
       ["Scrubs since it was opened", `${number(maintenance.scrubs.ended)}, ${
-        number(maintenance.scrubs.completed)} of them of everything`],
+        number(maintenance.scrubs.completed)} of them complete`],
     ]),
-    ["Openings", `${number(smart.power_cycles)}, ${number(smart.unsafe_shutdowns)} after a crash`],
+    ["Power cycles", `${number(smart.power_cycles)}, ${
+      number(smart.unsafe_shutdowns)} unsafe shutdowns`],
   ]);
   pairs("moved-rows", [
-    ["Served", `${(life.power_on_s / 3600).toFixed(1)} h`],
+    ["Power-on time", `${(life.power_on_s / 3600).toFixed(1)} h`],
     ["Written by clients", `${bytes(life.host_written_bytes)}, ${
       number(life.host_write_commands)} writes`],
     ["Read by clients", `${bytes(life.host_read_bytes)}, ${number(life.host_read_commands)} reads`],
@@ -222,7 +223,7 @@ function showSheet({ format, server, hot_spares }) {
   const minutes = Math.floor(server.uptime_s / 60);
   pairs("server-rows", [
     ["Process", `${server.pid}, version ${server.version}`],
-    ["Serves since", minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`],
+    ["Uptime", minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h`],
     ["Memory", bytes(server.memory_bytes)],
     ["Processor time", `${server.cpu_s.toFixed(0)} s`],
   ]);
@@ -267,8 +268,8 @@ function showClients({ server }) {
   fill("export-rows", server.exports.map((one) => line([one.name || "(no name)",
     `${bytes(one.size_bytes)}${one.is_read_only ? ", read-only" : ""}`, String(users(one.name)),
     one.uris.join(" ")])));
-  show("clients-note", `${number(server.clients_came)} came so far, ${
-    number(server.clients_refused)} were dropped or turned away`);
+  show("clients-note", `${number(server.clients_came)} since the server started, ${
+    number(server.clients_refused)} refused or dropped`);
 }
 
 function showEvents({ server }) {
@@ -315,20 +316,21 @@ const ACTIONS = [
   {
     id: "locate",
     title: (status) => (status.is_locate_led_on ? "Turn the locate LED off" : "Turn the locate LED on"),
-    text: "Marks the drive in every view of it.",
+    text: "Shows the locate LED wherever the drive is shown.",
     request: (status) => ({ request: "locate", is_lit: !status.is_locate_led_on }),
   },
   {
     id: "scrub",
     title: () => "Scrub",
-    text: "Reads everything that is stored and writes again what has rotted. "
-      + "Clients go on, and are served first.",
+    text: "Reads and verifies all data, and repairs damaged data from parity. "
+      + "Clients continue, and their requests have priority.",
     request: () => ({ request: "scrub" }),
   },
   {
     id: "fail-die",
     title: () => "Fail a die",
-    text: "Goes on without the die: the others stand in for it, and one less may fail after it.",
+    text: "Takes the die offline. Its data is read from the other dies and parity. Until it is rebuilt, "
+      + "the failure of another die loses data.",
     isFinal: true,
     isPossible: (status) => status.format.is_protected && diesThat(status, true).length === 0,
     fields: [{ name: "die", label: "The die", choices: (status) => diesThat(status, false),
@@ -338,35 +340,36 @@ const ACTIONS = [
   {
     id: "replace-die",
     title: () => "Replace a die",
-    text: "Fills another die with what belongs on the failed one. What lies there now is lost.",
+    text: "Rebuilds the data of the failed die on another file or block device. All data there now is "
+      + "lost.",
     isFinal: true,
     isPossible: (status) => diesThat(status, true).length > 0,
     fields: [
       { name: "die", label: "The die that has failed", choices: (status) => diesThat(status, true),
         text: dieText },
-      { name: "path", label: "The new one: a file that is made, or a block device of the server" },
+      { name: "path", label: "The new die: a file to be created, or a block device of the server" },
     ],
     request: (_, { die, path }) => ({ request: "replace-die", die: Number(die), path }),
   },
   {
     id: "add-spare",
     title: () => "Add a hot spare",
-    text: "Takes the place of the next die that fails, by itself. What lies there now is lost then.",
+    text: "Adds a file or block device that replaces the next failed die automatically. All data there "
+      + "now is lost then.",
     isFinal: true,
     isPossible: (status) => status.format.is_protected,
-    fields: [{ name: "path", label: "A file that is made, or a block device of the server" }],
+    fields: [{ name: "path", label: "A file to be created, or a block device of the server" }],
     request: (_, { path }) => ({ request: "add-spare", path }),
   },
   {
     id: "resize",
     title: () => "Resize",
-    text: "Gives clients another size, of which they learn when they connect again, and keeps what "
-      + "is stored.",
+    text: "Sets another size and keeps the data. Clients see the new size when they connect again.",
     isFinal: true,
     fields: [
       { name: "size", label: "The new size, such as 500 MB or 4 GiB", pattern: SIZE.source },
       { name: "beyond", choices: () => BEYOND,
-        label: "What is stored beyond a new end: where it stays, nothing is done if there is any" },
+        label: "Data beyond a smaller size: if it stays, the drive is not resized where there is any" },
     ],
     request: ({ drive }, { size, beyond }) => ({ request: "resize", drive,
       size_bytes: sizeOf(size), discard: beyond === BEYOND[1], while_served: true }),
@@ -374,8 +377,8 @@ const ACTIONS = [
   {
     id: "format",
     title: () => "Format",
-    text: "Erases everything that is stored, and gives clients another capacity: that of stock, or "
-      + "four fifths of it, which makes random writes cheaper.",
+    text: "Erases all data and sets another capacity: stock, or four fifths of it "
+      + "(high-performance), with which random writes are faster.",
     isFinal: true,
     fields: [{ name: "capacity", label: "Format", choices: () => ["stock", "high-performance"] }],
     request: ({ drive }, { capacity }) =>
@@ -384,7 +387,7 @@ const ACTIONS = [
   {
     id: "purge",
     title: () => "Purge",
-    text: "Erases everything that is stored, beneath the clients that use it.",
+    text: "Erases all data, also while clients use it.",
     isFinal: true,
     request: ({ drive }) => ({ request: "purge", drive, while_served: true }),
   },
@@ -433,7 +436,7 @@ function confirmAction(action) {
   show("confirm-title", action.title(status));
   show("confirm-text", `Drive ${status.name}, ${status.drive}. ${action.text}`);
   at("confirm-fields").replaceChildren(...[...fields,
-    ...(action.isFinal ? [["drive", name, "To go on, type the number of the drive"]] : [])]
+    ...(action.isFinal ? [["drive", name, "To confirm, type the drive number"]] : [])]
     .flatMap(([key, input, label]) => [element("label", { for: `field-${key}` }, label), input]));
   const ready = () => {
     at("confirm-yes").disabled = action.isFinal === true && name.value.trim() !== status.drive;
@@ -444,7 +447,7 @@ function confirmAction(action) {
     event.preventDefault();
     at("confirm").close();
     const values = Object.fromEntries(fields.map(([key, input]) => [key, input.value.trim()]));
-    show("outcome", `${action.title(status)}: asked for`);
+    show("outcome", `${action.title(status)}: requested`);
     const outcome = await carryOut(status, action.request(status, values))
       .catch((error) => `No answer: ${error.message}`);
     show("outcome", `${action.title(status)}: ${outcome}`);

@@ -117,7 +117,7 @@ class DriveCard {
     const taken = showTaken(this.meter, drive.stored_bytes, drive.stored_bytes_max,
       drive.is_thin);
     write(this.space, `${bytes(drive.stored_bytes)} of ${bytes(drive.stored_bytes_max)
-    } are taken, ${taken}`);
+    } used, ${taken}`);
     const facts = [
       drive.percentage_used === null ? "wear not rated" : `${drive.percentage_used} % worn`,
       `${drive.available_spare} % of the spare left`,

@@ -51,7 +51,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }
-    let protection = if is_protected { "one die may be lost" } else { "no die may be lost" };
+    let protection = if is_protected { "any one die can fail" } else { "no die can fail" };
     let (size, count) = (text::bytes(args.size.0), text::counted(dies as u64, "die"));
     output::talk(&format!("{shown}: {size} over {count}, {protection}"));
     output::data(&shown.to_string())?;

@@ -140,6 +140,7 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
     } else {
         output::data(&figures(summary))?;
         let state = state(measured(StepKind::Precondition), &record.step, summary);
+        let state = state + &lapsed(outcome.target.time_lapse);
         output::talk(&details(summary, record.step.response.as_ref(), &state));
     }
     let mut ending = Ending::Done;
@@ -177,11 +178,23 @@ fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) ->
     format!("{state}; {written}{amplification}")
 }
 
+/// Returns a line on the scale of a model in time lapse, of which requests and bytes are a part of
+/// the drive's; empty at full scale.
+fn lapsed(time_lapse: u32) -> String {
+    if time_lapse <= 1 {
+        return String::new();
+    }
+    format!(
+        "\nin time lapse: requests and bytes are those of 1/{time_lapse} of the drive in \
+         1/{time_lapse} of the time"
+    )
+}
+
 fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) -> String {
     let response = response.map(|response| ("response", response));
     let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
-    let head = ["", "p50", "p99", "p99.9", "max"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(head)
+    let head = ["", "requests", "p50", "p99", "p99.9", "max"].map(str::to_owned);
+    let rows: Vec<[String; 6]> = std::iter::once(head)
         .chain(kinds.filter(|(_, latency)| latency.count > 0).map(percentiles))
         .collect();
     let climate = summary.climate.map_or_else(String::new, |climate| {
@@ -206,10 +219,10 @@ fn placement(writes: &HandleWrites) -> String {
     )
 }
 
-fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 5] {
+fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
     let LatencySummary { latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max, .. } =
         *latency;
     let [p50, p99, p999, max] = [latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max]
         .map(|latency_ns| Nanos(latency_ns).to_string());
-    [kind.into(), p50, p99, p999, max]
+    [kind.into(), latency.count.to_string(), p50, p99, p999, max]
 }

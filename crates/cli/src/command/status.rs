@@ -59,7 +59,7 @@ fn row(name: &str, text: String) -> StatusRow {
 fn text(status: &Status, all: bool) -> String {
     let mut rows = vec![row("drive", drive(status)), row("health", health(status))];
     rows.extend(status.health.problems.iter().flat_map(problem_rows));
-    rows.push(row("light", light(status.led)));
+    rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
     rows.extend(smart_rows(status));
@@ -127,7 +127,7 @@ fn lost_rows(status: &Status) -> Vec<StatusRow> {
 }
 
 /// The light as text; a locate LED blinks where that can be.
-fn light(led: Led) -> String {
+fn led(led: Led) -> String {
     let is_terminal = io::stdout().is_terminal();
     match led {
         Led::Off => "( ) off".to_owned(),
@@ -150,7 +150,7 @@ fn life_row(life: &Life) -> Option<StatusRow> {
         bytes(host_written_bytes),
         bytes(media_written_bytes)
     );
-    (*life != Life::default()).then(|| row("life", text))
+    (*life != Life::default()).then(|| row("lifetime", text))
 }
 
 fn percent(part: u64, whole: u64) -> String {
@@ -209,7 +209,7 @@ fn smart_rows(status: &Status) -> [StatusRow; 2] {
     };
     let dies = format!("{} of {} failed{spares}", failed, status.dies.len());
     let Smart { power_cycles, unsafe_shutdowns, .. } = status.smart;
-    let openings = format!("{power_cycles}, {unsafe_shutdowns} of them of a drive not closed");
+    let openings = format!("{power_cycles}, {unsafe_shutdowns} of them after an unclean shutdown");
     [row("dies", dies), row("openings", openings)]
 }
 
@@ -290,7 +290,7 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
         rows.extend(export.uris.iter().map(|uri| row("", uri.clone())));
     }
     let clients = format!(
-        "{} of {} that came, {} refused",
+        "{} connected; {} connections accepted, {} refused",
         server.clients.len(),
         server.clients_came,
         server.clients_refused

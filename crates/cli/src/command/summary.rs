@@ -30,13 +30,14 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
     let settled = settled.filter_map(|step| {
         let verdict = match &step.steady {
             Some(steady) if steady.achieved => "steady state",
-            _ => "not steady",
+            Some(_) => "not steady",
+            None => "not judged",
         };
         Some(row(step, step.settled.as_ref()?, verdict))
     });
     let best = best(&run.steps).into_iter();
-    let what = |step: &Step| if step.rate.is_some() { "at its rate" } else { "most IOPS" };
-    let best = best.filter_map(|step| Some(row(step, step.summary.as_ref()?, what(step))));
+    let best =
+        best.filter_map(|step| Some(row(step, step.summary.as_ref()?, &chosen(step, &run.steps))));
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(settled).chain(best).collect();
     // Applications alone have no such rows.
     let mut numbers = if rows.len() > 1 { table::columns(&rows) } else { String::new() };
@@ -105,6 +106,19 @@ fn best(steps: &[Step]) -> Vec<&Step> {
         }
     }
     best
+}
+
+/// Returns the reason why of the loads of its workload `step` is shown.
+fn chosen(step: &Step, steps: &[Step]) -> String {
+    let is_alike = |other: &&Step| {
+        other.kind == StepKind::Measure
+            && (&other.suite, &other.workload) == (&step.suite, &step.workload)
+    };
+    match (&step.rate, steps.iter().filter(is_alike).count()) {
+        (Some(_), _) => "at its rate".into(),
+        (None, 1) => "measured".into(),
+        (None, loads) => format!("best of {loads}"),
+    }
 }
 
 fn row(step: &Step, summary: &Summary, what: &str) -> [String; 7] {

@@ -21,6 +21,10 @@ use crate::{Ending, output, setup, table};
 /// Seed of every validation: its table must come out the same.
 const SEED: u64 = 1;
 
+/// Sentence on the origin of the errors that follow it.
+const FITTED: &str = "The drives' files were fitted to these figures; `floatgate validate \
+                      --cross` gives the errors of predictions.";
+
 /// Prints every row with what the model made of it; fails when one is out of tolerance.
 pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     if args.cross {
@@ -93,38 +97,56 @@ fn shown(rows: &[Row]) -> String {
         std::iter::once(head).chain(rows.iter().filter_map(compared_cells)).collect();
     let facts: Vec<[String; 7]> = rows.iter().filter_map(stated_cells).collect();
     let others: Vec<[String; 6]> = rows.iter().filter_map(other_cells).collect();
-    format!(
-        "{}\n\nfacts of data sheets beside the drives' files:\n{}\n\nnot expressible:\n{}\n\n{}\n\
-         {}",
-        table::columns(&compared),
-        table::columns(&facts),
-        table::columns(&others),
-        tallied(rows),
-        count(rows)
-    )
+    let mut parts = vec![table::columns(&compared)];
+    if !facts.is_empty() {
+        let facts = table::columns(&facts);
+        parts.push(format!("facts of data sheets beside the drives' files:\n{facts}"));
+    }
+    if !others.is_empty() {
+        parts.push(format!("not comparable with a run:\n{}", table::columns(&others)));
+    }
+    let tallies = tallied(rows);
+    if !tallies.is_empty() {
+        parts.push(FITTED.to_owned());
+    }
+    parts.push(tallies.into_iter().chain([count(rows)]).collect::<Vec<_>>().join("\n"));
+    parts.join("\n\n")
 }
 
 /// Returns the rows in tolerance and their median error, for measured rows and for those of data
-/// sheets apart.
-fn tallied(rows: &[Row]) -> String {
+/// sheets apart; those of which there is no row are left out.
+fn tallied(rows: &[Row]) -> Vec<String> {
     let line = |what: &str, measured: bool| {
         let Tally { typical, spread, scheduled } =
             Tally::of(rows.iter().filter(|it| it.is_measured() == measured));
-        let error = typical.error_median.unwrap_or(0.0) * 100.0;
         let made = match scheduled.rows {
             0 => String::new(),
             count => format!(
-                ", and {} of {count} that a schedule of stalls makes, which was fitted to them",
+                "{} of {count} deviations and maxima that follow from the stalls in a drive's \
+                 file, which were fitted to them, within a factor of two",
                 scheduled.near
             ),
         };
-        format!(
-            "{what}: {} of {} rates and averages within 20 %, median error {error:.1} %; {} of {} \
-             deviations and maxima that mechanisms yield within a factor of two{made}",
-            typical.near, typical.rows, spread.near, spread.rows
-        )
+        let rates = typical.error_median.map_or_else(String::new, |error| {
+            format!(
+                "{} of {} rates and average latencies within 20 %, median error {:.1} %",
+                typical.near,
+                typical.rows,
+                error * 100.0
+            )
+        });
+        let others = match spread.rows {
+            0 => String::new(),
+            rows => format!(
+                "{} of {rows} other deviations, maxima and percentiles within a factor of two",
+                spread.near
+            ),
+        };
+        let parts: Vec<String> =
+            [rates, others, made].into_iter().filter(|part| !part.is_empty()).collect();
+        (!parts.is_empty()).then(|| format!("{what}: {}", parts.join("; ")))
     };
-    format!("{}\n{}", line("measured", true), line("data sheets", false))
+    [line("measured", true), line("data sheets", false)].into_iter().flatten().collect()
 }
 
 fn compared_cells(row: &Row) -> Option<[String; 10]> {
@@ -178,7 +200,7 @@ fn count(rows: &[Row]) -> String {
     let others = rows.len() - inside - outside - facts;
     format!(
         "{inside} in tolerance, {outside} out; {agreeing} of {facts} facts agree with the drives' \
-         files; {others} not expressible"
+         files; {others} not comparable with a run"
     )
 }
 
@@ -198,6 +220,12 @@ fn judged(rows: &[Row]) -> Result<Ending> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_rows_no_error_is_stated() {
+        assert_eq!(tallied(&[]), Vec::<String>::new());
+        assert!(!shown(&[]).contains("facts"), "{}", shown(&[]));
+    }
 
     #[test]
     fn numbers_are_as_long_as_they_are_worth() {

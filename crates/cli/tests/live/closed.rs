@@ -29,7 +29,7 @@ fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
         "2.10 MB of 8.39 MB, 25.0 %",
         "ok; spare 100 %; 0 pages lost",
         "0 of 4 failed",
-        "1, 0 of them of a drive not closed",
+        "1, 0 of them after an unclean shutdown",
         "die 3",
     ] {
         assert!(text.contains(expected), "no `{expected}` in\n{text}");

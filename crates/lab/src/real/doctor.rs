@@ -79,8 +79,8 @@ fn fio(installed: Result<Version, crate::Error>) -> Check {
         }
         Ok(version) if version < Version::RECOMMENDED => Check::warn(
             "fio",
-            format!("{version}: fixed rates with mixed sizes would come out too low"),
-            format!("fio {} or later, once loads have rates", Version::RECOMMENDED),
+            format!("{version}: fixed rates with mixed sizes are too low"),
+            format!("fio {} or later, for loads with a rate", Version::RECOMMENDED),
         ),
         Ok(version) => Check::ok("fio", version.to_string()),
     }
@@ -145,20 +145,20 @@ fn governor(system: &System) -> Check {
     match machine::governor(system).as_deref() {
         Some("performance") => Check::ok(name, "performance"),
         Some(other) => Check::warn(name, other, "--tune sets it to performance for a run"),
-        None => Check::ok(name, "none to choose"),
+        None => Check::ok(name, "no cpufreq governor on this machine"),
     }
 }
 
 fn tuned(system: &System) -> Check {
     let name = "tuning";
     match tuning::left_on(system) {
-        0 => Check::ok(name, "every setting as the machine came by it"),
+        0 => Check::ok(name, "Floatgate has changed no setting"),
         some if tuning::is_in_use(system) => {
-            Check::ok(name, format!("{some} settings are as a run wants them that is under way"))
+            Check::ok(name, format!("{some} settings are changed by a run that is in progress"))
         }
         some => Check::warn(
             name,
-            format!("{some} settings are as a run left them that was killed"),
+            format!("{some} settings are still changed by a run that was killed"),
             "floatgate doctor --revert",
         ),
     }
@@ -167,7 +167,8 @@ fn tuned(system: &System) -> Check {
 fn processors(system: &System) -> Check {
     let (name, count) = ("processors", machine::processors(system));
     if count < PROCESSORS_MIN {
-        let seen = format!("{count}: sixteen jobs will wait for each other, not for the drive");
+        let seen =
+            format!("{count}: with sixteen jobs the processors limit the rate, not the drive");
         return Check::warn(name, seen, format!("measure with {PROCESSORS_MIN} or more"));
     }
     Check::ok(name, count.to_string())
@@ -176,7 +177,7 @@ fn processors(system: &System) -> Check {
 fn virtualisation(system: &System) -> Check {
     let name = "virtualisation";
     match machine::hypervisor(system) {
-        None => Check::ok(name, "none seen"),
+        None => Check::ok(name, "none detected"),
         Some(vendor) => Check::warn(
             name,
             format!("virtual machine ({vendor}): its disk and its cores are shared"),
@@ -189,16 +190,16 @@ fn space(runs: &Path) -> Check {
     let name = "space for runs";
     let existing = runs.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let Ok(system) = statvfs(existing) else {
-        return Check::warn(name, format!("{} tells none", existing.display()), "");
+        return Check::warn(
+            name,
+            format!("the free space of {} is unknown", existing.display()),
+            "",
+        );
     };
     let free = Bytes(system.f_bavail.saturating_mul(system.f_frsize));
     let seen = format!("{free} free in {}", existing.display());
     if free < FREE_MIN {
-        return Check::warn(
-            name,
-            seen,
-            format!("make room for {FREE_MIN}, or name another folder"),
-        );
+        return Check::warn(name, seen, format!("free {FREE_MIN}, or name another folder"));
     }
     Check::ok(name, seen)
 }

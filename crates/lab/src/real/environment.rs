@@ -280,7 +280,7 @@ impl Site {
         found.extend(self.virtual_disk().map(|what| {
             (
                 WarningKind::Environment,
-                format!("the disk is virtual ({what}): a host decides what its figures are"),
+                format!("the disk is virtual ({what}): its figures depend on the hypervisor"),
                 "measure on the machine that has the drive",
             )
         }));

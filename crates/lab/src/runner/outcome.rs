@@ -66,7 +66,9 @@ fn time_lapse(target: &Target) -> Option<Warning> {
         step: String::new(),
         text: format!(
             "simulated in time lapse: 1/{k} of the capacity for 1/{k} of the time; rates, write \
-             amplification and latencies are those of the whole drive"
+             amplification, average latencies and percentiles are those of the whole drive, but \
+             1/{k} of its requests were counted, so that a single slow request raises the standard \
+             deviation more than on the whole drive"
         ),
         remedy: "--full-scale simulates all of it".into(),
     })

@@ -10,6 +10,10 @@ use super::files::{ORDER, PAGE, RUN, STEPS, read, read_json};
 use super::{Order, Runs, underway};
 use crate::{Error, Kind};
 
+/// Folder and result of a sweep, which lies among the runs and has an order of its own.
+const SWEEP_POINTS: &str = "points";
+const SWEEP_RESULT: &str = "sweep.json";
+
 /// One run of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Listed {
@@ -119,12 +123,30 @@ pub(super) fn listed(path: &Path) -> Result<Listed, Error> {
             ..Listed::default()
         });
     }
+    let has_result = path.join(SWEEP_RESULT).is_file();
+    if has_result || path.join(SWEEP_POINTS).is_dir() {
+        return Ok(sweep(path, has_result));
+    }
     let order: Order = read_json(&path.join(ORDER))?;
-    let kept = fs::read_dir(path.join(STEPS)).map_or(0, |entries| {
+    Ok(Listed { done: results_in(&path.join(STEPS)), ..Listed::of_order(&order) })
+}
+
+/// The folder of a sweep: its points stand for steps, and how many are planned is in its result
+/// alone.
+fn sweep(path: &Path, has_result: bool) -> Listed {
+    let done = results_in(&path.join(SWEEP_POINTS));
+    let fault =
+        if has_result { "" } else { "interrupted: `floatgate sweep --resume` continues it" };
+    let protocol = "sweep".to_owned();
+    Listed { protocol, done, planned: done, fault: fault.to_owned(), ..Listed::default() }
+}
+
+/// Number of JSON files in a folder; 0 without one.
+fn results_in(folder: &Path) -> usize {
+    fs::read_dir(folder).map_or(0, |entries| {
         let names = entries.flatten().map(|entry| entry.path());
         names.filter(|path| path.extension().is_some_and(|it| it == "json")).count()
-    });
-    Ok(Listed { done: kept, ..Listed::of_order(&order) })
+    })
 }
 
 /// Cause of `error`, without its context, for a table.

@@ -90,7 +90,8 @@ fn free_superblocks(taken: &[Taken<'_>], id: &str) -> Chart {
     }
 }
 
-/// Bytes by cause over each whole preconditioning; empty for real drives.
+/// Bytes by cause over each whole preconditioning, those of the whole drive whatever the time
+/// lapse; empty for real drives.
 pub(super) fn numbers(suite: &Suite<'_>) -> String {
     let taken = modelled(suite);
     if taken.is_empty() {
@@ -104,12 +105,20 @@ pub(super) fn numbers(suite: &Suite<'_>) -> String {
         .collect();
     let rows = taken.iter().filter_map(|(subject, step)| {
         let nand = step.summary.as_ref()?.nand?;
-        let gigabytes = |bytes: u64| number::plain(bytes as f64 / 1e9);
+        let lapse = f64::from(subject.run.target.time_lapse.max(1));
+        let gigabytes = |bytes: u64| number::plain(bytes as f64 * lapse / 1e9);
         let mut row = vec![subject.label.clone(), gigabytes(nand.host_sent_bytes)];
         row.extend(CAUSES.iter().map(|(_, bytes)| gigabytes(bytes(&nand))));
-        row.push(number::whole(nand.erase_count as f64));
+        row.push(number::whole(nand.erase_count as f64 * lapse));
         row.push(nand.write_amplification().map_or("–".into(), number::plain));
         Some(row)
     });
-    table(&heads, rows)
+    let lapsed = taken.iter().any(|(subject, _)| subject.run.target.time_lapse > 1);
+    let note = if lapsed {
+        "<p class=\"small\">Bytes and erases are those of the whole drive: what was simulated, \
+         times the time lapse.</p>"
+    } else {
+        ""
+    };
+    table(&heads, rows) + note
 }

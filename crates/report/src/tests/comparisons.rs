@@ -106,7 +106,7 @@ fn summary(runs: &[Run], heading: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-const SETTLED: &str = "The last window of each preconditioning";
+const SETTLED: &str = "The last five rounds of each preconditioning";
 const PRIMARY: &str = "Primary test: each workload at its greatest load";
 
 #[test]
@@ -151,7 +151,22 @@ fn steady_cell(change: impl Fn(&mut Step)) -> String {
     let step = of.steps.iter_mut().find(|step| step.kind == StepKind::Precondition);
     change(step.unwrap());
     let rows = summary(&[of], SETTLED);
-    rows.iter().find(|row| row.len() > 1).unwrap().last().unwrap().clone()
+    rows.iter().find(|row| row.len() > 1).unwrap().iter().nth_back(1).unwrap().clone()
+}
+
+#[test]
+fn what_was_written_by_the_end_is_apart_from_the_time_of_steady_state() {
+    let mut of = run(STOCK);
+    let step = of.steps.iter_mut().find(|step| step.kind == StepKind::Precondition).unwrap();
+    step.written = Some(results::Written {
+        since_purge_bytes: 5_000_000,
+        since_purge_share: 7.94,
+        addressed_share: 7.94,
+    });
+    let rows = summary(&[of], SETTLED);
+    let row = rows.iter().find(|row| row.len() > 1).unwrap();
+    assert_eq!(row.last().unwrap(), "7.9");
+    assert!(!row.iter().nth_back(1).unwrap().contains("7.9"), "{row:?}");
 }
 
 fn steady(step: &mut Step) -> &mut Steady {
@@ -160,7 +175,7 @@ fn steady(step: &mut Step) -> &mut Steady {
 
 #[test]
 fn the_summary_tells_steady_state_a_burst_and_what_nobody_judged_apart() {
-    assert!(steady_cell(|_| ()).starts_with("after "));
+    assert!(steady_cell(|_| ()).ends_with('h') || steady_cell(|_| ()).ends_with("min"));
     assert_eq!(steady_cell(|step| step.steady = None), "not judged");
     assert_eq!(steady_cell(|step| steady(step).achieved = false), "not reached");
     let burst = |step: &mut Step| {

@@ -101,7 +101,7 @@ fn published_figures_are_in_out_or_not_measured() {
     one.published = figures;
     let page = review(&[one], TITLE);
     let published = section(&page, "published");
-    assert!(published.contains("2 of 4 figures"), "{published}");
+    assert!(published.contains("2 of 4 published figures"), "{published}");
     assert!(published.contains("1 more were not measured"));
     let all = part(published, "Every figure", "</details>");
     let said = |id: &str| {
@@ -112,9 +112,18 @@ fn published_figures_are_in_out_or_not_measured() {
         ["X1", "X2", "X3", "X4", "X5"].map(said),
         ["in", "out", "not measured", "in", "out"]
     );
-    let out = part(published, "Out by more than 15 %", "</table>");
+    let out = part(published, "Out of tolerance", "</table>");
     assert!(out.contains(">X2<") && out.contains(">X5<") && !out.contains(">X1<"));
     assert!(part(all, ">X4</th>", "</tr>").contains("200 to 300"), "a range is told as one");
+}
+
+#[test]
+fn only_of_models_is_agreement_said_to_be_that_of_a_fit() {
+    let fitted = "Models are fitted to published figures";
+    let mut one = run(STOCK);
+    assert_eq!(review(&[one.clone()], TITLE).matches(fitted).count(), 2, "section and bottom line");
+    one.target.kind = TargetKind::BlockDevice;
+    assert!(!review(&[one], TITLE).contains(fitted));
 }
 
 #[test]
@@ -127,10 +136,10 @@ fn runs_without_published_figures_have_no_section_of_them() {
 #[test]
 fn figures_that_are_all_met_leave_no_list_of_misses() {
     let mut one = run(STOCK);
-    one.published.retain(|figure| figure.is_within(0.15) == Some(true));
+    one.published.retain(|figure| figure.is_in_tolerance() == Some(true));
     assert!(!one.published.is_empty());
     let page = review(&[one], TITLE);
-    assert!(!page.contains("Out by more than 15 %") && page.contains("Every figure"));
+    assert!(!page.contains("Out of tolerance") && page.contains("Every figure"));
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn published_figures_are_tallied_over_all_runs() {
     let all: usize = runs.iter().map(judged).sum();
     let page = review(&runs, TITLE);
     let intro = bare(section(&page, "published"));
-    assert!(intro.contains(&format!(" of {all} figures")), "{intro}");
+    assert!(intro.contains(&format!(" of {all} published figures")), "{intro}");
     assert!(intro.contains("2 more were not measured by these runs."), "one of each run");
 }
 

@@ -125,6 +125,19 @@ impl Metric {
     }
 }
 
+/// Ratios of measured to published that are in tolerance, from and to.
+///
+/// Rates within 15 %. Average latencies within 20 %: they are rates seen through Little's law, but
+/// printed with two or three figures. Deviations, maxima and percentiles within a factor of two: a
+/// maximum is one request among millions, and reviews printed no deviation's definition.
+pub fn tolerance(metric: &str) -> (f64, f64) {
+    match metric {
+        "iops" | "mb_s" => (0.85, 1.15),
+        "avg_latency_ms" => (0.8, 1.2),
+        _ => (0.5, 2.0),
+    }
+}
+
 impl Figure {
     /// True if it was published for the format and host of `target`.
     pub fn is_about(&self, target: &Target) -> bool {
@@ -141,9 +154,10 @@ impl Figure {
         (nearest > 0.0).then(|| measured / nearest)
     }
 
-    /// True if the ratio is at most `tolerance` from 1, such as 0.15; absent as the ratio is.
-    pub fn is_within(&self, tolerance: f64) -> Option<bool> {
-        self.ratio().map(|ratio| (ratio - 1.0).abs() <= tolerance)
+    /// True if the ratio is within the [`tolerance`] of its metric; absent as the ratio is.
+    pub fn is_in_tolerance(&self) -> Option<bool> {
+        let (least, most) = tolerance(&self.metric);
+        self.ratio().map(|ratio| (least..=most).contains(&ratio))
     }
 }
 

@@ -188,10 +188,31 @@ fn the_ratio_is_to_the_nearest_end_of_the_range() {
     let rows = parse(&format!("{HEAD}{}", ROW.replace("42000,", "40000,50000")), "f.csv").unwrap();
     let ratio = |measured| {
         let figure = Figure { measured: Some(measured), ..rows[0].figure().unwrap() };
-        (figure.ratio().unwrap(), figure.is_within(0.15).unwrap())
+        (figure.ratio().unwrap(), figure.is_in_tolerance().unwrap())
     };
     assert_eq!(ratio(45_000.0), (1.0, true));
     assert_eq!(ratio(36_000.0), (0.9, true));
     assert_eq!(ratio(60_000.0), (1.2, false));
     assert_eq!(rows[0].figure().unwrap().ratio(), None);
+}
+
+#[test]
+fn each_metric_is_judged_by_its_own_tolerance() {
+    let row = &parse(&format!("{HEAD}{}", ROW.replace("42000,", "100,100")), "f.csv").unwrap()[0];
+    let judged = |metric: &str, measured| {
+        let metric = metric.into();
+        let figure = Figure { metric, measured: Some(measured), ..row.figure().unwrap() };
+        figure.is_in_tolerance().unwrap()
+    };
+    for (metric, measured, expect) in [
+        ("iops", 115.0, true),
+        ("iops", 116.0, false),
+        ("mb_s", 84.0, false),
+        ("avg_latency_ms", 120.0, true),
+        ("avg_latency_ms", 79.0, false),
+        ("max_latency_ms", 200.0, true),
+        ("stdev_latency_ms", 49.0, false),
+    ] {
+        assert_eq!(judged(metric, measured), expect, "{metric} {measured}");
+    }
 }

@@ -57,7 +57,7 @@ impl Metrics {
         sheet.dies(&status.dies);
         sheet.scrubs(&status.maintenance);
         let spares = [(None, status.hot_spares)];
-        sheet.gauges(("hot_spares", PURE, "Dies that take the place of others"), &spares);
+        sheet.gauges(("hot_spares", PURE, "Hot spares, which replace failed dies"), &spares);
         status.space.iter().for_each(|space| sheet.space(space));
         status.wear.iter().for_each(|wear| sheet.wear(wear));
         if let Some(writes) = &status.writes {
@@ -173,12 +173,15 @@ impl Sheet {
         let smart = &status.smart;
         let states = [HealthState::Ok, HealthState::Degraded, HealthState::Critical]
             .map(|state| (Some(("state", state.word())), u8::from(status.health.state == state)));
-        self.gauges(("health", PURE, "1 for the state that the health of the drive is"), &states);
+        self.gauges(
+            ("health", PURE, "1 for the current state of health, 0 for the others"),
+            &states,
+        );
         let problems = ProblemKind::ALL.map(|kind| {
             let count = status.health.problems.iter().filter(|it| it.kind == kind).count();
             (Some(("kind", kind.word())), count)
         });
-        self.gauges(("problems", PURE, "What health is made of, by kind"), &problems);
+        self.gauges(("problems", PURE, "Problems that determine the health, by kind"), &problems);
         let about = "Pages that cannot be read back, until they are written or trimmed";
         self.gauges(("lost_pages", PURE, about), &[(None, status.pages_lost)]);
         let about =
@@ -191,9 +194,9 @@ impl Sheet {
             let about = "Share of the rated erases that was done";
             self.gauges(("life_used_ratio", PURE, about), &[(None, f64::from(used) / 100.0)]);
         }
-        let about = "Openings of the drive in its life";
+        let about = "Power cycles: how often the drive was opened";
         self.counters(("power_cycles", PURE, about), &[(None, smart.power_cycles)]);
-        let about = "Openings that found the drive not closed";
+        let about = "Unsafe shutdowns: how often the drive was opened without having been closed";
         self.counters(("unsafe_shutdowns", PURE, about), &[(None, smart.unsafe_shutdowns)]);
         if let Some(errors) = smart.media_errors {
             self.counters(("media_errors", PURE, "Pages found lost"), &[(None, errors)]);
@@ -204,7 +207,7 @@ impl Sheet {
         let lost = dies.iter().filter(|die| die.is_lost).count();
         self.gauges(("dies_lost", PURE, "Dies that are missing or have failed"), &[(None, lost)]);
         let indices: Vec<String> = (0..dies.len()).map(|index| index.to_string()).collect();
-        let name = self.begin(Kind::Info, ("die", PURE, "What a die is on the host")) + "_info";
+        let name = self.begin(Kind::Info, ("die", PURE, "File or block device of a die")) + "_info";
         for (index, die) in indices.iter().zip(dies) {
             let known = |value: &Option<String>| value.clone().unwrap_or_default();
             let [path, model, serial] = [&die.path, &die.model, &die.serial].map(known);
@@ -314,7 +317,10 @@ impl Sheet {
     fn clients(&mut self, server: &Server) {
         let here = [(None, server.clients.len())];
         self.gauges(("clients", PURE, "Connected clients"), &here);
-        self.counters(("clients_came", PURE, "Clients that came"), &[(None, server.clients_came)]);
+        self.counters(
+            ("clients_came", PURE, "Connections of clients accepted since the server started"),
+            &[(None, server.clients_came)],
+        );
         let refused = [(None, server.clients_refused)];
         let about = "Clients that were dropped or turned away";
         self.counters(("clients_refused", PURE, about), &refused);

@@ -219,7 +219,7 @@ impl DriveSpec {
         sheet.row("Controller", &self.buffer.source, "Write buffer a module", buffer);
         let relocation = &self.relocation;
         let marks = format!(
-            "keeps pace from {} superblocks of room, stops the host at {}",
+            "begins at {} free superblocks, host writes wait at {}",
             relocation.watermark_high, relocation.watermark_low
         );
         sheet.row("Controller", &relocation.source, "Garbage collection", marks);

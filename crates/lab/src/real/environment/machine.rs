@@ -52,7 +52,7 @@ pub(crate) fn hypervisor(system: &System) -> Option<String> {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"))?;
     let virtual_ = flags.split_whitespace().any(|flag| flag == "hypervisor");
     let vendor = || system.text("sys/class/dmi/id/sys_vendor");
-    virtual_.then(|| vendor().unwrap_or_else(|| "vendor not told".into()))
+    virtual_.then(|| vendor().unwrap_or_else(|| "vendor unknown".into()))
 }
 
 fn processor(system: &System) -> Option<String> {

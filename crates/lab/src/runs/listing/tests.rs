@@ -36,6 +36,20 @@ fn a_run_that_was_only_ordered_is_listed_with_nothing_done() {
 }
 
 #[test]
+fn a_sweep_is_listed_as_one_and_not_as_a_run_that_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("2026-11-25T071826Z-iodrive-duo-sweep");
+    fs::create_dir_all(path.join("points")).unwrap();
+    fs::write(path.join(ORDER), "{\"dimensions\": []}").unwrap();
+    fs::write(path.join("points/0000.json"), "{}").unwrap();
+    let listed = || Runs::new(dir.path()).listed().remove(0);
+    assert_eq!((listed().protocol.as_str(), listed().done), ("sweep", 1));
+    assert!(listed().fault.starts_with("interrupted"), "{:?}", listed());
+    fs::write(path.join("sweep.json"), "{}").unwrap();
+    assert!(listed().fault.is_empty() && listed().is_complete(), "{:?}", listed());
+}
+
+#[test]
 fn a_run_that_cannot_be_read_is_listed_with_the_fault_and_is_never_complete() {
     let dir = tempfile::tempdir().unwrap();
     let runs = Runs::new(dir.path());
