@@ -24,12 +24,12 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use nalgebra::DMatrix;
+use results::deviation::median_size;
 use results::published::FigureRow;
 use ssd::{DriveSpec, PublishedSpec};
 
 use self::confidence::{Confidence, left_out};
 use self::objective::{Aim, Candidates, Objective};
-use self::outcome::median;
 use self::parameter::{Parameter, parameters};
 use self::search::{Effort, Found, derivatives, polish, robust, search};
 use self::shortcut::Shortcut;
@@ -325,7 +325,7 @@ impl Work<'_> {
         }
         let error = |of: &dyn Fn(&Judged) -> bool| {
             let ratios = figures.iter().filter(|it| of(it)).filter_map(|it| it.ratio_left_out);
-            median(ratios.map(|ratio| (ratio - 1.0).abs()).collect())
+            median_size(ratios.map(|ratio| ratio - 1.0))
         };
         let used_alone = |it: &Judged| it.unused.is_empty();
         Ok(Fit {

@@ -72,6 +72,13 @@ mod tests {
     use crate::example;
 
     #[test]
+    fn the_median_of_an_even_number_is_between_the_two_in_the_middle() {
+        assert_eq!(median_size([]), None);
+        assert_eq!(median_size([3.0, -1.0, 2.0]), Some(2.0));
+        assert_eq!(median_size([4.0, 1.0, -2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
     fn a_model_that_is_a_tenth_too_fast_is_said_to_be() {
         let mut real = example::run();
         real.target.kind = TargetKind::BlockDevice;

@@ -51,6 +51,9 @@ const CENTRE: f64 = 0.5;
 const STEP: f64 = 0.04;
 /// Distance of the values that are looked at of a number that changes where data lies.
 const LATTICE: f64 = 1.0 / 8.0;
+/// Figures of estimated workloads that weigh as much as one of a published workload. They scatter
+/// three times as widely around a model, since the estimate of the workload is wrong as well.
+const ESTIMATED_PER_PUBLISHED: usize = 9;
 /// Residual of a figure of which the model gives no value.
 const MISSING: f64 = 50.0;
 
@@ -242,7 +245,8 @@ fn is_estimated(name: &str) -> bool {
     find_workload(name).is_some_and(|workload| workload.source.starts_with("estimated"))
 }
 
-/// Aims of the subjects; those that state one fact share its weight.
+/// Aims of the subjects; those that state one fact share its weight, and those of estimated
+/// workloads weigh less.
 fn aims(subjects: &[PredictedFigure<'_>], work_list: &WorkList) -> Vec<Aim> {
     let judged = subjects.iter().zip(work_list.entries()).map(|(subject, entry)| {
         let setup = entry.as_ref().map(|it| format!("{} {}", it.setup.format, it.setup.host));
@@ -250,7 +254,10 @@ fn aims(subjects: &[PredictedFigure<'_>], work_list: &WorkList) -> Vec<Aim> {
     });
     let judged: Vec<Judged> = judged.collect();
     let alike = |one: &Judged| judged.iter().filter(|other| other.fact() == one.fact()).count();
-    let aims = subjects.iter().zip(&judged).map(|(it, judged)| Aim::new(it.row, alike(judged)));
+    let aims = subjects.iter().zip(&judged).map(|(it, judged)| {
+        let sharing = if it.estimated { ESTIMATED_PER_PUBLISHED } else { 1 };
+        Aim::new(it.row, alike(judged) * sharing)
+    });
     aims.map(|aim| aim.expect("subjects are above 0")).collect()
 }
 

@@ -146,12 +146,6 @@ impl Judged {
     }
 }
 
-/// The middle one of `values`; of an even number the upper of the two.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use results::published::parse;
@@ -214,12 +208,5 @@ mod tests {
         assert_ne!(rate.fact(), of("primary", "max_latency_ms").fact());
         assert_ne!(rate.fact(), of("burst", "iops").fact(), "a purged drive is another");
         assert!(rate.is_rate() && !latency.is_rate());
-    }
-
-    #[test]
-    fn the_median_of_an_even_number_is_the_upper_of_the_two() {
-        assert_eq!(median(Vec::new()), None);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(3.0));
     }
 }

@@ -1,5 +1,6 @@
 //! Quality of a model's reproduction of a set of rows, in a few numbers.
 
+use results::deviation::median_size;
 use serde::Serialize;
 
 use super::{Row, tolerance};
@@ -58,12 +59,10 @@ impl Share {
     /// The share of the ratios that lie between their limits.
     fn of(ratios: &[(f64, (f64, f64))]) -> Self {
         let near = ratios.iter().filter(|(ratio, (low, high))| (low..=high).contains(&ratio));
-        let mut errors: Vec<f64> = ratios.iter().map(|(ratio, _)| (ratio - 1.0).abs()).collect();
-        errors.sort_by(f64::total_cmp);
         Self {
             rows: ratios.len(),
             near: near.count(),
-            error_median: errors.get(errors.len() / 2).copied(),
+            error_median: median_size(ratios.iter().map(|(ratio, _)| ratio - 1.0)),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Errors of a cross-validation in a few numbers.
 
+use results::deviation::median_size;
+
 use super::CrossRow;
 
 /// Errors of some figures: of the drive's file, which was fitted to them, and of predictions
@@ -34,11 +36,11 @@ fn of<'a>(rows: impl Iterator<Item = &'a CrossRow>) -> Option<CrossTally> {
     })
 }
 
-/// Median, of an even number the upper of the two, and ninth decile by nearest rank.
+/// Median, and ninth decile by nearest rank.
 fn quantiles(errors: &mut [f64]) -> Option<(f64, f64)> {
     errors.sort_by(f64::total_cmp);
     let rank = (errors.len() * 9).div_ceil(10);
-    Some((*errors.get(errors.len() / 2)?, *errors.get(rank.checked_sub(1)?)?))
+    Some((median_size(errors.iter().copied())?, *errors.get(rank.checked_sub(1)?)?))
 }
 
 #[cfg(test)]
@@ -67,8 +69,8 @@ mod tests {
             .chain([row(9.0, true)])
             .collect();
         let told = tally(&rows).unwrap();
-        assert_eq!((told.rows, told.predicted), (10, (0.6, 0.9)));
-        assert_eq!(told.fitted, (0.3, 0.45));
+        assert_eq!((told.rows, told.predicted), (10, (0.55, 0.9)));
+        assert_eq!(told.fitted, (0.275, 0.45));
         assert_eq!(tally_estimated(&rows).unwrap().predicted, (9.0, 9.0));
         assert_eq!(tally(&rows[10..]), None);
     }
