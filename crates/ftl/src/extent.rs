@@ -101,9 +101,12 @@ impl Extents {
     /// Granules that `lpn` takes, if it is stored.
     #[inline]
     pub(crate) fn size(&self, lpn: Lpn) -> u32 {
-        match self.granules_of.entries().get(lpn.0 as usize) {
+        if self.granules_per_page == 1 {
+            return 1;
+        }
+        match self.granules_of.get(lpn.0) {
             None | Some(0) => self.granules_per_page,
-            Some(granules) => u32::from(*granules),
+            Some(granules) => granules.into(),
         }
     }
 

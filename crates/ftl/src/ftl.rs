@@ -323,7 +323,9 @@ impl Ftl {
     /// The unit that place number `place` of a superblock belongs to.
     #[inline]
     fn unit_at(&self, place: u32) -> u32 {
-        let (_, page) = self.pages_per_superblock.divide(place);
+        // Where nothing is compressed all places are in the first layer.
+        let in_first = place < self.pages_per_superblock.divisor();
+        let page = if in_first { place } else { self.pages_per_superblock.divide(place).1 };
         self.pages_per_unit.divide(page).0
     }
 
@@ -511,7 +513,8 @@ impl Ftl {
         self.superblocks.invalidate(from.superblock, granules);
         self.superblocks.validate(superblock, granules);
         self.use_room(granules);
-        let (from, die, extent) = (from.ppn, from.die, self.extent(lpn));
+        let extent = Bytes(u64::from(granules) * self.extents.granule_bytes());
+        let (from, die) = (from.ppn, from.die);
         media.submit(MediaOp::Relocate { from, die, to, lpn, extent, cause });
         if unit_full {
             self.program(stream, cause, media);

@@ -28,6 +28,8 @@ pub(crate) struct Mapping {
     ppn_of: Table<u32>,
     /// LPN that was written last, by PPN; empty where that is left to the media.
     lpn_of: Table<u32>,
+    /// True if the way back is kept.
+    keeps_contents: bool,
     /// Validity, by PPN, one bit each.
     valid: Table<u64>,
 }
@@ -39,6 +41,7 @@ impl Mapping {
         Self {
             ppn_of: Table::new(pages_logical as usize, Use::Whole),
             lpn_of: Table::new(pages_physical as usize, by_ppn),
+            keeps_contents: pages_physical > 0,
             valid: Table::new(pages_physical.div_ceil(WORD_PAGES) as usize, by_ppn),
         }
     }
@@ -46,6 +49,7 @@ impl Mapping {
     /// Keeps no longer what lies where.
     pub(crate) fn leave_contents(&mut self) {
         self.lpn_of.resize(0);
+        self.keeps_contents = false;
     }
 
     /// Forgets everything.
@@ -69,20 +73,20 @@ impl Mapping {
     /// Returns the physical page of `lpn`; `None` if it is not mapped.
     #[inline]
     pub(crate) fn ppn(&self, lpn: Lpn) -> Option<Ppn> {
-        self.ppn_of.entries()[lpn.0 as usize].checked_sub(1).map(Ppn)
+        self.ppn_of.at(lpn.0).checked_sub(1).map(Ppn)
     }
 
     /// Returns the logical page at `ppn`, which must be valid; `None` if the media keeps the
     /// reverse map.
     #[inline]
     pub(crate) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
-        self.lpn_of.entries().get(ppn.0 as usize).copied().map(Lpn)
+        self.lpn_of.get(ppn.0).map(Lpn)
     }
 
     /// True if `lpn`, which may lie beyond the last one, is mapped to `ppn`.
     #[inline]
     pub(crate) fn is_at(&self, lpn: Lpn, ppn: Ppn) -> bool {
-        self.ppn_of.entries().get(lpn.0 as usize) == Some(&(ppn.0 + 1))
+        self.ppn_of.get(lpn.0) == Some(ppn.0 + 1)
     }
 
     /// Looks through the whole map for what is at the places of these numbers.
@@ -95,7 +99,7 @@ impl Mapping {
     /// True if `ppn` holds valid data.
     #[inline]
     pub(crate) fn is_valid(&self, ppn: Ppn) -> bool {
-        self.valid.entries()[word_of(ppn)] & bit_of(ppn) != 0
+        self.valid.at(word_of(ppn)) & bit_of(ppn) != 0
     }
 
     /// Validity of the pages from `first` on, before `end`, as far as one word of the bitmap
@@ -105,21 +109,21 @@ impl Mapping {
     pub(crate) fn validity(&self, first: u32, end: u32) -> (u64, u32) {
         let next = (first / WORD_PAGES + 1).saturating_mul(WORD_PAGES).min(end);
         let told = u64::MAX >> (WORD_PAGES - (next - first));
-        let word = self.valid.entries()[word_of(Ppn(first))] >> (first % WORD_PAGES);
+        let word = self.valid.at(word_of(Ppn(first))) >> (first % WORD_PAGES);
         (word & told, next)
     }
 
     /// Has the processor fetch the map entry of `lpn`, which will be needed soon.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
-        prefetch_index(self.ppn_of.entries(), lpn.0 as usize);
+        self.ppn_of.prefetch(lpn.0);
     }
 
     /// Has the processor fetch what overwriting `lpn` needs besides its map entry.
     #[inline]
     pub(crate) fn prefetch_validity(&self, lpn: Lpn) {
         if let Some(ppn) = self.ppn(lpn) {
-            prefetch_index(self.valid.entries(), word_of(ppn));
+            self.valid.prefetch(word_of(ppn));
         }
     }
 
@@ -127,10 +131,10 @@ impl Mapping {
     #[inline]
     pub(crate) fn map(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Ppn> {
         debug_assert!(!self.is_valid(ppn), "a page is mapped to a place that holds nothing");
-        let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
-        let was = std::mem::replace(entry, ppn.0 + 1).checked_sub(1).map(Ppn);
+        let was = self.ppn(lpn);
+        self.ppn_of.set(lpn.0, ppn.0 + 1);
         self.keep(ppn, lpn);
-        self.valid.entries_mut()[word_of(ppn)] |= bit_of(ppn);
+        self.validate(ppn);
         self.invalidate(was)
     }
 
@@ -161,7 +165,7 @@ impl Mapping {
         let (lpn_of, valid) = (self.lpn_of.entries_mut(), self.valid.entries_mut());
         for (index, entry) in entries.iter().enumerate() {
             let soon = entries.get(index + AHEAD).copied().unwrap_or_default();
-            prefetch_index(&*valid, word_of(Ppn(soon)));
+            prefetch_index(&*valid, word_of(Ppn(soon)) as usize);
             let Some(ppn) = entry.checked_sub(1).map(Ppn) else { continue };
             #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
             let lpn = Lpn(index as u32);
@@ -171,7 +175,7 @@ impl Mapping {
             if let Some(kept) = lpn_of.get_mut(ppn.0 as usize) {
                 *kept = lpn.0;
             }
-            let word = &mut valid[word_of(ppn)];
+            let word = &mut valid[word_of(ppn) as usize];
             if *word & bit_of(ppn) != 0 {
                 return Err((lpn, ppn));
             }
@@ -201,40 +205,46 @@ impl Mapping {
         debug_assert!(self.is_at(lpn, from), "a page is moved from where it is");
         debug_assert!(self.is_valid(from), "a page that is moved is valid where it was");
         debug_assert!(!self.is_valid(to), "a page is moved to a place that holds nothing");
-        self.ppn_of.entries_mut()[lpn.0 as usize] = to.0 + 1;
+        self.ppn_of.set(lpn.0, to.0 + 1);
         self.keep(to, lpn);
-        let valid = self.valid.entries_mut();
-        valid[word_of(to)] |= bit_of(to);
-        valid[word_of(from)] &= !bit_of(from);
+        self.validate(to);
+        self.invalidate(Some(from));
     }
 
     /// Unmaps `lpn`; returns where it was.
     pub(crate) fn unmap(&mut self, lpn: Lpn) -> Option<Ppn> {
-        let entry = &mut self.ppn_of.entries_mut()[lpn.0 as usize];
-        let was = std::mem::take(entry).checked_sub(1).map(Ppn);
+        let was = self.ppn(lpn);
+        self.ppn_of.set(lpn.0, 0);
         self.invalidate(was)
     }
 
     #[inline]
     fn keep(&mut self, ppn: Ppn, lpn: Lpn) {
-        if let Some(kept) = self.lpn_of.entries_mut().get_mut(ppn.0 as usize) {
-            *kept = lpn.0;
+        if self.keeps_contents {
+            self.lpn_of.set(ppn.0, lpn.0);
         }
+    }
+
+    #[inline]
+    fn validate(&mut self, ppn: Ppn) {
+        let word = word_of(ppn);
+        self.valid.set(word, self.valid.at(word) | bit_of(ppn));
     }
 
     #[inline]
     fn invalidate(&mut self, was: Option<Ppn>) -> Option<Ppn> {
         if let Some(ppn) = was {
             debug_assert!(self.is_valid(ppn), "a place that is given up was valid");
-            self.valid.entries_mut()[word_of(ppn)] &= !bit_of(ppn);
+            let word = word_of(ppn);
+            self.valid.set(word, self.valid.at(word) & !bit_of(ppn));
         }
         was
     }
 }
 
 #[inline]
-const fn word_of(ppn: Ppn) -> usize {
-    (ppn.0 / WORD_PAGES) as usize
+const fn word_of(ppn: Ppn) -> u32 {
+    ppn.0 / WORD_PAGES
 }
 
 #[inline]

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
+use prefetch_index::prefetch_index;
 
 /// Smallest page of memory that the system backs, in bytes.
 const PAGE_BYTES: usize = 4096;
@@ -58,6 +59,34 @@ impl<T: Pod> Table<T> {
         bytemuck::cast_slice_mut(&mut self.memory)
     }
 
+    /// Number `index`, if there are so many.
+    #[inline]
+    pub(crate) fn get(&self, index: u32) -> Option<T> {
+        let at = index as usize * size_of::<T>();
+        self.memory.get(at..at + size_of::<T>()).map(bytemuck::pod_read_unaligned)
+    }
+
+    /// Number `index`, which there must be. A single one costs less so than as one of
+    /// [`Table::entries`], which looks at the whole table first.
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> T {
+        let at = index as usize * size_of::<T>();
+        bytemuck::pod_read_unaligned(&self.memory[at..at + size_of::<T>()])
+    }
+
+    /// Sets number `index`, which there must be.
+    #[inline]
+    pub(crate) fn set(&mut self, index: u32, number: T) {
+        let at = index as usize * size_of::<T>();
+        self.memory[at..at + size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&number));
+    }
+
+    /// Has the processor fetch number `index`.
+    #[inline]
+    pub(crate) fn prefetch(&self, index: u32) {
+        prefetch_index(&*self.memory, index as usize * size_of::<T>());
+    }
+
     /// Has another count of numbers; new ones are zero.
     pub(crate) fn resize(&mut self, count: usize) {
         let mut resized = Self::new(count, self.used);
@@ -100,6 +129,14 @@ mod tests {
         table.entries_mut()[1] = 7;
         table.entries_mut()[COUNT - 1] = 9;
         table
+    }
+
+    #[test]
+    fn a_number_by_itself_is_the_one_among_all() {
+        let mut table = numbered(Use::Whole);
+        table.set(2, 8);
+        assert_eq!(table.entries()[..4], [0, 7, 8, 0]);
+        assert_eq!((table.at(1), table.get(2), table.get(u32::MAX)), (7, Some(8), None));
     }
 
     #[test]

@@ -318,8 +318,10 @@ impl Backend {
         arrived_at
     }
 
-    #[inline]
-    fn program(&mut self, die: DieId, row: u32, cause: Cause, slc: Option<SlcCosts>) {
+    /// Books the program of a unit, `is_slc` with one bit a cell.
+    #[inline(never)]
+    fn program(&mut self, die: DieId, row: u32, cause: Cause, is_slc: bool) {
+        let slc = if is_slc { self.costs.slc } else { None };
         debug_assert!(cause != Cause::Host || self.arrived_at >= self.now, "data arrives first");
         let ready = match cause {
             Cause::Host => self.arrived_at,
@@ -374,7 +376,8 @@ impl Backend {
 }
 
 impl Media for Backend {
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "which operation it is is known where it is called")]
     fn submit(&mut self, op: MediaOp) {
         match op {
             MediaOp::Relocate { from, die, extent, .. } => self.relocate(from, die, extent),
@@ -382,8 +385,7 @@ impl Media for Backend {
                 if let (Some(retry), 0) = (&mut self.retry, row) {
                     retry.begin(superblock, self.now);
                 }
-                let slc = if is_slc { self.costs.slc } else { None };
-                self.program(die, row, cause, slc);
+                self.program(die, row, cause, is_slc);
             }
             MediaOp::Erase { die_first, .. } => self.erase(die_first),
         }

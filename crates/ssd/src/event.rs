@@ -1,11 +1,12 @@
 //! The event queue: what will happen, in the order of time.
 //!
 //! Most events come from a resource that serves in order, so they are pushed in the order of time
-//! already: those wait in **lanes**, first in, first out. The others are in a heap of four children
-//! a node, whose root may be vacant: an event taken from the heap is usually followed by one put
-//! into it, which then takes the vacant root and sinks, so that one pass does the work of two. What
-//! is earliest in each plays in a **tournament**, whose winner is the next event; only the matches
-//! of a lane whose first event has changed are played anew:
+//! already: those wait in **lanes**, first in, first out; one that comes a little early overtakes
+//! the last of its lane. The others are in a heap of four children a node, whose root may be
+//! vacant: an event taken from the heap is usually followed by one put into it, which then takes
+//! the vacant root and sinks, so that one pass does the work of two. What is earliest in each plays
+//! in a **tournament**, whose winner is the next event; only the matches of a lane whose first event
+//! has changed are played anew:
 //!
 //! ```text
 //!            winner
@@ -142,13 +143,6 @@ struct Entry {
     order: u32,
 }
 
-/// The time of a key.
-#[inline]
-#[expect(clippy::cast_possible_truncation, reason = "64 bits above those of the order")]
-const fn time_of(key: u128) -> Nanos {
-    Nanos((key >> 32) as u64)
-}
-
 impl Entry {
     /// Time and order as one number: comparing it needs no branch.
     #[inline]
@@ -176,14 +170,15 @@ pub(crate) enum Lane {
 const MODULES_MAX: u16 = 4;
 
 impl Lane {
+    /// Its place in the tournament.
     #[inline]
-    fn index(self) -> usize {
+    fn place(self) -> usize {
         match self {
-            Self::Link => 0,
-            Self::Woken => 1,
-            Self::Acknowledged(module) => 2 + usize::from(module % MODULES_MAX) * 3,
-            Self::Sensed(module) => 3 + usize::from(module % MODULES_MAX) * 3,
-            Self::Relocation(module) => 4 + usize::from(module % MODULES_MAX) * 3,
+            Self::Link => HEAP + 1,
+            Self::Woken => HEAP + 2,
+            Self::Acknowledged(module) => HEAP + 3 + usize::from(module % MODULES_MAX) * 3,
+            Self::Sensed(module) => HEAP + 4 + usize::from(module % MODULES_MAX) * 3,
+            Self::Relocation(module) => HEAP + 5 + usize::from(module % MODULES_MAX) * 3,
         }
     }
 
@@ -194,79 +189,129 @@ impl Lane {
     }
 }
 
+/// Places of the tournament: the heap and every lane that a drive can have.
+const PLACES: usize = 16;
+/// Bits of a key, the lowest, that say which place it is from.
+const PLACE_BITS: u32 = PLACES.trailing_zeros();
+const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
+/// Times of events are below this, some 36 years, so that a key has room for its place.
+const TIME_LIMIT: u64 = (1 << (u64::BITS - PLACE_BITS)) - PLACES as u64;
+
 /// The earliest entry of the heap and of each lane, which are its places.
 #[derive(Clone, Debug)]
 struct Tournament {
     /// The players' keys in the second half, by place, and before them the winner of each match:
-    /// of those at `2 i` and `2 i + 1` at `i`, so that the winner of all is at 1. `NONE` where a
-    /// place is empty.
-    keys: Vec<u128>,
+    /// of those at `2 i` and `2 i + 1` at `i`, so that the winner of all is at 1. A key is a time
+    /// and the place it is from; that of an empty place has a time of its own past the limit.
+    keys: [u64; 2 * PLACES],
+    /// Insertions before the player's, by place: decides between equal times.
+    orders: [u32; PLACES],
 }
 
 impl Tournament {
-    /// Bits of a key, the lowest, that say which place it is from.
-    const PLACE_BITS: u32 = 4;
-
-    fn new(places: usize) -> Self {
-        assert!(places <= 1 << Self::PLACE_BITS, "a key says which of {places} places it is from");
-        Self { keys: vec![NONE; 2 * places] }
+    /// All places are empty.
+    fn new() -> Self {
+        let mut tournament = Self { keys: [u64::MAX; 2 * PLACES], orders: [0; PLACES] };
+        (0..PLACES).for_each(|place| tournament.clear(place));
+        tournament
     }
 
-    /// The earliest key and its place; `NONE` and any place if there is none.
+    /// The earliest time and its place; none if all places are empty.
     #[inline]
-    fn winner(&self) -> (u128, usize) {
+    const fn winner(&self) -> Option<(Nanos, usize)> {
         let key = self.keys[1];
-        let place = key & ((1 << Self::PLACE_BITS) - 1);
-        (if key == NONE { NONE } else { key >> Self::PLACE_BITS }, place as usize)
+        let at = key >> PLACE_BITS;
+        if at < TIME_LIMIT { Some((Nanos(at), place_of(key))) } else { None }
     }
 
-    /// The key that is earliest at `place`.
-    fn of(&self, place: usize) -> u128 {
-        let key = self.keys[self.keys.len() / 2 + place];
-        if key == NONE { NONE } else { key >> Self::PLACE_BITS }
-    }
-
-    /// From now on `key` is earliest at `place`.
+    /// Time of the player at `place`; past the limit if the place is empty.
     #[inline]
-    fn set(&mut self, place: usize, key: u128) {
-        let mut at = self.keys.len() / 2 + place;
-        let mut key = if key == NONE { NONE } else { key << Self::PLACE_BITS | place as u128 };
-        self.keys[at] = key;
-        while at > 1 {
-            // Which one wins cannot be predicted; said so, or the compiler makes it a branch.
-            let other = self.keys[at ^ 1];
-            key = select_unpredictable(other < key, other, key);
-            at /= 2;
-            self.keys[at] = key;
+    const fn at(&self, place: usize) -> Nanos {
+        Nanos(self.keys[PLACES + place % PLACES] >> PLACE_BITS)
+    }
+
+    /// True if nothing is at `place`.
+    #[inline]
+    const fn is_empty(&self, place: usize) -> bool {
+        self.at(place).0 >= TIME_LIMIT
+    }
+
+    /// From now on the event of this time and order is earliest at `place`.
+    #[inline]
+    fn set(&mut self, place: usize, at: Nanos, order: u32) {
+        assert!(at.0 < TIME_LIMIT, "an event is due within 36 years of virtual time");
+        self.orders[place % PLACES] = order;
+        self.play(place, at.0);
+    }
+
+    /// From now on nothing is at `place`.
+    #[inline]
+    fn clear(&mut self, place: usize) {
+        self.play(place, TIME_LIMIT + place as u64 % PLACES as u64);
+    }
+
+    /// Plays the matches of `place` anew, whose player now has the time `at`.
+    #[inline]
+    fn play(&mut self, place: usize, at: u64) {
+        let mut index = PLACES + place % PLACES;
+        let mut key = at << PLACE_BITS | (place % PLACES) as u64;
+        self.keys[index] = key;
+        for _ in 0..PLACE_BITS {
+            let other = self.keys[index ^ 1];
+            // Which one wins cannot be predicted; said so, or the compiler makes it a branch. That
+            // two are at the same time is rare.
+            key = if (key ^ other) >> PLACE_BITS == 0 {
+                self.earlier(key, other)
+            } else {
+                select_unpredictable(other < key, other, key)
+            };
+            index /= 2;
+            self.keys[index] = key;
         }
     }
+
+    /// Of two keys of the same time, that of the event which was inserted first.
+    #[cold]
+    const fn earlier(&self, a: u64, b: u64) -> u64 {
+        if self.orders[place_of(b)] < self.orders[place_of(a)] { b } else { a }
+    }
+}
+
+/// The place that a key is from.
+#[inline]
+const fn place_of(key: u64) -> usize {
+    (key & PLACE_MASK) as usize
 }
 
 /// Events by time; equal times in the order of insertion.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQueue {
-    /// Keys of the earliest entries: of the heap first, then of each lane.
+    /// Times of the earliest entries: of the heap first, then of each lane.
     earliest: Tournament,
-    lanes: Vec<VecDeque<Entry>>,
+    /// The first event of each lane, packed, by place; nothing of use where a lane is empty.
+    first: [u64; PLACES],
+    /// What follows the first event in each lane, by place.
+    rest: Vec<VecDeque<Entry>>,
     heap: Vec<Entry>,
     /// True if the heap's root has been taken and not been replaced yet.
     vacant: bool,
     inserted: u32,
 }
 
-/// The key of no entry.
-const NONE: u128 = u128::MAX;
-
 /// The heap's place in the tournament; those of the lanes follow.
 const HEAP: usize = 0;
+/// Events of a lane that one may overtake; one that is earlier still goes to the heap.
+const OVERTAKEN_MAX: usize = 32;
 
 impl EventQueue {
     /// No events of a drive of so many modules, at least one.
     pub(crate) fn new(modules: usize) -> Self {
-        let lanes = Lane::count(modules);
+        let places = 1 + Lane::count(modules);
+        assert!(places <= PLACES, "a key says which of {places} places it is from");
         Self {
-            earliest: Tournament::new(1 + lanes),
-            lanes: vec![VecDeque::new(); lanes],
+            earliest: Tournament::new(),
+            first: [0; PLACES],
+            rest: vec![VecDeque::new(); places],
             heap: Vec::new(),
             vacant: false,
             inserted: 0,
@@ -275,8 +320,7 @@ impl EventQueue {
 
     /// Time of the earliest event.
     pub(crate) fn next_at(&self) -> Option<Nanos> {
-        let (earliest, _) = self.earliest.winner();
-        (earliest != NONE).then(|| time_of(earliest))
+        self.earliest.winner().map(|(at, _)| at)
     }
 
     /// Inserts an event.
@@ -291,54 +335,78 @@ impl EventQueue {
     #[expect(clippy::inline_always, reason = "an entry that is passed on is copied through memory")]
     pub(crate) fn push_in_order(&mut self, lane: Lane, at: Nanos, event: Event) {
         self.inserted = self.inserted.wrapping_add(1);
-        let (event, order, index) = (event.packed(), self.inserted, lane.index());
-        let lane = &mut self.lanes[index];
-        let entry = Entry { at, event, order };
-        match lane.back() {
-            Some(last) if last.at > at => self.push_heap(at, event, order),
-            Some(_) => lane.push_back(entry),
-            None => {
-                lane.push_back(entry);
-                self.earliest.set(HEAP + 1 + index, entry.key());
-            }
+        let (event, order, place) = (event.packed(), self.inserted, lane.place());
+        if self.earliest.is_empty(place) {
+            self.first[place] = event;
+            self.earliest.set(place, at, order);
+            return;
+        }
+        let rest = &mut self.rest[place];
+        let last_at = rest.back().map_or(self.earliest.at(place), |last| last.at);
+        if last_at <= at {
+            rest.push_back(Entry { at, event, order });
+        } else {
+            self.overtake(place, at, event, order);
+        }
+    }
+
+    /// Inserts an event into a lane before those that are later.
+    #[inline(never)]
+    fn overtake(&mut self, place: usize, at: Nanos, event: u64, order: u32) {
+        let rest = &mut self.rest[place];
+        let later = rest.iter().rev().take(OVERTAKEN_MAX + 1).take_while(|it| it.at > at).count();
+        if later > OVERTAKEN_MAX {
+            self.push_heap(at, event, order);
+        } else if later < rest.len() || self.earliest.at(place) <= at {
+            rest.insert(rest.len() - later, Entry { at, event, order });
+        } else {
+            let (first_at, first_order) = (self.earliest.at(place), self.earliest.orders[place]);
+            rest.push_front(Entry { at: first_at, event: self.first[place], order: first_order });
+            self.first[place] = event;
+            self.earliest.set(place, at, order);
         }
     }
 
     /// Removes the earliest event if it is not after `until`.
     #[inline]
     pub(crate) fn pop(&mut self, until: Nanos) -> Option<(Nanos, Event)> {
-        let (earliest, place) = self.earliest.winner();
-        if earliest == NONE || time_of(earliest) > until {
+        let (at, place) = self.earliest.winner()?;
+        if at > until {
             return None;
         }
         let event = if place == HEAP {
             self.pop_heap()
         } else {
-            let lane = &mut self.lanes[place - HEAP - 1];
-            let entry = lane.pop_front().expect("a lane with an earliest key");
-            debug_assert_eq!(entry.key(), earliest, "the key of a lane is that of its first event");
-            let next = lane.front().map_or(NONE, Entry::key);
-            self.earliest.set(place, next);
-            entry.event
+            let event = self.first[place];
+            if let Some(next) = self.rest[place].pop_front() {
+                self.first[place] = next.event;
+                self.earliest.set(place, next.at, next.order);
+            } else {
+                self.earliest.clear(place);
+            }
+            event
         };
-        let at = time_of(earliest);
         debug_assert!(self.next_at().is_none_or(|next| next >= at), "events come in order of time");
         Some((at, Event::unpacked(event)))
     }
 
     /// All events that are pending, in any order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = Event> {
+        let lanes = (HEAP + 1..PLACES).filter(|place| !self.earliest.is_empty(*place));
         let heap = self.heap.iter().skip(usize::from(self.vacant));
-        self.lanes.iter().flatten().chain(heap).map(|entry| Event::unpacked(entry.event))
+        let entries = self.rest.iter().flatten().chain(heap).map(|entry| entry.event);
+        lanes.map(|place| self.first[place]).chain(entries).map(Event::unpacked)
     }
 
     /// Asserts that lanes and heap are in order, and that what is kept of each is its earliest.
     pub(crate) fn check_invariants(&self) {
-        for (place, lane) in (HEAP + 1..).zip(&self.lanes) {
-            let times = lane.iter().map(|entry| entry.at);
-            assert!(times.is_sorted(), "events of a lane are in order of time");
-            let first = lane.front().map_or(NONE, Entry::key);
-            assert_eq!(self.earliest.of(place), first, "a lane is looked for at its first event");
+        for (place, rest) in self.rest.iter().enumerate().skip(HEAP + 1) {
+            let has_first = rest.is_empty() || !self.earliest.is_empty(place);
+            assert!(has_first, "something comes before the rest of a lane");
+            let first = (self.earliest.at(place), self.earliest.orders[place]);
+            let rest = rest.iter().map(|entry| (entry.at, entry.order));
+            let is_sorted = std::iter::once(first).chain(rest).is_sorted_by_key(|(at, _)| at);
+            assert!(is_sorted, "events of a lane are in order of time");
         }
         for (index, entry) in self.heap.iter().enumerate().skip(1) {
             let parent = (index - 1) / CHILDREN;
@@ -346,15 +414,23 @@ impl EventQueue {
             let is_after = is_vacant || self.heap[parent].key() <= entry.key();
             assert!(is_after, "an event of the heap is not before its parent");
         }
-        let rest = self.heap.iter().skip(usize::from(self.vacant)).map(Entry::key);
-        let first = rest.min().unwrap_or(NONE);
-        assert_eq!(self.earliest.of(HEAP), first, "the heap is looked for at its earliest");
+        let rest = self.heap.iter().skip(usize::from(self.vacant));
+        let first = rest.min_by_key(|entry| entry.key());
+        assert_eq!(
+            first.is_none(),
+            self.earliest.is_empty(HEAP),
+            "an empty heap is known to be so"
+        );
+        let is_known = first.is_none_or(|first| {
+            (first.at, first.order) == (self.earliest.at(HEAP), self.earliest.orders[HEAP])
+        });
+        assert!(is_known, "the heap is looked for at its earliest");
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.earliest.keys.fill(NONE);
-        self.lanes.iter_mut().for_each(VecDeque::clear);
+        self.earliest = Tournament::new();
+        self.rest.iter_mut().for_each(VecDeque::clear);
         self.heap.clear();
         self.vacant = false;
     }
@@ -370,7 +446,8 @@ impl EventQueue {
             self.heap.push(entry);
             self.rise(self.heap.len() - 1, entry);
         }
-        self.earliest.set(HEAP, self.heap[0].key());
+        let root = &self.heap[0];
+        self.earliest.set(HEAP, root.at, root.order);
     }
 
     /// Takes the event at the root, which it leaves vacant.
@@ -378,10 +455,11 @@ impl EventQueue {
     fn pop_heap(&mut self) -> u64 {
         self.fill_vacant();
         self.vacant = true;
-        let next = least_of(self.heap.get(1..).unwrap_or_default());
-        debug_assert_eq!(self.heap[0].key(), self.earliest.of(HEAP), "the root is the earliest");
-        let next = next.map_or(NONE, |(_, entry)| entry.key());
-        self.earliest.set(HEAP, next);
+        debug_assert_eq!(self.heap[0].at, self.earliest.at(HEAP), "the root is the earliest");
+        match least_of(self.heap.get(1..).unwrap_or_default()) {
+            Some((_, next)) => self.earliest.set(HEAP, next.at, next.order),
+            None => self.earliest.clear(HEAP),
+        }
         self.heap[0].event
     }
 

@@ -45,6 +45,10 @@ pub(crate) struct Stripe {
 struct Bits {
     of_unit: u32,
     of_module: u32,
+    /// The lowest `of_unit` bits.
+    unit_mask: u64,
+    /// The lowest `of_module` bits.
+    module_mask: u64,
 }
 
 impl Stripe {
@@ -63,7 +67,12 @@ impl Stripe {
             device_sectors: u64::from(spec.count) * module_sectors,
             modules,
             unit_sectors,
-            bits: bits.map(|(of_unit, of_module)| Bits { of_unit, of_module }),
+            bits: bits.map(|(of_unit, of_module)| Bits {
+                of_unit,
+                of_module,
+                unit_mask: unit_sectors.divisor - 1,
+                module_mask: modules.divisor - 1,
+            }),
         }
     }
 
@@ -96,16 +105,19 @@ impl Stripe {
     /// The same, and the sector's place within its stripe unit.
     #[inline]
     fn place_within(&self, sector: u64) -> (usize, u64, u64) {
+        let Some(bits) = self.bits else { return self.divide(sector) };
+        // All shifts are below 64, and no bits overlap: nothing can overflow.
+        let unit = sector.wrapping_shr(bits.of_unit);
+        let (within, module) = (sector & bits.unit_mask, unit & bits.module_mask);
+        let first = unit.wrapping_shr(bits.of_module).wrapping_shl(bits.of_unit) | within;
+        (usize::try_from(module).expect("a module"), first, within)
+    }
+
+    /// The same where bits do not say it.
+    #[inline(never)]
+    fn divide(&self, sector: u64) -> (usize, u64, u64) {
         if self.is_one_module() {
             return (0, sector, sector);
-        }
-        if let Some(Bits { of_unit, of_module }) = self.bits {
-            // All shifts are below 64, and no bits overlap: nothing can overflow.
-            let unit = sector.wrapping_shr(of_unit);
-            let within = sector & (self.unit_sectors.divisor - 1);
-            let module = unit & (self.modules.divisor - 1);
-            let first = unit.wrapping_shr(of_module).wrapping_shl(of_unit) | within;
-            return (usize::try_from(module).expect("a module"), first, within);
         }
         let (device, sector) = self.device(sector);
         let (unit, within) = self.unit_sectors.divide(sector);

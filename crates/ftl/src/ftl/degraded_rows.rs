@@ -112,6 +112,7 @@ impl Ftl {
     }
 
     /// True if the row of the stream's next unit leaves that unit out.
+    #[inline]
     pub(crate) fn leaves_out_next(&self, stream: Stream) -> bool {
         let first = self.streams[stream].frontiers[0].as_ref();
         first.filter(|next| next.left_out > 0).is_some_and(|next| {
