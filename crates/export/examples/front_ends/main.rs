@@ -3,10 +3,13 @@
 //! doorbell buffer. On sockets each request is sent by itself, as clients do, unless it says so.
 //!
 //! Servers and clients run in this process, one front end after the other in each round. The
-//! threads of a server are found by their names.
+//! threads of a server are found by their names. Servers have one processor and clients another.
+//! Words name the front ends that are measured, and a number the milliseconds that each load of a
+//! round takes. With a real-time policy other programs take no time from either; then be brief.
 //!
 //! ```text
 //! cargo run --release -p export --example front_ends
+//! chrt -f 10 target/release/examples/front_ends unix vhost 100
 //! ```
 
 #![expect(clippy::print_stdout, reason = "an example says what it measured")]
@@ -16,6 +19,7 @@ mod streams;
 mod vfio;
 mod vhost;
 
+use std::env;
 use std::error::Error;
 use std::fs;
 use std::sync::Arc;
@@ -28,11 +32,13 @@ use export::{
     Address, Event, Export, Exports, Limits, Listener, Observer, Protocol, Server, VfioUser,
     VhostUser,
 };
+use rustix::thread::CpuSet;
 
 const OUTSTANDING: usize = 16;
 const PAGE: usize = 4096;
 /// Pages that are read and written.
 const PAGES: u64 = 1 << 16;
+/// Time of each load in a round, unless the command says otherwise.
 const SPAN: Duration = Duration::from_millis(700);
 const ROUNDS: usize = 7;
 
@@ -41,7 +47,7 @@ type Failure = Box<dyn Error>;
 /// A client of a front end.
 trait Load {
     /// Keeps requests outstanding for a time. Returns how many were answered.
-    fn run(&mut self, is_write: bool) -> Result<u64, Failure>;
+    fn run(&mut self, is_write: bool, span: Duration) -> Result<u64, Failure>;
 }
 
 /// A front end that is measured.
@@ -75,7 +81,8 @@ fn taken(names: &[&str]) -> Result<f64, Failure> {
     let mut sum = 0.0;
     for task in fs::read_dir("/proc/self/task")? {
         let task = task?.path();
-        let name = fs::read_to_string(task.join("comm"))?;
+        // The thread of a client that is gone may end meanwhile.
+        let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
         if names.iter().any(|it| name.starts_with(it)) {
             let stat = fs::read_to_string(task.join("schedstat"))?;
             sum += stat.split(' ').next().ok_or("a number")?.parse::<f64>()?;
@@ -89,7 +96,16 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// Keeps this thread, and those that it starts, on a processor.
+fn pin(processor: usize) -> Result<(), Failure> {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    rustix::thread::sched_setaffinity(None, &set)?;
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
+    pin(1)?;
     let folder = tempfile::tempdir()?;
     let place = |name: &str| Address::Unix(folder.path().join(name));
     let device = Arc::new(MemoryDevice::new(PAGES * PAGE as u64));
@@ -151,20 +167,34 @@ fn main() -> Result<(), Failure> {
             client: Box::new(vfio::Driver::connect(&path("vfio"))?),
         },
     ];
-    measure(fronts.into())
+    pin(0)?;
+    select(fronts.into())
 }
 
-fn measure(mut fronts: Vec<Measured>) -> Result<(), Failure> {
+/// Measures the front ends that the command names.
+fn select(mut fronts: Vec<Measured>) -> Result<(), Failure> {
+    let words: Vec<String> = env::args().skip(1).map(|it| it.to_lowercase()).collect();
+    let span = words.iter().find_map(|it| it.parse().ok()).map_or(SPAN, Duration::from_millis);
     // Every page is there before anything is measured.
-    fronts[0].client.run(true)?;
+    fronts[0].client.run(true, SPAN)?;
+    let names: Vec<&String> = words.iter().filter(|it| it.parse::<u64>().is_err()).collect();
+    let is_named = |name: &str| names.iter().any(|it| name.to_lowercase().contains(*it));
+    fronts.retain(|it| names.is_empty() || is_named(it.name));
+    if fronts.is_empty() {
+        return Err("no front end has such a name".into());
+    }
+    measure(fronts, span)
+}
+
+fn measure(mut fronts: Vec<Measured>, span: Duration) -> Result<(), Failure> {
     for is_write in [false, true] {
         let mut rows: Vec<(Vec<f64>, Vec<f64>)> = vec![Default::default(); fronts.len()];
         for _ in 0..ROUNDS {
             for (front, row) in fronts.iter_mut().zip(&mut rows) {
                 let before = taken(front.threads)?;
-                let done = front.client.run(is_write)? as f64;
+                let done = front.client.run(is_write, span)? as f64;
                 row.0.push((taken(front.threads)? - before) / done / 1000.0);
-                row.1.push(done / SPAN.as_secs_f64() / 1000.0);
+                row.1.push(done / span.as_secs_f64() / 1000.0);
             }
         }
         let rows: Vec<(f64, f64)> =

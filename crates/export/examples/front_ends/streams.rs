@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::{Failure, Load, OUTSTANDING, PAGE, SPAN, page};
+use crate::{Failure, Load, OUTSTANDING, PAGE, page};
 
 /// A protocol, as a load needs it.
 trait Front {
@@ -147,12 +147,12 @@ impl<S> Stream<S> {
 }
 
 impl<S: Read + Write> Load for Stream<S> {
-    fn run(&mut self, is_write: bool) -> Result<u64, Failure> {
+    fn run(&mut self, is_write: bool, span: Duration) -> Result<u64, Failure> {
         let Self { socket: stream, front, input, is_together } = self;
         let (begun, mut done, mut sent) = (Instant::now(), 0_u64, 0_u64);
         let (mut out, mut filled, mut due) = (Vec::new(), 0, OUTSTANDING);
         loop {
-            let is_over = begun.elapsed() >= SPAN;
+            let is_over = begun.elapsed() >= span;
             for _ in 0..if is_over { 0 } else { due } {
                 front.request(&mut out, u16::try_from(sent % 1000)?, page(sent), is_write);
                 sent += 1;

@@ -5,10 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::machine::{ADDRESS, BYTES, Memory, event, receive, send, wait, words};
-use crate::{Failure, Load, OUTSTANDING, PAGE, SPAN, page};
+use crate::{Failure, Load, OUTSTANDING, PAGE, page};
 
 /// Entries of the queues, and places in the memory: two queues, doorbells, data.
 const ENTRIES: u32 = 64;
@@ -135,11 +135,11 @@ impl Driver {
 }
 
 impl Load for Driver {
-    fn run(&mut self, is_write: bool) -> Result<u64, Failure> {
+    fn run(&mut self, is_write: bool, span: Duration) -> Result<u64, Failure> {
         let (begun, mut done, mut sent) = (Instant::now(), 0_u64, 0_u64);
         let mut free: Vec<u16> = (0..u16::try_from(OUTSTANDING)?).collect();
         loop {
-            let is_over = begun.elapsed() >= SPAN;
+            let is_over = begun.elapsed() >= span;
             let count = if is_over { 0 } else { free.len() };
             for id in free.drain(..).take(count) {
                 let mut entry = [0; 64];

@@ -5,10 +5,10 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::machine::{ADDRESS, BYTES, Memory, event, raise, send, wait, words};
-use crate::{Failure, Load, OUTSTANDING, PAGE, SPAN, page};
+use crate::{Failure, Load, OUTSTANDING, PAGE, page};
 
 /// Entries of the ring, and places in the memory.
 const SIZE: usize = 64;
@@ -114,11 +114,11 @@ impl Driver {
 }
 
 impl Load for Driver {
-    fn run(&mut self, is_write: bool) -> Result<u64, Failure> {
+    fn run(&mut self, is_write: bool, span: Duration) -> Result<u64, Failure> {
         let (begun, mut done, mut sent) = (Instant::now(), 0_u64, 0_u64);
         let mut free: Vec<usize> = (0..OUTSTANDING).collect();
         loop {
-            let (before, is_over) = (self.next, begun.elapsed() >= SPAN);
+            let (before, is_over) = (self.next, begun.elapsed() >= span);
             for slot in free.drain(..).filter(|_| !is_over) {
                 self.submit(slot, page(sent), is_write);
                 sent += 1;

@@ -173,7 +173,7 @@ impl Block {
     }
 
     /// True if a write is durable once it is answered.
-    fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         let is_kept = self.kept == Durability::Durable;
         self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
@@ -187,13 +187,18 @@ impl Block {
         scratch: &mut Vec<u8>,
     ) -> Vec<Done> {
         let mut done: Vec<Done> = Vec::with_capacity(chains.len());
+        // One after the other, so that the processor fetches what the driver wrote all at once.
+        let headers: Vec<Option<Header>> = chains.iter().map(|it| header(memory, it)).collect();
         while let Some(chain) = chains.get(done.len()) {
-            let reads = self.reads_at(memory, &chains[done.len()..]);
+            let at = done.len();
+            let reads = self.reads_at(&chains[at..], &headers[at..]);
             if reads.len() > 1 {
-                let here = &chains[done.len()..][..reads.len()];
+                let here = &chains[at..][..reads.len()];
                 done.extend(self.read_together(memory, here, (&reads, scratch)));
             } else {
-                let carried = self.carry_out_one(memory, chain, scratch);
+                let carried = headers[at].ok_or(Failure::Malformed);
+                let carried =
+                    carried.and_then(|it| self.carry_out_one(memory, chain, (it, scratch)));
                 done.push(carried.unwrap_or_else(|failure| Done::of_failure(&failure)));
             }
         }
@@ -217,12 +222,11 @@ impl Block {
     }
 
     /// Places of the reads that the chains begin with, of small ones alone.
-    fn reads_at(&self, memory: &GuestMemory, chains: &[Chain]) -> Vec<(u64, usize)> {
+    fn reads_at(&self, chains: &[Chain], headers: &[Option<Header>]) -> Vec<(u64, usize)> {
         let (mut reads, mut sum) = (Vec::new(), 0);
-        for chain in chains {
+        for (chain, header) in chains.iter().zip(headers) {
             let length = data_bytes(&chain.writable);
-            let header = header(memory, chain);
-            let Ok(Header { kind: kind::READ, sector }) = header else { break };
+            let Some(Header { kind: kind::READ, sector }) = *header else { break };
             let offset = sector.checked_mul(SECTOR_BYTES);
             let within = |it: &u64| self.export.device.check_range(*it, length).is_ok();
             let Some(offset) = offset.filter(within) else { break };
@@ -267,9 +271,8 @@ impl Block {
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        scratch: &mut Vec<u8>,
+        (header, scratch): (Header, &mut Vec<u8>),
     ) -> Result<Done, Failure> {
-        let header = header(memory, chain)?;
         match header.kind {
             kind::READ => self.read(memory, chain, (header, scratch)),
             kind::WRITE => self.write(memory, chain, (header, scratch)),
@@ -411,15 +414,15 @@ impl Block {
     }
 }
 
-fn header(memory: &GuestMemory, chain: &Chain) -> Result<Header, Failure> {
+/// The header of a request; none if its buffers have no room for it, or for the status.
+fn header(memory: &GuestMemory, chain: &Chain) -> Option<Header> {
     if total_bytes(&chain.readable) < HEADER_BYTES || total_bytes(&chain.writable) == 0 {
-        return Err(Failure::Malformed);
+        return None;
     }
     let mut bytes = [0; STRUCTURE_BYTES];
-    Cursor::new(&chain.readable).read(memory, &mut bytes)?;
-    let fields = u32_at(&bytes, 0).zip(u64_at(&bytes, 8));
-    let (kind, sector) = fields.expect("within the header");
-    Ok(Header { kind, sector })
+    Cursor::new(&chain.readable).read(memory, &mut bytes).ok()?;
+    let (kind, sector) = u32_at(&bytes, 0).zip(u64_at(&bytes, 8))?;
+    Some(Header { kind, sector })
 }
 
 fn total_bytes(parts: &[Part]) -> u64 {

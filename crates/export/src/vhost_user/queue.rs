@@ -1,7 +1,7 @@
 //! The thread of one virtqueue.
 //!
 //! ```text
-//!   kicked ──► take a batch ──► carry out ──► used, or held until the model is done ──► call
+//!   kicked ──► take a batch ──► half by half: carry out ──► used, or held for the model ──► call
 //!      ▲            │ no chain for some microseconds
 //!      └── sleep ◄──┘
 //! ```
@@ -13,7 +13,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::block::{Block, Done};
 use super::inflight::Inflight;
@@ -26,6 +26,10 @@ use crate::{Asked, Lane, Recorder, Served};
 
 /// Most chains that are carried out together.
 const BATCH: usize = 64;
+/// Fewest chains that are returned to the driver before the others of their batch.
+const EARLY: usize = 4;
+/// Longest time for a chain on a device that does not wait for a medium.
+const QUICK: Duration = Duration::from_micros(5);
 
 /// Parts that the queues of one client share.
 pub(super) struct Common {
@@ -80,6 +84,26 @@ struct Held {
     /// The command, if it is to be recorded.
     asked: Option<Asked>,
     issued_at: Instant,
+}
+
+/// Pieces of a batch that are returned to the driver one after the other: it goes on with the
+/// first half while the second is carried out, and neither side waits for the other.
+#[derive(Debug, Default)]
+struct Pieces {
+    /// True if the device took some time for the batch before: it may wait for a medium, which
+    /// carries out many requests at once.
+    is_slow: bool,
+}
+
+impl Pieces {
+    /// Chains of a piece; a flush is for as many as possible.
+    fn of(&self, chains: usize, is_durable: bool) -> usize {
+        if self.is_slow || is_durable { chains } else { chains.div_ceil(2).max(EARLY) }
+    }
+
+    fn note(&mut self, chains: usize, took: Duration) {
+        self.is_slow = took > QUICK * u32::try_from(chains).expect("a batch is small");
+    }
 }
 
 impl Common {
@@ -157,12 +181,18 @@ impl Shared {
     fn serve(&self, lane: Option<&Lane>) -> io::Result<()> {
         let mut scratch = Vec::new();
         let mut chains = self.begin().map_err(io::Error::other)?;
-        let mut polls = Polls::default();
+        let (mut polls, mut pieces) = (Polls::default(), Pieces::default());
         while !self.is_stopping.load(Ordering::Acquire) {
             let memory = self.common.memory();
             if !chains.is_empty() {
                 polls.reset();
-                self.carry_out(&memory, (&chains, &mut scratch), lane).map_err(io::Error::other)?;
+                let begun = Instant::now();
+                let piece = pieces.of(chains.len(), self.common.block.is_durable());
+                for chains in chains.chunks(piece) {
+                    let parts = (chains, &mut scratch);
+                    self.carry_out(&memory, parts, lane).map_err(io::Error::other)?;
+                }
+                pieces.note(chains.len(), begun.elapsed());
                 chains.clear();
             }
             self.take(&memory, &mut chains).map_err(io::Error::other)?;
@@ -297,13 +327,16 @@ impl State {
         }
         self.ring.push(memory, (held.id, held.slots), held.written_bytes)?;
         if let Some(inflight) = &self.inflight {
+            // The next server sees by the ring whether this one was.
+            self.ring.publish(memory)?;
             inflight.note_used(held.id, self.ring.base());
         }
         Ok(())
     }
 
-    /// Notifies the driver of used chains, unless it asked for no notification.
+    /// Has the driver see used chains, and notifies it, unless it asked for no notification.
     fn notify(&mut self, memory: &GuestMemory) -> Result<(), RingError> {
+        self.ring.publish(memory)?;
         let wants_call = self.ring.wants_call(memory)?;
         if let Some(call) = self.call.as_ref().filter(|_| wants_call) {
             call.raise();

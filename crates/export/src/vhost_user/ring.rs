@@ -114,7 +114,8 @@ impl Ring {
         chain(memory, (id, slots), own, matches!(self, Self::Split(_)))
     }
 
-    /// Marks a chain as used, into which `written_bytes` were written.
+    /// Marks a chain as used, into which `written_bytes` were written. The driver sees it after
+    /// [`Self::publish`] at the latest.
     pub(super) fn push(
         &mut self,
         memory: &GuestMemory,
@@ -124,6 +125,16 @@ impl Ring {
         match self {
             Self::Split(ring) => ring.push(memory, id, written_bytes),
             Self::Packed(ring) => ring.push(memory, (id, slots), written_bytes),
+        }
+    }
+
+    /// Has the driver see what was marked as used: once for several chains, since the driver looks
+    /// at that place all the time, and each change of it is a transfer between two processors.
+    pub(super) fn publish(&self, memory: &GuestMemory) -> Result<(), RingError> {
+        match self {
+            Self::Split(ring) => ring.publish(memory),
+            // The flags of each descriptor say that it was used.
+            Self::Packed(_) => Ok(()),
         }
     }
 

@@ -281,6 +281,7 @@ fn served_until(
         return None;
     }
     ring.push(memory, (chain.id, chain.slots), 1).unwrap();
+    ring.publish(memory).unwrap();
     if killed != Killed::Marked {
         inflight.note_used(chain.id, ring.base());
     }
@@ -370,6 +371,7 @@ proptest! {
             let done = block.carry_out(&memory, std::slice::from_ref(&chain), &mut scratch);
             Block::answer(&memory, &chain, &done[0]);
             ring.push(&memory, (chain.id, chain.slots), 1).unwrap();
+            ring.publish(&memory).unwrap();
         }
     }
 

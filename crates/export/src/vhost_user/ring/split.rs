@@ -98,7 +98,12 @@ impl SplitRing {
         element[4..].copy_from_slice(&written_bytes.to_le_bytes());
         memory.write(device.wrapping_add(4 + 8 * slot), &element)?;
         self.next_used = self.next_used.wrapping_add(1);
-        Ok(memory.store_u16(device.wrapping_add(2), self.next_used)?)
+        Ok(())
+    }
+
+    /// Has the driver see the used entries.
+    pub(super) fn publish(&self, memory: &GuestMemory) -> Result<(), RingError> {
+        Ok(memory.store_u16(self.layout.device.wrapping_add(2), self.next_used)?)
     }
 
     pub(super) fn wants_call(&mut self, memory: &GuestMemory) -> Result<bool, RingError> {
