@@ -310,7 +310,7 @@ fn dies_after_script(shape: &Shape) -> Vec<u32> {
 #[test]
 fn dies_of_whole_drives() {
     assert_eq!(dies_after_script(&SINGLE), [0x86b3_01ab]);
-    assert_eq!(dies_after_script(&PROTECTED), [0xdf31_774d, 0x8bd8_fa4d, 0x0ee2_bd3f]);
+    assert_eq!(dies_after_script(&PROTECTED), [0xdf31_774d, 0xbe01_55b2, 0x3b3b_12c0]);
 }
 
 /// Dies that a program left when it was killed, one after the other, compressed.
