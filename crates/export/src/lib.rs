@@ -210,6 +210,10 @@ mod tests {
             Err(DeviceError::Gone)
         }
 
+        fn hand_over(&self) -> Result<(), DeviceError> {
+            Err(DeviceError::Gone)
+        }
+
         fn trim(&self, _: u64, _: u64, _: Durability) -> Result<(), DeviceError> {
             Err(DeviceError::Gone)
         }
