@@ -170,9 +170,9 @@ pub fn exhaust_stale_journals(shape: &Shape, script: &[ScriptStep]) -> Result<u6
         play(&earlier, shape, script)?;
         let is_over = !earlier.is_cut();
         let contents = earlier.contents();
-        for die in 0..shape.dies as usize {
+        for (die, content) in contents.iter().enumerate() {
             let disks = left.fork();
-            let mut stale = contents[die][journal.clone()].iter();
+            let mut stale = content[journal.clone()].iter();
             disks.damage(die, journal.clone(), |_| *stale.next().expect("as long"));
             let found = check(&disks, history.clone());
             found.map_err(|what| format!("journal of die {die} as after {cut}: {what}"))?;

@@ -336,14 +336,14 @@ fn dies_of_version_4_are_opened_and_become_version_5() {
     assert_eq!(pages, 488);
     // By page the round that wrote it last, and what it wrote.
     let mut expected = vec![(0_u16, 0_u16); pages];
-    for round in 1..4 {
-        for page in (round..pages).step_by(round * 7) {
-            expected[page] = (round as u16, page as u16);
+    for round in 1_u16..4 {
+        for page in (round..488).step_by(usize::from(round) * 7) {
+            expected[usize::from(page)] = (round, page);
         }
     }
     expected[8..12].fill((0, 0));
-    for index in 0..40 {
-        expected[index * 3] = (9, index as u16);
+    for index in 0_u16..40 {
+        expected[usize::from(index) * 3] = (9, index);
     }
     let check = |drive: &Drive| {
         for (page, (round, value)) in expected.iter().enumerate() {
