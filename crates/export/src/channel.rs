@@ -87,7 +87,7 @@ impl<'a> Channel<'a> {
         })?;
         loop {
             let agreed = tls.negotiate();
-            // The client is told what was wrong, too.
+            // The client gets an alert, too, if there is one.
             tls.give_to(|bytes| self.socket.send(bytes))?;
             match (agreed, &chosen) {
                 (Ok(true), Ok(key)) => {

@@ -115,7 +115,8 @@ impl PskConnection {
     /// Goes on with the handshake, as far as what was received allows. Returns whether it is over.
     ///
     /// # Errors
-    /// Fails if client and server do not agree. What then is to be sent says so to the other side.
+    /// Fails if client and server do not agree. An alert, if the library has one for it, is then to
+    /// be sent.
     pub(crate) fn negotiate(&mut self) -> io::Result<bool> {
         match self.connection.poll_negotiate() {
             Poll::Pending => Ok(false),

@@ -339,7 +339,7 @@ fn discovery_says_whether_a_secure_channel_is_required() {
     }
 }
 
-/// What a host sends first.
+/// First message of a host.
 fn hello(key: Key, nqn: &str) -> Vec<u8> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let dialled = dial(listener.local_addr().unwrap().port());
