@@ -1,5 +1,6 @@
 //! Channel to a client: its socket, plain or encrypted.
 
+use std::error::Error;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -8,11 +9,18 @@ use rustls::ServerConnection;
 
 use crate::Tls;
 use crate::socket::Socket;
+use crate::tls::{ClientHello, HANDSHAKE, PreSharedKey, PskConnection};
 
 /// A way to one client.
 pub(crate) struct Channel<'a> {
     socket: &'a Socket,
-    tls: Option<Box<ServerConnection>>,
+    tls: Option<Endpoint>,
+}
+
+/// The server's side of an encrypted connection.
+enum Endpoint {
+    Certificate(Box<ServerConnection>),
+    Psk(Box<PskConnection>),
 }
 
 /// Blocking or non-blocking mode of a call.
@@ -31,43 +39,115 @@ impl<'a> Channel<'a> {
         Self { socket, tls: None }
     }
 
-    /// Encrypts it from here on.
+    /// Encrypts it from here on, with the certificate of the server.
     ///
     /// # Errors
     /// Fails if client and server do not agree before `deadline`.
     pub(crate) fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> io::Result<()> {
         let mut tls = tls.connection().map_err(io::Error::other)?;
         while tls.is_handshaking() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            // A socket takes no time of zero.
-            self.socket.set_patience(Some(left.max(Duration::from_millis(1))))?;
-            if left.is_zero() {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
+            self.bound_until(deadline)?;
             if tls.read_tls(&mut Raw(self.socket, Patience::Waits))? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             let agreed = tls.process_new_packets();
             // The client is told what was wrong, too.
             flush(&mut tls, self.socket)?;
-            agreed.map_err(invalid)?;
+            agreed.map_err(unauthentic)?;
         }
-        self.tls = Some(Box::new(tls));
+        self.tls = Some(Endpoint::Certificate(Box::new(tls)));
         Ok(())
+    }
+
+    /// Returns whether the client begins a TLS handshake; none if it left.
+    ///
+    /// # Errors
+    /// Fails if it sends nothing before `deadline`.
+    pub(crate) fn begins_handshake(&self, deadline: Instant) -> io::Result<Option<bool>> {
+        self.bound_until(deadline)?;
+        Ok(self.socket.peek()?.map(|first| first == HANDSHAKE))
+    }
+
+    /// Encrypts it from here on, with the pre-shared key that `choose` finds for the first message
+    /// of the client. Returns the identity of the key.
+    ///
+    /// # Errors
+    /// Fails if it finds none, or client and server do not agree before `deadline`.
+    pub(crate) fn encrypt_with_psk(
+        &mut self,
+        choose: impl FnOnce(&ClientHello) -> Result<PreSharedKey, String>,
+        deadline: Instant,
+    ) -> io::Result<Vec<u8>> {
+        let (received, hello) = self.receive_hello(deadline)?;
+        let chosen = choose(&hello);
+        let mut tls = PskConnection::server(chosen.as_ref().ok())?;
+        tls.take_from(|room| {
+            room[..received.len()].copy_from_slice(&received);
+            Ok(received.len())
+        })?;
+        loop {
+            let agreed = tls.negotiate();
+            // The client gets an alert, too, if there is one.
+            tls.give_to(|bytes| self.socket.send(bytes))?;
+            match (agreed, &chosen) {
+                (Ok(true), Ok(key)) => {
+                    self.tls = Some(Endpoint::Psk(Box::new(tls)));
+                    return Ok(key.identity.clone());
+                }
+                (Ok(true) | Err(_), Err(reason)) => return Err(unauthentic(reason.clone())),
+                (Err(error), Ok(_)) => return Err(error),
+                (Ok(false), _) => {}
+            }
+            self.bound_until(deadline)?;
+            if tls.take_from(|room| self.socket.receive(room))? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Receives the first message of a client. Returns it with all that was received.
+    fn receive_hello(&self, deadline: Instant) -> io::Result<(Vec<u8>, ClientHello)> {
+        let mut received = vec![0; PskConnection::RECEIVED_BYTES];
+        let mut end = 0;
+        loop {
+            self.bound_until(deadline)?;
+            let count = self.socket.receive(&mut received[end..])?;
+            end += count;
+            if let Some(hello) = ClientHello::of(&received[..end]).map_err(unauthentic)? {
+                received.truncate(end);
+                return Ok((received, hello));
+            }
+            if end == received.len() {
+                return Err(unauthentic("its ClientHello is too long"));
+            }
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Bounds how long receiving and sending wait, so that they end at `deadline`.
+    fn bound_until(&self, deadline: Instant) -> io::Result<()> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        // A socket takes no time of zero.
+        self.socket.set_patience(Some(left.max(Duration::from_millis(1))))
     }
 
     /// Receives what is there, waiting for the first byte. Returns how much; zero at the end.
     pub(crate) fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.socket.receive(room),
-            Some(tls) => decrypted(tls, self.socket, Patience::Waits, room),
+            Some(tls) => tls.receive((self.socket, Patience::Waits), room),
         }
     }
 
     /// Receives what is there, if anything is; `None` if nothing is. Zero at the end.
     pub(crate) fn receive_at_once(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(tls) = &mut self.tls else { return self.socket.receive_at_once(room) };
-        match decrypted(tls, self.socket, Patience::AtOnce, room) {
+        match tls.receive((self.socket, Patience::AtOnce), room) {
             Ok(received) => Ok(Some(received)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -78,19 +158,16 @@ impl<'a> Channel<'a> {
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return self.socket.send(bytes) };
         while !bytes.is_empty() {
-            let taken = tls.writer().write(bytes)?;
+            let taken = tls.write(bytes)?;
             bytes = &bytes[taken..];
-            flush(tls, self.socket)?;
+            tls.flush(self.socket)?;
         }
         Ok(())
     }
 
     /// Waits until something can be received, or for this long. Returns whether something can.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) -> io::Result<bool> {
-        if self.has_plaintext()? {
-            return Ok(true);
-        }
-        self.socket.wait(patience)
+        Ok(self.has_plaintext()? || (self.socket.wait(patience)? && self.is_readable()?))
     }
 
     /// Waits until `wake` was written to, which is then as before, or for this long; if
@@ -104,14 +181,24 @@ impl<'a> Channel<'a> {
         if takes_more && self.has_plaintext()? {
             return Ok(true);
         }
-        self.socket.wait_also(takes_more, wake, patience)
+        Ok(self.socket.wait_also(takes_more, wake, patience)? && self.is_readable()?)
     }
 
     /// True if bytes that were received are decrypted already.
     fn has_plaintext(&mut self) -> io::Result<bool> {
-        let Some(tls) = &mut self.tls else { return Ok(false) };
-        let state = tls.process_new_packets().map_err(invalid)?;
-        Ok(state.plaintext_bytes_to_read() > 0)
+        self.tls.as_mut().map_or(Ok(false), Endpoint::has_plaintext)
+    }
+
+    /// True if receiving from a socket with something to be received does not wait: a part of a
+    /// record cannot be decrypted before the rest of it comes.
+    fn is_readable(&mut self) -> io::Result<bool> {
+        let Some(tls) = &mut self.tls else { return Ok(true) };
+        match tls.take_from((self.socket, Patience::AtOnce)) {
+            Ok(0) => Ok(true),
+            Ok(_) => tls.has_plaintext(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) const fn is_encrypted(&self) -> bool {
@@ -124,26 +211,74 @@ impl<'a> Channel<'a> {
     }
 }
 
-/// Decrypts what is there into `room`. Returns how much; zero at the end.
-fn decrypted(
-    tls: &mut ServerConnection,
-    socket: &Socket,
-    patience: Patience,
-    room: &mut [u8],
-) -> io::Result<usize> {
-    loop {
-        match tls.reader().read(room) {
-            // A client that went without saying so has gone all the same.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            read => return read,
+impl Endpoint {
+    /// Decrypts what is there into `room`. Returns how much; zero at the end.
+    fn receive(&mut self, from: (&Socket, Patience), room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(received) = self.read(room)? {
+                return Ok(received);
+            }
+            if self.take_from(from)? == 0 {
+                return Ok(0);
+            }
         }
-        if tls.read_tls(&mut Raw(socket, patience))? == 0 {
-            return Ok(0);
+    }
+
+    /// Returns how much was decrypted into `room`; none where more has to come from the network
+    /// first.
+    fn read(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Self::Psk(tls) => tls.read(room),
+            Self::Certificate(tls) => match tls.reader().read(room) {
+                // A client that went without saying so has gone all the same.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+                read => read.map(Some),
+            },
         }
-        let processed = tls.process_new_packets();
-        flush(tls, socket)?;
-        processed.map_err(invalid)?;
+    }
+
+    /// Takes encrypted bytes from the network, and answers what is not for the protocol above.
+    /// Returns how many; zero at the end.
+    fn take_from(&mut self, (socket, patience): (&Socket, Patience)) -> io::Result<usize> {
+        let mut raw = Raw(socket, patience);
+        match self {
+            // What it has to answer goes with what is sent next.
+            Self::Psk(tls) => tls.take_from(|room| raw.read(room)),
+            Self::Certificate(tls) => {
+                let taken = tls.read_tls(&mut raw)?;
+                let processed = tls.process_new_packets();
+                flush(tls, socket)?;
+                processed.map_err(unauthentic)?;
+                Ok(taken)
+            }
+        }
+    }
+
+    fn has_plaintext(&mut self) -> io::Result<bool> {
+        match self {
+            Self::Psk(tls) => tls.has_plaintext(),
+            Self::Certificate(tls) => {
+                let state = tls.process_new_packets().map_err(unauthentic)?;
+                Ok(state.plaintext_bytes_to_read() > 0)
+            }
+        }
+    }
+
+    /// Encrypts a part of `bytes`. Returns how many.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Psk(tls) => tls.write(bytes),
+            Self::Certificate(tls) => tls.writer().write(bytes),
+        }
+    }
+
+    /// Sends what was encrypted.
+    fn flush(&mut self, socket: &Socket) -> io::Result<()> {
+        match self {
+            Self::Psk(tls) => tls.give_to(|bytes| socket.send(bytes)),
+            Self::Certificate(tls) => flush(tls, socket),
+        }
     }
 }
 
@@ -155,8 +290,8 @@ fn flush(tls: &mut ServerConnection, socket: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-fn invalid(error: rustls::Error) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
+fn unauthentic(reason: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 impl Read for Raw<'_> {

@@ -12,10 +12,12 @@ use crate::channel::Channel;
 use crate::conversation::{Conversation, Taken};
 use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES};
 use crate::nbd::{Negotiation, Terms};
+use crate::nvme::{SecureChannel, Secured};
 use crate::polls::Polls;
 use crate::recorder::Tape;
 use crate::socket::Socket;
-use crate::{Exports, Replies, Tls};
+use crate::tls::ClientHello;
+use crate::{Demand, Exports, Replies, Tls};
 
 /// Time limit of the whole handshake.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
@@ -33,6 +35,9 @@ pub(crate) enum Break {
     /// Encryption could not begin, or received data was not authentic.
     #[error("encryption failed: {0}")]
     Encryption(String),
+    /// The client does not encrypt, and has to.
+    #[error("it does not begin with a TLS handshake, which is required")]
+    Plain,
     /// The client did not finish the handshake in time.
     #[error("no end of the handshake within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
@@ -154,7 +159,7 @@ impl<'a> Connection<'a> {
 
     /// Agrees with the client on terms; with none when it leaves before.
     pub(crate) fn negotiate(&mut self, exports: &Exports) -> Result<Option<Terms>, Break> {
-        let deadline = Instant::now() + HANDSHAKE_PATIENCE;
+        let deadline = Self::deadline();
         let mut negotiation = Negotiation::new(exports.clone(), &mut self.replies);
         loop {
             let taken = negotiation.take(self.inbox.received(), &mut self.replies);
@@ -189,15 +194,37 @@ impl<'a> Connection<'a> {
         self.channel.encrypt(tls, deadline).map_err(timed)
     }
 
-    /// Talks with the client until `is_agreed`, within the time for a handshake; the time of what
-    /// is timed began at `begun`. Returns whether it was; otherwise the client left before.
+    /// Time until which a handshake that begins now must be over.
+    pub(crate) fn deadline() -> Instant {
+        Instant::now() + HANDSHAKE_PATIENCE
+    }
+
+    /// Encrypts with the pre-shared key of a host, if it begins a TLS handshake. Returns which host
+    /// it is; none where it does not encrypt.
+    pub(crate) fn secure(
+        &mut self,
+        channel: &SecureChannel,
+        subsystem: &str,
+        deadline: Instant,
+    ) -> Result<Option<Secured>, Break> {
+        match self.channel.begins_handshake(deadline).map_err(timed)? {
+            Some(true) => {}
+            Some(false) if channel.demand() == Demand::Required => return Err(Break::Plain),
+            Some(false) | None => return Ok(None),
+        }
+        let choose = |hello: &ClientHello| channel.keys().choose(&hello.offers(), subsystem);
+        let identity = self.channel.encrypt_with_psk(choose, deadline).map_err(timed)?;
+        Ok(Secured::of(&identity))
+    }
+
+    /// Talks with the client until `is_agreed`, before `deadline`; the time of what is timed began
+    /// at `begun`. Returns whether it was; otherwise the client left before.
     pub(crate) fn establish<C: Conversation>(
         &mut self,
         session: &mut C,
         is_agreed: impl Fn(&C) -> bool,
-        begun: Instant,
+        (begun, deadline): (Instant, Instant),
     ) -> Result<bool, Break> {
-        let deadline = Instant::now() + HANDSHAKE_PATIENCE;
         loop {
             advance(session, begun, &mut self.replies)?;
             let next = session.take_next(self.inbox.received(), &mut self.replies);

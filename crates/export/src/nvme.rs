@@ -59,6 +59,8 @@ pub use self::counters::{ControllerStatus, QueueStatus};
 #[cfg(test)]
 pub(crate) use self::pcie::DOORBELLS_AT;
 pub(crate) use self::pcie::{PcieController, VECTORS};
+pub(crate) use self::subsystem::SecureChannel;
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
-pub use self::tcp::{Queue, Session, Violation};
+pub(crate) use self::tcp::Secured;
+pub use self::tcp::{Queue, Session, TlsKeys, TlsKeysError, Violation};
 pub(crate) use self::transport::VENDOR;

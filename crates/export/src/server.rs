@@ -420,9 +420,17 @@ impl Seat {
         subsystem: &Arc<Subsystem>,
     ) -> (bool, Result<(), Break>) {
         let mut connection = Connection::new(socket, &self.shared.memory);
-        let (begun, place) = (self.shared.begun, socket.local_place());
-        let mut session = nvme::Session::new(Arc::clone(subsystem), place, elapsed(begun));
-        let agreed = connection.establish(&mut session, nvme::Session::is_connected, begun);
+        let (begun, deadline) = (self.shared.begun, Connection::deadline());
+        let mut session =
+            nvme::Session::new(Arc::clone(subsystem), socket.local_place(), elapsed(begun));
+        let secured = subsystem
+            .secure_channel()
+            .map_or(Ok(None), |channel| connection.secure(channel, subsystem.nqn(), deadline));
+        let agreed = secured.and_then(|secured| {
+            session.secure(secured);
+            let is_connected = nvme::Session::is_connected;
+            connection.establish(&mut session, is_connected, (begun, deadline))
+        });
         if !matches!(agreed, Ok(true)) && self.is_displaced() {
             return (false, Err(Break::Displaced));
         }

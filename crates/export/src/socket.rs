@@ -242,6 +242,14 @@ impl Socket {
         }
     }
 
+    /// The next byte, which stays to be received, once it is there; none at the end.
+    pub(crate) fn peek(&self) -> io::Result<Option<u8>> {
+        let mut first = [0];
+        let (_, received) =
+            retry_on_intr(|| rustix::net::recv(&self.0, &mut first, RecvFlags::PEEK))?;
+        Ok((received > 0).then_some(first[0]))
+    }
+
     /// Waits until something can be received, or for this long. Returns whether something can.
     pub(crate) fn wait(&self, patience: Option<Duration>) -> io::Result<bool> {
         let patience = patience.map(|it| Timespec::try_from(it).expect("far below an age"));

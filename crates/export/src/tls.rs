@@ -1,7 +1,14 @@
 //! Encryption: what a server shows to clients that ask for it, from files.
 //!
+//! ```text
+//!   certificates ──► rustls: NBD, HTTP          pre-shared keys ──► s2n-tls: NVMe/TCP
+//! ```
+//!
 //! A folder holds `server-cert.pem` and `server-key.pem`, and `ca-cert.pem` where clients have to
 //! show certificates of their own, as nbdkit and qemu have them.
+
+mod client_hello;
+mod psk;
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -13,6 +20,9 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ServerConfig, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConnection, StreamOwned};
+
+pub(crate) use self::client_hello::{ClientHello, HANDSHAKE, Offer, Offers};
+pub(crate) use self::psk::{PreSharedKey, PskConnection, PskHash};
 
 const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";

@@ -244,7 +244,8 @@ function showNvme({ server }) {
   at("controllers").hidden = controllers.length === 0;
   fill("controller-rows", controllers.map((one) => line([
     String(one.controller), one.transport,
-    `${one.state}${one.is_authenticated ? ", authenticated" : ""}`, number(one.queues.length),
+    `${one.state}${one.is_authenticated ? ", authenticated" : ""}${
+      one.is_encrypted ? ", encrypted" : ""}`, number(one.queues.length),
     `${bytes(sum(one.queues, "read_bytes"))}, ${number(sum(one.queues, "read_commands"))}`,
     `${bytes(sum(one.queues, "written_bytes"))}, ${number(sum(one.queues, "write_commands"))}`,
     number(sum(one.queues, "failures")), one.host])));

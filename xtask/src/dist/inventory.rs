@@ -17,8 +17,9 @@ use serde_json::{Value, json};
 use super::Release;
 use crate::program::said;
 
-/// Text of the licence for crates that come without a file of it.
+/// Texts of the licences for crates that come without a file of them.
 const MIT: &str = include_str!("../../licences/MIT.txt");
+const APACHE: &str = include_str!("../../../LICENSE");
 /// Licence of the C library of static binaries.
 const MUSL: &str = include_str!("../../licences/musl.txt");
 /// Beginnings of the names of files that hold licences.
@@ -287,11 +288,14 @@ fn find(folder: &Path, depth: u32, found: &mut Vec<(String, String)>) -> Result<
 
 /// The licence of a crate that comes without a file of it.
 fn without_file(of: &Crate) -> Result<String> {
-    if of.license.as_deref() != Some("MIT") {
-        let Crate { name, version, license, .. } = of;
-        bail!("{name} {version} comes without the text of its licence {license:?}: add it here");
+    match of.license.as_deref() {
+        Some("MIT") => Ok(format!("Copyright (c) {}\n\n{MIT}", of.authors.join(", "))),
+        Some("Apache-2.0") => Ok(APACHE.to_owned()),
+        license => {
+            let Crate { name, version, .. } = of;
+            bail!("{name} {version} comes without the text of its licence {license:?}: add it here")
+        }
     }
-    Ok(format!("Copyright (c) {}\n\n{MIT}", of.authors.join(", ")))
 }
 
 /// Package URL of a crate; absent for the project's own, which are in no registry.

@@ -10,7 +10,7 @@ use export::Address;
 use server::activation::Place;
 use server::log::Level;
 
-use super::{AccessArgs, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, TlsArgs};
+use super::{AccessArgs, Encryption, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, TlsArgs};
 use crate::command::serve::FrontEndArgs;
 use crate::quantity;
 
@@ -64,8 +64,15 @@ pub(crate) struct Serve {
     /// its secret (DHHC-1:...)
     #[arg(long, value_name = "FILE", requires = "nvme")]
     pub(crate) nvme_secrets: Option<PathBuf>,
+    /// File with the TLS keys of NVMe/TCP hosts: a line for each host with its NQN and its
+    /// pre-shared key (NVMeTLSkey-1:...)
+    #[arg(long, value_name = "FILE", requires = "nvme")]
+    pub(crate) nvme_tls_keys: Option<PathBuf>,
+    /// Policy for NVMe/TCP hosts that do not use TLS, where keys are given
+    #[arg(long, value_enum, default_value_t = Encryption::Required, value_name = "TLS")]
+    pub(crate) nvme_tls: Encryption,
     /// Listen for NVMe hosts beyond the loopback without authentication
-    #[arg(long, requires = "nvme", conflicts_with = "nvme_secrets")]
+    #[arg(long, requires = "nvme", conflicts_with_all = ["nvme_secrets", "nvme_tls_keys"])]
     pub(crate) nvme_allow_any_host: bool,
     #[command(flatten)]
     pub(crate) front_ends: FrontEndArgs,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use export::Demand;
 
 /// Encryption of connections from NBD clients.
 #[derive(Clone, Debug, Args)]
@@ -26,4 +27,13 @@ pub(crate) enum Encryption {
     Allowed,
     /// Clients must start TLS before anything else
     Required,
+}
+
+impl From<Encryption> for Demand {
+    fn from(encryption: Encryption) -> Self {
+        match encryption {
+            Encryption::Allowed => Self::Allowed,
+            Encryption::Required => Self::Required,
+        }
+    }
 }

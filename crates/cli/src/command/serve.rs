@@ -499,11 +499,7 @@ pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
 /// Loads the TLS certificates for NBD clients; none without `--tls-certificates`.
 fn tls(args: &TlsArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.tls_certificates else { return Ok(None) };
-    let demand = match args.tls {
-        Encryption::Allowed => Demand::Allowed,
-        Encryption::Required => Demand::Required,
-    };
-    let loaded = Tls::load(folder, demand, args.tls_verify_peer);
+    let loaded = Tls::load(folder, args.tls.into(), args.tls_verify_peer);
     loaded.map(Some).context("reading the certificates")
 }
 

@@ -305,8 +305,10 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
 fn controller_row(controller: &NvmeController) -> StatusRow {
     let NvmeController { controller: id, host, transport, state, queues, .. } = controller;
     let proof = if controller.is_authenticated { ", authenticated" } else { "" };
+    let encryption = if controller.is_encrypted { ", encrypted" } else { "" };
     let queues = counted(queues.len() as u64, "I/O queue");
-    row("NVMe controller", format!("{id}, {state}{proof}, {transport}, {queues}; host {host}"))
+    let text = format!("{id}, {state}{proof}{encryption}, {transport}, {queues}; host {host}");
+    row("NVMe controller", text)
 }
 
 /// A namespace, with the commands of clients for it.

@@ -1,8 +1,9 @@
 //! Clients that encrypt, and those that should.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use super::clients::noise;
 use super::served::{Served, client, create_small_drive, is_there};
@@ -155,4 +156,75 @@ fn the_pages_are_encrypted_where_that_is_asked_for() {
     // A viewer is told each second.
     let stream = get(&["--max-time", "4", "--no-buffer"], "/stream");
     assert!(String::from_utf8_lossy(&stream.stdout).matches("data: {").count() > 1);
+}
+
+/// Lowercase hexadecimal of some bytes.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).expect("four bits");
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(digit).collect()
+}
+
+/// The TLS PSK of a host for a subsystem, by OpenSSL; the key is published by libnvme.
+fn tls_psk(identity: &str) -> String {
+    let key = "5512dbb6737d0106f65975b773dfb011ffc344bcf442e2dd6d8bc4870b5d5b03";
+    let label = b"tls13 nvme-tls-psk";
+    let lengths =
+        [label.len(), identity.len()].map(|it| [u8::try_from(it).expect("they are short")]);
+    let info = [&[0, 32][..], &lengths[0], label, &lengths[1], identity.as_bytes()].concat();
+    let (key, info) = (format!("hexkey:{key}"), format!("hexinfo:{}", hex(&info)));
+    let asked = ["kdf", "-keylen", "32", "-kdfopt", "digest:SHA256", "-kdfopt", &key];
+    let derived = Command::new("openssl").args(asked).args(["-kdfopt", &info, "HKDF"]).output();
+    let derived = derived.expect("openssl is there");
+    assert!(derived.status.success(), "{derived:?}");
+    String::from_utf8_lossy(&derived.stdout).trim().replace(':', "")
+}
+
+#[test]
+fn an_nvme_host_that_openssl_encrypts_for_is_answered_and_a_wrong_key_is_refused() {
+    if !is_there("openssl") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let host = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
+    let key = "NVMeTLSkey-1:00:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:";
+    let file = folder.path().join("keys").display().to_string();
+    fs::write(&file, format!("{host} {key}\n")).unwrap();
+    let mut server = Command::new(env!("CARGO_BIN_EXE_floatgate"))
+        .args(["serve", "--memory", "16MiB", "--nvme", "tcp:0", "--nvme-tls-keys", &file])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut uri = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut uri).unwrap();
+    let place = uri.strip_prefix("nvme+tcp://").unwrap();
+    let (place, subsystem) = place.split_once('/').unwrap();
+    let subsystem = subsystem.split_once('/').unwrap().0;
+    let identity = format!("NVMe0R01 {host} {subsystem}");
+    let answer = |psk: &str| {
+        let options = ["-tls1_3", "-quiet", "-psk_identity", &identity, "-psk", psk];
+        let mut client = Command::new("timeout")
+            .args(["20", "openssl", "s_client", "-connect", place])
+            .args(options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut request = [0; 128];
+        (request[2], request[4]) = (128, 128);
+        // A client that was refused takes nothing.
+        let _ = client.stdin.as_mut().unwrap().write_all(&request);
+        let mut answer = vec![0; 128];
+        let answer = client.stdout.as_mut().unwrap().read_exact(&mut answer).map(|()| answer);
+        client.kill().unwrap();
+        client.wait().unwrap();
+        answer.ok()
+    };
+    let psk = tls_psk(&identity);
+    let initialized = answer(&psk).expect("an ICResp");
+    assert_eq!(initialized[..8], [1, 0, 128, 0, 128, 0, 0, 0]);
+    let other = format!("{}{}", if psk.starts_with('0') { '1' } else { '0' }, &psk[1..]);
+    assert_eq!(answer(&other), None);
+    server.kill().unwrap();
+    server.wait().unwrap();
 }

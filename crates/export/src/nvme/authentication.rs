@@ -23,7 +23,7 @@ use std::fmt;
 use base64ct::{Base64, Encoding as _};
 
 pub(super) use self::dialogue::{Dialogue, Progress, message_bytes};
-use self::hash::Hash;
+pub(super) use self::hash::Hash;
 
 /// Secrets of hosts, by NQN.
 #[derive(Clone, Default)]

@@ -4,7 +4,7 @@ use blockio::Nanos;
 
 use super::drive::NvmeDrive;
 use super::status::Status;
-use crate::Pace;
+use crate::{Demand, Pace};
 
 /// Completion of a command, with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub(super) struct Context<'a> {
     pub(super) now: Nanos,
     /// Address that the host connected to, and its port.
     pub(super) address: Option<std::net::SocketAddr>,
+    /// Obligation of hosts to encrypt; none where they cannot.
+    pub(super) encryption: Option<Demand>,
     /// The model whose times completions keep to, if there is one.
     pub(super) pace: Option<&'a Pace>,
 }

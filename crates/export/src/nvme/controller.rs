@@ -237,7 +237,8 @@ impl Controller {
 
     /// Adds an I/O queue that a host connects.
     pub(super) fn connect_queue(&mut self, connect: &Connect) -> Result<(), ConnectRefusal> {
-        if (&self.host.name, self.host.id) != (&connect.host.name, connect.host.id) {
+        let own = |it: &Host| (it.name.clone(), it.id, it.is_encrypted);
+        if own(&self.host) != own(&connect.host) {
             return Err(Status::CONNECT_HOST.into());
         }
         if self.kind == Purpose::Discovery || connect.queue > self.features.queues() {

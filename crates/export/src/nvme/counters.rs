@@ -52,6 +52,8 @@ pub struct ControllerStatus {
     pub state: &'static str,
     /// True if the host is authenticated.
     pub is_authenticated: bool,
+    /// True if all of its connections are encrypted.
+    pub is_encrypted: bool,
     /// I/O queues, in ascending order.
     pub queues: Vec<QueueStatus>,
 }
@@ -64,6 +66,7 @@ pub(super) struct Shown {
     host: String,
     transport: &'static str,
     is_authenticated: AtomicBool,
+    is_encrypted: bool,
     /// CSTS.
     status: AtomicU32,
     /// I/O queues, by number.
@@ -77,6 +80,7 @@ impl Shown {
             host: host.name.clone(),
             transport: if host.transport.is_fabrics() { "tcp" } else { "pcie" },
             is_authenticated: AtomicBool::new(host.is_authenticated),
+            is_encrypted: host.is_encrypted,
             status: AtomicU32::new(0),
             queues: Mutex::default(),
         }
@@ -138,6 +142,7 @@ impl Shown {
             transport: self.transport,
             state,
             is_authenticated: self.is_authenticated.load(Ordering::Acquire),
+            is_encrypted: self.is_encrypted,
             queues: locked(&self.queues).iter().map(|(queue, it)| it.report(*queue)).collect(),
         }
     }

@@ -95,6 +95,7 @@ impl Connect {
                 id: data[..16].try_into().expect("a slice of this length"),
                 transport: Transport::Tcp,
                 is_authenticated: false,
+                is_encrypted: false,
             },
         })
     }

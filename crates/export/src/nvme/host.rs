@@ -21,4 +21,6 @@ pub(super) struct Host {
     pub(super) transport: Transport,
     /// True if it is authenticated.
     pub(super) is_authenticated: bool,
+    /// True if its connections are encrypted.
+    pub(super) is_encrypted: bool,
 }

@@ -20,6 +20,7 @@ use super::namespace::ALL_NAMESPACES;
 use super::status::Status;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{Structure, low8};
+use crate::Demand;
 
 /// Identifiers of log pages.
 mod page {
@@ -327,6 +328,7 @@ fn discovery(context: &Context<'_>) -> Vec<u8> {
     for (index, (kind, nqn)) in entries.into_iter().enumerate() {
         let at = HEADER_BYTES + index * ENTRY_BYTES;
         put_discovered(&mut it, at, address, (kind, nqn));
+        put_security(&mut it, at, context.encryption);
     }
     it.into_bytes()
 }
@@ -347,4 +349,15 @@ fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, (kind, nqn
     it.put_padded(at + 32, 32, &address.port().to_string());
     it.put_terminated(at + 256, 256, nqn);
     it.put_padded(at + 512, 256, &host.to_string());
+}
+
+/// Security of an entry: whether a secure channel is required (TREQ), and TLS 1.3 (TSAS).
+fn put_security(it: &mut Structure, at: usize, encryption: Option<Demand>) {
+    let Some(demand) = encryption else { return };
+    let secure_channel = match demand {
+        Demand::Required => 1,
+        Demand::Allowed => 2,
+    };
+    it.put_u8(at + 3, 1 << 2 | secure_channel);
+    it.put_u8(at + 768, 2);
 }

@@ -86,6 +86,7 @@ impl PcieController {
             id: [0; 16],
             transport: Transport::Pcie,
             is_authenticated: false,
+            is_encrypted: false,
         };
         let begun = Instant::now();
         let admitted = subsystem.admit(Purpose::Io, host, (0, elapsed(begun)));

@@ -25,7 +25,8 @@ use super::fabrics::{Connect, ConnectRefusal};
 use super::host::{Host, Purpose};
 use super::lock::locked;
 use super::status::Status;
-use crate::{Export, Exports, Pace};
+use super::tcp::TlsKeys;
+use crate::{Demand, Export, Exports, Pace};
 
 /// Minimum size of a logical block in bytes, the sector of devices.
 const BLOCK_BYTES_MIN: u64 = 512;
@@ -38,7 +39,26 @@ pub struct Subsystem {
     cuts: Mutex<Vec<Cut>>,
     removed_until: Mutex<Option<Instant>>,
     authentication: Option<Secrets>,
+    secure_channel: Option<SecureChannel>,
     pace: Option<Arc<Pace>>,
+}
+
+/// Encryption of the connections of hosts, in TLS with pre-shared keys.
+#[derive(Debug)]
+pub(crate) struct SecureChannel {
+    keys: TlsKeys,
+    demand: Demand,
+}
+
+impl SecureChannel {
+    pub(crate) const fn keys(&self) -> &TlsKeys {
+        &self.keys
+    }
+
+    /// Returns whether hosts have to encrypt.
+    pub(crate) const fn demand(&self) -> Demand {
+        self.demand
+    }
 }
 
 /// A drive whose namespaces are fixed: exports.
@@ -135,6 +155,7 @@ impl Subsystem {
             cuts: Mutex::default(),
             removed_until: Mutex::default(),
             authentication: None,
+            secure_channel: None,
             pace: None,
         }
     }
@@ -149,7 +170,8 @@ impl Subsystem {
     /// The drive and the time of a command of an admin queue; `address` is that which the host
     /// connected to.
     pub(super) fn context(&self, now: Nanos, address: Option<SocketAddr>) -> Context<'_> {
-        Context { drive: &self.drive, now, address, pace: self.pace.as_deref() }
+        let encryption = self.secure_channel.as_ref().map(SecureChannel::demand);
+        Context { drive: &self.drive, now, address, encryption, pace: self.pace.as_deref() }
     }
 
     /// The model that delays completions on queues of virtual machines.
@@ -161,6 +183,12 @@ impl Subsystem {
     #[must_use]
     pub fn authenticated(self, secrets: Secrets) -> Self {
         Self { authentication: Some(secrets), ..self }
+    }
+
+    /// Has hosts encrypt their connections over TCP with these keys, if they want to or have to.
+    #[must_use]
+    pub fn secured(self, keys: TlsKeys, demand: Demand) -> Self {
+        Self { secure_channel: Some(SecureChannel { keys, demand }), ..self }
     }
 
     /// Returns the NQN by which hosts connect to it.
@@ -181,6 +209,11 @@ impl Subsystem {
     /// Secrets of hosts; none where any host may connect.
     pub(super) const fn authentication(&self) -> Option<&Secrets> {
         self.authentication.as_ref()
+    }
+
+    /// Encryption of connections over TCP; none where there is none.
+    pub(crate) const fn secure_channel(&self) -> Option<&SecureChannel> {
+        self.secure_channel.as_ref()
     }
 
     /// Has `cut` called when all controllers are lost.

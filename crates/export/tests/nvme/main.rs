@@ -7,6 +7,7 @@ mod admin;
 mod authenticated;
 mod commands;
 mod crossed;
+mod encrypted;
 mod host;
 mod hostile;
 mod operated;

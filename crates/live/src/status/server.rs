@@ -98,6 +98,9 @@ pub struct NvmeController {
     pub state: String,
     /// True if the host proved who it is.
     pub is_authenticated: bool,
+    /// True if its connections are encrypted.
+    #[serde(default)]
+    pub is_encrypted: bool,
     /// I/O queues.
     pub queues: Vec<NvmeQueue>,
 }

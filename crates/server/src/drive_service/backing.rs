@@ -187,6 +187,7 @@ fn controller(status: ControllerStatus) -> NvmeController {
         transport: status.transport.to_owned(),
         state: status.state.to_owned(),
         is_authenticated: status.is_authenticated,
+        is_encrypted: status.is_encrypted,
         queues: status.queues.into_iter().map(queue).collect(),
     }
 }

@@ -362,6 +362,13 @@ impl Sheet {
             let id = it.controller.to_string();
             self.labelled(&name, &[("controller", &*id), ("host", &*it.host)], it.queues.len());
         }
+        let about = "1 if the connections of a controller are encrypted, else 0";
+        let name = self.begin(Kind::Gauge, ("nvme_controller_encrypted", PURE, about));
+        for it in controllers {
+            let id = it.controller.to_string();
+            let labels = [("controller", &*id), ("host", &*it.host)];
+            self.labelled(&name, &labels, u8::from(it.is_encrypted));
+        }
         let about = "Commands of a controller's present I/O queues, the failed ones apart";
         let name = self.begin(Kind::Gauge, ("nvme_controller_commands", PURE, about));
         for it in controllers {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use export::nvme::{Secrets, Subsystem};
+use export::nvme::{Secrets, Subsystem, TlsKeys};
 use export::{Address, Exports, Listener, Observer};
 use live::operator::Operator;
 use live::{Operations as _, status};
@@ -75,7 +75,7 @@ impl<'a> Served<'a> {
     /// The NVMe subsystem of the drive.
     ///
     /// # Errors
-    /// Fails if the secrets of hosts cannot be read.
+    /// Fails if the secrets or the TLS keys of hosts cannot be read.
     pub(super) fn subsystem(&self) -> Result<Arc<Subsystem>> {
         if let Some(subsystem) = self.subsystem.get() {
             return Ok(Arc::clone(subsystem));
@@ -88,6 +88,12 @@ impl<'a> Served<'a> {
             let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
             let secrets = Secrets::parse(&text).with_context(|| format!("{shown}"))?;
             made = made.authenticated(secrets);
+        }
+        if let Some(file) = &self.args.nvme_tls_keys {
+            let shown = file.display();
+            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
+            let keys = TlsKeys::parse(&text).with_context(|| format!("{shown}"))?;
+            made = made.secured(keys, self.args.nvme_tls.into());
         }
         let made = Arc::new(made);
         self.service.show_to_hosts(&made);

@@ -12,15 +12,23 @@ use super::front_end::Served;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
 
-/// Listens for NVMe/TCP hosts. An address that other machines can reach requires authentication, or
-/// that the user allows any host.
+/// Listens for NVMe/TCP hosts. An address that other machines can reach requires authentication, by
+/// secrets or by TLS, or that the user allows any host.
 pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>> {
     let demands_encryption =
         args.tls.tls_certificates.is_some() && args.tls.tls == Encryption::Required;
-    if demands_encryption && !args.nvme.is_empty() {
-        bail!("NVMe/TCP is not encrypted; give --tls allowed, or serve NBD alone");
+    if demands_encryption && !args.nvme.is_empty() && !requires_tls(args) {
+        bail!(
+            "NVMe/TCP would not be encrypted; give the TLS keys of hosts (--nvme-tls-keys FILE), \
+             or --tls allowed"
+        );
     }
     args.nvme.iter().map(|place| listen_at(place, args, passed)).collect()
+}
+
+/// True if hosts have to use TLS, with their key.
+fn requires_tls(args: &Serve) -> bool {
+    args.nvme_tls_keys.is_some() && args.nvme_tls == Encryption::Required
 }
 
 fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Result<Listener> {
@@ -35,13 +43,15 @@ fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Resul
     match (listener.is_reachable_from_outside(), args.nvme_allow_any_host) {
         (false, _) => {}
         (true, true) => warn_of_reach(address),
+        (true, false) if requires_tls(args) => {}
         (true, false) if args.nvme_secrets.is_some() => warn!(
-            "{address} can be reached from other machines; hosts are authenticated, but data is \
-             not encrypted"
+            "{address} can be reached from other machines; hosts are authenticated, but data need \
+             not be encrypted (--nvme-tls-keys)"
         ),
         (true, false) => bail!(
-            "--nvme {address} can be reached from other machines; give the secrets of hosts \
-             (--nvme-secrets FILE), or allow any host (--nvme-allow-any-host)"
+            "--nvme {address} can be reached from other machines; require TLS (--nvme-tls-keys \
+             FILE), give the secrets of hosts (--nvme-secrets FILE), or allow any host \
+             (--nvme-allow-any-host)"
         ),
     }
     Ok(listener)

@@ -27,6 +27,7 @@ use super::super::submission::IoQueue;
 use super::super::subsystem::Subsystem;
 use super::super::wire::u16_at;
 use super::capsules::{BegunRead, Capsules};
+use super::keys::Secured;
 use super::pdu::{
     self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
     Violation, kind,
@@ -34,7 +35,7 @@ use super::pdu::{
 use super::sgl::{Found, found};
 use super::transfer::Transfers;
 use crate::conversation::{Conversation, Next, Taken};
-use crate::{Asked, Replies};
+use crate::{Asked, Demand, Replies};
 
 /// One queue of a host.
 pub struct Session {
@@ -44,6 +45,8 @@ pub struct Session {
     phase: Phase,
     /// Parameters that the host asked for.
     initialize: Initialize,
+    /// Host whose key encrypts the connection; none where nothing does.
+    secured: Option<Secured>,
     transfers: Transfers,
     reads: Vec<BegunRead>,
     /// Dialogue in which the host proves who it is; none where it need not.
@@ -98,6 +101,7 @@ impl Session {
             address,
             phase: Phase::New,
             initialize: Initialize { digests: Digests::default(), alignment: 4 },
+            secured: None,
             transfers: Transfers::default(),
             reads: Vec::new(),
             dialogue: None,
@@ -105,6 +109,11 @@ impl Session {
             answered: None,
             is_over: false,
         }
+    }
+
+    /// Notes whose key encrypts the connection; none where nothing does.
+    pub(crate) fn secure(&mut self, secured: Option<Secured>) {
+        self.secured = secured;
     }
 
     /// True if the host connected its queue, and proved who it is where it has to.
@@ -354,7 +363,8 @@ impl Session {
         let connected = match data {
             Err(status) => Err(status.into()),
             Ok(_) if !is_connect => Err(Status::COMMAND_SEQUENCE.into()),
-            Ok(data) => Connect::parse(command, data).and_then(|connect| {
+            Ok(data) => Connect::parse(command, data).and_then(|mut connect| {
+                self.check_channel(&mut connect)?;
                 self.subsystem.connect(&connect, self.now).map(|found| (connect, found))
             }),
         };
@@ -392,6 +402,24 @@ impl Session {
             0 => Phase::Admin(queue, controller),
             number => Phase::Io(queue, IoQueue::new(number, controller)),
         };
+    }
+
+    /// Checks that a host encrypts where it has to, and connects as the host and to the subsystem
+    /// of its key.
+    fn check_channel(&self, connect: &mut Connect) -> Result<(), ConnectRefusal> {
+        let Some(secured) = &self.secured else {
+            let channel = self.subsystem.secure_channel();
+            let is_required = channel.is_some_and(|it| it.demand() == Demand::Required);
+            return if is_required { Err(Status::CONNECT_HOST.into()) } else { Ok(()) };
+        };
+        if secured.host != connect.host.name {
+            return Err(ConnectRefusal::data(Connect::HOST_AT));
+        }
+        if secured.subsystem != connect.subsystem {
+            return Err(ConnectRefusal::data(Connect::SUBSYSTEM_AT));
+        }
+        connect.host.is_encrypted = true;
+        Ok(())
     }
 
     /// Calls `act` on the I/O queue, if the connection is one.
