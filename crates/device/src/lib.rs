@@ -25,13 +25,10 @@ pub use self::operations::{
 };
 
 /// Point at which a command that changes data is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// As soon as every later read sees it; a crash before the next flush may undo it.
     Volatile,
-    /// Once the end of the process that serves the device cannot undo it, however it comes: the
-    /// operating system has what is needed. A loss of power before the next flush may undo it.
-    Process,
     /// Once no crash can undo it (force unit access).
     Durable,
 }
@@ -189,13 +186,6 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// [`DeviceError::Poisoned`], [`DeviceError::Medium`]; then nothing since the last flush can be
     /// relied upon, and the device stays poisoned until it is reopened.
     fn flush(&self) -> Result<(), DeviceError>;
-
-    /// Has the operating system hold everything acknowledged so far, so that the end of this
-    /// process, however it comes, loses none of it. A loss of power before the next flush may.
-    ///
-    /// # Errors
-    /// As [`Device::flush`].
-    fn hand_over(&self) -> Result<(), DeviceError>;
 
     /// Forgets what is stored in a range, which then reads as zeroes.
     ///

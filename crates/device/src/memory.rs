@@ -100,10 +100,6 @@ impl Device for MemoryDevice {
         Ok(())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
     fn trim(&self, offset: u64, length: u64, _: Durability) -> Result<(), DeviceError> {
         self.check_range(offset, length)?;
         let (first, end) =

@@ -210,10 +210,6 @@ mod tests {
             Err(DeviceError::Gone)
         }
 
-        fn hand_over(&self) -> Result<(), DeviceError> {
-            Err(DeviceError::Gone)
-        }
-
         fn trim(&self, _: u64, _: u64, _: Durability) -> Result<(), DeviceError> {
             Err(DeviceError::Gone)
         }

@@ -12,8 +12,7 @@
 //!   memory that it was given; a client that breaks a rule is dropped, and no other notices.
 //! - A client that keeps the memory for requests in flight (`VHOST_USER_GET_INFLIGHT_FD`) loses
 //!   nothing with a killed server: requests that it took from a ring are carried out again by the
-//!   next server, and changes that it answered outlast it, unless the user chose otherwise. What
-//!   the driver flushed outlasts a loss of power, too.
+//!   next server, and changes that it answered are durable, unless the user chose otherwise.
 //!
 //! The protocol is [vhost-user-2024] in code of our own: the crate `vhost` cannot send the message
 //! that a configuration changed, and `virtio-queue` has no packed rings.
@@ -47,8 +46,7 @@ pub struct VhostUser {
 impl VhostUser {
     /// Serves the first of `exports` to clients of `listener`, a Unix socket; drivers see the first
     /// 20 bytes of `serial`. `kept` says when a change by a client is answered that goes on after
-    /// this server is killed: such a client does not notice that volatile changes are lost, and
-    /// [`Durability::Process`] is enough for it.
+    /// this server is killed: such a client does not notice that volatile changes are lost.
     ///
     /// # Errors
     /// Fails if the system has no thread for the listener.

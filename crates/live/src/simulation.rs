@@ -1,5 +1,4 @@
-//! Deterministic simulation: the whole drive over media that lose what a cut of the power may lose,
-//! or keep all that was written where only the process is killed.
+//! Deterministic simulation: the whole drive over media that lose what a cut of the power may lose.
 //!
 //! One seed decides everything: the shape of the drive, what the host asks, when the power goes,
 //! during recovery too, what survives of each sector that was not synced, and what a failing die
@@ -18,8 +17,5 @@ mod run;
 
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};
-pub use exhaustive::{
-    Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, WIDE, exhaust, exhaust_kills,
-    exhaust_kills_after, exhaust_stale_journals, flip_each,
-};
+pub use exhaustive::{Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, flip_each};
 pub use run::{Failure, Tally, simulate, simulate_damage};

@@ -6,7 +6,7 @@
 use live::Shape;
 use live::simulation::{Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, flip_each};
 
-use ScriptStep::{Checkpoint, Flush, HandOver, Kill, Trim, Write};
+use ScriptStep::{Checkpoint, Flush, Trim, Write};
 
 /// Writes over what was flushed, with checkpoints in between, so that every structure is there in
 /// an earlier and a later state.
@@ -31,24 +31,6 @@ const SCRIPT: [ScriptStep; 20] = [
     Write(3),
     Flush,
     Write(4),
-];
-
-/// Hands over what was written, before a flush and after it.
-const HANDED_OVER: [ScriptStep; 14] = [
-    Write(0),
-    HandOver,
-    Write(3),
-    Trim(1),
-    HandOver,
-    Flush,
-    Write(0),
-    HandOver,
-    Write(5),
-    Flush,
-    Write(4),
-    HandOver,
-    Write(2),
-    HandOver,
 ];
 
 /// Bytes from one flipped bit to the next: `FLOATGATE_FLIP_STRIDE`, or a number that no
@@ -79,32 +61,6 @@ fn no_flipped_bit_of_a_single_die_is_silent() {
             // Headers, journal and checkpoints are there twice.
             assert!(refused < bytes / 20, "{flipped:?}");
         }
-    }
-}
-
-#[test]
-fn no_flipped_bit_brings_back_what_a_flush_replaced_beside_hand_overs() {
-    let script = [&SCRIPT[..], &HANDED_OVER].concat();
-    for shape in [SINGLE, PACKED, PROTECTED] {
-        let flipped = flip_each(&shape, &script, false, stride());
-        let flipped = flipped.unwrap_or_else(|what| panic!("{shape:?}: {what}"));
-        assert!(flipped.refused < flipped.bytes / 20, "{flipped:?}");
-        assert!(!shape.is_protected || flipped.lossy == 0, "{flipped:?}");
-    }
-}
-
-/// The process is killed, what it handed over is brought back, and a part of it goes on unsynced:
-/// then the power goes, and a bit is flipped.
-#[test]
-fn no_flipped_bit_brings_back_what_a_recovery_from_a_kill_replaced() {
-    let fill = |pages: std::ops::Range<u32>| pages.flat_map(|page| [Write(page % 6), HandOver]);
-    let mut script: Vec<ScriptStep> = fill(0..3).chain(fill(0..3)).chain([Kill]).collect();
-    script.extend(fill(0..5).chain([Trim(5), HandOver, Kill]).chain(fill(1..4)));
-    for shape in [SINGLE, PACKED, PROTECTED] {
-        let flipped = flip_each(&shape, &script, false, stride());
-        let flipped = flipped.unwrap_or_else(|what| panic!("{shape:?}: {what}"));
-        assert!(flipped.refused < flipped.bytes / 20, "{flipped:?}");
-        assert!(!shape.is_protected || flipped.lossy == 0, "{flipped:?}");
     }
 }
 

@@ -257,14 +257,6 @@ impl Device for Opened {
         self.keep_marks_for(Durability::Durable)
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        {
-            let _gate = self.portion.pass(0, 0)?;
-            self.portion.base.hand_over()?;
-        }
-        self.keep_marks_for(Durability::Process)
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         let portion = &*self.portion;
         let gate = portion.pass_to_change(offset, length)?;
@@ -294,11 +286,6 @@ impl Opened {
         let changed = &self.portion.are_marks_changed;
         if durability == Durability::Volatile || !changed.swap(false, Ordering::AcqRel) {
             return Ok(());
-        }
-        if durability == Durability::Process {
-            // Else a loss of power could bring back what lay there before it was marked.
-            let flushed = self.portion.base.flush();
-            flushed.inspect_err(|_| changed.store(true, Ordering::Release))?;
         }
         (self.keep_marks)().inspect_err(|_| changed.store(true, Ordering::Release))
     }

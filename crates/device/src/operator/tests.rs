@@ -249,10 +249,6 @@ impl Device for Losing {
         Ok(())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         self.0.trim(offset, length, durability)
     }

@@ -133,7 +133,7 @@ fn main() -> Result<(), Failure> {
     let limits = Limits::default().checked()?;
     let vhost = Listener::bind(&place("vhost"))?;
     let _vhost =
-        VhostUser::start(&exports, vhost, "1", Arc::clone(&observer), Durability::Process)?;
+        VhostUser::start(&exports, vhost, "1", Arc::clone(&observer), Durability::Durable)?;
     let vfio = Listener::bind(&place("vfio"))?;
     let _vfio = VfioUser::start(&exports, subsystem, vfio, Arc::clone(&observer))?;
     let _server = Server::start_each(exports, listeners, limits, observer)?;

@@ -1,13 +1,11 @@
 //! Requests of the block layer, carried out on an export.
 //!
-//! Small reads that come together are one call of the device. A flush, and a change that is not
-//! volatile, is answered after one flush of the device for all of a batch, or after the device has
-//! handed over to the operating system what all of a batch changed.
+//! Small reads that come together are one call of the device. A flush, and a write that is to be
+//! durable, is answered after one flush of the device for all of a batch.
 //!
 //! **Invariants**
-//! - A write is durable once it is answered if it says so.
-//! - It outlasts this process once it is answered if the device outlives this server: its users
-//!   would not learn that a killed server took a cache with it. A loss of power takes them, too.
+//! - A write is durable once it is answered if it says so, or if the device outlives this server:
+//!   its users would not learn that a killed server took a cache with it.
 //! - The data of a request is copied once out of the kernel and then stays as it is, whatever its
 //!   user does with its memory meanwhile.
 
@@ -59,8 +57,7 @@ pub(super) struct Done {
     pub(super) result: i32,
     /// Command for the modelled drive; none if it failed.
     pub(super) asked: Option<Asked>,
-    /// Durability that the device has to give before it is answered.
-    waits_for: Durability,
+    waits_for_flush: bool,
 }
 
 /// The export that a device is.
@@ -82,7 +79,7 @@ struct Place {
 
 impl Done {
     fn of_error(errno: Errno) -> Self {
-        Self { result: -errno.raw_os_error(), asked: None, waits_for: Durability::Volatile }
+        Self { result: -errno.raw_os_error(), asked: None, waits_for_flush: false }
     }
 }
 
@@ -104,13 +101,10 @@ impl Block {
                 done.push(carried.unwrap_or_else(Done::of_error));
             }
         }
-        let settled = match done.iter().map(|it| it.waits_for).max() {
-            Some(Durability::Durable) => self.export.device.flush(),
-            Some(Durability::Process) => self.export.device.hand_over(),
-            Some(Durability::Volatile) | None => Ok(()),
-        };
-        if let Err(error) = settled {
-            for waiting in done.iter_mut().filter(|it| it.waits_for != Durability::Volatile) {
+        if done.iter().any(|it| it.waits_for_flush)
+            && let Err(error) = self.export.device.flush()
+        {
+            for waiting in done.iter_mut().filter(|it| it.waits_for_flush) {
                 *waiting = Done::of_error(errno(&error));
             }
         }
@@ -179,7 +173,7 @@ impl Block {
             kind::FLUSH => {
                 let done = self.done(Op::Flush, Place { offset: 0, length: 0 }, &request);
                 let asked = Some(Asked { op: Op::Flush, offset: 0, length: 0, fua: false });
-                Ok(Done { asked, waits_for: Durability::Durable, ..done })
+                Ok(Done { asked, waits_for_flush: true, ..done })
             }
             kind::DISCARD | kind::WRITE_ZEROES => self.discard(&request),
             _ => Err(Errno::OPNOTSUPP),
@@ -225,8 +219,7 @@ impl Block {
             // What its user asked for: the model and recordings know nothing of servers.
             asked.fua = request.is_fua;
         }
-        let waits_for = if request.is_fua { Durability::Durable } else { self.kept };
-        Done { waits_for, ..done }
+        Done { waits_for_flush: request.is_fua || self.kept == Durability::Durable, ..done }
     }
 
     fn done(&self, op: Op, place: Place, request: &Descriptor) -> Done {
@@ -236,7 +229,7 @@ impl Block {
         // The driver looks at the bytes of reads and writes alone, which are few.
         let moves = matches!(request.kind, kind::READ | kind::WRITE);
         let result = if moves { i32::try_from(length).unwrap_or(i32::MAX) } else { 0 };
-        Done { result, asked, waits_for: Durability::Volatile }
+        Done { result, asked, waits_for_flush: false }
     }
 }
 

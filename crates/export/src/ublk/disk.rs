@@ -135,8 +135,7 @@ impl Disk {
             threads: Vec::new(),
         };
         let is_kept = info.features & feature::USER_RECOVERY != 0;
-        // A loss of power ends the users of the device, which flush what they rely on.
-        let kept = if is_kept { Durability::Process } else { Durability::Volatile };
+        let kept = if is_kept { Durability::Durable } else { Durability::Volatile };
         let (file, recorder) = (Arc::new(file), exports.recorder());
         let (sender, ready) = mpsc::channel();
         for (number, shared) in (0..).zip(shared) {

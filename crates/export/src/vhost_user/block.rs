@@ -4,15 +4,13 @@
 //!   chain: header ──► data to be written ──► data to be read ──► status
 //! ```
 //!
-//! Reads that come together are one call of the device. A flush, and a change that is not volatile,
-//! is answered after one flush of the device for all of a batch, or after the device has handed
-//! over to the operating system what all of a batch changed.
+//! Reads that come together are one call of the device. A flush, and a write that is to be durable,
+//! is answered after one flush of the device for all of a batch.
 //!
 //! **Invariants**
-//! - A write is durable once it is answered if the driver switched the cache off.
-//! - It outlasts this process once it is answered if the client may go on with another server: the
-//!   client would not learn that this one took a cache with it. The user may choose that such a
-//!   write is volatile.
+//! - A write is durable once it is answered if the driver switched the cache off, or if the client
+//!   may go on with another server: it would not learn that this one took a cache with it. The
+//!   user may choose that such a write is volatile.
 //! - Data is copied before the device sees it: a change by the virtual machine meanwhile does not
 //!   reach what is stored.
 //! - No request takes more memory than [`PIECE_BYTES`], however long it is.
@@ -91,8 +89,7 @@ pub(super) struct Done {
     data_bytes: u32,
     /// Command for the modelled drive, if it was one.
     pub(super) asked: Option<Asked>,
-    /// Durability that the device has to give before it is answered.
-    waits_for: Durability,
+    waits_for_flush: bool,
 }
 
 /// Failure of a request.
@@ -136,7 +133,7 @@ impl Done {
     }
 
     const fn of(status: Status) -> Self {
-        Self { status, data_bytes: 0, asked: None, waits_for: Durability::Volatile }
+        Self { status, data_bytes: 0, asked: None, waits_for_flush: false }
     }
 
     fn of_failure(failure: &Failure) -> Self {
@@ -175,15 +172,10 @@ impl Block {
         self.may_reconnect.store(true, Ordering::Relaxed);
     }
 
-    /// Durability of a change that is answered.
-    pub(super) fn durability(&self) -> Durability {
-        if self.writes_through() {
-            Durability::Durable
-        } else if self.may_reconnect.load(Ordering::Relaxed) {
-            self.kept
-        } else {
-            Durability::Volatile
-        }
+    /// True if a write is durable once it is answered.
+    pub(super) fn is_durable(&self) -> bool {
+        let is_kept = self.kept == Durability::Durable;
+        self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
 
     /// Carries out requests, and returns the result of each; `scratch` is memory that later calls
@@ -210,13 +202,8 @@ impl Block {
                 done.push(carried.unwrap_or_else(|failure| Done::of_failure(&failure)));
             }
         }
-        let settled = match done.iter().map(|it| it.waits_for).max() {
-            Some(Durability::Durable) => self.export.device.flush(),
-            Some(Durability::Process) => self.export.device.hand_over(),
-            Some(Durability::Volatile) | None => Ok(()),
-        };
-        if settled.is_err() {
-            for waiting in done.iter_mut().filter(|it| it.waits_for != Durability::Volatile) {
+        if done.iter().any(|it| it.waits_for_flush) && self.export.device.flush().is_err() {
+            for waiting in done.iter_mut().filter(|it| it.waits_for_flush) {
                 *waiting = Done::of(Status::Error);
             }
         }
@@ -292,7 +279,7 @@ impl Block {
             kind::FLUSH => {
                 let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
                 let done = Done { asked: Some(asked), ..Done::of(Status::Ok) };
-                Ok(Done { waits_for: Durability::Durable, ..done })
+                Ok(Done { waits_for_flush: true, ..done })
             }
             kind::GET_ID => {
                 let length = data_bytes(&chain.writable).min(ID_BYTES as u64);
@@ -416,7 +403,7 @@ impl Block {
             // What the driver asked for: the model and recordings know nothing of servers.
             asked.fua = self.writes_through();
         }
-        Done { waits_for: self.durability(), data_bytes: 0, ..done }
+        Done { waits_for_flush: self.is_durable(), data_bytes: 0, ..done }
     }
 
     fn done(&self, op: Op, offset: u64, length: u64) -> Done {

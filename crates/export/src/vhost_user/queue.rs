@@ -15,8 +15,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use device::Durability;
-
 use super::block::{Block, Done};
 use super::inflight::Inflight;
 use super::ring::{Chain, Ring, RingError};
@@ -98,10 +96,9 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Chains of a piece; what makes them durable is done for as many as possible at once.
-    fn of(&self, chains: usize, kept: Durability) -> usize {
-        let is_whole = self.is_slow || kept != Durability::Volatile;
-        if is_whole { chains } else { chains.div_ceil(2).max(EARLY) }
+    /// Chains of a piece; a flush is for as many as possible.
+    fn of(&self, chains: usize, is_durable: bool) -> usize {
+        if self.is_slow || is_durable { chains } else { chains.div_ceil(2).max(EARLY) }
     }
 
     fn note(&mut self, chains: usize, took: Duration) {
@@ -190,7 +187,7 @@ impl Shared {
             if !chains.is_empty() {
                 polls.reset();
                 let begun = Instant::now();
-                let piece = pieces.of(chains.len(), self.common.block.durability());
+                let piece = pieces.of(chains.len(), self.common.block.is_durable());
                 for chains in chains.chunks(piece) {
                     let parts = (chains, &mut scratch);
                     self.carry_out(&memory, parts, lane).map_err(io::Error::other)?;

@@ -73,10 +73,6 @@ impl Device for Failing {
         self.now.read(0, &mut self.durable.lock().unwrap())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.flush()
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         self.now.trim(offset, length, durability)
     }

@@ -76,10 +76,6 @@ impl Device for Fragile {
         Ok(())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.flush()
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         self.device.trim(offset, length, durability)
     }

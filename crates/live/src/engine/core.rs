@@ -82,9 +82,6 @@ pub(crate) struct Core {
     pub(crate) seq: u64,
     /// Trims that are not in the journal.
     pub(crate) trims: Vec<Trim>,
-    /// Superblocks that recovery found free although rows of them counted: the first batch of the
-    /// session releases them, with everything before the session.
-    pub(crate) reclaimed: Vec<SuperblockId>,
     /// Rows that were completed and that no batch of the journal lists yet.
     pub(crate) completed: Completed,
     /// Dies written since they were last made durable.
@@ -133,7 +130,6 @@ impl Core {
             open: Vec::new(),
             seq,
             trims: Vec::new(),
-            reclaimed: Vec::new(),
             completed: Completed::default(),
             dirty: DieSet::default(),
             holds_programs: false,

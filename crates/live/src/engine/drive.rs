@@ -182,7 +182,7 @@ impl Drive {
             self.checkpoint()?;
             checkpoint = *lock(&self.checkpoints) - 1;
         }
-        let journal = self.journal()?.next();
+        let journal = self.journal()?.head;
         let mut header = lock(&self.header);
         header.is_open = false;
         header.closing = Closing { checkpoint, journal };
@@ -367,10 +367,6 @@ impl Device for Drive {
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.commit(Scope::Host)
-    }
-
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        Self::hand_over(self)
     }
 
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {

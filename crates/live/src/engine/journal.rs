@@ -14,28 +14,17 @@
 //!   comes round.
 //! - At most the last batch is not durable: each is synced before the next one is written. So a
 //!   batch that is not whole is the end, unless a later one is found: then the media has failed.
-//! - Batches that are not synced ([`unsynced_batches`]) lie
-//!   behind the end, and count only as long as no further batch follows, which has all that they
-//!   have.
 //! - A row that a batch lists was durable before the batch was written. So whatever is found of it
 //!   later, its pages are known to have existed.
-//! - A list of what a superblock held in an earlier life has a release behind it before anything
-//!   relies on rows of a later life that no batch lists. So the first batch of a recovery releases
-//!   the superblocks that it found free.
-
-pub(crate) mod unsynced_batches;
 
 use zerocopy::IntoBytes as _;
 
-use self::unsynced_batches::Unsynced;
 use crate::DeviceError;
 use crate::engine::completed_rows::KEPT_BYTES_MAX;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
-use crate::engine::open_row::OpenRow;
 use crate::engine::store::Store;
 use crate::format::encoding::{U32, put_prefix};
-use crate::format::header::first_event;
 use crate::format::journal::{
     HEAD_BYTES, HeadBytes, LOST, MAGIC, RELEASE, RangeRecord, TRIM, add_extent, link_to, seal_batch,
 };
@@ -83,11 +72,9 @@ pub(crate) struct Journal {
     pub(crate) committed: u64,
     /// True if the last batch has a single copy, so that damage to it would look like its absence.
     pub(crate) is_end_single: bool,
-    /// Batches behind the end that were not synced.
-    pub(super) unsynced: Unsynced,
     /// Batch that is being assembled.
-    pub(super) batch: Vec<u8>,
-    pub(super) records: u32,
+    batch: Vec<u8>,
+    records: u32,
 }
 
 impl Journal {
@@ -104,23 +91,15 @@ impl Journal {
             listed: 0,
             committed: 0,
             is_end_single: false,
-            unsynced: Unsynced::default(),
             batch,
             records: 0,
         }
     }
 
     /// Bytes of the ring that are in use.
-    pub(crate) fn used(&self) -> u64 {
+    pub(crate) const fn used(&self) -> u64 {
         assert!(self.tail <= self.head.at, "the tail does not pass the head");
-        self.next().at - self.tail
-    }
-
-    /// Position of the next batch: behind those that were not synced, which stay whole until it is.
-    pub(crate) fn next(&self) -> Position {
-        let is_first = self.unsynced.is_empty() || mutants::is(Mutant::UnsyncedOverwritten);
-        let at = if is_first { self.head.at } else { self.unsynced.at };
-        Position { at, ..self.head }
+        self.head.at - self.tail
     }
 
     /// True if the batch fits between head and tail, wherever it begins: one that does not fit
@@ -136,14 +115,9 @@ impl Journal {
         self.records = 0;
     }
 
-    /// Adds what `core` has for `scope`, and the release of so many of the superblocks that were
-    /// erased longest ago.
-    pub(crate) fn collect(
-        &mut self,
-        core: &mut Core,
-        layout: &Layout,
-        (scope, released): (Scope, usize),
-    ) {
+    /// Adds what `core` has for `scope`.
+    pub(crate) fn collect(&mut self, core: &mut Core, layout: &Layout, scope: Scope) {
+        let released = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
         self.collect_completed(core, released);
         for open in &mut core.open {
             if open.origin.is_relocation && scope.is_host() {
@@ -166,7 +140,6 @@ impl Journal {
     /// Adds everything but the contents of open rows, and the release of so many of the superblocks
     /// that were erased longest ago.
     pub(crate) fn collect_completed(&mut self, core: &mut Core, released: usize) {
-        self.release_reclaimed(core);
         for trim in core.trims.drain(..) {
             self.add(TRIM, trim.first.0, trim.seq, trim.pages);
         }
@@ -177,22 +150,6 @@ impl Journal {
         assert!(core.completed.is_empty(), "a superblock is released with what superseded it");
         for superblock in &core.ftl.held_erased()[..released] {
             self.add(RELEASE, superblock.0, core.seq, 0);
-        }
-    }
-
-    /// Adds the release of what superblocks held before this session that recovery found free.
-    ///
-    /// Lists of their rows may be in the journal, in the checkpoint that it goes on from, and in
-    /// this very batch. Without a release the next recovery would take those rows for present ones,
-    /// and look for no others where newer ones lie.
-    fn release_reclaimed(&mut self, core: &mut Core) {
-        let first = first_event(self.session);
-        let is_of_session = |open: &OpenRow| open.seq >= first;
-        assert!(core.open.iter().all(is_of_session), "a release voids no row of its own session");
-        for superblock in std::mem::take(&mut core.reclaimed) {
-            if !mutants::is(Mutant::ReclaimedUnreleased) {
-                self.add(RELEASE, superblock.0, first, 0);
-            }
         }
     }
 
@@ -208,7 +165,7 @@ impl Journal {
         self.listed = core.seq;
     }
 
-    pub(super) fn add(&mut self, kind: u8, first: u32, seq: u64, count: u32) {
+    fn add(&mut self, kind: u8, first: u32, seq: u64, count: u32) {
         let record = RangeRecord {
             kind,
             zeroes: [0; 3],
@@ -224,48 +181,36 @@ impl Journal {
     /// Bytes that the batch will take of the ring, and where it will lie.
     fn extent_of_batch(&self) -> (u64, u64) {
         let bytes = (self.batch.len() as u64).next_multiple_of(SECTOR_BYTES);
-        (self.place_of(self.next().at, bytes), bytes)
-    }
-
-    /// The position from `at` on of so many bytes: one that does not fit before the end of the ring
-    /// begins at 0.
-    pub(super) const fn place_of(&self, at: u64, bytes: u64) -> u64 {
-        let place = at % self.size;
-        if place + bytes > self.size { at + self.size - place } else { at }
+        let place = self.head.at % self.size;
+        let skipped = if place + bytes > self.size { self.size - place } else { 0 };
+        (self.head.at + skipped, bytes)
     }
 
     /// Ends the batch, of which there will be so many copies, with head and padding; returns where
     /// it lies and its bytes.
     pub(crate) fn finish(&mut self, copies: usize) -> (u64, &[u8]) {
         assert!((1..=REPLICAS).contains(&copies), "a batch has a copy or two");
-        let (at, _) = self.extent_of_batch();
-        let copies = u32::try_from(copies).expect("a few");
-        self.seal(at, MAGIC, (self.records, copies));
-        (at, &self.batch)
-    }
-
-    /// Puts a head before the batch, which will lie at a position, and pads it to whole sectors.
-    pub(super) fn seal(&mut self, at: u64, magic: u64, (records, copies): (u32, u32)) {
+        let (at, bytes) = self.extent_of_batch();
         assert!(at >= self.head.at && at.is_multiple_of(SECTOR_BYTES), "a batch begins a sector");
         let body = u32::try_from(self.batch.len() - HEAD_BYTES);
         let head = HeadBytes {
-            magic: magic.into(),
+            magic: MAGIC.into(),
             drive: self.drive.into(),
             session: self.session.into(),
             number: self.head.number.into(),
             at: at.into(),
             length: body.expect("a batch is far below 4 GiB").into(),
-            records: records.into(),
+            records: self.records.into(),
             link: self.head.link.into(),
-            copies: copies.into(),
+            copies: u32::try_from(copies).expect("a few").into(),
             body_crc: U32::ZERO,
             crc: U32::ZERO,
         };
         put_prefix(&mut self.batch, &head);
         seal_batch(&mut self.batch);
-        let sector_bytes = usize::try_from(SECTOR_BYTES).expect("a sector");
-        self.batch.resize(self.batch.len().next_multiple_of(sector_bytes), 0);
-        assert!(at % self.size + self.batch.len() as u64 <= self.size, "a batch does not wrap");
+        self.batch.resize(usize::try_from(bytes).expect("a length"), 0);
+        assert!(at % self.size + bytes <= self.size, "a batch does not wrap");
+        (at, &self.batch)
     }
 
     /// Writes the batch, and makes it durable. What it lists must be durable already.
@@ -291,17 +236,12 @@ impl Journal {
         let next = Position { at: at + length, number: self.head.number + 1, link };
         assert!(next.at > self.head.at && next.is_possible(), "positions rise");
         assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");
-        self.give_memory_back();
-        self.unsynced = Unsynced::default();
+        if self.batch.capacity() > KEPT_BYTES_MAX {
+            self.batch = Vec::new();
+        }
         self.head = next;
         self.is_end_single = is_single;
         store.note_batches(next.number);
         Ok(())
-    }
-
-    pub(super) fn give_memory_back(&mut self) {
-        if self.batch.capacity() > KEPT_BYTES_MAX {
-            self.batch = Vec::new();
-        }
     }
 }

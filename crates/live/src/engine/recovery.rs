@@ -18,12 +18,6 @@
 //!
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
 //! it may be interrupted as often as the power likes.
-//!
-//! A superblock that comes back free is written over at once, since all that superseded its rows
-//! was synced. But lists of those rows stay in the journal, and others are added by the first batch
-//! of the session. That batch releases the superblock with everything before the session: a later
-//! recovery then knows that the lists are not of what the superblock holds, and looks for rows of
-//! the later life that no batch lists.
 
 mod events;
 mod rows;
@@ -47,9 +41,9 @@ use crate::engine::replay::{self, Reading, Replay};
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
-use crate::format::header::{Closing, Header, first_event};
+use crate::format::header::{Closing, Header};
 use crate::format::journal::{
-    HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record, Trim,
+    HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
 };
 use crate::format::layout::{
     EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
@@ -121,10 +115,6 @@ pub(crate) struct Accounted {
     pub(crate) unlisted: BTreeSet<u32>,
     /// Pages that only the journal holds.
     pub(crate) pending: JournaledPages,
-    /// Trims that no synced batch of the journal has.
-    trims: Vec<Trim>,
-    /// Superblocks that are free although rows of them counted.
-    reclaimed: Vec<SuperblockId>,
     /// True if the journal has room for lists of rows, and for no extents.
     is_full: bool,
     next: u64,
@@ -173,10 +163,10 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
 fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
-    let Accounted { ftl, rows, lost, summary, end, pending, trims, is_full, next, scanned, .. } =
+    let Accounted { ftl, rows, lost, summary, end, pending, is_full, next, scanned, .. } =
         accounted;
     let mut core =
-        Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
+        Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
     core.lost = lost;
     // What was read, and is relied upon from now on, need not have been durable.
     for die in store.dies.healthy() {
@@ -185,9 +175,6 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     assert!(header.is_open, "the headers say that it is open before anything else is written");
     assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");
     core.completed = scanned.unlisted;
-    // The next batch replaces those that had them, and voids what lists say of these superblocks:
-    // they are written over from now on.
-    (core.trims, core.reclaimed) = (trims, accounted.reclaimed);
     // A crash may have come between a smaller size in the headers and the trim of what lies beyond.
     core.give_up_beyond_end(store.layout.shape.pages_mappable);
     store.note_batches(end.number);
@@ -212,8 +199,6 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     journal.tail = summary.journal.at;
     let drive = Drive::assemble(store, core, journal, (header, next));
     drive.checkpoint()?;
-    let are_released = drive.core()?.reclaimed.is_empty();
-    assert!(are_released, "the first batch releases what came back free");
     Ok(drive)
 }
 
@@ -253,7 +238,13 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
     let scan = Scan::new(store, &summary, &released, rows.left_out());
     let mut ftl = finish(&scan, map, &rows, &erase_counts, &mut Doubts::default())?;
     ftl.hold_erased();
-    let held = clear_free(&store.layout, &ftl, &mut rows);
+    let counts = |id: &SuperblockId| {
+        let mut rows_of = store.layout.rows_of(id.0);
+        ftl.superblock_state(*id) == SuperblockState::Free
+            && rows_of.any(|row| rows.life(row).seq != 0)
+    };
+    let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
+    clear_free(&store.layout, &ftl, &mut rows);
     Ok(Some(Closed { ftl, rows, lost, summary, next, held }))
 }
 
@@ -280,7 +271,7 @@ fn go_on(store: Store, header: Header, closed: Closed) -> Drive {
     assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
     ftl.hold_back(&held);
     let mut core =
-        Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
+        Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
     core.lost = lost;
     core.leave_out(store.dies.removed());
     let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
@@ -342,13 +333,12 @@ pub(crate) fn account(
         (lpn, (journaled.extent, payload))
     });
     let pending: JournaledPages = pending.collect();
-    let trims = replay.unsynced_trims();
+    let kept = (&pending, &scanned.unlisted);
+    let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let thin = replay.thin;
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     ftl.hold_erased();
-    let reclaimed = clear_free(&store.layout, &ftl, &mut rows);
-    let kept = (&pending, &scanned.unlisted, trims.len() + reclaimed.len());
-    let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
+    clear_free(&store.layout, &ftl, &mut rows);
     let unlisted = scanned.rows.clone();
     let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
     Ok(Accounted {
@@ -362,8 +352,6 @@ pub(crate) fn account(
         batches_lost,
         unlisted,
         pending,
-        trims,
-        reclaimed,
         is_full,
         next,
         holders,
@@ -414,16 +402,14 @@ fn check_room(
     store: &Store,
     since: Position,
     end: Position,
-    (pending, unlisted, ranges): (&JournaledPages, &Completed, usize),
+    (pending, unlisted): (&JournaledPages, &Completed),
     doubts: &mut Doubts,
 ) -> Result<bool, OpenError> {
     let size = store.layout.shape.journal_bytes;
     let left = size.saturating_sub(end.at - since.at);
     let listed = LISTED_BYTES + RECORD_BYTES + store.layout.shape.dies as usize * 4;
-    // Head, trims and releases, the trim of what lies beyond the end, and rows of the pages that
-    // are written anew.
-    let ranges = (1 + ranges) * RECORD_BYTES;
-    let lists = HEAD_BYTES + ranges + unlisted.len() + (pending.len() + 1) * listed;
+    // Head, the trim of what lies beyond the end, and rows of the pages that are written anew.
+    let lists = HEAD_BYTES + RECORD_BYTES + unlisted.len() + (pending.len() + 1) * listed;
     // A batch may leave as much unused at the end of the ring, and one of next to nothing follows.
     if left < 2 * (lists as u64 + 4096 + SECTOR_BYTES) {
         doubts.raise(format!(
@@ -586,8 +572,7 @@ fn list_records(
     events: &mut Events,
 ) -> Vec<Journaled> {
     let mut extents = Vec::new();
-    for (index, record) in replay.records.iter().enumerate() {
-        let is_synced = index < replay.records_synced;
+    for record in &replay.records {
         match *record {
             Record::Trim(trim) => {
                 events.add(trim.seq, Event::Trim { first: trim.first, pages: trim.pages });
@@ -595,13 +580,10 @@ fn list_records(
             Record::Lost(lost) => {
                 events.add(lost.seq, Event::Lost { first: lost.first, pages: lost.pages });
             }
-            Record::Release { .. } | Record::Row(_) | Record::Open { .. } => {}
+            Record::Release { .. } | Record::Row(_) => {}
             Record::Extent { journaled, ppn, row_seq } => {
-                let row = layout.place(ppn).row;
-                // A row that was complete is not, so the power went, and nothing was promised.
-                let is_void = !is_synced && !replay.open.contains(&(row, row_seq));
                 // Where its row is whole, that says the same.
-                if rows.life(row).seq != row_seq && !is_void {
+                if rows.life(layout.place(ppn).row).seq != row_seq {
                     let Extent { lpn, seq, .. } = journaled.extent;
                     let index = u32::try_from(extents.len()).expect("a journal is below 16 TiB");
                     extents.push(journaled);
@@ -704,19 +686,12 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
     Ok(())
 }
 
-/// Forgets the rows of superblocks that are free; returns those of them that had rows which count.
-/// Something on the media still says what those held: they are to be released before it is taken
-/// for what they hold later.
-fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) -> Vec<SuperblockId> {
-    let mut reclaimed = Vec::new();
-    for id in (0..layout.shape.superblocks).map(SuperblockId) {
-        if ftl.superblock_state(id) == SuperblockState::Free {
-            let is_held = |row| rows.life(row).seq != 0;
-            reclaimed.extend(layout.rows_of(id.0).any(is_held).then_some(id));
-            rows.forget(layout.rows_of(id.0));
+fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
+    for superblock in 0..layout.shape.superblocks {
+        if ftl.superblock_state(SuperblockId(superblock)) == SuperblockState::Free {
+            rows.forget(layout.rows_of(superblock));
         }
     }
-    reclaimed
 }
 
 impl Scan<'_> {

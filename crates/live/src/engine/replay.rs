@@ -1,18 +1,10 @@
 //! The journal read back: batches from a position on, each from the first die that has it whole.
-//!
-//! Behind the last one may lie batches that were not synced ([`unsynced_batches`]): they count as
-//! far as they are whole. A batch that was synced lies behind those that it replaced, and is looked
-//! for where they end, or, if the power took them, wherever it may be.
-//!
-//! [`unsynced_batches`]: crate::engine::journal::unsynced_batches
-
-use std::collections::BTreeSet;
 
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::store::{Replica, Store};
 use crate::format::journal::{
-    HEAD_BYTES, Head, Journaled, LISTED_BYTES, ListedRow, Order, RECORD_BYTES, Record, Trim,
-    listed_extent, listed_unit, parse,
+    HEAD_BYTES, Head, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record, listed_extent,
+    listed_unit, parse,
 };
 use crate::format::layout::{Layout, REPLICAS};
 use crate::format::position::{Position, SECTOR_BYTES};
@@ -34,10 +26,6 @@ pub(crate) enum Gap {
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) records: Vec<Record>,
-    /// Of those, how many are of batches that were synced.
-    pub(crate) records_synced: usize,
-    /// Rows that were open, and their lives, when the last batch was written that was not synced.
-    pub(crate) open: BTreeSet<(u32, u64)>,
     /// The records of each batch as they were read: whoever needs a payload takes it from there,
     /// not from another look, which might find less.
     bodies: Vec<Vec<u8>>,
@@ -87,10 +75,17 @@ pub(crate) struct Reading<'a> {
 pub(crate) fn read(reading: Reading<'_>) -> Replay {
     let store = reading.store;
     let mut replay = Replay { end: reading.from, ..Replay::default() };
-    let mut next = Next::default();
+    let size = reading.size();
+    let mut failed = [0; 2];
     while replay.gap.is_none() {
-        next = reading.next(replay.end);
-        let Some(batch) = next.batch.take() else { break };
+        failed = [0; 2];
+        let [there, wrapped] = &mut failed;
+        let place = replay.end.at % size;
+        let found = reading.batch(replay.end, place, there).or_else(|| {
+            let from_zero = Position { at: replay.end.at + size - place, ..replay.end };
+            reading.batch(from_zero, 0, wrapped)
+        });
+        let Some(batch) = found else { break };
         let index = replay.bodies.len();
         if parse(&batch.body, index, &store.layout, &mut replay.records).is_none() {
             replay.gap = Some(Gap::Lost(replay.end.number));
@@ -104,74 +99,24 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
         (replay.end, replay.session) = (batch.end, batch.session);
         replay.bodies.push(batch.body);
     }
-    replay.records_synced = replay.records.len();
-    if replay.gap.is_none() && next.is_later {
+    if replay.gap.is_none() && reading.has_later(replay.end) {
         replay.gap = Some(Gap::Lost(replay.end.number));
     }
     // One copy that says nothing of a batch is enough, unless a die with another one is missing.
-    let is_unknown =
-        next.unread > 0 && next.unread + store.dies.missed().count() as usize >= REPLICAS;
+    let unread = failed.into_iter().max().unwrap_or(0);
+    let is_unknown = unread > 0 && unread + store.dies.missed().count() as usize >= REPLICAS;
     if replay.gap.is_none() && is_unknown {
         replay.gap = Some(Gap::Unreadable(replay.end.number));
     }
-    replay.add_unsynced(next.unsynced, &store.layout);
     replay
-}
-
-impl Replay {
-    /// Trims that no synced batch has.
-    pub(crate) fn unsynced_trims(&self) -> Vec<Trim> {
-        let trim = |record: &Record| match record {
-            Record::Trim(trim) => Some(*trim),
-            _ => None,
-        };
-        self.records[self.records_synced..].iter().filter_map(trim).collect()
-    }
-
-    /// Adds what batches say that were not synced, and goes on behind them.
-    fn add_unsynced(&mut self, batches: Vec<UnsyncedBatch>, layout: &Layout) {
-        for batch in batches {
-            let mut records = Vec::new();
-            if parse(&batch.body, self.bodies.len(), layout, &mut records).is_none() {
-                return;
-            }
-            let open = |record: &Record| match record {
-                Record::Open { row, seq } => Some((*row, *seq)),
-                _ => None,
-            };
-            self.open = records.iter().filter_map(open).collect();
-            self.records.extend(records);
-            self.bodies.push(batch.body);
-            self.end.at = batch.end;
-        }
-    }
 }
 
 /// True if a batch follows at a position: then somebody went on there.
 pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
-    reading.near(reading.from, &mut 0).is_some()
-        || reading.unsynced(reading.from, |_| true).is_some()
-}
-
-/// Batches that follow a position.
-#[derive(Default)]
-struct Next {
-    /// The batch that follows, if it was synced.
-    batch: Option<Batch>,
-    /// Else the batches there that were not, as far as they are whole.
-    unsynced: Vec<UnsyncedBatch>,
-    /// True if something was written later than a batch that is not there.
-    is_later: bool,
-    /// Copies that could not be read where it would lie.
-    unread: usize,
-}
-
-/// A batch that was not synced.
-struct UnsyncedBatch {
-    order: Order,
-    body: Vec<u8>,
-    /// Monotonic offset behind it.
-    end: u64,
+    let (at, size) = (reading.from, reading.size());
+    let place = at.at % size;
+    let from_zero = Position { at: at.at + size - place, ..at };
+    reading.batch(at, place, &mut 0).is_some() || reading.batch(from_zero, 0, &mut 0).is_some()
 }
 
 struct Batch {
@@ -192,108 +137,6 @@ struct FoundBatch {
 impl Reading<'_> {
     const fn size(&self) -> u64 {
         self.store.layout.shape.journal_bytes
-    }
-
-    /// The batch that follows a position, or else what lies there.
-    fn next(&self, end: Position) -> Next {
-        let mut next = Next::default();
-        next.batch = self.near(end, &mut next.unread);
-        if next.batch.is_some() {
-            return next;
-        }
-        let half = self.store.layout.unsynced_bytes();
-        for from in [end.at, end.at + half] {
-            let run = self.run(Position { at: from, ..end });
-            let Some(last) = run.last() else { continue };
-            let mut unread = 0;
-            next.batch = self.near(Position { at: last.end, ..end }, &mut unread);
-            if next.batch.is_some() {
-                return next;
-            }
-            next.unread = next.unread.max(unread);
-            // The one that begins later voids the other.
-            if next.unsynced.first().is_none_or(|first| first.order.first < last.order.first) {
-                next.unsynced = run;
-            }
-        }
-        let (at, is_later) = self.search(end);
-        let found = at.into_iter().filter_map(|at| self.near(Position { at, ..end }, &mut 0));
-        next.batch = found.max_by_key(|batch| batch.session);
-        next.is_later = is_later;
-        next
-    }
-
-    /// The batch at a position, or at 0 where it does not fit before the end of the ring.
-    fn near(&self, at: Position, unread: &mut usize) -> Option<Batch> {
-        let (mut there, mut wrapped) = (0, 0);
-        let [own, from_zero] = self.places(at);
-        let found = self
-            .batch(own, own.at % self.size(), &mut there)
-            .or_else(|| self.batch(from_zero, 0, &mut wrapped));
-        *unread = there.max(wrapped);
-        found
-    }
-
-    /// A position, and the next one at which the ring begins anew.
-    const fn places(&self, at: Position) -> [Position; 2] {
-        let size = self.size();
-        [at, Position { at: at.at + size - at.at % size, ..at }]
-    }
-
-    /// Batches that were not synced, from a full one on, each right behind the one before.
-    fn run(&self, from: Position) -> Vec<UnsyncedBatch> {
-        let mut run: Vec<UnsyncedBatch> = Vec::new();
-        loop {
-            let last = run.last().map(|last| last.order);
-            let follows = |Order { order, first }: Order| match last {
-                Some(last) => last == Order { order: order - 1, first },
-                None => order == first,
-            };
-            let at = run.last().map_or(from.at, |last| last.end);
-            let Some(batch) = self.unsynced(Position { at, ..from }, follows) else { return run };
-            run.push(batch);
-        }
-    }
-
-    /// The latest batch at a position that was not synced and whose order `counts`.
-    ///
-    /// A half that is begun again has another batch where its first one was. An earlier one may be
-    /// left there all the same: on a die that lost the later write, or before the end of the ring,
-    /// where the later one did not fit.
-    fn unsynced(&self, at: Position, counts: impl Fn(Order) -> bool) -> Option<UnsyncedBatch> {
-        let mut latest: Option<UnsyncedBatch> = None;
-        for at in self.places(at) {
-            let expected = self.store.journal_replicas(at.at);
-            let others = self.store.replicas_all().filter(|it| !expected.contains(it));
-            for replica in expected.iter().copied().chain(others) {
-                let known = latest.as_ref().map_or(0, |it| it.order.order);
-                let is_taken = known > 0 && mutants::is(Mutant::EarlierCopyTaken);
-                let is_later = |it: Order| counts(it) && it.order > known && !is_taken;
-                latest = self.unsynced_copy(replica, at, is_later).or(latest);
-            }
-        }
-        latest
-    }
-
-    /// A die's copy of the batch at a position that was not synced, if it is whole and its order
-    /// `counts`.
-    fn unsynced_copy(
-        &self,
-        replica: Replica,
-        at: Position,
-        counts: impl Fn(Order) -> bool,
-    ) -> Option<UnsyncedBatch> {
-        let place = at.at % self.size();
-        (place + HEAD_BYTES as u64 <= self.size()).then_some(())?;
-        let from = self.store.layout.journal_from(replica.region) + place;
-        let mut head = [0; HEAD_BYTES];
-        self.store.dies.read(replica.die, from, &mut head).ok()?;
-        let (head, order) = Head::parse_unsynced(&head, self.store.drive)?;
-        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        let is_there = head.position == at && place + bytes <= self.size();
-        (is_there && counts(order)).then_some(())?;
-        let body = self.body(replica, &head, place)?;
-        Some(UnsyncedBatch { order, body, end: at.at + bytes.next_multiple_of(SECTOR_BYTES) })
     }
 
     /// The batch at a position, from the dies that should have it, else from any other one. Copies
@@ -362,51 +205,40 @@ impl Reading<'_> {
         (crc32c::crc32c(&body) == head.body_crc).then_some(body)
     }
 
-    /// Looks for batches that follow `end`: offsets at which the next one may lie, and whether any
-    /// die has one that comes later, or follows another history.
-    fn search(&self, end: Position) -> (BTreeSet<u64>, bool) {
+    /// True if any die has a batch that comes after `end`, or one there that follows another
+    /// history.
+    fn has_later(&self, end: Position) -> bool {
         if mutants::is(Mutant::LaterBatchesIgnored) {
-            return (BTreeSet::new(), false);
+            return false;
         }
-        let (mut next, mut is_later) = (BTreeSet::new(), false);
-        let mut see = |sector: &[u8]| {
-            let drive = self.store.drive;
-            if let Some((head, _)) = Head::parse_unsynced(sector, drive) {
-                // The synced one before it was durable.
-                is_later |= head.position.number > end.number;
-            }
-            let Some(head) = Head::parse(sector, drive) else { return };
-            let Position { at, number, link } = head.position;
-            // Whatever a head says, the ring is no longer than it is.
-            let is_near = at > end.at && at - end.at <= self.size();
-            if number == end.number && link == end.link && is_near {
-                next.insert(at);
-            }
-            is_later |= number > end.number || number == end.number && link != end.link;
-        };
         let mut chunk = vec![0; 1 << 18];
-        for replica in self.store.replicas_all() {
-            for (from, until) in self.windows(end) {
-                for at in (from..until).step_by(chunk.len()) {
+        let is_later = |head: Head| {
+            let Position { number, link, .. } = head.position;
+            number > end.number || number == end.number && link != end.link
+        };
+        self.store.replicas_all().any(|replica| {
+            self.windows(end).into_iter().any(|(from, until)| {
+                (from..until).step_by(chunk.len()).any(|at| {
                     let length = usize::try_from(until - at).unwrap_or(usize::MAX);
                     let part = &mut chunk[..length.min(1 << 18)];
                     let from = self.store.layout.journal_from(replica.region) + at;
-                    if self.store.dies.read(replica.die, from, part).is_ok() {
-                        part.as_chunks::<512>().0.iter().for_each(|it| see(&it[..HEAD_BYTES]));
+                    if self.store.dies.read(replica.die, from, part).is_err() {
+                        return false;
                     }
-                }
-            }
-        }
-        (next, is_later)
+                    let sectors = part.as_chunks::<512>().0.iter();
+                    let mut heads = sectors
+                        .filter_map(|sector| Head::parse(&sector[..HEAD_BYTES], self.store.drive));
+                    heads.any(is_later)
+                })
+            })
+        })
     }
 
     /// The parts of the ring where the batches after `end` would lie, two of the largest at least.
     fn windows(&self, end: Position) -> Vec<(u64, u64)> {
         let size = self.size();
         let from = end.at % size;
-        let layout = &self.store.layout;
-        // Each behind the batches that it replaced.
-        let length = (2 * largest_batch(layout) + 4 * layout.unsynced_bytes()).min(size);
+        let length = (2 * largest_batch(&self.store.layout)).min(size);
         if from + length <= size {
             // One that did not fit before the end of the ring begins at 0.
             let wrapped = if from + length / 2 > size { length } else { 0 };

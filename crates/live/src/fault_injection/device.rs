@@ -87,11 +87,6 @@ impl Device for InjectingDevice {
         self.device.flush()
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.begin()?;
-        self.device.hand_over()
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         self.begin()?;
         if lock(&self.injector.space_left).is_some() {

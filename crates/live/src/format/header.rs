@@ -17,15 +17,7 @@ use crate::{Compression, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
-pub(crate) const FORMAT_VERSION: u32 = 5;
-/// Oldest version that is read: it has no batches that were not synced, and becomes the present one
-/// when the drive is opened.
-const FORMAT_VERSION_OLDEST: u32 = 4;
-
-/// The first event of a session: a row belongs to the session in which it was begun.
-pub(crate) const fn first_event(session: u64) -> u64 {
-    (session << 40) + 1
-}
+pub(crate) const FORMAT_VERSION: u32 = 4;
 
 /// Header of a die as bytes.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
@@ -188,7 +180,7 @@ impl Header {
         else {
             return Ok(None);
         };
-        if !(FORMAT_VERSION_OLDEST..=FORMAT_VERSION).contains(&found.format.get()) {
+        if found.format != FORMAT_VERSION {
             return Err(Unfit::Version(found.format.get()));
         }
         let header = Self {

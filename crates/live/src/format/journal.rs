@@ -8,7 +8,6 @@
 //!  lost 32    | 4           lpn    | seq | pages
 //!  row 32+    | 5 stream units row | seq of the row | dies left out | erase count, bytes |
 //!             | for each data unit: extents 4, then each: lpn length codec seq 16
-//!  open 32    | 6           row    | seq of the row
 //! ```
 
 use std::borrow::Cow;
@@ -26,8 +25,6 @@ use crate::format::unit::{Codec, Extent, ExtentId, Origin};
 use crate::mutants::{self, Mutant};
 
 pub(crate) const MAGIC: u64 = 0x6c6e_726a_5447_4c46; // "FLGTjrnl"
-/// Magic of a batch that was not synced.
-pub(crate) const UNSYNCED_MAGIC: u64 = 0x7973_6e75_5447_4c46; // "FLGTunsy"
 pub(crate) const HEAD_BYTES: usize = 64;
 pub(crate) const RECORD_BYTES: usize = 32;
 pub(crate) const EXTENT: u8 = 1;
@@ -35,7 +32,6 @@ pub(crate) const TRIM: u8 = 2;
 pub(crate) const RELEASE: u8 = 3;
 pub(crate) const LOST: u8 = 4;
 pub(crate) const ROW: u8 = 5;
-pub(crate) const OPEN: u8 = 6;
 /// Bytes of an extent in the list of a row.
 pub(crate) const LISTED_BYTES: usize = 16;
 
@@ -48,11 +44,10 @@ pub(crate) struct HeadBytes {
     pub(crate) session: U64,
     pub(crate) number: U64,
     pub(crate) at: U64,
-    /// Bytes of the records, and their number; of a batch that was not synced, its order.
+    /// Bytes of the records, and their number.
     pub(crate) length: U32,
     pub(crate) records: U32,
     pub(crate) link: U32,
-    /// Of a batch that was not synced, the order of the one that its chain begins with.
     pub(crate) copies: U32,
     /// Checksums of the records and of all before.
     pub(crate) body_crc: U32,
@@ -131,33 +126,10 @@ pub(crate) struct Head {
     pub(crate) crc: u32,
 }
 
-/// Place of a batch that was not synced among those that follow the same synced one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Order {
-    /// Its number among them, from 1 on.
-    pub(crate) order: u32,
-    /// The number of the batch that its chain begins with: that one has everything that no synced
-    /// batch has, and each one after it what came since.
-    pub(crate) first: u32,
-}
-
 impl Head {
     pub(crate) fn parse(head: &[u8], drive: u64) -> Option<Self> {
-        Self::parse_kind(head, drive, MAGIC)
-    }
-
-    /// The head of a batch that was not synced. Its position is where it lies, with the number and
-    /// the link of the next batch that is synced.
-    pub(crate) fn parse_unsynced(head: &[u8], drive: u64) -> Option<(Self, Order)> {
-        let own = Self::parse_kind(head, drive, UNSYNCED_MAGIC)?;
         let found = prefix::<HeadBytes>(head)?;
-        let order = Order { order: found.records.get(), first: found.copies.get() };
-        (1..=order.order).contains(&order.first).then_some((own, order))
-    }
-
-    fn parse_kind(head: &[u8], drive: u64, magic: u64) -> Option<Self> {
-        let found = prefix::<HeadBytes>(head)?;
-        let is_one = found.magic == magic && is_sealed(head) && found.drive == drive;
+        let is_one = found.magic == MAGIC && is_sealed(head) && found.drive == drive;
         is_one.then(|| Self {
             position: Position {
                 at: found.at.get(),
@@ -246,8 +218,6 @@ pub(crate) enum Record {
     Lost(Trim),
     /// A row that was complete and durable.
     Row(ListedRow),
-    /// A row that was not complete when the batch was written, and its life.
-    Open { row: u32, seq: u64 },
 }
 
 /// A row as a batch lists it; [`listed_unit`] parts its extents.
@@ -305,7 +275,6 @@ pub(crate) fn parse(
                 Record::Row(parse_row(record, list, (number, from), layout)?)
             }
             RELEASE => Record::Release { superblock: first, seq },
-            OPEN => Record::Open { row: first, seq },
             EXTENT => {
                 let record = prefix::<ExtentRecord>(record)?;
                 let extent = Extent {

@@ -265,14 +265,6 @@ impl Layout {
         if turn == 0 { 1 } else { turn }
     }
 
-    /// Bytes of each of the two parts of the ring, behind its end, that batches which were not
-    /// synced take in turn; whole sectors.
-    pub(crate) const fn unsynced_bytes(&self) -> u64 {
-        let rows = 4 * self.unit_bytes as u64 * self.shape.dies as u64;
-        let share = self.shape.journal_bytes / 16;
-        (if share < rows { share } else { rows }) / 512 * 512
-    }
-
     /// Offset on every die of its unit of a row, in bytes.
     pub(crate) const fn unit_from(&self, row: u32) -> u64 {
         assert!(row <= self.shape.rows_total(), "a row is one of the drive, or the end");

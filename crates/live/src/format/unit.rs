@@ -425,8 +425,6 @@ pub(crate) struct UnitBuffer {
     pub(crate) count: u32,
     /// Extents of it that the journal holds too.
     pub(crate) journaled: u32,
-    /// Number of its extents that batches hold which were not synced, or those that were.
-    pub(crate) handed_over: u32,
     /// True if the table and the header of the unit are written: nothing is changed from then on.
     is_finished: bool,
     /// Offset of the next extent.
@@ -443,7 +441,7 @@ impl UnitBuffer {
         bytes.resize(layout.unit_bytes, 0);
         let stride = if layout.shape.extents_per_page == 1 { SLOT_BYTES } else { 0 };
         let (bytes, next) = (Arc::new(bytes), layout.extents_from);
-        Self { bytes, count: 0, journaled: 0, handed_over: 0, is_finished: false, next, stride }
+        Self { bytes, count: 0, journaled: 0, is_finished: false, next, stride }
     }
 
     /// The whole unit, once it is finished.

@@ -57,10 +57,6 @@ pub(super) struct Before<'a> {
     /// The die that does wrong by itself: its header may be an earlier one already, so that no
     /// other die may go back to one.
     pub(super) wrong_die: Option<usize>,
-    /// True if only the process was killed: all that was written is there. Then a protected drive
-    /// whose damage is on one die has what was handed over; any other may be as after a loss of
-    /// power, since what was not synced proves nothing.
-    pub(super) is_killed: bool,
 }
 
 /// Damages a copy of the disks, opens what is left, and looks at all of it.
@@ -69,12 +65,8 @@ pub(super) struct Before<'a> {
 /// How the law was broken.
 pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, String> {
     let disks = before.disks.fork();
-    if before.is_killed {
-        disks.restore_by(|_| true);
-    } else {
-        // It may have been closed a moment ago: what that left is durable.
-        disks.restore();
-    }
+    // It may have been closed a moment ago: what that left is durable.
+    disks.restore();
     // What does wrong does no more: it would lose more with each look.
     for disk in 0..before.shape.dies as usize {
         disks.set_fault(disk, DiskFault::None);
@@ -86,13 +78,7 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
     // Of the last batch one copy stays: else nobody could tell what is gone from what never was.
     let kept = if must_open { None } else { last_batch_of(before.shape, &disks) };
     let what = apply(before, &disks, (extent, kept), rng);
-    let mut history = before.history.clone();
-    if before.is_killed && must_open {
-        history.restart();
-    }
-    let before = &Before { history: &history, ..*before };
-    look(before, &disks, must_open, rng)
-        .map_err(|broken| format!("{broken}, killed: {}, after {what:?}", before.is_killed))
+    look(before, &disks, must_open, rng).map_err(|broken| format!("{broken}, after {what:?}"))
 }
 
 fn below(rng: &mut Rng, limit: usize) -> usize {

@@ -79,8 +79,6 @@ struct Rack {
     commands_left: Option<u64>,
     is_cut: bool,
     commands: u64,
-    /// The write that was under way when the power went: its disk and place, and what was there.
-    under_way: Option<(usize, usize, Vec<u8>)>,
     rng: Rng,
 }
 
@@ -121,15 +119,7 @@ impl Disks {
 
     fn of(images: Vec<DiskImage>, rng: Rng) -> Self {
         let hidden = TableLocation::default();
-        let rack = Rack {
-            images,
-            hidden,
-            commands_left: None,
-            is_cut: false,
-            commands: 0,
-            under_way: None,
-            rng,
-        };
+        let rack = Rack { images, hidden, commands_left: None, is_cut: false, commands: 0, rng };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
 
@@ -227,7 +217,6 @@ impl Disks {
             commands_left: rack.commands_left,
             is_cut: rack.is_cut,
             commands: rack.commands,
-            under_way: rack.under_way.clone(),
             rng: rack.rng.clone(),
         };
         Self { rack: Arc::new(Mutex::new(rack)) }
@@ -250,39 +239,6 @@ impl Disks {
         }
         rack.is_cut = false;
         rack.commands_left = None;
-        rack.under_way = None;
-    }
-
-    /// The process ended, and not the power: what was written is there, synced or not,
-    /// and of the write that was under way any sectors.
-    pub fn restart(&self) {
-        let share = self.rack().rng.below(3);
-        self.restart_by(|rng, _| share == 1 || share == 2 && rng.below(2) == 0);
-    }
-
-    /// As [`Disks::restart`], each sector of the write that was under way being there exactly if
-    /// `survives` says so of it.
-    pub fn restart_by(&self, mut survives: impl FnMut(&mut Rng, usize) -> bool) {
-        let rack = &mut *self.rack();
-        if let Some((disk, at, before)) = rack.under_way.take() {
-            let image = &mut rack.images[disk];
-            let mut kept = image.now.range(at..at + before.len()).into_owned();
-            let sectors = kept.as_chunks_mut::<SECTOR_BYTES>().0;
-            for (index, sector) in sectors.iter_mut().enumerate() {
-                if !survives(&mut rack.rng, index) {
-                    sector.copy_from_slice(&before[index * SECTOR_BYTES..][..SECTOR_BYTES]);
-                }
-            }
-            image.pending.pop();
-            image.write(at, &kept);
-        }
-        rack.is_cut = false;
-        rack.commands_left = None;
-    }
-
-    /// Sectors of the write that was under way when the power went.
-    pub fn sectors_under_way(&self) -> usize {
-        self.rack().under_way.as_ref().map_or(0, |(_, _, before)| before.len() / SECTOR_BYTES)
     }
 
     /// As [`Disks::restore`], each sector that was not synced surviving whole exactly if
@@ -305,7 +261,6 @@ impl Disks {
         }
         rack.is_cut = false;
         rack.commands_left = None;
-        rack.under_way = None;
     }
 
     fn rack(&self) -> MutexGuard<'_, Rack> {
@@ -442,11 +397,7 @@ impl Medium for Disk {
             }
             _ => index(offset),
         };
-        let whole = at / SECTOR_BYTES * SECTOR_BYTES
-            ..(at + bytes.len()).next_multiple_of(SECTOR_BYTES).min(image.now.len());
-        let before = taken.is_err().then(|| image.now.range(whole.clone()).into_owned());
         image.write(at, bytes);
-        rack.under_way = before.map(|before| (self.index, whole.start, before));
         taken
     }
 

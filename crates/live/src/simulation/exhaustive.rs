@@ -5,8 +5,7 @@ use blockio::Rng;
 
 use super::disk::Disks;
 use super::history::{BYTES, SectorHistory};
-use crate::format::layout::Layout;
-use crate::{Compression, Device, Drive, Durability, Shape, format};
+use crate::{Compression, Device as _, Drive, Durability, Shape, format};
 
 /// A drive of one die, as small as one can be.
 pub const SINGLE: Shape = Shape {
@@ -40,10 +39,6 @@ pub const PACKED: Shape = Shape {
     ..SINGLE
 };
 
-/// A drive of one die whose rows stay open for eight pages, while batches that are not synced go
-/// from one half of their window to the other.
-pub const WIDE: Shape = Shape { unit_pages: 8, journal_bytes: 164 * 4096, ..SINGLE };
-
 /// One command of a short script, on whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptStep {
@@ -55,12 +50,8 @@ pub enum ScriptStep {
     Trim(u32),
     /// Makes everything durable.
     Flush,
-    /// Has the system hold everything.
-    HandOver,
     /// Saves the map.
     Checkpoint,
-    /// Kills the process, and opens the drive again.
-    Kill,
 }
 
 /// Up to so many sectors, all their subsets are tried; beyond, each one alone and all but each one.
@@ -89,114 +80,11 @@ pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
             check(&left, history.clone()).map_err(|what| format!("cut after {cut}: {what}"))?;
             states += 1;
         }
-        states += kill(&disks, &history).map_err(|what| format!("killed after {cut}: {what}"))?;
         if is_over {
             return Ok(states);
         }
     }
     Ok(states)
-}
-
-/// The process was killed, and the power stayed on: of the write that was under way every beginning
-/// and every end is there. Returns how many states were opened.
-fn kill(disks: &Disks, history: &SectorHistory) -> Result<u64, String> {
-    let mut history = history.clone();
-    history.restart();
-    let sectors = disks.sectors_under_way();
-    for until in 0..=sectors {
-        for is_beginning in [true, false] {
-            let left = disks.fork();
-            left.restart_by(|_, sector| (sector < until) == is_beginning);
-            check(&left, history.clone())?;
-        }
-    }
-    Ok(2 * (sectors as u64 + 1))
-}
-
-/// Runs `script` once for each command that it sends to the disks, and kills the process there.
-/// Returns how many states were opened.
-///
-/// # Errors
-/// As [`exhaust`].
-pub fn exhaust_kills(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
-    exhaust_kills_after(shape, &[], script)
-}
-
-/// As [`exhaust_kills`], on a drive on which `before` was carried out, and the process killed.
-///
-/// # Errors
-/// As [`exhaust`].
-pub fn exhaust_kills_after(
-    shape: &Shape,
-    before: &[ScriptStep],
-    script: &[ScriptStep],
-) -> Result<u64, String> {
-    let (begun, history) = begun(shape, before)?;
-    let mut states = 0;
-    for cut in 0.. {
-        let disks = begun.fork();
-        disks.cut_after(cut);
-        let history = play_on(&disks, history.clone(), script)?;
-        let is_over = !disks.is_cut();
-        states += kill(&disks, &history).map_err(|what| format!("killed after {cut}: {what}"))?;
-        if is_over {
-            break;
-        }
-    }
-    Ok(states)
-}
-
-/// Runs `script` on a new protected drive, kills the process, and gives each die in turn the
-/// journal that it had at each earlier moment, as one that loses writes would have it: what was
-/// handed over is on the other dies, and is there. Returns how many states were opened.
-///
-/// # Errors
-/// As [`exhaust`].
-pub fn exhaust_stale_journals(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
-    let (begun, history) = begun(shape, &[])?;
-    let left = begun.fork();
-    let mut history = play_on(&left, history, script)?;
-    history.restart();
-    // What the system has stays, whether it was synced or not.
-    left.restore_by(|_| true);
-    let layout = Layout::new(shape);
-    let at = |offset: u64| usize::try_from(offset).expect("a small drive");
-    let from = at(layout.journal_from(0));
-    let journal = from..from + at(shape.journal_bytes);
-    let mut states = 0;
-    for cut in 0.. {
-        let earlier = begun.fork();
-        earlier.cut_after(cut);
-        play(&earlier, shape, script)?;
-        let is_over = !earlier.is_cut();
-        let contents = earlier.contents();
-        for (die, content) in contents.iter().enumerate() {
-            let disks = left.fork();
-            let mut stale = content[journal.clone()].iter();
-            disks.damage(die, journal.clone(), |_| *stale.next().expect("as long"));
-            let found = check(&disks, history.clone());
-            found.map_err(|what| format!("journal of die {die} as after {cut}: {what}"))?;
-            states += 1;
-        }
-        if is_over {
-            break;
-        }
-    }
-    Ok(states)
-}
-
-/// The disks of a new drive on which a script was carried out, after which the process was killed,
-/// and what may be found there.
-fn begun(shape: &Shape, script: &[ScriptStep]) -> Result<(Disks, SectorHistory), String> {
-    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
-    let disks = Disks::new(shape.dies as usize, bytes, Rng::new(0));
-    format(disks.media(), shape, 1).map_err(|error| error.to_string())?;
-    let history = SectorHistory::new(shape.pages_logical as usize * PAGE_SECTORS);
-    if script.is_empty() {
-        return Ok((disks, history));
-    }
-    let history = play_on(&disks, history, script)?;
-    Ok((disks, history))
 }
 
 /// Result of flipping bits one by one.
@@ -279,18 +167,11 @@ pub(super) fn play(
     shape: &Shape,
     script: &[ScriptStep],
 ) -> Result<SectorHistory, String> {
-    let history = SectorHistory::new(shape.pages_logical as usize * PAGE_SECTORS);
-    play_on(disks, history, script)
-}
-
-/// Opens a drive, and carries out a script on it as [`play`] does; `history` says what it holds.
-fn play_on(
-    disks: &Disks,
-    mut history: SectorHistory,
-    script: &[ScriptStep],
-) -> Result<SectorHistory, String> {
+    let mut history = SectorHistory::new(shape.pages_logical as usize * PAGE_SECTORS);
     let sectors = history.sectors();
-    let Some(mut drive) = reopen(disks, &mut history)? else { return Ok(history) };
+    let Ok(drive) = Drive::open_media(disks.media()) else {
+        return if disks.is_cut() { Ok(history) } else { Err("it does not open".to_owned()) };
+    };
     let from = |page: u32| u64::from(page) * (PAGE_SECTORS * BYTES) as u64;
     for step in script {
         let done = match *step {
@@ -311,16 +192,7 @@ fn play_on(
                 drive.trim(from(page), length, Durability::Volatile)
             }
             ScriptStep::Flush => drive.flush().inspect(|()| history.settle(0, sectors)),
-            ScriptStep::HandOver => {
-                Device::hand_over(&drive).inspect(|()| history.hand_over(0, sectors))
-            }
             ScriptStep::Checkpoint => drive.checkpoint(),
-            ScriptStep::Kill => {
-                drop(drive);
-                let Some(opened) = reopen(disks, &mut history)? else { return Ok(history) };
-                drive = opened;
-                Ok(())
-            }
         };
         match done {
             Ok(()) => {}
@@ -329,26 +201,6 @@ fn play_on(
         }
     }
     Ok(history)
-}
-
-/// Opens a drive whose process was killed, and looks at all of it; none if the power goes
-/// meanwhile.
-fn reopen(disks: &Disks, history: &mut SectorHistory) -> Result<Option<Drive>, String> {
-    let mut bytes = vec![0; history.sectors() * BYTES];
-    let opened = Drive::open_media(disks.media()).map_err(|error| error.to_string());
-    let read = opened.and_then(|drive| {
-        let read = drive.read(0, &mut bytes).map_err(|error| error.to_string());
-        read.map(|()| drive)
-    });
-    match read {
-        Ok(drive) => {
-            history.restart();
-            history.check_recovered(0, &bytes)?;
-            Ok(Some(drive))
-        }
-        Err(_) if disks.is_cut() => Ok(None),
-        Err(error) => Err(format!("it does not open: {error}")),
-    }
 }
 
 fn check(disks: &Disks, mut history: SectorHistory) -> Result<(), String> {

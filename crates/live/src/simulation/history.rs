@@ -12,8 +12,6 @@ pub(super) type Version = u64;
 pub(super) struct SectorHistory {
     /// The contents that a crash may leave, the present one last.
     allowed: Vec<Vec<Version>>,
-    /// By sector, the earliest of those that the end of the process may leave.
-    handed_over: Vec<usize>,
     next: Version,
     /// Sectors written together since the group was begun, all or none of which survive.
     group: Option<Vec<(usize, Version)>>,
@@ -22,8 +20,7 @@ pub(super) struct SectorHistory {
 impl SectorHistory {
     /// All zeroes.
     pub(super) fn new(sectors: usize) -> Self {
-        let (allowed, handed_over) = (vec![vec![0]; sectors], vec![0; sectors]);
-        Self { allowed, handed_over, next: 1, group: None }
+        Self { allowed: vec![vec![0]; sectors], next: 1, group: None }
     }
 
     pub(super) fn sectors(&self) -> usize {
@@ -33,7 +30,6 @@ impl SectorHistory {
     /// Has another number of sectors: new ones are zeroes, those beyond the end are gone.
     pub(super) fn resize(&mut self, sectors: usize) {
         self.allowed.resize(sectors, vec![0]);
-        self.handed_over.resize(sectors, 0);
     }
 
     /// New contents for sectors from `first` on; they are allowed from now on.
@@ -61,10 +57,7 @@ impl SectorHistory {
         for (sector, version) in self.group.take().unwrap_or_default() {
             let allowed = &mut self.allowed[sector];
             let at = allowed.iter().position(|other| *other == version);
-            let at = at.expect("written");
-            allowed.drain(..at);
-            let handed_over = &mut self.handed_over[sector];
-            *handed_over = handed_over.saturating_sub(at);
+            allowed.drain(..at.expect("written"));
         }
     }
 
@@ -105,23 +98,6 @@ impl SectorHistory {
         for allowed in &mut self.allowed[first..first + count] {
             allowed.drain(..allowed.len() - 1);
         }
-        self.handed_over[first..first + count].fill(0);
-    }
-
-    /// The system has the present contents of these sectors: the end of the process leaves them, a
-    /// crash of the machine may not.
-    pub(super) fn hand_over(&mut self, first: usize, count: usize) {
-        for sector in first..first + count {
-            self.handed_over[sector] = self.allowed[sector].len() - 1;
-        }
-    }
-
-    /// The process ended, and the power stayed on: nothing is left that came before what the system
-    /// had.
-    pub(super) fn restart(&mut self) {
-        for (allowed, handed_over) in self.allowed.iter_mut().zip(&mut self.handed_over) {
-            allowed.drain(..std::mem::take(handed_over));
-        }
     }
 
     /// Checks what a read returned: each sector's present content.
@@ -145,7 +121,6 @@ impl SectorHistory {
                 return Err(format!("sector {sector} recovered as {found}, allowed {allowed:?}"));
             }
             *allowed = vec![found];
-            self.handed_over[sector] = 0;
         }
         self.check_group(first, bytes.len() / BYTES)
     }

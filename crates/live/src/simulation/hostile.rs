@@ -249,7 +249,7 @@ fn example_batch(layout: &Layout) -> Vec<u8> {
     core.completed.add_tables((3, life, origin), &[entries.to_vec()]);
     let mut journal = Journal::new(DRIVE, 2, SHAPE.journal_bytes, FROM);
     journal.begin();
-    journal.collect(&mut core, layout, (Scope::Host, 0));
+    journal.collect(&mut core, layout, Scope::Host);
     journal.finish(2).1.to_vec()
 }
 
@@ -451,7 +451,7 @@ impl Image {
                 let journal = layout.journal_from(region)..layout.checkpoint_from(region, 0);
                 let journal = &mut die[at(journal.start)..at(journal.end)];
                 for from in (0..journal.len()).step_by(SECTOR_BYTES) {
-                    if is_batch_head(&journal[from..]) {
+                    if journal[from..].starts_with(b"FLGTjrnl") {
                         seal_journaled(&mut journal[from..]);
                     }
                 }
@@ -494,20 +494,14 @@ fn use_drive(drive: &Drive, seed: u64) {
             let varied = (at as u64).wrapping_mul(rng.below(251) * 0x9e37_79b9) >> 7;
             if at % 3 == 0 { varied.to_le_bytes()[0] } else { 0 }
         });
-        let _ = match rng.below(11) {
+        let _ = match rng.below(10) {
             0 => drive.flush(),
             1 => drive.trim(offset, PAGE_BYTES as u64, Durability::Volatile),
             2 => drive.checkpoint(),
             3 => drive.list_completed(0),
-            4 => drive.hand_over(),
             _ => drive.write(offset, &content, Durability::Volatile),
         };
     }
-}
-
-/// True if a batch begins there, synced or not.
-fn is_batch_head(bytes: &[u8]) -> bool {
-    [b"FLGTjrnl", b"FLGTunsy"].iter().any(|magic| bytes.starts_with(*magic))
 }
 
 /// Finds the structures on the dies that hold something.
@@ -519,7 +513,7 @@ fn structures(layout: &Layout, dies: &[Vec<u8>]) -> Vec<(usize, usize, usize)> {
         for region in 0..layout.shape.regions() {
             let journal = at(layout.journal_from(region))..at(layout.checkpoint_from(region, 0));
             for from in journal.step_by(SECTOR_BYTES) {
-                if is_batch_head(&die[from..]) {
+                if die[from..].starts_with(b"FLGTjrnl") {
                     found.push((index, from, BATCH_HEAD_BYTES + 160));
                 }
             }

@@ -19,9 +19,7 @@ pub struct Tally {
     pub operations: u64,
     /// Times that the power went while the host was at work.
     pub crashes: u64,
-    /// Times that the process was killed instead.
-    pub kills: u64,
-    /// Times that either happened again during the recovery from one.
+    /// Times that it went again during the recovery from one.
     pub crashes_in_recovery: u64,
     /// Pages that relocation copied.
     pub pages_relocated: u64,
@@ -42,8 +40,6 @@ pub struct Tally {
     /// Copies of the dies that were damaged, those of them that opening refused, and pages that
     /// could not be read of the others.
     pub damaged: u64,
-    /// Of those, copies that were as a killed process left them, with all that was not synced.
-    pub damaged_killed: u64,
     /// See `damaged`.
     pub damaged_refused: u64,
     /// See `damaged`.
@@ -54,7 +50,6 @@ impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.operations += other.operations;
         self.crashes += other.crashes;
-        self.kills += other.kills;
         self.crashes_in_recovery += other.crashes_in_recovery;
         self.pages_relocated += other.pages_relocated;
         self.dies_changed += other.dies_changed;
@@ -65,7 +60,6 @@ impl std::ops::AddAssign for Tally {
         self.redundancy_restored += other.redundancy_restored;
         self.maps_searched += other.maps_searched;
         self.damaged += other.damaged;
-        self.damaged_killed += other.damaged_killed;
         self.damaged_refused += other.damaged_refused;
         self.damaged_pages_lost += other.damaged_pages_lost;
     }
@@ -105,10 +99,6 @@ enum Stop {
 
 struct Run {
     rng: Rng,
-    /// Draws whether the power goes or the process is killed.
-    ends: Rng,
-    /// Draws whether damage comes after a kill alone, or after a loss of power that followed it.
-    kills: Rng,
     /// Draws damage, so that the rest goes on as without it.
     damage: Rng,
     damaged: Damage,
@@ -120,8 +110,6 @@ struct Run {
     tally: Tally,
     /// Pages that the drive may be made to have.
     pages_mappable: u32,
-    /// True if the power was not lost since the drive was at work: only the process was killed.
-    is_killed: bool,
     /// True if a die may be failed: rows are protected, and no disk has another fault.
     may_lose_die: bool,
     /// True if rows are protected and no die does wrong.
@@ -165,8 +153,6 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
     let sectors = shape.pages_logical as usize * PAGE_SECTORS;
     let mut run = Run {
         rng,
-        ends: Rng::new(seed).split("ends"),
-        kills: Rng::new(seed).split("kills"),
         damage: Rng::new(seed).split("damage"),
         damaged,
         shape,
@@ -175,7 +161,6 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         history: SectorHistory::new(sectors),
         tally: Tally::default(),
         pages_mappable: shape.pages_mappable,
-        is_killed: false,
         may_lose_die: false,
         is_honest: false,
         wrong_die: None,
@@ -306,11 +291,9 @@ impl Run {
                 is_complete,
                 is_redundant: self.is_honest && is_complete,
                 wrong_die: self.wrong_die,
-                is_killed: self.is_killed && self.kills.below(2) == 0,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
             self.tally.damaged += outcome.damaged;
-            self.tally.damaged_killed += u64::from(before.is_killed);
             self.tally.damaged_refused += outcome.refused;
             self.tally.damaged_pages_lost += outcome.pages_lost;
         }
@@ -322,24 +305,8 @@ impl Run {
 
     fn crash(&mut self, drive: Drive) {
         drop(drive);
-        self.is_killed = true;
-        if self.stop() {
-            self.tally.crashes += 1;
-        } else {
-            self.tally.kills += 1;
-        }
-    }
-
-    /// The power goes, or only the process is killed; says whether it was the power.
-    fn stop(&mut self) -> bool {
-        let is_power = self.ends.below(2) == 0;
-        if is_power {
-            self.is_killed = false;
-            self.disks.restore();
-        } else {
-            self.disks.restart();
-        }
-        is_power
+        self.tally.crashes += 1;
+        self.disks.restore();
     }
 
     /// Closes the drive, after which everything is durable, unless the power goes.
@@ -349,13 +316,11 @@ impl Run {
         match self.settled(closed, 0, all, Durability::Durable) {
             Ok(()) => {
                 self.tally.closed += 1;
-                self.is_killed = false;
                 Ok(())
             }
             Err(Stop::Broken(what)) => Err(what),
             Err(Stop::Cut | Stop::Done) => {
                 self.tally.crashes += 1;
-                self.is_killed = false;
                 self.disks.restore();
                 Ok(())
             }
@@ -378,7 +343,7 @@ impl Run {
                 }
                 Ok(_) | Err(_) if self.disks.is_cut() => {
                     self.tally.crashes_in_recovery += 1;
-                    self.stop();
+                    self.disks.restore();
                 }
                 Ok(_) => unreachable!("the power is on, or it is not"),
                 Err(error) => return Err(format!("it does not open: {error}")),
@@ -391,9 +356,6 @@ impl Run {
         // The power stays on meanwhile.
         self.disks.cut_after(u64::MAX);
         drive.core().map_err(|error| error.to_string())?.ftl.check_invariants();
-        if self.is_killed {
-            self.history.restart();
-        }
         let mut bytes = vec![0; PAGE_SECTORS * 64 * BYTES];
         for first in (0..self.history.sectors()).step_by(PAGE_SECTORS * 64) {
             let count = (self.history.sectors() - first).min(PAGE_SECTORS * 64);
@@ -462,11 +424,8 @@ impl Run {
         let (first, count) = self.range();
         let offset = first as u64 * SECTOR_BYTES;
         let length = count as u64 * SECTOR_BYTES;
-        let durability = match self.below(8) {
-            0 => Durability::Durable,
-            1 => Durability::Process,
-            _ => Durability::Volatile,
-        };
+        let durability =
+            if self.below(8) == 0 { Durability::Durable } else { Durability::Volatile };
         let what = self.below(100);
         match what {
             0..55 => {
@@ -509,11 +468,6 @@ impl Run {
             92 => {
                 let done = drive.list_completed(0);
                 self.outcome(done)
-            }
-            93..96 => {
-                let done = drive.hand_over();
-                let all = self.history.sectors();
-                self.settled(done, 0, all, Durability::Process)
             }
             _ => {
                 let flushed = drive.flush();
@@ -616,10 +570,8 @@ impl Run {
         durability: Durability,
     ) -> Result<(), Stop> {
         self.outcome(done)?;
-        match durability {
-            Durability::Volatile => {}
-            Durability::Process => self.history.hand_over(first, count),
-            Durability::Durable => self.history.settle(first, count),
+        if durability == Durability::Durable {
+            self.history.settle(first, count);
         }
         Ok(())
     }

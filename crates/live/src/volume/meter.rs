@@ -167,10 +167,6 @@ impl Device for Metered {
         self.meter.flushes.count(self.meter.born, 0, || self.device.flush())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.device.hand_over()
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         self.meter
             .trims

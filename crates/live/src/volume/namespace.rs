@@ -359,10 +359,6 @@ impl Device for Window {
         self.device.flush()
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.device.hand_over()
-    }
-
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
         let below = self.below(offset, length)?;
         self.above(self.device.trim(below, length, durability))

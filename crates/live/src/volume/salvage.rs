@@ -165,10 +165,6 @@ impl Device for Salvage {
         Ok(())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        Ok(())
-    }
-
     fn trim(&self, offset: u64, length: u64, _: Durability) -> Result<(), DeviceError> {
         self.check_range(offset, length)?;
         Err(DeviceError::ReadOnly)

@@ -57,10 +57,6 @@ impl Device for Faulty {
         Ok(())
     }
 
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.flush()
-    }
-
     fn trim(&self, offset: u64, length: u64, how: Durability) -> Result<(), DeviceError> {
         self.inner.trim(offset, length, how)
     }

@@ -31,21 +31,12 @@ impl RequestData for Data {
     }
 }
 
-/// A device in memory that counts flushes and hand-overs, and may refuse them.
+/// A device in memory that counts flushes, and may refuse them.
 #[derive(Debug)]
 struct Counting {
     memory: MemoryDevice,
     flushes: AtomicU32,
-    hand_overs: AtomicU32,
     refuses: bool,
-}
-
-impl Counting {
-    fn settle(&self, counter: &AtomicU32) -> Result<(), DeviceError> {
-        counter.fetch_add(1, Ordering::Relaxed);
-        let reason = "a die failed".to_owned();
-        if self.refuses { Err(DeviceError::Poisoned { reason }) } else { Ok(()) }
-    }
 }
 
 impl Device for Counting {
@@ -62,11 +53,9 @@ impl Device for Counting {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
-        self.settle(&self.flushes)
-    }
-
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.settle(&self.hand_overs)
+        self.flushes.fetch_add(1, Ordering::Relaxed);
+        let reason = "a die failed".to_owned();
+        if self.refuses { Err(DeviceError::Poisoned { reason }) } else { self.memory.flush() }
     }
 
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
@@ -87,8 +76,7 @@ struct Rig {
 impl Rig {
     fn new(kept: Durability, is_read_only: bool, refuses: bool) -> Self {
         let memory = MemoryDevice::new(u64::from(SECTORS) * SECTOR_BYTES);
-        let (flushes, hand_overs) = Default::default();
-        let device = Arc::new(Counting { memory, flushes, hand_overs, refuses });
+        let device = Arc::new(Counting { memory, flushes: AtomicU32::new(0), refuses });
         let (name, description) = (String::new(), String::new());
         let served = Arc::<Counting>::clone(&device);
         let export = Export { name, description, device: served, is_read_only, pace: None };
@@ -100,9 +88,8 @@ impl Rig {
         done.iter().map(|it| it.result).collect()
     }
 
-    /// Flushes and hand-overs of the device so far.
-    fn settled(&self) -> [u32; 2] {
-        [&self.device.flushes, &self.device.hand_overs].map(|count| count.load(Ordering::Relaxed))
+    fn flushes(&self) -> u32 {
+        self.device.flushes.load(Ordering::Relaxed)
     }
 }
 
@@ -112,33 +99,31 @@ fn tagged(tag: u16, kind: u8, (first_sector, sectors): (u64, u32)) -> Tagged {
 }
 
 #[test]
-fn writes_of_a_device_that_outlives_its_server_outlast_it_once_answered() {
-    for (kept, hand_overs) in [(Durability::Process, 1), (Durability::Volatile, 0)] {
+fn writes_of_a_device_that_outlives_its_server_are_durable_once_answered() {
+    for (kept, flushes) in [(Durability::Durable, 1), (Durability::Volatile, 0)] {
         let mut rig = Rig::new(kept, false, false);
         rig.data.written.extend([(0, vec![1; 512]), (1, vec![2; 1024])]);
         let writes = [tagged(0, kind::WRITE, (0, 1)), tagged(1, kind::WRITE, (8, 2))];
         assert_eq!(rig.carry_out(&writes), [512, 1024]);
-        assert_eq!(rig.settled(), [0, hand_overs], "one for the batch, or none");
+        assert_eq!(rig.flushes(), flushes, "one for the batch, or none");
     }
 }
 
 #[test]
 fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
-    // A flush settles what else there is in the batch.
-    let mut rig = Rig::new(Durability::Process, false, false);
-    rig.data.written.extend([(0, vec![1; 512]), (2, vec![2; 512])]);
+    let mut rig = Rig::new(Durability::Volatile, false, false);
+    rig.data.written.insert(0, vec![1; 512]);
     let mut durable = tagged(0, kind::WRITE, (0, 1));
     durable.request.is_fua = true;
-    let rest = [tagged(1, kind::FLUSH, (0, 0)), tagged(2, kind::WRITE, (8, 1))];
-    let done = rig.block.carry_out(&rig.data, &[durable, rest[0], rest[1]]);
-    assert_eq!(done.iter().map(|it| it.result).collect::<Vec<_>>(), [512, 0, 512]);
+    let done = rig.block.carry_out(&rig.data, &[durable, tagged(1, kind::FLUSH, (0, 0))]);
+    assert_eq!(done.iter().map(|it| it.result).collect::<Vec<_>>(), [512, 0]);
     let fua = done.iter().map(|it| it.asked.map(|asked| asked.fua)).collect::<Vec<_>>();
-    assert_eq!(fua, [Some(true), Some(false), Some(false)], "as the model gets them");
-    assert_eq!(rig.settled(), [1, 0]);
+    assert_eq!(fua, [Some(true), Some(false)], "as the model gets them");
+    assert_eq!(rig.flushes(), 1);
 }
 
 #[test]
-fn a_refused_flush_or_hand_over_fails_what_waited_for_it_alone() {
+fn a_refused_flush_fails_what_waited_for_it_alone() {
     let mut rig = Rig::new(Durability::Volatile, false, true);
     rig.data.written.insert(1, vec![1; 512]);
     let requests = [
@@ -146,12 +131,7 @@ fn a_refused_flush_or_hand_over_fails_what_waited_for_it_alone() {
         tagged(1, kind::WRITE, (0, 1)),
         tagged(2, kind::FLUSH, (0, 0)),
     ];
-    let failed = -Errno::IO.raw_os_error();
-    assert_eq!(rig.carry_out(&requests), [512, 512, failed]);
-    let mut rig = Rig::new(Durability::Process, false, true);
-    rig.data.written.insert(1, vec![1; 512]);
-    assert_eq!(rig.carry_out(&requests[..2]), [512, failed]);
-    assert_eq!(rig.settled(), [0, 1]);
+    assert_eq!(rig.carry_out(&requests), [512, 512, -Errno::IO.raw_os_error()]);
 }
 
 #[test]

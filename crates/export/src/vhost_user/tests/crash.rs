@@ -19,35 +19,22 @@ struct Cached {
     now: MemoryDevice,
     /// Bytes that a crash leaves.
     durable: Mutex<Vec<u8>>,
-    /// Bytes that the end of the process leaves.
-    handed_over: Mutex<Vec<u8>>,
     flushes: AtomicUsize,
-    hand_overs: AtomicUsize,
 }
 
 impl Cached {
     fn holding(bytes: Vec<u8>) -> Arc<Self> {
         let now = MemoryDevice::new(SIZE);
         now.write(0, &bytes, Durability::Volatile).unwrap();
-        let [durable, handed_over] = [bytes.clone(), bytes].map(Mutex::new);
-        let (flushes, hand_overs) = Default::default();
-        Arc::new(Self { now, durable, handed_over, flushes, hand_overs })
+        Arc::new(Self { now, durable: Mutex::new(bytes), flushes: AtomicUsize::new(0) })
     }
 
     fn durable(&self) -> Vec<u8> {
         self.durable.lock().unwrap().clone()
     }
 
-    fn handed_over(&self) -> Vec<u8> {
-        self.handed_over.lock().unwrap().clone()
-    }
-
     fn settle(&self, durability: Durability) -> Result<(), DeviceError> {
-        match durability {
-            Durability::Volatile => Ok(()),
-            Durability::Process => self.hand_over(),
-            Durability::Durable => self.flush(),
-        }
+        if durability == Durability::Durable { self.flush() } else { Ok(()) }
     }
 }
 
@@ -67,13 +54,7 @@ impl Device for Cached {
 
     fn flush(&self) -> Result<(), DeviceError> {
         self.flushes.fetch_add(1, Ordering::Relaxed);
-        self.now.read(0, &mut self.durable.lock().unwrap())?;
-        self.now.read(0, &mut self.handed_over.lock().unwrap())
-    }
-
-    fn hand_over(&self) -> Result<(), DeviceError> {
-        self.hand_overs.fetch_add(1, Ordering::Relaxed);
-        self.now.read(0, &mut self.handed_over.lock().unwrap())
+        self.now.read(0, &mut self.durable.lock().unwrap())
     }
 
     fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
@@ -98,9 +79,9 @@ fn rig(device: &Arc<Cached>, kept: Durability) -> Rig {
 }
 
 #[test]
-fn writes_that_come_together_are_handed_over_together_before_their_answers() {
+fn writes_that_come_together_share_a_flush_before_their_answers() {
     let device = Cached::holding(vec![0; 1 << 17]);
-    let rig = rig(&device, Durability::Process);
+    let rig = rig(&device, Durability::Durable);
     let mut driver = Driver::connect(&rig.path, FEATURES);
     driver.keep_inflight();
     for region in 0..8 {
@@ -111,18 +92,14 @@ fn writes_that_come_together_are_handed_over_together_before_their_answers() {
     for _ in 0..8 {
         assert_eq!(driver.wait().1, 0);
     }
-    assert_eq!(device.hand_overs.load(Ordering::Relaxed), 1);
-    let kept = device.handed_over();
-    assert!((0..8).all(|region| kept[region * 8192..][..4096] == [7; 4096]));
-    // The machine may lose them until the driver flushes, and not afterwards.
-    assert_eq!(device.flushes.load(Ordering::Relaxed), 0);
-    assert_eq!(driver.run(&Request { kind: FLUSH, ..read(0, 0) }).0, 0);
-    assert_eq!(device.durable(), kept);
+    assert_eq!(device.flushes.load(Ordering::Relaxed), 1);
+    let durable = device.durable();
+    assert!((0..8).all(|region| durable[region * 8192..][..4096] == [7; 4096]));
 }
 
 #[test]
 fn writes_wait_for_a_flush_if_the_client_cannot_reconnect_or_the_user_chose_so() {
-    for (kept, reconnects) in [(Durability::Process, false), (Durability::Volatile, true)] {
+    for (kept, reconnects) in [(Durability::Durable, false), (Durability::Volatile, true)] {
         let device = Cached::holding(vec![0; 1 << 17]);
         let rig = rig(&device, kept);
         let mut driver = Driver::connect(&rig.path, FEATURES);
@@ -131,8 +108,7 @@ fn writes_wait_for_a_flush_if_the_client_cannot_reconnect_or_the_user_chose_so()
         }
         driver.start();
         assert_eq!(driver.run(&write(0, vec![7; 4096])).0, 0);
-        let asked = [&device.flushes, &device.hand_overs].map(|it| it.load(Ordering::Relaxed));
-        assert_eq!(asked, [0, 0]);
+        assert_eq!(device.flushes.load(Ordering::Relaxed), 0);
         assert_eq!(driver.run(&Request { kind: FLUSH, ..read(0, 0) }).0, 0);
         assert_eq!(device.durable()[..4096], [7; 4096]);
     }
@@ -152,7 +128,7 @@ proptest! {
         is_packed: bool,
     ) {
         let mut device = Cached::holding(vec![0; 1 << 17]);
-        let mut server = rig(&device, Durability::Process);
+        let mut server = rig(&device, Durability::Durable);
         let mut driver =
             Driver::connect(&server.path, FEATURES | (u64::from(is_packed) * PACKED));
         driver.keep_inflight();
@@ -180,11 +156,11 @@ proptest! {
                     let (_, place, value) = asked.swap_remove(index);
                     expected[place.clone()].fill(value);
                     // A server that is killed now loses nothing of it.
-                    prop_assert_eq!(&device.handed_over()[place.clone()], &expected[place]);
+                    prop_assert_eq!(&device.durable()[place.clone()], &expected[place]);
                 }
             }
-            device = Cached::holding(device.handed_over());
-            server = rig(&device, Durability::Process);
+            device = Cached::holding(device.durable());
+            server = rig(&device, Durability::Durable);
             driver.reconnect(&server.path);
             for region in 0..SECTORS / REGION {
                 let from = usize::try_from(region * REGION * 512).unwrap();

@@ -40,7 +40,7 @@ pub(super) const fn listing_due_after(seq: u64) -> u64 {
 }
 
 /// The error of a checkpoint for which the journal has no room.
-pub(super) fn no_room() -> DeviceError {
+fn no_room() -> DeviceError {
     DeviceError::Poisoned { reason: "the journal has no room left for a checkpoint".to_owned() }
 }
 
@@ -74,12 +74,7 @@ impl Drive {
                 return Ok(());
             }
             journal.begin();
-            if journal.has_unsynced() {
-                // The batch replaces those.
-                journal.collect(&mut core, &self.store.layout, (Scope::Host, 0));
-            } else {
-                journal.list_rows(&mut core);
-            }
+            journal.list_rows(&mut core);
             std::mem::take(&mut core.dirty)
         };
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))
@@ -116,7 +111,7 @@ impl Drive {
         let (mut rows, mut erase_counts) = (Rows::new(0), Vec::new());
         {
             let mut journal = self.journal()?;
-            (summary.journal, summary.session) = (journal.next(), journal.session);
+            (summary.journal, summary.session) = (journal.head, journal.session);
             let begun = self.commit_to(&mut journal, Scope::Again, |core| {
                 summary.seq = core.seq;
                 summary.pages = core.ftl.pages_logical();

@@ -10,7 +10,6 @@ use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
-use crate::engine::journal::unsynced_batches::Assembled;
 use crate::engine::journal::{Journal, Scope};
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
@@ -51,41 +50,6 @@ impl Drive {
         Err(DeviceError::Poisoned { reason })
     }
 
-    /// Has the system hold everything that the host changed before, so that the end of the process
-    /// loses none of it; nothing is synced. Where the journal has no room for that, commits it.
-    pub(crate) fn hand_over(&self) -> Result<(), DeviceError> {
-        let before = self.core()?.seq;
-        // The second time a checkpoint has made room, if that is possible at all.
-        for _ in 0..2 {
-            self.check_sound()?;
-            let mut journal = self.journal()?;
-            if journal.handed_over() >= before {
-                return Ok(());
-            }
-            let layout = &self.store.layout;
-            let assembled = {
-                // Rows are completed in order then: recovery looks for a superblock's first one.
-                let mut core = self.still()?;
-                let reserve = 3 * self.bytes_at_most(&core);
-                let has_room = journal.has_window(layout, reserve);
-                has_room.then(|| journal.assemble_unsynced(&mut core, layout))
-            };
-            match assembled {
-                Some(Assembled::At(at)) => {
-                    self.noting(journal.write_unsynced(&self.store, at))?;
-                    return self.noting(self.keep_header());
-                }
-                Some(Assembled::Nothing) => return Ok(()),
-                Some(Assembled::TooLong) => break,
-                None => {
-                    drop(journal);
-                    self.checkpoint()?;
-                }
-            }
-        }
-        self.commit(Scope::Host)
-    }
-
     /// Makes superblocks usable that relocation has erased, once what superseded their pages lies
     /// in completed rows: a batch that lists those is short. If another thread holds the journal,
     /// returns, or waits for it where room is short.
@@ -104,12 +68,7 @@ impl Drive {
                 return self.commit(Scope::Relocation);
             }
             journal.begin();
-            if journal.has_unsynced() {
-                // The batch replaces those.
-                journal.collect(&mut core, &self.store.layout, (Scope::Host, released));
-            } else {
-                journal.collect_completed(&mut core, released);
-            }
+            journal.collect_completed(&mut core, released);
             (std::mem::take(&mut core.dirty), released)
         };
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
@@ -146,7 +105,7 @@ impl Drive {
                 std::mem::take(&mut core.dirty)
             };
             journal.begin();
-            journal.collect(&mut core, &self.store.layout, (scope, held));
+            journal.collect(&mut core, &self.store.layout, scope);
             // The last way to a checkpoint: what counts is the batch, not the largest there can be.
             if !has_reserve && !journal.fits_batch() {
                 return Ok(None);
@@ -178,7 +137,6 @@ impl Drive {
         let listed = completed_bytes_due(&self.store.layout).max(core.completed.len() as u64);
         2 * (row_bytes * (core.open.len() as u64 + 1)
             + core.trims.len() as u64 * 32
-            + core.reclaimed.len() as u64 * 32
             + core.ftl.held_erased().len() as u64 * 32
             + listed
             + 4096)

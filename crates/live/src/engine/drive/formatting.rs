@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use ftl::{ConfigError, Lpn};
 
 use super::Drive;
-use super::checkpointing::no_room;
 use crate::engine::core::Core;
 use crate::engine::creation::Capacity;
 use crate::engine::dies::medium_error;
@@ -217,11 +216,7 @@ impl Drive {
             self.erase(slot, slot + HEADER_BYTES)?;
         }
         self.sync_healthy()?;
-        let mut journal = self.journal()?;
-        if journal.has_unsynced() {
-            // Between those there may be some from before.
-            self.commit_to(&mut journal, Scope::Host, |_| ())?.ok_or_else(no_room)?;
-        }
+        let journal = self.journal()?;
         for region in 0..layout.shape.regions() {
             let journal_from = layout.journal_from(region);
             for (from, until) in journal.unused() {
@@ -286,7 +281,7 @@ impl Core {
 impl Journal {
     /// The parts of the ring that hold no batch which is needed.
     fn unused(&self) -> Vec<(u64, u64)> {
-        let (from, until) = (self.next().at % self.size, self.tail % self.size);
+        let (from, until) = (self.head.at % self.size, self.tail % self.size);
         match self.used() {
             0 => vec![(0, self.size)],
             _ if from <= until => vec![(from, until)],

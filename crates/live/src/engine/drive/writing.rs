@@ -21,7 +21,6 @@ impl Drive {
     pub(super) fn settle(&self, durability: Durability) -> Result<(), DeviceError> {
         match durability {
             Durability::Volatile => Ok(()),
-            Durability::Process => self.hand_over(),
             Durability::Durable => self.commit(Scope::Host),
         }
     }

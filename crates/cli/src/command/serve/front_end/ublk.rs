@@ -26,8 +26,8 @@ pub(crate) struct Options {
     /// [default: one for each processor, at most 4]
     #[arg(long, value_name = "COUNT", requires = "ublk")]
     ublk_queues: Option<NonZeroU16>,
-    /// Answer writes over ublk before the system has them: faster, but the devices fail if the
-    /// server is killed, instead of waiting for the next server
+    /// Answer writes over ublk before they are durable: faster, but the devices fail if the server
+    /// is killed, instead of waiting for the next server
     #[arg(long, requires = "ublk")]
     ublk_volatile: bool,
 }

@@ -18,7 +18,7 @@ pub(crate) struct Options {
     /// repeated
     #[arg(long, value_name = "PATH")]
     vhost_user: Vec<PathBuf>,
-    /// Answer writes over vhost-user before the system has them: faster, but a virtual machine does
+    /// Answer writes over vhost-user before they are durable: faster, but a virtual machine does
     /// not notice that a killed server lost what was not flushed
     #[arg(long, requires = "vhost_user")]
     vhost_user_volatile: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Options {
 impl FrontEnd for Options {
     fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
         let is_volatile = self.vhost_user_volatile;
-        let kept = if is_volatile { Durability::Volatile } else { Durability::Process };
+        let kept = if is_volatile { Durability::Volatile } else { Durability::Durable };
         let start: Box<Start<VhostUser>> = Box::new(move |listener, served, offered| {
             if let Some(first) = offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));
