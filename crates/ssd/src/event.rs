@@ -5,8 +5,8 @@
 //! the last of its lane. The others are in a heap of four children a node, whose root may be
 //! vacant: an event taken from the heap is usually followed by one put into it, which then takes
 //! the vacant root and sinks, so that one pass does the work of two. What is earliest in each plays
-//! in a **tournament**, whose winner is the next event; only the matches of a lane whose first event
-//! has changed are played anew:
+//! in a **tournament**, whose winner is the next event; only the matches of a lane whose first
+//! event has changed are played anew:
 //!
 //! ```text
 //!            winner
@@ -290,7 +290,7 @@ pub(crate) struct EventQueue {
     earliest: Tournament,
     /// The first event of each lane, packed, by place; nothing of use where a lane is empty.
     first: [u64; PLACES],
-    /// What follows the first event in each lane, by place.
+    /// Events after the first in each lane, by place.
     rest: Vec<VecDeque<Entry>>,
     heap: Vec<Entry>,
     /// True if the heap's root has been taken and not been replaced yet.
