@@ -59,6 +59,9 @@ struct Point {
     /// Share of the host's think times in what the last request waited for; absent where nothing
     /// was recorded.
     host_share: Option<f64>,
+    /// Share of the recording in which all of several clients paused at once, if that is much.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording_pause_share: Option<f64>,
 }
 
 /// Measures or predicts the application on each target, and prints the results.
@@ -199,7 +202,7 @@ fn shown(points: &[Point]) -> String {
             format!("{}{mark}", point.drive),
             origin.to_owned(),
             point.threads.to_string(),
-            number(point.tps, 1),
+            rate(point),
             number(point.latency_ms_mean, 2),
             number(point.latency_ms_p99, 2),
             point.host_share.map_or_else(|| "-".to_owned(), |it| format!("{:.0} %", it * 100.0)),
@@ -211,8 +214,30 @@ fn shown(points: &[Point]) -> String {
     if points.iter().filter(is_predicted).any(|it| it.host_share > Some(HOST_SHARE_MAX)) {
         text += &replay::host_dominates();
     }
+    let pauses = points.iter().filter_map(|it| it.recording_pause_share);
+    if let Some(longest) = pauses.reduce(f64::max) {
+        text += &paused(longest);
+    }
     if points.iter().any(|it| it.unvalidated == Some(true)) {
         text += replay::UNVALIDATED;
     }
     text
+}
+
+/// Note below a table with a rate that was predicted from a recording with a long pause.
+fn paused(share: f64) -> String {
+    format!(
+        "\n\n† The recording has a pause of all clients, in which no request was outstanding, for \
+         {:.0} % of its time. The prediction has it too: TPS are lower and the 99th percentile is \
+         higher than without. Record it again, or compare only drives with each other.",
+        share * 100.0
+    )
+}
+
+/// Transactions per second to the digit that a measurement of some seconds supports.
+fn rate(point: &Point) -> String {
+    let Some(tps) = point.tps else { return "-".to_owned() };
+    let mark = if point.recording_pause_share.is_some() { " †" } else { "" };
+    let digits = usize::from(tps < 100.0);
+    format!("{tps:.digits$}{mark}")
 }

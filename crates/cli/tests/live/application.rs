@@ -101,6 +101,19 @@ fn an_application_is_recorded_on_a_drive_and_predicted_on_others() {
 }
 
 #[test]
+fn a_rate_from_a_recording_in_which_all_clients_paused_is_marked() {
+    let folder = stage();
+    let args = ["app", "sysbench-oltp", "px600-2600", "--threads", "8,16"];
+    let ran = floatgate(folder.path(), &args);
+    assert!(ran.status.success(), "{}", said(&ran));
+    let text = String::from_utf8_lossy(&ran.stdout);
+    let row = |start: &str| text.lines().find(|it| it.contains(start)).unwrap_or_default();
+    let (eight, sixteen) = (row("predicted  8 "), row("predicted  16 "));
+    assert!(!eight.is_empty() && !eight.contains('†') && sixteen.contains('†'), "{text}");
+    assert!(text.contains("no request was outstanding, for 10 % of its time"), "{text}");
+}
+
+#[test]
 fn what_cannot_be_measured_or_predicted_is_refused_with_a_remedy() {
     let folder = stage();
     let path = folder.path().join("applications/sqlite.toml");

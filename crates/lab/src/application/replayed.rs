@@ -14,6 +14,12 @@ use super::RequestTree;
 /// Above it the host determines the rate, of which only the sharing of processors is modelled.
 pub const HOST_SHARE_MAX: f64 = 0.8;
 
+/// Largest share of the time of a recording in which no request was outstanding without a break.
+///
+/// A longer pause is the application's or its host's own, such as a checkpoint that holds all
+/// clients up. It is in the prediction as often as in the recording, whatever the drive.
+pub const PAUSE_SHARE_MAX: f64 = 0.05;
+
 /// Latencies of the drive's requests, by operation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ByOp {
@@ -45,6 +51,8 @@ pub struct Replayed {
     pub recorded_s: f64,
     /// Time from the first issue to the last completion in the replay, in seconds.
     pub replayed_s: f64,
+    /// Longest time in the recording in which no request was outstanding, in seconds.
+    pub recorded_pause_s: f64,
     /// Share of think times in the critical path of the recording, from 0 to 1. The critical path
     /// is the chain of parents of the request that completed last.
     pub recorded_host_share: f64,
@@ -96,6 +104,7 @@ impl Replayed {
             requests: tree.requests.len() as u64,
             recorded_s,
             replayed_s,
+            recorded_pause_s: longest_pause(requests).as_secs_f64(),
             recorded_host_share: Clock::of_recording(requests)
                 .host_share(&recording::parents(requests)),
             host_share,
@@ -112,6 +121,28 @@ impl Replayed {
     pub fn slowdown(&self) -> f64 {
         self.replayed_s / self.recorded_s
     }
+
+    /// Share of the recording that its longest pause takes, if a rate is predicted from it and the
+    /// share is above [`PAUSE_SHARE_MAX`].
+    pub fn long_pause(&self) -> Option<f64> {
+        let share = self.recorded_pause_s / self.recorded_s;
+        (self.prediction.is_some() && share > PAUSE_SHARE_MAX).then_some(share)
+    }
+}
+
+/// The longest time in which no request was outstanding, between the first issue and the last
+/// completion.
+fn longest_pause(requests: &[Recorded]) -> Nanos {
+    let mut spans: Vec<(Nanos, Nanos)> =
+        requests.iter().map(|it| (it.issued_at, it.completed_at)).collect();
+    spans.sort_unstable();
+    let mut completed_until = spans.first().map_or(Nanos::ZERO, |(issued_at, _)| *issued_at);
+    let mut longest = Nanos::ZERO;
+    for (issued_at, completed_at) in spans {
+        longest = longest.max(issued_at.saturating_sub(completed_until));
+        completed_until = completed_until.max(completed_at);
+    }
+    longest
 }
 
 /// 99th percentile of the transactions' latencies on the clock of the replay; none without a log. A
@@ -245,6 +276,15 @@ mod tests {
         let moments = Moments::new(&recorded, &[US(5000), US(70)]);
         assert_eq!(moments.replayed(US(150)), US(120), "after the second, which completed first");
         assert_eq!(moments.replayed(US(950)), US(5050));
+    }
+
+    #[test]
+    fn a_pause_is_a_time_in_which_nothing_is_outstanding() {
+        // The second request is outstanding while the third waits to be issued.
+        let recorded = reads(&[(100, 200), (150, 900), (800, 850), (960, 1000)]);
+        assert_eq!(longest_pause(&recorded), US(60));
+        assert_eq!(longest_pause(&reads(&[(40, 50)])), Nanos::ZERO);
+        assert_eq!(longest_pause(&[]), Nanos::ZERO);
     }
 
     #[test]

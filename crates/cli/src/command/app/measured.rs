@@ -216,6 +216,7 @@ impl<'a> Stage<'a> {
                 latency_ms_mean: benchmark.latency_ms_mean,
                 latency_ms_p99,
                 host_share,
+                recording_pause_share: None,
             });
         }
         if !steps.stop.is_empty() {
