@@ -236,8 +236,8 @@ pub(crate) mod tests {
         let page = page(&rows, &discussions, 1, &("Unvalidated: x.".into(), String::new()));
         for line in [
             "1 rows in tolerance, 2 out; 0 of 0 facts agree",
-            "| all measured | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
-            "| duo | 2 | 50.0 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
+            "| all measured | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
+            "| duo | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  | 0 |  |",
             "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
              | 42174 | 0.99 | in |",
