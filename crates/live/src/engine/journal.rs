@@ -16,6 +16,7 @@
 //!   batch that is not whole is the end, unless a later one is found: then the media has failed.
 //! - A row that a batch lists was durable before the batch was written. So whatever is found of it
 //!   later, its pages are known to have existed.
+//! - A die that such a row lacks a unit on is in the headers, durably, before the batch is written.
 
 use zerocopy::IntoBytes as _;
 
