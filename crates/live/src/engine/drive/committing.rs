@@ -75,7 +75,9 @@ impl Drive {
                     self.noting(journal.write_unsynced(&self.store, at))?;
                     return self.noting(self.keep_header());
                 }
-                Some(Assembled::Nothing) => return Ok(()),
+                // Rows that were completed meanwhile may lack a unit on a die that failed: it holds
+                // an earlier state from then on, and who opens the drive has to know.
+                Some(Assembled::Nothing) => return self.noting(self.keep_header()),
                 Some(Assembled::TooLong) => break,
                 None => {
                     drop(journal);
@@ -216,5 +218,47 @@ impl Drive {
             header.write_to_all(dies)?;
         }
         Ok(header.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Rng;
+
+    use super::super::checkpointing::tests::SHAPE;
+    use crate::format::layout::PAGE_BYTES;
+    use crate::simulation::{DiskFault, Disks};
+    use crate::{Device as _, Drive, Durability, Shape, format};
+
+    /// A die fails while a row is completed, so that no batch of the journal follows. The process
+    /// is killed, and the die is back as it was.
+    #[test]
+    fn a_hand_over_without_a_batch_says_which_die_has_failed() {
+        let shape = Shape { dies: 3, is_protected: true, ..SHAPE };
+        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+        let row_bytes = (shape.data_units() * shape.unit_pages) as usize * PAGE_BYTES;
+        for failing in 0..3 {
+            let disks = Disks::new(3, bytes, Rng::new(0));
+            format(disks.media(), &shape, 1).unwrap();
+            let drive = Drive::open_media(disks.media()).unwrap();
+            disks.set_fault(failing, DiskFault::Dead);
+            drive.write(0, &vec![7; row_bytes], Durability::Process).unwrap();
+            assert_eq!(drive.lost_dies(), [failing], "a unit of the row is on each die");
+            drop(drive);
+            disks.restart();
+            disks.set_fault(failing, DiskFault::None);
+
+            for missing in (0..3).filter(|die| *die != failing) {
+                let mut media = disks.fork().media();
+                media.remove(missing);
+                let opened = Drive::open_media(media);
+                assert!(opened.is_err(), "die {failing} holds an earlier state");
+            }
+            let drive = Drive::open_media(disks.media()).unwrap();
+            assert_eq!(drive.lost_dies(), [failing]);
+            let mut found = vec![0; row_bytes];
+            drive.read(0, &mut found).unwrap();
+            assert!(found.iter().all(|byte| *byte == 7), "what was handed over is there");
+        }
     }
 }

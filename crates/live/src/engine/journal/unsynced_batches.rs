@@ -27,6 +27,8 @@
 //! - Of several at one position, which copies on two dies and the end of the ring allow, the one
 //!   with the highest order counts.
 //! - Whoever finds one knows that the synced batch before it was durable.
+//! - A die that failed is in the headers, durably, before a hand-over is answered, whether it wrote
+//!   a batch or not: rows that were completed since lack a unit there.
 
 use crate::DeviceError;
 use crate::engine::core::Core;
