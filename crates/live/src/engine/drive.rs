@@ -280,17 +280,23 @@ impl Drive {
         Ok(core)
     }
 
+    /// The journal, if no batch has failed: one that has is noted before the journal is given back,
+    /// and by then core and journal have taken it for written.
     fn journal(&self) -> Result<MutexGuard<'_, Journal>, DeviceError> {
-        self.journal.lock().map_err(|_| self.panicked())
+        let journal = self.journal.lock().map_err(|_| self.panicked())?;
+        self.check_sound()?;
+        Ok(journal)
     }
 
-    /// The journal; none while another thread holds it.
+    /// The same; none while another thread holds it.
     fn journal_if_free(&self) -> Result<Option<MutexGuard<'_, Journal>>, DeviceError> {
-        match self.journal.try_lock() {
-            Ok(journal) => Ok(Some(journal)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Poisoned(_)) => Err(self.panicked()),
-        }
+        let journal = match self.journal.try_lock() {
+            Ok(journal) => journal,
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Poisoned(_)) => return Err(self.panicked()),
+        };
+        self.check_sound()?;
+        Ok(Some(journal))
     }
 
     fn panicked(&self) -> DeviceError {

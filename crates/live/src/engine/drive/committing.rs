@@ -25,7 +25,6 @@ impl Drive {
     pub(crate) fn commit(&self, scope: Scope) -> Result<(), DeviceError> {
         let before = self.core()?.seq;
         for _ in 0..TRIES {
-            self.check_sound()?;
             let mut journal = self.journal()?;
             if scope == Scope::Host && journal.committed >= before {
                 return Ok(());
@@ -57,7 +56,6 @@ impl Drive {
         let before = self.core()?.seq;
         // The second time a checkpoint has made room, if that is possible at all.
         for _ in 0..2 {
-            self.check_sound()?;
             let mut journal = self.journal()?;
             if journal.handed_over() >= before {
                 return Ok(());
@@ -223,12 +221,18 @@ impl Drive {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
     use blockio::Rng;
 
     use super::super::checkpointing::tests::SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::{DiskFault, Disks};
-    use crate::{Device as _, Drive, Durability, Shape, format};
+    use crate::{Device as _, Drive, Durability, Medium, Shape, format};
 
     /// A die fails while a row is completed, so that no batch of the journal follows. The process
     /// is killed, and the die is back as it was.
@@ -260,5 +264,52 @@ mod tests {
             drive.read(0, &mut found).unwrap();
             assert!(found.iter().all(|byte| *byte == 7), "what was handed over is there");
         }
+    }
+
+    static IS_FAILING: AtomicBool = AtomicBool::new(false);
+    static IS_UNDER_WAY: Barrier = Barrier::new(2);
+
+    /// A disk of which a write takes long and fails.
+    #[derive(Debug)]
+    struct SlowlyFailing(Box<dyn Medium>);
+
+    impl Medium for SlowlyFailing {
+        fn size(&self) -> u64 {
+            self.0.size()
+        }
+
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.0.read_at(offset, buffer)
+        }
+
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            if !IS_FAILING.load(Ordering::Acquire) {
+                return self.0.write_at(offset, bytes);
+            }
+            IS_UNDER_WAY.wait();
+            thread::sleep(Duration::from_millis(200));
+            Err(io::Error::other("the disk fails"))
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            self.0.sync()
+        }
+    }
+
+    #[test]
+    fn a_hand_over_that_waits_for_one_that_fails_is_not_answered() {
+        let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
+        let disks = Disks::new(1, bytes, Rng::new(0));
+        format(disks.media(), &SHAPE, 1).unwrap();
+        let slow = |disk| Box::new(SlowlyFailing(disk)) as Box<dyn Medium>;
+        let drive = Drive::open_media(disks.media().into_iter().map(slow).collect()).unwrap();
+        drive.write(0, &[7; PAGE_BYTES], Durability::Volatile).unwrap();
+        IS_FAILING.store(true, Ordering::Release);
+        thread::scope(|scope| {
+            let first = scope.spawn(|| drive.hand_over());
+            IS_UNDER_WAY.wait();
+            drive.hand_over().expect_err("the system has nothing of the page");
+            first.join().unwrap().unwrap_err();
+        });
     }
 }
