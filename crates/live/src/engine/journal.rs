@@ -19,6 +19,7 @@
 //!   have.
 //! - A row that a batch lists was durable before the batch was written. So whatever is found of it
 //!   later, its pages are known to have existed.
+//! - A die that such a row lacks a unit on is in the headers, durably, before the batch is written.
 //! - A list of what a superblock held in an earlier life has a release behind it before anything
 //!   relies on rows of a later life that no batch lists. So the first batch of a recovery releases
 //!   the superblocks that it found free.
