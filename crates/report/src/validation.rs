@@ -32,9 +32,9 @@ pub struct TallyLine {
     pub name: String,
     /// Rates and average latencies.
     pub typical: Tally,
-    /// Deviations, maxima and percentiles that mechanisms yield.
+    /// Deviations, maxima and percentiles that do not follow from listed stalls.
     pub spread: Tally,
-    /// Those that a schedule of stalls makes, which was fitted to published ones.
+    /// Those that follow from the stalls listed in a drive's file, which were fitted to them.
     pub scheduled: Tally,
 }
 
@@ -74,7 +74,8 @@ pub struct Judged {
     pub is_typical: bool,
     /// True if a reviewer measured it; false if a data sheet states it.
     pub is_measured: bool,
-    /// True if a schedule of stalls makes it, which was fitted to published figures.
+    /// True if it follows from the stalls listed in the drive's file, which were fitted to such
+    /// figures.
     pub is_scheduled: bool,
 }
 
@@ -134,15 +135,16 @@ fn verdict(of: &Validation) -> String {
     };
     format!(
         "{} of {} rates and average latencies are within 20 % of what reviewers measured, half of \
-         them within {}; {} of {} deviations and maxima that mechanisms yield are within a factor \
-         of two, and {} of {} that a schedule of stalls makes, which was fitted to such figures.",
+         them within {}. Of the deviations and maxima that follow from the stalls listed in the \
+         drives' files, which were fitted to such figures, {} of {} are within a factor of two, \
+         and of the others {} of {}.",
         typical.near,
         typical.figures,
         percent(typical.error_median),
-        spread.near,
-        spread.figures,
         scheduled.near,
         scheduled.figures,
+        spread.near,
+        spread.figures,
     )
 }
 
@@ -155,9 +157,9 @@ fn tallies(of: &Validation) -> String {
         "<div class=\"scroll\"><table class=\"summary\"><thead><tr><th scope=\"col\">figures</th>\
          <th scope=\"col\">rates and averages</th><th scope=\"col\">median error</th>\
          <th scope=\"col\">within 20 %</th>\
-         <th scope=\"col\">deviations and maxima by a mechanism</th>\
+         <th scope=\"col\">deviations and maxima, no listed stall</th>\
          <th scope=\"col\">within a factor of two</th>\
-         <th scope=\"col\">by a schedule of stalls</th>\
+         <th scope=\"col\">from listed stalls</th>\
          <th scope=\"col\">within a factor of two</th></tr></thead><tbody>",
     );
     for TallyLine { name, typical, spread, scheduled } in &of.tallies {

@@ -66,7 +66,7 @@ fn facts(rows: &[Row]) -> String {
     text
 }
 
-/// Returns the numbers of rows in tolerance, out of it, and not expressible, as text.
+/// Returns the numbers of rows in tolerance, out of it, and not comparable, as text.
 pub(crate) fn count(rows: &[Row]) -> String {
     let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
     let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
@@ -76,7 +76,7 @@ pub(crate) fn count(rows: &[Row]) -> String {
     let others = rows.len() - inside - outside - facts;
     format!(
         "{inside} rows in tolerance, {outside} out; {agreeing} of {facts} facts agree with the \
-         drives' files; {others} not expressible"
+         drives' files; {others} not comparable with a run"
     )
 }
 
@@ -100,12 +100,12 @@ fn in_short(rows: &[Row]) -> String {
          worth stands under [cross-validation](#cross-validation).\n\
          Rates and average latencies count as near within 20 %; deviations, maxima and percentiles \
          within a factor of two.\n\
-         Stalls of a host are a schedule in a drive's file (`[[host.stall]]`), whose period and \
-         span were chosen for published maxima and deviations. What they make counts apart, as \
-         fitted: a maximum that a stall of at least half its length explains, and every deviation \
-         under a host with stalls. The other maxima and deviations are what mechanisms yield.\n\n\
-         | rows | rates and averages | median error | near | deviations and maxima by a mechanism \
-         | near | by a schedule of stalls | near |\n\
+         The stalls of a host are listed in a drive's file (`[[host.stall]]`); their period and \
+         span were chosen for published maxima and deviations. Values that follow from them are \
+         counted apart, as fitted: a maximum that a stall of at least half its length explains, \
+         and every deviation under a host with stalls.\n\n\
+         | rows | rates and averages | median error | near | deviations and maxima, no listed \
+         stall | near | from listed stalls | near |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for (name, tally) in tallies(rows) {
@@ -163,7 +163,7 @@ fn compared<'a>(title: &str, rows: impl Iterator<Item = &'a Row>) -> String {
 
 fn compared_line(row: &Row, compared: &Compared) -> String {
     let verdict = if matches!(row.verdict, Verdict::In(_)) { "in" } else { "**out**" };
-    let made = if compared.scheduled { ", by a schedule" } else { "" };
+    let made = if compared.scheduled { ", from listed stalls" } else { "" };
     format!(
         "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {verdict}{made} |\n",
         row.id,
@@ -190,7 +190,10 @@ fn not_expressible(rows: &[Row]) -> String {
         }
     }
     let lines = reasons.iter().map(|(reason, ids)| format!("| {reason} | {} |\n", ids.join(", ")));
-    format!("## Not expressible\n\n| reason | rows |\n|---|---|\n{}", lines.collect::<String>())
+    format!(
+        "## Not comparable with a run\n\n| reason | rows |\n|---|---|\n{}",
+        lines.collect::<String>()
+    )
 }
 
 #[cfg(test)]
