@@ -86,8 +86,8 @@ impl OpenError {
     pub fn remedy(&self, folder: &Path) -> String {
         let folder = shell_word(folder);
         let recover = format!(
-            "`floatgate recover {folder}` says what is left of it; with --out IMAGE it copies \
-             that, with --nbd ADDRESS it serves it read-only"
+            "`floatgate recover {folder}` reports what can still be read; with --out IMAGE it \
+             copies that, with --nbd ADDRESS it serves it read-only"
         );
         match self {
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -102,7 +102,9 @@ impl OpenError {
             Self::NoDrive { .. } => {
                 format!("`floatgate create {folder} --dies PATH --size SIZE` makes one")
             }
-            Self::InUse { .. } => format!("`floatgate status {folder}` asks the server of it"),
+            Self::InUse { .. } => {
+                format!("`floatgate status {folder}` shows its state, as its server reports it")
+            }
             Self::Version { .. } => {
                 format!("copy it with the `floatgate` that made it, and create {folder} anew")
             }

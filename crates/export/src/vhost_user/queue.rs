@@ -26,10 +26,11 @@ use crate::{Asked, Lane, Recorder, Served};
 
 /// Most chains that are carried out together.
 const BATCH: usize = 64;
-/// Fewest chains that are returned to the driver before the others of their batch.
-const EARLY: usize = 4;
-/// Longest time for a chain on a device that does not wait for a medium.
-const QUICK: Duration = Duration::from_micros(5);
+/// Fewest chains of a part of a batch.
+const PART_CHAINS_MIN: usize = 4;
+/// Longest time for a chain of a batch after which the next batch is still returned in parts: a
+/// device that takes longer may wait for a medium.
+const PART_CHAIN_TIME_MAX: Duration = Duration::from_micros(5);
 
 /// Parts that the queues of one client share.
 pub(super) struct Common {
@@ -86,23 +87,24 @@ struct Held {
     issued_at: Instant,
 }
 
-/// Pieces of a batch that are returned to the driver one after the other: it goes on with the
+/// Parts of a batch that are returned to the driver one after the other: it goes on with the
 /// first half while the second is carried out, and neither side waits for the other.
 #[derive(Debug, Default)]
-struct Pieces {
+struct BatchParts {
     /// True if the device took some time for the batch before: it may wait for a medium, which
     /// carries out many requests at once.
     is_slow: bool,
 }
 
-impl Pieces {
-    /// Chains of a piece; a flush is for as many as possible.
+impl BatchParts {
+    /// Chains of a part; a flush is for as many as possible.
     fn of(&self, chains: usize, is_durable: bool) -> usize {
-        if self.is_slow || is_durable { chains } else { chains.div_ceil(2).max(EARLY) }
+        if self.is_slow || is_durable { chains } else { chains.div_ceil(2).max(PART_CHAINS_MIN) }
     }
 
     fn note(&mut self, chains: usize, took: Duration) {
-        self.is_slow = took > QUICK * u32::try_from(chains).expect("a batch is small");
+        self.is_slow =
+            took > PART_CHAIN_TIME_MAX * u32::try_from(chains).expect("a batch is small");
     }
 }
 
@@ -181,18 +183,18 @@ impl Shared {
     fn serve(&self, lane: Option<&Lane>) -> io::Result<()> {
         let mut scratch = Vec::new();
         let mut chains = self.begin().map_err(io::Error::other)?;
-        let (mut polls, mut pieces) = (Polls::default(), Pieces::default());
+        let (mut polls, mut batch_parts) = (Polls::default(), BatchParts::default());
         while !self.is_stopping.load(Ordering::Acquire) {
             let memory = self.common.memory();
             if !chains.is_empty() {
                 polls.reset();
                 let begun = Instant::now();
-                let piece = pieces.of(chains.len(), self.common.block.is_durable());
-                for chains in chains.chunks(piece) {
+                let part = batch_parts.of(chains.len(), self.common.block.is_durable());
+                for chains in chains.chunks(part) {
                     let parts = (chains, &mut scratch);
                     self.carry_out(&memory, parts, lane).map_err(io::Error::other)?;
                 }
-                pieces.note(chains.len(), begun.elapsed());
+                batch_parts.note(chains.len(), begun.elapsed());
                 chains.clear();
             }
             self.take(&memory, &mut chains).map_err(io::Error::other)?;
