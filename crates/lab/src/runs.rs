@@ -34,7 +34,7 @@ use results::{Run, StepKind};
 
 use self::durable::unwritable;
 use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
-pub(crate) use self::files::{read_json, write_json};
+pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, read_json, write_json};
 use self::underway::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;

@@ -25,6 +25,10 @@ pub(super) const RAW: &str = "fio";
 pub(super) const PAGE: &str = "page.txt";
 /// Folder of the finished steps of a run under way.
 pub(super) const STEPS: &str = "steps";
+/// Folder of the finished points of a sweep, which lies among the runs.
+pub(crate) const SWEEP_POINTS: &str = "points";
+/// Result of a sweep.
+pub(crate) const SWEEP_RESULT: &str = "sweep.json";
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| {

@@ -6,13 +6,9 @@ use std::path::{Path, PathBuf};
 use results::Run;
 use serde::Serialize;
 
-use super::files::{ORDER, PAGE, RUN, STEPS, read, read_json};
+use super::files::{ORDER, PAGE, RUN, STEPS, SWEEP_POINTS, SWEEP_RESULT, read, read_json};
 use super::{Order, Runs, underway};
 use crate::{Error, Kind};
-
-/// Folder and result of a sweep, which lies among the runs and has an order of its own.
-const SWEEP_POINTS: &str = "points";
-const SWEEP_RESULT: &str = "sweep.json";
 
 /// One run of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -15,12 +15,10 @@ use std::path::{Path, PathBuf};
 use results::sweep::{Point, Sweep};
 
 use super::SweepOrder;
-use crate::runs::{Runs, read_json, write_json, write_text};
+use crate::runs::{Runs, SWEEP_POINTS, SWEEP_RESULT, read_json, write_json, write_text};
 use crate::{Error, Kind};
 
 const ORDER: &str = "order.json";
-const POINTS: &str = "points";
-const RESULT: &str = "sweep.json";
 const TABLE: &str = "sweep.csv";
 const PAGE: &str = "sweep.html";
 
@@ -85,7 +83,7 @@ impl Store {
     /// # Errors
     /// Fails if it cannot be written.
     pub fn keep(&self, index: usize, point: &Point) -> Result<(), Error> {
-        let folder = self.path.join(POINTS);
+        let folder = self.path.join(SWEEP_POINTS);
         fs::create_dir_all(&folder).map_err(|source| {
             Error::new(Kind::Io, format!("making {}", folder.display())).source(source)
         })?;
@@ -97,7 +95,7 @@ impl Store {
     /// # Errors
     /// Fails if something cannot be written.
     pub fn finish(&self, sweep: &Sweep, html: &str) -> Result<PathBuf, Error> {
-        write_json(&self.path.join(RESULT), sweep)?;
+        write_json(&self.path.join(SWEEP_RESULT), sweep)?;
         write_text(&self.path.join(TABLE), &super::table::csv(sweep)?)?;
         let page = self.path.join(PAGE);
         write_text(&page, html)?;
@@ -105,7 +103,7 @@ impl Store {
     }
 
     fn point_path(&self, index: usize) -> PathBuf {
-        self.path.join(POINTS).join(format!("{index:04}.json"))
+        self.path.join(SWEEP_POINTS).join(format!("{index:04}.json"))
     }
 }
 
