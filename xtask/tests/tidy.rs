@@ -146,7 +146,7 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
     &["replay", "application", "wanted", "drive_file"],
     &["real/hosts", "real/nbd", "real/purge_method", "real/system", "real/tools"],
     &["real/access", "real/address", "real/guard", "real/tuning"],
-    &["real/target"],
+    &["real/identity", "real/target"],
     &["real/environment"],
     &["real/sites"],
     &["real/interference", "real/thermometer", "real/recorded"],

@@ -1,7 +1,7 @@
 //! Real drives: what is measured, what is known of it, and fio, which loads it.
 //!
 //! ```text
-//! fio ──► sites ──► environment ──► target ──► guard ──► system, nbd, hosts
+//! fio ──► sites ──► environment ──► target ──► guard, identity ──► system, nbd, hosts
 //! ```
 
 pub mod access;
@@ -11,6 +11,7 @@ pub(crate) mod environment;
 pub mod fio;
 pub mod guard;
 pub mod hosts;
+pub(crate) mod identity;
 mod interference;
 mod lateness;
 pub(crate) mod nbd;

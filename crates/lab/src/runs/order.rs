@@ -6,6 +6,7 @@ use results::{Bin, Sample, Step, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
+use crate::real::identity::{DeviceIdentity, check as check_devices, identities};
 use crate::runner::Record;
 use crate::wanted::Wanted;
 use crate::{Error, Kind};
@@ -28,14 +29,23 @@ pub struct Order {
     pub wanted: Wanted,
     /// Plan of the run.
     pub plan: Plan,
+    /// Block devices that a real target consists of, as far as they can be identified.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) devices: Vec<DeviceIdentity>,
 }
 
 impl Order {
     pub(super) fn new(id: String, started_at: String, plan: Plan, wanted: Wanted) -> Self {
-        Self { schema: SCHEMA, id, started_at, model_version: ssd::MODEL_VERSION, wanted, plan }
+        let devices = match &wanted {
+            Wanted::Real { target, hosts } => identities(target, hosts),
+            Wanted::Model(_) => Vec::new(),
+        };
+        let model_version = ssd::MODEL_VERSION;
+        Self { schema: SCHEMA, id, started_at, model_version, wanted, plan, devices }
     }
 
-    /// Refuses an order that this program cannot resume: of another schema or model version.
+    /// Refuses an order that this program cannot resume: of another schema or model version, or on
+    /// other drives.
     pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
         let refused = |text: String| {
             let text = format!("going on with {}: {text}", path.display());
@@ -51,7 +61,7 @@ impl Order {
                 ssd::MODEL_VERSION
             ));
         }
-        Ok(())
+        check_devices(&self.devices)
     }
 }
 

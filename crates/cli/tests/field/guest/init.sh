@@ -7,12 +7,20 @@ mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
 mount -t tmpfs tmp /tmp
 
-# The first namespace of the drive with this serial number.
+# The name of a namespace (its number comes second) of the drive with a serial number. Linux numbers
+# drives and namespaces in the order in which it finds them, which changes from boot to boot.
 drive() {
-    for controller in /sys/class/nvme/nvme*; do
-        read -r serial < "$controller/serial"
-        [ "$serial" = "$1" ] && echo "/dev/${controller##*/}n1"
+    for disk in /sys/block/nvme*; do
+        read -r serial < "$disk/device/serial" # without the spaces after it
+        read -r number < "$disk/nsid"
+        [ "$serial $number" = "$1 $2" ] && echo "${disk##*/}"
     done
+}
+
+# Waits for a namespace, and says its name.
+await_drive() {
+    while [ -z "$(drive "$1" "$2")" ]; do sleep 0.1; done
+    drive "$1" "$2"
 }
 
 # Keeps what the rest of the line says and how it ends.
@@ -25,8 +33,12 @@ keep() {
 
 read -r up rest < /proc/uptime
 echo "guest: up after $up s"
-home=$(drive home)
-tested=$(drive tested)
+home=/dev/$(await_drive home 1)
+neighbour=$(await_drive tested 2)
+# As udev does: a name that stays with the drive.
+mkdir -p /dev/disk/by-id
+tested=/dev/disk/by-id/tested
+ln -s "/dev/$(await_drive tested 1)" "$tested"
 mount -t ext4 "${home}p1" /home
 cd /home || exit
 if [ -d runs ]; then
@@ -36,6 +48,7 @@ if [ -d runs ]; then
     keep resumed floatgate review --resume "${run##*/}" --destroy
 else
     echo "guest: first life"
+    echo "$neighbour" > neighbour
     keep refused floatgate review "$tested" --protocol brief.toml --out none
     keep mounted floatgate review "$home" --protocol brief.toml --out none --destroy
     keep sanitize floatgate run "$tested" 4k-rand-write --purge sanitize --destroy
