@@ -77,6 +77,9 @@ pub struct Completion {
     pub submitted_at: Nanos,
     /// Time at which the host sees the completion.
     pub completed_at: Nanos,
+    /// Part of the latency for which a stall of the host held this request alone; in a model in
+    /// time lapse 1/k of what it is at full scale. Zero if none did.
+    pub stalled: Nanos,
 }
 
 impl Completion {

@@ -424,6 +424,7 @@ fn target(report: &Report, title: Option<&str>) -> Target {
         unvalidated: false,
         limits: None,
         host_map_bytes: None,
+        host_stall_ms_max: None,
         sheet: Vec::new(),
     }
 }

@@ -176,6 +176,7 @@ fn target(shape: Shape<'_>) -> Target {
         unvalidated: false,
         limits: None,
         host_map_bytes: None,
+        host_stall_ms_max: None,
         sheet: rows.map(row).to_vec(),
     }
 }

@@ -12,6 +12,9 @@ pub(crate) const APART: &str = "The same average for reads (solid) and writes (d
     separately: reads wait for programs and erases, writes for relocation.";
 pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: the number of \
     peaks matters as much as their height.";
+pub(crate) const MAXIMUM_LISTED: &str = "The slowest single request of each interval. The file of \
+    this model lists stalls of the host by period and length, chosen to meet published maxima: \
+    peaks of that length come from this list and say nothing about the drive.";
 pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
     interval; of mixed loads the mean of the standard deviations of reads and of writes. A low, \
     flat line is a drive with predictable latency.";
@@ -46,6 +49,9 @@ pub(crate) const SWEEP_THROUGHPUT: &str = "Each position is one load, threads by
 pub(crate) const SWEEP_AVERAGE: &str = "Latency rises with the outstanding requests once \
     throughput no longer does; compare positions of equal T×Q.";
 pub(crate) const SWEEP_MAXIMUM: &str = "The slowest single request under each load.";
+pub(crate) const SWEEP_MAXIMUM_LISTED: &str = "The slowest single request under each load. The \
+    file of this model lists stalls of the host by period and length, chosen to meet published \
+    maxima: peaks of that length come from this list and say nothing about the drive.";
 pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under each load; of mixed \
     loads the mean of the standard deviations of reads and of writes.";
 pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \

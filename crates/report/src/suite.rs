@@ -95,6 +95,11 @@ fn metrics(taken: &[Taken<'_>]) -> [Metric; 4] {
     [throughput(taken), average, maximum, deviation]
 }
 
+/// True if the model of one of them lists stalls of its host: maxima come from the list.
+fn has_listed_stalls(taken: &[Taken<'_>]) -> bool {
+    taken.iter().any(|(subject, _)| subject.run.target.host_stall_ms_max.is_some())
+}
+
 impl Metric {
     /// Returns the number for the end of its line over time: never the mean, which would include
     /// the burst.

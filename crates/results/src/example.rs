@@ -110,6 +110,7 @@ pub(crate) fn run() -> Run {
             unvalidated: false,
             limits: None,
             host_map_bytes: None,
+            host_stall_ms_max: None,
             sheet: vec![SheetRow {
                 group: "NAND".into(),
                 name: "Program time".into(),

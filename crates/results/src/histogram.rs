@@ -101,6 +101,30 @@ impl Latencies {
         self.latency_ns_max = self.latency_ns_max.max(latency_ns);
     }
 
+    /// Counts one request that took `latency_ns` at 1/`time_lapse` of the scale, `stalled_ns` of
+    /// which was a stall that held it alone.
+    ///
+    /// Such a stall is 1/k as long in time lapse k as at full scale, so that its share of the time
+    /// is the same; and it meets one of 1/k as many requests. So it stands for 1/k of a request
+    /// that is held for k times as long: mean, deviation and maximum are those of full scale. A
+    /// histogram cannot count 1/k of a request, so the bins hold this one without its stall.
+    pub fn record_stalled(&mut self, latency_ns: u64, stalled_ns: u64, time_lapse: u32) {
+        assert!(stalled_ns <= latency_ns, "a stall of {stalled_ns} is part of {latency_ns} ns");
+        if time_lapse <= 1 {
+            return self.record(latency_ns);
+        }
+        let scale = u64::from(time_lapse);
+        let undisturbed_ns = latency_ns - stalled_ns;
+        let at_full_scale_ns = stalled_ns.saturating_mul(scale).saturating_add(undisturbed_ns);
+        let at_full_scale_ns = at_full_scale_ns.min(Self::LATENCY_NS_LIMIT);
+        self.record(undisturbed_ns);
+        self.sum_ns += u128::from(latency_ns - undisturbed_ns);
+        let square = |ns: u64| u128::from(ns) * u128::from(ns);
+        let more = square(at_full_scale_ns) - square(undisturbed_ns.min(at_full_scale_ns));
+        self.sum_of_squares_ns2 += more / u128::from(time_lapse);
+        self.latency_ns_max = self.latency_ns_max.max(at_full_scale_ns);
+    }
+
     /// Counts `count` requests that took `latency_ns` each.
     pub fn record_many(&mut self, latency_ns: u64, count: u64) {
         if count == 0 {

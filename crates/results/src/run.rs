@@ -74,6 +74,10 @@ pub struct Target {
     /// the drive keeps the map itself, and of real drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_map_bytes: Option<u64>,
+    /// Longest of the stalls that the file of a model lists for its host, in milliseconds; absent
+    /// where it lists none, and of real drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_stall_ms_max: Option<f64>,
     /// Specification sheet, row by row.
     pub sheet: Vec<SheetRow>,
 }

@@ -29,6 +29,7 @@ use crate::in_place::InPlace;
 use crate::module::{Extent, Module};
 use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
+use crate::stall::Hold;
 use crate::stripe::Stripe;
 
 pub use self::state::Placement;
@@ -173,6 +174,8 @@ struct InFlight {
     parts: u32,
     /// Completion time of the latest of its parts so far.
     done_at: Nanos,
+    /// Length of a stall of the host that holds it alone.
+    stalled: Nanos,
 }
 
 /// Progress of the submission of a request.
@@ -272,6 +275,12 @@ impl Drive {
     /// Devices of a group, each with `user_sectors` / `devices` consecutive sectors; else 1.
     pub const fn devices(&self) -> usize {
         self.links.len()
+    }
+
+    /// Time lapse k: the drive has 1/k of its capacity, and what comes by the clock of the protocol
+    /// comes k times as often.
+    pub fn time_lapse(&self) -> u32 {
+        self.time_lapse
     }
 
     /// Sectors that the host sees, after time lapse.
@@ -378,9 +387,10 @@ impl Drive {
                 Event::Arm { disk } => self.turn_of_arm(at, disk),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
-                    match self.host.held_until(thread, at) {
-                        Some(until) => {
+                    match self.host.hold(thread, at) {
+                        Some(Hold { until, alone }) => {
                             debug_assert!(until >= at, "a request is noticed once it is done");
+                            self.in_flight[slot as usize].stalled = alone;
                             self.events.push_in_order(Lane::Woken, until, Event::Noticed { slot });
                         }
                         None => return Some(self.complete(at, slot)),
@@ -681,7 +691,8 @@ impl Drive {
 
     #[inline]
     fn complete(&mut self, at: Nanos, slot: u32) -> Completion {
-        let InFlight { request, status, submitted_at, parts, .. } = self.in_flight[slot as usize];
+        let InFlight { request, status, submitted_at, parts, stalled, .. } =
+            self.in_flight[slot as usize];
         assert_eq!(parts, 0, "a request completes with the last of its parts");
         self.slots_free.push(slot);
         assert!(self.slots_free.len() <= self.in_flight.len(), "a request completes once");
@@ -695,6 +706,7 @@ impl Drive {
         }
         let completed_at = self.host.complete(request.thread, at);
         assert!(completed_at >= submitted_at, "a request completes after it was submitted");
+        debug_assert!(stalled <= completed_at - submitted_at, "a stall is part of the latency");
         if let Some(next) = self.host.next_turn(request.thread) {
             self.begin_next(completed_at, next);
         }
@@ -706,6 +718,7 @@ impl Drive {
             sectors: request.sectors,
             submitted_at,
             completed_at,
+            stalled,
         }
     }
 
@@ -729,7 +742,8 @@ impl Drive {
         // Part by part: as a whole it would be copied through memory, waiting for its parts.
         let Request { tag, thread, op, handle, lba, sectors } = request;
         let request = Request { tag, thread, op, handle, lba, sectors };
-        let flight = InFlight { request, status, submitted_at, parts: 0, done_at: Nanos::ZERO };
+        let (done_at, stalled) = (Nanos::ZERO, Nanos::ZERO);
+        let flight = InFlight { request, status, submitted_at, parts: 0, done_at, stalled };
         if let Some(slot) = self.slots_free.pop() {
             debug_assert_eq!(self.in_flight[slot as usize].parts, 0, "a free slot awaits nothing");
             self.in_flight[slot as usize] = flight;

@@ -10,7 +10,7 @@ use self::processors::Processors;
 use self::turns::Turns;
 use crate::server::Server;
 use crate::spec::HostSpec;
-use crate::stall::Stalls;
+use crate::stall::{Hold, Stalls};
 
 /// A host driver at work.
 #[derive(Clone, Debug)]
@@ -105,15 +105,19 @@ impl Host {
         self.processors.iter_mut().for_each(Processors::forget);
     }
 
-    /// Time until which a completion that is due for `thread` at `at` has to wait: the end of a
-    /// stall, or the wake-up of the thread's processor. `None` if it need not wait.
+    /// What a completion that is due for `thread` at `at` has to wait for: the end of a stall, or
+    /// the wake-up of the thread's processor. `None` if it need not wait.
     #[inline]
-    pub(crate) fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
-        let stalled = self.stalls.held_until(thread, at);
+    pub(crate) fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
+        let stalled = self.stalls.hold(thread, at);
         if self.wake == Nanos::ZERO {
             return stalled;
         }
-        stalled.max(self.woken_at(thread, at))
+        let Some(woken_at) = self.woken_at(thread, at) else { return stalled };
+        match stalled {
+            Some(stalled) if stalled.until >= woken_at => Some(stalled),
+            _ => Some(Hold { until: woken_at, alone: Nanos::ZERO }),
+        }
     }
 
     /// Time at which the processor of a thread will have woken up, if it is asleep at `at`. It

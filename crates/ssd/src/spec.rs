@@ -454,7 +454,8 @@ pub enum StallHolds {
     /// `every_s` on the drive's own clock, whatever the time lapse.
     Thread,
     /// One completion, which was missed and is found later: once every `every_s` of protocol time,
-    /// so that in time lapse as many fall into an interval as at full scale.
+    /// and in time lapse k for 1/k of `span_ms`, so that as many fall into an interval as at full
+    /// scale and take the same share of it.
     Request,
 }
 

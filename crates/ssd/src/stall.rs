@@ -1,6 +1,6 @@
 //! Stalls of the host: now and then a completion reaches the program late.
 //!
-//! What a stall holds decides whose clock it keeps under time lapse, see
+//! What a stall holds decides whose clock it keeps in time lapse, see
 //! [`crate::spec::StallHolds`]:
 //!
 //! ```text
@@ -29,6 +29,15 @@ pub(crate) struct Stalls {
     threads_seen: u32,
 }
 
+/// What holds a completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hold {
+    /// Time until which it is held.
+    pub(crate) until: Nanos,
+    /// Length of the stall, if it holds this completion alone; otherwise zero.
+    pub(crate) alone: Nanos,
+}
+
 /// One kind of stall.
 #[derive(Clone, Debug)]
 struct Stall {
@@ -47,9 +56,9 @@ impl Stalls {
         Self { kinds, none_before: Nanos::MAX, threads_seen }
     }
 
-    /// Time until which a completion that is due for `thread` at `at` is held; `None` if it is not.
+    /// What holds a completion that is due for `thread` at `at`; `None` if nothing does.
     #[inline]
-    pub(crate) fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
+    pub(crate) fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
         if at < self.none_before && u32::from(thread) < self.threads_seen {
             return None;
         }
@@ -57,12 +66,13 @@ impl Stalls {
     }
 
     #[inline(never)]
-    fn look_closer(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
-        let held = self.kinds.iter_mut().filter_map(|stall| stall.held_until(thread, at)).max();
+    fn look_closer(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
+        let holds = self.kinds.iter_mut().filter_map(|stall| stall.hold(thread, at));
+        let held = holds.max_by_key(|hold| hold.until);
         self.threads_seen = self.threads_seen.max(u32::from(thread) + 1);
         let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
         self.none_before = begins_at.copied().min().unwrap_or(Nanos::MAX);
-        assert!(held.is_none_or(|until| until >= at), "a completion is held until later");
+        assert!(held.is_none_or(|it| it.until >= at), "a completion is held until later");
         held
     }
 }
@@ -70,16 +80,16 @@ impl Stalls {
 impl Stall {
     fn new(spec: &StallSpec, time_lapse: u32) -> Self {
         let every = Nanos::from_secs_f64(spec.every_s);
-        let every = match spec.holds {
-            StallHolds::Thread => every,
-            StallHolds::Request => every / u64::from(time_lapse),
-        };
         let span = Nanos::from_micros_f64(spec.span_ms * 1e3);
+        let (every, span) = match spec.holds {
+            StallHolds::Thread => (every, span),
+            StallHolds::Request => (every / u64::from(time_lapse), span / u64::from(time_lapse)),
+        };
         Self { every: every.max(Nanos(1)), span, holds: spec.holds, begins_at: Vec::new() }
     }
 
     #[inline]
-    fn held_until(&mut self, thread: u16, at: Nanos) -> Option<Nanos> {
+    fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
         let line = match self.holds {
             StallHolds::Thread => usize::from(thread),
             StallHolds::Request => 0,
@@ -94,10 +104,10 @@ impl Stall {
         *begins_at = begun + self.every;
         assert!(begun <= at && at < *begins_at, "the last stall that has begun is looked at");
         match self.holds {
-            StallHolds::Request => Some(at + self.span),
+            StallHolds::Request => Some(Hold { until: at + self.span, alone: self.span }),
             StallHolds::Thread if at < begun + self.span => {
                 *begins_at = begun;
-                Some(begun + self.span)
+                Some(Hold { until: begun + self.span, alone: Nanos::ZERO })
             }
             StallHolds::Thread => None,
         }
@@ -129,7 +139,7 @@ mod tests {
         let times = (0..seconds * 100).map(|step| Nanos::from_millis(step * 10));
         let due = times.flat_map(|at| [(0, at), (1, at)]);
         due.filter_map(|(thread, at)| {
-            stalls.held_until(thread, at).map(|until| (thread, at, until))
+            stalls.hold(thread, at).map(|hold| (thread, at, hold.until))
         })
         .collect()
     }
@@ -147,18 +157,30 @@ mod tests {
     }
 
     #[test]
-    fn one_request_is_held_for_the_whole_span_as_often_an_interval_as_at_full_scale() {
-        for (time_lapse, times) in [(1, 1), (4, 4)] {
+    fn one_request_is_held_as_often_an_interval_and_for_the_share_of_it_that_it_is_at_full_scale() {
+        for (time_lapse, times, span_ms) in [(1, 1, 100), (4, 4, 25)] {
             let held = held(&mut stalls(StallHolds::Request, time_lapse), 8);
             assert_eq!(held.len(), times);
-            assert!(held.iter().all(|(_, at, until)| *until - *at == Nanos::from_millis(100)));
+            assert!(held.iter().all(|(_, at, until)| *until - *at == Nanos::from_millis(span_ms)));
+        }
+    }
+
+    #[test]
+    fn a_stall_of_one_request_tells_its_length_and_one_of_a_thread_does_not() {
+        for (holds, alone) in [
+            (StallHolds::Request, Nanos::from_millis(25)),
+            (StallHolds::Thread, Nanos::ZERO),
+        ] {
+            let mut stalls = stalls(holds, 4);
+            let hold = (0..16_000).find_map(|ms| stalls.hold(0, Nanos::from_millis(ms))).unwrap();
+            assert_eq!(hold.alone, alone);
         }
     }
 
     #[test]
     fn stalls_of_an_idle_time_are_not_made_up_for() {
         let mut stalls = stalls(StallHolds::Request, 1);
-        assert!(stalls.held_until(0, Nanos::from_secs(3600)).is_some());
-        assert!(stalls.held_until(0, Nanos::from_secs(3601)).is_none());
+        assert!(stalls.hold(0, Nanos::from_secs(3600)).is_some());
+        assert!(stalls.hold(0, Nanos::from_secs(3601)).is_none());
     }
 }

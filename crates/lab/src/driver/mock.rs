@@ -92,6 +92,7 @@ impl Driver for Mock {
             unvalidated: false,
             limits: None,
             host_map_bytes: None,
+            host_stall_ms_max: None,
             sheet: Vec::new(),
         }
     }

@@ -241,6 +241,7 @@ impl Driver for Model {
             unvalidated: !self.spec.is_validated(),
             limits: climate::limits(&self.spec),
             host_map_bytes: self.drive.host_map().map(|bytes| bytes.0),
+            host_stall_ms_max: self.spec.host_stall_ms_max(&self.setup.host),
             sheet: sheet
                 .map(|fact| SheetRow {
                     group: fact.group,

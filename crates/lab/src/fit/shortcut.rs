@@ -313,6 +313,7 @@ fn target(setup: &ModelSetup) -> Target {
         unvalidated: false,
         limits: None,
         host_map_bytes: None,
+        host_stall_ms_max: None,
         title: String::new(),
         format: setup.format.clone(),
         host: setup.host.clone(),

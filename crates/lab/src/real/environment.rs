@@ -218,6 +218,7 @@ impl Site {
             unvalidated: false,
             limits: self.limits(),
             host_map_bytes: None,
+            host_stall_ms_max: None,
             sheet: self.sheet(),
         }
     }

@@ -66,6 +66,7 @@ mod tests {
             unvalidated: false,
             limits: None,
             host_map_bytes: None,
+            host_stall_ms_max: None,
             sheet: Vec::new(),
         }
     }

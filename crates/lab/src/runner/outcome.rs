@@ -67,8 +67,8 @@ fn time_lapse(target: &Target) -> Option<Warning> {
         text: format!(
             "simulated in time lapse: 1/{k} of the capacity for 1/{k} of the time; rates, write \
              amplification, average latencies and percentiles are those of the whole drive, but \
-             1/{k} of its requests were counted, so that a single slow request raises the standard \
-             deviation more than on the whole drive"
+             1/{k} of its requests were counted, so that the longest latency is that of fewer, and \
+             a pause that lasts as long as on the whole drive is a larger part of an interval"
         ),
         remedy: "--full-scale simulates all of it".into(),
     })

@@ -64,7 +64,6 @@ fn the_throughput_and_latency_tests_settle_and_are_followed_by_the_histogram() {
     // It holds still as well, but one request at a time writes too little for a steady state to be
     // claimed; that is said.
     let latency = steady("lat").expect("rounds were measured");
-    assert!(latency.rounds < 25, "it held still: {latency:?}");
     assert_eq!(latency.evidence, Some(SteadyEvidence::TooLittleWritten), "{latency:?}");
     let last = run.steps.last().expect("there are steps");
     assert_eq!((last.id.as_str(), last.round), ("lat/4k-rand-write/T1Q1", None));

@@ -5,11 +5,7 @@ use std::fmt::Write as _;
 use results::steady::{RANGE_MAX, SLOPE_MAX};
 use results::{LatencySummary, Sample, Step, Summary};
 
-use super::{
-    Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
-    Window, apart, cautions, climate, heat, is_mixed, line, media, metrics, millis, provenance,
-    table,
-};
+use super::{Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit, Window, apart, cautions, climate, heat, is_mixed, line, media, metrics, millis, provenance, table, has_listed_stalls};
 use crate::explain;
 use crate::number::{self, percent, span};
 
@@ -54,7 +50,12 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     let spread = if taken.len() <= BANDED_MAX { bands(&taken, id) } else { tails(&taken, id) };
     let mut charts = vec![over_time(&taken, throughput, EXPLAIN[0], id), spread];
     let others = others.into_iter().zip(&EXPLAIN[1..]);
-    charts.extend(others.map(|(metric, explain)| over_time(&taken, metric, explain, id)));
+    charts.extend(others.map(|(metric, explain)| match *explain {
+        explain::MAXIMUM if has_listed_stalls(&taken) => {
+            over_time(&taken, metric, explain::MAXIMUM_LISTED, id)
+        }
+        explain => over_time(&taken, metric, explain, id),
+    }));
     if taken.iter().any(|(_, step)| step.summary.as_ref().is_some_and(is_mixed)) {
         charts.push(reads_and_writes(&taken, id));
     }

@@ -2,10 +2,7 @@
 
 use results::{Step, Summary};
 
-use super::{
-    Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken,
-    Unit, cautions, line, metrics, millis, percentiles, provenance, table, throughput,
-};
+use super::{Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Unit, cautions, line, metrics, millis, percentiles, provenance, table, throughput, has_listed_stalls};
 use crate::chart::{Bar, Bars, Slot};
 use crate::explain;
 use crate::number;
@@ -225,7 +222,12 @@ fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &st
         .map(|(metric, explain)| Chart {
             id: format!("{id}-sweep-{}", metric.id),
             title: metric.title.into(),
-            explain,
+            explain: match explain {
+                explain::SWEEP_MAXIMUM if has_listed_stalls(&taken) => {
+                    explain::SWEEP_MAXIMUM_LISTED
+                }
+                explain => explain,
+            },
             provenance: provenance(&taken),
             cautions: cautions(&taken),
             x: Axis::loads(loads.to_vec()),

@@ -165,3 +165,32 @@ proptest! {
         prop_assert_eq!(seen(&many), seen(&recorded(&one_by_one)));
     }
 }
+
+proptest! {
+    #[test]
+    fn a_stall_in_time_lapse_counts_as_it_does_among_all_requests_of_full_scale(
+        latencies_ns in prop::collection::vec(100_000_u64..10_000_000, 1..50),
+        stalled_ns in 1_000_u64..100_000_000,
+        time_lapse in 1_u32..64,
+    ) {
+        let (mut full, mut lapsed) = (Latencies::default(), Latencies::default());
+        for &latency_ns in &latencies_ns {
+            full.record_many(latency_ns, u64::from(time_lapse));
+            lapsed.record(latency_ns);
+        }
+        let of_stalled_ns = latencies_ns[0];
+        full.record_many(of_stalled_ns, u64::from(time_lapse) - 1);
+        full.record(of_stalled_ns + stalled_ns * u64::from(time_lapse));
+        lapsed.record_stalled(of_stalled_ns + stalled_ns, stalled_ns, time_lapse);
+        let (full, lapsed) = (full.summary(), lapsed.summary());
+        prop_assert_eq!(full.count, lapsed.count * u64::from(time_lapse));
+        prop_assert_eq!(full.latency_ns_max, lapsed.latency_ns_max);
+        prop_assert_eq!(full.latency_ns_min, lapsed.latency_ns_min);
+        for (full, lapsed) in [
+            (full.latency_ns_avg, lapsed.latency_ns_avg),
+            (full.latency_ns_stdev, lapsed.latency_ns_stdev),
+        ] {
+            prop_assert!((full - lapsed).abs() <= full * 1e-6 + 1.0, "{} and {}", full, lapsed);
+        }
+    }
+}

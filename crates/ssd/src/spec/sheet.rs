@@ -3,7 +3,7 @@
 use blockio::Bytes;
 
 use crate::spec::stated::OverProvisioning;
-use crate::spec::{DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout};
+use crate::spec::{DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout, StallHolds, StallSpec};
 
 /// One row of the specification sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +60,27 @@ impl DriveSpec {
         });
         let shared = (host.processors > 0)
             .then(|| ("Processors that threads share", host.processors.to_string()));
+        let stalls = host.stalls.iter().map(|stall| {
+            let holds = match stall.holds {
+                StallHolds::Thread => "each thread",
+                StallHolds::Request => "one request",
+            };
+            let StallSpec { every_s, span_ms, .. } = stall;
+            ("Listed stalls", format!("{holds} for {span_ms} ms every {every_s} s"))
+        });
         rows.into_iter()
             .chain(copies)
             .chain(shared)
+            .chain(stalls)
             .map(|(name, value)| (name.to_owned(), value))
             .collect()
+    }
+
+    /// Longest of the stalls that the file lists for a host, in milliseconds; absent where it lists
+    /// none. Their periods and lengths were chosen to meet published maxima.
+    pub fn host_stall_ms_max(&self, host: &str) -> Option<f64> {
+        let stalls = &self.host(host).ok()?.stalls;
+        stalls.iter().map(|stall| stall.span_ms).max_by(f64::total_cmp)
     }
 
     fn capacity(&self, format: &str, sheet: &mut Sheet) {

@@ -1,7 +1,7 @@
 //! Counters of one interval of a modelled load.
 
 use blockio::{Completion, Nanos, Op};
-use results::{Climate, HandleWrites, Interval, NandWrites, PagesRead};
+use results::{Climate, HandleWrites, Interval, Latencies, NandWrites, PagesRead};
 use ssd::{Drive, Reading};
 
 /// Bytes of one page of the drive's counters.
@@ -12,6 +12,7 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) struct Meter {
     interval: Interval,
     began: Nanos,
+    time_lapse: u32,
     nand_before: NandWrites,
     climate_before: Option<Reading>,
     pages_before: Option<ssd::PagesRead>,
@@ -25,6 +26,7 @@ impl Meter {
         Self {
             interval: Interval::default(),
             began: at,
+            time_lapse: drive.time_lapse(),
             nand_before: nand_writes(drive),
             climate_before: drive.climate(at),
             pages_before: drive.pages_read(),
@@ -37,14 +39,14 @@ impl Meter {
     #[inline]
     pub(super) fn count(&mut self, done: &Completion) {
         let bytes = u64::from(done.sectors) * blockio::SECTOR_BYTES;
-        let latency_ns = done.latency().0;
+        let time_lapse = self.time_lapse;
         match done.op {
             Op::Read => {
-                self.interval.read.record(latency_ns);
+                record(&mut self.interval.read, done.latency(), done.stalled, time_lapse);
                 self.interval.read_bytes += bytes;
             }
             Op::Write => {
-                self.interval.write.record(latency_ns);
+                record(&mut self.interval.write, done.latency(), done.stalled, time_lapse);
                 self.interval.write_bytes += bytes;
             }
             Op::Trim | Op::Flush => {}
@@ -88,6 +90,22 @@ impl Meter {
         self.host_busy_before = host_busy;
         self.placement_before = placement;
         interval
+    }
+}
+
+/// Counts a request of a drive in time lapse k, of whose latency a stall that held it alone is a
+/// part: in time lapse such a stall is 1/k as long, as all of the protocol is.
+#[inline]
+pub(super) fn record(
+    latencies: &mut Latencies,
+    latency: Nanos,
+    stalled: Nanos,
+    time_lapse: u32,
+) {
+    if stalled == Nanos::ZERO {
+        latencies.record(latency.0);
+    } else {
+        latencies.record_stalled(latency.0, stalled.0, time_lapse);
     }
 }
 

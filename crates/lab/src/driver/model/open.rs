@@ -11,7 +11,7 @@ use results::Latencies;
 use ssd::Drive;
 
 use super::feed::Feed;
-use super::meter::Meter;
+use super::meter::{self, Meter};
 use super::pressure::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Load, Watch};
@@ -74,7 +74,8 @@ impl<'a> Open<'a> {
             }
             _ => return Err(failed(&done)),
         }
-        self.responses.record((done.completed_at - self.due_at[done.tag as usize]).0);
+        let response = done.completed_at - self.due_at[done.tag as usize];
+        meter::record(&mut self.responses, response, done.stalled, self.drive.time_lapse());
         Ok(Some(done.completed_at))
     }
 

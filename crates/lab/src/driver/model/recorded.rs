@@ -10,7 +10,7 @@ use ssd::{Drive, DriveSpec, Setup};
 use workload::recording::{Recorded, Recording};
 
 use super::lasting::IntervalCutter;
-use super::meter::Meter;
+use super::meter::{self, Meter};
 use super::{failed, quick_measure};
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed, RequestTree};
 use crate::{Error, Kind};
@@ -222,12 +222,15 @@ impl<'a> Run<'a> {
     fn complete(&mut self, done: &Completion) {
         self.idle.push(Reverse(done.thread));
         let (index, at) = (done.tag as usize, done.completed_at);
-        let latency_ns = (at - self.issued_at[index]).0;
-        match self.requests[index].op {
-            Op::Read => self.latencies.read.record(latency_ns),
-            Op::Write => self.latencies.write.record(latency_ns),
-            Op::Flush => self.latencies.flush.record(latency_ns),
-            Op::Trim => {}
+        let latencies = match self.requests[index].op {
+            Op::Read => Some(&mut self.latencies.read),
+            Op::Write => Some(&mut self.latencies.write),
+            Op::Flush => Some(&mut self.latencies.flush),
+            Op::Trim => None,
+        };
+        if let Some(latencies) = latencies {
+            let latency = at - self.issued_at[index];
+            meter::record(latencies, latency, done.stalled, self.drive.time_lapse());
         }
         self.answer(done.tag, at);
     }

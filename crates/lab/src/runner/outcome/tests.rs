@@ -25,6 +25,7 @@ fn target(kind: TargetKind, time_lapse: u32) -> Target {
         unvalidated: false,
         limits: None,
         host_map_bytes: None,
+        host_stall_ms_max: None,
         sheet: Vec::new(),
     }
 }

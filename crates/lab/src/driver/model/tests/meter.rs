@@ -16,6 +16,7 @@ fn done(op: Op, sectors: u32, us: u64) -> Completion {
         sectors,
         submitted_at: Nanos::from_micros(7),
         completed_at: Nanos::from_micros(7 + us),
+        stalled: Nanos::ZERO,
     }
 }
 
@@ -95,4 +96,33 @@ fn a_drive_that_writes_in_place_has_no_pages_and_no_free_superblocks() {
     assert_eq!(interval.superblocks_free_share, None);
     assert_eq!(interval.nand.unwrap().host_bytes, 0);
     assert!(interval.placement.is_empty());
+}
+
+#[test]
+fn a_stall_of_one_request_costs_a_load_the_same_at_every_time_lapse() {
+    let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    for stall in spec.hosts.iter_mut().flat_map(|host| &mut host.stalls) {
+        (stall.every_s, stall.span_ms) = (2.0, 100.0);
+    }
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    let of = |time_lapse| {
+        let (format, host) = (format.clone(), host.clone());
+        let mut model =
+            Model::new(spec.clone(), Setup { format, host, time_lapse, seed: 1 }).unwrap();
+        let workload = workload("4k-rand-read");
+        let load = Load { threads: 1, queue_per_thread: 1, ramp_s: 0.0, ..load(&workload) };
+        let load = Load { duration_s: 20.0, interval_s: 20.0, ..load };
+        results::Summary::of(&run(&mut model, &load))
+    };
+    let (full, lapsed) = (of(2), of(32));
+    assert!((lapsed.iops / full.iops - 1.0).abs() < 0.005, "{} and {}", lapsed.iops, full.iops);
+    let (full, lapsed) = (full.read, lapsed.read);
+    for (full, lapsed) in [
+        (full.latency_ns_avg, lapsed.latency_ns_avg),
+        (full.latency_ns_stdev, lapsed.latency_ns_stdev),
+        (full.latency_ns_max as f64, lapsed.latency_ns_max as f64),
+    ] {
+        assert!((lapsed / full - 1.0).abs() < 0.02, "{lapsed} in time lapse, {full}");
+    }
+    assert!(lapsed.latency_ns_max > 100_000_000 && lapsed.latency_ns_p9999 < 10_000_000);
 }

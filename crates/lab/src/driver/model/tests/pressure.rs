@@ -16,6 +16,7 @@ fn done((from, to): (u64, u64), status: Status) -> Completion {
         sectors: 8,
         submitted_at: Nanos::from_micros(from),
         completed_at: Nanos::from_micros(to),
+        stalled: Nanos::ZERO,
     }
 }
 
