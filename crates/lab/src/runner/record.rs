@@ -62,6 +62,8 @@ impl Record {
             let verdict = steady.as_ref().map(|steady| (steady, demand));
             warnings.extend(warning::of_load(step, (asked, uncounted), summary, verdict));
         }
+        let settled = judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten();
+        warnings.extend(warning::unwritten(step, summary.as_ref(), settled.as_ref()));
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),
             rate: asked_iops
@@ -73,7 +75,7 @@ impl Record {
             lateness,
             devices: figures.collect(),
             response: responses.map(|latencies| latencies.summary()),
-            settled: judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten(),
+            settled,
             summary,
             steady,
             samples,

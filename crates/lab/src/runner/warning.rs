@@ -29,7 +29,7 @@ pub(super) fn of_load(
         _ => not_steady(step, steady),
     });
     let outstanding = outstanding(step, requests, summary);
-    unsettled.into_iter().chain(outstanding).chain(unwritten(step, summary)).collect()
+    unsettled.into_iter().chain(outstanding).collect()
 }
 
 /// A preconditioning that held still before it had written enough to settle anything.
@@ -79,15 +79,21 @@ pub(super) fn late(step: &PlannedStep, lateness: &Lateness) -> Option<Warning> {
     })
 }
 
-/// Reads that met space that nobody had written.
-fn unwritten(step: &PlannedStep, summary: &Summary) -> Option<Warning> {
-    let share = summary.pages_read?.unwritten_share();
+/// Reads that met space that nobody had written, within what is reported of the step: the last
+/// window of a preconditioning, which may well begin on a purged drive; else all of it.
+pub(super) fn unwritten(
+    step: &PlannedStep,
+    summary: Option<&Summary>,
+    settled: Option<&Summary>,
+) -> Option<Warning> {
+    let share = settled.or(summary)?.pages_read?.unwritten_share();
+    let within = if settled.is_some() { " in the last five rounds" } else { "" };
     (share >= UNWRITTEN_MAX).then(|| Warning {
         kind: WarningKind::UnwrittenReads,
         step: step.id.clone(),
         text: format!(
-            "{:.1} % of the pages read had never been written: the drive answers them from its \
-             map, not from its media",
+            "{:.1} % of the pages read{within} had never been written: the drive answers them \
+             from its map, not from its media",
             share * 100.0
         ),
         remedy: "fill the drive before it is read: `fill` in the protocol's suite".into(),
@@ -273,16 +279,28 @@ mod tests {
 
     #[test]
     fn reads_of_what_nobody_wrote_are_told_from_a_hundredth_on() {
-        let told = |unwritten: u64| {
-            let pages_read = Some(results::PagesRead { count: 1000, unwritten });
+        let told = |pages: u64| {
+            let pages_read = Some(results::PagesRead { count: 1000, unwritten: pages });
             let summary = Summary { pages_read, ..Summary::default() };
-            of_load(&precondition(), (256.0, 0.0), &summary, None)
+            unwritten(&precondition(), Some(&summary), None)
         };
-        assert!(told(9).is_empty());
-        let warnings = told(10);
-        assert_eq!(warnings[0].kind, WarningKind::UnwrittenReads);
-        assert!(warnings[0].text.starts_with("1.0 % of the pages read"), "{}", warnings[0].text);
-        assert!(!warnings[0].remedy.is_empty());
+        assert_eq!(told(9), None);
+        let warning = told(10).unwrap();
+        assert_eq!(warning.kind, WarningKind::UnwrittenReads);
+        assert!(warning.text.starts_with("1.0 % of the pages read had"), "{}", warning.text);
+        assert!(!warning.remedy.is_empty());
+    }
+
+    #[test]
+    fn reads_of_a_preconditioning_are_judged_by_its_last_window() {
+        let of = |pages: u64| {
+            let pages_read = Some(results::PagesRead { count: 1000, unwritten: pages });
+            Summary { pages_read, ..Summary::default() }
+        };
+        let (all, last) = (of(200), of(9));
+        assert_eq!(unwritten(&precondition(), Some(&all), Some(&last)), None);
+        let warning = unwritten(&precondition(), Some(&all), Some(&all)).unwrap();
+        assert!(warning.text.starts_with("20.0 % of the pages read in the last five rounds had"));
     }
 
     #[test]
