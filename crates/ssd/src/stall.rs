@@ -138,10 +138,8 @@ mod tests {
     fn held(stalls: &mut Stalls, seconds: u64) -> Vec<(u16, Nanos, Nanos)> {
         let times = (0..seconds * 100).map(|step| Nanos::from_millis(step * 10));
         let due = times.flat_map(|at| [(0, at), (1, at)]);
-        due.filter_map(|(thread, at)| {
-            stalls.hold(thread, at).map(|hold| (thread, at, hold.until))
-        })
-        .collect()
+        due.filter_map(|(thread, at)| stalls.hold(thread, at).map(|hold| (thread, at, hold.until)))
+            .collect()
     }
 
     #[test]
@@ -167,10 +165,9 @@ mod tests {
 
     #[test]
     fn a_stall_of_one_request_tells_its_length_and_one_of_a_thread_does_not() {
-        for (holds, alone) in [
-            (StallHolds::Request, Nanos::from_millis(25)),
-            (StallHolds::Thread, Nanos::ZERO),
-        ] {
+        for (holds, alone) in
+            [(StallHolds::Request, Nanos::from_millis(25)), (StallHolds::Thread, Nanos::ZERO)]
+        {
             let mut stalls = stalls(holds, 4);
             let hold = (0..16_000).find_map(|ms| stalls.hold(0, Nanos::from_millis(ms))).unwrap();
             assert_eq!(hold.alone, alone);

@@ -5,7 +5,11 @@ use std::fmt::Write as _;
 use results::steady::{RANGE_MAX, SLOPE_MAX};
 use results::{LatencySummary, Sample, Step, Summary};
 
-use super::{Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit, Window, apart, cautions, climate, heat, is_mixed, line, media, metrics, millis, provenance, table, has_listed_stalls};
+use super::{
+    Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
+    Window, apart, cautions, climate, has_listed_stalls, heat, is_mixed, line, media, metrics,
+    millis, provenance, table,
+};
 use crate::explain;
 use crate::number::{self, percent, span};
 

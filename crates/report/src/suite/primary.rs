@@ -2,7 +2,11 @@
 
 use results::{Step, Summary};
 
-use super::{Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Unit, cautions, line, metrics, millis, percentiles, provenance, table, throughput, has_listed_stalls};
+use super::{
+    Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken,
+    Unit, cautions, has_listed_stalls, line, metrics, millis, percentiles, provenance, table,
+    throughput,
+};
 use crate::chart::{Bar, Bars, Slot};
 use crate::explain;
 use crate::number;

@@ -96,12 +96,7 @@ impl Meter {
 /// Counts a request of a drive in time lapse k, of whose latency a stall that held it alone is a
 /// part: in time lapse such a stall is 1/k as long, as all of the protocol is.
 #[inline]
-pub(super) fn record(
-    latencies: &mut Latencies,
-    latency: Nanos,
-    stalled: Nanos,
-    time_lapse: u32,
-) {
+pub(super) fn record(latencies: &mut Latencies, latency: Nanos, stalled: Nanos, time_lapse: u32) {
     if stalled == Nanos::ZERO {
         latencies.record(latency.0);
     } else {
