@@ -10,6 +10,7 @@
 //! those resources in the order of submission. What a die has read reaches channel and link in an
 //! order of its own, so that is an event. A completion is an event too.
 
+mod counters;
 mod die_failure;
 mod invariants;
 mod mapless;
@@ -18,7 +19,7 @@ mod state;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
-use ftl::{Config, Counters, Divider, Ftl, HandleCounters, Lpn, PAGE_BYTES};
+use ftl::{Config, Divider, Ftl, Lpn, PAGE_BYTES};
 
 use crate::climate::{Climate, Reading};
 use crate::die_failure::{DieFailure, FailedDie};
@@ -468,60 +469,6 @@ impl Drive {
         }
     }
 
-    /// Share of its physical space that a drive has used that offers more than it holds, 0 to 1;
-    /// absent for all others.
-    pub fn space_used_share(&self) -> Option<f64> {
-        let sum = |bytes: fn(&Ftl) -> Bytes| {
-            self.modules.iter().map(|module| bytes(&module.ftl).0 as f64).sum::<f64>()
-        };
-        self.can_run_out.then(|| sum(Ftl::stored) / sum(Ftl::stored_max))
-    }
-
-    /// Returns the counters of all modules since the drive was made.
-    pub fn counters(&self) -> Counters {
-        let nand = self.modules.iter().map(|module| module.ftl.counters());
-        let in_place = self.in_place.iter().map(InPlace::counters);
-        let disks = self.disks.iter().map(Disk::counters);
-        nand.chain(in_place).chain(disks).fold(Counters::default(), |sum, counters| sum + counters)
-    }
-
-    /// Pages programmed for each reclaim unit handle in all modules since the drive was made; empty
-    /// where there is one only.
-    pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
-        let mut modules = self.modules.iter().map(|module| module.ftl.counters_by_handle());
-        let first = modules.next().unwrap_or_default();
-        modules.fold(first, |sum, module| {
-            sum.iter().zip(module).map(|(sum, module)| *sum + module).collect()
-        })
-    }
-
-    /// Pages that host reads asked for; absent where media is written in place, which has no map.
-    pub fn pages_read(&self) -> Option<PagesRead> {
-        let sum = |of: fn(&Module) -> u64| self.modules.iter().map(of).sum();
-        (!self.modules.is_empty()).then(|| PagesRead {
-            all: sum(|module| module.pages_read),
-            unmapped: sum(|module| module.pages_read_unmapped),
-        })
-    }
-
-    /// Processor time of the host that requests took since the drive was made: that of its driver,
-    /// and that of flash management where it runs on the host.
-    pub fn host_busy(&self) -> Nanos {
-        if !self.is_host_managed {
-            return self.host.busy();
-        }
-        let of_nand = self.modules.iter().map(|module| module.backend.controller_work());
-        let in_place = self.in_place.iter().map(InPlace::controller_work);
-        let disks = self.disks.iter().map(Disk::controller_work);
-        self.host.busy() + of_nand.chain(in_place).chain(disks).sum::<Nanos>()
-    }
-
-    /// Memory of the host that the map takes at full scale, in all modules; absent where flash is
-    /// not managed by the host.
-    pub const fn host_map(&self) -> Option<Bytes> {
-        self.host_map
-    }
-
     /// Power and heat at `at`, no earlier than the last completion; absent where nothing is known
     /// of them.
     pub fn climate(&self, at: Nanos) -> Option<Reading> {
@@ -562,16 +509,6 @@ impl Drive {
     fn refusal(&self) -> Status {
         let is_off = self.climate.as_ref().is_some_and(|climate| climate.is_off());
         if is_off { Status::PoweredOff } else { Status::OutOfRange }
-    }
-
-    /// Share of superblocks that are free, 0 to 1; none where media is written in place.
-    pub fn superblocks_free_share(&self) -> Option<f64> {
-        let sum = |count: fn(&Module) -> u32| {
-            self.modules.iter().map(|module| f64::from(count(module))).sum::<f64>()
-        };
-        let share =
-            sum(|module| module.ftl.superblocks_free()) / sum(|module| module.ftl.superblocks());
-        (!self.modules.is_empty()).then_some(share)
     }
 
     /// The device that holds a sector.

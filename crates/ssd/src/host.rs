@@ -105,8 +105,8 @@ impl Host {
         self.processors.iter_mut().for_each(Processors::forget);
     }
 
-    /// What a completion that is due for `thread` at `at` has to wait for: the end of a stall, or
-    /// the wake-up of the thread's processor. `None` if it need not wait.
+    /// Returns the reason that a completion which is due for `thread` at `at` has to wait: a stall,
+    /// or the wake-up of the thread's processor. `None` if it need not wait.
     #[inline]
     pub(crate) fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
         let stalled = self.stalls.hold(thread, at);

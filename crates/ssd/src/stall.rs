@@ -29,7 +29,7 @@ pub(crate) struct Stalls {
     threads_seen: u32,
 }
 
-/// What holds a completion.
+/// Wait of a completion: for a stall, or for a processor that wakes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hold {
     /// Time until which it is held.
@@ -56,7 +56,7 @@ impl Stalls {
         Self { kinds, none_before: Nanos::MAX, threads_seen }
     }
 
-    /// What holds a completion that is due for `thread` at `at`; `None` if nothing does.
+    /// Returns the stall that holds a completion which is due for `thread` at `at`, if any.
     #[inline]
     pub(crate) fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
         if at < self.none_before && u32::from(thread) < self.threads_seen {
