@@ -73,8 +73,9 @@ impl Compiler {
         };
         wheel(&["unpack".as_ref(), "--dest".as_ref(), folder.as_ref(), built.as_ref()])?;
         let unpacked = folder.join(format!("floatgate-{}", release.version));
-        let licences = format!("floatgate-{}.dist-info/licenses", release.version);
-        let licences = unpacked.join(licences);
+        let about = unpacked.join(format!("floatgate-{}.dist-info", release.version));
+        forget_folder(&about.join("sboms"), &release.sources)?;
+        let licences = about.join("licenses");
         fs::create_dir_all(&licences).context("making the folder of the wheel's licences")?;
         Inventory::of("python", GLIBC, release)?.write_licences(&licences)?;
         let packages = release.packages.as_os_str();
@@ -110,6 +111,18 @@ impl Compiler {
         }
         Ok(())
     }
+}
+
+/// Puts the name that binaries have for the folder of the sources into the lists of dependencies
+/// below `sboms`, where maturin names crates of the workspace by their paths on this machine.
+fn forget_folder(sboms: &Path, sources: &Path) -> Result<()> {
+    for path in files_in(sboms)? {
+        let list = fs::read_to_string(&path);
+        let list = list.with_context(|| format!("reading {}", path.display()))?;
+        let list = list.replace(&sources.display().to_string(), "/floatgate");
+        fs::write(&path, list).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// Path of the static binary.
