@@ -30,7 +30,7 @@ use crate::in_place::InPlace;
 use crate::module::{Extent, Module};
 use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
-use crate::stall::Hold;
+use crate::stall::Wait;
 use crate::stripe::Stripe;
 
 pub use self::state::Placement;
@@ -388,8 +388,8 @@ impl Drive {
                 Event::Arm { disk } => self.turn_of_arm(at, disk),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
-                    match self.host.hold(thread, at) {
-                        Some(Hold { until, alone }) => {
+                    match self.host.wait(thread, at) {
+                        Some(Wait { until, alone }) => {
                             debug_assert!(until >= at, "a request is noticed once it is done");
                             self.in_flight[slot as usize].stalled = alone;
                             self.events.push_in_order(Lane::Woken, until, Event::Noticed { slot });

@@ -10,7 +10,7 @@ use self::processors::Processors;
 use self::turns::Turns;
 use crate::server::Server;
 use crate::spec::HostSpec;
-use crate::stall::{Hold, Stalls};
+use crate::stall::{Stalls, Wait};
 
 /// A host driver at work.
 #[derive(Clone, Debug)]
@@ -108,15 +108,15 @@ impl Host {
     /// Returns the reason that a completion which is due for `thread` at `at` has to wait: a stall,
     /// or the wake-up of the thread's processor. `None` if it need not wait.
     #[inline]
-    pub(crate) fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
-        let stalled = self.stalls.hold(thread, at);
+    pub(crate) fn wait(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
+        let stalled = self.stalls.wait(thread, at);
         if self.wake == Nanos::ZERO {
             return stalled;
         }
         let Some(woken_at) = self.woken_at(thread, at) else { return stalled };
         match stalled {
             Some(stalled) if stalled.until >= woken_at => Some(stalled),
-            _ => Some(Hold { until: woken_at, alone: Nanos::ZERO }),
+            _ => Some(Wait { until: woken_at, alone: Nanos::ZERO }),
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Stalls {
 
 /// Wait of a completion: for a stall, or for a processor that wakes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hold {
+pub(crate) struct Wait {
     /// Time until which it is held.
     pub(crate) until: Nanos,
     /// Length of the stall, if it holds this completion alone; otherwise zero.
@@ -58,7 +58,7 @@ impl Stalls {
 
     /// Returns the stall that holds a completion which is due for `thread` at `at`, if any.
     #[inline]
-    pub(crate) fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
+    pub(crate) fn wait(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
         if at < self.none_before && u32::from(thread) < self.threads_seen {
             return None;
         }
@@ -66,8 +66,8 @@ impl Stalls {
     }
 
     #[inline(never)]
-    fn look_closer(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
-        let holds = self.kinds.iter_mut().filter_map(|stall| stall.hold(thread, at));
+    fn look_closer(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
+        let holds = self.kinds.iter_mut().filter_map(|stall| stall.wait(thread, at));
         let held = holds.max_by_key(|hold| hold.until);
         self.threads_seen = self.threads_seen.max(u32::from(thread) + 1);
         let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
@@ -89,7 +89,7 @@ impl Stall {
     }
 
     #[inline]
-    fn hold(&mut self, thread: u16, at: Nanos) -> Option<Hold> {
+    fn wait(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
         let line = match self.holds {
             StallHolds::Thread => usize::from(thread),
             StallHolds::Request => 0,
@@ -104,10 +104,10 @@ impl Stall {
         *begins_at = begun + self.every;
         assert!(begun <= at && at < *begins_at, "the last stall that has begun is looked at");
         match self.holds {
-            StallHolds::Request => Some(Hold { until: at + self.span, alone: self.span }),
+            StallHolds::Request => Some(Wait { until: at + self.span, alone: self.span }),
             StallHolds::Thread if at < begun + self.span => {
                 *begins_at = begun;
-                Some(Hold { until: begun + self.span, alone: Nanos::ZERO })
+                Some(Wait { until: begun + self.span, alone: Nanos::ZERO })
             }
             StallHolds::Thread => None,
         }
@@ -138,7 +138,7 @@ mod tests {
     fn held(stalls: &mut Stalls, seconds: u64) -> Vec<(u16, Nanos, Nanos)> {
         let times = (0..seconds * 100).map(|step| Nanos::from_millis(step * 10));
         let due = times.flat_map(|at| [(0, at), (1, at)]);
-        due.filter_map(|(thread, at)| stalls.hold(thread, at).map(|hold| (thread, at, hold.until)))
+        due.filter_map(|(thread, at)| stalls.wait(thread, at).map(|hold| (thread, at, hold.until)))
             .collect()
     }
 
@@ -169,7 +169,7 @@ mod tests {
             [(StallHolds::Request, Nanos::from_millis(25)), (StallHolds::Thread, Nanos::ZERO)]
         {
             let mut stalls = stalls(holds, 4);
-            let hold = (0..16_000).find_map(|ms| stalls.hold(0, Nanos::from_millis(ms))).unwrap();
+            let hold = (0..16_000).find_map(|ms| stalls.wait(0, Nanos::from_millis(ms))).unwrap();
             assert_eq!(hold.alone, alone);
         }
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn stalls_of_an_idle_time_are_not_made_up_for() {
         let mut stalls = stalls(StallHolds::Request, 1);
-        assert!(stalls.hold(0, Nanos::from_secs(3600)).is_some());
-        assert!(stalls.hold(0, Nanos::from_secs(3601)).is_none());
+        assert!(stalls.wait(0, Nanos::from_secs(3600)).is_some());
+        assert!(stalls.wait(0, Nanos::from_secs(3601)).is_none());
     }
 }

@@ -61,6 +61,16 @@ fn workload(name: &str) -> Workload {
     catalogue::find_workload(name).unwrap()
 }
 
+/// ioDrive Duo whose host stalls one request for so many milliseconds every so many seconds.
+fn stalling(time_lapse: u32, (every_s, span_ms): (f64, f64)) -> Model {
+    let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    for stall in spec.hosts.iter_mut().flat_map(|host| &mut host.stalls) {
+        (stall.every_s, stall.span_ms) = (every_s, span_ms);
+    }
+    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
+    Model::new(spec, Setup { format, host, time_lapse, seed: 1 }).unwrap()
+}
+
 fn load(workload: &Workload) -> Load<'_> {
     Load {
         step: "test/load",
@@ -165,14 +175,8 @@ fn iops_times_mean_latency_is_what_was_outstanding() {
 
 #[test]
 fn a_request_that_stands_still_at_the_end_is_known_not_to_be_counted() {
-    let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
     // From 4 s of the protocol on, and for longer than it lasts.
-    for stall in spec.hosts.iter_mut().flat_map(|host| &mut host.stalls) {
-        (stall.every_s, stall.span_ms) = (8.0, 6400.0);
-    }
-    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
-    let setup = Setup { format, host, time_lapse: 64, seed: 1 };
-    let mut model = Model::new(spec, setup).unwrap();
+    let mut model = stalling(64, (8.0, 6400.0));
     let workload = workload("4k-rand-read");
     let load = Load { threads: 1, queue_per_thread: 1, ramp_s: 0.0, ..load(&workload) };
     let loaded = model.load(&load, &mut StopAfter(usize::MAX)).unwrap();

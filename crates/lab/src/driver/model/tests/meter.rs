@@ -100,15 +100,8 @@ fn a_drive_that_writes_in_place_has_no_pages_and_no_free_superblocks() {
 
 #[test]
 fn a_stall_of_one_request_costs_a_load_the_same_at_every_time_lapse() {
-    let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
-    for stall in spec.hosts.iter_mut().flat_map(|host| &mut host.stalls) {
-        (stall.every_s, stall.span_ms) = (2.0, 100.0);
-    }
-    let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     let of = |time_lapse| {
-        let (format, host) = (format.clone(), host.clone());
-        let mut model =
-            Model::new(spec.clone(), Setup { format, host, time_lapse, seed: 1 }).unwrap();
+        let mut model = stalling(time_lapse, (2.0, 100.0));
         let workload = workload("4k-rand-read");
         let load = Load { threads: 1, queue_per_thread: 1, ramp_s: 0.0, ..load(&workload) };
         let load = Load { duration_s: 20.0, interval_s: 20.0, ..load };
