@@ -46,15 +46,22 @@ pub struct Load<'a> {
     pub seed: u64,
 }
 
-/// Fill of the target: everything written in order.
+/// Fill of the target: everything written in order, or as much written at random over it.
 #[derive(Clone, Copy, Debug)]
 pub struct Fill<'a> {
     /// Name of the step, unique in the run: `4k-read/fill`.
     pub step: &'a str,
-    /// Sizes and addresses of the requests: sequential writes.
+    /// Sizes and addresses of the requests: sequential writes, or random ones after them.
     pub workload: &'a Workload,
-    /// Times that everything is written, at least 1.
+    /// Times that everything is written, or as much as everything, at least 1.
     pub passes: u32,
+}
+
+impl Fill<'_> {
+    /// Returns true if everything is written in order.
+    pub fn is_in_order(&self) -> bool {
+        self.workload.access == workload::Access::Sequential
+    }
 }
 
 /// Result of a load.
@@ -204,8 +211,8 @@ pub trait Driver: Send {
     /// # Errors
     /// Fails if the target cannot be purged.
     fn purge(&mut self) -> Result<String, Error>;
-    /// Writes everything once, in order; says how. Afterwards no read meets space that was never
-    /// written.
+    /// Writes everything in order, or as much as everything at random; says how. After the former
+    /// no read meets space that was never written.
     ///
     /// # Errors
     /// Fails if a write failed. Being stopped is no error.

@@ -16,7 +16,7 @@ use blockio::Rng;
 use results::{StepKind, TrackedMetric};
 use serde::{Deserialize, Serialize};
 use ssd::DriveSpec;
-use workload::{Application, Gaps, Protocol, Published, RealLength, Workload};
+use workload::{Access, Application, Gaps, Protocol, Published, RealLength, Workload};
 
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
@@ -106,7 +106,7 @@ pub struct PlannedStep {
     /// Metric that decides whether the rounds are in steady state.
     #[serde(default)]
     pub tracked: Option<TrackedMetric>,
-    /// Times that a fill writes everything.
+    /// Times that a fill writes everything, or, at random, as much as everything.
     #[serde(default)]
     pub fill_passes: u32,
     /// Times of requests; absent for a closed loop, where each completion is answered by the next
@@ -253,7 +253,7 @@ impl Plan {
     /// preconditionings last as long as the protocol has it on real drives.
     #[must_use]
     pub fn for_real(mut self, passes: u32) -> Self {
-        for step in self.steps.iter_mut().filter(|step| step.kind == StepKind::Fill) {
+        for step in self.steps.iter_mut().filter(|step| step.is_fill_in_order()) {
             step.fill_passes = step.fill_passes.max(passes);
         }
         for step in &mut self.steps {
@@ -393,6 +393,12 @@ impl PlannedStep {
     /// Compressibility of its data in percent; 0 for a purge.
     pub fn compressible_percent(&self) -> f64 {
         self.workload.as_ref().map_or(0.0, |workload| workload.compressible_percent)
+    }
+
+    /// True if it is a fill that writes everything in order.
+    pub fn is_fill_in_order(&self) -> bool {
+        let workload = self.workload.as_ref();
+        self.kind == StepKind::Fill && workload.is_some_and(|it| it.access == Access::Sequential)
     }
 
     /// True if its load reads anything.

@@ -158,6 +158,7 @@ fn protocol(
             footprint_percent: None,
             fill: None,
             fill_passes: 1,
+            fill_random_passes: 0,
             rounds: None,
             precondition: None,
             curve: None,

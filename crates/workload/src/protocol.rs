@@ -113,6 +113,10 @@ pub struct Suite {
     /// Passes of the fill over the whole drive, from 1 to 4.
     #[serde(default = "once")]
     pub fill_passes: u32,
+    /// Passes of 4 KiB random writes over the whole drive after the fill, from 0 (the default) to
+    /// 4: they leave invalid pages in every superblock, as on a drive that has been in use.
+    #[serde(default)]
+    pub fill_random_passes: u32,
     /// Rounds that are repeated until steady state, before anything else is measured; absent: none.
     #[serde(default)]
     pub rounds: Option<Rounds>,
@@ -391,6 +395,17 @@ impl Suite {
             self.fill_passes == 1 || self.fill.is_some(),
             "fill_passes",
             "fill_passes without fill: say what fills the drive",
+        )?;
+        Fault::unless(
+            self.fill_random_passes <= 4,
+            "fill_random_passes",
+            format!("fill_random_passes is {}, not from 0 to 4", self.fill_random_passes),
+        )?;
+        Fault::unless(
+            self.fill_random_passes == 0 || self.fill.is_some(),
+            "fill_random_passes",
+            "fill_random_passes without fill: random writes leave space unwritten, so say what \
+             fills the drive before them",
         )?;
         let is_application = self.application.is_some();
         Fault::unless(

@@ -271,7 +271,8 @@ impl Driver for Model {
             self.now = filled.map_err(|error| Error::new(error.kind(), fill.step).source(error))?;
         }
         let times = if fill.passes == 1 { "once".into() } else { format!("{} times", fill.passes) };
-        Ok(format!("wrote everything {times} with {}", fill.workload.name))
+        let what = if fill.is_in_order() { "everything" } else { "the whole capacity" };
+        Ok(format!("wrote {what} {times} with {}", fill.workload.name))
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {

@@ -22,7 +22,7 @@ use results::published::Part;
 use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, Written};
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
-use crate::driver::model::quick_measure::{Span, brief, fill, settle};
+use crate::driver::model::quick_measure::{Span, brief, fill, overwrite, settle};
 use crate::plan::{Plan, PlannedStep};
 use crate::pool::in_parallel;
 use crate::runner::{Outcome, Record};
@@ -59,8 +59,13 @@ struct Key {
 #[derive(Clone, Debug, PartialEq)]
 enum Before {
     Nothing,
-    Filled,
-    Settled { filled: bool, step: Box<PlannedStep> },
+    /// The fills, in order.
+    Filled(Vec<PlannedStep>),
+    /// The fills, in order, and the preconditioning.
+    Settled {
+        fills: Vec<PlannedStep>,
+        step: Box<PlannedStep>,
+    },
 }
 
 /// One look that is needed.
@@ -232,18 +237,22 @@ fn bytes(amount: f64) -> u64 {
 /// Preparation that `plan` gives the drive before the `part` of `step`.
 fn before(plan: &Plan, step: &PlannedStep, part: Part) -> Before {
     let of = |kind| {
-        let mut steps = plan.steps.iter();
-        steps.find(|other| other.suite == step.suite && other.kind == kind)
+        let steps = plan.steps.iter();
+        let steps = steps.filter(move |other| other.suite == step.suite && other.kind == kind);
+        // Loads of one workload leave the same state, whatever their threads.
+        let unnamed = |step: &PlannedStep| PlannedStep {
+            id: String::new(),
+            suite: String::new(),
+            suite_title: String::new(),
+            ..step.clone()
+        };
+        steps.map(unnamed)
     };
-    let filled = of(StepKind::Fill).is_some();
-    match of(StepKind::Precondition) {
-        Some(before) if part != Part::Burst => {
-            // Loads of one workload leave the same state, whatever their threads.
-            let step = PlannedStep { id: String::new(), suite: String::new(), ..before.clone() };
-            Before::Settled { filled, step: Box::new(step) }
-        }
-        _ if filled => Before::Filled,
-        _ => Before::Nothing,
+    let fills: Vec<PlannedStep> = of(StepKind::Fill).collect();
+    match of(StepKind::Precondition).next() {
+        Some(step) if part != Part::Burst => Before::Settled { fills, step: Box::new(step) },
+        _ if fills.is_empty() => Before::Nothing,
+        _ => Before::Filled(fills),
     }
 }
 
@@ -251,15 +260,24 @@ fn settled(spec: &DriveSpec, setup: &Setup, before: &Before, seed: u64) -> Resul
     let mut drive = Drive::new(spec, setup).expect("its placement was found feasible");
     match before {
         Before::Nothing => {}
-        Before::Filled => fill(&mut drive),
-        Before::Settled { filled, step } => {
-            if *filled {
-                fill(&mut drive);
-            }
+        Before::Filled(fills) => fill_with(&mut drive, fills, seed)?,
+        Before::Settled { fills, step } => {
+            fill_with(&mut drive, fills, seed)?;
             settle(&mut drive, &load(step, seed))?;
         }
     }
     Ok(drive)
+}
+
+fn fill_with(drive: &mut Drive, fills: &[PlannedStep], seed: u64) -> Result<(), Error> {
+    for step in fills {
+        if step.is_fill_in_order() {
+            fill(drive);
+        } else {
+            overwrite(drive, &load(step, seed), step.fill_passes)?;
+        }
+    }
+    Ok(())
 }
 
 fn load(step: &PlannedStep, seed: u64) -> Load<'_> {

@@ -16,6 +16,7 @@ use crate::{Error, Kind, Rate};
 pub(super) fn steps(suite: &Suite, workloads: &[Workload]) -> Result<Vec<PlannedStep>, Error> {
     let mut steps = vec![purge(&suite.name, &suite.title)];
     steps.extend(fill(suite, workloads)?);
+    steps.extend(random_fill(suite));
     steps.extend(precondition(suite, workloads)?);
     steps.extend(rounds(suite, workloads)?);
     steps.extend(applications(suite)?);
@@ -159,8 +160,29 @@ fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Er
     }))
 }
 
+/// The random writes over the whole drive after the fill, if the suite asks for any.
+fn random_fill(suite: &Suite) -> Option<PlannedStep> {
+    if suite.fill_random_passes == 0 {
+        return None;
+    }
+    let workload =
+        workload::catalogue::find_workload(RANDOM_FILL).expect("a test reads the catalogue");
+    Some(PlannedStep {
+        id: format!("{}/fill-random", suite.name),
+        kind: StepKind::Fill,
+        fill_passes: suite.fill_random_passes,
+        workload: Some(Workload {
+            footprint_percent: workload.footprint_percent,
+            ..suite.adapted(&workload)
+        }),
+        ..purge(&suite.name, &suite.title)
+    })
+}
+
 /// Name of the workload that writes everything where a suite does not name one.
 const FILL: &str = "128k-seq-write";
+/// Name of the workload of a suite's random writes after the fill.
+const RANDOM_FILL: &str = "4k-rand-write";
 
 /// The fill of a suite that does not ask for one, before `steps`; its data is like theirs.
 pub(super) fn fill_before(steps: &[PlannedStep], passes: u32) -> Option<PlannedStep> {

@@ -24,7 +24,8 @@ pub(super) fn pages(spec: &DriveSpec, step: &PlannedStep) -> f64 {
     if step.kind == StepKind::Fill {
         let user_gb = spec.formats.first().map_or(0.0, |format| format.user_gb);
         let pages = user_gb * 1e9 / (PAGE_KIB * 1024.0) * devices / time_lapse;
-        return pages * f64::from(step.fill_passes.max(1)) * FILLED;
+        let cost = if step.is_fill_in_order() { FILLED } else { 1.0 + RELOCATED };
+        return pages * f64::from(step.fill_passes.max(1)) * cost;
     }
     let Some(workload) = &step.workload else { return 0.0 };
     let request = Request::of(workload.read_percent / 100.0, workload.mean_bytes() / 1024.0);

@@ -29,7 +29,7 @@ use workload::Span;
 
 use self::engine::{Engine, Version};
 use self::interval::JobLog;
-use self::job::{JobTarget, Logging, OUTPUT_FILE, SLACK_MS, fresh_folder, write_job};
+use self::job::{FillJob, JobTarget, Logging, OUTPUT_FILE, SLACK_MS, fresh_folder, write_job};
 use self::meter::DeviceMeter;
 use self::output::FioOutput;
 use self::process::{Ending, Observation};
@@ -228,18 +228,21 @@ impl Fio {
         self.unwritten || self.held.sites.has_holes(self.place().capacity_bytes)
     }
 
-    /// Writes everything in order; says how, or nothing when it was stopped.
+    /// Writes everything; says how, or nothing when it was stopped.
     fn write_all(
         &mut self,
         folder: &Path,
-        (compressible_percent, passes): (f64, u32),
+        wanted: FillJob,
         watch: &mut dyn Watch,
     ) -> Result<Option<String>, Error> {
         let sites = &self.held.sites;
         sites.check_space()?;
-        let passes = passes.max(fill_passes(sites.target().file().is_some()));
+        let is_file = sites.target().file().is_some();
+        let passes_min = if wanted.is_random { 1 } else { fill_passes(is_file) };
+        let passes = wanted.passes.max(passes_min);
         let folder = fresh_folder(folder)?;
-        let text = job::of_fill(self.place(), self.held.engine, passes, compressible_percent)?;
+        let wanted = FillJob { passes, ..wanted };
+        let text = job::of_fill(self.place(), self.held.engine, wanted)?;
         write_job(&folder, &text)?;
         let meter = DeviceMeter::new(sites.devices());
         let size = self.place().capacity_bytes;
@@ -254,7 +257,7 @@ impl Fio {
             return Ok(None);
         }
         FioOutput::read(&folder.join(OUTPUT_FILE))?;
-        self.unwritten = false;
+        self.unwritten &= wanted.is_random;
         let times = match passes {
             1 => "once".to_owned(),
             2 => "twice".to_owned(),
@@ -264,7 +267,8 @@ impl Fio {
             1 => String::new(),
             count => format!(" on each of {count} devices"),
         };
-        Ok(Some(format!("all {} written {times} in order{each}", Bytes(size))))
+        let how = if wanted.is_random { "at random" } else { "in order" };
+        Ok(Some(format!("all {} written {times} {how}{each}", Bytes(size))))
     }
 
     /// Reads fio's output and logs in `folder`, as far as the load came.
@@ -478,13 +482,14 @@ impl Driver for Fio {
         Ok(purged.how)
     }
 
-    /// Fills in blocks of its own size, whatever the workload's are.
+    /// Fills in blocks of its own size, whatever the workload's are; at random in 4 KiB.
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
-        let how = self.write_all(
-            &self.raw.join(fill.step),
-            (fill.workload.compressible_percent, fill.passes),
-            watch,
-        )?;
+        let wanted = FillJob {
+            is_random: !fill.is_in_order(),
+            passes: fill.passes,
+            compressible_percent: fill.workload.compressible_percent,
+        };
+        let how = self.write_all(&self.raw.join(fill.step), wanted, watch)?;
         Ok(how.unwrap_or_else(|| "stopped while filling".into()))
     }
 
@@ -497,11 +502,9 @@ impl Driver for Fio {
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
         if self.needs_fill() {
-            match self.write_all(
-                &folder.join("fill"),
-                (load.workload.compressible_percent, 1),
-                watch,
-            )? {
+            let compressible_percent = load.workload.compressible_percent;
+            let wanted = FillJob { is_random: false, passes: 1, compressible_percent };
+            match self.write_all(&folder.join("fill"), wanted, watch)? {
                 Some(how) => before = format!("{how} before; "),
                 None => {
                     return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });

@@ -224,6 +224,11 @@ sizes_bytes = [65536, 4096]
         let cases = [
             ("count_max = 25", "count_max = 4", "14: count_max is 4, not from 5 (the window of"),
             ("fill_passes = 2", "fill_passes = 5", "11: fill_passes is 5, not from 1 to 4"),
+            (
+                "fill_passes = 2",
+                "fill_random_passes = 5",
+                "11: fill_random_passes is 5, not from 0 to 4",
+            ),
             ("fill = \"128k-seq-write\"\n", "", "10: fill_passes without fill: say what fills"),
             ("[suites.rounds]", precondition, "13: a precondition beside rounds: the rounds are"),
             ("track = [{", "track = []\nother = [{", "unknown field `other`"),

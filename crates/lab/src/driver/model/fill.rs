@@ -1,4 +1,4 @@
-//! Writing everything once, in order, without measuring.
+//! Writing everything once, in order, or as much at random, without measuring.
 
 use blockio::{Nanos, SECTOR_BYTES, Status};
 use ssd::Drive;
@@ -13,7 +13,8 @@ const OUTSTANDING: u16 = 32;
 /// Requests between two looks at whether to stop.
 const STOP_CHECK_REQUESTS: u64 = 4096;
 
-/// Writes all of `drive` with the fill's workload from `at` on, devices of a group side by side.
+/// Writes as much as all of `drive` with the fill's workload from `at` on, devices of a group side
+/// by side.
 ///
 /// Returns when the last of it completed; less is written when it was told to stop.
 ///

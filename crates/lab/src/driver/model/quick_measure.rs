@@ -87,16 +87,7 @@ pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
     let mut amplifications: Vec<f64> = Vec::new();
     while (amplifications.len() as f64) * ROUND < TIMES_MAX {
         let before = drive.counters();
-        let mut written = 0.0;
-        while written < round_bytes {
-            for feed in &mut feeds {
-                let request = feed.request(0, drive);
-                if request.op == Op::Write {
-                    drive.age_through(request.handle, request.lba, request.sectors);
-                    written += f64::from(request.sectors) * blockio::SECTOR_BYTES as f64;
-                }
-            }
-        }
+        age(drive, &mut feeds, round_bytes);
         let after = drive.counters();
         let pages = (after.pages_host - before.pages_host).max(1) as f64;
         let moved = (after.pages_relocation - before.pages_relocation) as f64;
@@ -105,6 +96,32 @@ pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
             break;
         }
     }
+    Ok(())
+}
+
+/// Carries out the writes of `feeds` in no time until they amount to `bytes`.
+fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) {
+    let mut written = 0.0;
+    while written < bytes {
+        for feed in &mut *feeds {
+            let request = feed.request(0, drive);
+            if request.op == Op::Write {
+                drive.age_through(request.handle, request.lba, request.sectors);
+                written += f64::from(request.sectors) * blockio::SECTOR_BYTES as f64;
+            }
+        }
+    }
+}
+
+/// Writes as much as all of `drive`, this often, with `load`, in no time.
+///
+/// # Errors
+/// Fails if the drive is too small for the load.
+pub(crate) fn overwrite(drive: &mut Drive, load: &Load<'_>, passes: u32) -> Result<(), Error> {
+    assert!(load.workload.only_writes(), "a fill reads nothing");
+    let mut feeds = Feed::of_all(load, drive)?;
+    let bytes = (drive.user_sectors() * blockio::SECTOR_BYTES) as f64 * f64::from(passes);
+    age(drive, &mut feeds, bytes);
     Ok(())
 }
 

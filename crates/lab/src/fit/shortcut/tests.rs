@@ -39,7 +39,8 @@ fn a_burst_comes_before_the_preconditioning_and_all_else_after_it() {
     let precondition = step(&plan, "4k/precondition");
     assert_eq!(before(&plan, precondition, Part::Burst), Before::Nothing);
     let settled = before(&plan, precondition, Part::Settled);
-    let Before::Settled { filled: false, step: by } = &settled else { panic!("{settled:?}") };
+    let Before::Settled { fills, step: by } = &settled else { panic!("{settled:?}") };
+    assert!(fills.is_empty(), "{fills:?}");
     assert_eq!(by.workload_name(), "4k-rand-write");
     let measured = step(&plan, "4k/4k-rand-read/T16Q16");
     assert_eq!(before(&plan, measured, Part::Whole), settled, "reads find what writes left");
@@ -53,10 +54,12 @@ fn a_suite_that_fills_the_drive_is_looked_at_when_it_is_full() {
     plan.steps.insert(at, fill);
     let measured = step(&plan, "4k/4k-rand-read/T16Q16").clone();
     let both = before(&plan, &measured, Part::Whole);
-    assert!(matches!(both, Before::Settled { filled: true, .. }), "{both:?}");
-    assert_eq!(before(&plan, &measured, Part::Burst), Before::Filled);
+    let Before::Settled { fills, .. } = both else { panic!("{both:?}") };
+    assert_eq!(fills.len(), 1);
+    assert_eq!(before(&plan, &measured, Part::Burst), Before::Filled(fills.clone()));
     plan.steps.remove(at + 1);
-    assert_eq!(before(&plan, &measured, Part::Whole), Before::Filled, "nothing preconditions");
+    let only = before(&plan, &measured, Part::Whole);
+    assert_eq!(only, Before::Filled(fills), "nothing preconditions");
     let other = step(&plan, "8k-70-30/precondition").clone();
     assert_eq!(before(&plan, &other, Part::Burst), Before::Nothing, "that was another suite");
 }

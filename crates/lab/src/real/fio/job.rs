@@ -32,6 +32,8 @@ pub(super) const SLACK_MS: u64 = 500;
 
 /// Transfer size of the fill, and what capacities are rounded down to, in bytes.
 pub(super) const FILL_BYTES: u64 = 1 << 20;
+/// Bytes of a transfer of the random writes after a fill.
+const RANDOM_FILL_BYTES: u64 = 4 << 10;
 
 /// Most that a trim names at a time: each is one command of the kernel.
 const TRIM_BYTES: u64 = 64 << 20;
@@ -174,21 +176,38 @@ pub(super) fn of_load(
     Ok(job.text)
 }
 
-/// The text of the job file that writes all of `place`, `passes` times, in order.
+/// Writes over all of a target.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FillJob {
+    /// True if they are random writes of 4 KiB; otherwise they are in order.
+    pub(super) is_random: bool,
+    /// Times that the capacity is written.
+    pub(super) passes: u32,
+    pub(super) compressible_percent: f64,
+}
+
+/// The text of the job file that writes over all of `place` as `wanted`.
 pub(super) fn of_fill(
     place: JobTarget<'_>,
     engine: Engine,
-    passes: u32,
-    compressible_percent: f64,
+    wanted: FillJob,
 ) -> Result<String, Error> {
-    let mut job = heading("every address in order: it overwrites the target", place.hosts);
+    let what = if wanted.is_random { "random addresses" } else { "every address in order" };
+    let mut job = heading(&format!("{what}: it overwrites the target"), place.hosts);
     job.target(place, engine, Jobs::Threads)?;
-    job.compressible("fill", compressible_percent)?;
-    job.line("rw", "write");
-    job.line("bs", FILL_BYTES);
+    job.compressible("fill", wanted.compressible_percent)?;
+    if wanted.is_random {
+        job.line("rw", "randwrite");
+        job.line("bs", RANDOM_FILL_BYTES.max(place.sector_bytes));
+        // As a model draws them: some addresses more than once, others not at all.
+        job.line("norandommap", 1);
+    } else {
+        job.line("rw", "write");
+        job.line("bs", FILL_BYTES);
+    }
     job.line("size", place.capacity_bytes);
-    job.line("iodepth", 16);
-    job.line("loops", passes);
+    job.line("iodepth", if wanted.is_random { 64 } else { 16 });
+    job.line("loops", wanted.passes);
     job.sections("fill", (place, engine), None)?;
     Ok(job.text)
 }

@@ -8,6 +8,7 @@ use super::*;
 use crate::Rate;
 
 const DIRECT: Engine = Engine { name: "io_uring", direct: true };
+const FILL: FillJob = FillJob { is_random: false, passes: 2, compressible_percent: 0.0 };
 
 fn place(path: &str) -> JobTarget<'_> {
     JobTarget {
@@ -51,7 +52,10 @@ fn every_workload_of_the_catalogue_has_its_job_file() {
     for workload in catalogue::workloads().into_iter().filter(has_job) {
         writeln!(all, "{}", text(&workload).unwrap()).unwrap();
     }
-    all.push_str(&of_fill(place("/srv/disk.img"), DIRECT, 2, 0.0).unwrap());
+    for is_random in [false, true] {
+        let wanted = FillJob { is_random, ..FILL };
+        all.push_str(&of_fill(place("/srv/disk.img"), DIRECT, wanted).unwrap());
+    }
     insta::assert_snapshot!(all);
 }
 
@@ -239,7 +243,7 @@ fn each_device_of_a_group_has_a_section_of_its_own_and_a_share_of_the_rate() {
         sections,
         "\nfilename=/dev/nvme1n1\nnumjobs=4\n[T4Q8-2]\nfilename=/dev/nvme2n1\nnumjobs=4\n"
     );
-    let fill = of_fill(place, DIRECT, 2, 0.0).unwrap();
+    let fill = of_fill(place, DIRECT, FILL).unwrap();
     assert!(fill.ends_with("[fill-1]\nfilename=/dev/nvme1n1\n[fill-2]\nfilename=/dev/nvme2n1\n"));
 }
 
