@@ -14,7 +14,7 @@ use crate::output;
 
 /// Hint for a recovery that can read nothing.
 const NOTHING_LEFT: &str =
-    "without --checkpoint the newest whole checkpoint is read; where none is, only a copy helps";
+    "leave out --checkpoint to read the newest intact one; if there is none, restore a backup";
 
 /// Attempt to open a drive by its folder, as context for the error.
 #[derive(Clone, Debug, PartialEq, Eq)]

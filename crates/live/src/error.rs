@@ -51,7 +51,7 @@ pub enum OpenError {
         found: u32,
     },
     /// More dies are missing than the drive can do without.
-    #[error("{missing} of {dies} dies are missing or have failed, {spare} may be{why}")]
+    #[error("{missing} of {dies} dies are missing or have failed; at most {spare} can be{why}")]
     DiesMissing {
         /// Number of dies that are missing.
         missing: u32,
@@ -153,7 +153,7 @@ mod tests {
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
             OpenError::System { attempted: "opening a die".into(), source: denied },
-            OpenError::refused("none of the media is a die of a drive".into()),
+            OpenError::refused("none of the media is a die of a volume".into()),
             OpenError::NoDrive { path: "volume".into(), reason: "volume.toml: not found".into() },
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },

@@ -93,8 +93,12 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
             restored
         });
         drive.close().with_context(|| format!("closing {shown}"))?;
-        let further = if restored? { "a further die may fail" } else { "no further die may fail" };
-        output::talk(&format!("with what {shown} stores, {further}"));
+        let redundancy = if restored? {
+            "redundancy is restored: it tolerates 1 more failure"
+        } else {
+            "no redundancy left: another failure loses data"
+        };
+        output::talk(&format!("{shown}: {redundancy}"));
     }
     output::talk(&format!("die {die} of {shown} is offline; `floatgate replace-die` replaces it"));
     Ok(Ending::Done)

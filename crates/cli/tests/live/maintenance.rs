@@ -46,13 +46,14 @@ fn a_closed_drive_gets_another_die() {
     let floatgate = |args: &[&str]| floatgate(folder.path(), args);
     let early = floatgate(&["replace-die", "volume", "1", "--with", "new.img"]);
     assert!(said(&early).contains("die 1 has not failed; fail it first"), "{}", said(&early));
-    for (die, further) in [("1", "a further"), ("2", "a further"), ("3", "no further")] {
+    let (restored, lost) = ("it tolerates 1 more failure", "another failure loses data");
+    for (die, redundancy) in [("1", restored), ("2", restored), ("3", lost)] {
         let failed = floatgate(&["fail-die", "volume", die]);
         assert_done(&failed);
-        assert!(said(&failed).contains(&format!(", {further} die may fail")), "{}", said(&failed));
+        assert!(said(&failed).contains(redundancy), "{}", said(&failed));
     }
     let last = floatgate(&["fail-die", "volume", "0"]);
-    assert!(said(&last).contains("the drive cannot do without it"), "{}", said(&last));
+    assert!(said(&last).contains("refused: no redundancy is left"), "{}", said(&last));
     assert_eq!(floatgate(&["check", "volume"]).status.code(), Some(1));
     for die in ["1", "2", "3"] {
         let new = format!("new{die}.img");

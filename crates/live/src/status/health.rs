@@ -254,16 +254,15 @@ fn scrub(status: &Status) -> Option<Problem> {
     let text = match &scrubs.failure {
         Some(failure) => format!("The last scrub failed: {failure}."),
         None if left > 0 => format!(
-            "The last scrub found {} that {} not as programmed and could not be written again.",
-            counted(left, "unit"),
-            if left == 1 { "is" } else { "are" }
+            "The last scrub found {} that it could not repair.",
+            counted(left, "corrupt unit")
         ),
         None => return None,
     };
     let folder = &status.folder;
     let remedy = format!(
-        "Run `floatgate scrub {folder}` again; if that does not help, stop the server and let \
-         `floatgate check {folder}` name the dies."
+        "Run `floatgate scrub {folder}` again; if that does not help, stop the server and run \
+         `floatgate check {folder}`, which names the dies."
     );
     let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
     Some(Problem { count: left.max(1), ..problem })
@@ -321,10 +320,11 @@ fn temperature(status: &Status) -> Option<Problem> {
 
 fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     let (folder, named) = (&status.folder, die.named(index as usize));
-    let (now, next) = if die.has_degraded_rows {
-        ("rows lack its units", "a further die that fails loses data")
+    // One die whose rows are degraded is enough for another failure to lose data.
+    let redundancy = if status.dies.iter().any(|die| die.has_degraded_rows) {
+        "no redundancy left: another failure loses data"
     } else {
-        ("rows are rebuilt without it", "a further die may fail")
+        "redundancy is restored: the volume tolerates 1 more failure"
     };
     let (kind, text, remedy) = match die.state {
         DieState::Failed => {
@@ -334,14 +334,15 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
                 (None, false) => "has failed".to_owned(),
             };
             let with = format!("`floatgate replace-die {folder} {index} --with PATH`");
-            let text = format!("{named} {why}; {now}, and {next}.");
+            let text = format!("{named} {why}; {redundancy}.");
             (ProblemKind::DieFailed, text, format!("Replace it: {with}."))
         }
         DieState::Rebuilding => {
             let rebuild = status.maintenance.rebuild.as_ref().filter(|it| it.die == index);
             let done = rebuild.map_or(0.0, |it| it.rows_done as f64 / it.rows.max(1) as f64);
-            let text = format!("{named} is being rebuilt, {:.1} % done; {next}.", 100.0 * done);
-            (ProblemKind::DieRebuilding, text, "Wait until it is whole.".to_owned())
+            let percent = 100.0 * done;
+            let text = format!("{named} is being rebuilt, {percent:.1} % done; {redundancy}.");
+            (ProblemKind::DieRebuilding, text, "Wait for the rebuild.".to_owned())
         }
         DieState::Good if die.failures > 0 => {
             let why = die.failure.as_ref().map_or_else(String::new, |why| format!(", last {why}"));

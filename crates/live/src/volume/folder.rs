@@ -209,18 +209,19 @@ impl Unfinished {
         let shape = options.plan(dies).shape()?;
         let path = options.volume.join(FILE);
         if path.exists() {
-            let what = format!("{} exists: remove it or name another", path.display());
+            let what = format!("{} exists: remove it, or name another folder", path.display());
             return Err(OpenError::refused(what));
         }
         self.make_folder(&options.volume)?;
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         for die in &options.dies {
             let medium = new_die(die, &shape, (Access::default(), preallocation));
-            let attempted = || format!("making {} a die", die.display());
+            let attempted = || format!("creating the die {}", die.display());
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
             self.files.extend((!is_device(die)).then(|| die.clone()));
         }
-        let drive = draw().map_err(|source| OpenError::medium("drawing a number", source))?;
+        let drive =
+            draw().map_err(|source| OpenError::medium("generating the volume ID", source))?;
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
@@ -238,7 +239,7 @@ impl Unfinished {
         self.folders.reverse();
         let shown = folder.display();
         fs::create_dir_all(folder)
-            .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))
+            .map_err(|source| OpenError::medium(&format!("creating the folder {shown}"), source))
     }
 
     /// The drive is complete.
@@ -328,7 +329,9 @@ impl Replacement {
         let mut described = read(volume)?;
         let count = described.dies.len();
         let Some(path) = described.dies.get_mut(die) else {
-            return Err(OpenError::refused(format!("the drive has {count} dies, none is {die}")));
+            return Err(OpenError::refused(format!(
+                "die {die} does not exist: the volume has {count} dies, numbered from 0"
+            )));
         };
         if !drive.lost_dies().contains(&die) {
             return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));

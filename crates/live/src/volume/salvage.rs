@@ -73,7 +73,8 @@ impl Salvage {
         let Accounted { ftl, rows, summary, pending, checkpoints_damaged, .. } = accounted;
         if checkpoint.is_none() {
             let newer = checkpoints_damaged.iter().map(|it| {
-                format!("checkpoint {it} cannot be read, what follows is from {}", summary.number)
+                let used = summary.number;
+                format!("checkpoint {it} cannot be read; checkpoint {used} is used instead")
             });
             doubts.found.extend(newer);
         }
@@ -319,6 +320,6 @@ mod tests {
         let salvage = Salvage::open_media(disks.media(), Some(*earlier)).unwrap();
         assert_eq!(salvage.checkpoint(), *earlier);
         let missing = Salvage::open_media(disks.media(), Some(77)).unwrap_err().to_string();
-        assert!(missing.contains("no die holds checkpoint 77 whole"), "{missing}");
+        assert!(missing.contains("no die holds an intact copy of checkpoint 77"), "{missing}");
     }
 }

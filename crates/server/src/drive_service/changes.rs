@@ -120,7 +120,7 @@ impl Known {
         }
     }
 
-    /// Rows that were rebuilt without a die that failed, which stays a problem of less weight.
+    /// Redundancy that was restored without a failed die, which stays a problem of less weight.
     fn redundancy(&mut self, status: &Status) -> Vec<Change> {
         let dies = || (0..).zip(&status.dies);
         let is_degraded = |(_, die): &(u32, &Die)| die.has_degraded_rows;
@@ -131,7 +131,9 @@ impl Known {
         });
         let text = |index| {
             let die = named(status, index);
-            format!("{die} failed, and rows are rebuilt without it: a further die may fail.")
+            format!(
+                "{die} has failed; redundancy is restored: the volume tolerates 1 more failure."
+            )
         };
         let change = |(index, _)| Change { gravity: Gravity::Good, text: text(index), alert: None };
         restored.map(change).collect()

@@ -158,7 +158,7 @@ fn space_is_a_problem_from_a_twentieth_on() {
 }
 
 #[test]
-fn a_failed_die_says_whether_a_further_one_may_fail() {
+fn a_failed_die_says_whether_another_failure_loses_data() {
     let failed = |has_degraded_rows, failure: Option<&str>| {
         problem_of(|it| {
             it.dies[2].is_lost = true;
@@ -167,14 +167,15 @@ fn a_failed_die_says_whether_a_further_one_may_fail() {
         })
     };
     let (problem, bits) = failed(true, Some("a read: Input/output error"));
-    let text = "Die 2 (/dev/d2) failed: a read: Input/output error; rows lack its units, and a \
-                further die that fails loses data.";
+    let text = "Die 2 (/dev/d2) failed: a read: Input/output error; no redundancy left: another \
+                failure loses data.";
     assert_eq!((problem.text.as_str(), bits), (text, WARNS_OF_RELIABILITY));
     assert_eq!(problem.die, Some(2));
     assert_eq!(problem.remedy, "Replace it: `floatgate replace-die volume 2 --with PATH`.");
     let (rebuilt, bits) = failed(false, None);
-    assert!(rebuilt.text.ends_with("rows are rebuilt without it, and a further die may fail."));
-    assert_eq!(bits, 0, "redundancy is whole again");
+    let restored = "; redundancy is restored: the volume tolerates 1 more failure.";
+    assert!(rebuilt.text.ends_with(restored), "{}", rebuilt.text);
+    assert_eq!(bits, 0, "redundancy is restored");
 }
 
 #[test]
@@ -219,10 +220,10 @@ fn a_die_that_failed_requests_is_watched() {
 fn the_last_scrub_is_a_problem_if_it_failed_or_left_something() {
     let scrubs = |change: fn(&mut Scrubs)| problem_of(|it| change(&mut it.maintenance.scrubs));
     let (left, bits) = scrubs(|it| it.units_left = 1);
-    assert!(left.text.contains("found 1 unit that is not as programmed"), "{}", left.text);
+    assert!(left.text.contains("found 1 corrupt unit that it could not repair"), "{}", left.text);
     assert_eq!((left.count, bits), (1, WARNS_OF_RELIABILITY));
     let (many, _) = scrubs(|it| it.units_left = 3);
-    assert!(many.text.contains("3 units that are not"), "{}", many.text);
+    assert!(many.text.contains("3 corrupt units that it"), "{}", many.text);
     let (failed, _) = scrubs(|it| it.failure = Some("die 1 does not answer".into()));
     assert_eq!(failed.text, "The last scrub failed: die 1 does not answer.");
     let clean = judged(|it| {
