@@ -248,11 +248,11 @@ function works(maintenance) {
   const done = (work, [gone, all] = [work.rows_done, work.rows]) => work.failure
     ?? (work.is_running ? `${percent(gone / Math.max(1, all))} done` : "done");
   return [
-    ...(rebuild ? [`Restoring die ${rebuild.die}: ${done(rebuild)}`] : []),
+    ...(rebuild ? [`Rebuild of die ${rebuild.die}: ${done(rebuild)}`] : []),
     ...(redundancy ? [`Redundancy without the failed dies: ${
       done(redundancy, [redundancy.pages_done, redundancy.pages])}`] : []),
-    ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "unit")} bad, ${
-      number(scrub.units_restored)} written again, ${counted(scrub.pages_lost, "page")} lost`] : []),
+    ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "corrupt unit")} found, ${
+      number(scrub.units_restored)} repaired, ${counted(scrub.pages_lost, "page")} lost`] : []),
     ...(purge ? [`Purge: ${done(purge, [purge.superblocks_done, purge.superblocks])}`] : []),
   ];
 }

@@ -136,7 +136,7 @@ fn a_die_that_fails_and_comes_back_calls_twice_and_names_where_it_is() {
     assert!(said(&shown).contains("Mail store, "), "{}", said(&shown));
     assert_done(&served.beside(&["replace-die", "volume", "2", "--with", "new.img"]));
     let resolved = call("resolved|");
-    assert!(resolved.contains("new.img) is whole."), "{resolved}");
+    assert!(resolved.contains("new.img) is rebuilt."), "{resolved}");
     assert!(call("health-ok|").contains("|ok||Mail store"));
     assert_eq!(served.beside(&["status", "volume"]).status.code(), Some(0));
     let metrics = served.get("/metrics");

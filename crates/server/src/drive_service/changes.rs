@@ -86,7 +86,7 @@ impl Known {
         let is_over = |it: &&Problem| !status.health.problems.iter().any(|now| is_same(now, it));
         changes.extend(told.iter().filter(is_over).filter_map(|it| ended(it, status)));
         if health == HealthState::Ok && self.health != HealthState::Ok {
-            let text = "The drive's health is ok again.".to_owned();
+            let text = "The health of the volume is ok again.".to_owned();
             let alert = Alert {
                 event: "health-ok",
                 health,
@@ -114,9 +114,9 @@ impl Known {
         match (&now.failure, now.units_lost) {
             (Some(why), _) => Some(bad(format!("{name} could not be rebuilt: {why}."))),
             (None, 0) => None,
-            (None, _) => Some(bad(format!(
-                "{name} is rebuilt but for {lost}, which the rest of their rows do not give back."
-            ))),
+            (None, _) => {
+                Some(bad(format!("{name} is rebuilt, except {lost} that parity cannot restore.")))
+            }
         }
     }
 
@@ -149,7 +149,8 @@ impl Known {
             [space.stored_bytes, space.stored_bytes_max, space.logical_bytes].map(text::bytes);
         (told == Supply::Ample && space.supply == Supply::Low).then(|| {
             bad(format!(
-                "Physical space is low: {data} of data take {stored} of {most}. Trim some."
+                "Physical space is low: {data} of data take {stored} of {most}. Trim or delete \
+                 data."
             ))
         })
     }
@@ -203,14 +204,14 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
     let die = problem.die.and_then(|index| Some((index, status.dies.get(index as usize)?)));
     let text = match (problem.kind, die) {
         (ProblemKind::PagesLost, _) => {
-            "No page is lost any more: all that were have been written or trimmed.".to_owned()
+            "No pages are lost any more: all lost pages were written or trimmed.".to_owned()
         }
-        (ProblemKind::Space, _) => "There is physical space again.".to_owned(),
+        (ProblemKind::Space, _) => "Physical space is available again.".to_owned(),
         (ProblemKind::Temperature, _) => "The modelled drive has cooled down.".to_owned(),
         (ProblemKind::DieFailed | ProblemKind::DieRebuilding, Some((index, die)))
             if die.state == DieState::Good =>
         {
-            format!("{} is whole.", die.named(index as usize))
+            format!("{} is rebuilt.", die.named(index as usize))
         }
         _ => return None,
     };
@@ -237,11 +238,10 @@ fn scrubbed(scrub: &Scrub) -> Change {
         }
     };
     let found = match (*units_bad, *pages_lost) {
-        (0, 0) => "everything was as written".to_owned(),
+        (0, 0) => "no errors found".to_owned(),
         (bad, lost) => format!(
-            "{} {} not as written, {units_restored} of them written again, {} lost",
-            counted(bad, "unit"),
-            if bad == 1 { "was" } else { "were" },
+            "{} found, {units_restored} repaired, {} lost",
+            counted(bad, "corrupt unit"),
             counted(lost, "page"),
         ),
     };

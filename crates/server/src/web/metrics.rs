@@ -232,9 +232,9 @@ impl Sheet {
         self.counters(("scrubs_ended", PURE, "Scrubs that ended"), &[(None, ended)]);
         let about = "Scrubs that read everything";
         self.counters(("scrubs_completed", PURE, about), &[(None, completed)]);
-        let about = "Units that scrubs found not as programmed";
+        let about = "Corrupt units that scrubs found";
         self.counters(("scrub_bad_units", PURE, about), &[(None, units_bad)]);
-        let about = "Those of them that were written again";
+        let about = "Corrupt units that scrubs repaired";
         self.counters(("scrub_restored_units", PURE, about), &[(None, units_restored)]);
         let done = maintenance.scrub.as_ref().filter(|scrub| scrub.is_running);
         let done = done.map_or(0.0, |scrub| scrub.rows_done as f64 / scrub.rows.max(1) as f64);
