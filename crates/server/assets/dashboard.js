@@ -85,8 +85,8 @@ function showHeat(status, then, seconds) {
   const drawn = Math.max(0, now.energy_j - old.energy_j) / seconds;
   const limit = now.power_limit_w;
   show("power", watts(drawn), drawn);
-  show("power-limit", now.held_s > old.held_s ? "writes are throttled"
-    : limit === null ? "has what it needs" : `may draw ${watts(limit)}`);
+  show("power-limit", now.throttled_s > old.throttled_s ? "writes are throttled"
+    : limit === null ? "no power limit" : `limited to ${watts(limit)}`);
   CHARTS.temperature.add([now.temperature_c, now.throttle_c]);
   CHARTS.power.add([drawn, limit]);
 }
@@ -174,7 +174,7 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   pairs("health-rows", [
     ...(wear === null ? [] : [
       ["Available spare",
-        `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
+        `${smart.available_spare ?? "–"} %, warns below ${smart.available_spare_threshold} %`],
       ["Percentage used", smart.percentage_used === null
         ? "not rated" : `${smart.percentage_used} %`],
     ]),
@@ -183,7 +183,7 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
       ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
         wear.erase_count_mean.toFixed(2)} on average`],
       ["Superblocks erased", number(writes.superblocks_erased)],
-      ["Pages lost now", number(pages_lost)],
+      ["Pages lost now", pages_lost === null ? "unknown" : number(pages_lost)],
       ["Pages found lost since it was opened", number(smart.media_errors)],
       ["Scrubs since it was opened", `${number(maintenance.scrubs.ended)}, ${
         number(maintenance.scrubs.completed)} of them complete`],
@@ -209,8 +209,8 @@ function showSheet({ format, server, hot_spares }) {
   pairs("format-rows", [
     ["Capacity", bytes(format.capacity_bytes)],
     ...(format.dies === 0 ? [["Kept in", "memory, until the server ends"]] : [
-      ["Flash for data", bytes(format.data_bytes)],
-      ["Flash with parity", bytes(format.raw_bytes)],
+      ["Usable flash", bytes(format.data_bytes)],
+      ["Raw flash", bytes(format.raw_bytes)],
       ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
       ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
       ["Hot spares", number(hot_spares)],
@@ -269,8 +269,8 @@ function showClients({ server }) {
   fill("export-rows", server.exports.map((one) => line([one.name || "(no name)",
     `${bytes(one.size_bytes)}${one.is_read_only ? ", read-only" : ""}`, String(users(one.name)),
     one.uris.join(" ")])));
-  show("clients-note", `${number(server.clients_came)} since the server started, ${
-    number(server.clients_refused)} refused or dropped`);
+  show("clients-note", `${number(server.connections_accepted)} accepted since the server started, ${
+    number(server.clients_refused)} dropped or rejected`);
 }
 
 function showEvents({ server }) {

@@ -84,7 +84,7 @@ class DriveCard {
     const state = is_served ? drive.health.state : fault ? "critical" : "ok";
     writeLines(this.verdict, [is_served
       ? state === "ok" ? HEALTH.ok : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`
-      : fault ?? "Nobody serves it; it was closed."]);
+      : fault ?? "Not served; closed cleanly."]);
     this.verdict.className = `state ${toneOf(state)}`;
     this.node.classList.toggle("alarmed", toneOf(state) === "bad");
     this.node.classList.toggle("warned", toneOf(state) === "warn");
@@ -120,7 +120,7 @@ class DriveCard {
     } used, ${taken}`);
     const facts = [
       drive.percentage_used === null ? "wear not rated" : `${drive.percentage_used} % worn`,
-      `${drive.available_spare} % of the spare left`,
+      `spare ${drive.available_spare ?? "–"} %`,
       `write amplification ${ratio(drive.write_amplification)}`,
       counted(drive.clients, "client"),
       ...(drive.hot_spares ? [counted(drive.hot_spares, "hot spare")] : []),

@@ -72,7 +72,7 @@ struct Clients {
     exports: Vec<Export>,
     /// By number.
     connected: BTreeMap<u64, Client>,
-    came: u64,
+    accepted: u64,
     refused: u64,
 }
 
@@ -205,21 +205,23 @@ impl DriveService {
                 self.note(format!("Client {client} was dropped: {reason}."));
             }
             Event::TurnedAway { clients: 1, reason } => {
-                self.note(format!("A client was turned away: {reason}."));
+                self.note(format!("A client was rejected: {reason}."));
             }
             Event::TurnedAway { clients, reason } => {
-                self.note(format!("{clients} clients were turned away, the last: {reason}."));
+                self.note(format!(
+                    "{clients} clients were rejected; the reason for the last: {reason}."
+                ));
             }
         }
         let mut clients = self.clients();
         match event {
             Event::Came { client, export } => {
-                clients.came += 1;
+                clients.accepted += 1;
                 let (export, host) = (export.clone(), String::new());
                 clients.connected.insert(*client, Client { client: *client, export, host });
             }
             Event::HostCame { client, host, .. } => {
-                clients.came += 1;
+                clients.accepted += 1;
                 let (export, host) = (String::new(), host.clone());
                 clients.connected.insert(*client, Client { client: *client, export, host });
             }
@@ -251,7 +253,7 @@ impl DriveService {
             memory_bytes,
             exports: clients.exports.clone(),
             clients: clients.connected.values().cloned().collect(),
-            clients_came: clients.came,
+            connections_accepted: clients.accepted,
             clients_refused: clients.refused,
             traffic,
             namespaces,
@@ -344,7 +346,8 @@ impl Administration for DriveService {
         });
         DriveHealth {
             critical_warning,
-            available_spare_percent: smart.available_spare,
+            // An open drive knows it.
+            available_spare_percent: smart.available_spare.unwrap_or(100),
             available_spare_threshold_percent: smart.available_spare_threshold,
             percentage_used: smart.percentage_used.unwrap_or(0),
             host_read_bytes: life.host_read_bytes,

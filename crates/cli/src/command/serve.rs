@@ -617,22 +617,27 @@ pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
 /// Logs an event of a client.
 pub(super) fn tell(event: &Event) {
     match event {
-        Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),
+        Event::Came { client, export } => {
+            debug!(client, export, "client {client} connected to `{export}`");
+        }
         Event::HostCame { client, controller, host } => {
             debug!(
                 client,
-                controller, host, "client {client}, {host}, has controller {controller}"
+                controller, host, "client {client}, {host}, connected as controller {controller}"
             );
         }
-        Event::Left { client } => debug!(client, "client {client} left"),
+        Event::Left { client } => debug!(client, "client {client} disconnected"),
         Event::Dropped { client, reason } => {
             warn!(client, reason, "client {client} was dropped: {reason}");
         }
         Event::TurnedAway { clients: 1, reason } => {
-            warn!(reason, "a client was turned away: {reason}");
+            warn!(reason, "a client was rejected: {reason}");
         }
         Event::TurnedAway { clients, reason } => {
-            warn!(clients, reason, "{clients} clients were turned away, the last: {reason}");
+            warn!(
+                clients,
+                reason, "{clients} clients were rejected; the reason for the last: {reason}"
+            );
         }
     }
 }

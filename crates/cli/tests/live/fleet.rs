@@ -115,7 +115,7 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let Some(mut browser) = dashboard.opened() else { return };
     let served = "document.getElementById('served').textContent";
     browser.wait_until(&format!("{served} === '0 of 2'"));
-    let closed = "Nobody serves it; it was closed.";
+    let closed = "Not served; closed cleanly.";
     assert!(browser.value(&card("beta")).as_str().unwrap().contains(closed));
     let health = "document.getElementById('health').textContent";
     assert_eq!(browser.value(health), "No drive is served.");
@@ -144,7 +144,7 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     browser.wait_until(&format!("{health}.startsWith('beta: Die 1 (')"));
     drop(beta.kill());
     browser.wait_until(&format!("{served} === '1 of 2'"));
-    let unclosed = "Nobody serves it, and it was not closed";
+    let unclosed = "Not served since an unclean shutdown";
     assert!(browser.value(&card("beta")).as_str().unwrap().contains(unclosed));
     assert!(browser.value(health).as_str().unwrap().starts_with(&format!("beta: {unclosed}")));
     create(folder.path(), "gamma", &[]);

@@ -230,7 +230,7 @@ impl Drive {
             is_locate_led_on: false,
             format: Format::of(shape),
             smart: Smart::of(&header, Some(&core.ftl)),
-            pages_lost: core.lost.count(),
+            pages_lost: Some(core.lost.count()),
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
             dies: self.store.dies.traffic(),
             hot_spares: 0,

@@ -126,8 +126,9 @@ impl Known {
         let is_degraded = |(_, die): &(u32, &Die)| die.has_degraded_rows;
         let now = dies().filter(is_degraded).map(|(index, _)| index).collect();
         let before = std::mem::replace(&mut self.degraded, now);
+        let is_redundant = self.degraded.is_empty();
         let restored = dies().filter(|(index, die)| {
-            before.contains(index) && !die.has_degraded_rows && die.state == DieState::Failed
+            is_redundant && before.contains(index) && die.state == DieState::Failed
         });
         let text = |index| {
             let die = named(status, index);

@@ -46,8 +46,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// takes its dies for a moment, during which a server that starts has to wait.
 const CLOSED_KNOWN: Duration = Duration::from_secs(10);
 /// Fault of an unserved drive that was not closed.
-const UNCLOSED: &str = "Nobody serves it, and it was not closed: its server or its machine failed; \
-                        `floatgate serve` recovers what was flushed.";
+const UNCLOSED: &str = "Not served since an unclean shutdown: its server or its machine failed; \
+                        `floatgate serve` recovers everything that was flushed.";
 /// The socket that may stand for the folder that it lies in.
 const SOCKET: &str = "manage.sock";
 
@@ -298,7 +298,7 @@ impl Berth {
         let fault = match was_closed(&self.volume) {
             Ok(true) => None,
             Ok(false) => Some(UNCLOSED.to_owned()),
-            Err(error) => Some(format!("Nobody serves it, and its dies tell nothing: {error}.")),
+            Err(error) => Some(format!("Not served, and its dies cannot be read: {error}.")),
         };
         self.seen().unserved = Some((Instant::now(), fault.clone()));
         fault

@@ -25,7 +25,7 @@ pub(in crate::status) fn status() -> Status {
         mapping_bytes: 1 << 20,
     };
     let smart = Smart {
-        available_spare: 100,
+        available_spare: Some(100),
         available_spare_threshold: 10,
         power_cycles: 1,
         ..Smart::default()
@@ -43,7 +43,7 @@ pub(in crate::status) fn status() -> Status {
         is_locate_led_on: false,
         format,
         smart,
-        pages_lost: 0,
+        pages_lost: Some(0),
         lost_lbas: Vec::new(),
         dies: (0..4).map(die).collect(),
         hot_spares: 0,
@@ -74,7 +74,7 @@ pub(in crate::status) fn served() -> Status {
         namespaces: Vec::new(),
         controllers: Vec::new(),
         clients: Vec::new(),
-        clients_came: 0,
+        connections_accepted: 0,
         clients_refused: 0,
         traffic: Traffic::default(),
         model: None,
@@ -110,7 +110,7 @@ fn a_drive_with_nothing_wrong_is_ok() {
 fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
     let (problem, bits) = problem_of(|it| it.reason = Some("the journal is full".into()));
     assert_eq!((problem.kind, problem.severity), (ProblemKind::ReadOnly, HealthState::Critical));
-    assert_eq!(problem.text, "The drive takes no more writes: the journal is full.");
+    assert_eq!(problem.text, "The volume accepts no more writes: the journal is full.");
     assert!(problem.remedy.contains("`floatgate check volume`"), "{}", problem.remedy);
     assert_eq!(bits, WARNS_OF_READ_ONLY);
 }
@@ -119,7 +119,7 @@ fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
 fn lost_pages_are_counted_and_the_first_of_them_are_named() {
     let of = |pages: u64| {
         problem_of(|it| {
-            it.pages_lost = pages;
+            it.pages_lost = Some(pages);
             it.lost_lbas = (0..pages).map(|page| page * 8).collect();
         })
     };
@@ -130,7 +130,7 @@ fn lost_pages_are_counted_and_the_first_of_them_are_named() {
     let (many, _) = of(6);
     assert!(many.text.contains("from sector 0, 8, 16, 24 and more): reading them fails"));
     assert_eq!((many.count, many.severity), (6, HealthState::Critical));
-    let (unnamed, _) = problem_of(|it| it.pages_lost = 2);
+    let (unnamed, _) = problem_of(|it| it.pages_lost = Some(2));
     assert!(unnamed.text.starts_with("2 pages of 4 KiB cannot be read back:"), "{unnamed:?}");
 }
 
@@ -154,7 +154,7 @@ fn space_is_a_problem_from_a_twentieth_on() {
     assert_eq!((short.severity, bits), (HealthState::Degraded, 0));
     let (gone, _) = problem_of(|it| it.space = space(Supply::Gone));
     assert_eq!(gone.severity, HealthState::Critical);
-    assert!(gone.text.contains("writes are refused"), "{}", gone.text);
+    assert!(gone.text.contains("writes fail with ENOSPC"), "{}", gone.text);
 }
 
 #[test]
@@ -210,8 +210,8 @@ fn a_die_that_failed_requests_is_watched() {
         it.dies[3].failures = 2;
         it.dies[3].failure = Some("a write: timed out".into());
     });
-    let text = "Die 3 (/dev/d3) failed 2 requests since the drive was opened, last a write: timed \
-                out.";
+    let text = "Die 3 (/dev/d3) failed 2 requests since the volume was opened, last a write: \
+                timed out.";
     assert_eq!((problem.text.as_str(), problem.count, bits), (text, 2, 0));
     assert_eq!((problem.kind, problem.severity), (ProblemKind::DieErrors, HealthState::Degraded));
 }
@@ -235,7 +235,7 @@ fn the_last_scrub_is_a_problem_if_it_failed_or_left_something() {
 
 #[test]
 fn spare_wear_and_heat_are_problems_at_their_limits() {
-    let spare = |left| judged(|it| it.smart.available_spare = left);
+    let spare = |left| judged(|it| it.smart.available_spare = Some(left));
     assert!(spare(10).health.problems.is_empty());
     assert_eq!(spare(9).health.problems[0].kind, ProblemKind::SpareLow);
     assert_eq!(spare(9).smart.critical_warning, WARNS_OF_SPARE);
@@ -250,7 +250,7 @@ fn spare_wear_and_heat_are_problems_at_their_limits() {
                 shutdown_c: 85.0,
                 energy_j: 0.0,
                 power_limit_w: None,
-                held_s: 0.0,
+                throttled_s: 0.0,
             };
             let model =
                 Model { name: "duo".into(), climate: Some(climate), lateness: Lateness::default() };
@@ -266,8 +266,8 @@ fn spare_wear_and_heat_are_problems_at_their_limits() {
 #[test]
 fn problems_are_told_the_worst_first_and_dies_in_their_order() {
     let status = judged(|it| {
-        it.pages_lost = 1;
-        it.smart.available_spare = 0;
+        it.pages_lost = Some(1);
+        it.smart.available_spare = Some(0);
         it.dies[3].is_lost = true;
         it.dies[1].is_lost = true;
         it.reason = Some("two dies are gone".into());
