@@ -127,7 +127,7 @@ impl Shared {
             }
             let admitted = accepted.and_then(|socket| self.admit(socket.into()));
             if let Err(error) = admitted {
-                self.observer.saw(&Event::TurnedAway { clients: 1, reason: error.to_string() });
+                self.observer.saw(&Event::Rejected { clients: 1, reason: error.to_string() });
                 thread::sleep(ACCEPT_PAUSE);
             }
         }
@@ -153,10 +153,10 @@ impl Seat {
         let Self { shared, client } = self;
         let client = *client;
         let export = shared.exports.iter().next().map_or_else(String::new, |it| it.name.clone());
-        shared.observer.saw(&Event::Came { client, export });
+        shared.observer.saw(&Event::Connected { client, export });
         let event = match (shared.serve)(client, socket) {
             // A client whose program ended needs no report.
-            Ok(()) | Err(Break::System(_)) => Event::Left { client },
+            Ok(()) | Err(Break::System(_)) => Event::Disconnected { client },
             Err(Break::Violation(reason)) => Event::Dropped { client, reason },
         };
         shared.observer.saw(&event);

@@ -189,25 +189,25 @@ impl DriveService {
     /// Records an event of a client.
     pub fn saw(&self, event: &Event) {
         match event {
-            Event::Came { client, export } if export.is_empty() => {
+            Event::Connected { client, export } if export.is_empty() => {
                 self.note(format!("Client {client} connected."));
             }
-            Event::Came { client, export } => {
+            Event::Connected { client, export } => {
                 self.note(format!("Client {client} connected to `{export}`."));
             }
-            Event::HostCame { client, controller, host } => {
+            Event::HostConnected { client, controller, host } => {
                 self.note(format!(
                     "Client {client}, {host}, connected as controller {controller}."
                 ));
             }
-            Event::Left { client } => self.note(format!("Client {client} disconnected.")),
+            Event::Disconnected { client } => self.note(format!("Client {client} disconnected.")),
             Event::Dropped { client, reason } => {
                 self.note(format!("Client {client} was dropped: {reason}."));
             }
-            Event::TurnedAway { clients: 1, reason } => {
+            Event::Rejected { clients: 1, reason } => {
                 self.note(format!("A client was rejected: {reason}."));
             }
-            Event::TurnedAway { clients, reason } => {
+            Event::Rejected { clients, reason } => {
                 self.note(format!(
                     "{clients} clients were rejected; the reason for the last: {reason}."
                 ));
@@ -215,24 +215,24 @@ impl DriveService {
         }
         let mut clients = self.clients();
         match event {
-            Event::Came { client, export } => {
+            Event::Connected { client, export } => {
                 clients.accepted += 1;
                 let (export, host) = (export.clone(), String::new());
                 clients.connected.insert(*client, Client { client: *client, export, host });
             }
-            Event::HostCame { client, host, .. } => {
+            Event::HostConnected { client, host, .. } => {
                 clients.accepted += 1;
                 let (export, host) = (String::new(), host.clone());
                 clients.connected.insert(*client, Client { client: *client, export, host });
             }
-            Event::Left { client } => {
+            Event::Disconnected { client } => {
                 clients.connected.remove(client);
             }
             Event::Dropped { client, .. } => {
                 clients.connected.remove(client);
                 clients.refused += 1;
             }
-            Event::TurnedAway { clients: count, .. } => clients.refused += count,
+            Event::Rejected { clients: count, .. } => clients.refused += count,
         }
     }
 

@@ -617,23 +617,23 @@ pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
 /// Logs an event of a client.
 pub(super) fn tell(event: &Event) {
     match event {
-        Event::Came { client, export } => {
+        Event::Connected { client, export } => {
             debug!(client, export, "client {client} connected to `{export}`");
         }
-        Event::HostCame { client, controller, host } => {
+        Event::HostConnected { client, controller, host } => {
             debug!(
                 client,
                 controller, host, "client {client}, {host}, connected as controller {controller}"
             );
         }
-        Event::Left { client } => debug!(client, "client {client} disconnected"),
+        Event::Disconnected { client } => debug!(client, "client {client} disconnected"),
         Event::Dropped { client, reason } => {
             warn!(client, reason, "client {client} was dropped: {reason}");
         }
-        Event::TurnedAway { clients: 1, reason } => {
+        Event::Rejected { clients: 1, reason } => {
             warn!(reason, "a client was rejected: {reason}");
         }
-        Event::TurnedAway { clients, reason } => {
+        Event::Rejected { clients, reason } => {
             warn!(
                 clients,
                 reason, "{clients} clients were rejected; the reason for the last: {reason}"
