@@ -93,10 +93,10 @@ impl Client {
         }
         let parsed = message::parse_header(&header);
         let violated = |what: &str| Break::Violation(what.to_owned());
-        let (mut message, size) = parsed.ok_or_else(|| violated("a header of no command"))?;
+        let (mut message, size) = parsed.ok_or_else(|| violated("an invalid command header"))?;
         message.body = vec![0; size];
         if size > 0 && !self.socket.receive(&mut message.body)? {
-            return Err(violated("a command without its body"));
+            return Err(violated("a truncated command"));
         }
         Ok(Some(message))
     }

@@ -160,10 +160,10 @@ impl Client {
             return Ok(None);
         }
         let parsed = message::parse_header(&header);
-        let (mut message, size) = parsed.ok_or_else(|| violated("a header of no message"))?;
+        let (mut message, size) = parsed.ok_or_else(|| violated("an invalid message header"))?;
         message.body = vec![0; size];
         if size > 0 && !self.socket.receive(&mut message.body)? {
-            return Err(violated("a message without its body"));
+            return Err(violated("a truncated message"));
         }
         Ok(Some(message))
     }

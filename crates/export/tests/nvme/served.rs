@@ -166,7 +166,7 @@ fn a_host_that_breaks_the_rules_is_dropped_with_a_reason_and_others_stay() {
         Event::Dropped { reason, .. } => Some(reason),
         _ => None,
     });
-    assert_eq!(dropped.unwrap(), "the PDU's field at byte 0 has no valid value");
+    assert_eq!(dropped.unwrap(), "the PDU field at byte 0 has an invalid value");
     assert_eq!(honest.run(&io(0x00, 1, 0, 1)).status, 0);
     running.server.stop().unwrap();
 }
