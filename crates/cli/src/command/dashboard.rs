@@ -17,7 +17,7 @@ pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
     let tls = http_tls(&args.pages)?;
     let listener = listen_http(&args.http, &mut Passed::of_process(), tls.as_ref())?;
     let signals = signals::received()?;
-    let token = Token::draw(args.token.clone()).context("writing the token")?;
+    let token = Token::generate(args.token.clone()).context("writing the token")?;
     let door = Door { token, hosts: args.pages.http_host.clone(), tls };
     let web = Web::start(listener, Content::Fleet(fleet), door)?;
     output::talk(&web.introduction());

@@ -304,7 +304,7 @@ impl ServedDrive {
         } else {
             let size = args.memory.context("nothing to serve")?;
             let service = DriveService::in_memory(size.0, injector.clone());
-            (None, service.context("drawing a number for the drive")?)
+            (None, service.context("generating the drive's ID")?)
         };
         let service = Arc::new(service);
         service.tell_start();
@@ -566,7 +566,7 @@ fn show(
     service: &Arc<DriveService>,
 ) -> Result<Web> {
     let hosts = args.pages.http_host.clone();
-    let token = Token::draw(service.volume().map(|volume| volume.join(TOKEN)));
+    let token = Token::generate(service.volume().map(|volume| volume.join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
     let routes = DriveRoutes::new(Arc::downgrade(service));
     let web = Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })?;

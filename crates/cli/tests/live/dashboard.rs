@@ -104,7 +104,8 @@ fn the_page_fits_a_telephone_a_tablet_and_a_wide_screen() {
 /// A browser at the page of a drive, with leave to change it; none where there is no browser.
 fn at_the_page_of(served: &Served) -> Option<Browser> {
     let mut browser = Browser::start()?;
-    let token = fs::read_to_string(served.path("volume/web.token")).expect("the server drew one");
+    let token =
+        fs::read_to_string(served.path("volume/web.token")).expect("the server generated one");
     browser.open(&format!("http://{}/#token={token}", served.http));
     browser.wait_until("document.getElementById('link')?.textContent.startsWith('live')");
     Some(browser)

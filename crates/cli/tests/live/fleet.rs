@@ -53,7 +53,7 @@ impl Dashboard {
 
     /// Returns the token that its actions require.
     fn token(&self) -> String {
-        fs::read_to_string(self.folder.path().join("token")).expect("it drew one")
+        fs::read_to_string(self.folder.path().join("token")).expect("it generated one")
     }
 
     /// Sends an HTTP request of these lines, and returns the answer.
@@ -264,7 +264,7 @@ fn a_place_that_is_none_and_a_file_that_is_no_token_are_one_clear_error_each() {
     let no_drive = refused(&["notes"]);
     assert!(no_drive.starts_with("error: notes is neither a drive's folder, nor"), "{no_drive}");
     let no_token = refused(&[".", "--http", "127.0.0.1:0", "--token", "notes"]);
-    assert!(no_token.contains("it holds something else than a token"), "{no_token}");
+    assert!(no_token.contains("the file contains something other than a token"), "{no_token}");
     assert_eq!(fs::read_to_string(folder.path().join("notes")).unwrap(), "not to be lost");
 }
 

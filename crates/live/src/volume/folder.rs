@@ -220,8 +220,8 @@ impl Unfinished {
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
             self.files.extend((!is_device(die)).then(|| die.clone()));
         }
-        let drive =
-            draw().map_err(|source| OpenError::medium("generating the volume ID", source))?;
+        let drive = generate_id()
+            .map_err(|source| OpenError::medium("generating the volume ID", source))?;
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
@@ -469,8 +469,8 @@ pub(super) fn is_device(path: &Path) -> bool {
         .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()))
 }
 
-/// A number that no other drive has.
-fn draw() -> io::Result<u64> {
+/// A random volume ID.
+fn generate_id() -> io::Result<u64> {
     let mut bytes = [0; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u64::from_le_bytes(bytes))
