@@ -66,7 +66,7 @@ impl fmt::Display for Opening {
         let attempted = match self.attempt {
             Attempt::Use => "opening",
             Attempt::Check => "checking",
-            Attempt::Salvage => "reading what is left of",
+            Attempt::Salvage => "reading the remaining data of",
         };
         write!(out, "{attempted} {}", self.folder.display())
     }

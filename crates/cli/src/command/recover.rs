@@ -1,4 +1,5 @@
-//! `floatgate recover`: what is left of a drive that cannot be opened, reported, copied or served.
+//! `floatgate recover`: the readable data of a volume that cannot be opened, reported, copied or
+//! served.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -99,8 +100,8 @@ fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
     if !salvage.doubts().is_empty() && !args.force {
         let doubts = counted(salvage.doubts().len() as u64, "doubt");
         bail!(
-            "{shown}: {doubts} named, so any page may be older than what was written last; --force \
-             serves it all the same"
+            "{shown}: {doubts} reported, so any page may be older than what was written last; \
+             --force serves the data nevertheless"
         );
     }
     let bind = |address: &Address| {
@@ -118,7 +119,7 @@ fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
     let signals = signals::received()?;
     let server = Server::start(exports, listeners, Limits::default(), serve::tell);
     let server = server.context("starting the server")?;
-    info!("served read-only from checkpoint {checkpoint} of {numbers}; the dies are not written");
+    info!("served read-only from checkpoint {checkpoint} (of {numbers}); no die is written");
     output::data(&text)?;
     while signals.recv().context("waiting for a signal")? == Signal::Reload {}
     server.stop().context("ending the server")?;
@@ -146,7 +147,7 @@ fn exports(volume: &Path, device: &Arc<dyn Device>) -> Result<Exports> {
 /// A file that did not exist.
 fn new_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
-    file.with_context(|| format!("making {}", path.display()))
+    file.with_context(|| format!("creating {}", path.display()))
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -198,7 +199,7 @@ fn read_all(salvage: &Salvage, image: Option<&File>) -> Result<Found> {
 
 fn text(found: &Found) -> String {
     let mut lines = vec![
-        format!("read from checkpoint {} of {}", found.checkpoint, numbers(&found.checkpoints)),
+        format!("read from checkpoint {} (of {})", found.checkpoint, numbers(&found.checkpoints)),
         format!(
             "{} read, {} never written or trimmed, {} lost",
             counted(found.pages_read, "page"),

@@ -1,6 +1,6 @@
-//! `floatgate top`: what a served drive does, a screen a second.
+//! `floatgate top`: the activity of a served volume, a screen a second.
 //!
-//! What is wrong comes first. Fifty columns suffice; where there are more, bars are longer.
+//! Problems come first. Fifty columns suffice; where there are more, bars are longer.
 
 mod terminal;
 

@@ -18,8 +18,7 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
         for more in [&[][..], &["--destroy", "0123456789abcdef"]] {
             let refused = floatgate(&[args, more].concat());
             assert!(!refused.status.success());
-            let told =
-                format!("destroys the 2.10 MB that it stores; --destroy {number} allows that");
+            let told = format!("destroys 2.10 MB of stored data; --destroy {number} allows that");
             assert!(said(&refused).contains(&told), "{}", said(&refused));
         }
     }
@@ -64,7 +63,7 @@ fn a_served_drive_is_purged_and_formatted_only_where_that_is_allowed() {
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
     let purge = ["purge", "volume", "--destroy", &number];
     let refused = floatgate(&purge);
-    let told = format!("process {} serves volume; stop that first", served.pid());
+    let told = format!("process {} serves volume; stop it first", served.pid());
     assert!(said(&refused).contains(&told), "{}", said(&refused));
     assert_done(&floatgate(&[&purge[..], &["--while-served"]].concat()));
     client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
