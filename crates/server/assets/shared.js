@@ -228,7 +228,7 @@ function showTaken(meter, taken, most, isThin) {
   const share = taken / Math.max(1, most);
   [meter.low, meter.high] = isThin ? [0.8, 0.95] : [1, 1];
   meter.value = share;
-  return `${percent(share)}${isThin ? "; thin: clients are promised more than fits" : ""}`;
+  return `${percent(share)}${isThin ? "; thin: the capacity exceeds the physical space" : ""}`;
 }
 
 const HEALTH = { ok: "Health is ok.", degraded: "Degraded", critical: "Critical" };
@@ -283,9 +283,9 @@ function follow(showAll) {
       stream.close();
       clearTimeout(silence);
       at("led").className = "led off";
-      show("link", "no answer; what is shown is old; asking again");
+      show("link", "no answer: the page shows old data; retrying");
       // What was well is not known to be any more.
-      show("health", "Not known: the server of this page does not answer.");
+      show("health", "Unknown: the server of this page does not answer.");
       at("health").className = "verdict bad";
       setTimeout(connect, RETRY_MS);
     };
@@ -295,7 +295,7 @@ function follow(showAll) {
     };
     stream.onmessage = ({ data }) => {
       wait();
-      show("link", "live, each second");
+      show("link", "live, updated each second");
       showAll(JSON.parse(data));
     };
     stream.onerror = lose;

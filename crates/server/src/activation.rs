@@ -37,7 +37,7 @@ where
         };
         let index = number.parse::<usize>().ok().and_then(|it| it.checked_sub(FIRST));
         index.map(Self::Passed).ok_or_else(|| {
-            format!("`{text}` is no descriptor that can be passed; the first is {PREFIX}{FIRST}")
+            format!("`{text}` is not a descriptor that can be passed; the first is {PREFIX}{FIRST}")
         })
     }
 }

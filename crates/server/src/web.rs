@@ -151,8 +151,8 @@ impl Web {
             return format!("dashboard at {place}#token={}", token.text());
         }
         let token = match token.path() {
-            Some(path) => format!("its token in {}", path.display()),
-            None => "to look at; --token FILE keeps a token to change things with".to_owned(),
+            Some(path) => format!("token in {}", path.display()),
+            None => "read-only; --token FILE stores a token for changes".to_owned(),
         };
         format!("dashboard at {place}, {token}")
     }

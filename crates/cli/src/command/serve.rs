@@ -324,7 +324,7 @@ impl ServedDrive {
             let service = Arc::downgrade(&service);
             injector.call_for_hosts(Box::new(move |fault| match service.upgrade() {
                 Some(service) => service.inject_for_hosts(fault),
-                None => Err(io::Error::other("the drive is being closed")),
+                None => Err(io::Error::other("the volume is being closed")),
             }));
         }
         let served = Self { drive, service, operator };

@@ -118,11 +118,11 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let closed = "Not served; closed cleanly.";
     assert!(browser.value(&card("beta")).as_str().unwrap().contains(closed));
     let health = "document.getElementById('health').textContent";
-    assert_eq!(browser.value(health), "No drive is served.");
+    assert_eq!(browser.value(health), "No volume is served.");
     let alpha = serve(folder.path(), "alpha");
     let beta = serve(folder.path(), "beta");
     browser.wait_until(&format!("{served} === '2 of 2'"));
-    assert_eq!(browser.value(health), "All 2 served drives are ok.");
+    assert_eq!(browser.value(health), "All 2 served volumes are ok.");
 
     if is_there("fio") {
         let load = Load::start(&alpha);
@@ -156,10 +156,10 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let events = "document.getElementById('event-rows').textContent";
     assert!(browser.value(events).as_str().unwrap().contains("beta: Die 1 ("));
     assert!(again.stop().success());
-    let closed = "The served drive is ok. 1 drive is not served.";
+    let closed = "The served volume is ok. 1 volume is not served.";
     browser.wait_until(&format!("{health} === '{closed}'"));
     drop(dashboard);
-    browser.wait_until(&format!("{health}.startsWith('Not known: ')"));
+    browser.wait_until(&format!("{health}.startsWith('Unknown: ')"));
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 
@@ -262,7 +262,7 @@ fn a_place_that_is_none_and_a_file_that_is_no_token_are_one_clear_error_each() {
     };
     assert!(refused(&["nothing"]).starts_with("error: looking at nothing: No such file"));
     let no_drive = refused(&["notes"]);
-    assert!(no_drive.starts_with("error: notes is neither a drive's folder, nor"), "{no_drive}");
+    assert!(no_drive.starts_with("error: notes is neither the folder of a volume"), "{no_drive}");
     let no_token = refused(&[".", "--http", "127.0.0.1:0", "--token", "notes"]);
     assert!(no_token.contains("the file contains something other than a token"), "{no_token}");
     assert_eq!(fs::read_to_string(folder.path().join("notes")).unwrap(), "not to be lost");

@@ -175,7 +175,7 @@ fn whoever_cannot_be_called_is_refused_before_the_drive_is_opened() {
     assert!(refused(&["--monitor-program", "plain"]).contains("is not an absolute path"));
     assert!(refused(&["--monitor-program", &plain]).contains("cannot be executed"));
     assert!(refused(&["--monitor-test"]).contains("has no recipient"));
-    assert!(refused(&["--monitor-mail=-oQ/tmp"]).contains("is no address"));
+    assert!(refused(&["--monitor-mail=-oQ/tmp"]).contains("is not an address"));
     let state = &super::served::status(|args| floatgate(folder.path(), args))["state"];
     assert_eq!(state, "closed", "it was not opened");
 }

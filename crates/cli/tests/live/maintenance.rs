@@ -137,5 +137,9 @@ fn power_that_is_cut_takes_the_server_and_leaves_what_was_flushed() {
     client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
     assert!(fs::read(served.path("there.img")).unwrap() == fs::read(back).unwrap());
     let refused = served.beside(&["inject", "volume", "cut-power"]);
-    assert!(said(&refused).contains("start it with --fault-injection"), "{}", said(&refused));
+    assert!(
+        said(&refused).contains("start the server with --fault-injection"),
+        "{}",
+        said(&refused)
+    );
 }

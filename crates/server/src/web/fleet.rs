@@ -117,7 +117,7 @@ impl Fleet {
         if let Some((number, path)) = drive_path(path) {
             return match self.routes(number) {
                 Some(routes) => routes.answer(visit, path),
-                None => visit.send(&Reply::text(404, "no drive of this number was seen here")),
+                None => visit.send(&Reply::text(404, "no volume with this ID was found here")),
             };
         }
         match path {
@@ -144,7 +144,7 @@ impl Fleet {
             "/" => page::of_fleet(),
             "/overview.json" => Reply::json(&self.look()),
             _ => page::part(path).unwrap_or_else(|| {
-                Reply::text(404, "there are /, /overview.json, /stream and /drives/NUMBER/")
+                Reply::text(404, "unknown path; use /, /overview.json, /stream or /drives/ID/")
             }),
         }
     }
@@ -234,8 +234,8 @@ fn volumes(place: &Path) -> Result<Vec<PathBuf>> {
     match configured.as_ref().and_then(|table| table.get("volume")?.as_str()) {
         Some(volume) => Ok(vec![real(Path::new(volume))?]),
         None => bail!(
-            "{shown} is neither a drive's folder, nor a folder of such, nor a {SOCKET}, nor a \
-             configuration that names a volume"
+            "{shown} is neither the folder of a volume, nor a folder that contains volumes, nor a \
+             {SOCKET}, nor a server configuration that names a volume"
         ),
     }
 }
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(volumes(&config).unwrap(), [a]);
         fs::write(&config, "nbd = \"unix:s\"").unwrap();
         let refused = volumes(&config).unwrap_err().to_string();
-        assert!(refused.contains("is neither a drive's folder"), "{refused}");
+        assert!(refused.contains("is neither the folder of a volume"), "{refused}");
         assert!(volumes(&folder.path().join("nothing")).is_err());
     }
 
