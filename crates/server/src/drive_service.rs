@@ -28,7 +28,7 @@ use live::{
 use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
 
-use self::changes::{Change, Gravity, Known};
+use self::changes::{Change, Known, Severity};
 use self::event_log::EventLog;
 use self::history::Rings;
 pub use self::model::Paced;
@@ -278,11 +278,11 @@ impl DriveService {
         status
     }
 
-    fn tell_change(&self, Change { gravity, text, alert }: Change, drive: &str) {
-        match gravity {
-            Gravity::Good => info!(drive, "{text}"),
-            Gravity::Bad => warn!(drive, "{text}"),
-            Gravity::Grave => error!(drive, "{text}"),
+    fn tell_change(&self, Change { severity, text, alert }: Change, drive: &str) {
+        match severity {
+            Severity::Info => info!(drive, "{text}"),
+            Severity::Warning => warn!(drive, "{text}"),
+            Severity::Error => error!(drive, "{text}"),
         }
         self.note(text);
         if let Some(alert) = alert {

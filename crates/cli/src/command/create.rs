@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use blockio::text;
 use live::{
-    Compression, CreateOptions, Equipment, Namespaces, Preallocation, create as make,
+    Compression, CreateOptions, Namespaces, Preallocation, VolumeOptions, create as make,
     host_shortages,
 };
 
@@ -40,14 +40,14 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         unit: args.unit,
     };
     let shown = args.volume.display();
-    let equipment = Equipment {
+    let volume_options = VolumeOptions {
         name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
         hot_spares: args.hot_spares.clone(),
         rated_cycles: args.rated_cycles,
         namespaces: Namespaces::laid_out(&args.export, args.size)?,
     };
-    make(&options, &equipment).with_context(|| format!("creating {shown}"))?;
+    make(&options, &volume_options).with_context(|| format!("creating {shown}"))?;
     for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }

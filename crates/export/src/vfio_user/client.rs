@@ -7,8 +7,8 @@ use super::message::{self, HEADER_BYTES, Message, code};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
 use crate::little_endian::{u16_at, u32_at, u64_at};
-use crate::machine_server::Break;
 use crate::nvme::{PcieController, VECTORS};
+use crate::vm_listener::Break;
 
 /// Newest version of the protocol that this server knows, and its capabilities.
 const VERSION: [u16; 2] = [0, 1];

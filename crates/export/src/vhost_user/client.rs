@@ -23,7 +23,7 @@ use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
 use crate::little_endian::{u16_at, u32_at, u64_at};
-use crate::machine_server::Break;
+use crate::vm_listener::Break;
 
 /// Most rings.
 const RINGS_MAX: u16 = 64;

@@ -73,21 +73,21 @@ struct Saved {
 }
 
 /// Doubts about a drive that cannot be accounted for. The first one makes opening fail, unless the
-/// drive is salvaged: then all are collected, to read what is left.
+/// drive is recovered: then all are collected, to read its remaining data.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// True if opening goes on.
-    pub(crate) is_salvage: bool,
+    pub(crate) is_recovery: bool,
     /// True if every copy is read whole, to tell which are damaged.
     pub(crate) is_thorough: bool,
-    /// The checkpoint that a salvage begins with; none: the newest.
+    /// The checkpoint that `floatgate recover` begins with; none: the newest.
     pub(crate) checkpoint: Option<u64>,
     pub(crate) found: Vec<String>,
 }
 
 impl Doubts {
     fn raise(&mut self, what: String) -> Result<(), OpenError> {
-        if !self.is_salvage {
+        if !self.is_recovery {
             return Err(damaged(what));
         }
         self.found.push(what);

@@ -147,7 +147,7 @@ pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
 
 /// Options of a new drive besides its dies.
 #[derive(Clone, Debug, Default)]
-pub struct Equipment {
+pub struct VolumeOptions {
     /// Name for people; none: that of its folder.
     pub name: Option<String>,
     /// Allocation of its files' space, at once or as they are written.
@@ -164,8 +164,9 @@ pub struct Equipment {
 ///
 /// # Errors
 /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
-pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), OpenError> {
-    let Equipment { name, preallocation, hot_spares, rated_cycles, namespaces } = equipment;
+pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result<(), OpenError> {
+    let VolumeOptions { name, preallocation, hot_spares, rated_cycles, namespaces } =
+        volume_options;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let volume = &options.volume;
     let mut unfinished = Unfinished::default();

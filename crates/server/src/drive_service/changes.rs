@@ -19,19 +19,19 @@ use crate::monitor::Alert;
 
 /// Severity of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gravity {
+pub(super) enum Severity {
     /// Normal operation.
-    Good,
+    Info,
     /// Attention is needed.
-    Bad,
+    Warning,
     /// Data is lost, or writes are refused.
-    Grave,
+    Error,
 }
 
 /// Something that happened to a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    pub gravity: Gravity,
+    pub severity: Severity,
     /// Description of the change, in whole sentences.
     pub text: String,
     /// Alert for the monitor; none if the change calls for none.
@@ -94,7 +94,7 @@ impl Known {
                 detail: text.clone(),
                 remedy: String::new(),
             };
-            changes.push(Change { gravity: Gravity::Good, text, alert: Some(alert) });
+            changes.push(Change { severity: Severity::Info, text, alert: Some(alert) });
         }
     }
 
@@ -112,11 +112,11 @@ impl Known {
         let name = named(status, now.die);
         let lost = counted(now.units_lost, "unit");
         match (&now.failure, now.units_lost) {
-            (Some(why), _) => Some(bad(format!("{name} could not be rebuilt: {why}."))),
+            (Some(why), _) => Some(warning(format!("{name} could not be rebuilt: {why}."))),
             (None, 0) => None,
-            (None, _) => {
-                Some(bad(format!("{name} is rebuilt, except {lost} that parity cannot restore.")))
-            }
+            (None, _) => Some(warning(format!(
+                "{name} is rebuilt, except {lost} that parity cannot restore."
+            ))),
         }
     }
 
@@ -136,7 +136,8 @@ impl Known {
                 "{die} has failed; redundancy is restored: the volume tolerates 1 more failure."
             )
         };
-        let change = |(index, _)| Change { gravity: Gravity::Good, text: text(index), alert: None };
+        let change =
+            |(index, _)| Change { severity: Severity::Info, text: text(index), alert: None };
         restored.map(change).collect()
     }
 
@@ -149,7 +150,7 @@ impl Known {
         let [stored, most, data] =
             [space.stored_bytes, space.stored_bytes_max, space.logical_bytes].map(text::bytes);
         (told == Supply::Ample && space.supply == Supply::Low).then(|| {
-            bad(format!(
+            warning(format!(
                 "Physical space is low: {data} of data take {stored} of {most}. Trim or delete \
                  data."
             ))
@@ -160,7 +161,7 @@ impl Known {
         let left = status.hot_spares;
         let before = self.hot_spares.replace(left)?;
         (left < before).then(|| {
-            bad(format!(
+            warning(format!(
                 "A hot spare replaced a failed die; {} left.",
                 if left == 1 { "1 is".to_owned() } else { format!("{left} are") }
             ))
@@ -173,8 +174,8 @@ fn is_same(one: &Problem, other: &Problem) -> bool {
     (one.kind, one.die) == (other.kind, other.die)
 }
 
-const fn bad(text: String) -> Change {
-    Change { gravity: Gravity::Bad, text, alert: None }
+const fn warning(text: String) -> Change {
+    Change { severity: Severity::Warning, text, alert: None }
 }
 
 fn named(status: &Status, die: u32) -> String {
@@ -185,10 +186,10 @@ fn named(status: &Status, die: u32) -> String {
 /// A problem that there was not before, or that is worse.
 fn begun(problem: &Problem, health: HealthState) -> Change {
     let Problem { kind, severity, die, text, remedy, .. } = problem;
-    let gravity = match severity {
-        HealthState::Ok => Gravity::Good,
-        HealthState::Degraded => Gravity::Bad,
-        HealthState::Critical => Gravity::Grave,
+    let severity = match severity {
+        HealthState::Ok => Severity::Info,
+        HealthState::Degraded => Severity::Warning,
+        HealthState::Critical => Severity::Error,
     };
     let alert = Alert {
         event: kind.word(),
@@ -197,7 +198,7 @@ fn begun(problem: &Problem, health: HealthState) -> Change {
         detail: text.clone(),
         remedy: remedy.clone(),
     };
-    Change { gravity, text: format!("{text} {remedy}"), alert: Some(alert) }
+    Change { severity, text: format!("{text} {remedy}"), alert: Some(alert) }
 }
 
 /// A problem that is over; none where something else tells of it.
@@ -223,7 +224,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
         detail: text.clone(),
         remedy: String::new(),
     };
-    Some(Change { gravity: Gravity::Good, text, alert: Some(alert) })
+    Some(Change { severity: Severity::Info, text, alert: Some(alert) })
 }
 
 /// Returns the change that a finished scrub amounts to.
@@ -246,11 +247,11 @@ fn scrubbed(scrub: &Scrub) -> Change {
             counted(lost, "page"),
         ),
     };
-    let gravity = match (*pages_lost, *units_bad, &scrub.failure) {
-        (1.., ..) => Gravity::Grave,
-        (0, 1.., _) => Gravity::Bad,
-        (0, 0, Some(_)) if !scrub.was_stopped => Gravity::Bad,
-        (0, 0, _) => Gravity::Good,
+    let severity = match (*pages_lost, *units_bad, &scrub.failure) {
+        (1.., ..) => Severity::Error,
+        (0, 1.., _) => Severity::Warning,
+        (0, 0, Some(_)) if !scrub.was_stopped => Severity::Warning,
+        (0, 0, _) => Severity::Info,
     };
-    Change { gravity, text: format!("{far}: {found}."), alert: None }
+    Change { severity, text: format!("{far}: {found}."), alert: None }
 }
