@@ -85,7 +85,7 @@ impl DriveService {
     /// Makes and observes a drive in memory, which starts empty and is lost at the end.
     ///
     /// # Errors
-    /// Fails if the system has no random number for the drive number.
+    /// Fails if the system has no random number for the ID of the drive.
     pub fn in_memory(size: u64, injector: Option<Arc<FaultInjector>>) -> io::Result<Self> {
         let mut number = [0; 8];
         // Requests of at most 256 bytes are never answered in part.
