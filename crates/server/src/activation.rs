@@ -102,6 +102,6 @@ mod tests {
         for text in ["fd:", "fd:2", "fd:x"] {
             assert!(place(text).unwrap_err().contains("the first is fd:3"), "{text}");
         }
-        assert!(place("none").unwrap_err().contains("`none` is no address"));
+        assert!(place("none").unwrap_err().contains("`none` is not an address"));
     }
 }

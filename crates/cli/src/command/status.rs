@@ -57,7 +57,7 @@ fn row(name: &str, text: String) -> StatusRow {
 }
 
 fn text(status: &Status, all: bool) -> String {
-    let mut rows = vec![row("drive", drive(status)), row("health", health(status))];
+    let mut rows = vec![row("volume", drive(status)), row("health", health(status))];
     rows.extend(status.health.problems.iter().flat_map(problem_rows));
     rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
