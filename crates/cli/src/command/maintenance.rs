@@ -69,7 +69,7 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
         }
         None if pages_lost > 0 => {
             let lost = counted(pages_lost, "page");
-            bail!("{lost} of {shown} lost: write them again from a backup, or trim them")
+            bail!("{lost} of {shown} cannot be read: write them again from a backup, or trim them")
         }
         None => Ok(Ending::Done),
     }

@@ -86,7 +86,7 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     let (lost, doubts) = (counted(found.pages_lost, "page"), found.doubts.len() as u64);
-    bail!("{shown}: {lost} lost, {} named", counted(doubts, "doubt"))
+    bail!("{shown}: {lost} lost, {} reported", counted(doubts, "doubt"))
 }
 
 /// Serves what can be read until a signal ends it; refuses where something is doubtful, unless that

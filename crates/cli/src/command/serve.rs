@@ -393,7 +393,7 @@ impl ServedDrive {
         }
         // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
         if let Some(drive) = Arc::into_inner(drive) {
-            drive.close().context("closing the drive")?;
+            drive.close().context("closing the volume")?;
         }
         Ok(Ending::Done)
     }
@@ -425,8 +425,8 @@ fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
         let size = size.unwrap_or(capacity);
         if !size.is_multiple_of((*block_bytes).into()) {
             bail!(
-                "namespace {id} of {size} bytes does not consist of logical blocks of \
-                 {block_bytes} bytes; serve it with --nvme-block-bytes 512"
+                "namespace {id} has {size} bytes, not a multiple of its logical block size of \
+                 {block_bytes}; serve it with --nvme-block-bytes 512"
             );
         }
     }
@@ -578,7 +578,7 @@ fn show(
 /// without the token.
 fn introduce(web: &Web, is_json: bool) {
     if is_json {
-        info!("the page is at {}", web.place());
+        info!("the dashboard is at {}", web.place());
     } else {
         output::talk(&web.introduction());
     }
