@@ -11,6 +11,7 @@ mod groups;
 mod http;
 mod limits;
 mod listing;
+mod locate;
 mod maintenance;
 mod monitor;
 mod place;
@@ -23,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blockio::Bytes;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use lab::fit::Free;
 
@@ -38,6 +39,7 @@ pub(crate) use self::groups::grouped;
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::listing::{Import, Listing, ListingCommand, Named};
+pub(crate) use self::locate::{Locate, Switch};
 pub(crate) use self::maintenance::{
     AddSpare, Check, FailDie, Fault, Inject, Recover, ReplaceDie, Scrub,
 };
@@ -167,7 +169,7 @@ Examples:
   floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
   floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
     Fit(Fit),
-    /// Create a live drive over files or block devices
+    /// Create a volume over files or block devices
     #[command(after_help = "\
 Examples:
   floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g
@@ -177,7 +179,7 @@ Examples:
   floatgate create volume --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
   floatgate create volume --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
     Create(Create),
-    /// Serve a live drive to NBD and NVMe clients and virtual machines, until Ctrl-C
+    /// Serve a volume to NBD and NVMe clients and virtual machines, until Ctrl-C
     #[command(after_help = "\
 Prints the URIs for clients once they can connect. On Ctrl-C or SIGTERM the server accepts no more
 requests, answers those that it received, makes all data durable, and removes its sockets.
@@ -190,28 +192,29 @@ Examples:
   floatgate serve volume --vhost-user /run/volume-blk.sock
   floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
     Serve(Serve),
-    /// Attach a served drive to this machine as a block device
+    /// Attach a served volume to this machine as a block device
     #[command(after_help = "\
-Prints the path of the device. Needs root, and one of: a server with --nvme and the kernel module
-nvme-tcp, which is preferred; or a server with --nbd, the kernel module nbd and nbd-client. Over
-NVMe/TCP all exports of the drive are attached at once.
+Prints the path of the device. Needs root, and the first of these that server and machine support:
+- ublk: a server with --ublk, and the kernel module ublk_drv
+- NVMe/TCP: a server with --nvme, and the kernel module nvme-tcp; attaches all exports at once
+- NBD: a server with --nbd and without TLS, the kernel module nbd, and nbd-client
 
 Examples:
   floatgate attach volume
   floatgate attach volume --export logs
   floatgate attach nbd+unix:///?socket=/run/volume.sock")]
     Attach(Attach),
-    /// Detach the block device of a served drive from this machine
+    /// Detach the block device of a served volume from this machine
     #[command(after_help = "\
-Unmount its file systems first. Over NVMe/TCP all exports of the drive are detached at once.
+Unmount its file systems first. Over NVMe/TCP all exports of the volume are detached at once.
 
 Examples:
   floatgate detach /dev/nvme0n1
   floatgate detach /dev/nbd0")]
     Detach(Detach),
-    /// Show the status of a live drive, served or closed
+    /// Show the status of a volume, served or closed
     #[command(after_help = "\
-Asks the server of the drive. The status of a closed drive is read from its dies, which are not
+Asks the server of the volume. The status of a closed volume is read from its dies, which are not
 changed.
 
 Examples:
@@ -219,15 +222,15 @@ Examples:
   floatgate status volume --all
   floatgate status volume --json")]
     Status(Status),
-    /// Show the activity of a served drive, refreshed each second
+    /// Show the activity of a served volume, refreshed each second
     #[command(after_help = "\
 Examples:
   floatgate top volume
   floatgate top volume --once --interval 10s")]
     Top(Top),
-    /// Serve a web page of live drives and of runs, until Ctrl-C
+    /// Serve a web page of volumes and of runs, until Ctrl-C
     #[command(after_help = "\
-Drives may appear and disappear; each has its own page, linked from the first one. In a terminal,
+Volumes may appear and disappear; each has its own page, linked from the first one. In a terminal,
 the printed address contains the token that is required to change anything.
 
 Examples:
@@ -235,13 +238,9 @@ Examples:
   floatgate dashboard volume-a volume-b --http 127.0.0.1:8481
   floatgate dashboard --runs runs")]
     Dashboard(Dashboard),
-    /// Turn the locate LED of a live drive on or off
-    #[command(after_help = "\
-Examples:
-  floatgate locate volume on
-  floatgate locate volume off")]
+    /// Turn the locate LED of a volume on or off: a mark in software only
     Locate(Locate),
-    /// Check the consistency of a closed drive, and repair it on request
+    /// Check the consistency of a closed volume, and repair it on request
     #[command(after_help = "\
 Reads headers, checkpoint, journal and every unit, and changes nothing without --repair. Exit status
 is 0 if nothing is damaged, or everything was repaired.
@@ -250,7 +249,7 @@ Examples:
   floatgate check volume
   floatgate check volume --repair")]
     Check(Check),
-    /// Copy or serve the readable data of a drive that cannot be opened
+    /// Copy or serve the readable data of a volume that cannot be opened
     #[command(after_help = "\
 Reads the newest consistent state of the dies, reports everything that is doubtful, and copies the
 readable data. IMAGE.map is a mapfile of GNU ddrescue. Exit status is 0 if everything was read and
@@ -259,7 +258,7 @@ nothing is doubtful.
 Examples:
   floatgate recover volume --out rescued.img")]
     Recover(Recover),
-    /// Read, verify and repair all data of a served drive, while clients use it
+    /// Read, verify and repair all data of a served volume, while clients use it
     Scrub(Scrub),
     /// Take a die offline
     #[command(after_help = "\
@@ -276,13 +275,13 @@ Examples:
 Examples:
   floatgate add-spare volume spare.img")]
     AddSpare(AddSpare),
-    /// Erase all data of a drive
+    /// Erase all data of a volume
     Purge(Purge),
-    /// Erase all data of a drive and set another user capacity
+    /// Erase all data of a volume and set another user capacity
     Format(Format),
-    /// Change the size of a drive and keep its data
+    /// Change the size of a volume and keep its data
     Resize(Resize),
-    /// Manage exports: parts of a closed drive that clients see as separate devices
+    /// Manage exports: parts of a closed volume that clients see as separate devices
     #[command(
         subcommand,
         after_help = "\
@@ -294,7 +293,7 @@ Examples:
   floatgate export remove volume logs --destroy 5f0c6a1b2d3e4f50"
     )]
     Export(Export),
-    /// Inject faults into a served drive: power cuts, failed dies, bit flips, stalls
+    /// Inject faults into a served volume: power cuts, failed dies, bit flips, stalls
     #[command(after_help = "\
 Examples:
   floatgate serve volume --nbd unix:/run/volume.sock --fault-injection
@@ -315,10 +314,10 @@ Examples:
   floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
     )]
     Trace(TraceCommand),
-    /// Record the I/O of a command on a live drive
+    /// Record the I/O of a command on a volume
     #[command(after_help = "\
-The drive is served while the command runs. If the command prints a result of sysbench, pgbench or
-db_bench, the recording contains the result, and the time that it was measured over.
+The volume is served while the command runs. If the command prints a result of sysbench, pgbench
+or db_bench, the recording contains the result, and the time that it was measured over.
 
 Examples:
   floatgate record volume --out boot.rec -- sh -c 'qemu-img bench \"$FLOATGATE_NBD\"'
@@ -733,7 +732,7 @@ fn free_number(text: &str) -> Result<Free, String> {
 /// `floatgate status`.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// Folder of the drive [default: the current one]
+    /// Folder of the volume [default: the current one]
     #[arg(default_value = ".", hide_default_value = true)]
     pub(crate) volume: PathBuf,
     /// Also show dies, superblocks, writes by cause, and latencies
@@ -747,7 +746,7 @@ pub(crate) struct Status {
 /// `floatgate top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// Folder of a served drive
+    /// Folder of a served volume
     pub(crate) volume: PathBuf,
     /// Time between screens
     #[arg(long, default_value = "1s", value_parser = quantity::span, value_name = "TIME")]
@@ -755,25 +754,6 @@ pub(crate) struct Top {
     /// Print one screen and exit
     #[arg(long)]
     pub(crate) once: bool,
-}
-
-/// `floatgate locate`.
-#[derive(Debug, Args)]
-pub(crate) struct Locate {
-    /// Folder of the drive
-    pub(crate) volume: PathBuf,
-    /// State of the LED
-    #[arg(value_enum)]
-    pub(crate) switch: Switch,
-}
-
-/// On or off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Switch {
-    /// Turn the LED on
-    On,
-    /// Turn the LED off
-    Off,
 }
 
 /// `floatgate man`.

@@ -67,7 +67,7 @@ impl Configuration {
         // The file stands for all that is not parsed again.
         words.push(format!("{OPTION}={shown}").into());
         let Command::Serve(serve) = parsed(words)? else {
-            bail!("reading {shown}: it configures no server");
+            bail!("{shown} does not configure a server");
         };
         let mut fixed = differing(&self.table, &table);
         // Whoever scrubs by a period has none to go back to.

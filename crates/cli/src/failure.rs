@@ -14,7 +14,7 @@ use crate::output;
 
 /// Hint for a recovery that can read nothing.
 const NOTHING_LEFT: &str =
-    "without --checkpoint the newest whole checkpoint is read; where none is, only a copy helps";
+    "leave out --checkpoint to read the newest intact one; if there is none, restore a backup";
 
 /// Attempt to open a drive by its folder, as context for the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum Attempt {
     /// To be checked.
     Check,
     /// For what is left of it, so that there is no other way.
-    Salvage,
+    Recover,
 }
 
 impl Opening {
@@ -46,14 +46,14 @@ impl Opening {
     }
 
     /// Opening a drive for what is left of it.
-    pub(crate) fn for_salvage(folder: &Path) -> Self {
-        Self { attempt: Attempt::Salvage, folder: folder.to_owned() }
+    pub(crate) fn for_recovery(folder: &Path) -> Self {
+        Self { attempt: Attempt::Recover, folder: folder.to_owned() }
     }
 
     /// Returns the remedy for an error, as a hint.
     fn remedy(&self, error: &OpenError) -> String {
         let is_damage = matches!(error, OpenError::Damaged { .. } | OpenError::DiesMissing { .. });
-        if self.attempt == Attempt::Salvage && is_damage {
+        if self.attempt == Attempt::Recover && is_damage {
             NOTHING_LEFT.to_owned()
         } else {
             error.remedy(&self.folder)
@@ -66,7 +66,7 @@ impl fmt::Display for Opening {
         let attempted = match self.attempt {
             Attempt::Use => "opening",
             Attempt::Check => "checking",
-            Attempt::Salvage => "reading what is left of",
+            Attempt::Recover => "reading the remaining data of",
         };
         write!(out, "{attempted} {}", self.folder.display())
     }

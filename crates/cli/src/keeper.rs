@@ -97,7 +97,7 @@ impl Keeper {
 
     fn tell(&mut self, kind: &str, value: &dyn Display) -> Result<()> {
         let input = self.input.as_mut().expect("there until it is dropped");
-        writeln!(input, "{kind} {value}").context("telling the shell that clears up")
+        writeln!(input, "{kind} {value}").context("writing to the shell that cleans up")
     }
 }
 

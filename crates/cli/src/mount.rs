@@ -57,7 +57,7 @@ pub(crate) fn drive(
 fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) -> Result<()> {
     let arguments = ["--direct-io=on", "--show", "-f"];
     let device = run(Command::new("losetup").args(arguments).arg(file))
-        .context("making a block device of it")?;
+        .context("attaching a loop device")?;
     let device = device.trim();
     keeper.keep(Kept::Loop(device))?;
     if making == Making::Ext4 {
@@ -65,8 +65,8 @@ fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) 
     }
     let options = ["-o", "noatime", device];
     run(Command::new("mount").args(options).arg(folder)).map_err(|error| {
-        let error = error.context("mounting the drive");
-        let hint = "--mkfs creates a new file system on it, which erases the drive";
+        let error = error.context("mounting the volume");
+        let hint = "--mkfs creates a new file system, which erases the volume";
         Error::new(Kind::Input, format!("{error:#}")).hint(hint)
     })?;
     keeper.keep(Kept::Mount(folder))
@@ -80,7 +80,7 @@ pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Re
     let mount = fuse::Mount::new(exports, folder).map_err(|error| {
         let text = format!("mounting files on {}: {error}", folder.display());
         Error::new(Kind::Input, text)
-            .hint("it takes /dev/fuse, and root or the package fuse3, which has fusermount3")
+            .hint("this needs /dev/fuse, and root or the package fuse3, which has fusermount3")
     })?;
     keeper.keep(Kept::Fuse(folder))?;
     Ok(mount)
@@ -93,7 +93,7 @@ pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Re
 /// Fails if something is in it.
 pub(crate) fn empty_folder(folder: &Path) -> Result<PathBuf> {
     let shown = folder.display();
-    fs::create_dir_all(folder).with_context(|| format!("making {shown}"))?;
+    fs::create_dir_all(folder).with_context(|| format!("creating {shown}"))?;
     let folder = fs::canonicalize(folder)?;
     if fs::read_dir(&folder)?.next().is_some() {
         let text = format!("{shown} is not empty: a mount would hide its contents");
@@ -123,7 +123,7 @@ fn run(command: &mut Command) -> Result<String> {
         command.stdin(Stdio::null()).output().with_context(|| format!("running {name}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{name}: {}", said.lines().next().unwrap_or("it failed and said nothing"));
+        bail!("{name}: {}", said.lines().next().unwrap_or("it failed without a message"));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -31,7 +31,7 @@ pub enum Address {
 
 /// Error of a text that is no address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address: write unix:PATH, tcp:PORT or tcp:HOST:PORT")]
+#[error("`{0}` is not an address: use unix:PATH, tcp:PORT or tcp:HOST:PORT")]
 pub struct AddressError(String);
 
 impl FromStr for Address {

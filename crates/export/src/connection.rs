@@ -10,7 +10,7 @@ use blockio::Nanos;
 
 use crate::channel::Channel;
 use crate::conversation::{Conversation, Taken};
-use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES};
+use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES, STALL};
 use crate::nbd::{Negotiation, Terms};
 use crate::nvme::{SecureChannel, Secured};
 use crate::polls::Polls;
@@ -36,26 +36,29 @@ pub(crate) enum Break {
     #[error("encryption failed: {0}")]
     Encryption(String),
     /// The client does not encrypt, and has to.
-    #[error("it does not begin with a TLS handshake, which is required")]
+    #[error("TLS is required, and it did not begin with a TLS handshake")]
     Plain,
     /// The client did not finish the handshake in time.
-    #[error("no end of the handshake within {} s", HANDSHAKE_PATIENCE.as_secs())]
+    #[error("the handshake was not complete within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
     /// The limit of clients is reached.
-    #[error("{0} clients are served already, which is the limit (--max-connections)")]
+    #[error("the limit of {0} clients is reached (--max-connections)")]
     Full(usize),
     /// Newer clients began a handshake, and this one took too long for its own.
-    #[error("too many newer clients began a handshake")]
+    #[error("too many handshakes at once: newer ones displaced this one")]
     Displaced,
     /// The client neither sent the rest of a large request nor took a large reply, and others
     /// waited.
-    #[error("it moved nothing of a large request while others waited for its memory")]
+    #[error(
+        "stalled transfer: no data for {} s while other clients waited for buffer memory",
+        STALL.as_secs()
+    )]
     Stalled,
     /// Its replies cannot keep to the times of the model.
-    #[error("it cannot keep to the model's times: {0}")]
+    #[error("its replies cannot follow the timing model: {0}")]
     Unpaced(io::Error),
     /// The server ends.
-    #[error("the server ends")]
+    #[error("the server is stopping")]
     Over,
     /// The client went without saying so, or the network did.
     #[error("{0}")]
@@ -189,7 +192,7 @@ impl<'a> Connection<'a> {
     fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> Result<(), Break> {
         if !self.inbox.received().is_empty() {
             // Somebody between client and server could have put it there.
-            return Err(Break::Encryption("more came before it began".to_owned()));
+            return Err(Break::Encryption("data arrived before the TLS handshake".to_owned()));
         }
         self.channel.encrypt(tls, deadline).map_err(timed)
     }

@@ -65,7 +65,7 @@ impl DescriptorSocket {
             }
         }
         if self.received.len() > DESCRIPTORS_MAX {
-            let text = "more than 253 descriptors that no message takes";
+            let text = "more than 253 descriptors without a message";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         Ok(received.bytes)

@@ -103,7 +103,7 @@ impl Mount {
         let deadline = Instant::now() + PATIENCE;
         while !self.session.guard.is_finished() {
             if Instant::now() > deadline {
-                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a file of it is open"));
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, "a file in it is open"));
             }
             thread::sleep(Duration::from_millis(2));
         }

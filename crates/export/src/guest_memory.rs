@@ -58,7 +58,7 @@ impl GuestMemory {
         };
         let end = address.checked_add(size).filter(|_| size > 0);
         if end.is_none() || self.regions.iter().any(is_overlapping) {
-            let text = format!("{size} bytes at {address:#x} overlap others, or are none");
+            let text = format!("{size} bytes at {address:#x} are empty or overlap another region");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let length = usize::try_from(size).map_err(io::Error::other)?;
@@ -166,7 +166,7 @@ pub(crate) fn check_length(file: &OwnedFd, place: Place) -> io::Result<()> {
     let end = place.offset.checked_add(place.size);
     if end.is_none_or(|end| end > length) {
         let Place { size, offset, .. } = place;
-        let text = format!("{size} bytes at {offset} of a file of {length}");
+        let text = format!("{size} bytes at offset {offset} exceed the file of {length} bytes");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     Ok(())

@@ -19,7 +19,6 @@ pub mod fuse;
 mod guest_memory;
 mod limits;
 mod little_endian;
-mod machine_server;
 pub mod nbd;
 pub mod nvme;
 mod pace;
@@ -33,6 +32,7 @@ mod tls;
 mod ublk;
 mod vfio_user;
 mod vhost_user;
+mod vm_listener;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

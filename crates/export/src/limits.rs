@@ -32,7 +32,7 @@ pub(crate) const OWN_BUFFER_BYTES: usize = 1 << 20;
 /// Shared memory without which the largest request could never be carried out.
 const SHARED_BYTES_MIN: u64 = REQUEST_BYTES_MAX as u64 + OWN_BUFFER_BYTES as u64;
 /// Time for which a client with shared memory may make no progress while others wait for some.
-const STALL: Duration = Duration::from_secs(3);
+pub(crate) const STALL: Duration = Duration::from_secs(3);
 
 /// Limits for all clients of a server together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitsError {
     /// No client could ever come.
-    #[error("at most 0 clients at once, must be at least 1")]
+    #[error("the maximum number of clients is 0, must be at least 1")]
     NoClients,
     /// Too little memory for so many clients.
     #[error(

@@ -28,7 +28,7 @@ use device::DeviceError;
 
 /// Clients at once whose handshake is under way.
 const HANDSHAKES_MAX: usize = 64;
-/// Time from one report of clients that were turned away to the next.
+/// Time from one report of rejected clients to the next.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Time that clients have for their last replies once the server ends.
 const GRACE: Duration = Duration::from_secs(3);
@@ -41,14 +41,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client finished the handshake.
-    Came {
+    Connected {
         /// Number of the client, from 1 in order of arrival.
         client: u64,
         /// Name of the export that it uses.
         export: String,
     },
     /// A host created a controller of the NVMe subsystem.
-    HostCame {
+    HostConnected {
         /// Number of the client, the host's admin queue, from 1 in order of arrival.
         client: u64,
         /// Identifier of the controller.
@@ -57,7 +57,7 @@ pub enum Event {
         host: String,
     },
     /// A client disconnected.
-    Left {
+    Disconnected {
         /// Number of the client.
         client: u64,
     },
@@ -68,8 +68,8 @@ pub enum Event {
         /// Reason, as text.
         reason: String,
     },
-    /// Clients were turned away. It is told at most every ten seconds.
-    TurnedAway {
+    /// Clients were rejected. It is told at most every ten seconds.
+    Rejected {
         /// Number of them since that was told last.
         clients: u64,
         /// Reason for the last of them, as text.
@@ -122,18 +122,18 @@ struct Clients {
     /// The NVMe controllers whose queues they are, by number.
     controllers: BTreeMap<u64, u16>,
     is_stopping: bool,
-    turned_away: TurnedAway,
+    rejections: Rejections,
 }
 
-/// Clients that were turned away.
+/// Clients that were rejected.
 #[derive(Default)]
-struct TurnedAway {
+struct Rejections {
     /// Clients not reported yet.
     untold: u64,
     told_at: Option<Instant>,
 }
 
-impl TurnedAway {
+impl Rejections {
     /// Counts one more. Returns the number to report now, if a report is due.
     fn note(&mut self, now: Instant) -> Option<u64> {
         self.untold += 1;
@@ -316,7 +316,7 @@ impl Shared {
             match accepted {
                 Ok(socket) => self.admit(socket, protocol),
                 Err(error) => {
-                    self.turn_away(error.to_string());
+                    self.reject(error.to_string());
                     // Mostly the system's want of descriptors, which passes.
                     thread::sleep(ACCEPT_PAUSE);
                 }
@@ -329,7 +329,7 @@ impl Shared {
         let mut clients = self.lock();
         if clients.served.len() >= self.limits.connections {
             drop(clients);
-            self.turn_away(Break::Full(self.limits.connections).to_string());
+            self.reject(Break::Full(self.limits.connections).to_string());
             return;
         }
         let client = self.exports.number_client();
@@ -344,16 +344,16 @@ impl Shared {
         let name = format!("{}-{client}", protocol.word());
         let host = move || seat.host(&socket);
         if let Err(error) = thread::Builder::new().name(name).spawn(host) {
-            self.turn_away(format!("starting a thread for it: {error}"));
+            self.reject(format!("starting a thread for the client: {error}"));
             thread::sleep(ACCEPT_PAUSE);
         }
     }
 
-    fn turn_away(&self, reason: String) {
-        let clients = self.lock().turned_away.note(Instant::now());
+    fn reject(&self, reason: String) {
+        let clients = self.lock().rejections.note(Instant::now());
         // Told without the lock: whoever watches may take its time.
         if let Some(clients) = clients {
-            self.observer.saw(&Event::TurnedAway { clients, reason });
+            self.observer.saw(&Event::Rejected { clients, reason });
         }
     }
 }
@@ -368,10 +368,10 @@ impl Seat {
         let event = match ended {
             // A client whose program or network ended needs no report.
             Ok(()) | Err(Break::Gone(_) | Break::Over) => {
-                is_known.then_some(Event::Left { client })
+                is_known.then_some(Event::Disconnected { client })
             }
             Err(reason @ (Break::Full(_) | Break::Displaced)) => {
-                self.shared.turn_away(reason.to_string());
+                self.shared.reject(reason.to_string());
                 None
             }
             Err(reason) => Some(Event::Dropped { client, reason: reason.to_string() }),
@@ -391,7 +391,7 @@ impl Seat {
         let Some(terms) = agreed? else { return Ok(()) };
         self.begin_service()?;
         let export = terms.export.name.clone();
-        self.shared.observer.saw(&Event::Came { client: self.client, export });
+        self.shared.observer.saw(&Event::Connected { client: self.client, export });
         let recorder = self.shared.exports.recorder();
         connection.tape = recorder.map(|it| Tape::new(Arc::clone(it), self.client));
         let pace = terms.export.pace.clone();
@@ -451,7 +451,7 @@ impl Seat {
         }
         if is_admin {
             let (client, controller, host) = (self.client, queue.controller, queue.host.clone());
-            self.shared.observer.saw(&Event::HostCame { client, controller, host });
+            self.shared.observer.saw(&Event::HostConnected { client, controller, host });
         }
         let recorder = self.shared.exports.recorder();
         connection.tape = recorder.map(|it| Tape::new(Arc::clone(it), self.client));

@@ -53,7 +53,7 @@ pub enum BindError {
         length: usize,
     },
     /// The path exists and is no socket.
-    #[error("{path} is in the way and is no socket; remove it, or listen elsewhere")]
+    #[error("{path} exists and is not a socket; remove it, or listen elsewhere")]
     InTheWay {
         /// The path.
         path: PathBuf,

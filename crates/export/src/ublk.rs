@@ -39,16 +39,16 @@ const DEVICES: &str = "/sys/class/ublk-char";
 #[derive(Debug, thiserror::Error)]
 pub enum UblkError {
     /// The kernel has no driver, or did not load it.
-    #[error("this kernel offers no ublk: /dev/ublk-control is missing")]
+    #[error("this kernel has no ublk driver: /dev/ublk-control is missing")]
     NoDriver,
     /// This user may not use it.
     #[error("/dev/ublk-control may not be opened by this user")]
     NotAllowed,
     /// The driver lacks what this server needs of it.
-    #[error("the ublk driver of this kernel has no user copy")]
+    #[error("the ublk driver of this kernel does not support user copy")]
     Old,
     /// There is no `io_uring`.
-    #[error("the system gives no io_uring")]
+    #[error("io_uring is not available")]
     NoRing(#[source] io::Error),
     /// The driver refused a command.
     #[error("the ublk driver refused {command}")]
@@ -67,7 +67,7 @@ pub enum UblkError {
         seconds: u64,
     },
     /// A device that outlived an earlier server is not what the export is now.
-    #[error("{} outlived an earlier server as {was}, and the export is now {is}", device.display())]
+    #[error("{} of an earlier server has {was}, but the export now has {is}", device.display())]
     Differs {
         /// Path of the device.
         device: PathBuf,
@@ -98,8 +98,8 @@ impl UblkError {
             Self::NotAllowed => Some("run as root".to_owned()),
             Self::Old => Some("boot Linux 6.5 or newer".to_owned()),
             Self::NoRing(_) => Some(
-                "allow io_uring: `sysctl kernel.io_uring_disabled=0`, and in the filter of system \
-                 calls of a container"
+                "allow io_uring: `sysctl kernel.io_uring_disabled=0`, and in the seccomp filter of \
+                 a container"
                     .to_owned(),
             ),
             Self::Differs { device, .. } => {

@@ -26,14 +26,14 @@ use std::sync::Arc;
 
 use self::client::Client;
 use crate::descriptor_socket::DescriptorSocket;
-use crate::machine_server::{Break, MachineServer};
 use crate::nvme::{PcieController, Subsystem};
+use crate::vm_listener::{Break, VmListener};
 use crate::{Exports, Listener, Observer};
 
 /// A server of an NVMe subsystem over vfio-user, until it is dropped.
 #[derive(Debug)]
 pub struct VfioUser {
-    _server: MachineServer,
+    _listener: VmListener,
 }
 
 impl VfioUser {
@@ -51,8 +51,8 @@ impl VfioUser {
         let served = exports.clone();
         let serve = move |client, socket| serve(&served, &subsystem, (client, socket));
         let names = ("vfio-user", exports.clone());
-        let server = MachineServer::start(names, listener, observer, Box::new(serve))?;
-        Ok(Self { _server: server })
+        let server = VmListener::start(names, listener, observer, Box::new(serve))?;
+        Ok(Self { _listener: server })
     }
 }
 

@@ -34,13 +34,13 @@ use self::block::Block;
 use self::client::Client;
 use self::queue::Common;
 use crate::descriptor_socket::{DescriptorSocket, cut};
-use crate::machine_server::{Break, MachineServer};
+use crate::vm_listener::{Break, VmListener};
 use crate::{Exports, Listener, Observer};
 
 /// A server of one export over vhost-user, until it is dropped.
 #[derive(Debug)]
 pub struct VhostUser {
-    _server: MachineServer,
+    _listener: VmListener,
 }
 
 impl VhostUser {
@@ -60,8 +60,8 @@ impl VhostUser {
         let (served, serial) = (exports.clone(), serial.to_owned());
         let serve = move |client, socket| serve(&served, (&serial, kept), (client, socket));
         let names = ("vhost-user", exports.clone());
-        let server = MachineServer::start(names, listener, observer, Box::new(serve))?;
-        Ok(Self { _server: server })
+        let server = VmListener::start(names, listener, observer, Box::new(serve))?;
+        Ok(Self { _listener: server })
     }
 }
 

@@ -41,8 +41,8 @@ pub enum OpenError {
     },
     /// A die is of another format.
     #[error(
-        "die {die} has format {found}, this program knows {FORMAT_VERSION}; {}",
-        if *found > FORMAT_VERSION { "use a newer one" } else { "create the drive anew" }
+        "die {die} has format {found}, and this version supports {FORMAT_VERSION}; {}",
+        if *found > FORMAT_VERSION { "use a newer version" } else { "create the volume again" }
     )]
     Version {
         /// Index of the die as it was named.
@@ -51,7 +51,7 @@ pub enum OpenError {
         found: u32,
     },
     /// More dies are missing than the drive can do without.
-    #[error("{missing} of {dies} dies are missing or have failed, {spare} may be{why}")]
+    #[error("{missing} of {dies} dies are missing or have failed; at most {spare} can be{why}")]
     DiesMissing {
         /// Number of dies that are missing.
         missing: u32,
@@ -63,7 +63,7 @@ pub enum OpenError {
         why: String,
     },
     /// Something that must be there is not, and redundancy does not restore it.
-    #[error("the drive is damaged: {what}; nothing was changed")]
+    #[error("the volume is damaged: {what}; nothing was changed")]
     Damaged {
         /// Description of what is lost.
         what: String,
@@ -91,29 +91,31 @@ impl OpenError {
         );
         match self {
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                format!("let this user read and write {folder} and the dies that it names")
+                format!("allow this user to read and write {folder} and its dies")
             }
             Self::System { .. } => {
                 format!("`floatgate status {folder}` names the dies; try again once they answer")
             }
             Self::Refused { .. } | Self::Format(_) => {
-                format!("`floatgate status {folder}` says what the drive is made of")
+                format!("`floatgate status {folder}` shows the properties of the volume")
             }
             Self::NoDrive { .. } => {
-                format!("`floatgate create {folder} --dies PATH --size SIZE` makes one")
+                format!("`floatgate create {folder} --dies PATH --size SIZE` creates one")
             }
             Self::InUse { .. } => {
                 format!("`floatgate status {folder}` shows its state, as its server reports it")
             }
             Self::Version { .. } => {
-                format!("copy it with the `floatgate` that made it, and create {folder} anew")
+                format!(
+                    "copy the data with the `floatgate` that created {folder}, and create it again"
+                )
             }
             Self::DiesMissing { .. } => {
-                format!("bring the missing dies back as they were last; failing that, {recover}")
+                format!("restore the missing dies in their latest state; failing that, {recover}")
             }
             Self::Damaged { .. } => recover,
             Self::Device(_) => {
-                format!("open it again, what was durable is kept; failing that, {recover}")
+                format!("open it again: durable data is kept; failing that, {recover}")
             }
         }
     }
@@ -153,7 +155,7 @@ mod tests {
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
             OpenError::System { attempted: "opening a die".into(), source: denied },
-            OpenError::refused("none of the media is a die of a drive".into()),
+            OpenError::refused("none of the media is a die of a volume".into()),
             OpenError::NoDrive { path: "volume".into(), reason: "volume.toml: not found".into() },
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },

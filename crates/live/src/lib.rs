@@ -10,7 +10,7 @@
 //! ```
 //! use blockio::Bytes;
 //! use live::{
-//!     Compression, CreateOptions, Device as _, Drive, Durability, Equipment, Preallocation,
+//!     Compression, CreateOptions, Device as _, Drive, Durability, Preallocation, VolumeOptions,
 //!     create,
 //! };
 //!
@@ -27,7 +27,8 @@
 //!     physical: None,
 //!     unit: None,
 //! };
-//! create(&options, &Equipment { preallocation: Preallocation::Off, ..Equipment::default() })?;
+//! let sparse = VolumeOptions { preallocation: Preallocation::Off, ..VolumeOptions::default() };
+//! create(&options, &sparse)?;
 //!
 //! let drive = Drive::open(&volume)?;
 //! drive.write(4096, b"survives", Durability::Durable)?;
@@ -78,7 +79,7 @@ pub use format::layout::Shape;
 pub use medium::{Access, FileMedium, HostSpace, Medium, MediumRead, MediumWrite, Preallocation};
 pub use status::{Life, Namespace};
 pub use volume::folder::{
-    CreateOptions, Equipment, NAME_CHARACTERS_MAX, Replacement, check_name, create, is_volume,
+    CreateOptions, NAME_CHARACTERS_MAX, Replacement, VolumeOptions, check_name, create, is_volume,
     name_drive, name_of, rate_cycles, rated_cycles,
 };
 pub use volume::hot_spares::{add_spare, hot_spares};
@@ -87,6 +88,6 @@ pub use volume::maintenance::Maintenance;
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;
 pub use volume::operations::{keep_operations, load_operations};
-pub use volume::salvage::{Salvage, Salvaged};
+pub use volume::recover::{RecoveredPage, RecoveredVolume};
 pub use volume::shortages::{Shortage, host_shortages};
 pub use volume::{check, locate};

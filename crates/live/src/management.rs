@@ -243,7 +243,7 @@ fn converse(mut client: &UnixStream, answer: &impl Fn(Request) -> Answer) -> io:
         }
         let answered = match serde_json::from_str(&line) {
             Ok(request) => answer(request),
-            Err(error) => Answer::Refused { reason: format!("no request: {error}") },
+            Err(error) => Answer::Refused { reason: format!("invalid request: {error}") },
         };
         client.write_all(&line_of(&answered)?)?;
     }
@@ -311,7 +311,7 @@ impl Connection {
             Answer::Status { status } => Ok(status.judged()),
             Answer::Refused { reason } => Err(io::Error::other(reason)),
             Answer::History { .. } | Answer::Done => {
-                Err(io::Error::other("the server did not say how the drive fares"))
+                Err(io::Error::other("the server returned no status"))
             }
         }
     }
@@ -382,7 +382,8 @@ mod tests {
         connection.stream.get_mut().write_all(b"{\"request\":\"format\"}\n").unwrap();
         let mut line = String::new();
         connection.stream.read_line(&mut line).unwrap();
-        assert!(line.starts_with("{\"answer\":\"refused\",\"reason\":\"no request: "), "{line}");
+        let refused = "{\"answer\":\"refused\",\"reason\":\"invalid request: ";
+        assert!(line.starts_with(refused), "{line}");
         connection.ask(&Request::Status).unwrap();
     }
 }

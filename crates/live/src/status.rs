@@ -71,9 +71,10 @@ pub struct Status {
     pub format: Format,
     /// Its health, named as in the NVMe SMART and OCP logs.
     pub smart: Smart,
-    /// Pages that are known to be lost, until they are written or trimmed.
+    /// Pages that are known to be lost, until they are written or trimmed; not known after an
+    /// unclean shutdown, before the drive has been opened again.
     #[serde(default)]
-    pub pages_lost: u64,
+    pub pages_lost: Option<u64>,
     /// First sectors of them, at most 1000.
     #[serde(default)]
     pub lost_lbas: Vec<u64>,
@@ -152,8 +153,9 @@ pub struct Smart {
     /// Bit 0: spare below the threshold; 1: the model is too warm; 2: redundancy or data is lost;
     /// 3: takes no writes.
     pub critical_warning: u8,
-    /// Spare space that is left, in percent of what the format set aside.
-    pub available_spare: u8,
+    /// Spare space that is left, in percent of what the format set aside; not known after an
+    /// unclean shutdown, before the drive has been opened again.
+    pub available_spare: Option<u8>,
     /// Percent of it below which bit 0 of the warning is set.
     pub available_spare_threshold: u8,
     /// Openings.
@@ -369,7 +371,7 @@ fn mapping_bytes(shape: &Shape) -> u64 {
 impl Smart {
     pub(crate) fn of(header: &Header, ftl: Option<&Ftl>) -> Self {
         Self {
-            available_spare: ftl.map_or(100, |ftl| spare_left(&header.shape, ftl)),
+            available_spare: ftl.map(|ftl| spare_left(&header.shape, ftl)),
             available_spare_threshold: SPARE_THRESHOLD,
             power_cycles: header.session - 1,
             unsafe_shutdowns: header.unsafe_shutdowns,

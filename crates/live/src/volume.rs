@@ -12,6 +12,6 @@ pub(crate) mod maintenance;
 pub(crate) mod meter;
 pub(crate) mod namespace;
 pub(crate) mod operations;
-pub(crate) mod salvage;
+pub(crate) mod recover;
 pub(crate) mod shortages;
 pub(crate) mod verification;

@@ -50,7 +50,7 @@ fn a_die_of_another_drive_is_left_aside_and_named() {
     assert!(holds(&drive, 7) && !drive.is_redundant());
     let unused: Vec<&str> = drive.unused_media().collect();
     let [unused] = unused[..] else { panic!("{unused:?}") };
-    assert!(unused.contains("d1.img is a die of another drive"), "{unused}");
+    assert!(unused.contains("d1.img is a die of another volume"), "{unused}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn what_can_be_no_spare_die_is_refused_and_changes_nothing() {
     add_spare(&options.volume, &drive, &spare).unwrap();
     for taken in [&spare, &options.dies[1]] {
         let refused = add_spare(&options.volume, &drive, taken).unwrap_err().to_string();
-        assert!(refused.ends_with("is a die of the drive already"), "{refused}");
+        assert!(refused.ends_with("is already a die or a hot spare of the volume"), "{refused}");
     }
     let file = folder.path().join("notes");
     std::fs::write(&file, "not to be lost").unwrap();
@@ -143,6 +143,6 @@ fn what_can_be_no_spare_die_is_refused_and_changes_nothing() {
     let (options, drive) = create(other.path(), 1);
     let spare = other.path().join("s.img");
     let refused = add_spare(&options.volume, &drive, &spare).unwrap_err().to_string();
-    assert!(refused.starts_with("the drive has no parity"), "{refused}");
+    assert!(refused.starts_with("a hot spare needs parity"), "{refused}");
     assert!(!spare.exists());
 }

@@ -8,8 +8,8 @@ use live::inspect;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State};
 use live::{
-    Compression, CreateOptions, Device, Drive, Durability, Equipment, OpenError, Preallocation,
-    Queue, Replacement, create,
+    Compression, CreateOptions, Device, Drive, Durability, OpenError, Preallocation, Queue,
+    Replacement, VolumeOptions, create,
 };
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
@@ -310,11 +310,12 @@ fn a_drive_that_cannot_be_created_leaves_nothing_behind() {
     assert!(!folder.path().join("a/b").exists() && entries() == before);
     // A hot spare that is there already, after all else was made.
     options.dies[2] = folder.path().join("a/b/d2.img");
-    let equipment = Equipment { hot_spares: vec![in_the_way.clone()], ..Equipment::default() };
-    assert!(create(&options, &equipment).is_err());
+    let volume_options =
+        VolumeOptions { hot_spares: vec![in_the_way.clone()], ..VolumeOptions::default() };
+    assert!(create(&options, &volume_options).is_err());
     assert!(!folder.path().join("a/b").exists());
     assert_eq!(std::fs::read(&in_the_way).unwrap(), b"somebody's");
-    create(&options, &Equipment::default()).unwrap();
+    create(&options, &VolumeOptions::default()).unwrap();
     assert!(Drive::open(&options.volume).is_ok());
 }
 
@@ -326,7 +327,8 @@ fn dies_are_their_owners_and_take_their_space_at_once_unless_they_are_sparse() {
         let options = options(folder.path(), 3, 16 << 10);
         let spare = folder.path().join("spare.img");
         let hot_spares = vec![spare.clone()];
-        create(&options, &Equipment { preallocation, hot_spares, ..Equipment::default() }).unwrap();
+        create(&options, &VolumeOptions { preallocation, hot_spares, ..VolumeOptions::default() })
+            .unwrap();
         let has_space = |path: &std::path::Path| {
             let file = path.metadata().unwrap();
             assert_eq!(file.mode() & 0o777, 0o600);

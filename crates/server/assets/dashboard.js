@@ -50,7 +50,7 @@ function showNow(status, then, seconds) {
       show(`${id}-iops`, `${number(speed.commands)} IOPS`);
     }
     show(`${id}-p50`, micros(speed.half), speed.half ?? "");
-    show(`${id}-p99`, speed.half === null ? "none now" : `p99 ${micros(speed.most)}`);
+    show(`${id}-p99`, speed.half === null ? "no commands" : `p99 ${micros(speed.most)}`);
     speeds[id] = speed;
   }
   const all = (key) => [speeds.read[key], speeds.write[key], speeds.flush[key]];
@@ -85,8 +85,8 @@ function showHeat(status, then, seconds) {
   const drawn = Math.max(0, now.energy_j - old.energy_j) / seconds;
   const limit = now.power_limit_w;
   show("power", watts(drawn), drawn);
-  show("power-limit", now.held_s > old.held_s ? "writes are throttled"
-    : limit === null ? "has what it needs" : `may draw ${watts(limit)}`);
+  show("power-limit", now.throttled_s > old.throttled_s ? "writes are throttled"
+    : limit === null ? "no power limit" : `limited to ${watts(limit)}`);
   CHARTS.temperature.add([now.temperature_c, now.throttle_c]);
   CHARTS.power.add([drawn, limit]);
 }
@@ -174,7 +174,7 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   pairs("health-rows", [
     ...(wear === null ? [] : [
       ["Available spare",
-        `${smart.available_spare} %, warns below ${smart.available_spare_threshold} %`],
+        `${smart.available_spare ?? "–"} %, warns below ${smart.available_spare_threshold} %`],
       ["Percentage used", smart.percentage_used === null
         ? "not rated" : `${smart.percentage_used} %`],
     ]),
@@ -183,7 +183,7 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
       ["Erases of a superblock", `${wear.erase_count_min} to ${wear.erase_count_max}, ${
         wear.erase_count_mean.toFixed(2)} on average`],
       ["Superblocks erased", number(writes.superblocks_erased)],
-      ["Pages lost now", number(pages_lost)],
+      ["Pages lost now", pages_lost === null ? "unknown" : number(pages_lost)],
       ["Pages found lost since it was opened", number(smart.media_errors)],
       ["Scrubs since it was opened", `${number(maintenance.scrubs.ended)}, ${
         number(maintenance.scrubs.completed)} of them complete`],
@@ -208,9 +208,9 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
 function showSheet({ format, server, hot_spares }) {
   pairs("format-rows", [
     ["Capacity", bytes(format.capacity_bytes)],
-    ...(format.dies === 0 ? [["Kept in", "memory, until the server ends"]] : [
-      ["Flash for data", bytes(format.data_bytes)],
-      ["Flash with parity", bytes(format.raw_bytes)],
+    ...(format.dies === 0 ? [["Stored in", "memory, until the server stops"]] : [
+      ["Usable flash", bytes(format.data_bytes)],
+      ["Raw flash", bytes(format.raw_bytes)],
       ["Over-provisioning", `${format.over_provisioning_percent.toFixed(1)} %`],
       ["Dies", `${format.dies}, ${format.is_protected ? `${format.dies - 1}+1` : "no parity"}`],
       ["Hot spares", number(hot_spares)],
@@ -269,8 +269,8 @@ function showClients({ server }) {
   fill("export-rows", server.exports.map((one) => line([one.name || "(no name)",
     `${bytes(one.size_bytes)}${one.is_read_only ? ", read-only" : ""}`, String(users(one.name)),
     one.uris.join(" ")])));
-  show("clients-note", `${number(server.clients_came)} since the server started, ${
-    number(server.clients_refused)} refused or dropped`);
+  show("clients-note", `${number(server.connections_accepted)} accepted since the server started, ${
+    number(server.clients_refused)} dropped or rejected`);
 }
 
 function showEvents({ server }) {
@@ -312,49 +312,49 @@ function sizeOf(text) {
 }
 
 // Each with its title for a status, the request that it sends, and what must be told before: fields,
-// of which some have choices, and the drive's number where something cannot be undone.
+// of which some have choices, and the volume ID where something cannot be undone.
 const ACTIONS = [
   {
     id: "locate",
     title: (status) => (status.is_locate_led_on ? "Turn the locate LED off" : "Turn the locate LED on"),
-    text: "Shows the locate LED wherever the drive is shown.",
+    text: "Shows a mark in every view of the volume. No LED of an enclosure is switched.",
     request: (status) => ({ request: "locate", is_lit: !status.is_locate_led_on }),
   },
   {
     id: "scrub",
-    title: () => "Scrub",
+    title: () => "Scrub volume",
     text: "Reads and verifies all data, and repairs damaged data from parity. "
       + "Clients continue, and their requests have priority.",
     request: () => ({ request: "scrub" }),
   },
   {
     id: "fail-die",
-    title: () => "Fail a die",
+    title: () => "Fail die",
     text: "Takes the die offline. Its data is read from the other dies and parity. Until it is rebuilt, "
       + "the failure of another die loses data.",
     isFinal: true,
     isPossible: (status) => status.format.is_protected && diesThat(status, true).length === 0,
-    fields: [{ name: "die", label: "The die", choices: (status) => diesThat(status, false),
+    fields: [{ name: "die", label: "Die", choices: (status) => diesThat(status, false),
       text: dieText }],
     request: (_, { die }) => ({ request: "fail-die", die: Number(die) }),
   },
   {
     id: "replace-die",
-    title: () => "Replace a die",
+    title: () => "Replace die",
     text: "Rebuilds the data of the failed die on another file or block device. All data there now is "
       + "lost.",
     isFinal: true,
     isPossible: (status) => diesThat(status, true).length > 0,
     fields: [
-      { name: "die", label: "The die that has failed", choices: (status) => diesThat(status, true),
+      { name: "die", label: "Failed die", choices: (status) => diesThat(status, true),
         text: dieText },
-      { name: "path", label: "The new die: a file to be created, or a block device of the server" },
+      { name: "path", label: "New die: a file to be created, or a block device of the server" },
     ],
     request: (_, { die, path }) => ({ request: "replace-die", die: Number(die), path }),
   },
   {
     id: "add-spare",
-    title: () => "Add a hot spare",
+    title: () => "Add hot spare",
     text: "Adds a file or block device that replaces the next failed die automatically. All data there "
       + "now is lost then.",
     isFinal: true,
@@ -364,31 +364,31 @@ const ACTIONS = [
   },
   {
     id: "resize",
-    title: () => "Resize",
-    text: "Sets another size and keeps the data. Clients see the new size when they connect again.",
+    title: () => "Resize volume",
+    text: "Sets another size and keeps the data. Clients see the new size when they reconnect.",
     isFinal: true,
     fields: [
-      { name: "size", label: "The new size, such as 500 MB or 4 GiB", pattern: SIZE.source },
+      { name: "size", label: "New size, such as 500 MB or 4 GiB", pattern: SIZE.source },
       { name: "beyond", choices: () => BEYOND,
-        label: "Data beyond a smaller size: if it stays, the drive is not resized where there is any" },
+        label: "Data beyond a smaller size: if it stays, the resize is refused where there is any" },
     ],
     request: ({ drive }, { size, beyond }) => ({ request: "resize", drive,
       size_bytes: sizeOf(size), discard: beyond === BEYOND[1], while_served: true }),
   },
   {
     id: "format",
-    title: () => "Format",
-    text: "Erases all data and sets another capacity: stock, or four fifths of it "
-      + "(high-performance), with which random writes are faster.",
+    title: () => "Format volume",
+    text: "Erases all data and sets another capacity: stock (15 % over-provisioning), or "
+      + "high-performance (80 % of the stock capacity), with which random writes are faster.",
     isFinal: true,
-    fields: [{ name: "capacity", label: "Format", choices: () => ["stock", "high-performance"] }],
+    fields: [{ name: "capacity", label: "Capacity", choices: () => ["stock", "high-performance"] }],
     request: ({ drive }, { capacity }) =>
       ({ request: "format", drive, capacity, while_served: true }),
   },
   {
     id: "purge",
-    title: () => "Purge",
-    text: "Erases all data, also while clients use it.",
+    title: () => "Purge volume",
+    text: "Erases all data, even while clients use the volume.",
     isFinal: true,
     request: ({ drive }) => ({ request: "purge", drive, while_served: true }),
   },
@@ -435,9 +435,10 @@ function confirmAction(action) {
     [field.name, entry(field, status), field.label]);
   const name = element("input", { id: "field-drive", autocomplete: "off", spellcheck: "false" });
   show("confirm-title", action.title(status));
-  show("confirm-text", `Drive ${status.name}, ${status.drive}. ${action.text}`);
+  show("confirm-yes", action.title(status));
+  show("confirm-text", `Volume ${status.name}, ${status.drive}. ${action.text}`);
   at("confirm-fields").replaceChildren(...[...fields,
-    ...(action.isFinal ? [["drive", name, "To confirm, type the drive number"]] : [])]
+    ...(action.isFinal ? [["drive", name, "To confirm, type the volume ID"]] : [])]
     .flatMap(([key, input, label]) => [element("label", { for: `field-${key}` }, label), input]));
   const ready = () => {
     at("confirm-yes").disabled = action.isFinal === true && name.value.trim() !== status.drive;

@@ -59,7 +59,7 @@ class DriveCard {
     });
     this.spark = new Spark("t0", "t1 d1");
     this.meter = element("meter", { min: "0", max: "1", low: "0.9", high: "0.97", optimum: "0",
-      "aria-label": "Share of the space that is taken" });
+      "aria-label": "Share of the space that is used" });
     this.space = element("p", { class: "note" });
     this.facts = element("ul", { class: "facts" });
     this.body = element("div", {}, element("dl", {}, ...this.figures.map(({ node }) => node)),
@@ -84,7 +84,7 @@ class DriveCard {
     const state = is_served ? drive.health.state : fault ? "critical" : "ok";
     writeLines(this.verdict, [is_served
       ? state === "ok" ? HEALTH.ok : `${HEALTH[state]}: ${counted(problems.length, "problem")}.`
-      : fault ?? "Nobody serves it; it was closed."]);
+      : fault ?? "Not served; closed cleanly."]);
     this.verdict.className = `state ${toneOf(state)}`;
     this.node.classList.toggle("alarmed", toneOf(state) === "bad");
     this.node.classList.toggle("warned", toneOf(state) === "warn");
@@ -119,8 +119,8 @@ class DriveCard {
     write(this.space, `${bytes(drive.stored_bytes)} of ${bytes(drive.stored_bytes_max)
     } used, ${taken}`);
     const facts = [
-      drive.percentage_used === null ? "wear not rated" : `${drive.percentage_used} % worn`,
-      `${drive.available_spare} % of the spare left`,
+      drive.percentage_used === null ? "wear not rated" : `${drive.percentage_used} % of the rated wear`,
+      `spare ${drive.available_spare ?? "–"} %`,
       `write amplification ${ratio(drive.write_amplification)}`,
       counted(drive.clients, "client"),
       ...(drive.hot_spares ? [counted(drive.hot_spares, "hot spare")] : []),
@@ -160,7 +160,7 @@ class RunCard {
     this.sparks = new Map();
     this.node = element("article", { class: "run" }, this.title, this.about, this.progress,
       this.left,
-      stepTable("now", "Steps under way", stepHead("Step under way", "Done", "Rate", "Throughput",
+      stepTable("now", "Current steps", stepHead("Current step", "Done", "Rate", "Throughput",
         "Mean latency", "Last minute"), this.now),
       element("details", {}, this.summary, stepTable("all", "All steps", stepHead("Step", "Length",
         "State", "Rate", "Throughput", "Mean latency"), this.steps)));
@@ -172,11 +172,11 @@ class RunCard {
     this.progress.value = underway?.done ?? 0;
     const left = underway?.left_s ?? null;
     write(this.left, underway
-      ? `${percent(underway.done)} done, ${done} of ${planned} steps kept${
+      ? `${percent(underway.done)} done, ${done} of ${planned} steps completed${
         left === null ? "" : `, ${span(left)} left`}`
-      : `waits for its turn, ${planned} steps`);
+      : `queued, ${planned} steps`);
     this.showNow(underway?.steps ?? []);
-    write(this.summary, `All ${planned} steps and what they measured`);
+    write(this.summary, `All ${planned} steps and their results`);
     const now = new Map((underway?.steps ?? []).map((step) => [step.id, step]));
     const state = ({ id, is_done }) => is_done ? "done"
       : now.has(id) ? percent(now.get(id).done) : "–";
@@ -254,15 +254,15 @@ function showDrives(drives, missing) {
   const worst = missing.length ? "critical"
     : ["critical", "degraded"].find((it) => states.some(({ state }) => state === it));
   const away = drives.length - served.length;
-  const rest = away ? ` ${counted(away, "drive")} ${away === 1 ? "is" : "are"} not served.` : "";
+  const rest = away ? ` ${counted(away, "volume")} ${away === 1 ? "is" : "are"} not served.` : "";
   if (faults.length) writeLines(at("health"), faults);
   else show("health", served.length
-    ? `${served.length === 1 ? "The served drive is" : `All ${served.length} served drives are`
-    } ok.${rest}` : drives.length ? "No drive is served." : "");
+    ? `${served.length === 1 ? "The served volume is" : `All ${served.length} served volumes are`
+    } ok.${rest}` : drives.length ? "No volume is served." : "");
   at("health").className = `verdict ${toneOf(worst)}`;
   const isMarked = drives.some(({ is_locate_led_on }) => is_locate_led_on);
   document.title = `${isMarked ? "(*) " : worst ? "! " : ""}Floatgate: ${served.length} of ${
-    counted(drives.length, "drive")}`;
+    counted(drives.length, "volume")}`;
 }
 
 function showEvents(drives) {

@@ -228,7 +228,7 @@ function showTaken(meter, taken, most, isThin) {
   const share = taken / Math.max(1, most);
   [meter.low, meter.high] = isThin ? [0.8, 0.95] : [1, 1];
   meter.value = share;
-  return `${percent(share)}${isThin ? "; thin: clients are promised more than fits" : ""}`;
+  return `${percent(share)}${isThin ? "; thin: the capacity exceeds the physical space" : ""}`;
 }
 
 const HEALTH = { ok: "Health is ok.", degraded: "Degraded", critical: "Critical" };
@@ -248,11 +248,11 @@ function works(maintenance) {
   const done = (work, [gone, all] = [work.rows_done, work.rows]) => work.failure
     ?? (work.is_running ? `${percent(gone / Math.max(1, all))} done` : "done");
   return [
-    ...(rebuild ? [`Restoring die ${rebuild.die}: ${done(rebuild)}`] : []),
+    ...(rebuild ? [`Rebuild of die ${rebuild.die}: ${done(rebuild)}`] : []),
     ...(redundancy ? [`Redundancy without the failed dies: ${
       done(redundancy, [redundancy.pages_done, redundancy.pages])}`] : []),
-    ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "unit")} bad, ${
-      number(scrub.units_restored)} written again, ${counted(scrub.pages_lost, "page")} lost`] : []),
+    ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "corrupt unit")} found, ${
+      number(scrub.units_restored)} repaired, ${counted(scrub.pages_lost, "page")} lost`] : []),
     ...(purge ? [`Purge: ${done(purge, [purge.superblocks_done, purge.superblocks])}`] : []),
   ];
 }
@@ -283,9 +283,9 @@ function follow(showAll) {
       stream.close();
       clearTimeout(silence);
       at("led").className = "led off";
-      show("link", "no answer; what is shown is old; asking again");
+      show("link", "no answer: the page shows old data; retrying");
       // What was well is not known to be any more.
-      show("health", "Not known: the server of this page does not answer.");
+      show("health", "Unknown: the server of this page does not answer.");
       at("health").className = "verdict bad";
       setTimeout(connect, RETRY_MS);
     };
@@ -295,7 +295,7 @@ function follow(showAll) {
     };
     stream.onmessage = ({ data }) => {
       wait();
-      show("link", "live, each second");
+      show("link", "live, updated each second");
       showAll(JSON.parse(data));
     };
     stream.onerror = lose;

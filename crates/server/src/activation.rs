@@ -37,7 +37,7 @@ where
         };
         let index = number.parse::<usize>().ok().and_then(|it| it.checked_sub(FIRST));
         index.map(Self::Passed).ok_or_else(|| {
-            format!("`{text}` is no descriptor that can be passed; the first is {PREFIX}{FIRST}")
+            format!("`{text}` is not a descriptor that can be passed; the first is {PREFIX}{FIRST}")
         })
     }
 }
@@ -102,6 +102,6 @@ mod tests {
         for text in ["fd:", "fd:2", "fd:x"] {
             assert!(place(text).unwrap_err().contains("the first is fd:3"), "{text}");
         }
-        assert!(place("none").unwrap_err().contains("`none` is no address"));
+        assert!(place("none").unwrap_err().contains("`none` is not an address"));
     }
 }

@@ -28,7 +28,7 @@ use live::{
 use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
 
-use self::changes::{Change, Gravity, Known};
+use self::changes::{Change, Known, Severity};
 use self::event_log::EventLog;
 use self::history::Rings;
 pub use self::model::Paced;
@@ -72,7 +72,7 @@ struct Clients {
     exports: Vec<Export>,
     /// By number.
     connected: BTreeMap<u64, Client>,
-    came: u64,
+    accepted: u64,
     refused: u64,
 }
 
@@ -85,7 +85,7 @@ impl DriveService {
     /// Makes and observes a drive in memory, which starts empty and is lost at the end.
     ///
     /// # Errors
-    /// Fails if the system has no random number for the drive number.
+    /// Fails if the system has no random number for the ID of the drive.
     pub fn in_memory(size: u64, injector: Option<Arc<FaultInjector>>) -> io::Result<Self> {
         let mut number = [0; 8];
         // Requests of at most 256 bytes are never answered in part.
@@ -189,48 +189,50 @@ impl DriveService {
     /// Records an event of a client.
     pub fn saw(&self, event: &Event) {
         match event {
-            Event::Came { client, export } if export.is_empty() => {
+            Event::Connected { client, export } if export.is_empty() => {
                 self.note(format!("Client {client} connected."));
             }
-            Event::Came { client, export } => {
+            Event::Connected { client, export } => {
                 self.note(format!("Client {client} connected to `{export}`."));
             }
-            Event::HostCame { client, controller, host } => {
+            Event::HostConnected { client, controller, host } => {
                 self.note(format!(
                     "Client {client}, {host}, connected as controller {controller}."
                 ));
             }
-            Event::Left { client } => self.note(format!("Client {client} disconnected.")),
+            Event::Disconnected { client } => self.note(format!("Client {client} disconnected.")),
             Event::Dropped { client, reason } => {
                 self.note(format!("Client {client} was dropped: {reason}."));
             }
-            Event::TurnedAway { clients: 1, reason } => {
-                self.note(format!("A client was turned away: {reason}."));
+            Event::Rejected { clients: 1, reason } => {
+                self.note(format!("A client was rejected: {reason}."));
             }
-            Event::TurnedAway { clients, reason } => {
-                self.note(format!("{clients} clients were turned away, the last: {reason}."));
+            Event::Rejected { clients, reason } => {
+                self.note(format!(
+                    "{clients} clients were rejected; the reason for the last: {reason}."
+                ));
             }
         }
         let mut clients = self.clients();
         match event {
-            Event::Came { client, export } => {
-                clients.came += 1;
+            Event::Connected { client, export } => {
+                clients.accepted += 1;
                 let (export, host) = (export.clone(), String::new());
                 clients.connected.insert(*client, Client { client: *client, export, host });
             }
-            Event::HostCame { client, host, .. } => {
-                clients.came += 1;
+            Event::HostConnected { client, host, .. } => {
+                clients.accepted += 1;
                 let (export, host) = (String::new(), host.clone());
                 clients.connected.insert(*client, Client { client: *client, export, host });
             }
-            Event::Left { client } => {
+            Event::Disconnected { client } => {
                 clients.connected.remove(client);
             }
             Event::Dropped { client, .. } => {
                 clients.connected.remove(client);
                 clients.refused += 1;
             }
-            Event::TurnedAway { clients: count, .. } => clients.refused += count,
+            Event::Rejected { clients: count, .. } => clients.refused += count,
         }
     }
 
@@ -251,7 +253,7 @@ impl DriveService {
             memory_bytes,
             exports: clients.exports.clone(),
             clients: clients.connected.values().cloned().collect(),
-            clients_came: clients.came,
+            connections_accepted: clients.accepted,
             clients_refused: clients.refused,
             traffic,
             namespaces,
@@ -276,11 +278,11 @@ impl DriveService {
         status
     }
 
-    fn tell_change(&self, Change { gravity, text, alert }: Change, drive: &str) {
-        match gravity {
-            Gravity::Good => info!(drive, "{text}"),
-            Gravity::Bad => warn!(drive, "{text}"),
-            Gravity::Grave => error!(drive, "{text}"),
+    fn tell_change(&self, Change { severity, text, alert }: Change, drive: &str) {
+        match severity {
+            Severity::Info => info!(drive, "{text}"),
+            Severity::Warning => warn!(drive, "{text}"),
+            Severity::Error => error!(drive, "{text}"),
         }
         self.note(text);
         if let Some(alert) = alert {
@@ -344,7 +346,8 @@ impl Administration for DriveService {
         });
         DriveHealth {
             critical_warning,
-            available_spare_percent: smart.available_spare,
+            // An open drive knows it.
+            available_spare_percent: smart.available_spare.unwrap_or(100),
             available_spare_threshold_percent: smart.available_spare_threshold,
             percentage_used: smart.percentage_used.unwrap_or(0),
             host_read_bytes: life.host_read_bytes,

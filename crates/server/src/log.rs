@@ -190,7 +190,7 @@ impl Said {
         };
         let lost = match self.lost {
             0 => String::new(),
-            lost => format!("warning: {lost} lines of the log are lost\n"),
+            lost => format!("warning: {lost} lines of the log were lost\n"),
         };
         format!("{lost}{word}{}", self.text)
     }

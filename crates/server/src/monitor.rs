@@ -121,7 +121,10 @@ impl Monitor {
         let Some(queue) = &self.queue else { return };
         if let Err(lost) = queue.try_send(alert) {
             let (mpsc::TrySendError::Full(alert) | mpsc::TrySendError::Disconnected(alert)) = lost;
-            warn!(event = alert.event, "the alert `{}` is lost: too many wait", alert.event);
+            warn!(
+                event = alert.event,
+                "the alert `{}` was dropped: the queue is full", alert.event
+            );
         }
     }
 }
@@ -156,13 +159,13 @@ fn check_program(program: &Path) -> Result<()> {
 /// Returns the sendmail program and the address, once that is checked.
 fn post(address: &str) -> Result<(PathBuf, String)> {
     if address.is_empty() || address.starts_with('-') || address.chars().any(char::is_control) {
-        bail!("--monitor-mail {address:?} is no address such as root@localhost");
+        bail!("--monitor-mail {address:?} is not an address, such as root@localhost");
     }
     let sendmail = SENDMAIL.iter().map(Path::new).find(|path| path.exists());
     let sendmail = sendmail.with_context(|| {
         format!(
-            "--monitor-mail {address}: nothing takes mail here, none of {} is there; install a \
-             mail transfer agent such as msmtp-mta, or use --monitor-program",
+            "--monitor-mail {address}: no sendmail program was found ({}); install a mail transfer \
+             agent such as msmtp-mta, or use --monitor-program",
             SENDMAIL.join(", ")
         )
     })?;
@@ -213,7 +216,7 @@ impl Caller {
             "To: {address}\nSubject: Floatgate {event}: {name} is {health} on {}\n\
              Content-Type: text/plain; charset=utf-8\nAuto-Submitted: auto-generated\n\n\
              {detail}\n{remedy}\n\ndrive   {drive}\nname    {name}\nfolder  {folder}\n\
-             health  {health}\nevent   {event}\n\nThis mail is from the server of the drive.\n",
+             health  {health}\nevent   {event}\n\nThis mail is from the server of the volume.\n",
             host.trim()
         )
     }
@@ -223,9 +226,9 @@ impl Caller {
         let (shown, event) = (program.display(), alert.event);
         match done {
             Ok(Some(status)) if status.success() => {}
-            Ok(Some(status)) => warn!(event, "{shown}, told of `{event}`, ended with {status}"),
-            Ok(None) => warn!(event, "{shown}, told of `{event}`, took over a minute: killed"),
-            Err(error) => warn!(event, "{shown} could not be told of `{event}`: {error}"),
+            Ok(Some(status)) => warn!(event, "{shown} failed for the event `{event}`: {status}"),
+            Ok(None) => warn!(event, "{shown} took over a minute for `{event}`: killed"),
+            Err(error) => warn!(event, "{shown} could not be run for the event `{event}`: {error}"),
         }
     }
 }
@@ -262,7 +265,7 @@ pub fn test_alert(health: HealthState) -> Alert {
         event: "test",
         health,
         die: None,
-        detail: "This is a test: the server of the drive began with --monitor-test.".to_owned(),
+        detail: "This is a test: the server was started with --monitor-test.".to_owned(),
         remedy: String::new(),
     }
 }

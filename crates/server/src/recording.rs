@@ -226,7 +226,7 @@ impl Inbox {
             let (lost, is_over) = (std::mem::take(&mut waiting.lost), waiting.is_over);
             drop(waiting);
             if let Err(error) = put(&mut to, &requests, lost) {
-                error!("the recording ends here, and clients are served on: {error}");
+                error!("the recording ended early; clients are still served: {error}");
                 return Err(error);
             }
             requests.clear();

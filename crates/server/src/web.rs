@@ -3,7 +3,7 @@
 //! ```text
 //!   connection ──► request ──► origin check: host name, page of origin ──► content ──┬─► reply
 //!                                                                                    ├─► stream
-//!                                         of a drive (drive routes), or many (fleet) └─► action,
+//!                                       of a drive (drive routes), or many (volumes) └─► action,
 //!                                                                                        by token
 //! ```
 //!
@@ -16,7 +16,6 @@ mod connection;
 mod connections;
 mod drive_card;
 mod drive_routes;
-mod fleet;
 mod metrics;
 mod origin_check;
 mod page;
@@ -26,6 +25,7 @@ mod request;
 mod stream;
 mod token;
 mod visit;
+mod volumes;
 
 use std::io::{self, IsTerminal as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -40,12 +40,12 @@ use export::Tls;
 use self::connection::Connection;
 use self::connections::{Connections, Entry};
 pub use self::drive_routes::DriveRoutes;
-pub use self::fleet::Fleet;
 use self::origin_check::OriginCheck;
 use self::reply::Reply;
 use self::request::{Fault, Request};
 pub use self::token::Token;
 use self::visit::Visit;
+pub use self::volumes::Volumes;
 
 /// Time limit for the TLS handshake and the request of a client, and for each part of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -87,14 +87,14 @@ pub enum Content {
     /// The page of one drive.
     Drive(DriveRoutes),
     /// A page of many, and theirs behind it.
-    Fleet(Fleet),
+    Volumes(Volumes),
 }
 
 impl Content {
     fn answer(&self, visit: &Visit<'_>) -> io::Result<()> {
         match self {
             Self::Drive(routes) => routes.answer(visit, &visit.request.path),
-            Self::Fleet(fleet) => fleet.answer(visit),
+            Self::Volumes(volumes) => volumes.answer(visit),
         }
     }
 
@@ -102,7 +102,7 @@ impl Content {
     fn end(&self) {
         match self {
             Self::Drive(routes) => routes.end(),
-            Self::Fleet(fleet) => fleet.end(),
+            Self::Volumes(volumes) => volumes.end(),
         }
     }
 }
@@ -151,8 +151,8 @@ impl Web {
             return format!("dashboard at {place}#token={}", token.text());
         }
         let token = match token.path() {
-            Some(path) => format!("its token in {}", path.display()),
-            None => "to look at; --token FILE keeps a token to change things with".to_owned(),
+            Some(path) => format!("token in {}", path.display()),
+            None => "read-only; --token FILE stores a token for changes".to_owned(),
         };
         format!("dashboard at {place}, {token}")
     }

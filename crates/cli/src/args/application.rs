@@ -78,10 +78,10 @@ impl HostArgs {
 /// `floatgate record`.
 #[derive(Debug, Args)]
 pub(crate) struct Record {
-    /// Folder of the drive, created by `floatgate create`
+    /// Folder of the volume, created by `floatgate create`
     #[arg(required_unless_present = "memory", conflicts_with = "memory")]
     pub(crate) volume: Option<PathBuf>,
-    /// Use a drive in memory of this size; it starts empty, and its data is lost at the end
+    /// Use a volume in memory of this size; it starts empty, and its data is lost at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// New file for the recording
@@ -91,10 +91,10 @@ pub(crate) struct Record {
     /// KVM; replays divide think times by it
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) emulated: Option<u32>,
-    /// Mount the drive's file system on this folder while the command runs
+    /// Mount the volume's file system on this folder while the command runs
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
-    /// Create an ext4 file system first, which erases the drive
+    /// Create an ext4 file system first, which erases the volume
     #[arg(long, requires = "mount")]
     pub(crate) mkfs: bool,
     /// Command to run, with `FLOATGATE_NBD` and `FLOATGATE_MOUNT` in its environment

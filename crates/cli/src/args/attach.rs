@@ -7,10 +7,10 @@ use clap::Args;
 /// `floatgate attach`.
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// Folder of a served drive, or one of the URIs that its server printed
+    /// Folder of a served volume, or one of the URIs that its server printed
     #[arg(value_name = "VOLUME|URI")]
     pub(crate) of: String,
-    /// Name of the export, for a drive with several [default: the first]
+    /// Name of the export, for a volume with several [default: the first]
     #[arg(long, value_name = "NAME")]
     pub(crate) export: Option<String>,
 }

@@ -10,12 +10,12 @@ use crate::quantity;
 /// `floatgate create`.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
-    /// New folder for the drive
+    /// New folder for the volume
     pub(crate) volume: PathBuf,
     /// Dies, 1 to 64: new files, or block devices, whose data is lost
     #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) dies: Vec<PathBuf>,
-    /// Name of the drive, shown wherever it is listed [default: the name of its folder]
+    /// Name of the volume, shown wherever it is listed [default: the name of its folder]
     #[arg(long, value_parser = name)]
     pub(crate) name: Option<String>,
     /// Size that clients see, such as 4g
@@ -27,10 +27,10 @@ pub(crate) struct Create {
     /// Physical space for stored data, if less than --size; further writes fail
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) thin: Option<Bytes>,
-    /// Spare space as a share of the physical space; more makes random writes faster
+    /// Over-provisioning as a share of the physical space; more makes random writes faster
     #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) spare: f64,
-    /// Program unit of a die, 16k to 4m [default: 256k, less on small drives]
+    /// Program unit of a die, 16k to 4m [default: 256k, less on small volumes]
     ///
     /// A larger unit speeds up random writes on hard disks and remote storage, but needs more
     /// memory and a larger journal.
@@ -47,7 +47,7 @@ pub(crate) struct Create {
     #[arg(long)]
     pub(crate) sparse: bool,
     /// Export: a part that clients see as a separate device, such as logs=1g; may be repeated
-    /// [default: one export of the whole drive]
+    /// [default: one export of the whole volume]
     #[arg(long, value_name = "NAME=SIZE", value_parser = named_size)]
     pub(crate) export: Vec<(String, Bytes)>,
     /// Rated erase cycles of the dies, for the wear in percent
@@ -66,7 +66,7 @@ pub(crate) enum Compress {
     Zstd,
 }
 
-/// Protection of a drive against the loss of a die.
+/// Protection of a volume against the loss of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protection {
     /// Not at all.
@@ -78,7 +78,7 @@ pub(crate) enum Protection {
     },
 }
 
-/// The name of a drive.
+/// The name of a volume.
 fn name(text: &str) -> Result<String, String> {
     live::check_name(text).map(|()| text.to_owned())
 }

@@ -11,8 +11,8 @@ use super::HttpArgs;
 /// `floatgate dashboard`.
 #[derive(Debug, Args)]
 pub(crate) struct Dashboard {
-    /// Drive folders, folders of drive folders, management sockets, or server configurations
-    #[arg(required_unless_present = "runs", value_name = "DRIVE")]
+    /// Volumes: their folders, parent folders, management sockets, or server configurations
+    #[arg(required_unless_present = "runs", value_name = "VOLUME")]
     pub(crate) places: Vec<PathBuf>,
     /// Folder of runs: show their progress and reviews
     #[arg(long, value_name = "DIR")]

@@ -18,10 +18,10 @@ pub(crate) enum Export {
     Remove(RemoveExport),
 }
 
-/// An export of a drive.
+/// An export of a volume.
 #[derive(Debug, Args)]
 pub(crate) struct NamedExport {
-    /// Folder of a drive that is not open
+    /// Folder of a volume that is not open
     pub(crate) volume: PathBuf,
     /// Name of the export
     pub(crate) name: String,
@@ -45,8 +45,8 @@ pub(crate) struct ResizeExport {
     /// New size that clients see, such as 2g
     #[arg(long, value_parser = quantity::size)]
     pub(crate) size: Bytes,
-    /// Drive number from `floatgate status`: allow data beyond the new end to be lost
-    #[arg(long, value_name = "DRIVE")]
+    /// Volume ID from `floatgate status`: allow data beyond the new end to be lost
+    #[arg(long, value_name = "ID")]
     pub(crate) destroy: Option<String>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct ResizeExport {
 pub(crate) struct RemoveExport {
     #[command(flatten)]
     pub(crate) meant: NamedExport,
-    /// Drive number from `floatgate status`: allow the export's data to be lost
-    #[arg(long, value_name = "DRIVE")]
+    /// Volume ID from `floatgate status`: allow the export's data to be lost
+    #[arg(long, value_name = "ID")]
     pub(crate) destroy: Option<String>,
 }

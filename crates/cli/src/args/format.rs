@@ -8,15 +8,15 @@ use live::UserCapacity;
 
 use crate::quantity;
 
-/// The drive that is meant, and what may be done to it.
+/// The volume that is meant, and what may be done to it.
 #[derive(Debug, Args)]
 pub(crate) struct FormatTarget {
-    /// Folder of the drive
+    /// Folder of the volume
     pub(crate) volume: PathBuf,
-    /// Drive number from `floatgate status`: allow all data to be destroyed
-    #[arg(long, value_name = "DRIVE")]
+    /// Volume ID from `floatgate status`: allow all data to be destroyed
+    #[arg(long, value_name = "ID")]
     pub(crate) destroy: Option<String>,
-    /// Proceed even though the drive is served and clients may use it
+    /// Proceed even though the volume is served and clients may use it
     #[arg(long)]
     pub(crate) while_served: bool,
 }
@@ -24,7 +24,7 @@ pub(crate) struct FormatTarget {
 /// `floatgate purge`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --destroy nothing is done, and the number of the drive is told.
+Without --destroy nothing is erased, and the volume ID is printed.
 
 Examples:
   floatgate purge volume --destroy 5f0c6a1b2d3e4f50")]
@@ -36,8 +36,9 @@ pub(crate) struct Purge {
 /// `floatgate format`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Less capacity for clients leaves more spare space, which makes random writes cheaper. `stock` leaves
-15 % as `floatgate create` does; `high-performance` is four fifths of that.
+A smaller capacity leaves more over-provisioning, which makes random writes faster. `stock`: 15 %
+over-provisioning, whatever --spare of `floatgate create` was. `high-performance`: 80 % of the stock
+capacity, which leaves about 44 % over-provisioning.
 
 Examples:
   floatgate format volume --capacity high-performance --destroy 5f0c6a1b2d3e4f50
@@ -53,8 +54,8 @@ pub(crate) struct Format {
 /// `floatgate resize`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is stored stays. A drive becomes smaller only where nothing is stored beyond the new end, or
-with --destroy.
+The data is kept. A volume can become smaller only if no data is stored beyond the new end, or with
+--destroy.
 
 Examples:
   floatgate resize volume --size 80g")]

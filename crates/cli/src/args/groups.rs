@@ -14,7 +14,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
     ("Model and predict", &["drives", "app", "record", "replay", "sweep", "fit", "validate"]),
     (
-        "Live drives",
+        "Volumes",
         &[
             "create",
             "serve",

@@ -10,7 +10,7 @@ use crate::quantity;
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitArgs {
-    /// Maximum number of clients; further clients are refused
+    /// Maximum number of clients; further clients are rejected
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     pub(crate) max_connections: usize,
     /// Memory for requests and replies of all clients; those above 1 MiB wait for free memory

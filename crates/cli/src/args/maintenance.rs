@@ -1,4 +1,4 @@
-//! Arguments of the commands that check, scrub, repair and recover drives, and inject faults.
+//! Arguments of the commands that check, scrub, repair and recover volumes, and inject faults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::quantity;
 /// `floatgate check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Folder of a drive that is not open
+    /// Folder of a volume that is not open
     pub(crate) volume: PathBuf,
     /// Rewrite damaged data from intact copies and parity
     #[arg(long)]
@@ -24,7 +24,7 @@ pub(crate) struct Check {
 /// `floatgate scrub`.
 #[derive(Debug, Args)]
 pub(crate) struct Scrub {
-    /// Folder of a served drive
+    /// Folder of a served volume
     pub(crate) volume: PathBuf,
     /// Return at once; `floatgate status` shows the progress
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(crate) struct Scrub {
 /// `floatgate fail-die`.
 #[derive(Debug, Args)]
 pub(crate) struct FailDie {
-    /// Folder of a served or closed drive
+    /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
     /// Index of the die from 0, in the order given to `floatgate create`
     pub(crate) die: usize,
@@ -43,14 +43,14 @@ pub(crate) struct FailDie {
 /// `floatgate replace-die`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplaceDie {
-    /// Folder of a served or closed drive
+    /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
     /// Index of the failed or missing die, from 0
     pub(crate) die: usize,
     /// New die: a new file, or a block device, whose data is lost
     #[arg(long, value_name = "PATH")]
     pub(crate) with: PathBuf,
-    /// Return at once if the drive is served
+    /// Return at once if the volume is served
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ReplaceDie {
 /// `floatgate add-spare`.
 #[derive(Debug, Args)]
 pub(crate) struct AddSpare {
-    /// Folder of a served or closed drive
+    /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
     /// Hot spare: a new file, or a block device, whose data is lost
     #[arg(value_name = "PATH")]
@@ -68,17 +68,17 @@ pub(crate) struct AddSpare {
 /// `floatgate inject`.
 #[derive(Debug, Args)]
 pub(crate) struct Inject {
-    /// Folder of a drive whose server was started with `--fault-injection`
+    /// Folder of a volume whose server was started with `--fault-injection`
     pub(crate) volume: PathBuf,
     /// Fault to inject
     #[command(subcommand)]
     pub(crate) fault: Fault,
 }
 
-/// Fault to inject into a served drive.
+/// Fault to inject into a served volume.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Fault {
-    /// Power cut: data that is not durable is lost or torn, and the server exits
+    /// Cut the power: data that was not flushed may be lost, and the server exits
     CutPower,
     /// Fail every command to a die
     FailDie {
@@ -134,7 +134,7 @@ pub(crate) enum Fault {
 /// Options of `floatgate recover`.
 #[derive(Debug, Args)]
 pub(crate) struct Recover {
-    /// Folder of a drive that is not open
+    /// Folder of a volume that is not open
     pub(crate) volume: PathBuf,
     /// Use this checkpoint instead of the newest readable one
     #[arg(long, value_name = "NUMBER")]

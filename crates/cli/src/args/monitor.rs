@@ -8,7 +8,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Monitor")]
 pub(crate) struct MonitorArgs {
-    /// Program to run at each change of health, with event, drive and detail as arguments
+    /// Program to run at each change of health, with event, volume ID and detail as arguments
     #[arg(long = "monitor-program", value_name = "PATH", conflicts_with = "memory")]
     pub(crate) program: Option<PathBuf>,
     /// Mail address to notify at each change of health, through sendmail

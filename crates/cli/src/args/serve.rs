@@ -42,10 +42,10 @@ pub(crate) struct TimingArgs {
 /// `floatgate serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Folder of the drive, created by `floatgate create`
+    /// Folder of the volume, created by `floatgate create`
     #[arg(required_unless_present_any = ["memory", "config"], conflicts_with = "memory")]
     pub(crate) volume: Option<PathBuf>,
-    /// Serve a drive in memory of this size; it starts empty, and its data is lost at the end
+    /// Serve a volume in memory of this size; it starts empty, and its data is lost at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
     /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N for a passed
@@ -85,7 +85,7 @@ pub(crate) struct Serve {
     /// TOML file with options by name, and `volume`; options on the command line win
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Name of the default export, which clients get that request no name. For a drive with
+    /// Name of the default export, which clients get that request no name. For a volume with
     /// exports, one of them [default: the first]
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub(crate) export: String,

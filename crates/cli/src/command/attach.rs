@@ -67,7 +67,7 @@ fn remedy(client: &KernelClient, is_offered: bool, missing: Option<&str>) -> Str
     match missing {
         Some(missing) if is_offered => format!("{name} needs {missing}"),
         Some(missing) => format!("{name} needs the server option {option}, and {missing}"),
-        None => format!("{name} needs the server option {option}; this machine has the rest"),
+        None => format!("{name} needs only the server option {option}"),
     }
 }
 
@@ -92,7 +92,7 @@ fn uris(args: &Attach) -> Result<Vec<String>> {
     let Some(export) = found else {
         let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
         let name = args.export.as_deref().unwrap_or_default();
-        bail!("{shown} has no export named `{name}`; it has {}", names.join(", "));
+        bail!("{shown} has no export named `{name}`; its exports are {}", names.join(", "));
     };
     Ok(export.uris.clone())
 }
@@ -121,9 +121,6 @@ mod tests {
             said(false, module),
             "NVMe/TCP needs the server option --nvme tcp:4420, and `modprobe nvme-tcp`"
         );
-        assert_eq!(
-            said(false, None),
-            "NVMe/TCP needs the server option --nvme tcp:4420; this machine has the rest"
-        );
+        assert_eq!(said(false, None), "NVMe/TCP needs only the server option --nvme tcp:4420");
     }
 }

@@ -1,4 +1,4 @@
-//! `floatgate check`: whether everything on the dies of a drive is as it was written.
+//! `floatgate check`: errors on the dies of a closed volume, and their repair.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,10 +51,10 @@ pub(crate) fn check(args: &Check) -> Result<Ending> {
         (_, some) => {
             let left = counted(left as u64, "finding");
             let help = match some {
-                0 => ", none to be repaired".to_owned(),
-                some => format!("; --repair helps with {some}"),
+                0 => "; --repair can repair none of them".to_owned(),
+                some => format!("; --repair can repair {some} of them"),
             };
-            bail!("{shown} is not as it was written: {left}{help}")
+            bail!("{shown} has errors: {left}{help}")
         }
     }
 }
@@ -68,12 +68,12 @@ fn checked(volume: &Path, name: &str) -> Result<Report> {
 
 fn text(report: &Report, repaired: usize) -> String {
     let state = match report.state {
-        State::Unclosed => "was not closed",
+        State::Unclosed => "unclean shutdown",
         _ => "closed",
     };
     let Report { drive, rows, units, pages, findings, .. } = report;
     let mut lines = vec![format!(
-        "drive {drive}, {state}: {} in {}, {} read",
+        "volume {drive}, {state}: {} in {}, {} read",
         counted(*pages, "page"),
         counted(*rows, "row"),
         counted(*units, "unit")
@@ -82,7 +82,7 @@ fn text(report: &Report, repaired: usize) -> String {
         lines.push(format!("repaired: {}", counted(repaired as u64, "finding")));
     }
     if findings.is_empty() {
-        lines.push("everything is as it was written".to_owned());
+        lines.push("clean: no errors found".to_owned());
         return lines.join("\n");
     }
     lines.push(counts(findings));
@@ -108,8 +108,8 @@ fn counts(findings: &[Finding]) -> String {
             Kind::Header => "headers",
             Kind::Checkpoint => "checkpoints",
             Kind::Journal => "journals",
-            Kind::Unit => "units with data",
-            Kind::Parity => "units with parity",
+            Kind::Unit => "data units",
+            Kind::Parity => "parity units",
         };
         format!("{name}: {count}")
     });
@@ -121,6 +121,6 @@ const fn word(remedy: Remedy) -> &'static str {
         Remedy::None => "lost",
         Remedy::Replace => "replace",
         Remedy::Repair => "repairable",
-        Remedy::Open => "of a crash",
+        Remedy::Open => "left by a crash, repaired at opening",
     }
 }

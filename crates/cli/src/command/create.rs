@@ -1,16 +1,16 @@
-//! `floatgate create`: a drive that stores, made over files or block devices.
+//! `floatgate create`: a volume, created over files or block devices.
 
 use anyhow::{Context as _, Result, bail};
 use blockio::text;
 use live::{
-    Compression, CreateOptions, Equipment, Namespaces, Preallocation, create as make,
+    Compression, CreateOptions, Namespaces, Preallocation, VolumeOptions, create as make,
     host_shortages,
 };
 
 use crate::args::{Compress, Create, Protection};
 use crate::{Ending, output};
 
-/// Makes the drive and says what it is.
+/// Creates the volume and prints what it is.
 pub(crate) fn create(args: &Create) -> Result<Ending> {
     let dies = args.dies.len();
     let is_protected = match args.protect {
@@ -19,11 +19,11 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         Some(Protection::One { dies: wanted }) if wanted == dies => true,
         Some(Protection::One { dies: wanted }) => {
             let data = wanted - 1;
-            bail!("--protect {data}+1 is for {wanted} dies, and {dies} are given");
+            bail!("--protect {data}+1 needs {wanted} dies, but --dies names {dies}");
         }
     };
     if !is_protected && !args.hot_spares.is_empty() {
-        bail!("--hot-spares take the place of protected dies: give --dies at least two");
+        bail!("--hot-spares needs parity: leave out --protect none, or give at least two --dies");
     }
     let options = CreateOptions {
         volume: args.volume.clone(),
@@ -40,18 +40,18 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         unit: args.unit,
     };
     let shown = args.volume.display();
-    let equipment = Equipment {
+    let volume_options = VolumeOptions {
         name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
         hot_spares: args.hot_spares.clone(),
         rated_cycles: args.rated_cycles,
         namespaces: Namespaces::laid_out(&args.export, args.size)?,
     };
-    make(&options, &equipment).with_context(|| format!("creating {shown}"))?;
+    make(&options, &volume_options).with_context(|| format!("creating {shown}"))?;
     for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }
-    let protection = if is_protected { "any one die can fail" } else { "no die can fail" };
+    let protection = if is_protected { "tolerates 1 failed die" } else { "without parity" };
     let (size, count) = (text::bytes(args.size.0), text::counted(dies as u64, "die"));
     output::talk(&format!("{shown}: {size} over {count}, {protection}"));
     output::data(&shown.to_string())?;

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use server::activation::Passed;
 use server::log::{Level, Log};
-use server::web::{Content, Door, Fleet, Token, Web};
+use server::web::{Content, Door, Token, Volumes, Web};
 
 use super::serve::{http_tls, listen_http};
 use crate::args::Dashboard;
@@ -13,13 +13,13 @@ use crate::{Ending, output};
 /// Shows them until a signal comes.
 pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
     let _log = Log::start(Level::Info, false)?;
-    let fleet = Fleet::new(&args.places, args.runs.as_deref())?;
+    let volumes = Volumes::new(&args.places, args.runs.as_deref())?;
     let tls = http_tls(&args.pages)?;
     let listener = listen_http(&args.http, &mut Passed::of_process(), tls.as_ref())?;
     let signals = signals::received()?;
-    let token = Token::draw(args.token.clone()).context("writing the token")?;
+    let token = Token::generate(args.token.clone()).context("writing the token")?;
     let door = Door { token, hosts: args.pages.http_host.clone(), tls };
-    let web = Web::start(listener, Content::Fleet(fleet), door)?;
+    let web = Web::start(listener, Content::Volumes(volumes), door)?;
     output::talk(&web.introduction());
     // Nothing here is read again: what drives there are is seen at each look.
     while signals.recv().context("waiting for a signal")? != Signal::Stop {}

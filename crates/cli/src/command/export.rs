@@ -1,4 +1,4 @@
-//! `floatgate export`: a drive that stores, divided among exports.
+//! `floatgate export`: exports of a volume.
 
 use anyhow::{Context as _, Result, bail};
 use live::{Beyond, Drive, Namespaces, OpenError};
@@ -46,11 +46,11 @@ fn changed<T>(
     let done = match destroy {
         Some(other) if other != number => {
             drive.close().with_context(|| format!("closing {shown}"))?;
-            bail!("{shown} is drive {number}, not {other}");
+            bail!("the volume ID of {shown} is {number}, not {other}");
         }
         Some(_) => change(&drive, Beyond::Lost),
         None => change(&drive, Beyond::Kept),
     };
     drive.close().with_context(|| format!("closing {shown}"))?;
-    done.with_context(|| format!("changing export `{}` of drive {number}", meant.name))
+    done.with_context(|| format!("changing export `{}` of volume {number}", meant.name))
 }

@@ -1,5 +1,5 @@
-//! `floatgate purge`, `format`, `resize`: nothing stored any more, and another size, through the
-//! drive's server where it has one and that is allowed.
+//! `floatgate purge`, `format`, `resize`: erasing all data and setting another size, through the
+//! server of the volume where it has one and that is allowed.
 
 use anyhow::{Context as _, Result, bail};
 use blockio::text::bytes;
@@ -28,7 +28,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         drive.close().with_context(|| format!("closing {shown}"))?;
         purged.with_context(attempted)?;
     }
-    output::talk(&format!("{shown} stores nothing any more"));
+    output::talk(&format!("{shown}: all data was erased"));
     Ok(Ending::Done)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         done.with_context(attempted)?;
         size
     };
-    output::talk(&format!("{shown} has {} for its clients, and stores nothing", bytes(size)));
+    output::talk(&format!("{shown}: all data was erased; capacity {}", bytes(size)));
     Ok(Ending::Done)
 }
 
@@ -79,13 +79,13 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
         drive.close().with_context(|| format!("closing {shown}"))?;
         resized.with_context(attempted)?;
     }
-    output::talk(&format!("{shown} has {size} for its clients"));
+    output::talk(&format!("{shown}: capacity {size}"));
     Ok(Ending::Done)
 }
 
-/// The drive that is meant.
+/// The volume that is meant.
 struct FoundDrive {
-    /// Its number.
+    /// Its volume ID.
     drive: String,
     /// Its server, if it has one.
     server: Option<Connection>,
@@ -98,8 +98,8 @@ impl FoundDrive {
         if target.destroy.as_ref() != Some(&meant.drive) {
             let (shown, number) = (target.volume.display(), &meant.drive);
             let stored = match status.space {
-                Some(space) => format!("the {} that it stores", bytes(space.logical_bytes)),
-                None => "what it stores".to_owned(),
+                Some(space) => format!("{} of stored data", bytes(space.logical_bytes)),
+                None => "all of its data".to_owned(),
             };
             bail!("{attempted} {shown} destroys {stored}; --destroy {number} allows that");
         }
@@ -113,7 +113,7 @@ impl FoundDrive {
         let status = match &mut server {
             Some(server) if !target.while_served => {
                 let by = server.pid();
-                bail!("process {by} serves {shown}; stop that first, or allow it: --while-served");
+                bail!("process {by} serves {shown}; stop it first, or add --while-served");
             }
             Some(server) => server.status().context("asking the server")?,
             None => live::inspect(&target.volume)?,

@@ -1,4 +1,4 @@
-//! `floatgate locate`: tells one drive from many.
+//! `floatgate locate`: a mark that tells one volume from many.
 
 use anyhow::{Context as _, Result, bail};
 use live::management::{Connection, Request};
@@ -7,11 +7,11 @@ use live::{is_volume, locate};
 use crate::Ending;
 use crate::args::{Locate, Switch};
 
-/// Turns the locate LED of a drive on or off, whether the drive is served or not.
+/// Turns the locate LED of a volume on or off, whether the volume is served or not.
 pub(crate) fn locate(args: &Locate) -> Result<Ending> {
     let shown = args.volume.display();
     if !is_volume(&args.volume) {
-        bail!("{shown} is no folder of a drive; `floatgate create` makes one");
+        bail!("{shown} is not the folder of a volume; `floatgate create` creates one");
     }
     let is_lit = args.switch == Switch::On;
     let attempted = || format!("asking the server of {shown}");

@@ -1,5 +1,5 @@
-//! `floatgate scrub`, `fail-die`, `replace-die`, `inject`: looking after a drive, and making
-//! things go wrong, through its server where it has one.
+//! `floatgate scrub`, `fail-die`, `replace-die`, `add-spare`, `inject`: maintenance of a volume,
+//! and faults, through its server where it has one.
 
 use std::io;
 use std::path::{Path, absolute};
@@ -27,7 +27,7 @@ const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let shown = args.volume.display();
     let Some(mut server) = server(&args.volume)? else {
-        bail!("{shown} is not served; `floatgate check --repair {shown}` checks a closed drive");
+        bail!("{shown} is not served; `floatgate check --repair {shown}` checks a closed volume");
     };
     server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
     if args.no_wait {
@@ -43,15 +43,15 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
 fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     let Scrub { rows, units_bad, units_restored, units_vacated, pages_moved, .. } = scrub;
     output::data(&format!(
-        "{}: {} {} not as written, {units_restored} written again",
+        "{} read: {} found, {units_restored} repaired",
         counted(rows, "row"),
-        counted(units_bad, "unit"),
-        if units_bad == 1 { "was" } else { "were" },
+        counted(units_bad, "corrupt unit"),
     ))?;
     if units_vacated > 0 {
         output::data(&format!(
-            "{units_vacated} units cannot be restored; {pages_moved} pages were moved away from \
-             them and are protected again"
+            "{} cannot be restored; {} of their rows moved to other rows",
+            counted(units_vacated, "unit"),
+            counted(pages_moved, "readable page"),
         ))?;
     }
     for lba in &scrub.lost_lbas {
@@ -59,17 +59,17 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
     }
     let (pages_lost, told) = (scrub.pages_lost, scrub.lost_lbas.len() as u64);
     if pages_lost > told {
-        output::data(&format!("and {} more pages", pages_lost - told))?;
+        output::data(&format!("{} more pages are lost", pages_lost - told))?;
     }
     let units_left = units_bad - units_restored - units_vacated;
     match scrub.failure {
         Some(failure) => bail!("scrubbing {shown}: {failure}"),
         None if units_left > 0 => {
-            bail!("{} of {shown} not as written, and not restored", counted(units_left, "unit"))
+            bail!("{} of {shown} could not be repaired", counted(units_left, "corrupt unit"))
         }
         None if pages_lost > 0 => {
             let lost = counted(pages_lost, "page");
-            bail!("{lost} of {shown} lost: write what they held again, or trim them")
+            bail!("{lost} of {shown} cannot be read: write them again from a backup, or trim them")
         }
         None => Ok(Ending::Done),
     }
@@ -93,8 +93,12 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
             restored
         });
         drive.close().with_context(|| format!("closing {shown}"))?;
-        let further = if restored? { "a further die may fail" } else { "no further die may fail" };
-        output::talk(&format!("with what {shown} stores, {further}"));
+        let redundancy = if restored? {
+            "redundancy is restored: it tolerates 1 more failure"
+        } else {
+            "no redundancy left: another failure loses data"
+        };
+        output::talk(&format!("{shown}: {redundancy}"));
     }
     output::talk(&format!("die {die} of {shown} is offline; `floatgate replace-die` replaces it"));
     Ok(Ending::Done)
@@ -112,18 +116,20 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
         }
         let is_running = |rebuild: &Rebuild| rebuild.is_running;
         let progress = |rebuild: &Rebuild| (rebuild.rows_done, rebuild.rows);
-        let rebuild = awaited("restoring", &mut server, |it| it.rebuild, is_running, progress)?;
+        let rebuild = awaited("rebuilding", &mut server, |it| it.rebuild, is_running, progress)?;
         if let Some(failure) = rebuild.failure {
             bail!("{}: {failure}", attempted());
         }
         if rebuild.units_lost > 0 {
             let lost = rebuild.units_lost;
             let lost = counted(lost, "unit");
-            output::talk(&format!("warning: {lost} could not be restored; scrub {shown}"));
+            output::talk(&format!(
+                "warning: {lost} could not be restored; run `floatgate scrub {shown}`"
+            ));
         }
     } else {
         let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
-        let rows = Rows::new("restoring");
+        let rows = Rows::new("rebuilding");
         let replaced = Replacement::prepare(&args.volume, &drive, die, &path).and_then(|it| {
             Ok(it.carry_out(&drive, |done, all| {
                 rows.moved(done, all);
@@ -134,7 +140,7 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
         drive.close().with_context(|| format!("closing {shown}"))?;
         replaced.with_context(attempted)?;
     }
-    output::talk(&format!("die {die} of {shown} is {}, and whole", args.with.display()));
+    output::talk(&format!("die {die} of {shown} is rebuilt on {}", args.with.display()));
     Ok(Ending::Done)
 }
 
@@ -142,7 +148,7 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
 pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     let shown = args.volume.display();
     let path = absolute(&args.spare).context("finding the hot spare")?;
-    let attempted = || format!("giving {shown} a hot spare");
+    let attempted = || format!("adding a hot spare to {shown}");
     if let Some(mut server) = server(&args.volume)? {
         server.order(&Request::AddSpare { path }).with_context(attempted)?;
     } else {
@@ -152,7 +158,9 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
         added.with_context(attempted)?;
     }
     let spare = args.spare.display();
-    output::talk(&format!("{spare} takes the place of the next die of {shown} that fails"));
+    output::talk(&format!(
+        "{spare} is a hot spare of {shown} and replaces the next die that fails"
+    ));
     Ok(Ending::Done)
 }
 
@@ -227,8 +235,8 @@ pub(super) fn awaited<T>(
 ) -> Result<T> {
     let rows = Rows::new(name);
     loop {
-        let status = server.status().context("asking the server how far it is")?;
-        let work = work(status.maintenance).context("the server does not know of it any more")?;
+        let status = server.status().context("asking the server for the progress")?;
+        let work = work(status.maintenance).context("the server no longer reports it")?;
         let (done, all) = progress(&work);
         rows.moved(done, all);
         if !is_running(&work) {

@@ -1,4 +1,5 @@
-//! `floatgate recover`: what is left of a drive that cannot be opened, reported, copied or served.
+//! `floatgate recover`: the readable data of a volume that cannot be opened, reported, copied or
+//! served.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -12,7 +13,7 @@ use blockio::Bytes;
 use blockio::text::counted;
 use export::{Address, Export, Exports, Listener};
 use export::{Limits, Server};
-use live::{Device, Namespace, Namespaces, Salvage, Salvaged};
+use live::{Device, Namespace, Namespaces, RecoveredPage, RecoveredVolume};
 use serde::Serialize;
 use server::log::{Level, Log};
 use tracing::{info, warn};
@@ -58,16 +59,16 @@ struct Range {
 /// anything is lost or doubtful.
 pub(crate) fn recover(args: &Recover) -> Result<Ending> {
     let shown = args.volume.display();
-    let salvage = Salvage::open(&args.volume, args.checkpoint)
-        .with_context(|| Opening::for_salvage(&args.volume))?;
+    let recovered = RecoveredVolume::open(&args.volume, args.checkpoint)
+        .with_context(|| Opening::for_recovery(&args.volume))?;
     if !args.nbd.is_empty() {
-        return serve_read_only(args, salvage);
+        return serve_read_only(args, recovered);
     }
     let image = match &args.out {
         Some(path) => Some((path.as_path(), new_file(path)?)),
         None => None,
     };
-    let found = read_all(&salvage, image.as_ref().map(|(_, file)| file))?;
+    let found = read_all(&recovered, image.as_ref().map(|(_, file)| file))?;
     if let Some((path, file)) = &image {
         let size = found.size_bytes;
         let failed = || format!("writing {}", path.display());
@@ -85,22 +86,22 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     let (lost, doubts) = (counted(found.pages_lost, "page"), found.doubts.len() as u64);
-    bail!("{shown}: {lost} lost, {} named", counted(doubts, "doubt"))
+    bail!("{shown}: {lost} lost, {} reported", counted(doubts, "doubt"))
 }
 
 /// Serves what can be read until a signal ends it; refuses where something is doubtful, unless that
 /// is accepted.
-fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
+fn serve_read_only(args: &Recover, recovered: RecoveredVolume) -> Result<Ending> {
     let _log = Log::start(Level::Info, false)?;
-    let (shown, numbers) = (args.volume.display(), numbers(salvage.checkpoints()));
-    for doubt in salvage.doubts() {
+    let (shown, numbers) = (args.volume.display(), numbers(recovered.checkpoints()));
+    for doubt in recovered.doubts() {
         warn!("doubtful: {doubt}");
     }
-    if !salvage.doubts().is_empty() && !args.force {
-        let doubts = counted(salvage.doubts().len() as u64, "doubt");
+    if !recovered.doubts().is_empty() && !args.force {
+        let doubts = counted(recovered.doubts().len() as u64, "doubt");
         bail!(
-            "{shown}: {doubts} named, so any page may be older than what was written last; --force \
-             serves it all the same"
+            "{shown}: {doubts} reported, so any page may be older than what was written last; \
+             --force serves the data nevertheless"
         );
     }
     let bind = |address: &Address| {
@@ -111,14 +112,14 @@ fn serve_read_only(args: &Recover, salvage: Salvage) -> Result<Ending> {
         Ok(listener)
     };
     let listeners = args.nbd.iter().map(bind).collect::<Result<Vec<_>>>()?;
-    let checkpoint = salvage.checkpoint();
-    let device: Arc<dyn Device> = Arc::new(salvage);
+    let checkpoint = recovered.checkpoint();
+    let device: Arc<dyn Device> = Arc::new(recovered);
     let exports = exports(&args.volume, &device)?;
     let text = serve::shown(&serve::offered(&exports, &listeners), args.json)?;
     let signals = signals::received()?;
     let server = Server::start(exports, listeners, Limits::default(), serve::tell);
     let server = server.context("starting the server")?;
-    info!("served read-only from checkpoint {checkpoint} of {numbers}; the dies are not written");
+    info!("served read-only from checkpoint {checkpoint} (of {numbers}); no die is written");
     output::data(&text)?;
     while signals.recv().context("waiting for a signal")? == Signal::Reload {}
     server.stop().context("ending the server")?;
@@ -146,7 +147,7 @@ fn exports(volume: &Path, device: &Arc<dyn Device>) -> Result<Exports> {
 /// A file that did not exist.
 fn new_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
-    file.with_context(|| format!("making {}", path.display()))
+    file.with_context(|| format!("creating {}", path.display()))
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -155,12 +156,12 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn read_all(salvage: &Salvage, image: Option<&File>) -> Result<Found> {
-    let pages = salvage.pages();
+fn read_all(recovered: &RecoveredVolume, image: Option<&File>) -> Result<Found> {
+    let pages = recovered.pages();
     let mut found = Found {
-        checkpoint: salvage.checkpoint(),
-        checkpoints: salvage.checkpoints().to_vec(),
-        doubts: salvage.doubts().to_vec(),
+        checkpoint: recovered.checkpoint(),
+        checkpoints: recovered.checkpoints().to_vec(),
+        doubts: recovered.doubts().to_vec(),
         size_bytes: u64::from(pages) * PAGE_BYTES as u64,
         pages_read: 0,
         pages_unmapped: 0,
@@ -175,14 +176,14 @@ fn read_all(salvage: &Salvage, image: Option<&File>) -> Result<Found> {
             rows.moved(index.into(), pages.into());
         }
         let offset = u64::from(index) * size_bytes;
-        match salvage.read(index, &mut page) {
-            Salvaged::Read => {
+        match recovered.read(index, &mut page) {
+            RecoveredPage::Read => {
                 found.pages_read += 1;
                 let written = image.map_or(Ok(()), |file| file.write_all_at(&page, offset));
                 written.context("writing the image")?;
             }
-            Salvaged::Unmapped => found.pages_unmapped += 1,
-            Salvaged::Lost => {
+            RecoveredPage::Unmapped => found.pages_unmapped += 1,
+            RecoveredPage::Lost => {
                 found.pages_lost += 1;
                 let goes_on = |last: &&mut Range| last.offset_bytes + last.size_bytes == offset;
                 match found.lost.last_mut().filter(goes_on) {
@@ -198,7 +199,7 @@ fn read_all(salvage: &Salvage, image: Option<&File>) -> Result<Found> {
 
 fn text(found: &Found) -> String {
     let mut lines = vec![
-        format!("read from checkpoint {} of {}", found.checkpoint, numbers(&found.checkpoints)),
+        format!("read from checkpoint {} (of {})", found.checkpoint, numbers(&found.checkpoints)),
         format!(
             "{} read, {} never written or trimmed, {} lost",
             counted(found.pages_read, "page"),

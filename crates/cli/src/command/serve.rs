@@ -1,4 +1,4 @@
-//! `floatgate serve`: a drive that stores, offered to clients until it is told to stop.
+//! `floatgate serve`: a volume, offered to clients until it is told to stop.
 
 mod front_end;
 mod nvme;
@@ -119,7 +119,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     wait(&signals, &served.service, configuration, Watch::new(pace.as_ref()))?;
     drop((management, web));
     drop((files, started));
-    server.stop().context("making the last writes durable")?;
+    server.stop().context("making all writes durable")?;
     recording.map_or(Ok(()), finish)?;
     served.close()
 }
@@ -154,7 +154,7 @@ fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -
 /// Refuses to serve without a front end.
 fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
     if args.nbd.is_empty() && args.nvme.is_empty() && args.fuse.is_none() && has_no_front_end {
-        let text = "no front end was given, so no client could reach the drive";
+        let text = "no front end was given, so no client could connect";
         let hint = "give --nbd ADDRESS, or another front end: see `floatgate serve --help`";
         return Err(Error::new(Kind::Input, text).hint(hint).into());
     }
@@ -201,7 +201,7 @@ impl Drop for Files {
         drop(keeper);
         if let Err(error) = mount.unmount() {
             let folder = self.folder.display();
-            warn!("a file of {folder} is still open, and fails from now on: {error}");
+            warn!("a file in {folder} is still open; I/O to it fails from now on: {error}");
         }
     }
 }
@@ -209,7 +209,7 @@ impl Drop for Files {
 /// Fills the model with the data that the device stores.
 pub(super) fn hold(pace: Option<&Pace>, device: &dyn Device) -> Result<()> {
     let held = pace.map_or(Ok(()), |pace| pace.hold(device));
-    held.context("telling the model what the drive stores")
+    held.context("loading the stored data into the model")
 }
 
 /// Begins to record the requests of clients to a device of `size` bytes.
@@ -260,13 +260,13 @@ fn wait(
 /// Applies the keys of the configuration that may change, and logs the others that changed.
 fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     let Some(configuration) = configuration else {
-        warn!("there is no configuration to read again: the server was started without --config");
+        warn!("no configuration to reload: the server was started without --config");
         return;
     };
     let Reread { serve, fixed } = match configuration.reread() {
         Ok(reread) => reread,
         Err(error) => {
-            error!("the configuration stays as it was: {}", server::chain_text(&error));
+            error!("the configuration was not reloaded: {}", server::chain_text(&error));
             return;
         }
     };
@@ -274,11 +274,11 @@ fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     if let (Some(period), Some(maintenance)) = (serve.scrub, service.maintenance())
         && let Err(error) = maintenance.scrub_every(period)
     {
-        error!("the drive is not scrubbed: {error}");
+        error!("scrubs of the volume could not be scheduled: {error}");
     }
-    info!("the configuration was read again");
+    info!("the configuration was reloaded");
     if !fixed.is_empty() {
-        warn!("{} changed, which takes effect after a restart", fixed.join(", "));
+        warn!("{} changed; this takes effect after a restart", fixed.join(", "));
     }
 }
 
@@ -286,7 +286,7 @@ fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
 fn keep_life(service: &DriveService, was_kept: bool) -> bool {
     let kept = service.keep_life();
     if let Some(error) = kept.as_ref().err().filter(|_| was_kept) {
-        warn!("the drive's lifetime counters are not saved: {error}");
+        warn!("the lifetime counters of the volume could not be saved: {error}");
     }
     kept.is_ok()
 }
@@ -304,7 +304,7 @@ impl ServedDrive {
         } else {
             let size = args.memory.context("nothing to serve")?;
             let service = DriveService::in_memory(size.0, injector.clone());
-            (None, service.context("drawing a number for the drive")?)
+            (None, service.context("generating the drive's ID")?)
         };
         let service = Arc::new(service);
         service.tell_start();
@@ -324,7 +324,7 @@ impl ServedDrive {
             let service = Arc::downgrade(&service);
             injector.call_for_hosts(Box::new(move |fault| match service.upgrade() {
                 Some(service) => service.inject_for_hosts(fault),
-                None => Err(io::Error::other("the drive is being closed")),
+                None => Err(io::Error::other("the volume is being closed")),
             }));
         }
         let served = Self { drive, service, operator };
@@ -338,7 +338,7 @@ impl ServedDrive {
         if let Some(drive) = &self.drive {
             for unused in drive.unused_media() {
                 warn!("{unused}");
-                service.tell(&format!("A die was left aside: {unused}."));
+                service.tell(&format!("A die is not used: {unused}."));
             }
         }
         if let Some(recipients) = recipients {
@@ -393,7 +393,7 @@ impl ServedDrive {
         }
         // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
         if let Some(drive) = Arc::into_inner(drive) {
-            drive.close().context("closing the drive")?;
+            drive.close().context("closing the volume")?;
         }
         Ok(Ending::Done)
     }
@@ -425,8 +425,8 @@ fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
         let size = size.unwrap_or(capacity);
         if !size.is_multiple_of((*block_bytes).into()) {
             bail!(
-                "namespace {id} of {size} bytes does not consist of logical blocks of \
-                 {block_bytes} bytes; serve it with --nvme-block-bytes 512"
+                "namespace {id} has {size} bytes, not a multiple of its logical block size of \
+                 {block_bytes}; serve it with --nvme-block-bytes 512"
             );
         }
     }
@@ -440,7 +440,7 @@ fn with_default_first(mut exports: Vec<Export>, default: &str) -> Result<Vec<Exp
     }
     let Some(index) = exports.iter().position(|export| export.name == *default) else {
         let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
-        bail!("no export is named `{default}`; there are {}", names.join(", "));
+        bail!("no export is named `{default}`; the exports are {}", names.join(", "));
     };
     exports[..=index].rotate_right(1);
     Ok(exports)
@@ -478,7 +478,7 @@ fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
 fn end_without_power(cut: &io::Result<()>) {
     match cut {
         Ok(()) => std::process::exit(POWER_CUT),
-        Err(error) => error!("{error}; stop the server and do not use what the dies hold"),
+        Err(error) => error!("{error}; stop the server, and do not use the data on the dies"),
     }
 }
 
@@ -566,7 +566,7 @@ fn show(
     service: &Arc<DriveService>,
 ) -> Result<Web> {
     let hosts = args.pages.http_host.clone();
-    let token = Token::draw(service.volume().map(|volume| volume.join(TOKEN)));
+    let token = Token::generate(service.volume().map(|volume| volume.join(TOKEN)));
     let token = token.context("writing the token of the dashboard")?;
     let routes = DriveRoutes::new(Arc::downgrade(service));
     let web = Web::start(listener, Content::Drive(routes), Door { token, hosts, tls })?;
@@ -578,7 +578,7 @@ fn show(
 /// without the token.
 fn introduce(web: &Web, is_json: bool) {
     if is_json {
-        info!("the page is at {}", web.place());
+        info!("the dashboard is at {}", web.place());
     } else {
         output::talk(&web.introduction());
     }
@@ -586,8 +586,8 @@ fn introduce(web: &Web, is_json: bool) {
 
 pub(super) fn warn_of_reach(place: &dyn Display) {
     warn!(
-        "{place} can be reached from other machines, without a password or a certificate; a tunnel \
-         is safer"
+        "{place} can be reached from other machines without a password or a certificate; an SSH \
+         tunnel is safer"
     );
 }
 
@@ -617,22 +617,27 @@ pub(super) fn shown(offered: &[status::Export], json: bool) -> Result<String> {
 /// Logs an event of a client.
 pub(super) fn tell(event: &Event) {
     match event {
-        Event::Came { client, export } => debug!(client, export, "client {client} uses `{export}`"),
-        Event::HostCame { client, controller, host } => {
+        Event::Connected { client, export } => {
+            debug!(client, export, "client {client} connected to `{export}`");
+        }
+        Event::HostConnected { client, controller, host } => {
             debug!(
                 client,
-                controller, host, "client {client}, {host}, has controller {controller}"
+                controller, host, "client {client}, {host}, connected as controller {controller}"
             );
         }
-        Event::Left { client } => debug!(client, "client {client} left"),
+        Event::Disconnected { client } => debug!(client, "client {client} disconnected"),
         Event::Dropped { client, reason } => {
             warn!(client, reason, "client {client} was dropped: {reason}");
         }
-        Event::TurnedAway { clients: 1, reason } => {
-            warn!(reason, "a client was turned away: {reason}");
+        Event::Rejected { clients: 1, reason } => {
+            warn!(reason, "a client was rejected: {reason}");
         }
-        Event::TurnedAway { clients, reason } => {
-            warn!(clients, reason, "{clients} clients were turned away, the last: {reason}");
+        Event::Rejected { clients, reason } => {
+            warn!(
+                clients,
+                reason, "{clients} clients were rejected; the reason for the last: {reason}"
+            );
         }
     }
 }

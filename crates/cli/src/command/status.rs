@@ -57,7 +57,7 @@ fn row(name: &str, text: String) -> StatusRow {
 }
 
 fn text(status: &Status, all: bool) -> String {
-    let mut rows = vec![row("drive", drive(status)), row("health", health(status))];
+    let mut rows = vec![row("volume", drive(status)), row("health", health(status))];
     rows.extend(status.health.problems.iter().flat_map(problem_rows));
     rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
@@ -86,10 +86,12 @@ fn text(status: &Status, all: bool) -> String {
 fn drive(status: &Status) -> String {
     let state = match (status.state, &status.server) {
         (State::Closed, _) => "closed".to_owned(),
-        (State::Unclosed, _) => "was not closed; opening it brings it back".to_owned(),
+        (State::Unclosed, _) => {
+            "unclean shutdown; it is recovered when it is next served".to_owned()
+        }
         (State::Open, Some(server)) => format!("served by process {}", server.pid),
         (State::Open, None) => "open".to_owned(),
-        (State::Failed, _) => "failed: it takes no more writes".to_owned(),
+        (State::Failed, _) => "failed: it accepts no more writes".to_owned(),
     };
     format!("{}, {}, {state}", status.name, status.drive)
 }
@@ -99,7 +101,11 @@ fn health(status: &Status) -> String {
     let Smart { available_spare, percentage_used, critical_warning, .. } = status.smart;
     let word = status.health.state.word();
     let used = percentage_used.map_or_else(String::new, |used| format!("; {used} % used"));
-    let lost = counted(status.pages_lost, "page");
+    let spare = available_spare.map_or_else(|| "unknown".to_owned(), |spare| format!("{spare} %"));
+    let lost = match status.pages_lost {
+        Some(pages) => format!("{} lost", counted(pages, "page")),
+        None => "lost pages unknown".to_owned(),
+    };
     let warning = match critical_warning {
         0 => String::new(),
         bits => {
@@ -107,7 +113,7 @@ fn health(status: &Status) -> String {
             format!("; critical warning {bits:#04x}: {}", names.join(", "))
         }
     };
-    format!("{word}; spare {available_spare} %{used}; {lost} lost{warning}")
+    format!("{word}; spare {spare}{used}; {lost}{warning}")
 }
 
 /// A problem, and what to do next.
@@ -119,14 +125,14 @@ fn problem_rows(problem: &Problem) -> [StatusRow; 2] {
 fn lost_rows(status: &Status) -> Vec<StatusRow> {
     let sectors = |lba: &u64| row("page lost", format!("sectors {lba} to {}", lba + 7));
     let mut rows: Vec<StatusRow> = status.lost_lbas.iter().map(sectors).collect();
-    let unnamed = status.pages_lost.saturating_sub(rows.len() as u64);
+    let unnamed = status.pages_lost.unwrap_or(0).saturating_sub(rows.len() as u64);
     if unnamed > 0 {
-        rows.push(row("pages lost", format!("{unnamed} more, not named")));
+        rows.push(row("pages lost", format!("{unnamed} more")));
     }
     rows
 }
 
-/// The light as text; a locate LED blinks where that can be.
+/// The activity LED as text; a locate LED blinks in a terminal.
 fn led(led: Led) -> String {
     let is_terminal = io::stdout().is_terminal();
     match led {
@@ -169,7 +175,7 @@ fn format_rows(format: &Format) -> [StatusRow; 2] {
     let is_thin = physical < format.capacity_bytes;
     let thin = if is_thin { format!(" (thin: {} fit)", bytes(physical)) } else { String::new() };
     let capacity = format!(
-        "{} for clients{thin}; {} of flash, {} with parity; {:.1} % over-provisioned",
+        "{} for clients{thin}; {} usable, {} raw; {:.1} % over-provisioning",
         bytes(format.capacity_bytes),
         bytes(format.data_bytes),
         bytes(format.raw_bytes),
@@ -191,9 +197,9 @@ fn space_rows(space: &Space, format: &Format) -> [StatusRow; 3] {
     let share = percent(stored_bytes, stored_bytes_max);
     let supply = match space.supply {
         Supply::Ample => "",
-        Supply::Low => "; physical space is low",
-        Supply::Short => "; physical space runs short: trim or delete data",
-        Supply::Gone => "; no physical space: writes are refused until data is trimmed",
+        Supply::Low => "; less than 20 % left",
+        Supply::Short => "; less than 5 % left: trim or delete data",
+        Supply::Gone => "; full: writes fail with ENOSPC until data is trimmed or deleted",
     };
     let most = bytes(stored_bytes_max);
     let stored = format!("{} of {most}, {share}{supply}", bytes(stored_bytes));
@@ -209,35 +215,39 @@ fn smart_rows(status: &Status) -> [StatusRow; 2] {
     };
     let dies = format!("{} of {} failed{spares}", failed, status.dies.len());
     let Smart { power_cycles, unsafe_shutdowns, .. } = status.smart;
-    let openings = format!("{power_cycles}, {unsafe_shutdowns} of them after an unclean shutdown");
-    [row("dies", dies), row("openings", openings)]
+    let cycles = format!("{power_cycles}, unsafe shutdowns {unsafe_shutdowns}");
+    [row("dies", dies), row("power cycles", cycles)]
 }
 
 fn maintenance_rows(maintenance: &MaintenanceStatus) -> Vec<StatusRow> {
     let ending = |is_running, failure: &Option<String>| match (is_running, failure) {
-        (true, _) => "under way".to_owned(),
+        (true, _) => "running".to_owned(),
         (false, Some(failure)) => failure.clone(),
         (false, None) => "done".to_owned(),
     };
     let mut rows = Vec::new();
     if let Some(rebuild) = &maintenance.rebuild {
-        let share = percent(rebuild.rows_done, rebuild.rows);
-        let ending = ending(rebuild.is_running, &rebuild.failure);
+        let (die, share) = (rebuild.die, percent(rebuild.rows_done, rebuild.rows));
+        let state = match (rebuild.is_running, &rebuild.failure) {
+            (true, _) => format!("rebuilding die {die}: {share}"),
+            (false, Some(failure)) => format!("rebuild of die {die} failed: {failure}"),
+            (false, None) => format!("die {die} rebuilt"),
+        };
         let lost = match rebuild.units_lost {
             0 => String::new(),
-            lost => format!(", {} cannot be", counted(lost, "unit")),
+            lost => format!("; {} cannot be restored", counted(lost, "unit")),
         };
-        rows.push(row("restored", format!("die {}, {share}{lost}; {ending}", rebuild.die)));
+        rows.push(row("rebuild", format!("{state}{lost}")));
     }
     if let Some(redundancy) = &maintenance.redundancy {
         let share = percent(redundancy.pages_done, redundancy.pages);
         let ending = ending(redundancy.is_running, &redundancy.failure);
-        rows.push(row("redundancy", format!("without the failed dies, {share}; {ending}")));
+        rows.push(row("redundancy", format!("moving data off the failed dies: {share}; {ending}")));
     }
     if let Some(scrub) = &maintenance.scrub {
         let Scrub { rows_done, units_bad, units_restored, pages_lost, .. } = scrub;
-        let (bad, lost) = (counted(*units_bad, "unit"), counted(*pages_lost, "page"));
-        let found = format!("{bad} bad, {units_restored} written again, {lost} lost");
+        let (bad, lost) = (counted(*units_bad, "corrupt unit"), counted(*pages_lost, "page"));
+        let found = format!("{bad} found, {units_restored} repaired, {lost} lost");
         let share = percent(*rows_done, scrub.rows);
         let ending = ending(scrub.is_running, &scrub.failure);
         rows.push(row("scrub", format!("{share}, {found}; {ending}")));
@@ -292,7 +302,7 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
     let clients = format!(
         "{} connected; {} connections accepted, {} refused",
         server.clients.len(),
-        server.clients_came,
+        server.connections_accepted,
         server.clients_refused
     );
     rows.push(row("clients", clients));
@@ -337,16 +347,16 @@ fn model_row(server: &Server) -> Option<StatusRow> {
     let Model { name, climate, lateness } = server.model.as_ref()?;
     let heat = climate.map_or_else(String::new, |climate| {
         format!(
-            ", {:.1} °C (slows down at {}, off at {}); {:.1} W on average; writes held for {:.0} s",
+            ", {:.1} °C (throttles at {}, off at {}); {:.1} W on average; throttled for {:.0} s",
             climate.temperature_c,
             climate.throttle_c,
             climate.shutdown_c,
             climate.energy_j / server.uptime_s.max(f64::MIN_POSITIVE),
-            climate.held_s
+            climate.throttled_s
         )
     });
     let late = late_text(lateness);
-    Some(row("keeps to", format!("the times of {name}{heat}{late}")))
+    Some(row("timing model", format!("{name}{heat}{late}")))
 }
 
 /// Late replies, as the end of a row; empty if there were none.
@@ -356,8 +366,8 @@ fn late_text(lateness: &Lateness) -> String {
         return String::new();
     }
     format!(
-        "; since the start {late} of {replies} replies late ({:.1} %), by {} on average and {} at \
-         most",
+        "; {late} of {replies} replies since the start were late ({:.1} %), by {} on average and \
+         {} at most",
         100.0 * late as f64 / replies as f64,
         Nanos(late_by_ns_mean),
         Nanos(late_by_ns_max)

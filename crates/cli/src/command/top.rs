@@ -1,6 +1,6 @@
-//! `floatgate top`: what a served drive does, a screen a second.
+//! `floatgate top`: the activity of a served volume, a screen a second.
 //!
-//! What is wrong comes first. Fifty columns suffice; where there are more, bars are longer.
+//! Problems come first. Fifty columns suffice; where there are more, bars are longer.
 
 mod terminal;
 
@@ -226,9 +226,9 @@ fn heat(now: &Server, then: &Server, seconds: f64) -> Option<String> {
     let (now, then) = (climate(now)?, climate(then)?);
     let (temperature, power) = (now.temperature_c, now.power_w_since(&then, seconds));
     let limit = now.power_limit_w.map_or_else(String::new, |limit| format!(" of {limit}"));
-    let held = if now.held_s > then.held_s { ", holds its writes" } else { "" };
-    let throttle = now.throttle_c;
-    Some(format!("{temperature:.1} °C, slows down at {throttle}; {power:.1}{limit} W{held}"))
+    let throttled = if now.throttled_s > then.throttled_s { ", writes throttled" } else { "" };
+    let limit_c = now.throttle_c;
+    Some(format!("{temperature:.1} °C, throttles at {limit_c}; {power:.1}{limit} W{throttled}"))
 }
 
 /// Of the span, and since the drive was opened.

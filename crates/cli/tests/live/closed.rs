@@ -29,7 +29,7 @@ fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
         "2.10 MB of 8.39 MB, 25.0 %",
         "ok; spare 100 %; 0 pages lost",
         "0 of 4 failed",
-        "1, 0 of them after an unclean shutdown",
+        "1, unsafe shutdowns 0",
         "die 3",
     ] {
         assert!(text.contains(expected), "no `{expected}` in\n{text}");
@@ -55,7 +55,12 @@ fn a_drive_that_was_not_closed_and_one_in_use_are_told_apart() {
     let shown = floatgate(folder.path(), &["status", "volume"]);
     assert_eq!(shown.status.code(), Some(4), "it is degraded");
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(text.contains("was not closed; opening it brings it back"), "{text}");
+    assert!(text.contains("unclean shutdown; it is recovered when it is next served"), "{text}");
+    assert!(text.contains("degraded; spare unknown; lost pages unknown"), "{text}");
+    let shown = floatgate(folder.path(), &["status", "volume", "--json"]);
+    let status: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!((&status["pages_lost"], &status["state"]), (&Value::Null, &"unclosed".into()));
+    assert_eq!(status["smart"]["available_spare"], Value::Null);
 }
 
 #[test]

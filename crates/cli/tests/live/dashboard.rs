@@ -104,7 +104,8 @@ fn the_page_fits_a_telephone_a_tablet_and_a_wide_screen() {
 /// A browser at the page of a drive, with leave to change it; none where there is no browser.
 fn at_the_page_of(served: &Served) -> Option<Browser> {
     let mut browser = Browser::start()?;
-    let token = fs::read_to_string(served.path("volume/web.token")).expect("the server drew one");
+    let token =
+        fs::read_to_string(served.path("volume/web.token")).expect("the server generated one");
     browser.open(&format!("http://{}/#token={token}", served.http));
     browser.wait_until("document.getElementById('link')?.textContent.startsWith('live')");
     Some(browser)
@@ -154,7 +155,7 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     let problem = browser.value("document.getElementById('problems').innerText");
     let (die, folder) = (served.path("d2.img"), served.path("volume"));
     for part in [
-        format!("Die 2 ({}) has failed; rows ", die.display()),
+        format!("Die 2 ({}) has failed; ", die.display()),
         format!("Replace it: floatgate replace-die {} 2 --with PATH.", folder.display()),
     ] {
         assert!(problem.as_str().unwrap().contains(&part), "no {part} in {problem}");
@@ -169,7 +170,7 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     browser.wait_until("before.maintenance.rebuild?.is_running === false");
     assert_eq!(browser.value(health), "Health is ok.");
     assert_eq!(browser.value("before.maintenance.rebuild.die"), 2);
-    for part in ["Die 2 (", ") has failed; rows", ") is whole."] {
+    for part in ["Die 2 (", ") has failed; ", ") is rebuilt."] {
         let events = "document.getElementById('event-rows').textContent";
         browser.wait_until(&format!("{events}.includes('{part}')"));
     }

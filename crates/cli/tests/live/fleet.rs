@@ -53,7 +53,7 @@ impl Dashboard {
 
     /// Returns the token that its actions require.
     fn token(&self) -> String {
-        fs::read_to_string(self.folder.path().join("token")).expect("it drew one")
+        fs::read_to_string(self.folder.path().join("token")).expect("it generated one")
     }
 
     /// Sends an HTTP request of these lines, and returns the answer.
@@ -115,14 +115,14 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let Some(mut browser) = dashboard.opened() else { return };
     let served = "document.getElementById('served').textContent";
     browser.wait_until(&format!("{served} === '0 of 2'"));
-    let closed = "Nobody serves it; it was closed.";
+    let closed = "Not served; closed cleanly.";
     assert!(browser.value(&card("beta")).as_str().unwrap().contains(closed));
     let health = "document.getElementById('health').textContent";
-    assert_eq!(browser.value(health), "No drive is served.");
+    assert_eq!(browser.value(health), "No volume is served.");
     let alpha = serve(folder.path(), "alpha");
     let beta = serve(folder.path(), "beta");
     browser.wait_until(&format!("{served} === '2 of 2'"));
-    assert_eq!(browser.value(health), "All 2 served drives are ok.");
+    assert_eq!(browser.value(health), "All 2 served volumes are ok.");
 
     if is_there("fio") {
         let load = Load::start(&alpha);
@@ -144,7 +144,7 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     browser.wait_until(&format!("{health}.startsWith('beta: Die 1 (')"));
     drop(beta.kill());
     browser.wait_until(&format!("{served} === '1 of 2'"));
-    let unclosed = "Nobody serves it, and it was not closed";
+    let unclosed = "Not served since an unclean shutdown";
     assert!(browser.value(&card("beta")).as_str().unwrap().contains(unclosed));
     assert!(browser.value(health).as_str().unwrap().starts_with(&format!("beta: {unclosed}")));
     create(folder.path(), "gamma", &[]);
@@ -156,10 +156,10 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let events = "document.getElementById('event-rows').textContent";
     assert!(browser.value(events).as_str().unwrap().contains("beta: Die 1 ("));
     assert!(again.stop().success());
-    let closed = "The served drive is ok. 1 drive is not served.";
+    let closed = "The served volume is ok. 1 volume is not served.";
     browser.wait_until(&format!("{health} === '{closed}'"));
     drop(dashboard);
-    browser.wait_until(&format!("{health}.startsWith('Not known: ')"));
+    browser.wait_until(&format!("{health}.startsWith('Unknown: ')"));
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);
 }
 
@@ -262,9 +262,9 @@ fn a_place_that_is_none_and_a_file_that_is_no_token_are_one_clear_error_each() {
     };
     assert!(refused(&["nothing"]).starts_with("error: looking at nothing: No such file"));
     let no_drive = refused(&["notes"]);
-    assert!(no_drive.starts_with("error: notes is neither a drive's folder, nor"), "{no_drive}");
+    assert!(no_drive.starts_with("error: notes is neither the folder of a volume"), "{no_drive}");
     let no_token = refused(&[".", "--http", "127.0.0.1:0", "--token", "notes"]);
-    assert!(no_token.contains("it holds something else than a token"), "{no_token}");
+    assert!(no_token.contains("the file contains something other than a token"), "{no_token}");
     assert_eq!(fs::read_to_string(folder.path().join("notes")).unwrap(), "not to be lost");
 }
 

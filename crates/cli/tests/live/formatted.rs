@@ -18,8 +18,7 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
         for more in [&[][..], &["--destroy", "0123456789abcdef"]] {
             let refused = floatgate(&[args, more].concat());
             assert!(!refused.status.success());
-            let told =
-                format!("destroys the 2.10 MB that it stores; --destroy {number} allows that");
+            let told = format!("destroys 2.10 MB of stored data; --destroy {number} allows that");
             assert!(said(&refused).contains(&told), "{}", said(&refused));
         }
     }
@@ -41,9 +40,9 @@ fn a_closed_drive_becomes_larger_and_smaller() {
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
     assert_done(&floatgate(&["resize", "volume", "--size", "4MiB"]));
     let refused = floatgate(&["resize", "volume", "--size", "1MiB"]);
-    assert!(said(&refused).contains("are stored, beyond the new end"), "{}", said(&refused));
+    assert!(said(&refused).contains("data is stored beyond the new end"), "{}", said(&refused));
     let large = floatgate(&["resize", "volume", "--size", "1GiB"]);
-    assert!(said(&large).contains("the dies have room for a map of"), "{}", said(&large));
+    assert!(said(&large).contains("the dies have room to map at most"), "{}", said(&large));
     assert_eq!(status(floatgate)["format"]["capacity_bytes"], 4 << 20);
     assert_done(&floatgate(&["resize", "volume", "--size", "1MiB", "--destroy", &number]));
     let now = status(floatgate);
@@ -64,7 +63,7 @@ fn a_served_drive_is_purged_and_formatted_only_where_that_is_allowed() {
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
     let purge = ["purge", "volume", "--destroy", &number];
     let refused = floatgate(&purge);
-    let told = format!("process {} serves volume; stop that first", served.pid());
+    let told = format!("process {} serves volume; stop it first", served.pid());
     assert!(said(&refused).contains(&told), "{}", said(&refused));
     assert_done(&floatgate(&[&purge[..], &["--while-served"]].concat()));
     client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);

@@ -136,7 +136,7 @@ fn a_die_that_fails_and_comes_back_calls_twice_and_names_where_it_is() {
     assert!(said(&shown).contains("Mail store, "), "{}", said(&shown));
     assert_done(&served.beside(&["replace-die", "volume", "2", "--with", "new.img"]));
     let resolved = call("resolved|");
-    assert!(resolved.contains("new.img) is whole."), "{resolved}");
+    assert!(resolved.contains("new.img) is rebuilt."), "{resolved}");
     assert!(call("health-ok|").contains("|ok||Mail store"));
     assert_eq!(served.beside(&["status", "volume"]).status.code(), Some(0));
     let metrics = served.get("/metrics");
@@ -175,7 +175,7 @@ fn whoever_cannot_be_called_is_refused_before_the_drive_is_opened() {
     assert!(refused(&["--monitor-program", "plain"]).contains("is not an absolute path"));
     assert!(refused(&["--monitor-program", &plain]).contains("cannot be executed"));
     assert!(refused(&["--monitor-test"]).contains("has no recipient"));
-    assert!(refused(&["--monitor-mail=-oQ/tmp"]).contains("is no address"));
+    assert!(refused(&["--monitor-mail=-oQ/tmp"]).contains("is not an address"));
     let state = &super::served::status(|args| floatgate(folder.path(), args))["state"];
     assert_eq!(state, "closed", "it was not opened");
 }

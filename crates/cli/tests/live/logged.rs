@@ -121,8 +121,8 @@ fn a_server_reads_its_configuration_again_and_says_what_takes_a_restart() {
     let changed = own.replace("unix:", "unix:/elsewhere") + "scrub = \"1d\"\nlog-level = \"debug\"";
     fs::write(&config, changed).unwrap();
     signal(&served, "HUP");
-    wait_for(&said, "the configuration was read again\n");
-    wait_for(&said, "warning: nbd changed, which takes effect after a restart\n");
+    wait_for(&said, "the configuration was reloaded\n");
+    wait_for(&said, "warning: nbd changed; this takes effect after a restart\n");
     come_and_go(&served);
     wait_for(&said, "client 2 ");
     let status = served.beside(&["status", "volume", "--json"]);
@@ -131,7 +131,7 @@ fn a_server_reads_its_configuration_again_and_says_what_takes_a_restart() {
 
     fs::write(&config, "bnd = 1").unwrap();
     signal(&served, "HUP");
-    wait_for(&said, "error: the configuration stays as it was: reading ");
+    wait_for(&said, "error: the configuration was not reloaded: reading ");
     assert!(served.stop().success());
 }
 

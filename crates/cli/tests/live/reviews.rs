@@ -63,13 +63,13 @@ fn a_run_is_watched_while_it_is_under_way_and_found_when_it_was_stopped() {
     let dashboard = dashboard(folder.path());
     let Some(mut browser) = dashboard.opened() else { return };
     browser.wait_until("!document.getElementById('reviews').hidden");
-    assert!(text(&mut browser, "#no-runs").contains("No run is under way."));
+    assert!(text(&mut browser, "#no-runs").contains("No run is in progress."));
     let review = Review::begin(folder.path());
     browser.wait_until("document.querySelector('.run tbody')?.innerText.includes('IOPS')");
     // What is left is told once the pace is known.
     browser.wait_until("document.querySelector('.run')?.innerText.includes(' left')");
     let shown = text(&mut browser, ".run");
-    for part in ["iodrive-duo stock", "enterprise, ", "% done, ", " left", " steps kept"] {
+    for part in ["iodrive-duo stock", "enterprise, ", "% done, ", " left", " steps completed"] {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
     browser.value("document.querySelector('.run details').open = true");

@@ -16,7 +16,7 @@ fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {
     };
     let (code, said) = refusal("volume = \"volume\"\nnbd = \"none\"", &[]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("`none` is no address"), "{said}");
+    assert!(said.contains("`none` is not an address"), "{said}");
     let (code, said) = refusal("volume = \"nothing\"\nnbd = \"unix:s\"", &["other"]);
     assert!(code == Some(1) && said.starts_with("error: opening other: "), "{said}");
     let (code, said) = refusal("volume = \"volume\"\nbnd = \"unix:s\"", &[]);

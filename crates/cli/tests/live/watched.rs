@@ -57,7 +57,8 @@ fn the_locate_led_marks_a_drive_whether_it_is_served_or_not() {
     assert!(shown(&served).contains("( ) off"), "{}", shown(&served));
     let refused = served.beside(&["locate", "nothing", "on"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: nothing is no folder of a drive; `floatgate create` makes one\n");
+    let expected = "nothing is not the folder of a volume; `floatgate create` creates one";
+    assert_eq!(said, format!("error: {expected}\n"));
 }
 
 #[test]
@@ -102,9 +103,9 @@ fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
     );
     assert!((300..330).contains(&smart["composite_temperature"].as_u64().unwrap()), "{smart}");
     let text = said(&["status", "volume"]);
-    assert!(text.contains("the times of iodrive-duo, ") && text.contains("°C (slows"), "{text}");
+    assert!(text.contains("iodrive-duo, ") && text.contains("°C (throttles at"), "{text}");
     let text = said(&["top", "volume", "--once", "--interval", "1s"]);
-    assert!(text.contains("°C, slows down at 78; 11."), "{text}");
+    assert!(text.contains("°C, throttles at 78; 11."), "{text}");
     assert!(text.lines().count() <= 24, "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }

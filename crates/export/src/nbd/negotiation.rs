@@ -178,7 +178,7 @@ impl Negotiation {
             if number == option::EXPORT_NAME {
                 return Err(Violation::Unencrypted);
             }
-            let text = b"encrypt first: this server requires TLS";
+            let text = b"this server requires TLS: send STARTTLS first";
             put_answer(replies, number, answer::ERR_TLS_REQUIRED, text);
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl Negotiation {
             option::LIST_META_CONTEXT => self.list_contexts(data, replies)?,
             option::SET_META_CONTEXT => self.set_contexts(data, replies)?,
             _ => {
-                let text = "this server does not know the option".to_owned();
+                let text = "this option is not supported".to_owned();
                 return Err(Refusal { answer: answer::ERR_UNSUPPORTED, text });
             }
         }
@@ -300,9 +300,11 @@ impl Negotiation {
         Reader(data).end()?;
         match self.dialect {
             Dialect::Simple => self.dialect = Dialect::Structured,
-            Dialect::Structured => return Err(invalid("structured replies are already agreed on")),
+            Dialect::Structured => {
+                return Err(invalid("structured replies are already negotiated"));
+            }
             Dialect::Extended => {
-                let text = "extended headers are already agreed on".to_owned();
+                let text = "extended headers are already negotiated".to_owned();
                 return Err(Refusal { answer: answer::ERR_EXTENDED, text });
             }
         }
@@ -312,7 +314,7 @@ impl Negotiation {
     fn choose_extended(&mut self, data: &[u8]) -> Result<(), Refusal> {
         Reader(data).end()?;
         if self.dialect == Dialect::Extended {
-            return Err(invalid("extended headers are already agreed on"));
+            return Err(invalid("extended headers are already negotiated"));
         }
         self.dialect = Dialect::Extended;
         Ok(())
@@ -344,7 +346,7 @@ impl Negotiation {
     /// The export that a client asks about, and the names of contexts that it asks for.
     fn queries<'a>(&self, data: &'a [u8]) -> Result<(Arc<Export>, Vec<&'a str>), Refusal> {
         if self.dialect == Dialect::Simple {
-            return Err(invalid("agree on structured replies first"));
+            return Err(invalid("negotiate structured replies first"));
         }
         let mut reader = Reader(data);
         let name = reader.name()?;
@@ -360,7 +362,7 @@ impl Negotiation {
     fn export(&self, name: &str) -> Result<&Arc<Export>, Refusal> {
         self.exports.find(name).ok_or_else(|| Refusal {
             answer: answer::ERR_UNKNOWN,
-            text: "no export has this name; list them to see which there are".into(),
+            text: "no export has this name; LIST returns all names".into(),
         })
     }
 }

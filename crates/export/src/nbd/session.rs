@@ -168,10 +168,10 @@ impl Session {
         let Request { kind, flags, offset, length, .. } = *request;
         let known = self.flags_of(kind);
         if flags & !known != 0 {
-            return Err(invalid(format!("flags {:#x} mean nothing here", flags & !known)));
+            return Err(invalid(format!("unsupported flags {:#x}", flags & !known)));
         }
         if kind == Kind::Write && request.payload_bytes != length {
-            return Err(invalid("a write without the flag for its payload".into()));
+            return Err(invalid("a write without the flag PAYLOAD_LEN".into()));
         }
         let changes = matches!(kind, Kind::Write | Kind::Trim | Kind::WriteZeroes);
         if changes && self.terms.export.is_read_only {
@@ -185,11 +185,11 @@ impl Session {
         if end.is_none() {
             let grows = matches!(kind, Kind::Write | Kind::WriteZeroes);
             let errno = if grows { Errno::NoSpace } else { Errno::Invalid };
-            let text = format!("{length} bytes at {offset} of {}", self.size);
+            let text = format!("{length} bytes at {offset} exceed the size of {}", self.size);
             return Err(Failure { errno, offset: None, text });
         }
         if flags & flag::FAST_ZERO != 0 && flags & flag::NO_HOLE != 0 {
-            let text = "zeroes that take space are not written fast".into();
+            let text = "FAST_ZERO together with NO_HOLE is not supported".into();
             return Err(Failure { errno: Errno::NotSupported, offset: None, text });
         }
         Ok(())
@@ -233,10 +233,10 @@ impl Session {
 
     fn tell_status(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
         if !self.terms.reports_allocation {
-            return Err(invalid(format!("agree on {} first", allocation::NAME)));
+            return Err(invalid(format!("negotiate {} first", allocation::NAME)));
         }
         if request.length == 0 {
-            return Err(invalid("nothing was asked about".into()));
+            return Err(invalid("the length is 0".into()));
         }
         let covered = request.length.min(STATUS_BYTES_MAX);
         let mut runs = self.terms.export.device.allocations(request.offset, covered)?;
@@ -370,7 +370,7 @@ fn invalid(text: String) -> Failure {
 }
 
 fn too_long(length: u64) -> Failure {
-    invalid(format!("{length} bytes at once, the limit is {REQUEST_BYTES_MAX}"))
+    invalid(format!("a request of {length} bytes, the limit is {REQUEST_BYTES_MAX}"))
 }
 
 /// Room that the reply to a request takes; zero where it is refused.

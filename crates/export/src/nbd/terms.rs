@@ -37,7 +37,7 @@ pub enum Violation {
     #[error("handshake flags {0:#x} are unknown")]
     HandshakeFlags(u32),
     /// An option does not begin as one.
-    #[error("an option begins with {0:#x}")]
+    #[error("invalid option magic {0:#x}")]
     OptionMagic(u64),
     /// An option longer than any that makes sense.
     #[error("option {option} has {length} bytes, the limit is {limit}")]
@@ -59,7 +59,7 @@ pub enum Violation {
     #[error("no export is named `{0}`")]
     UnknownExport(String),
     /// A request does not begin as one.
-    #[error("a request begins with {found:#x}, not with {expected:#x}")]
+    #[error("invalid request magic {found:#x}, expected {expected:#x}")]
     RequestMagic {
         /// First four bytes of the request.
         found: u32,

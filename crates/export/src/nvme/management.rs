@@ -63,14 +63,14 @@ pub(super) fn manage(
 fn word(command: &Command) -> &'static str {
     let select = command.dword(10) & 0xF;
     match (command.opcode(), select) {
-        (admin::SANITIZE, 1) => "leave the failure mode of a sanitize of",
+        (admin::SANITIZE, 1) => "exit the failure mode of a sanitize of",
         (admin::SANITIZE, _) => "sanitize",
         (admin::NAMESPACE_MANAGEMENT, 0) => "create a namespace of",
         (admin::NAMESPACE_MANAGEMENT, _) => "delete",
         (admin::NAMESPACE_ATTACHMENT, 0) => "attach",
         (admin::NAMESPACE_ATTACHMENT, _) => "detach",
         (admin::DEVICE_SELF_TEST, 0xF) => "abort the self-test of",
-        _ => "begin a self-test of",
+        _ => "start a self-test of",
     }
 }
 

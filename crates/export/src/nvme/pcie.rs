@@ -29,12 +29,12 @@ use super::command::{COMMAND_BYTES, Command, admin, fabrics};
 use super::context::{Completed, Context, Outcome};
 use super::controller::Controller;
 use super::host::{Host, Purpose};
+use super::io_queue::IoQueue;
 use super::lock::locked;
 use super::property::{
     ENABLE, FATAL, QUEUE_ENTRIES_MAX, QUEUES_MAX, READY_TIMEOUTS, VERSION, capabilities, offset,
 };
 use super::status::Status;
-use super::submission::IoQueue;
 use super::subsystem::Subsystem;
 use super::transport::{TRANSFER_BYTES_MAX, Transport};
 use super::wire::{low16, u64_at};

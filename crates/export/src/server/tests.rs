@@ -122,7 +122,7 @@ fn a_client_that_lies_is_dropped_and_the_others_stay() {
         Event::Dropped { reason, .. } => Some(reason),
         _ => None,
     });
-    assert_eq!(dropped.unwrap(), "a request begins with 0xa5a5a5a5, not with 0x25609513");
+    assert_eq!(dropped.unwrap(), "invalid request magic 0xa5a5a5a5, expected 0x25609513");
     honest.write_all(&request(kind::FLUSH, 0, (0, 0))).unwrap();
     honest.read_exact(&mut [0; 16]).unwrap();
 }
@@ -246,30 +246,30 @@ fn a_thousand_clients_that_say_nothing_shut_nobody_out() {
     oldest.set_read_timeout(Some(PATIENCE)).unwrap();
     assert!(oldest.read_to_end(&mut Vec::new()).is_ok(), "it is let go");
     let away = std::iter::repeat_with(|| rig.event()).find_map(|event| match event {
-        Event::TurnedAway { reason, .. } => Some(reason),
+        Event::Rejected { reason, .. } => Some(reason),
         _ => None,
     });
-    assert_eq!(away.unwrap(), "too many newer clients began a handshake");
+    assert_eq!(away.unwrap(), "too many handshakes at once: newer ones displaced this one");
 }
 
 #[test]
-fn a_client_beyond_the_limit_is_turned_away_until_another_one_goes() {
+fn a_client_beyond_the_limit_is_rejected_until_another_one_goes() {
     let rig = Rig::limited(None, Limits { connections: 2, ..Limits::default() });
     let served = [rig.client(), rig.client()];
     let came = std::iter::repeat_with(|| rig.event());
-    assert_eq!(came.filter(|event| matches!(event, Event::Came { .. })).take(2).count(), 2);
+    assert_eq!(came.filter(|event| matches!(event, Event::Connected { .. })).take(2).count(), 2);
     let mut third = UnixStream::connect(&rig.socket).unwrap();
     third.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(third.read_to_end(&mut Vec::new()).unwrap_or_default(), 0, "not even a greeting");
     let away = std::iter::repeat_with(|| rig.event()).find_map(|event| match event {
-        Event::TurnedAway { clients, reason } => Some((clients, reason)),
+        Event::Rejected { clients, reason } => Some((clients, reason)),
         _ => None,
     });
-    let reason = "2 clients are served already, which is the limit (--max-connections)";
+    let reason = "the limit of 2 clients is reached (--max-connections)";
     assert_eq!(away.unwrap(), (1, reason.to_owned()));
     drop(served);
     let left = std::iter::repeat_with(|| rig.event());
-    assert_eq!(left.filter(|event| matches!(event, Event::Left { .. })).take(2).count(), 2);
+    assert_eq!(left.filter(|event| matches!(event, Event::Disconnected { .. })).take(2).count(), 2);
     // A client's place is free a moment after its departure was reported.
     assert!(rig.server.shared.is_empty_within(PATIENCE));
     assert!(rig.serves());
@@ -297,7 +297,7 @@ fn clients_that_take_nothing_of_large_replies_hold_up_no_small_and_in_the_end_no
         Event::Dropped { reason, .. } => Some(reason),
         _ => None,
     });
-    let reason = "it moved nothing of a large request while others waited for its memory";
+    let reason = "stalled transfer: no data for 3 s while other clients waited for buffer memory";
     assert_eq!(stalled.unwrap(), reason);
     drop(hostile);
     rig.server.stop().unwrap();

@@ -124,7 +124,7 @@ impl Disk {
             queues: shared.clone(),
             running: AtomicUsize::new(shared.len()),
         });
-        observer.saw(&Event::Came { client, export: export.name.clone() });
+        observer.saw(&Event::Connected { client, export: export.name.clone() });
         let mut disk = Self {
             control: Arc::clone(control),
             export: Arc::clone(export),
@@ -225,7 +225,7 @@ impl Presence {
         let client = self.client;
         let event = match failure.take() {
             Some(reason) => Event::Dropped { client, reason },
-            None if self.is_stopping.load(Ordering::Acquire) => Event::Left { client },
+            None if self.is_stopping.load(Ordering::Acquire) => Event::Disconnected { client },
             None => Event::Dropped { client, reason: "its device was removed".to_owned() },
         };
         self.observer.saw(&event);

@@ -7,8 +7,8 @@ use super::message::{self, HEADER_BYTES, Message, code};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
 use crate::little_endian::{u16_at, u32_at, u64_at};
-use crate::machine_server::Break;
 use crate::nvme::{PcieController, VECTORS};
+use crate::vm_listener::Break;
 
 /// Newest version of the protocol that this server knows, and its capabilities.
 const VERSION: [u16; 2] = [0, 1];
@@ -93,10 +93,10 @@ impl Client {
         }
         let parsed = message::parse_header(&header);
         let violated = |what: &str| Break::Violation(what.to_owned());
-        let (mut message, size) = parsed.ok_or_else(|| violated("a header of no command"))?;
+        let (mut message, size) = parsed.ok_or_else(|| violated("an invalid command header"))?;
         message.body = vec![0; size];
         if size > 0 && !self.socket.receive(&mut message.body)? {
-            return Err(violated("a command without its body"));
+            return Err(violated("a truncated command"));
         }
         Ok(Some(message))
     }

@@ -306,7 +306,7 @@ fn what_is_no_command_ends_the_connection_and_others_stay() {
         Event::Dropped { reason, .. } => Some(reason),
         _ => None,
     });
-    assert_eq!(reasons.next().unwrap(), "a header of no command");
+    assert_eq!(reasons.next().unwrap(), "an invalid command header");
     assert_eq!(honest.run(honest.moves(READ, (0, 1), 0)), 0);
 }
 

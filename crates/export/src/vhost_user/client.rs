@@ -23,7 +23,7 @@ use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
 use crate::little_endian::{u16_at, u32_at, u64_at};
-use crate::machine_server::Break;
+use crate::vm_listener::Break;
 
 /// Most rings.
 const RINGS_MAX: u16 = 64;
@@ -160,10 +160,10 @@ impl Client {
             return Ok(None);
         }
         let parsed = message::parse_header(&header);
-        let (mut message, size) = parsed.ok_or_else(|| violated("a header of no message"))?;
+        let (mut message, size) = parsed.ok_or_else(|| violated("an invalid message header"))?;
         message.body = vec![0; size];
         if size > 0 && !self.socket.receive(&mut message.body)? {
-            return Err(violated("a message without its body"));
+            return Err(violated("a truncated message"));
         }
         Ok(Some(message))
     }

@@ -231,7 +231,7 @@ fn chain(
         let length = descriptor.length as usize;
         let count = length / DESCRIPTOR_BYTES;
         if count == 0 || count > CHAIN_MAX || !length.is_multiple_of(DESCRIPTOR_BYTES) {
-            return Err(RingError::Broken(format!("a table of {length} bytes")));
+            return Err(RingError::Broken(format!("an indirect table of {length} bytes")));
         }
         let mut bytes = vec![0; length];
         memory.read(descriptor.address, &mut bytes)?;
@@ -253,21 +253,22 @@ fn linked(
     let mut index = 0;
     for _ in 0..entries.len() {
         let entry = entries.get(index).map(Descriptor::of);
-        let entry = entry.ok_or_else(|| RingError::Broken(format!("entry {index} of a table")))?;
+        let entry =
+            entry.ok_or_else(|| RingError::Broken(format!("no entry {index} in the table")))?;
         add(&entry)?;
         if entry.flags & NEXT == 0 {
             return Ok(());
         }
         index = entry.tag.into();
     }
-    Err(RingError::Broken("a table that loops".to_owned()))
+    Err(RingError::Broken("an indirect table with a loop".to_owned()))
 }
 
 impl Chain {
     fn add(&mut self, descriptor: &Descriptor) -> Result<(), RingError> {
         let Descriptor { address, length, flags, .. } = *descriptor;
         if flags & INDIRECT != 0 {
-            return Err(RingError::Broken("a table within a table".to_owned()));
+            return Err(RingError::Broken("an indirect table within another".to_owned()));
         }
         if self.readable.len() + self.writable.len() == CHAIN_MAX {
             return Err(RingError::Broken(format!("a chain of more than {CHAIN_MAX} buffers")));

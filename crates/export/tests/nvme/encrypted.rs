@@ -290,7 +290,7 @@ fn a_plain_host_is_refused_where_encryption_is_required() {
     (request[2], request[4]) = (128, 128);
     plain.write_all(&request).unwrap();
     assert!(is_refused(plain));
-    assert_eq!(running.reason(), "it does not begin with a TLS handshake, which is required");
+    assert_eq!(running.reason(), "TLS is required, and it did not begin with a TLS handshake");
     assert_eq!(running.queues(KEY).1.run(&io(0x00, 1, 0, 1)).status, 0);
     running.server.stop().unwrap();
 }

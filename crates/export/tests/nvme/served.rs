@@ -84,13 +84,13 @@ fn hosts_read_what_others_wrote_and_are_known_by_their_names() {
     let back = second.run(&io(0x02, 1, 3, 600).with(Data::In(300 << 10)));
     assert!(back.data == bytes);
     let came = |event| match event {
-        Event::HostCame { host, controller, .. } => (host, controller),
+        Event::HostConnected { host, controller, .. } => (host, controller),
         other => panic!("{other:?}"),
     };
     assert_eq!(came(running.event()), (HOST_NQN.to_owned(), 1));
     assert_eq!(came(running.event()).1, 2);
     drop(second_admin);
-    assert!(matches!(running.event(), Event::Left { .. }));
+    assert!(matches!(running.event(), Event::Disconnected { .. }));
     assert!(is_ended(&mut second), "the queue of a controller that is gone");
     assert_eq!(first.run(&io(0x00, 1, 0, 1)).status, 0, "those of others stay");
     running.server.stop().unwrap();
@@ -139,7 +139,7 @@ fn discovery_over_a_socket_names_the_address_that_was_dialled() {
 }
 
 #[test]
-fn more_queues_than_the_limit_are_turned_away() {
+fn more_queues_than_the_limit_are_rejected() {
     let running = Running::new(Limits { connections: 2, ..Limits::default() });
     let (_admin, mut queue) = running.queues(Digests::default());
     // A queue takes its place after its Connect was answered.
@@ -147,8 +147,8 @@ fn more_queues_than_the_limit_are_turned_away() {
     let mut late = dial(running.port);
     late.send(&[0; 8]);
     assert!(late.receive(1).is_none());
-    assert!(matches!(running.event(), Event::HostCame { .. }));
-    assert!(matches!(running.event(), Event::TurnedAway { clients: 1, .. }));
+    assert!(matches!(running.event(), Event::HostConnected { .. }));
+    assert!(matches!(running.event(), Event::Rejected { clients: 1, .. }));
     assert_eq!(queue.run(&io(0x00, 1, 0, 1)).status, 0);
     running.server.stop().unwrap();
 }
@@ -166,7 +166,7 @@ fn a_host_that_breaks_the_rules_is_dropped_with_a_reason_and_others_stay() {
         Event::Dropped { reason, .. } => Some(reason),
         _ => None,
     });
-    assert_eq!(dropped.unwrap(), "the PDU's field at byte 0 has no valid value");
+    assert_eq!(dropped.unwrap(), "the PDU field at byte 0 has an invalid value");
     assert_eq!(honest.run(&io(0x00, 1, 0, 1)).status, 0);
     running.server.stop().unwrap();
 }

@@ -589,6 +589,6 @@ impl Media for MediaAdapter<'_> {
 pub(crate) fn unreadable(lpn: Lpn) -> DeviceError {
     DeviceError::Unreadable {
         lba: u64::from(lpn.0) * 8,
-        reason: format!("page {} fails its checksum, and its stripe cannot restore it", lpn.0),
+        reason: format!("page {} fails its checksum, and parity cannot restore it", lpn.0),
     }
 }

@@ -171,8 +171,8 @@ impl Shape {
             let [needed, found] = [pages_min, pages].map(|it| (it * PAGE_BYTES as u64) >> 20);
             let dies = self.dies;
             return Err(OpenError::refused(format!(
-                "units of {unit} on {dies} dies are for {needed} MiB of data at least, here it is \
-                 {found} MiB: choose smaller ones"
+                "units of {unit} on {dies} dies need at least {needed} MiB of space for data, and \
+                 there are {found} MiB: choose smaller units"
             )));
         }
         Ok(())
@@ -197,7 +197,8 @@ impl Capacity {
             let what = format!("a size of {size} bytes is not a multiple of 4096 above zero");
             return Err(OpenError::refused(what));
         }
-        let too_large = || OpenError::refused(format!("{} is beyond 16 TB", self.size));
+        let too_large =
+            || OpenError::refused(format!("a size of {} is above the limit of 16 TiB", self.size));
         let pages_logical = u32::try_from(pages).map_err(|_| too_large())?;
         Ok((pages_logical, self.pages_stored_max(pages_logical)?))
     }
@@ -340,8 +341,8 @@ mod tests {
             assert!(text.contains("a power of two, 16 KiB to 4 MiB"), "{text}");
         }
         let text = refusal(plan(size, 8, Some(Bytes(1 << 20))));
-        let expected = "units of 1 MiB on 8 dies are for 1344 MiB of data at least, here it is \
-                        1024 MiB: choose smaller ones";
+        let expected = "units of 1 MiB on 8 dies need at least 1344 MiB of space for data, and \
+                        there are 1024 MiB: choose smaller units";
         assert_eq!(text, expected);
         assert!(plan(Bytes(1344 << 20), 8, Some(Bytes(1 << 20))).shape().is_ok());
     }

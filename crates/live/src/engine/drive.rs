@@ -51,7 +51,7 @@ use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 ///
 /// ```
 /// # use blockio::Bytes;
-/// # use live::{Compression, CreateOptions, Equipment, Preallocation};
+/// # use live::{Compression, CreateOptions, Preallocation, VolumeOptions};
 /// use live::{Device as _, Drive, Durability};
 /// # let folder = tempfile::tempdir()?;
 /// # let volume = folder.path().join("volume");
@@ -60,9 +60,8 @@ use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 /// #     is_protected: false, over_provisioning: 0.15, compression: Compression::None,
 /// #     physical: None, unit: None,
 /// # };
-/// # live::create(
-/// #     &options, &Equipment { preallocation: Preallocation::Off, ..Equipment::default() },
-/// # )?;
+/// # let sparse = VolumeOptions { preallocation: Preallocation::Off, ..VolumeOptions::default() };
+/// # live::create(&options, &sparse)?;
 ///
 /// let drive = Drive::open(&volume)?;
 /// // Acknowledged as soon as it is seen by others; the flush is what makes it last.
@@ -230,7 +229,7 @@ impl Drive {
             is_locate_led_on: false,
             format: Format::of(shape),
             smart: Smart::of(&header, Some(&core.ftl)),
-            pages_lost: core.lost.count(),
+            pages_lost: Some(core.lost.count()),
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
             dies: self.store.dies.traffic(),
             hot_spares: 0,

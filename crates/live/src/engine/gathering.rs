@@ -67,7 +67,7 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
         drives.entry(header.drive).or_default().push((header, medium));
     }
     if drives.is_empty() {
-        let none = || OpenError::refused("none of the media is a die of a drive".to_owned());
+        let none = || OpenError::refused("none of the media is a die of a volume".to_owned());
         return Err(unfit.unwrap_or_else(none));
     }
     let several = drives.len() > 1;
@@ -88,12 +88,12 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
         return Err(if several { OpenError::refused(format!("{failed}; {all}")) } else { failed });
     };
     if !usable.is_empty() {
-        let what = format!("{all}: give the dies of one drive alone");
+        let what = format!("{all}: give the dies of one volume only");
         return Err(OpenError::refused(what));
     }
     let others = names.into_iter().filter(|(drive, _)| *drive != gathered.header.drive);
     let foreign = |name: String| {
-        let text = format!("{name} is a die of another drive and is not used");
+        let text = format!("{name} is a die of another volume and is not used");
         Unused { die: None, text }
     };
     gathered.unused.extend(others.flat_map(|(_, names)| names).map(foreign));
@@ -110,10 +110,10 @@ fn name_of((_, medium): &FoundDie) -> String {
 fn list_drives(drives: &BTreeMap<u64, Vec<FoundDie>>) -> String {
     let of_drive = |(drive, found): (&u64, &Vec<FoundDie>)| {
         let names: Vec<String> = found.iter().map(name_of).collect();
-        format!("{} of drive {drive:016x}", names.join(", "))
+        format!("{} of volume {drive:016x}", names.join(", "))
     };
     let all: Vec<String> = drives.iter().map(of_drive).collect();
-    format!("the media are dies of {} drives ({})", drives.len(), all.join("; "))
+    format!("the media are dies of {} volumes ({})", drives.len(), all.join("; "))
 }
 
 /// The drive that these media, all of which name it, are dies of.
@@ -166,8 +166,8 @@ fn why_unused(newest: &Header, found: &FoundDie, taken: Option<&dyn Medium>) -> 
     }
     if newest.is_stale(own) && !mutants::is(Mutant::StaleDiesTaken) {
         return Some(format!(
-            "{name}, die {die}, holds an earlier state of the drive (version {} of its header, all \
-             dies had {})",
+            "{name}, die {die}, holds an earlier state of the volume (version {} of its header, \
+             all dies had {})",
             own.version, newest.version_everywhere
         ));
     }
@@ -187,7 +187,7 @@ fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<FoundDie>, Option<OpenError>)
             Ok(None) => {}
             Err(Unfit::Version(found)) => unfit = Some(OpenError::Version { die, found }),
             Err(error) => {
-                let what = format!("the header of die {die} says what cannot be: {error}");
+                let what = format!("the header of die {die} is invalid: {error}");
                 unfit.get_or_insert(OpenError::Damaged { what });
             }
         }
@@ -204,7 +204,7 @@ fn check_relations(found: &[FoundDie], shape: &Shape) -> Result<(), OpenError> {
     };
     match found.iter().find(is_other) {
         Some((header, _)) => {
-            let what = format!("die {} says that dies are arranged in another way", header.die);
+            let what = format!("the header of die {} states another layout", header.die);
             Err(OpenError::Damaged { what })
         }
         None => Ok(()),

@@ -73,21 +73,21 @@ struct Saved {
 }
 
 /// Doubts about a drive that cannot be accounted for. The first one makes opening fail, unless the
-/// drive is salvaged: then all are collected, to read what is left.
+/// drive is recovered: then all are collected, to read its remaining data.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// True if opening goes on.
-    pub(crate) is_salvage: bool,
+    pub(crate) is_recovery: bool,
     /// True if every copy is read whole, to tell which are damaged.
     pub(crate) is_thorough: bool,
-    /// The checkpoint that a salvage begins with; none: the newest.
+    /// The checkpoint that `floatgate recover` begins with; none: the newest.
     pub(crate) checkpoint: Option<u64>,
     pub(crate) found: Vec<String>,
 }
 
 impl Doubts {
     fn raise(&mut self, what: String) -> Result<(), OpenError> {
-        if !self.is_salvage {
+        if !self.is_recovery {
             return Err(damaged(what));
         }
         self.found.push(what);
@@ -321,8 +321,8 @@ pub(crate) fn account(
     if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
         let (found, end) = (scanned.batches, end.number);
         doubts.raise(format!(
-            "a unit was programmed after batch {} of the journal, whose copies end before batch \
-             {end}",
+            "a unit was programmed after batch {} of the journal, but all copies of the journal \
+             end before batch {end}",
             found - 1
         ))?;
     }
@@ -388,7 +388,7 @@ fn check_journal(
     }
     if replay.gap.is_none() && end < expected {
         let last = expected - 1;
-        doubts.raise(before(format!("batch {end} of the journal is lost, the last was {last}")))?;
+        doubts.raise(before(format!("batch {end} of the journal is lost; the last was {last}")))?;
     }
     Ok(())
 }
@@ -486,8 +486,8 @@ fn load(store: &Store, doubts: &Doubts) -> Result<Saved, OpenError> {
         return Ok(Saved { summary, next, holders, damaged, rows, erase_counts, map, lost });
     }
     Err(damaged(match doubts.checkpoint {
-        Some(number) => format!("no die holds checkpoint {number} whole"),
-        None => "no die holds a whole checkpoint".to_owned(),
+        Some(number) => format!("no die holds an intact copy of checkpoint {number}"),
+        None => "no die holds an intact checkpoint".to_owned(),
     }))
 }
 
@@ -679,7 +679,7 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
             let slot = layer * shape.unit_pages;
             let Ppn(first) = layout.ppn(Place { row, unit: 0, slot });
             if let Some(Lpn(lpn)) = ftl.page_within(first..first + row_pages) {
-                return Err(format!("row {row} is lost, which holds page {lpn}"));
+                return Err(format!("row {row} is lost, and it holds page {lpn}"));
             }
         }
     }

@@ -198,7 +198,7 @@ impl Drive {
             die < dies.count() && dies.lose(die)
         };
         if !is_lost {
-            let refused = "the drive cannot do without it";
+            let refused = "refused: no redundancy is left, so failing this die would lose data";
             return Err(medium_error(format!("failing die {die}"))(io::Error::other(refused)));
         }
         self.keep_header()

@@ -100,7 +100,7 @@ pub(crate) enum Unfit {
     #[error(transparent)]
     Shape(#[from] ConfigError),
     /// A value is impossible.
-    #[error("{name} is {value}, which cannot be")]
+    #[error("{name} is {value}, which is invalid")]
     Claim {
         /// Name of the value.
         name: &'static str,

@@ -56,11 +56,11 @@ impl Default for Access {
 /// As this thread would be served by the system.
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = if self.is_direct { "past" } else { "through" };
+        let way = if self.is_direct { "bypassing" } else { "through" };
         let at_once = if self.is_ringed && ring::is_there() {
-            "several requests at once by io_uring"
+            "requests in parallel through io_uring"
         } else {
-            "one request after the other"
+            "one request at a time"
         };
         write!(f, "{way} the page cache, {at_once}")
     }
@@ -247,7 +247,7 @@ fn lacking(error: io::Error, size: u64) -> io::Error {
         return error;
     }
     let text = format!(
-        "the host has too little space left for {}; free some, or make it sparse",
+        "the host has too little free space for {}; free some space, or use --sparse",
         Bytes(size)
     );
     io::Error::new(error.kind(), text)
@@ -256,7 +256,7 @@ fn lacking(error: io::Error, size: u64) -> io::Error {
 /// An error of opening, with what may be behind it.
 fn told(error: io::Error, access: Access) -> io::Error {
     if access.is_direct && error.kind() == io::ErrorKind::InvalidInput {
-        let text = "its file system knows no direct access; use it without --direct";
+        let text = "its file system does not support direct I/O; leave out --direct";
         return io::Error::new(io::ErrorKind::Unsupported, text);
     }
     error

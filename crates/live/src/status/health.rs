@@ -102,7 +102,7 @@ pub enum ProblemKind {
     DieErrors,
     /// A scrub found units that it could not write again, or did not end.
     Scrub,
-    /// The drive was not closed, so that little is known of it.
+    /// The drive had an unclean shutdown, so that little is known of it.
     NotClosed,
     /// Few spare superblocks are left.
     SpareLow,
@@ -200,17 +200,17 @@ fn read_only(status: &Status) -> Option<Problem> {
     Some(problem(
         ProblemKind::ReadOnly,
         HealthState::Critical,
-        format!("The drive takes no more writes: {reason}."),
+        format!("The volume accepts no more writes: {reason}."),
         format!(
             "Look for the cause in the log of the host, then stop the server, run `floatgate check \
-             {folder}`, and serve the drive again: what was flushed is there."
+             {folder}`, and serve the volume again: everything that was flushed is kept."
         ),
     ))
 }
 
 fn pages_lost(status: &Status) -> Option<Problem> {
-    let (pages, folder) = (status.pages_lost, &status.folder);
-    (pages > 0).then_some(())?;
+    let pages = status.pages_lost.filter(|pages| *pages > 0)?;
+    let folder = &status.folder;
     let mut named = Vec::new();
     for lba in status.lost_lbas.iter().take(LBAS_NAMED_MAX) {
         named.push(lba.to_string());
@@ -236,9 +236,9 @@ fn space(status: &Status) -> Option<Problem> {
     let space = status.space.as_ref()?;
     let (severity, what) = match space.supply {
         Supply::Ample | Supply::Low => return None,
-        Supply::Short => (HealthState::Degraded, "Physical space runs short"),
+        Supply::Short => (HealthState::Degraded, "Less than 5 % of the physical space is left"),
         Supply::Gone => {
-            (HealthState::Critical, "No physical space is left, and writes are refused")
+            (HealthState::Critical, "No physical space is left, and writes fail with ENOSPC")
         }
     };
     let [stored, most, data] =
@@ -254,16 +254,15 @@ fn scrub(status: &Status) -> Option<Problem> {
     let text = match &scrubs.failure {
         Some(failure) => format!("The last scrub failed: {failure}."),
         None if left > 0 => format!(
-            "The last scrub found {} that {} not as programmed and could not be written again.",
-            counted(left, "unit"),
-            if left == 1 { "is" } else { "are" }
+            "The last scrub found {} that it could not repair.",
+            counted(left, "corrupt unit")
         ),
         None => return None,
     };
     let folder = &status.folder;
     let remedy = format!(
-        "Run `floatgate scrub {folder}` again; if that does not help, stop the server and let \
-         `floatgate check {folder}` name the dies."
+        "Run `floatgate scrub {folder}` again; if that does not help, stop the server and run \
+         `floatgate check {folder}`, which names the dies."
     );
     let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
     Some(Problem { count: left.max(1), ..problem })
@@ -275,23 +274,23 @@ fn not_closed(status: &Status) -> Option<Problem> {
         problem(
             ProblemKind::NotClosed,
             HealthState::Degraded,
-            "The drive was not closed, and nobody serves it: what it holds is known once it has \
-             been opened."
+            "Unclean shutdown: the volume is not served, and its spare space and lost pages are \
+             unknown until it is served again."
                 .to_owned(),
-            format!("Run `floatgate check {folder}`, then serve the drive."),
+            format!("Run `floatgate check {folder}`, then serve the volume, which recovers it."),
         )
     })
 }
 
 fn spare_low(status: &Status) -> Option<Problem> {
-    let smart = &status.smart;
-    (smart.available_spare < smart.available_spare_threshold).then(|| {
-        let (left, least) = (smart.available_spare, smart.available_spare_threshold);
+    let (left, least) = (status.smart.available_spare?, status.smart.available_spare_threshold);
+    (left < least).then(|| {
         problem(
             ProblemKind::SpareLow,
             HealthState::Degraded,
-            format!("{left} % of the spare superblocks are left, less than {least} %."),
-            "Plan a move to a new drive, or give the drive a smaller size.".to_owned(),
+            format!("The available spare is {left} %, below the threshold of {least} %."),
+            "Plan to move the data to a new volume, or resize the volume to a smaller size."
+                .to_owned(),
         )
     })
 }
@@ -301,7 +300,7 @@ fn worn_out(status: &Status) -> Option<Problem> {
     Some(problem(
         ProblemKind::WornOut,
         HealthState::Degraded,
-        format!("{used} % of the erases that the dies are rated for are done."),
+        format!("{used} % of the rated erase cycles of the dies are used."),
         "Plan to replace the dies.".to_owned(),
     ))
 }
@@ -313,18 +312,21 @@ fn temperature(status: &Status) -> Option<Problem> {
         problem(
             ProblemKind::Temperature,
             HealthState::Degraded,
-            format!("The modelled drive is at {now:.1} °C and slows writes down from {limit} on."),
-            "Give it more air (`--airflow`) or less to do.".to_owned(),
+            format!(
+                "The modelled drive is at {now:.1} °C and throttles writes from {limit} °C on."
+            ),
+            "Reduce the write load; the model throttles until it has cooled.".to_owned(),
         )
     })
 }
 
 fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     let (folder, named) = (&status.folder, die.named(index as usize));
-    let (now, next) = if die.has_degraded_rows {
-        ("rows lack its units", "a further die that fails loses data")
+    // One die whose rows are degraded is enough for another failure to lose data.
+    let redundancy = if status.dies.iter().any(|die| die.has_degraded_rows) {
+        "no redundancy left: another failure loses data"
     } else {
-        ("rows are rebuilt without it", "a further die may fail")
+        "redundancy is restored: the volume tolerates 1 more failure"
     };
     let (kind, text, remedy) = match die.state {
         DieState::Failed => {
@@ -334,22 +336,23 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
                 (None, false) => "has failed".to_owned(),
             };
             let with = format!("`floatgate replace-die {folder} {index} --with PATH`");
-            let text = format!("{named} {why}; {now}, and {next}.");
+            let text = format!("{named} {why}; {redundancy}.");
             (ProblemKind::DieFailed, text, format!("Replace it: {with}."))
         }
         DieState::Rebuilding => {
             let rebuild = status.maintenance.rebuild.as_ref().filter(|it| it.die == index);
             let done = rebuild.map_or(0.0, |it| it.rows_done as f64 / it.rows.max(1) as f64);
-            let text = format!("{named} is being rebuilt, {:.1} % done; {next}.", 100.0 * done);
-            (ProblemKind::DieRebuilding, text, "Wait until it is whole.".to_owned())
+            let percent = 100.0 * done;
+            let text = format!("{named} is being rebuilt, {percent:.1} % done; {redundancy}.");
+            (ProblemKind::DieRebuilding, text, "Wait for the rebuild.".to_owned())
         }
         DieState::Good if die.failures > 0 => {
             let why = die.failure.as_ref().map_or_else(String::new, |why| format!(", last {why}"));
             let requests = counted(die.failures, "request");
-            let text = format!("{named} failed {requests} since the drive was opened{why}.");
+            let text = format!("{named} failed {requests} since the volume was opened{why}.");
             let remedy = format!(
-                "Look for the cause in the log of the host; run `floatgate scrub {folder}`, and \
-                 replace the die if it fails more."
+                "Look for the cause in the log of the host, run `floatgate scrub {folder}`, and \
+                 replace the die if it fails again."
             );
             (ProblemKind::DieErrors, text, remedy)
         }

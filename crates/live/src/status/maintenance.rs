@@ -40,7 +40,7 @@ pub struct Redundancy {
     pub pages_done: u64,
     /// Pages of the drive.
     pub pages: u64,
-    /// Reason why a further die may not fail; none if one may, or the work still runs.
+    /// Reason why redundancy was not restored; none if it was, or the work still runs.
     pub failure: Option<String>,
 }
 
@@ -71,7 +71,7 @@ pub struct Scrub {
     pub rows_done: u64,
     /// Rows of the drive.
     pub rows: u64,
-    /// Units that were not as they had been programmed.
+    /// Corrupt units that were found.
     pub units_bad: u64,
     /// Bad units that were rewritten.
     pub units_restored: u64,
@@ -102,7 +102,7 @@ pub struct Scrubs {
     pub ended: u64,
     /// Scrubs that went through everything.
     pub completed: u64,
-    /// Units that were not as programmed.
+    /// Corrupt units that were found.
     pub units_bad: u64,
     /// Bad units that were rewritten.
     pub units_restored: u64,

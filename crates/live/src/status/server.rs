@@ -22,9 +22,9 @@ pub struct Server {
     pub exports: Vec<Export>,
     /// Connected clients.
     pub clients: Vec<Client>,
-    /// Clients that ever came.
-    pub clients_came: u64,
-    /// Clients that were dropped or turned away.
+    /// Connections that were accepted since the server started.
+    pub connections_accepted: u64,
+    /// Clients that were dropped or rejected.
     pub clients_refused: u64,
     /// Commands of all clients, by kind.
     pub traffic: Traffic,
@@ -155,16 +155,16 @@ pub struct Lateness {
 pub struct Climate {
     /// Temperature in degrees Celsius.
     pub temperature_c: f64,
-    /// Temperature from which on it slows writes down.
+    /// Temperature from which on it throttles writes.
     pub throttle_c: f64,
     /// Temperature at which it would switch itself off.
     pub shutdown_c: f64,
     /// Joules that it has taken since the server began.
     pub energy_j: f64,
-    /// Power that it may draw, in watts; none where it has what it needs.
+    /// Power limit in watts; none where there is no limit.
     pub power_limit_w: Option<f64>,
-    /// Seconds in which it held its writes for one or the other.
-    pub held_s: f64,
+    /// Seconds in which it throttled writes for one or the other.
+    pub throttled_s: f64,
 }
 
 impl Climate {

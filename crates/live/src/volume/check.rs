@@ -192,7 +192,7 @@ impl Checking<'_> {
         for die in 0..self.store.dies.count() {
             if lost.has(die) {
                 let why = match (newest.removed.has(die), newest.lost.has(die)) {
-                    (true, _) => "has failed; rows were rebuilt without it",
+                    (true, _) => "has failed; its rows were rebuilt on the other dies",
                     (false, true) => "has failed",
                     (false, false) => "is missing",
                 };
@@ -207,7 +207,7 @@ impl Checking<'_> {
                     header.drive == self.store.drive && header.die as usize == die
                 };
                 if !header_copy(read).is_ok_and(|header| header.is_some_and(|it| is_own(&it))) {
-                    let text = format!("copy {copy} of the header of die {die} is not whole");
+                    let text = format!("copy {copy} of the header of die {die} is corrupt");
                     self.find(Kind::Header, die, self.remedy(), text);
                 }
             }
@@ -234,7 +234,7 @@ impl Checking<'_> {
         let number = self.viewed.summary.number;
         for damaged in &self.viewed.checkpoints_damaged {
             let text =
-                format!("checkpoint {damaged} cannot be read, opening goes back to {number}");
+                format!("checkpoint {damaged} cannot be read; opening uses checkpoint {number}");
             let (kind, remedy) = (Kind::Checkpoint, Remedy::Open);
             self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
         }
@@ -243,21 +243,21 @@ impl Checking<'_> {
         for replica in self.store.checkpoint_replicas(number) {
             if !whole.contains(&replica) && whole.len() + missing < REPLICAS {
                 let die = replica.die;
-                let text = format!("die {die} does not hold checkpoint {number} whole");
+                let text = format!("die {die} has no intact copy of checkpoint {number}");
                 self.find(Kind::Checkpoint, die, self.remedy(), text);
             }
         }
         if self.viewed.batches_lost > 0 {
             let text = format!(
-                "{} batches of the journal cannot be read; checkpoint {number} has all that they \
-                 held",
+                "{} batches of the journal cannot be read; checkpoint {number} contains all of \
+                 their changes",
                 self.viewed.batches_lost
             );
             let (kind, remedy) = (Kind::Journal, Remedy::Repair);
             self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
         }
         for (batch, die) in &self.viewed.thin {
-            let text = format!("die {die} does not hold batch {batch} of the journal whole");
+            let text = format!("die {die} has no intact copy of batch {batch} of the journal");
             self.find(Kind::Journal, *die, self.remedy(), text);
         }
         Ok(())
@@ -300,9 +300,9 @@ impl Checking<'_> {
                 // It holds nothing that counts, and waits for its next life.
                 Some(_) if whole.is_none() && pages.is_empty() => continue,
                 Some(Flaw::Unreadable) => "cannot be read",
-                Some(Flaw::Damaged) => "is not as it was programmed",
-                Some(Flaw::Stray) => "has bytes beside its pages that were never written",
-                Some(Flaw::Unequal) => "is not the sum of the row's data",
+                Some(Flaw::Damaged) => "is corrupt",
+                Some(Flaw::Stray) => "has nonzero bytes outside its pages",
+                Some(Flaw::Unequal) => "does not match the data of the row",
             };
             let is_parity = self.store.layout.is_parity(*position);
             let (kind, name) =
@@ -311,7 +311,7 @@ impl Checking<'_> {
                 Some(_) if is_unsettled => (Remedy::Open, ""),
                 Some(_) => (Remedy::Repair, ""),
                 None if pages.readable.is_empty() => (Remedy::None, ""),
-                None => (Remedy::Repair, "; what can be read is moved away from it"),
+                None => (Remedy::Repair, "; readable pages of the row are moved to another row"),
             };
             let text = format!("{name} of row {row} on die {die} {what}{then}");
             let die = u32::try_from(*die).ok();

@@ -147,7 +147,7 @@ pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
 
 /// Options of a new drive besides its dies.
 #[derive(Clone, Debug, Default)]
-pub struct Equipment {
+pub struct VolumeOptions {
     /// Name for people; none: that of its folder.
     pub name: Option<String>,
     /// Allocation of its files' space, at once or as they are written.
@@ -164,8 +164,9 @@ pub struct Equipment {
 ///
 /// # Errors
 /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
-pub fn create(options: &CreateOptions, equipment: &Equipment) -> Result<(), OpenError> {
-    let Equipment { name, preallocation, hot_spares, rated_cycles, namespaces } = equipment;
+pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result<(), OpenError> {
+    let VolumeOptions { name, preallocation, hot_spares, rated_cycles, namespaces } =
+        volume_options;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let volume = &options.volume;
     let mut unfinished = Unfinished::default();
@@ -209,18 +210,19 @@ impl Unfinished {
         let shape = options.plan(dies).shape()?;
         let path = options.volume.join(FILE);
         if path.exists() {
-            let what = format!("{} exists: remove it or name another", path.display());
+            let what = format!("{} exists: remove it, or name another folder", path.display());
             return Err(OpenError::refused(what));
         }
         self.make_folder(&options.volume)?;
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         for die in &options.dies {
             let medium = new_die(die, &shape, (Access::default(), preallocation));
-            let attempted = || format!("making {} a die", die.display());
+            let attempted = || format!("creating the die {}", die.display());
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
             self.files.extend((!is_device(die)).then(|| die.clone()));
         }
-        let drive = draw().map_err(|source| OpenError::medium("drawing a number", source))?;
+        let drive = generate_id()
+            .map_err(|source| OpenError::medium("generating the volume ID", source))?;
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
@@ -238,7 +240,7 @@ impl Unfinished {
         self.folders.reverse();
         let shown = folder.display();
         fs::create_dir_all(folder)
-            .map_err(|source| OpenError::medium(&format!("making the folder {shown}"), source))
+            .map_err(|source| OpenError::medium(&format!("creating the folder {shown}"), source))
     }
 
     /// The drive is complete.
@@ -328,7 +330,9 @@ impl Replacement {
         let mut described = read(volume)?;
         let count = described.dies.len();
         let Some(path) = described.dies.get_mut(die) else {
-            return Err(OpenError::refused(format!("the drive has {count} dies, none is {die}")));
+            return Err(OpenError::refused(format!(
+                "die {die} does not exist: the volume has {count} dies, numbered from 0"
+            )));
         };
         if !drive.lost_dies().contains(&die) {
             return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
@@ -466,8 +470,8 @@ pub(super) fn is_device(path: &Path) -> bool {
         .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()))
 }
 
-/// A number that no other drive has.
-fn draw() -> io::Result<u64> {
+/// A random volume ID.
+fn generate_id() -> io::Result<u64> {
     let mut bytes = [0; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u64::from_le_bytes(bytes))

@@ -31,16 +31,17 @@ pub fn hot_spares(volume: &Path) -> Vec<PathBuf> {
 /// when the system refuses.
 pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenError> {
     if !drive.status().format.is_protected {
-        let what = "the drive has no parity: nothing gives back what a hot spare would hold";
+        let what = "a hot spare needs parity, and this volume has none";
         return Err(OpenError::refused(what.to_owned()));
     }
     let mut described = read(volume)?;
     let needed = drive.die_bytes();
     let shown = new.display();
-    let failed = |source| OpenError::medium(&format!("making {shown} a hot spare"), source);
+    let failed = |source| OpenError::medium(&format!("adding {shown} as a hot spare"), source);
     let path = absolute(new).map_err(failed)?;
     if described.dies.contains(&path) || described.spares.contains(&path) {
-        return Err(OpenError::refused(format!("{shown} is a die of the drive already")));
+        let what = format!("{shown} is already a die or a hot spare of the volume");
+        return Err(OpenError::refused(what));
     }
     let preallocation = drive.store().dies.preallocation();
     let made = new_die(&path, &drive.store().layout.shape, (Access::default(), preallocation))
@@ -49,7 +50,7 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
     unfinished.files.extend((!is_device(&path)).then(|| path.clone()));
     let found = Bytes(made.size());
     if found < needed {
-        let what = format!("{shown} has {found}, {needed} are needed");
+        let what = format!("{shown} has {found}, and {needed} are needed");
         return Err(OpenError::refused(what));
     }
     described.spares.push(path);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::engine::gathering::{Gathered, gather};
+use crate::engine::lost::LostPages;
 use crate::engine::recovery::view;
 use crate::status::{
     Format, Health, LBAS_MAX, Led, MaintenanceStatus, SCHEMA, Smart, Space, State, Status, Wear,
@@ -24,7 +25,6 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let shape = &store.layout.shape;
     let closed = if header.is_open { None } else { view(&store, &header)? };
     let (ftl, lost) = closed.unzip();
-    let lost = lost.unwrap_or_default();
     let status = Status {
         schema: SCHEMA,
         drive: named(store.drive),
@@ -37,8 +37,8 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         is_locate_led_on: false,
         format: Format::of(shape),
         smart: Smart::of(&header, ftl.as_ref()),
-        pages_lost: lost.count(),
-        lost_lbas: lost.lbas(LBAS_MAX),
+        pages_lost: lost.as_ref().map(LostPages::count),
+        lost_lbas: lost.as_ref().map(|lost| lost.lbas(LBAS_MAX)).unwrap_or_default(),
         dies: store.dies.traffic(),
         hot_spares: 0,
         namespaces: namespaces(volume)?,

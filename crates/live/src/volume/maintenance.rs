@@ -133,8 +133,8 @@ impl Maintenance {
     }
 
     /// From now on, when a die fails, fills a spare one with what belongs there; where there is
-    /// none, moves what lies in rows that lack a unit, so that a further die may fail, as long as
-    /// there is space.
+    /// none, moves what lies in rows that lack a unit, as long as there is space, so that the
+    /// volume tolerates another failure.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.

@@ -57,15 +57,15 @@ impl Namespace {
         let is_name =
             (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
         if !is_name {
-            let what = format!("`{}` is no name of an export", name.escape_debug());
+            let what = format!("`{}` is not a valid export name", name.escape_debug());
             let limit = format!("1 to {NAME_BYTES_MAX} bytes without control characters");
-            return Err(OpenError::refused(format!("{what}: write {limit}")));
+            return Err(OpenError::refused(format!("{what}: must be {limit}")));
         }
         let is_whole = offset_bytes.is_multiple_of(PAGE) && size_bytes.is_multiple_of(PAGE);
         if !is_whole || *size_bytes == 0 || offset_bytes.checked_add(*size_bytes).is_none() {
             return Err(OpenError::refused(format!(
-                "export `{name}` of {size_bytes} bytes from {offset_bytes} on, must be multiples \
-                 of 4096 above zero"
+                "export `{name}` has {size_bytes} bytes at offset {offset_bytes}: both must be \
+                 multiples of 4096, and the size must be above zero"
             )));
         }
         Ok(())
@@ -87,7 +87,7 @@ impl Namespaces {
                         && namespace.offset_bytes < other.end_bytes()
             }) {
                 let (one, other) = (&namespace.name, &other.name);
-                let what = format!("the exports `{other}` and `{one}` are in each other's way");
+                let what = format!("the exports `{other}` and `{one}` overlap or have one name");
                 return Err(OpenError::refused(what));
             }
         }
@@ -137,7 +137,7 @@ impl Namespaces {
     pub fn check_capacity(&self, capacity: Bytes) -> Result<(), OpenError> {
         match self.0.iter().find(|namespace| namespace.end_bytes() > capacity.0) {
             Some(Namespace { name, .. }) => Err(OpenError::refused(format!(
-                "export `{name}` reaches beyond {capacity}: resize it, or remove it, first"
+                "export `{name}` would exceed the capacity of {capacity}: resize or remove it first"
             ))),
             None => Ok(()),
         }
@@ -171,8 +171,8 @@ impl Namespaces {
         };
         let stored = stored_bytes(drive, from, until)?;
         if stored.0 > 0 {
-            let what = format!("{stored} are stored that export `{name}` would not hold");
-            return Err(OpenError::refused(format!("{what}: make it larger, or purge the drive")));
+            let what = format!("export `{name}` would not contain {stored} of stored data");
+            return Err(OpenError::refused(format!("{what}: make it larger, or purge the volume")));
         }
         all.0.push(namespace.clone());
         all.keep(volume)?;
@@ -198,7 +198,7 @@ impl Namespaces {
         let most = Bytes(all.room_after(&was, drive.size()));
         if size > most {
             return Err(OpenError::refused(format!(
-                "export `{name}` can grow to {most} at its location, {size} were requested"
+                "export `{name}` can grow to at most {most} at its location, not to {size}"
             )));
         }
         if size.0 < was.size_bytes {
@@ -240,7 +240,7 @@ impl Namespaces {
             Namespace { name: name.to_owned(), offset_bytes: 0, size_bytes: size.0 };
         namespace.check()?;
         if self.0.iter().any(|other| other.name == name) {
-            return Err(OpenError::refused(format!("there is an export `{name}` already")));
+            return Err(OpenError::refused(format!("an export named `{name}` already exists")));
         }
         let mut taken: Vec<&Namespace> = self.0.iter().collect();
         taken.sort_by_key(|other| other.offset_bytes);
@@ -277,7 +277,7 @@ fn stored_bytes(drive: &Drive, from: u64, until: u64) -> Result<Bytes, DeviceErr
 fn give_up(drive: &Drive, (from, until): (u64, u64), beyond: Beyond) -> Result<(), OpenError> {
     let stored = stored_bytes(drive, from, until)?;
     if stored.0 > 0 && beyond == Beyond::Kept {
-        return Err(OpenError::refused(format!("{stored} that are stored would be lost")));
+        return Err(OpenError::refused(format!("{stored} of stored data would be lost")));
     }
     Ok(drive.trim(from, until - from, Durability::Durable)?)
 }

@@ -215,7 +215,7 @@ mod tests {
     use blockio::Bytes;
 
     use super::*;
-    use crate::{Compression, CreateOptions, Equipment, create};
+    use crate::{Compression, CreateOptions, VolumeOptions, create};
 
     fn volume(folder: &Path, exports: &[(&str, u64)]) -> std::path::PathBuf {
         let volume = folder.join("volume");
@@ -232,7 +232,7 @@ mod tests {
         let sizes: Vec<(String, Bytes)> =
             exports.iter().map(|(name, size)| ((*name).to_owned(), Bytes(*size))).collect();
         let namespaces = Namespaces::laid_out(&sizes, options.size).unwrap();
-        create(&options, &Equipment { namespaces, ..Equipment::default() }).unwrap();
+        create(&options, &VolumeOptions { namespaces, ..VolumeOptions::default() }).unwrap();
         volume
     }
 

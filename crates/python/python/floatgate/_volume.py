@@ -69,7 +69,7 @@ class Volume:
     def _repr_html_(self) -> str:
         status = self.status()
         health = status["health"]
-        problems = "".join(f"<p>{escaped(it['text'])}. {escaped(it['remedy'])}</p>"
+        problems = "".join(f"<p>{escaped(it['text'])} {escaped(it['remedy'])}</p>"
                            for it in health["problems"])
         rows = sorted(self.counters().items())
         head = f"<b>{escaped(status['name'])}</b>: {escaped(status['state'])}, {health['state']}"

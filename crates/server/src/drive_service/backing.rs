@@ -140,7 +140,7 @@ impl DriveService {
     pub fn inject_for_hosts(&self, fault: Fault) -> io::Result<()> {
         let none = || {
             io::Error::other(
-                "no NVMe hosts are served; start the server with --nvme or --vfio-user",
+                "NVMe hosts are not served; start the server with --nvme or --vfio-user",
             )
         };
         let of_controllers = |fault| {
@@ -161,7 +161,7 @@ impl DriveService {
                 *locked(&self.heat) = Some(celsius);
                 Ok(())
             }
-            _ => Err(io::Error::other("this fault is not one that NVMe hosts see")),
+            _ => Err(io::Error::other("this is not a fault for NVMe hosts")),
         }
     }
 }

@@ -19,19 +19,19 @@ use crate::monitor::Alert;
 
 /// Severity of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Gravity {
+pub(super) enum Severity {
     /// Normal operation.
-    Good,
+    Info,
     /// Attention is needed.
-    Bad,
+    Warning,
     /// Data is lost, or writes are refused.
-    Grave,
+    Error,
 }
 
 /// Something that happened to a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    pub gravity: Gravity,
+    pub severity: Severity,
     /// Description of the change, in whole sentences.
     pub text: String,
     /// Alert for the monitor; none if the change calls for none.
@@ -86,7 +86,7 @@ impl Known {
         let is_over = |it: &&Problem| !status.health.problems.iter().any(|now| is_same(now, it));
         changes.extend(told.iter().filter(is_over).filter_map(|it| ended(it, status)));
         if health == HealthState::Ok && self.health != HealthState::Ok {
-            let text = "The drive's health is ok again.".to_owned();
+            let text = "The health of the volume is ok again.".to_owned();
             let alert = Alert {
                 event: "health-ok",
                 health,
@@ -94,7 +94,7 @@ impl Known {
                 detail: text.clone(),
                 remedy: String::new(),
             };
-            changes.push(Change { gravity: Gravity::Good, text, alert: Some(alert) });
+            changes.push(Change { severity: Severity::Info, text, alert: Some(alert) });
         }
     }
 
@@ -112,28 +112,32 @@ impl Known {
         let name = named(status, now.die);
         let lost = counted(now.units_lost, "unit");
         match (&now.failure, now.units_lost) {
-            (Some(why), _) => Some(bad(format!("{name} could not be rebuilt: {why}."))),
+            (Some(why), _) => Some(warning(format!("{name} could not be rebuilt: {why}."))),
             (None, 0) => None,
-            (None, _) => Some(bad(format!(
-                "{name} is rebuilt but for {lost}, which the rest of their rows do not give back."
+            (None, _) => Some(warning(format!(
+                "{name} is rebuilt, except {lost} that parity cannot restore."
             ))),
         }
     }
 
-    /// Rows that were rebuilt without a die that failed, which stays a problem of less weight.
+    /// Redundancy that was restored without a failed die, which stays a problem of less weight.
     fn redundancy(&mut self, status: &Status) -> Vec<Change> {
         let dies = || (0..).zip(&status.dies);
         let is_degraded = |(_, die): &(u32, &Die)| die.has_degraded_rows;
         let now = dies().filter(is_degraded).map(|(index, _)| index).collect();
         let before = std::mem::replace(&mut self.degraded, now);
+        let is_redundant = self.degraded.is_empty();
         let restored = dies().filter(|(index, die)| {
-            before.contains(index) && !die.has_degraded_rows && die.state == DieState::Failed
+            is_redundant && before.contains(index) && die.state == DieState::Failed
         });
         let text = |index| {
             let die = named(status, index);
-            format!("{die} failed, and rows are rebuilt without it: a further die may fail.")
+            format!(
+                "{die} has failed; redundancy is restored: the volume tolerates 1 more failure."
+            )
         };
-        let change = |(index, _)| Change { gravity: Gravity::Good, text: text(index), alert: None };
+        let change =
+            |(index, _)| Change { severity: Severity::Info, text: text(index), alert: None };
         restored.map(change).collect()
     }
 
@@ -146,8 +150,9 @@ impl Known {
         let [stored, most, data] =
             [space.stored_bytes, space.stored_bytes_max, space.logical_bytes].map(text::bytes);
         (told == Supply::Ample && space.supply == Supply::Low).then(|| {
-            bad(format!(
-                "Physical space is low: {data} of data take {stored} of {most}. Trim some."
+            warning(format!(
+                "Physical space is low: {data} of data take {stored} of {most}. Trim or delete \
+                 data."
             ))
         })
     }
@@ -156,7 +161,7 @@ impl Known {
         let left = status.hot_spares;
         let before = self.hot_spares.replace(left)?;
         (left < before).then(|| {
-            bad(format!(
+            warning(format!(
                 "A hot spare replaced a failed die; {} left.",
                 if left == 1 { "1 is".to_owned() } else { format!("{left} are") }
             ))
@@ -169,8 +174,8 @@ fn is_same(one: &Problem, other: &Problem) -> bool {
     (one.kind, one.die) == (other.kind, other.die)
 }
 
-const fn bad(text: String) -> Change {
-    Change { gravity: Gravity::Bad, text, alert: None }
+const fn warning(text: String) -> Change {
+    Change { severity: Severity::Warning, text, alert: None }
 }
 
 fn named(status: &Status, die: u32) -> String {
@@ -181,10 +186,10 @@ fn named(status: &Status, die: u32) -> String {
 /// A problem that there was not before, or that is worse.
 fn begun(problem: &Problem, health: HealthState) -> Change {
     let Problem { kind, severity, die, text, remedy, .. } = problem;
-    let gravity = match severity {
-        HealthState::Ok => Gravity::Good,
-        HealthState::Degraded => Gravity::Bad,
-        HealthState::Critical => Gravity::Grave,
+    let severity = match severity {
+        HealthState::Ok => Severity::Info,
+        HealthState::Degraded => Severity::Warning,
+        HealthState::Critical => Severity::Error,
     };
     let alert = Alert {
         event: kind.word(),
@@ -193,7 +198,7 @@ fn begun(problem: &Problem, health: HealthState) -> Change {
         detail: text.clone(),
         remedy: remedy.clone(),
     };
-    Change { gravity, text: format!("{text} {remedy}"), alert: Some(alert) }
+    Change { severity, text: format!("{text} {remedy}"), alert: Some(alert) }
 }
 
 /// A problem that is over; none where something else tells of it.
@@ -201,14 +206,14 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
     let die = problem.die.and_then(|index| Some((index, status.dies.get(index as usize)?)));
     let text = match (problem.kind, die) {
         (ProblemKind::PagesLost, _) => {
-            "No page is lost any more: all that were have been written or trimmed.".to_owned()
+            "No pages are lost any more: all lost pages were written or trimmed.".to_owned()
         }
-        (ProblemKind::Space, _) => "There is physical space again.".to_owned(),
+        (ProblemKind::Space, _) => "Physical space is available again.".to_owned(),
         (ProblemKind::Temperature, _) => "The modelled drive has cooled down.".to_owned(),
         (ProblemKind::DieFailed | ProblemKind::DieRebuilding, Some((index, die)))
             if die.state == DieState::Good =>
         {
-            format!("{} is whole.", die.named(index as usize))
+            format!("{} is rebuilt.", die.named(index as usize))
         }
         _ => return None,
     };
@@ -219,7 +224,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
         detail: text.clone(),
         remedy: String::new(),
     };
-    Some(Change { gravity: Gravity::Good, text, alert: Some(alert) })
+    Some(Change { severity: Severity::Info, text, alert: Some(alert) })
 }
 
 /// Returns the change that a finished scrub amounts to.
@@ -235,19 +240,18 @@ fn scrubbed(scrub: &Scrub) -> Change {
         }
     };
     let found = match (*units_bad, *pages_lost) {
-        (0, 0) => "everything was as written".to_owned(),
+        (0, 0) => "no errors found".to_owned(),
         (bad, lost) => format!(
-            "{} {} not as written, {units_restored} of them written again, {} lost",
-            counted(bad, "unit"),
-            if bad == 1 { "was" } else { "were" },
+            "{} found, {units_restored} repaired, {} lost",
+            counted(bad, "corrupt unit"),
             counted(lost, "page"),
         ),
     };
-    let gravity = match (*pages_lost, *units_bad, &scrub.failure) {
-        (1.., ..) => Gravity::Grave,
-        (0, 1.., _) => Gravity::Bad,
-        (0, 0, Some(_)) if !scrub.was_stopped => Gravity::Bad,
-        (0, 0, _) => Gravity::Good,
+    let severity = match (*pages_lost, *units_bad, &scrub.failure) {
+        (1.., ..) => Severity::Error,
+        (0, 1.., _) => Severity::Warning,
+        (0, 0, Some(_)) if !scrub.was_stopped => Severity::Warning,
+        (0, 0, _) => Severity::Info,
     };
-    Change { gravity, text: format!("{far}: {found}."), alert: None }
+    Change { severity, text: format!("{far}: {found}."), alert: None }
 }

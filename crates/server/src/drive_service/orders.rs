@@ -21,13 +21,13 @@ impl DriveService {
     pub fn manage(self: &Arc<Self>, offered: &[Export]) -> Result<Management> {
         self.offer(offered);
         let Some(volume) = self.volume() else {
-            bail!("a drive in memory has no folder for a management socket");
+            bail!("a volume in memory has no folder for a management socket");
         };
         // A request that is under way does not keep the drive from being closed.
         let own = Arc::downgrade(self);
         let answer = move |request| match own.upgrade() {
             Some(own) => own.answer(&request),
-            None => Answer::Refused { reason: "the drive is being closed".to_owned() },
+            None => Answer::Refused { reason: "the volume is being closed".to_owned() },
         };
         Management::start(volume, answer)
             .with_context(|| format!("opening the management socket of {}", volume.display()))
@@ -35,7 +35,7 @@ impl DriveService {
 
     /// Carries out a request.
     pub fn answer(&self, request: &Request) -> Answer {
-        let in_memory = "this drive is in memory: it has no dies and no folder";
+        let in_memory = "a volume in memory has no dies and no folder";
         let volume = self.subject.volume().ok_or_else(|| in_memory.to_owned());
         let done = match request {
             Request::Status => return Answer::Status { status: Box::new(self.status()) },
@@ -84,8 +84,8 @@ impl DriveService {
     fn allowed(&self, drive: &str, while_served: bool) -> Result<(), String> {
         let own = self.number();
         match (drive == own, while_served) {
-            (false, _) => Err(format!("drive {own} is served here, not {drive}")),
-            (_, false) => Err("clients may use it; allow that with while_served".to_owned()),
+            (false, _) => Err(format!("the volume here has the ID {own}, not {drive}")),
+            (_, false) => Err("clients may use the volume; set while_served to proceed".to_owned()),
             _ => Ok(()),
         }
     }
@@ -93,7 +93,7 @@ impl DriveService {
     fn inject_fault(&self, fault: Fault) -> Result<(), String> {
         let Some(injector) = &self.injector else {
             return Err(
-                "the server does not allow that; start it with --fault-injection".to_owned()
+                "faults are not allowed; start the server with --fault-injection".to_owned()
             );
         };
         injector.commit(fault).map_err(|error| error.to_string())
@@ -108,8 +108,8 @@ fn told<T>(done: Result<T, impl Display>) -> Result<T, String> {
 /// Returns the infinitive phrase for a request in event messages, to follow "to".
 fn order(request: &Request) -> String {
     match request {
-        Request::Status => "tell the status".to_owned(),
-        Request::History { span } => format!("tell the history of {}", span.word()),
+        Request::Status => "report the status".to_owned(),
+        Request::History { span } => format!("report the history of {}", span.word()),
         Request::Locate { is_lit: true } => "turn the locate LED on".to_owned(),
         Request::Locate { is_lit: false } => "turn the locate LED off".to_owned(),
         Request::FailDie { die } => format!("fail die {die}"),
@@ -117,17 +117,17 @@ fn order(request: &Request) -> String {
             format!("replace die {die} with {}", path.display())
         }
         Request::AddSpare { path } => format!("add the hot spare {}", path.display()),
-        Request::Scrub => "scrub the drive".to_owned(),
-        Request::Purge { .. } => "purge the drive".to_owned(),
+        Request::Scrub => "scrub the volume".to_owned(),
+        Request::Purge { .. } => "purge the volume".to_owned(),
         Request::Format { capacity: UserCapacity::Bytes(size), .. } => {
-            format!("format the drive to {}", text::bytes(*size))
+            format!("format the volume to {}", text::bytes(*size))
         }
         Request::Format { capacity: UserCapacity::Stock, .. } => {
-            "format the drive to its stock capacity".to_owned()
+            "format the volume to its stock capacity".to_owned()
         }
-        Request::Format { .. } => "format the drive for high performance".to_owned(),
+        Request::Format { .. } => "format the volume for high performance".to_owned(),
         Request::Resize { size_bytes, .. } => {
-            format!("resize the drive to {}", text::bytes(*size_bytes))
+            format!("resize the volume to {}", text::bytes(*size_bytes))
         }
         Request::InjectFault { fault } => {
             let fault = serde_json::to_string(fault).unwrap_or_default();

@@ -123,12 +123,12 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
             mapping_bytes: 0,
         },
         smart: Smart {
-            available_spare: 100,
+            available_spare: Some(100),
             // It ends with its server.
             power_cycles: 1,
             ..Smart::default()
         },
-        pages_lost: 0,
+        pages_lost: Some(0),
         lost_lbas: Vec::new(),
         dies: Vec::new(),
         hot_spares: 0,

@@ -8,8 +8,8 @@ use blockio::Bytes;
 use live::fault_injection::Fault;
 use live::operator::Kept;
 use live::{
-    Compression, CreateOptions, Durability, Equipment, Exit, FormatRequest, OperationError,
-    SanitizeState, SelfTest, SelfTestEnd,
+    Compression, CreateOptions, Durability, Exit, FormatRequest, OperationError, SanitizeState,
+    SelfTest, SelfTestEnd, VolumeOptions,
 };
 
 use super::*;
@@ -29,7 +29,7 @@ fn volume(folder: &Path) -> PathBuf {
         physical: None,
         unit: None,
     };
-    live::create(&options, &Equipment::default()).unwrap();
+    live::create(&options, &VolumeOptions::default()).unwrap();
     volume
 }
 

@@ -1,4 +1,4 @@
-//! Actions on a drive: POST requests that carry the server's token and the number of the drive.
+//! Actions on a drive: POST requests that carry the server's token and the volume ID.
 
 use live::management::{Answer, Request as Asked};
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use super::visit::Visit;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Order {
-    /// Number of the drive that is meant, so that another one is not changed by mistake.
+    /// ID of the volume that is meant, so that another one is not changed by mistake.
     drive: String,
     /// Request to carry out, as on the management socket.
     request: Asked,
@@ -29,14 +29,16 @@ pub(super) fn carry_out(visit: &Visit<'_>, subject: &dyn ShownDrive) -> Reply {
     }
     let Order { drive, request } = match serde_json::from_slice(&request.body) {
         Ok(order) => order,
-        Err(error) => return Reply::text(400, &format!("no request: {error}")),
+        Err(error) => return Reply::text(400, &format!("invalid request: {error}")),
     };
     match subject.number() {
         Some(number) if number == drive => match subject.carry_out(&request) {
             Answer::Refused { reason } => Reply::text(409, &reason),
             answer => Reply::json(&answer),
         },
-        Some(number) => Reply::text(409, &format!("drive {number} is served here")),
+        Some(number) => {
+            Reply::text(409, &format!("the volume here has the ID {number}, not {drive}"))
+        }
         None => Reply::text(503, UNSERVED),
     }
 }

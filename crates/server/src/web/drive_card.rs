@@ -42,7 +42,7 @@ pub(super) struct Summary {
     superblocks_free: Option<u32>,
     write_amplification: Option<f64>,
     percentage_used: Option<u8>,
-    available_spare: u8,
+    available_spare: Option<u8>,
     critical_warning: u8,
     temperature_c: Option<f64>,
     dies: usize,

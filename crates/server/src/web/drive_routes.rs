@@ -16,13 +16,13 @@ use super::{action, origin_check, page};
 use crate::drive_service::DriveService;
 
 /// Error for a drive whose server is gone.
-pub(super) const UNSERVED: &str = "the drive is no longer served";
+pub(super) const UNSERVED: &str = "the volume is no longer served";
 /// Path of the event stream of statuses, one a second.
 pub(super) const STREAM: &str = "/stream";
 
 /// A drive that is shown.
 pub trait ShownDrive: Debug + Send + Sync {
-    /// Its drive number, 16 hexadecimal digits; none once it is not served.
+    /// Its volume ID, 16 hexadecimal digits; none once it is not served.
     fn number(&self) -> Option<String>;
     /// Returns its status; none while it is not served.
     fn status(&self) -> Option<Status>;
@@ -49,7 +49,7 @@ impl ShownDrive for Weak<DriveService> {
     fn carry_out(&self, request: &Asked) -> Answer {
         match self.upgrade() {
             Some(service) => service.answer(request),
-            None => Answer::Refused { reason: "the drive is being closed".to_owned() },
+            None => Answer::Refused { reason: "the volume is being closed".to_owned() },
         }
     }
 }
@@ -96,8 +96,8 @@ impl DriveRoutes {
             _ => page::part(path).unwrap_or_else(|| {
                 Reply::text(
                     404,
-                    "there are /, /metrics, /status.json, /history/2min.json, /history/1h.json, \
-                     /history/24h.json and /stream",
+                    "unknown path; use /, /metrics, /status.json, /history/2min.json, \
+                     /history/1h.json, /history/24h.json or /stream",
                 )
             }),
         }

@@ -156,7 +156,7 @@ impl Sheet {
 
     fn drive(&mut self, status: &Status) {
         let format = &status.format;
-        let name = self.begin(Kind::Info, ("drive", PURE, "The drive that is served")) + "_info";
+        let name = self.begin(Kind::Info, ("drive", PURE, "Volume that is served")) + "_info";
         let labels =
             [("drive", &*status.drive), ("name", &*status.name), ("folder", &*status.folder)];
         self.labelled(&name, &labels, 1);
@@ -165,7 +165,7 @@ impl Sheet {
             (Some(("of", "data")), format.data_bytes),
             (Some(("of", "raw")), format.raw_bytes),
         ];
-        let about = "What clients address, flash for data, flash with parity";
+        let about = "Capacity for clients, usable flash, and raw flash with parity";
         self.gauges(("capacity", BYTES, about), &capacity);
     }
 
@@ -182,21 +182,27 @@ impl Sheet {
             (Some(("kind", kind.word())), count)
         });
         self.gauges(("problems", PURE, "Problems that determine the health, by kind"), &problems);
-        let about = "Pages that cannot be read back, until they are written or trimmed";
-        self.gauges(("lost_pages", PURE, about), &[(None, status.pages_lost)]);
+        if let Some(lost) = status.pages_lost {
+            let about = "Pages that cannot be read back, until they are written or trimmed";
+            self.gauges(("lost_pages", PURE, about), &[(None, lost)]);
+        }
         let about =
-            "Bits: 1 spare is low, 2 model too warm, 4 redundancy or data lost, 8 no writes";
+            "Bits: 1 spare is low, 2 model too warm, 4 redundancy or data lost, 8 read-only";
         self.gauges(("critical_warning", PURE, about), &[(None, smart.critical_warning)]);
-        let spare = f64::from(smart.available_spare) / 100.0;
-        let about = "Share of the spare superblocks that is left";
-        self.gauges(("available_spare_ratio", PURE, about), &[(None, spare)]);
+        if let Some(spare) = smart.available_spare {
+            let about = "Available spare: share of the spare superblocks that are not bad";
+            self.gauges(
+                ("available_spare_ratio", PURE, about),
+                &[(None, f64::from(spare) / 100.0)],
+            );
+        }
         if let Some(used) = smart.percentage_used {
-            let about = "Share of the rated erases that was done";
+            let about = "Share of the rated erases that are used";
             self.gauges(("life_used_ratio", PURE, about), &[(None, f64::from(used) / 100.0)]);
         }
-        let about = "Power cycles: how often the drive was opened";
+        let about = "Power cycles: openings of the volume";
         self.counters(("power_cycles", PURE, about), &[(None, smart.power_cycles)]);
-        let about = "Unsafe shutdowns: how often the drive was opened without having been closed";
+        let about = "Unsafe shutdowns: openings after an unclean shutdown";
         self.counters(("unsafe_shutdowns", PURE, about), &[(None, smart.unsafe_shutdowns)]);
         if let Some(errors) = smart.media_errors {
             self.counters(("media_errors", PURE, "Pages found lost"), &[(None, errors)]);
@@ -232,20 +238,20 @@ impl Sheet {
         self.counters(("scrubs_ended", PURE, "Scrubs that ended"), &[(None, ended)]);
         let about = "Scrubs that read everything";
         self.counters(("scrubs_completed", PURE, about), &[(None, completed)]);
-        let about = "Units that scrubs found not as programmed";
+        let about = "Corrupt units that scrubs found";
         self.counters(("scrub_bad_units", PURE, about), &[(None, units_bad)]);
-        let about = "Those of them that were written again";
+        let about = "Corrupt units that scrubs repaired";
         self.counters(("scrub_restored_units", PURE, about), &[(None, units_restored)]);
         let done = maintenance.scrub.as_ref().filter(|scrub| scrub.is_running);
         let done = done.map_or(0.0, |scrub| scrub.rows_done as f64 / scrub.rows.max(1) as f64);
-        let about = "Share of the scrub under way that is done, 0 where none is";
+        let about = "Progress of the running scrub, 0 to 1; 0 if none is running";
         self.gauges(("scrub_progress_ratio", PURE, about), &[(None, done)]);
     }
 
     fn space(&mut self, space: &Space) {
-        self.gauges(("stored", BYTES, "Flash that data takes"), &[(None, space.stored_bytes)]);
+        self.gauges(("stored", BYTES, "Flash that data occupies"), &[(None, space.stored_bytes)]);
         let most = [(None, space.stored_bytes_max)];
-        self.gauges(("stored_max", BYTES, "Flash that data may take"), &most);
+        self.gauges(("stored_max", BYTES, "Flash that data may occupy at most"), &most);
         let states = [("free", 'f'), ("open", 'o'), ("closed", 'c'), ("victim", 'v'), ("bad", 'b')];
         let states = states.map(|(state, letter)| {
             let count = space.superblocks.chars().filter(|it| *it == letter).count();
@@ -318,11 +324,15 @@ impl Sheet {
         let here = [(None, server.clients.len())];
         self.gauges(("clients", PURE, "Connected clients"), &here);
         self.counters(
-            ("clients_came", PURE, "Connections of clients accepted since the server started"),
-            &[(None, server.clients_came)],
+            (
+                "connections_accepted",
+                PURE,
+                "Connections of clients accepted since the server started",
+            ),
+            &[(None, server.connections_accepted)],
         );
         let refused = [(None, server.clients_refused)];
-        let about = "Clients that were dropped or turned away";
+        let about = "Clients that were dropped or rejected";
         self.counters(("clients_refused", PURE, about), &refused);
     }
 
@@ -369,7 +379,8 @@ impl Sheet {
             let labels = [("controller", &*id), ("host", &*it.host)];
             self.labelled(&name, &labels, u8::from(it.is_encrypted));
         }
-        let about = "Commands of a controller's present I/O queues, the failed ones apart";
+        let about =
+            "Commands of a controller's present I/O queues; failed ones count only as failed";
         let name = self.begin(Kind::Gauge, ("nvme_controller_commands", PURE, about));
         for it in controllers {
             let sum = |of: fn(&NvmeQueue) -> u64| it.queues.iter().map(of).sum::<u64>();
@@ -394,12 +405,12 @@ impl Sheet {
             (Some(("limit", "throttle")), climate.throttle_c),
             (Some(("limit", "shutdown")), climate.shutdown_c),
         ];
-        let about = "Temperatures at which it slows writes down, and at which it is off";
+        let about = "Temperatures at which the model throttles writes, and at which it shuts down";
         self.gauges(("model_temperature_limit", CELSIUS, about), &limits);
-        let about = "Energy that it has taken";
+        let about = "Energy that the model has used";
         self.counters(("model_energy", "joules", about), &[(None, climate.energy_j)]);
-        let about = "Time in which it held its writes";
-        self.counters(("model_held", SECONDS, about), &[(None, climate.held_s)]);
+        let about = "Time in which the model throttled writes for temperature or power";
+        self.counters(("model_throttled", SECONDS, about), &[(None, climate.throttled_s)]);
     }
 
     fn lateness(&mut self, lateness: &Lateness, late_by_ns: u64) {
@@ -408,9 +419,9 @@ impl Sheet {
         let about = "Replies that were late by more than a twentieth of their latency in the model";
         self.counters(("model_late_replies", PURE, about), &[(None, lateness.late)]);
         let seconds = |ns: u64| ns as f64 / 1e9;
-        let about = "Time by which late replies were late, added up";
+        let about = "Sum of the times by which late replies were late";
         self.counters(("model_late_by", SECONDS, about), &[(None, seconds(late_by_ns))]);
-        let about = "Longest time by which a reply was late since the server began";
+        let about = "Longest time by which a reply was late since the server started";
         self.gauges(
             ("model_late_by_max", SECONDS, about),
             &[(None, seconds(lateness.late_by_ns_max))],
@@ -421,7 +432,7 @@ impl Sheet {
         let memory = [(None, server.memory_bytes)];
         self.gauges(("memory", BYTES, "Resident memory of the server"), &memory);
         self.counters(("cpu", SECONDS, "Processor time of the server"), &[(None, server.cpu_s)]);
-        self.gauges(("uptime", SECONDS, "Time since it began"), &[(None, server.uptime_s)]);
+        self.gauges(("uptime", SECONDS, "Uptime of the server"), &[(None, server.uptime_s)]);
     }
 }
 

@@ -37,7 +37,7 @@ impl OriginCheck {
         let header = |name| match request.header(name) {
             Ok(value) => Ok(value),
             Err(Fault::Refused(status, why)) => Err(Reply::text(status, why)),
-            Err(Fault::Gone(_)) => Err(Reply::text(400, "the request is not whole")),
+            Err(Fault::Gone(_)) => Err(Reply::text(400, "the request is incomplete")),
         };
         let host = header("host")?.unwrap_or_default();
         if !self.is_own_host(host) {
@@ -49,7 +49,7 @@ impl OriginCheck {
         if header("origin")?.is_none_or(is_own) {
             Ok(())
         } else {
-            Err(Reply::text(403, "pages of other origins are not answered"))
+            Err(Reply::text(403, "requests from pages of other origins are refused"))
         }
     }
 
@@ -71,7 +71,7 @@ impl OriginCheck {
 fn check_method(request: &Request) -> Result<(), Reply> {
     match (request.method.as_str(), request.path.ends_with(ORDERS)) {
         ("GET" | "HEAD", false) | ("POST", true) => Ok(()),
-        _ => Err(Reply::text(405, "GET shows, and POST to /request has something done")),
+        _ => Err(Reply::text(405, "use GET to read, and POST to /request to change something")),
     }
 }
 

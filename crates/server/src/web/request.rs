@@ -79,7 +79,7 @@ impl Request {
             Err(httparse::Error::TooManyHeaders) => {
                 return Err(Fault::Refused(431, "there are too many headers"));
             }
-            Err(_) => return Err(Fault::Refused(400, "this is no request of HTTP/1.1")),
+            Err(_) => return Err(Fault::Refused(400, "this is not an HTTP/1.1 request")),
         };
         let target = parsed.path.unwrap_or_default();
         let path = target.split_once('?').map_or(target, |(path, _)| path);

@@ -177,7 +177,7 @@ mod tests {
         let entry = all.enter(socket);
         let connection = Connection::new(socket, None, patience)?;
         let request = Request::of("GET /stream HTTP/1.1").expect("it is one");
-        let token = Token::draw(None)?;
+        let token = Token::generate(None)?;
         let visit =
             Visit { request: &request, token: &token, entry: &entry, connection: &connection };
         stream.serve(&visit, look)

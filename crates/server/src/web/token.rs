@@ -28,11 +28,11 @@ pub struct Token {
 }
 
 impl Token {
-    /// Draws one, and writes it into a file, if one is named, in place of an earlier one.
+    /// Generates one, and writes it to a file, if one is named, in place of an earlier one.
     ///
     /// # Errors
     /// Fails if the file holds something else, or the system refuses.
-    pub fn draw(path: Option<PathBuf>) -> io::Result<Self> {
+    pub fn generate(path: Option<PathBuf>) -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         // So few bytes come at once or not at all.
         getrandom(&mut bytes, GetRandomFlags::empty())?;
@@ -58,12 +58,13 @@ impl Token {
     pub(super) fn check(&self, peer: IpAddr, shown: &str) -> Result<(), Reply> {
         let text = shown.strip_prefix("Bearer ").unwrap_or_default();
         if text.is_empty() {
-            return Err(Reply::text(401, "this needs the token that the server drew"));
+            return Err(Reply::text(401, "this needs the token that the server generated"));
         }
         let now = Instant::now();
         if let Some(wait) = self.attempts.wait(peer, now) {
-            let text = "wrong tokens came from this address; no other is looked at for now";
-            return Err(Reply::text(429, text).retried_after(wait));
+            let wait_s = wait.as_secs() + 1;
+            let text = format!("too many wrong tokens from this address; retry in {wait_s} s");
+            return Err(Reply::text(429, &text).retried_after(wait));
         }
         if self.is(text) {
             self.attempts.note_right(peer);
@@ -73,9 +74,9 @@ impl Token {
         let wait_s = wait.as_secs();
         warn!(
             %peer, count,
-            "a wrong token came from {peer}, {count} by now; the next is looked at after {wait_s} s"
+            "wrong token from {peer}, {count} so far; the next attempt is allowed after {wait_s} s"
         );
-        Err(Reply::text(401, "this is not the token that the server drew"))
+        Err(Reply::text(401, "wrong token: not the one that the server generated"))
     }
 
     /// Returns true if a text equals the token; compares in constant time.
@@ -91,7 +92,9 @@ fn remove_old(path: &Path) -> io::Result<()> {
         Ok(old) if old.len() == 2 * TOKEN_BYTES && old.iter().all(u8::is_ascii_hexdigit) => {
             fs::remove_file(path)
         }
-        Ok(_) => Err(io::Error::other("it holds something else than a token; name another file")),
+        Ok(_) => Err(io::Error::other(
+            "the file contains something other than a token; name another file",
+        )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -116,7 +119,7 @@ mod tests {
     fn a_token_is_for_the_owner_alone_and_gone_with_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("web.token");
-        let token = Token::draw(Some(path.clone())).unwrap();
+        let token = Token::generate(Some(path.clone())).unwrap();
         let file = fs::metadata(&path).unwrap();
         assert_eq!((file.permissions().mode() & 0o777, file.len()), (0o600, 32));
         let text = token.text().to_owned();
@@ -125,7 +128,11 @@ mod tests {
         drop(token);
         assert!(!path.exists());
         fs::write(&path, &text).unwrap();
-        assert_ne!(Token::draw(Some(path)).unwrap().text(), text, "one that was left is replaced");
+        assert_ne!(
+            Token::generate(Some(path)).unwrap().text(),
+            text,
+            "one that was left is replaced"
+        );
     }
 
     #[test]
@@ -133,7 +140,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes");
         fs::write(&path, "not to be lost").unwrap();
-        assert!(Token::draw(Some(path.clone())).is_err());
+        assert!(Token::generate(Some(path.clone())).is_err());
         assert_eq!(fs::read_to_string(path).unwrap(), "not to be lost");
     }
 }

@@ -91,7 +91,7 @@ fn connect(parts: &Parts<'_>) -> Result<PathBuf> {
     let fabrics = OpenOptions::new().read(true).write(true).open(FABRICS);
     let mut fabrics = fabrics.with_context(|| format!("opening {FABRICS}"))?;
     let connected = fabrics.write_all(options.as_bytes());
-    connected.context("connecting, of which the kernel's log may say more")?;
+    connected.context("connecting; the log of the kernel may have details")?;
     let mut answer = [0; 4096];
     let length = fabrics.read(&mut answer).context("reading the number of the controller")?;
     let answer = String::from_utf8_lossy(&answer[..length]).into_owned();
@@ -110,7 +110,7 @@ fn wait_for_device(controller: &Path, namespace: &str) -> Result<PathBuf> {
             }
         }
         if Instant::now() > deadline {
-            bail!("this host has no namespace {namespace} of the drive");
+            bail!("namespace {namespace} of the subsystem is not attached to this host");
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -159,7 +159,7 @@ fn detach(name: &str) -> Result<()> {
         }
     }
     if !is_found {
-        bail!("no controller over NVMe/TCP has it");
+        bail!("no NVMe/TCP controller has this device");
     }
     Ok(())
 }

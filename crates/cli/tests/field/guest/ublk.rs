@@ -68,7 +68,7 @@ fn text<'a>(said: &'a Said, name: &str) -> &'a str {
 
 fn check_refusals(said: &Said) {
     let missing = &said["missing"];
-    assert!(missing.contains("this kernel offers no ublk"), "{missing}");
+    assert!(missing.contains("this kernel has no ublk driver"), "{missing}");
     assert!(missing.contains("modprobe ublk_drv"), "{missing}");
     assert!(missing.ends_with("guest: exit 2\n"), "{missing}");
     let in_use = &said["in use"];

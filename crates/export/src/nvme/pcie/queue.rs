@@ -18,8 +18,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::super::command::{COMMAND_BYTES, COMPLETION_BYTES, Command, completion};
+use super::super::io_queue::IoQueue;
 use super::super::lock::locked;
-use super::super::submission::IoQueue;
 use super::super::subsystem::Subsystem;
 use super::pages::{Completion, Pages, fetch};
 use crate::descriptor_socket::Signal;

@@ -69,19 +69,19 @@ impl Digests {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// A field of a header has an invalid value.
-    #[error("the PDU's field at byte {at} has no valid value")]
+    #[error("the PDU field at byte {at} has an invalid value")]
     Field {
         /// Offset of the field.
         at: u32,
     },
     /// A PDU arrived out of sequence.
-    #[error("a PDU of type {kind:#04x} came out of turn")]
+    #[error("unexpected PDU of type {kind:#04x}")]
     Sequence {
         /// Its type.
         kind: u8,
     },
     /// The digest of a header does not match.
-    #[error("the header digest is {found:#010x}, computed was {computed:#010x}")]
+    #[error("header digest mismatch: {found:#010x}, computed {computed:#010x}")]
     HeaderDigest {
         /// Digest in the PDU.
         found: u32,

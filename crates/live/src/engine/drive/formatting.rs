@@ -74,8 +74,8 @@ impl Drive {
         let mut core = self.core_mut()?;
         if let (Beyond::Kept, Some(lpn)) = (beyond, core.first_stored_from(pages)) {
             let lba = lba(lpn);
-            let what = format!("sectors from {lba} on are stored, beyond the new end");
-            return Err(OpenError::refused(format!("{what}; trim them first")));
+            let what = format!("data is stored beyond the new end, from sector {lba} on");
+            return Err(OpenError::refused(format!("{what}; trim it first")));
         }
         core.resize(pages, stored_max)?;
         self.pages.store(pages, Ordering::Release);
@@ -163,8 +163,10 @@ impl Drive {
         let shape = &self.store.layout.shape;
         if pages > shape.pages_mappable {
             let most = Bytes(u64::from(shape.pages_mappable) * PAGE_BYTES as u64);
-            let what = format!("{} for clients, the dies have room for a map of", capacity.size);
-            return Err(OpenError::refused(format!("{what} {most}")));
+            return Err(OpenError::refused(format!(
+                "a capacity of {} is too large: the dies have room to map at most {most}",
+                capacity.size
+            )));
         }
         Shape { pages_logical: pages, pages_stored_max: stored_max, ..*shape }.config().check()?;
         Ok((pages, stored_max))

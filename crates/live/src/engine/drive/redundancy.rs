@@ -46,7 +46,7 @@ impl Ending {
         match self {
             Self::Restored => None,
             Self::NoSpace => Some("too little space is left without the failed dies"),
-            Self::Overtaken => Some("dies or the space that is left changed meanwhile"),
+            Self::Overtaken => Some("the dies or the free space changed meanwhile"),
             Self::Stopped => Some("it was stopped"),
         }
     }
@@ -62,8 +62,8 @@ impl Drive {
     }
 
     /// Moves what lies in rows that lack a unit to rows without the dies that have failed, while
-    /// the host goes on; says whether a further die may fail then. It may not where too little
-    /// space is left, or only one die.
+    /// the host goes on. Returns true if a further die can fail then without loss of data; false
+    /// where too little space is left, or only one die.
     ///
     /// `go_on` is told now and then how many pages of how many have been gone through; once it says
     /// no, nothing more is moved. [`Drive::status`] tells how far it is.

@@ -117,7 +117,7 @@ fn a_shape_that_cannot_be_is_refused_with_the_name_of_the_count() {
 fn the_words_of_a_refusal_name_what_is_wrong() {
     assert_eq!(Unfit::Version(3).to_string(), "it has format 3");
     let claim = Unfit::Claim { name: "session", value: 0 };
-    assert_eq!(claim.to_string(), "session is 0, which cannot be");
+    assert_eq!(claim.to_string(), "session is 0, which is invalid");
 }
 
 #[test]

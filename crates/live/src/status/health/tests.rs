@@ -25,7 +25,7 @@ pub(in crate::status) fn status() -> Status {
         mapping_bytes: 1 << 20,
     };
     let smart = Smart {
-        available_spare: 100,
+        available_spare: Some(100),
         available_spare_threshold: 10,
         power_cycles: 1,
         ..Smart::default()
@@ -43,7 +43,7 @@ pub(in crate::status) fn status() -> Status {
         is_locate_led_on: false,
         format,
         smart,
-        pages_lost: 0,
+        pages_lost: Some(0),
         lost_lbas: Vec::new(),
         dies: (0..4).map(die).collect(),
         hot_spares: 0,
@@ -74,7 +74,7 @@ pub(in crate::status) fn served() -> Status {
         namespaces: Vec::new(),
         controllers: Vec::new(),
         clients: Vec::new(),
-        clients_came: 0,
+        connections_accepted: 0,
         clients_refused: 0,
         traffic: Traffic::default(),
         model: None,
@@ -110,7 +110,7 @@ fn a_drive_with_nothing_wrong_is_ok() {
 fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
     let (problem, bits) = problem_of(|it| it.reason = Some("the journal is full".into()));
     assert_eq!((problem.kind, problem.severity), (ProblemKind::ReadOnly, HealthState::Critical));
-    assert_eq!(problem.text, "The drive takes no more writes: the journal is full.");
+    assert_eq!(problem.text, "The volume accepts no more writes: the journal is full.");
     assert!(problem.remedy.contains("`floatgate check volume`"), "{}", problem.remedy);
     assert_eq!(bits, WARNS_OF_READ_ONLY);
 }
@@ -119,7 +119,7 @@ fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
 fn lost_pages_are_counted_and_the_first_of_them_are_named() {
     let of = |pages: u64| {
         problem_of(|it| {
-            it.pages_lost = pages;
+            it.pages_lost = Some(pages);
             it.lost_lbas = (0..pages).map(|page| page * 8).collect();
         })
     };
@@ -130,7 +130,7 @@ fn lost_pages_are_counted_and_the_first_of_them_are_named() {
     let (many, _) = of(6);
     assert!(many.text.contains("from sector 0, 8, 16, 24 and more): reading them fails"));
     assert_eq!((many.count, many.severity), (6, HealthState::Critical));
-    let (unnamed, _) = problem_of(|it| it.pages_lost = 2);
+    let (unnamed, _) = problem_of(|it| it.pages_lost = Some(2));
     assert!(unnamed.text.starts_with("2 pages of 4 KiB cannot be read back:"), "{unnamed:?}");
 }
 
@@ -154,11 +154,11 @@ fn space_is_a_problem_from_a_twentieth_on() {
     assert_eq!((short.severity, bits), (HealthState::Degraded, 0));
     let (gone, _) = problem_of(|it| it.space = space(Supply::Gone));
     assert_eq!(gone.severity, HealthState::Critical);
-    assert!(gone.text.contains("writes are refused"), "{}", gone.text);
+    assert!(gone.text.contains("writes fail with ENOSPC"), "{}", gone.text);
 }
 
 #[test]
-fn a_failed_die_says_whether_a_further_one_may_fail() {
+fn a_failed_die_says_whether_another_failure_loses_data() {
     let failed = |has_degraded_rows, failure: Option<&str>| {
         problem_of(|it| {
             it.dies[2].is_lost = true;
@@ -167,14 +167,15 @@ fn a_failed_die_says_whether_a_further_one_may_fail() {
         })
     };
     let (problem, bits) = failed(true, Some("a read: Input/output error"));
-    let text = "Die 2 (/dev/d2) failed: a read: Input/output error; rows lack its units, and a \
-                further die that fails loses data.";
+    let text = "Die 2 (/dev/d2) failed: a read: Input/output error; no redundancy left: another \
+                failure loses data.";
     assert_eq!((problem.text.as_str(), bits), (text, WARNS_OF_RELIABILITY));
     assert_eq!(problem.die, Some(2));
     assert_eq!(problem.remedy, "Replace it: `floatgate replace-die volume 2 --with PATH`.");
     let (rebuilt, bits) = failed(false, None);
-    assert!(rebuilt.text.ends_with("rows are rebuilt without it, and a further die may fail."));
-    assert_eq!(bits, 0, "redundancy is whole again");
+    let restored = "; redundancy is restored: the volume tolerates 1 more failure.";
+    assert!(rebuilt.text.ends_with(restored), "{}", rebuilt.text);
+    assert_eq!(bits, 0, "redundancy is restored");
 }
 
 #[test]
@@ -209,8 +210,8 @@ fn a_die_that_failed_requests_is_watched() {
         it.dies[3].failures = 2;
         it.dies[3].failure = Some("a write: timed out".into());
     });
-    let text = "Die 3 (/dev/d3) failed 2 requests since the drive was opened, last a write: timed \
-                out.";
+    let text = "Die 3 (/dev/d3) failed 2 requests since the volume was opened, last a write: \
+                timed out.";
     assert_eq!((problem.text.as_str(), problem.count, bits), (text, 2, 0));
     assert_eq!((problem.kind, problem.severity), (ProblemKind::DieErrors, HealthState::Degraded));
 }
@@ -219,10 +220,10 @@ fn a_die_that_failed_requests_is_watched() {
 fn the_last_scrub_is_a_problem_if_it_failed_or_left_something() {
     let scrubs = |change: fn(&mut Scrubs)| problem_of(|it| change(&mut it.maintenance.scrubs));
     let (left, bits) = scrubs(|it| it.units_left = 1);
-    assert!(left.text.contains("found 1 unit that is not as programmed"), "{}", left.text);
+    assert!(left.text.contains("found 1 corrupt unit that it could not repair"), "{}", left.text);
     assert_eq!((left.count, bits), (1, WARNS_OF_RELIABILITY));
     let (many, _) = scrubs(|it| it.units_left = 3);
-    assert!(many.text.contains("3 units that are not"), "{}", many.text);
+    assert!(many.text.contains("3 corrupt units that it"), "{}", many.text);
     let (failed, _) = scrubs(|it| it.failure = Some("die 1 does not answer".into()));
     assert_eq!(failed.text, "The last scrub failed: die 1 does not answer.");
     let clean = judged(|it| {
@@ -234,7 +235,7 @@ fn the_last_scrub_is_a_problem_if_it_failed_or_left_something() {
 
 #[test]
 fn spare_wear_and_heat_are_problems_at_their_limits() {
-    let spare = |left| judged(|it| it.smart.available_spare = left);
+    let spare = |left| judged(|it| it.smart.available_spare = Some(left));
     assert!(spare(10).health.problems.is_empty());
     assert_eq!(spare(9).health.problems[0].kind, ProblemKind::SpareLow);
     assert_eq!(spare(9).smart.critical_warning, WARNS_OF_SPARE);
@@ -249,7 +250,7 @@ fn spare_wear_and_heat_are_problems_at_their_limits() {
                 shutdown_c: 85.0,
                 energy_j: 0.0,
                 power_limit_w: None,
-                held_s: 0.0,
+                throttled_s: 0.0,
             };
             let model =
                 Model { name: "duo".into(), climate: Some(climate), lateness: Lateness::default() };
@@ -265,8 +266,8 @@ fn spare_wear_and_heat_are_problems_at_their_limits() {
 #[test]
 fn problems_are_told_the_worst_first_and_dies_in_their_order() {
     let status = judged(|it| {
-        it.pages_lost = 1;
-        it.smart.available_spare = 0;
+        it.pages_lost = Some(1);
+        it.smart.available_spare = Some(0);
         it.dies[3].is_lost = true;
         it.dies[1].is_lost = true;
         it.reason = Some("two dies are gone".into());

@@ -13,7 +13,7 @@ use super::{FrontEnd, Prepared, Sockets, Start, path};
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Unix socket for virtual machines, which get the drive as an NVMe drive on PCI Express; may
+    /// Unix socket for virtual machines, which get the volume as an NVMe drive on PCI Express; may
     /// be repeated
     #[arg(long, value_name = "PATH")]
     vfio_user: Vec<PathBuf>,

@@ -14,7 +14,7 @@ use super::{FrontEnd, Prepared, Sockets, Start, path};
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Unix socket for virtual machines, which get the drive as a virtio-blk device; may be
+    /// Unix socket for virtual machines, which get the volume as a virtio-blk device; may be
     /// repeated
     #[arg(long, value_name = "PATH")]
     vhost_user: Vec<PathBuf>,

@@ -33,7 +33,7 @@ pub(crate) enum Break {
 
 /// A server until it is dropped.
 #[derive(Debug)]
-pub(crate) struct MachineServer {
+pub(crate) struct VmListener {
     shared: Arc<Shared>,
     listener: Arc<Listener>,
     acceptor: Option<JoinHandle<()>>,
@@ -57,7 +57,7 @@ struct Clients {
     is_stopping: bool,
 }
 
-impl MachineServer {
+impl VmListener {
     /// Serves the clients of `listener`.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl MachineServer {
 }
 
 /// Takes no more clients, and completes the requests that were taken from their queues.
-impl Drop for MachineServer {
+impl Drop for VmListener {
     fn drop(&mut self) {
         self.shared.lock().is_stopping = true;
         self.listener.shut_down();
@@ -127,7 +127,7 @@ impl Shared {
             }
             let admitted = accepted.and_then(|socket| self.admit(socket.into()));
             if let Err(error) = admitted {
-                self.observer.saw(&Event::TurnedAway { clients: 1, reason: error.to_string() });
+                self.observer.saw(&Event::Rejected { clients: 1, reason: error.to_string() });
                 thread::sleep(ACCEPT_PAUSE);
             }
         }
@@ -137,7 +137,7 @@ impl Shared {
         let client = self.exports.number_client();
         let mut clients = self.lock();
         if clients.sockets.len() >= CLIENTS_MAX {
-            let text = format!("{CLIENTS_MAX} virtual machines are served, which is the limit");
+            let text = format!("the limit of {CLIENTS_MAX} virtual machines is reached");
             return Err(io::Error::other(text));
         }
         clients.sockets.insert(client, socket.try_clone()?);
@@ -153,10 +153,10 @@ impl Seat {
         let Self { shared, client } = self;
         let client = *client;
         let export = shared.exports.iter().next().map_or_else(String::new, |it| it.name.clone());
-        shared.observer.saw(&Event::Came { client, export });
+        shared.observer.saw(&Event::Connected { client, export });
         let event = match (shared.serve)(client, socket) {
             // A client whose program ended needs no report.
-            Ok(()) | Err(Break::System(_)) => Event::Left { client },
+            Ok(()) | Err(Break::System(_)) => Event::Disconnected { client },
             Err(Break::Violation(reason)) => Event::Dropped { client, reason },
         };
         shared.observer.saw(&event);

@@ -1,7 +1,7 @@
 //! Several drives on one page, each asked over its management socket, and the runs of a folder.
 //!
 //! ```text
-//!   places ──► folders of drives ──► berths ──► one question each, all at once ──► overview
+//!   places ──► folders of drives ──► entries ──► one question each, all at once ──► overview
 //!                  each second         └─► routes: the page of the drive, once it has answered
 //! ```
 //!
@@ -46,17 +46,17 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// takes its dies for a moment, during which a server that starts has to wait.
 const CLOSED_KNOWN: Duration = Duration::from_secs(10);
 /// Fault of an unserved drive that was not closed.
-const UNCLOSED: &str = "Nobody serves it, and it was not closed: its server or its machine failed; \
-                        `floatgate serve` recovers what was flushed.";
+const UNCLOSED: &str = "Not served since an unclean shutdown: its server or its machine failed; \
+                        `floatgate serve` recovers everything that was flushed.";
 /// The socket that may stand for the folder that it lies in.
 const SOCKET: &str = "manage.sock";
 
 /// Drives, and runs.
 #[derive(Debug)]
-pub struct Fleet {
+pub struct Volumes {
     places: Vec<PathBuf>,
     /// By folder.
-    berths: Mutex<BTreeMap<PathBuf, Arc<Berth>>>,
+    entries: Mutex<BTreeMap<PathBuf, Arc<VolumeEntry>>>,
     reports: Option<Reports>,
     stream: Stream,
 }
@@ -73,7 +73,7 @@ struct Overview {
 
 /// Folder of a drive, whether it is served or not, and its last known state.
 #[derive(Debug)]
-struct Berth {
+struct VolumeEntry {
     volume: PathBuf,
     seen: Mutex<Seen>,
 }
@@ -96,7 +96,7 @@ struct Distant {
     number: String,
 }
 
-impl Fleet {
+impl Volumes {
     /// The drives at some places: folders of drives, folders of such folders, management sockets,
     /// configurations of servers; and, in another folder, runs.
     ///
@@ -106,9 +106,9 @@ impl Fleet {
         for place in places {
             volumes(place)?;
         }
-        let (berths, stream, reports) =
+        let (entries, stream, reports) =
             (Mutex::default(), Stream::default(), runs.map(Reports::new));
-        Ok(Self { places: places.to_vec(), berths, reports, stream })
+        Ok(Self { places: places.to_vec(), entries, reports, stream })
     }
 
     /// Answers what is asked at any path.
@@ -117,7 +117,7 @@ impl Fleet {
         if let Some((number, path)) = drive_path(path) {
             return match self.routes(number) {
                 Some(routes) => routes.answer(visit, path),
-                None => visit.send(&Reply::text(404, "no drive of this number was seen here")),
+                None => visit.send(&Reply::text(404, "no volume with this ID was found here")),
             };
         }
         match path {
@@ -129,7 +129,7 @@ impl Fleet {
     /// Disconnects all viewers.
     pub(super) fn end(&self) {
         self.stream.end();
-        let all_routes: Vec<_> = self.berths().values().filter_map(|it| it.routes()).collect();
+        let all_routes: Vec<_> = self.entries().values().filter_map(|it| it.routes()).collect();
         for routes in all_routes {
             routes.end();
         }
@@ -144,7 +144,7 @@ impl Fleet {
             "/" => page::of_fleet(),
             "/overview.json" => Reply::json(&self.look()),
             _ => page::part(path).unwrap_or_else(|| {
-                Reply::text(404, "there are /, /overview.json, /stream and /drives/NUMBER/")
+                Reply::text(404, "unknown path; use /, /overview.json, /stream or /drives/ID/")
             }),
         }
     }
@@ -152,8 +152,8 @@ impl Fleet {
     /// The page of a drive by its number.
     fn routes(&self, number: &str) -> Option<Arc<DriveRoutes>> {
         let find = || {
-            let berths = self.berths();
-            berths.values().find_map(|berth| berth.routes_of(number))
+            let entries = self.entries();
+            entries.values().find_map(|entry| entry.routes_of(number))
         };
         find().or_else(|| {
             // Whoever comes by a bookmark may be the first to look.
@@ -165,21 +165,21 @@ impl Fleet {
     /// Asks all drives, and returns the state of those that answer in time, and of the others as
     /// last known.
     fn look(&self) -> Overview {
-        let (berths, faults) = self.discover();
+        let (entries, faults) = self.discover();
         let (answered, answers) = mpsc::channel();
-        for berth in &berths {
-            berth.ask(answered.clone());
+        for entry in &entries {
+            entry.ask(answered.clone());
         }
         drop(answered);
         let deadline = Instant::now() + PATIENCE;
         while answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}
-        let drives = berths.iter().map(|berth| berth.card()).collect();
+        let drives = entries.iter().map(|entry| entry.card()).collect();
         Overview { drives, faults, sight: self.reports.as_ref().map(Reports::look) }
     }
 
     /// The drives that are there now, and places where that is not known; what is known of others
     /// is forgotten.
-    fn discover(&self) -> (Vec<Arc<Berth>>, Vec<String>) {
+    fn discover(&self) -> (Vec<Arc<VolumeEntry>>, Vec<String>) {
         let (mut found, mut faults) = (Vec::new(), Vec::new());
         // The lock is not held while file systems are asked, which may take as long as they like.
         for place in &self.places {
@@ -191,17 +191,18 @@ impl Fleet {
                 }
             }
         }
-        let mut berths = self.berths();
-        let mut known = std::mem::take(&mut *berths);
+        let mut entries = self.entries();
+        let mut known = std::mem::take(&mut *entries);
         for volume in found {
-            let berth = known.remove(&volume).unwrap_or_else(|| Arc::new(Berth::new(&volume)));
-            berths.entry(volume).or_insert(berth);
+            let entry =
+                known.remove(&volume).unwrap_or_else(|| Arc::new(VolumeEntry::new(&volume)));
+            entries.entry(volume).or_insert(entry);
         }
-        (berths.values().cloned().collect(), faults)
+        (entries.values().cloned().collect(), faults)
     }
 
-    fn berths(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<Berth>>> {
-        self.berths.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Arc<VolumeEntry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -234,13 +235,13 @@ fn volumes(place: &Path) -> Result<Vec<PathBuf>> {
     match configured.as_ref().and_then(|table| table.get("volume")?.as_str()) {
         Some(volume) => Ok(vec![real(Path::new(volume))?]),
         None => bail!(
-            "{shown} is neither a drive's folder, nor a folder of such, nor a {SOCKET}, nor a \
-             configuration that names a volume"
+            "{shown} is neither the folder of a volume, nor a folder that contains volumes, nor a \
+             {SOCKET}, nor a server configuration that names a volume"
         ),
     }
 }
 
-impl Berth {
+impl VolumeEntry {
     fn new(volume: &Path) -> Self {
         let card = DriveCard::of_folder(volume);
         let seen = Mutex::new(Seen { card, routes: None, is_being_asked: false, unserved: None });
@@ -298,7 +299,7 @@ impl Berth {
         let fault = match was_closed(&self.volume) {
             Ok(true) => None,
             Ok(false) => Some(UNCLOSED.to_owned()),
-            Err(error) => Some(format!("Nobody serves it, and its dies tell nothing: {error}.")),
+            Err(error) => Some(format!("Not served, and its dies cannot be read: {error}.")),
         };
         self.seen().unserved = Some((Instant::now(), fault.clone()));
         fault
@@ -398,7 +399,7 @@ mod tests {
         assert_eq!(volumes(&config).unwrap(), [a]);
         fs::write(&config, "nbd = \"unix:s\"").unwrap();
         let refused = volumes(&config).unwrap_err().to_string();
-        assert!(refused.contains("is neither a drive's folder"), "{refused}");
+        assert!(refused.contains("is neither the folder of a volume"), "{refused}");
         assert!(volumes(&folder.path().join("nothing")).is_err());
     }
 
@@ -406,13 +407,13 @@ mod tests {
     fn drives_come_and_go_and_one_that_is_named_twice_is_shown_once() {
         let folder = tempfile::tempdir().unwrap();
         let first = volume(folder.path(), "first");
-        let fleet = Fleet::new(&[folder.path().to_owned(), first.clone()], None).unwrap();
-        assert_eq!(names(&fleet.look()), ["first"]);
+        let shown = Volumes::new(&[folder.path().to_owned(), first.clone()], None).unwrap();
+        assert_eq!(names(&shown.look()), ["first"]);
         volume(folder.path(), "second");
-        assert_eq!(names(&fleet.look()), ["first", "second"]);
-        assert!(fleet.look().faults.is_empty());
+        assert_eq!(names(&shown.look()), ["first", "second"]);
+        assert!(shown.look().faults.is_empty());
         fs::remove_dir_all(first).unwrap();
-        let overview = fleet.look();
+        let overview = shown.look();
         assert_eq!(names(&overview), ["second"]);
         // It was named, so that it is missed.
         assert_eq!(overview.faults.len(), 1, "{:?}", overview.faults);
@@ -424,10 +425,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let stuck = volume(folder.path(), "stuck");
         let listener = UnixListener::bind(stuck.join(SOCKET)).unwrap();
-        let fleet = Fleet::new(&[stuck], None).unwrap();
+        let shown = Volumes::new(&[stuck], None).unwrap();
         for _ in 0..2 {
             let begun = Instant::now();
-            let overview = fleet.look();
+            let overview = shown.look();
             assert!(begun.elapsed() < Duration::from_secs(4), "it waited for the answer");
             let fault = overview.drives[0].fault.as_deref();
             assert_eq!(fault, Some("its server does not answer"));

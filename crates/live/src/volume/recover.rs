@@ -1,6 +1,6 @@
-//! Reading what is left of a drive that opening refuses.
+//! Reading the remaining data of a drive that opening refuses.
 //!
-//! Opening refuses a drive of which something is proven to have existed and is not there. A salvage
+//! Opening refuses a drive of which something is proven to have existed and is not there. Recovery
 //! goes on from the newest state that proves itself, or from an earlier checkpoint if that is
 //! wanted, says what is doubtful, and reads pages with the same checks as an open drive: what is
 //! returned was written to that page once, though it may not be what was written last. Nothing is
@@ -23,9 +23,9 @@ use crate::{
     Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
 };
 
-/// A page of a salvaged drive.
+/// Outcome of reading a page of a recovered drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Salvaged {
+pub enum RecoveredPage {
     /// Nothing is stored: it reads as zeroes.
     Unmapped,
     /// Its contents were read, and are what was once written to it.
@@ -34,9 +34,9 @@ pub enum Salvaged {
     Lost,
 }
 
-/// A drive that is opened for reading what is left of it.
+/// A drive that is opened for reading its remaining data.
 #[derive(Debug)]
-pub struct Salvage {
+pub struct RecoveredVolume {
     store: Store,
     core: Core,
     /// Pages that only the journal holds.
@@ -46,7 +46,7 @@ pub struct Salvage {
     checkpoints: Vec<u64>,
 }
 
-impl Salvage {
+impl RecoveredVolume {
     /// Opens the drive of a folder for reading, from a checkpoint by its number or else from the
     /// newest that can be read.
     ///
@@ -57,23 +57,24 @@ impl Salvage {
         Self::open_media(open_dies(volume, FileMedium::view)?, checkpoint)
     }
 
-    /// As [`Salvage::open`], of the drive whose dies these media are, in any order.
+    /// As [`RecoveredVolume::open`], of the drive whose dies these media are, in any order.
     ///
     /// # Errors
-    /// As [`Salvage::open`].
+    /// As [`RecoveredVolume::open`].
     pub fn open_media(
         media: Vec<Box<dyn Medium>>,
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
         let Gathered { store, header, unused } = gather_all(media)?;
-        let mut doubts = Doubts { is_salvage: true, checkpoint, ..Doubts::default() };
+        let mut doubts = Doubts { is_recovery: true, checkpoint, ..Doubts::default() };
         doubts.found.extend(unused.into_iter().map(|unused| unused.text));
         let checkpoints = checkpoint_numbers(&store);
         let accounted = account(&store, &header, &mut doubts)?;
         let Accounted { ftl, rows, summary, pending, checkpoints_damaged, .. } = accounted;
         if checkpoint.is_none() {
             let newer = checkpoints_damaged.iter().map(|it| {
-                format!("checkpoint {it} cannot be read, what follows is from {}", summary.number)
+                let used = summary.number;
+                format!("checkpoint {it} cannot be read; checkpoint {used} is used instead")
             });
             doubts.found.extend(newer);
         }
@@ -108,25 +109,25 @@ impl Salvage {
     }
 
     /// Reads a page; `page` is zeroes unless its contents were read.
-    pub fn read(&self, index: u32, page: &mut [u8; PAGE_BYTES]) -> Salvaged {
+    pub fn read(&self, index: u32, page: &mut [u8; PAGE_BYTES]) -> RecoveredPage {
         let lpn = Lpn(index);
         if let Some((extent, payload)) = self.pending.get(&index) {
             let expanded = compress::expand(extent.codec, payload, page);
-            return expanded.map_or(Salvaged::Lost, |()| Salvaged::Read);
+            return expanded.map_or(RecoveredPage::Lost, |()| RecoveredPage::Read);
         }
         if !self.is_stored(lpn) {
             page.fill(0);
-            return Salvaged::Unmapped;
+            return RecoveredPage::Unmapped;
         }
         let found = self.core.locate(lpn).stored().and_then(|it| self.store.find_extent(it));
         let found = found.filter(|(extent, _)| extent.lpn == lpn);
         let expand =
             |(extent, payload): (Extent, Vec<u8>)| compress::expand(extent.codec, &payload, page);
         if found.and_then(expand).is_some() {
-            Salvaged::Read
+            RecoveredPage::Read
         } else {
             page.fill(0);
-            Salvaged::Lost
+            RecoveredPage::Lost
         }
     }
 
@@ -135,7 +136,7 @@ impl Salvage {
     }
 }
 
-impl Device for Salvage {
+impl Device for RecoveredVolume {
     fn size(&self) -> u64 {
         u64::from(self.pages()) * PAGE_BYTES as u64
     }
@@ -146,7 +147,7 @@ impl Device for Salvage {
         let mut rest = &mut *buffer;
         for Part { lpn, from, length } in parts(offset, rest.len() as u64) {
             let (here, after) = rest.split_at_mut(length);
-            if Self::read(self, lpn.0, &mut page) == Salvaged::Lost {
+            if Self::read(self, lpn.0, &mut page) == RecoveredPage::Lost {
                 return Err(unreadable(lpn));
             }
             here.copy_from_slice(&page[from..from + length]);
@@ -226,15 +227,15 @@ mod tests {
 
     #[test]
     fn what_is_whole_raises_no_doubt_and_is_read_as_it_is() {
-        let salvage = Salvage::open_media(crashed().media(), None).unwrap();
-        assert_eq!(salvage.doubts(), [] as [&str; 0]);
+        let recovered = RecoveredVolume::open_media(crashed().media(), None).unwrap();
+        assert_eq!(recovered.doubts(), [] as [&str; 0]);
         let mut page = [0; PAGE_BYTES];
         for index in 0..SHAPE.pages_logical {
-            let read = salvage.read(index, &mut page);
+            let read = recovered.read(index, &mut page);
             let expected = match index {
-                0..10 => (Salvaged::Read, 2),
-                10..20 => (Salvaged::Read, 1),
-                _ => (Salvaged::Unmapped, 0),
+                0..10 => (RecoveredPage::Read, 2),
+                10..20 => (RecoveredPage::Read, 1),
+                _ => (RecoveredPage::Unmapped, 0),
             };
             assert_eq!((read, page[7]), expected, "page {index}");
         }
@@ -258,12 +259,12 @@ mod tests {
         }
         let refused = Drive::open_media(disks.media()).unwrap_err().to_string();
         assert!(refused.contains("is lost, though a later one was written"), "{refused}");
-        let salvage = Salvage::open_media(disks.media(), None).unwrap();
-        let [gap, unit] = salvage.doubts() else { panic!("{:?}", salvage.doubts()) };
+        let recovered = RecoveredVolume::open_media(disks.media(), None).unwrap();
+        let [gap, unit] = recovered.doubts() else { panic!("{:?}", recovered.doubts()) };
         assert!(refused.contains(gap) && unit.contains("a unit was programmed after batch"));
         let mut page = [0; PAGE_BYTES];
         let newer = (0..20).filter(|index| {
-            assert_eq!(salvage.read(*index, &mut page), Salvaged::Read);
+            assert_eq!(recovered.read(*index, &mut page), RecoveredPage::Read);
             page[0] == 2
         });
         // Those that were flushed before the gap, and what later units give back.
@@ -274,8 +275,8 @@ mod tests {
     fn it_is_a_device_that_is_read_as_the_drive_was_and_refuses_writes() {
         let disks = crashed();
         let before = disks.contents();
-        let salvage = Salvage::open_media(disks.media(), None).unwrap();
-        let device: &dyn Device = &salvage;
+        let recovered = RecoveredVolume::open_media(disks.media(), None).unwrap();
+        let device: &dyn Device = &recovered;
         assert_eq!(device.size(), 60 * 4096);
         let mut across = [9; 6000];
         device.read(19 * 4096 - 100, &mut across).unwrap();
@@ -297,14 +298,14 @@ mod tests {
     #[test]
     fn a_page_that_is_lost_is_an_error_with_its_sector() {
         let disks = crashed();
-        let salvage = Salvage::open_media(disks.media(), None).unwrap();
-        let layout = &salvage.store.layout;
-        let place = layout.place(salvage.core.place_of(Lpn(15)).unwrap());
+        let recovered = RecoveredVolume::open_media(disks.media(), None).unwrap();
+        let layout = &recovered.store.layout;
+        let place = layout.place(recovered.core.place_of(Lpn(15)).unwrap());
         let extents = usize::try_from(layout.unit_from(place.row)).unwrap() + layout.extents_from;
         // What is behind the header of the extent.
         let payload = extents + place.slot as usize * 4128 + 32;
         disks.damage(0, payload..payload + 1, |byte| byte ^ 1);
-        let device: &dyn Device = &salvage;
+        let device: &dyn Device = &recovered;
         let lost = device.read(14 * 4096, &mut [0; 8192]).unwrap_err();
         assert!(matches!(lost, DeviceError::Unreadable { lba: 120, .. }), "{lost}");
         device.read(14 * 4096, &mut [0; 4096]).unwrap();
@@ -313,12 +314,12 @@ mod tests {
     #[test]
     fn an_earlier_checkpoint_is_read_where_it_is_asked_for() {
         let disks = crashed();
-        let salvage = Salvage::open_media(disks.media(), None).unwrap();
-        let [newest, earlier] = salvage.checkpoints() else { panic!("two slots") };
-        assert_eq!(salvage.checkpoint(), *newest);
-        let salvage = Salvage::open_media(disks.media(), Some(*earlier)).unwrap();
-        assert_eq!(salvage.checkpoint(), *earlier);
-        let missing = Salvage::open_media(disks.media(), Some(77)).unwrap_err().to_string();
-        assert!(missing.contains("no die holds checkpoint 77 whole"), "{missing}");
+        let recovered = RecoveredVolume::open_media(disks.media(), None).unwrap();
+        let [newest, earlier] = recovered.checkpoints() else { panic!("two slots") };
+        assert_eq!(recovered.checkpoint(), *newest);
+        let recovered = RecoveredVolume::open_media(disks.media(), Some(*earlier)).unwrap();
+        assert_eq!(recovered.checkpoint(), *earlier);
+        let missing = RecoveredVolume::open_media(disks.media(), Some(77)).unwrap_err().to_string();
+        assert!(missing.contains("no die holds an intact copy of checkpoint 77"), "{missing}");
     }
 }
