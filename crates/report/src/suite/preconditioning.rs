@@ -195,7 +195,8 @@ fn windows(taken: &[Taken<'_>], secs: f64) -> Vec<Window> {
     taken.iter().filter_map(of).collect()
 }
 
-/// One sentence a run: whether and when it settled, and by how much it passed or failed.
+/// One sentence a run: whether and when it reached steady state, and by how much it passed or
+/// failed.
 fn verdicts(taken: &[Taken<'_>]) -> String {
     let mut html = String::from("<ul class=\"verdicts\">");
     for (subject, step) in taken {
@@ -238,7 +239,7 @@ fn verdict(step: &Step) -> String {
             format!(" ({} of what it addresses)", percent(written.addressed_share))
         });
         format!(
-            "met the limits, but had written too little{written} to be settled: a burst. Last \
+            "met the limits, but had written too little{written} for steady state: a burst. Last \
              window: {judged}."
         )
     } else {

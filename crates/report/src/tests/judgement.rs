@@ -129,7 +129,7 @@ fn the_gain_of_another_format_is_told_with_both_names() {
 fn a_run_with_nothing_preconditioned_says_that_nothing_has_settled() {
     let mut of = run(STOCK);
     of.steps.retain(|step| step.kind == StepKind::Purge);
-    assert!(bottom_line(&[of]).starts_with("Nothing has settled yet"));
+    assert!(bottom_line(&[of]).starts_with("Steady state not measured yet"));
 }
 
 #[test]
