@@ -465,8 +465,8 @@ pub enum StallHolds {
 pub struct PowerSpec {
     /// Power that the slot gives, in watts.
     pub slot_w: f64,
-    /// Power that it may draw on average, in watts: writes are held to stay within it. Absent where
-    /// a cable or the slot gives what it needs.
+    /// Power that it may draw on average, in watts: writes are throttled to stay within it. Absent
+    /// where a cable or the slot gives what it needs.
     pub limit_w: Option<f64>,
     /// Internal temperature at which the drive slows down, in degrees Celsius.
     pub throttle_c: f64,

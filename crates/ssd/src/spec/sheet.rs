@@ -295,7 +295,7 @@ impl DriveSpec {
         sheet.row("Surroundings", source, "Air before the drive", air);
         let supply = power.limit_w.map_or_else(
             || "as much power as it needs".to_owned(),
-            |limit_w| format!("{limit_w} W from the slot, writes held to stay within"),
+            |limit_w| format!("{limit_w} W from the slot, writes throttled to stay within"),
         );
         sheet.row("Surroundings", &power.source, "Supply", supply);
     }
