@@ -20,7 +20,7 @@ pub(super) struct Suite {
     pub(super) environment: Environment,
     pub(super) records: Vec<(usize, Record)>,
     pub(super) interrupted: bool,
-    /// Steps of rounds that need not be measured, since those before held still.
+    /// Steps of rounds that need not be measured, since those before were steady.
     pub(super) spared: usize,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn carry_out(
             continue;
         }
         if is_spared(step, &suite.records, &suite.target) {
-            watch.pass("the rounds held still");
+            watch.pass("the rounds reached steady state");
             suite.spared += 1;
             continue;
         }
