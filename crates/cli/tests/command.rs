@@ -180,6 +180,17 @@ fn a_run_prints_two_numbers() {
 }
 
 #[test]
+fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
+    let output = floatgate(&["run", "--runtime", "2s", "--rate", "1k"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[1].ends_with(" mean latency (from submission)"), "{text}");
+    assert!(lines[2].ends_with(" mean response time (from the time it was due)"), "{text}");
+}
+
+#[test]
 fn a_run_as_json_says_what_was_measured_on_what() {
     let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -213,7 +224,7 @@ fn a_run_gives_the_same_figures_again() {
 }
 
 #[test]
-fn a_preconditioning_too_short_to_settle_exits_with_3() {
+fn a_preconditioning_too_short_for_steady_state_exits_with_3() {
     let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(stderr(&output).contains("warning: run/precondition: steady state not achieved"));
