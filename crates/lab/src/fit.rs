@@ -1,11 +1,11 @@
-//! A drive's open numbers, found from what was published or measured of it.
+//! A drive's free parameters, found from what was published or measured of it.
 //!
 //! ```text
-//! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short looks
+//! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short simulations
 //! figures ──► contradictions ┴─► work list ──────────┤        │ corrected by
 //!                                                 └─► the protocols, at three points
 //!        search: start ──► descent, swarm, descent ──► undetermined numbers go back
-//!                  └──► corrected, polished ──► residuals, certainty, left-out errors
+//!                  └──► corrected, polished ──► residuals, certainty, leave-one-out errors
 //! ```
 //!
 //! Figures in the result are those of the protocols at the drive's own time lapse, as a validation
@@ -56,7 +56,7 @@ pub trait Watcher: Progress {
     fn searched(&self, evaluations: usize, loss: f64);
 }
 
-/// Input of a fit apart from the drive's file: its open numbers, and the figures to fit them to.
+/// Input of a fit apart from the drive's file: its free parameters, and the figures to fit them to.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// Numbers that are open besides those of its `[[fit]]` tables.
@@ -79,7 +79,7 @@ pub struct Question<'a> {
     pub threads: usize,
 }
 
-/// Fits the open numbers of the drive in `file`. Stopped early, returns the best so far,
+/// Fits the free parameters of the drive in `file`. Stopped early, returns the best so far,
 /// unverified.
 ///
 /// # Errors
@@ -419,7 +419,7 @@ impl Progress for Relay<'_> {
 fn taken(objective: &Objective<'_>) -> Error {
     let mut failure = objective.failure.lock().unwrap_or_else(PoisonError::into_inner);
     failure.take().unwrap_or_else(|| {
-        Error::new(Kind::Program, "the fit was stopped before the first drive was looked at")
+        Error::new(Kind::Program, "the fit was stopped before the first drive was evaluated")
     })
 }
 

@@ -13,7 +13,7 @@
 //!
 //! Invariants:
 //! - Every file appears whole or not at all; `run.json` appears last, when all else is there.
-//! - A folder is made for one run and never used by another. Only going on with an interrupted run
+//! - A folder is made for one run and never used by another. Only resuming an interrupted run
 //!   replaces its `run.json`, by one that holds more.
 //! - The machine's clock is read here only, for the name and `started_at`.
 
@@ -156,7 +156,7 @@ impl Runs {
         let order: Order = read_json(&path.join(ORDER))?;
         order.check(&path)?;
         if path.join(RUN).exists() && !path.join(STEPS).exists() {
-            let text = format!("going on with {}: it is finished", path.display());
+            let text = format!("resuming {}: it is finished", path.display());
             return Err(Error::new(Kind::Input, text)
                 .hint(format!("`floatgate compare {}` shows it", path.display())));
         }
@@ -206,7 +206,7 @@ pub struct Folder {
 impl Folder {
     fn held(path: PathBuf, order: Order) -> Result<Self, Error> {
         let hold = hold(&path).map_err(|source| {
-            let text = format!("going on with {}", path.display());
+            let text = format!("resuming {}", path.display());
             match source.kind() {
                 io::ErrorKind::WouldBlock => Error::new(Kind::Refused, text)
                     .hint("another process carries it out: wait for it, or stop it"),

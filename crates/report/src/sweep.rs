@@ -93,12 +93,12 @@ const METRICS: [SweepMetric; 11] = [
         of: |settled| settled.lifetime?.years,
     },
     SweepMetric {
-        id: "further-reads",
+        id: "read-retries",
         title: "Read retries at the end of its life",
         unit: Unit::Plain,
         explain: "Mean retries per read once the program/erase cycles of the drive's file are used \
                   up, of data that was stored for the longest retention time in that file.",
-        of: |settled| settled.lifetime?.further_reads_at_end,
+        of: |settled| settled.lifetime?.read_retries_at_end_of_life,
     },
 ];
 

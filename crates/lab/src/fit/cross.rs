@@ -1,10 +1,10 @@
-//! Cross-validation of a drive's model: one family of figures at a time is left out, the open
-//! numbers are fitted again to the others, and the family is predicted.
+//! Cross-validation of a drive's model: one family of figures at a time is left out, the free
+//! parameters are fitted again to the others, and the family is predicted.
 //!
 //! ```text
 //! neutral start, slopes there ──┬─► without family A: refit ──► A predicted
-//! (short looks, shared by all)  ├─► without family B: refit ──► B predicted
-//!                               └─► with all of them ──► what each number rests on
+//! (short runs, shared by all)   ├─► without family B: refit ──► B predicted
+//!                               └─► with all of them ──► what each parameter rests on
 //! ```
 //!
 //! Looks are those of the shortcut of a fit. How far they are off the protocols is known at the
@@ -93,7 +93,7 @@ pub struct Crossed {
     pub drive: String,
     /// Version of the models that it was computed with.
     pub model_version: u32,
-    /// Its open numbers.
+    /// Its free parameters.
     pub numbers: Vec<CrossNumber>,
     /// Its measured rates and average latencies.
     pub rows: Vec<CrossRow>,
@@ -101,7 +101,7 @@ pub struct Crossed {
     pub looks: usize,
 }
 
-/// Open number of a drive.
+/// Free parameter of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossNumber {
     /// Key of the number in the drive's file.
@@ -150,7 +150,7 @@ pub struct CrossRow {
 /// Cross-validates one drive.
 ///
 /// # Errors
-/// Fails if it has no open numbers, or its figures are of one family; if a model failed, or it
+/// Fails if it has no free parameters, or its figures are of one family; if a model failed, or it
 /// was stopped.
 pub fn cross_validate(
     question: CrossQuestion<'_>,
@@ -275,7 +275,7 @@ fn corrections(
     Ok(subjects.iter().zip(seen).map(of).collect())
 }
 
-/// Figures of a drive as looks show them, as a landscape over its open numbers.
+/// Figures of a drive as looks show them, as a landscape over its free parameters.
 struct Seen<'a> {
     file: &'a DriveFile,
     parameters: &'a [Parameter],

@@ -127,7 +127,7 @@ fn points_say_what_is_odd_about_them() {
             host_writes_pb: 12.0,
             drive_writes_per_day: Some(2.5),
             years: Some(7.0),
-            further_reads_at_end: None,
+            read_retries_at_end_of_life: None,
         })
     };
     change(&mut of.points[0], &|it| it.steady = false);

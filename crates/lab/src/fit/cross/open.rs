@@ -1,4 +1,4 @@
-//! The open numbers of the catalogue's drives, and the ranges in which they may lie.
+//! The free parameters of the catalogue's drives, and the ranges in which they may lie.
 //!
 //! Open is what a review's own figures were used for. What a data sheet or a sister's file says is
 //! known before any review, and stays: the line of a controller through two rates of a data sheet.
@@ -74,7 +74,7 @@ const RELOCATION: Tie = Tie {
 /// Waking takes as long under both systems of one machine.
 const WAKING: Tie = Tie { key: "host.windows.wake_us", terms: &[("host.linux.wake_us", 1.0)] };
 
-/// Open numbers of one drive.
+/// Free parameters of one drive.
 struct Opened {
     drive: &'static str,
     open: &'static [&'static str],
@@ -127,12 +127,12 @@ const OPENED: &[Opened] = &[
     Opened { drive: "z-drive-r4-1600", open: &[READ, LINUX_SUBMIT], ties: &[RELOCATION] },
 ];
 
-/// Names of the drives whose open numbers are listed here.
+/// Names of the drives whose free parameters are listed here.
 pub fn drives_cross_validated() -> Vec<&'static str> {
     OPENED.iter().map(|opened| opened.drive).collect()
 }
 
-/// Open numbers of `spec`: those of its own `[[fit]]` tables, else those listed here; and the
+/// Free parameters of `spec`: those of its own `[[fit]]` tables, else those listed here; and the
 /// numbers that follow from them.
 ///
 /// # Errors
@@ -142,7 +142,7 @@ pub(super) fn open(spec: &DriveSpec) -> Result<(Vec<FitSpec>, &'static [Tie]), E
         return Ok((spec.fits.clone(), &[]));
     }
     let opened = OPENED.iter().find(|opened| opened.drive == spec.name).ok_or_else(|| {
-        let text = format!("{} has no open numbers, so nothing can be left out", spec.name);
+        let text = format!("{} has no free parameters, so nothing can be left out", spec.name);
         let known = drives_cross_validated().join(", ");
         Error::new(Kind::Input, text)
             .hint(format!("add [[fit]] tables to its file, or name one of {known}"))
@@ -173,7 +173,7 @@ fn range(spec: &DriveSpec, key: &str) -> FitSpec {
             kind.len() == key.len() && kind.iter().zip(&key).all(same)
         })
     };
-    let range = RANGES.iter().find(is_of).expect("every open number is of a kind");
+    let range = RANGES.iter().find(is_of).expect("every free parameter is of a kind");
     let cores = if range.is_per_core { f64::from(spec.controller.cores) } else { 1.0 };
     fit(range.low * cores, range.high * cores, range.scale)
 }

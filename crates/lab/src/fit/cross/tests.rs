@@ -58,7 +58,7 @@ fn figures_of_one_family_are_refused() {
 #[test]
 fn a_drive_without_open_numbers_is_refused_with_those_that_have_some() {
     let error = crossed("p5510", |_| true).unwrap_err();
-    assert!(error.to_string().contains("p5510 has no open numbers"), "{error}");
+    assert!(error.to_string().contains("p5510 has no free parameters"), "{error}");
     assert!(error.remedy().contains("px600-2600"), "{error:?}");
 }
 
