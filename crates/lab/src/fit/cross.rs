@@ -11,9 +11,9 @@
 //! numbers of the drive's file, and taken out of every figure.
 
 mod family;
-mod look_alike;
-mod open;
+mod free_parameters;
 mod refit;
+mod scaled_drive;
 mod tally;
 
 use std::cell::{Cell, RefCell};
@@ -26,9 +26,9 @@ use ssd::DriveSpec;
 use toml_edit::Value;
 use workload::catalogue::find_workload;
 
-use self::look_alike::look_alike;
-use self::open::{Tie, open};
+use self::free_parameters::{Tie, free_parameters};
 use self::refit::{FigureResiduals, Refit, refit};
+use self::scaled_drive::scaled_drive;
 use super::confidence::Confidence;
 use super::figures::contradictions;
 use super::objective::Aim;
@@ -42,7 +42,7 @@ use crate::validate::{Row, WorkList, is_typical};
 use crate::{Error, Kind};
 
 pub use self::family::family;
-pub use self::open::drives_cross_validated;
+pub use self::free_parameters::drives_cross_validated;
 pub use self::tally::{CrossTally, tally, tally_estimated};
 
 /// Centre of a range, from which every refit starts.
@@ -160,7 +160,7 @@ pub fn cross_validate(
     let spec = file.spec();
     let spec =
         spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
-    let (fits, ties) = open(&spec)?;
+    let (fits, ties) = free_parameters(&spec)?;
     let numbers = file.numbers();
     let parameters = fits.iter().map(|fit| of_spec(&file, &numbers, fit));
     let parameters = parameters.collect::<Result<Vec<_>, _>>()?;
@@ -173,15 +173,15 @@ pub fn cross_validate(
     }
     let rows: Vec<&FigureRow> = subjects.iter().map(|it| it.row).collect();
     let work_list = WorkList::new(&rows, std::slice::from_ref(&spec), question.plans);
-    let looked_at = look_alike(spec.clone());
-    let shortcut = Shortcut::new(&work_list, &looked_at, question.threads);
+    let scaled = scaled_drive(spec.clone());
+    let shortcut = Shortcut::new(&work_list, &scaled, question.threads);
     let seen = Seen {
         file: &file,
         parameters: &parameters,
         ties,
         shortcut: &shortcut,
         aims: aims(&subjects, &work_list),
-        corrections: corrections(&shortcut, &looked_at, &subjects)?,
+        corrections: corrections(&shortcut, &scaled, &subjects)?,
         placing: Vec::new(),
         progress,
         known: RefCell::default(),
@@ -358,7 +358,7 @@ impl Seen<'_> {
             let sum: f64 = terms.sum::<Option<f64>>()?;
             file.replace(tie.key, Value::from(sum)).ok()?;
         }
-        file.spec().ok().map(look_alike)
+        file.spec().ok().map(scaled_drive)
     }
 
     /// Numbers that change where data lies when they leave the centre: a flag for each.

@@ -67,7 +67,7 @@ fn the_open_numbers_of_every_drive_are_in_its_file_within_their_ranges() {
     for name in drives_cross_validated() {
         let file = DriveFile::parse(catalogue::text(name).unwrap(), name).unwrap();
         let (numbers, spec) = (file.numbers(), file.spec().unwrap());
-        let (fits, ties) = open(&spec).unwrap();
+        let (fits, ties) = free_parameters(&spec).unwrap();
         for fit in fits {
             let found = of_spec(&file, &numbers, &fit).unwrap();
             assert!(found.low < found.high, "{name} {}", found.path);
