@@ -21,8 +21,8 @@ mod durable;
 mod files;
 mod listing;
 mod order;
+mod progress_file;
 mod run_monitor;
-mod underway;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -35,7 +35,7 @@ use results::{Run, StepKind};
 use self::durable::unwritable;
 use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
 pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, read_json, write_json};
-use self::underway::{Board, hold};
+use self::progress_file::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Journal, Outcome, Record};
@@ -45,8 +45,8 @@ use crate::{Error, Kind};
 
 pub use self::listing::Listed;
 pub use self::order::Order;
+pub use self::progress_file::{StepUnderway, Underway};
 pub use self::run_monitor::{Page, RunMonitor, RunState, RunsSnapshot, SeenRun, SeenStep};
-pub use self::underway::{StepUnderway, Underway};
 
 /// A folder of runs.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 mod applications;
 mod climate;
-mod heat;
+mod heatmap;
 mod load_curve;
 mod media;
 mod percentiles;
@@ -151,7 +151,7 @@ pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     let id = anchor(suite.name);
     let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 9] = [
         preconditioning::charts,
-        heat::charts,
+        heatmap::charts,
         media::charts,
         climate::charts,
         rounds::charts,

@@ -7,7 +7,7 @@ use results::Run;
 use serde::Serialize;
 
 use super::files::{ORDER, PAGE, RUN, STEPS, SWEEP_POINTS, SWEEP_RESULT, read, read_json};
-use super::{Order, Runs, underway};
+use super::{Order, Runs, progress_file};
 use crate::{Error, Kind};
 
 /// One run of a folder.
@@ -57,7 +57,7 @@ impl Runs {
             let text = format!("{} is no run in {}", path.display(), self.root.display());
             return Err(Error::new(Kind::Refused, text).hint("`floatgate runs` lists them"));
         }
-        if underway::is_held(&path) {
+        if progress_file::is_held(&path) {
             let text = format!("deleting {}: it is under way", path.display());
             return Err(Error::new(Kind::Refused, text).hint("stop it first"));
         }

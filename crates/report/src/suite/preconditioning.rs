@@ -7,7 +7,7 @@ use results::{LatencySummary, Sample, Step, Summary};
 
 use super::{
     Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
-    Window, apart, cautions, climate, has_listed_stalls, heat, is_mixed, line, media, metrics,
+    Window, apart, cautions, climate, has_listed_stalls, heatmap, is_mixed, line, media, metrics,
     millis, provenance, table,
 };
 use crate::explain;
@@ -39,7 +39,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let mut more = charts.split_off(charts.len().min(SHOWN));
     more.extend(media::charts(suite, id));
     more.extend(climate::charts(suite, id));
-    more.extend(heat::charts(suite, id));
+    more.extend(heatmap::charts(suite, id));
     let (title, lead) = (title(first), verdicts(&taken));
     let numbers = numbers(&taken) + &media::numbers(suite);
     let (charts, more) = (charts.as_slice(), more.as_slice());

@@ -9,7 +9,7 @@ use results::Interval;
 use ssd::{Drive, DriveSpec, Setup};
 use workload::recording::{Recorded, Recording};
 
-use super::lasting::IntervalCutter;
+use super::looped_replay::IntervalCutter;
 use super::meter::{self, Meter};
 use super::{failed, quick_measure};
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed, RequestTree};
