@@ -139,8 +139,8 @@ Examples:
     Protocols(Listing),
     /// Compare the models with published figures, row by row
     #[command(after_help = "\
-Exit status is 0 only when every row that can be expressed is in tolerance; with --cross, when all
-families were predicted, however well.
+Exit status is 0 only if every comparable row is in tolerance. With --cross it is 0 if all families
+were predicted, whatever the error.
 
 Examples:
   floatgate validate

@@ -453,9 +453,9 @@ pub enum StallHolds {
     /// Every completion of a thread, whose processor does something else: each thread once every
     /// `every_s` on the drive's own clock, whatever the time lapse.
     Thread,
-    /// One completion, which was missed and is found later: once every `every_s` of protocol time,
-    /// and in time lapse k for 1/k of `span_ms`, so that as many fall into an interval as at full
-    /// scale and take the same share of it.
+    /// One completion, which was missed and is found later, once every `every_s` of protocol time.
+    /// In time lapse k it is delayed by 1/k of `span_ms`: at k = 32, a stall of 400 ms every 600 s
+    /// delays one request in 600 s of protocol time by 12.5 ms.
     Request,
 }
 
