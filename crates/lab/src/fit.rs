@@ -175,9 +175,9 @@ fn unused(
     } else if doubtful.contains(row.id.as_str()) {
         "contradicts another figure"
     } else if format.is_some_and(|format| format != entry.setup.format) {
-        "held back: of another format"
+        "not fitted: of another format"
     } else if entry.loads() > 1 {
-        "over several loads: compared only"
+        "over several loads: compared, not fitted"
     } else {
         ""
     }
@@ -188,7 +188,7 @@ fn nothing_to_go_by(judged: &[Judged]) -> Error {
     let reasons: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
     let text = format!("none of {} figures can be fitted: {}", judged.len(), reasons.join("; "));
     Error::new(Kind::Input, text)
-        .hint("`floatgate workloads` and `floatgate protocols` say what can be")
+        .hint("`floatgate workloads` and `floatgate protocols` list the loads that can be fitted")
 }
 
 /// A fit under way.

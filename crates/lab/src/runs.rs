@@ -123,7 +123,7 @@ impl Runs {
         match matches.as_slice() {
             [only] if !asked.is_empty() => Ok(self.root.join(only)),
             [first, second, ..] if !asked.is_empty() => {
-                let text = format!("run `{asked}`: {} runs begin so", matches.len());
+                let text = format!("run `{asked}`: {} runs begin with that", matches.len());
                 Err(Error::new(Kind::Input, text).hint(format!("such as {first} and {second}")))
             }
             _ => Err(self.unknown(asked, &names)),
@@ -209,7 +209,7 @@ impl Folder {
             let text = format!("resuming {}", path.display());
             match source.kind() {
                 io::ErrorKind::WouldBlock => Error::new(Kind::Refused, text)
-                    .hint("another process carries it out: wait for it, or stop it"),
+                    .hint("another process is running it: wait until it ends, or stop it"),
                 _ => Error::new(Kind::Io, text).source(source),
             }
         })?;

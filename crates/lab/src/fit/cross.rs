@@ -300,7 +300,8 @@ impl Seen<'_> {
     ) -> Result<Crossed, Error> {
         let start = vec![CENTRE; self.parameters.len()];
         let begun = Refit::at(self, &start, STEP)?.ok_or_else(|| {
-            Error::new(Kind::Input, format!("{drive} is no drive at the centre of its ranges"))
+            let text = format!("{drive} is not a valid drive at the centres of its ranges");
+            Error::new(Kind::Input, text)
         })?;
         let known = |left_out: Option<&str>| -> Vec<bool> {
             let told =

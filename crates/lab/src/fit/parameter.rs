@@ -159,7 +159,9 @@ pub(super) fn of_spec(
             "{}: {} is {}, outside its bounds from {low} to {high}",
             number.place, number.key, number.value
         );
-        return Err(Error::new(Kind::Input, text).hint("a search begins at the number of the file"));
+        return Err(
+            Error::new(Kind::Input, text).hint("the search starts at the value in the file")
+        );
     }
     let scale = fit.scale;
     let (path, start) = (number.key.clone(), number.value);

@@ -106,8 +106,8 @@ pub fn replay_recording(
 }
 
 /// Remedy for requests that a target refuses.
-const HINT: &str = "requests go past the page cache in sectors of 512 bytes: the device or the \
-                    file system below must take such";
+const HINT: &str = "requests bypass the page cache in sectors of 512 bytes, which the device or \
+                    the file system below must support";
 
 fn open(path: &Path) -> Result<File, Error> {
     let direct = i32::try_from(OFlags::DIRECT.bits()).expect("a flag of open");

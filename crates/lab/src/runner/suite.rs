@@ -271,7 +271,7 @@ fn repeated(step: &PlannedStep) -> Warning {
         text: "the suite was measured in two sessions; purge and preconditioning were repeated \
                before the second"
             .into(),
-        remedy: "run the suite in one session where figures of the two disagree".into(),
+        remedy: "repeat the suite in one session if figures of the two disagree".into(),
     }
 }
 

@@ -54,11 +54,11 @@ impl Runs {
         let inside = path.parent().is_some_and(|parent| parent == self.root);
         let is_run = [ORDER, RUN].iter().any(|name| path.join(name).is_file());
         if !inside || !is_run {
-            let text = format!("{} is no run in {}", path.display(), self.root.display());
+            let text = format!("{} is not a run in {}", path.display(), self.root.display());
             return Err(Error::new(Kind::Refused, text).hint("`floatgate runs` lists them"));
         }
         if progress_file::is_held(&path) {
-            let text = format!("deleting {}: it is under way", path.display());
+            let text = format!("deleting {}: it is in progress", path.display());
             return Err(Error::new(Kind::Refused, text).hint("stop it first"));
         }
         let failed = |path: &Path, source| {

@@ -6,6 +6,9 @@ use ssd::DriveSpec;
 
 use crate::{Error, Kind};
 
+/// Remedy for a drive that is too hot.
+const COOLER: &str = "provide cooler air (--ambient) or more airflow (--airflow)";
+
 /// The limits of a drive of whose heat something is known.
 pub(super) fn limits(spec: &DriveSpec) -> Option<Limits> {
     let power = spec.thermal.as_ref().and(spec.power.as_ref())?;
@@ -39,11 +42,7 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
     let limit_w = limits.power_w.unwrap_or_default();
     let drawn =
         format!("it may draw {limit_w} W and drew {:.1}", climate.power_w.unwrap_or_default());
-    let heat = throttled(
-        climate.thermal_throttled_share,
-        hot,
-        "cooler air (--ambient) or more (--airflow)",
-    );
+    let heat = throttled(climate.thermal_throttled_share, hot, COOLER);
     let power =
         throttled(climate.power_throttled_share, drawn, "--slot-power external lifts the limit");
     heat.into_iter().chain(power).collect()
@@ -52,5 +51,5 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
 /// The end of a load: the drive switched itself off `at` that time or before.
 pub(super) fn switched_off(at: Nanos) -> Error {
     let text = format!("after {at} the drive was too hot and had switched itself off");
-    Error::new(Kind::Program, text).hint("give it cooler air (--ambient) or more of it (--airflow)")
+    Error::new(Kind::Program, text).hint(COOLER)
 }

@@ -90,7 +90,7 @@ pub(super) fn on(
         let completed_at = run.go(&mut meter, &mut cutter)?.completed_at;
         let end = completed_at.iter().copied().max().unwrap_or(begin);
         if end <= begin && cutter.left > 0 {
-            let text = "the recording takes no time, so that it lasts for no interval";
+            let text = "the recording spans no time, so that it fills no interval";
             return Err(Error::new(Kind::Input, text));
         }
         (begin, tree) = (end, &whole);

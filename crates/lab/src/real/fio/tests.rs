@@ -584,7 +584,7 @@ fn a_server_that_goes_away_is_an_error_that_says_so() {
     let mut server = Some(server);
     let mut watch = Meddler::new(|| drop(server.take()));
     let error = fio.load(&load, &mut watch).unwrap_err();
-    assert!(error.to_string().ends_with("is gone: nothing answers there any more"), "{error}");
+    assert!(error.to_string().ends_with("is gone: it does not answer any more"), "{error}");
 }
 
 /// Latency is fio's `lat`, from before the submission to the completion; `clat` and `slat` are kept

@@ -96,7 +96,9 @@ fn conflict(first: &Member, second: &Member) -> Option<(String, &'static str)> {
     }
     (first.capacity_bytes != second.capacity_bytes).then(|| {
         let [a, b] = [first, second].map(|it| Bytes(it.capacity_bytes));
-        let why = format!("they hold {a} and {b}, loads would address different shares of them");
+        let why = format!(
+            "their sizes are {a} and {b}, so that loads would address different shares of them"
+        );
         (why, "name devices of one size, or test each by itself")
     })
 }

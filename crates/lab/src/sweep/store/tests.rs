@@ -76,7 +76,7 @@ fn a_sweep_that_is_not_there_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = Store::open(dir.path(), "gone").unwrap_err();
     assert!(error.to_string().starts_with("no sweep `gone` in "), "{error}");
-    assert_eq!(error.remedy(), "name the folder that it made");
+    assert_eq!(error.remedy(), "name the folder of the sweep");
 }
 
 #[test]
