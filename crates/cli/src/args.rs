@@ -160,7 +160,8 @@ Examples:
     Sweep(Sweep),
     /// Fit the free parameters of a drive to published or measured figures
     #[command(after_help = "\
-The numbers are those of the file's [[fit]] tables and of --free. Ctrl-C keeps the best so far.
+The free parameters are those of the file's [[fit]] tables and of --free. Ctrl-C ends the search and
+keeps the best result.
 
 Examples:
   floatgate fit my-drive.toml --figures figures.csv

@@ -80,7 +80,7 @@ pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Re
     let mount = fuse::Mount::new(exports, folder).map_err(|error| {
         let text = format!("mounting files on {}: {error}", folder.display());
         Error::new(Kind::Input, text)
-            .hint("it takes /dev/fuse, and root or the package fuse3, which has fusermount3")
+            .hint("it needs /dev/fuse, and root or fusermount3 from the package fuse3")
     })?;
     keeper.keep(Kept::Fuse(folder))?;
     Ok(mount)
@@ -123,7 +123,7 @@ fn run(command: &mut Command) -> Result<String> {
         command.stdin(Stdio::null()).output().with_context(|| format!("running {name}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{name}: {}", said.lines().next().unwrap_or("it failed and said nothing"));
+        bail!("{name}: {}", said.lines().next().unwrap_or("it failed without a message"));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -51,7 +51,7 @@ pub(crate) const BANDWIDTH: Metric = Metric {
 /// Requests a second for each watt; not finite where the power is not known.
 const EFFICIENCY: Metric = Metric {
     id: "iops-w",
-    title: "IOPS a watt",
+    title: "IOPS per watt",
     unit: Unit::IopsPerWatt,
     log: false,
     of: |it| it.iops_per_watt().unwrap_or(f64::NAN),

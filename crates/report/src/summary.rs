@@ -177,7 +177,7 @@ fn different(subjects: &[Subject<'_>]) -> String {
         return html;
     }
     format!(
-        "<aside class=\"warnings\"><p><b>These runs differ in more than what was measured</b></p>\
+        "<aside class=\"warnings\"><p><b>Other differences between these runs</b></p>\
          <ul>{html}</ul></aside>"
     )
 }

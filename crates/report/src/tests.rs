@@ -68,7 +68,7 @@ fn applications_are_told_as_predictions_of_transactions() {
     );
     // The rate that the host decides has none.
     assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800</td>"));
-    assert!(page.contains("Transactions a second, side by side"));
+    assert!(page.contains("Transactions per second, side by side"));
     for of_requests in ["id=\"conclusion\"", "id=\"comparison\"", "Steady state not measured"] {
         assert!(!page.contains(of_requests), "{of_requests}");
     }
@@ -360,7 +360,7 @@ fn runs_of_other_protocols_stand_side_by_side() {
     quick.steps.retain(|step| step.suite == "4k");
     let page = review(&[run(STOCK), quick], TITLE);
     assert!(page.contains("Enterprise steady state; Quick look"));
-    assert!(page.contains("These runs differ in more than what was measured"));
+    assert!(page.contains("Other differences between these runs"));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(crate) struct FormatTarget {
 /// `floatgate purge`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --destroy nothing is done, and the number of the drive is told.
+Without --destroy nothing is erased, and the drive number is printed.
 
 Examples:
   floatgate purge volume --destroy 5f0c6a1b2d3e4f50")]

@@ -29,7 +29,7 @@ pub(crate) struct PlaceArgs {
 
 /// `3@2h`.
 fn die_failure(text: &str) -> Result<DieFailure, String> {
-    let wrong = || format!("`{text}` is no die and time, such as 3@2h");
+    let wrong = || format!("`{text}` is not a die and a time, such as 3@2h");
     let (die, after) = text.split_once('@').ok_or_else(wrong)?;
     let die = die.trim().parse().map_err(|_| wrong())?;
     Ok(DieFailure { die, after_s: quantity::span(after)?.as_secs() })
@@ -43,6 +43,6 @@ fn slot_power(text: &str) -> Result<SlotPower, String> {
     let watts = text.strip_suffix('w').or_else(|| text.strip_suffix('W')).unwrap_or(text);
     match watts.trim().parse() {
         Ok(watts) if watts > 0 => Ok(SlotPower::Watts(watts)),
-        _ => Err(format!("`{text}` is no number of watts, such as 25, nor `external`")),
+        _ => Err(format!("`{text}` is neither a number of watts, such as 25, nor `external`")),
     }
 }
