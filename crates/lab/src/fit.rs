@@ -90,7 +90,7 @@ pub fn fit(file: &DriveFile, question: Question<'_>, watcher: &dyn Watcher) -> R
     let candidates = Candidates { file, parameters: &parameters, published };
     let start: Vec<f64> = parameters.iter().map(Parameter::begin).collect();
     let spec = candidates.spec_at(&start).ok_or_else(|| {
-        let text = format!("{} is no drive at its own numbers", file.name());
+        let text = format!("{} does not describe a valid drive", file.name());
         Error::new(Kind::Input, text)
     })?;
     let contradictions = contradictions(question.rows, spec.device_count());

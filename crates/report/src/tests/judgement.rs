@@ -121,7 +121,7 @@ fn the_bottom_line_counts_preconditionings_that_reached_steady_state() {
 fn the_gain_of_another_format_is_told_with_both_names() {
     let said = bottom_line(&review_of_two());
     assert!(said.contains("Formatted as high-performance instead of stock"), "{said}");
-    assert!(said.contains("times as high under "), "{said}");
+    assert!(said.contains("times the steady-state IOPS under "), "{said}");
     assert!(!bottom_line(&[run(STOCK)]).contains("Formatted as"), "one format gains nothing");
 }
 

@@ -88,7 +88,7 @@ fn what_cannot_be_said_is_refused_with_its_line() {
     let cases = [
         ("", "a.fio: there is no job in it: a job begins with [its name]"),
         ("rw=read\n", "a.fio:1: `rw=read` stands before any [job]"),
-        ("[a]\n[b]\n", "a.fio:2: [a] and [b] run at the same time, which one load at a time"),
+        ("[a]\n[b]\n", "a.fio:2: [a] and [b] run at the same time, and a protocol has one load"),
         ("[a]\nrw=randread\nfsync=1\n", "a.fio:3: fsync: workloads have no flushes"),
         ("[a]\nbs=4q\n", "a.fio:2: bs: `4q` is not a size such as 4k"),
         ("[a]\nthinktime=10\n", "a.fio:2: thinktime: pauses of a job are not supported"),

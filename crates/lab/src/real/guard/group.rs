@@ -175,7 +175,7 @@ mod tests {
     fn devices_of_different_sizes_are_refused() {
         let machine = machine([2_097_152, 4_194_304]);
         let said = refused(&machine, ["/dev/sda", "/dev/sdc"]);
-        assert!(said.contains("they hold 1.07 GB and 2.15 GB"), "{said}");
+        assert!(said.contains("their sizes are 1.07 GB and 2.15 GB"), "{said}");
         assert!(said.ends_with("name devices of one size, or test each by itself"), "{said}");
     }
 
