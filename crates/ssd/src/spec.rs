@@ -71,10 +71,11 @@ pub struct DriveSpec {
     pub media: String,
     /// Form of the device, in words.
     pub form: String,
-    /// Smallest scale that holds the settled figures: 1/k of the capacity for 1/k of the time.
+    /// Largest k at which the steady-state figures stay within 3 % of full scale, if 1/k of the
+    /// capacity is simulated for 1/k of the time.
     pub time_lapse: u32,
-    /// True if published rates confirm the model, false if nothing does; as `published` is given or
-    /// not if absent.
+    /// True if published rates confirm the model, false if none does. Absent: true if `published` is
+    /// given.
     pub validated: Option<bool>,
     /// Identity of the drive in published figures.
     pub published: Option<PublishedSpec>,
@@ -537,7 +538,7 @@ impl DriveSpec {
         self.published.as_ref()?.precondition_hours
     }
 
-    /// Time lapse at which it still holds its settled figures.
+    /// Largest time lapse at which its steady-state figures stay within 3 % of full scale.
     pub const fn time_lapse_default(&self) -> u32 {
         self.time_lapse
     }
