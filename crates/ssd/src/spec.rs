@@ -74,8 +74,8 @@ pub struct DriveSpec {
     /// Largest k at which the steady-state figures stay within 3 % of full scale, if 1/k of the
     /// capacity is simulated for 1/k of the time.
     pub time_lapse: u32,
-    /// True if published rates confirm the model, false if none does. Absent: true if `published` is
-    /// given.
+    /// True if published rates confirm the model, false if none does. Absent: true if `published`
+    /// is given.
     pub validated: Option<bool>,
     /// Identity of the drive in published figures.
     pub published: Option<PublishedSpec>,
