@@ -30,7 +30,7 @@ pub(crate) struct Host {
     outstanding: u32,
     /// Processors that the threads share; absent if there are enough.
     processors: Option<Processors>,
-    /// Whose turn it is, if threads carry out one request at a time.
+    /// Queues of the threads, if each carries out one request at a time.
     queues: Option<ThreadQueues>,
     /// Processor time that requests took so far.
     busy: Nanos,
