@@ -102,7 +102,7 @@ enum Task {
         from: Option<PathBuf>,
     },
     /// Predicts each family of published figures from the others, for the named drives or all that
-    /// have open numbers, and writes the errors into the documents; takes minutes
+    /// have free parameters, and writes the errors into the documents; takes minutes
     CrossValidate {
         /// Drives of the catalogue
         drives: Vec<String>,

@@ -141,8 +141,8 @@ Examples:
     Protocols(Listing),
     /// Compare the models with published figures, row by row
     #[command(after_help = "\
-Exit status is 0 only when every row that can be expressed is in tolerance; with --cross, when all
-families were predicted, however well.
+Exit status is 0 only if every comparable row is in tolerance. With --cross it is 0 if all families
+were predicted, whatever the error.
 
 Examples:
   floatgate validate
@@ -162,7 +162,8 @@ Examples:
     Sweep(Sweep),
     /// Fit the free parameters of a drive to published or measured figures
     #[command(after_help = "\
-The numbers are those of the file's [[fit]] tables and of --free. Ctrl-C keeps the best so far.
+The free parameters are those of the file's [[fit]] tables and of --free. Ctrl-C ends the search and
+keeps the best result.
 
 Examples:
   floatgate fit my-drive.toml --figures figures.csv

@@ -16,7 +16,7 @@ use crate::output;
 
 /// Positions of the bar.
 const BAR_LENGTH: u64 = 1000;
-/// Drives that a search looks at between two lines about it, without a terminal.
+/// Drives that a search evaluates between two lines about it, without a terminal.
 const EVALUATIONS_BETWEEN: usize = 50;
 
 /// Shows progress, and remembers that Ctrl-C was pressed.
@@ -24,7 +24,7 @@ const EVALUATIONS_BETWEEN: usize = 50;
 pub(crate) struct TerminalProgress {
     bar: Option<ProgressBar>,
     stop: Arc<AtomicBool>,
-    /// Drives looked at when a search is next told of, without a terminal.
+    /// Drives evaluated when the next line about a search is printed, without a terminal.
     told: Mutex<usize>,
 }
 
@@ -73,7 +73,8 @@ impl Progress for TerminalProgress {
 
 impl Watcher for TerminalProgress {
     fn searched(&self, evaluations: usize, loss: f64) {
-        let text = format!("{evaluations} drives looked at, least loss so far {loss:.3}");
+        let text =
+            format!("{evaluations} candidate drives evaluated, lowest loss so far {loss:.3}");
         if let Some(bar) = &self.bar {
             bar.set_message(text);
         } else {

@@ -70,7 +70,7 @@ pub(crate) fn check_output(path: &Path, overwrite: bool) -> Result<()> {
         return Ok(());
     }
     let text = format!("{} already exists", path.display());
-    let hint = "name another file, or add --overwrite if what it holds is not needed";
+    let hint = "name another file, or add --overwrite to replace it";
     Err(Error::new(Kind::Refused, text).hint(hint).into())
 }
 

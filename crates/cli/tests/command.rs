@@ -145,7 +145,7 @@ fn each_family_of_a_drive_is_predicted_from_the_others() {
     assert_eq!(rows.len(), 8);
     assert!(rows.iter().all(|row| row["error"].as_f64().unwrap() < 0.2), "{rows:?}");
     let (_, said) = refused(&["validate", "--cross", "p5510"]);
-    assert!(said.starts_with("error: p5510 has no open numbers"), "{said}");
+    assert!(said.starts_with("error: p5510 has no free parameters"), "{said}");
 }
 
 #[test]
@@ -177,6 +177,17 @@ fn a_run_prints_two_numbers() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 2);
     assert!(lines[0].ends_with(" IOPS") && lines[1].ends_with(" mean latency"), "{text}");
+}
+
+#[test]
+fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
+    let output = floatgate(&["run", "--runtime", "2s", "--rate", "1k"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = stdout(&output);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[1].ends_with(" mean latency (from submission)"), "{text}");
+    assert!(lines[2].ends_with(" mean response time (from the time it was due)"), "{text}");
 }
 
 #[test]
@@ -213,7 +224,7 @@ fn a_run_gives_the_same_figures_again() {
 }
 
 #[test]
-fn a_preconditioning_too_short_to_settle_exits_with_3() {
+fn a_preconditioning_too_short_for_steady_state_exits_with_3() {
     let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(stderr(&output).contains("warning: run/precondition: steady state not achieved"));

@@ -146,12 +146,12 @@ pub struct RecordedLoad<'a> {
     /// Host of the replay.
     pub host: &'a ReplayHost,
     /// Intervals over which the recording is replayed repeatedly; absent: it is replayed once.
-    pub lasting: Option<Lasting>,
+    pub looped: Option<Looped>,
 }
 
 /// Intervals of a load on one of several drives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lasting {
+pub struct Looped {
     /// Number of intervals.
     pub intervals: u32,
     /// Length of an interval, in seconds of the drive's own time.

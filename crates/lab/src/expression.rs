@@ -1,6 +1,6 @@
 //! Match of published rows with the steps of a plan that measure them.
 //!
-//! A row names a workload, a phase and, mostly, a load. A step expresses it when all these agree:
+//! A row names a workload, a phase and, mostly, a load. A step measures it when all these agree:
 //!
 //! - workload: one of the names by which the step's figures are published, or its own, with data
 //!   as compressible as the row's mode says;
@@ -17,10 +17,10 @@ use workload::PublishedPhase;
 
 use crate::plan::{Plan, PlannedStep};
 
-/// Reason why a plan cannot express a row. The later one is the nearer miss.
+/// Reason why a row is not comparable with a run of a plan. The later one is the nearer miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Miss {
-    /// The plan expresses no figures of the row's document.
+    /// The plan is compared with no figures of the row's document.
     Document,
     /// The plan lacks the workload.
     Workload,
@@ -36,10 +36,10 @@ impl Miss {
     /// The miss in words.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Document | Self::Workload => "no protocol has the workload",
-            Self::Phase => "no protocol has the workload in this phase",
-            Self::LoadUnstated => "threads and queue are not stated",
-            Self::Load => "no protocol has the load in this phase",
+            Self::Document | Self::Workload => "no protocol has this workload",
+            Self::Phase => "no protocol has this workload in this phase",
+            Self::LoadUnstated => "the row states no load, and the protocol has several",
+            Self::Load => "no protocol has this workload and load in this phase",
         }
     }
 }
@@ -48,7 +48,7 @@ impl Miss {
 /// `row`.
 ///
 /// # Errors
-/// Says what is missing. No plan expresses a row without a metric of a run.
+/// Says what is missing. A row whose metric no run has is comparable with no plan.
 pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
     let published = plan.published.as_ref().ok_or(Miss::Document)?;
     let metric = row.measured_metric().ok_or(Miss::Workload)?;

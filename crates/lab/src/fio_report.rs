@@ -106,7 +106,7 @@ pub fn import(path: &Path, title: Option<&str>) -> Result<Imported, Error> {
     let text = fs::read_to_string(path)
         .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
     let report = parsed(&text).map_err(|source| {
-        Error::new(Kind::Input, format!("{shown} is no report of fio in JSON"))
+        Error::new(Kind::Input, format!("{shown} is not a fio report in JSON"))
             .source(source)
             .hint("run fio with --output-format=json+ --output=FILE")
     })?;
@@ -142,7 +142,7 @@ fn imported(report: &Report, shown: &str, title: Option<&str>) -> Result<Importe
         steps.push(step);
     }
     if steps.is_empty() {
-        return Err(Error::new(Kind::Input, format!("{shown} tells of no job")));
+        return Err(Error::new(Kind::Input, format!("{shown} contains no job")));
     }
     let plan = Plan {
         protocol: "fio".into(),
@@ -292,15 +292,15 @@ impl Merged {
         }
         if !self.has_bins {
             texts.push((
-                "the report has no histograms: percentiles are those that fio printed, of several \
-                 jobs, or of reads and writes together, the highest",
+                "the report has no histograms: percentiles are those that fio printed; for \
+                 several jobs, and for reads and writes together, the highest of them",
                 "run fio with --output-format=json+",
             ));
         }
         if has_others {
             texts.push((
-                "other jobs ran at the same time: this is a part of what the drive did",
-                "separate the jobs by stonewall",
+                "other jobs ran at the same time: these figures are a part of the drive's load",
+                "separate the jobs with `stonewall`",
             ));
         }
         let warning = |(text, remedy): (&str, &str)| Warning {

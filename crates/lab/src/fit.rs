@@ -1,11 +1,11 @@
-//! A drive's open numbers, found from what was published or measured of it.
+//! A drive's free parameters, found from what was published or measured of it.
 //!
 //! ```text
-//! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short looks
+//! drive.toml ──► parameters ─┐                    ┌─► shortcut: thousands of short simulations
 //! figures ──► contradictions ┴─► work list ──────────┤        │ corrected by
 //!                                                 └─► the protocols, at three points
 //!        search: start ──► descent, swarm, descent ──► undetermined numbers go back
-//!                  └──► corrected, polished ──► residuals, certainty, left-out errors
+//!                  └──► corrected, polished ──► residuals, certainty, leave-one-out errors
 //! ```
 //!
 //! Figures in the result are those of the protocols at the drive's own time lapse, as a validation
@@ -56,7 +56,7 @@ pub trait Watcher: Progress {
     fn searched(&self, evaluations: usize, loss: f64);
 }
 
-/// Input of a fit apart from the drive's file: its open numbers, and the figures to fit them to.
+/// Input of a fit apart from the drive's file: its free parameters, and the figures to fit them to.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// Numbers that are open besides those of its `[[fit]]` tables.
@@ -79,7 +79,7 @@ pub struct Question<'a> {
     pub threads: usize,
 }
 
-/// Fits the open numbers of the drive in `file`. Stopped early, returns the best so far,
+/// Fits the free parameters of the drive in `file`. Stopped early, returns the best so far,
 /// unverified.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub fn fit(file: &DriveFile, question: Question<'_>, watcher: &dyn Watcher) -> R
     let candidates = Candidates { file, parameters: &parameters, published };
     let start: Vec<f64> = parameters.iter().map(Parameter::begin).collect();
     let spec = candidates.spec_at(&start).ok_or_else(|| {
-        let text = format!("{} is no drive at its own numbers", file.name());
+        let text = format!("{} does not describe a valid drive", file.name());
         Error::new(Kind::Input, text)
     })?;
     let contradictions = contradictions(question.rows, spec.device_count());
@@ -175,9 +175,9 @@ fn unused(
     } else if doubtful.contains(row.id.as_str()) {
         "contradicts another figure"
     } else if format.is_some_and(|format| format != entry.setup.format) {
-        "held back: of another format"
+        "not fitted: of another format"
     } else if entry.loads() > 1 {
-        "over several loads: compared only"
+        "over several loads: compared, not fitted"
     } else {
         ""
     }
@@ -188,7 +188,7 @@ fn nothing_to_go_by(judged: &[Judged]) -> Error {
     let reasons: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
     let text = format!("none of {} figures can be fitted: {}", judged.len(), reasons.join("; "));
     Error::new(Kind::Input, text)
-        .hint("`floatgate workloads` and `floatgate protocols` say what can be")
+        .hint("`floatgate workloads` and `floatgate protocols` list the loads that can be fitted")
 }
 
 /// A fit under way.
@@ -419,7 +419,7 @@ impl Progress for Relay<'_> {
 fn taken(objective: &Objective<'_>) -> Error {
     let mut failure = objective.failure.lock().unwrap_or_else(PoisonError::into_inner);
     failure.take().unwrap_or_else(|| {
-        Error::new(Kind::Program, "the fit was stopped before the first drive was looked at")
+        Error::new(Kind::Program, "the fit was stopped before the first drive was evaluated")
     })
 }
 

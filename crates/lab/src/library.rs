@@ -253,7 +253,8 @@ fn check_name<T: Item>(value: &T, place: &str) -> Result<(), Error> {
     let (what, name) = (T::WHAT, value.name());
     match T::built_in().into_iter().find(|known| known.name() == name) {
         Some(known) if known != *value => {
-            let text = format!("{place}: a {what} named `{name}` is built in, and is not this one");
+            let text =
+                format!("{place}: a {what} named `{name}` is built in, and differs from this one");
             Err(Error::new(Kind::Input, text).hint(format!("give it another name than `{name}`")))
         }
         Some(_) | None => Ok(()),

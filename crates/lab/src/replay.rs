@@ -67,7 +67,7 @@ impl PlannedReplay {
                 .map_err(|source| {
                     Error::new(Kind::Input, format!("step {step}: making its trace"))
                         .source(source)
-                        .hint("give it more space_gb")
+                        .hint("increase its space_gb")
                 }),
             (Source::Shape, None) => {
                 let text = format!("step {step}: its workload has no shape of a trace");

@@ -13,7 +13,7 @@
 //!
 //! Invariants:
 //! - Every file appears whole or not at all; `run.json` appears last, when all else is there.
-//! - A folder is made for one run and never used by another. Only going on with an interrupted run
+//! - A folder is made for one run and never used by another. Only resuming an interrupted run
 //!   replaces its `run.json`, by one that holds more.
 //! - The machine's clock is read here only, for the name and `started_at`.
 
@@ -21,8 +21,8 @@ mod durable;
 mod files;
 mod listing;
 mod order;
+mod progress_file;
 mod run_monitor;
-mod underway;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -35,7 +35,7 @@ use results::{Run, StepKind};
 use self::durable::unwritable;
 use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
 pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, read_json, write_json};
-use self::underway::{Board, hold};
+use self::progress_file::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Journal, Outcome, Record};
@@ -45,8 +45,8 @@ use crate::{Error, Kind};
 
 pub use self::listing::Listed;
 pub use self::order::Order;
+pub use self::progress_file::{StepUnderway, Underway};
 pub use self::run_monitor::{Page, RunMonitor, RunState, RunsSnapshot, SeenRun, SeenStep};
-pub use self::underway::{StepUnderway, Underway};
 
 /// A folder of runs.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ impl Runs {
         match matches.as_slice() {
             [only] if !asked.is_empty() => Ok(self.root.join(only)),
             [first, second, ..] if !asked.is_empty() => {
-                let text = format!("run `{asked}`: {} runs begin so", matches.len());
+                let text = format!("run `{asked}`: {} runs begin with that", matches.len());
                 Err(Error::new(Kind::Input, text).hint(format!("such as {first} and {second}")))
             }
             _ => Err(self.unknown(asked, &names)),
@@ -156,7 +156,7 @@ impl Runs {
         let order: Order = read_json(&path.join(ORDER))?;
         order.check(&path)?;
         if path.join(RUN).exists() && !path.join(STEPS).exists() {
-            let text = format!("going on with {}: it is finished", path.display());
+            let text = format!("resuming {}: it is finished", path.display());
             return Err(Error::new(Kind::Input, text)
                 .hint(format!("`floatgate compare {}` shows it", path.display())));
         }
@@ -206,10 +206,10 @@ pub struct Folder {
 impl Folder {
     fn held(path: PathBuf, order: Order) -> Result<Self, Error> {
         let hold = hold(&path).map_err(|source| {
-            let text = format!("going on with {}", path.display());
+            let text = format!("resuming {}", path.display());
             match source.kind() {
                 io::ErrorKind::WouldBlock => Error::new(Kind::Refused, text)
-                    .hint("another process carries it out: wait for it, or stop it"),
+                    .hint("another process is running it: wait until it ends, or stop it"),
                 _ => Error::new(Kind::Io, text).source(source),
             }
         })?;

@@ -120,7 +120,8 @@ impl Subject {
         match setups.len() {
             1 => Ok(setups.remove(0)),
             count => {
-                let text = format!("`all` means {count} setups of the drive, one is measured here");
+                let text =
+                    format!("`all` selects {count} configurations; this command measures one");
                 let hint = "name one with --format and --host; `floatgate review` takes all";
                 Err(Error::new(Kind::Input, text).hint(hint))
             }
@@ -131,8 +132,11 @@ impl Subject {
 /// The setup of the real target at `path` that `choice` means.
 fn real_setup(path: &str, choice: &Choice) -> Result<Wanted, Error> {
     if choice.surroundings != Surroundings::default() {
-        let text = format!("{path} is a real drive: it is where it is");
-        let hint = "leave out --ambient, --airflow, --slot-power and --fail-die";
+        let text = format!(
+            "{path} is a real drive: --ambient, --airflow, --slot-power and --fail-die apply to \
+             models only"
+        );
+        let hint = "leave these options out";
         return Err(Error::new(Kind::Input, text).hint(hint));
     }
     let format = choice.format.as_deref().filter(|format| *format != ALL);
@@ -316,7 +320,7 @@ mod tests {
         assert_eq!((wanted.len(), wanted[3].host()), (4, "windows"));
         assert!(wanted[2..].iter().all(|wanted| wanted.format() == "high-performance"));
         let error = subject.setup(&Choice { host: all(), ..Choice::default() }).unwrap_err();
-        assert!(error.to_string().starts_with("`all` means 2 setups"), "{error}");
+        assert!(error.to_string().starts_with("`all` selects 2 configurations"), "{error}");
         assert_eq!(subject.setup(&Choice::default()).unwrap().host(), "linux");
     }
 
@@ -371,7 +375,9 @@ mod tests {
         let surroundings = Surroundings { ambient_c: Some(45), ..Surroundings::default() };
         let choice = Choice { surroundings, ..Choice::default() };
         let error = Subject::find("./disk.img").unwrap().setups(&choice).unwrap_err();
-        assert_eq!(error.to_string(), "./disk.img is a real drive: it is where it is");
+        let said = error.to_string();
+        assert!(said.starts_with("./disk.img is a real drive: --ambient, "), "{said}");
+        assert!(said.ends_with(" apply to models only"), "{said}");
     }
 
     #[test]

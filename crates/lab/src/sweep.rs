@@ -205,7 +205,7 @@ impl SweepOrder {
             return Ok(());
         }
         let text = format!(
-            "going on with {}: begun with schema {} and model version {}, this is schema {SCHEMA} \
+            "resuming {}: begun with schema {} and model version {}, this is schema {SCHEMA} \
              and model version {}",
             path.display(),
             self.schema,

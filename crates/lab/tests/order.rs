@@ -170,7 +170,7 @@ fn writes_of_a_real_drive_that_was_not_preconditioned_are_warned_of_once_a_suite
     let suites = plan.suites().into_iter();
     let suites = suites.filter(|suite| plan.steps[suite.clone()].iter().any(writes));
     assert_eq!(said.len(), suites.count());
-    let burst = "writes were measured without a preconditioning: a burst, not a settled drive";
+    let burst = "writes were measured without a preconditioning: burst rates, not steady state";
     assert!(said.iter().all(|it| it.ends_with(burst)), "{said:?}");
     for protocol in ["enterprise", "snia-pts"] {
         assert_eq!(unprepared(protocol, TargetKind::BlockDevice), Vec::<String>::new());
@@ -189,8 +189,8 @@ fn a_preconditioning_that_wrote_less_than_it_addresses_is_too_short() {
     // 256 outstanding at 200 ms for 90 s, 4 KiB each.
     let (written, whole) = (Bytes(256 * 5 * 90 * 4096), Bytes(1_000_000_000));
     let expected = format!(
-        "IOPS and latency held still, but the load had written 47.2 % of what it addresses \
-         ({written} of {whole}): a burst, no steady state"
+        "IOPS and latency met the limits of the steady-state rule, but the load had written 47.2 % \
+         of what it addresses ({written} of {whole}): a burst, not steady state"
     );
     assert_eq!(said, [expected.as_str(), expected.as_str()]);
     let steady = run.steps.iter().filter_map(|step| step.steady.as_ref());

@@ -104,7 +104,7 @@ impl FitOrder {
     }
 }
 
-/// Fits the open numbers of a drive to figures, or to what a run measured, with `jobs` simulations
+/// Fits the free parameters of a drive to figures or a run, with `jobs` simulations
 /// at once. Returns the fit as JSON.
 #[pyfunction]
 #[pyo3(signature = (order_json, jobs, run=None, progress=None))]

@@ -148,8 +148,8 @@ fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
         if let [best, worst] = gain.finding.between.as_slice() {
             let _ = write!(
                 said,
-                " Formatted as {best} instead of {worst}, the same drive settles {} times as high \
-                 under {}.",
+                " Formatted as {best} instead of {worst}, the same drive reaches {} times the \
+                 steady-state IOPS under {}.",
                 number::trimmed(gain.finding.value),
                 gain.finding.workload,
             );

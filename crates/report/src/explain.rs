@@ -24,7 +24,7 @@ pub(crate) const BANDS: &str = "The line is the median of each interval; the fil
 pub(crate) const TAILS: &str = "The 99.9th percentile of latency in each interval: a low, flat \
     line is a drive with predictable latency.";
 pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on top marks the \
-    five rounds that were judged; the summary says whether the drive had settled by then.";
+    five rounds that were judged; the summary says whether this was steady state.";
 pub(crate) const DEPTH: &str = "The gain of each doubling of the queue depth: where the line \
     turns level, more outstanding requests add latency and no throughput.";
 pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; \
@@ -63,8 +63,8 @@ pub(crate) const LOAD_CURVE: &str = "Each dot is one requested rate, drawn at th
     straight up has met the drive's limit.";
 pub(crate) const ASKED: &str = "Achieved rate for each requested rate: a drive follows the line \
     of requested rates up to its limit, and then stays level.";
-pub(crate) const CONVERGENCE: &str = "The tracked metric in every round: a drive has settled once \
-    five consecutive rounds meet the steady-state rule.";
+pub(crate) const CONVERGENCE: &str = "The tracked metric in every round: a drive is in steady \
+    state once five consecutive rounds meet the steady-state rule.";
 pub(crate) const WINDOW: &str = "The five rounds that were judged. In steady state, their range is \
     at most 20 % of their average, and the line fitted to them rises or falls by at most 10 %. The \
     vertical axis does not start at zero.";
@@ -87,6 +87,9 @@ pub(crate) const PERCENTILES: &str = "The share of requests on the x axis comple
     latency on the y axis; each step of the axis is ten times rarer. A late, gentle rise is a \
     drive with few outliers.";
 
+/// The heading of warnings about a preconditioning that wrote too little.
+pub(crate) const TOO_LITTLE_WRITTEN: &str = "Preconditioning wrote too little";
+
 /// The heading of warnings of `kind`.
 pub(crate) const fn warning(kind: WarningKind) -> &'static str {
     match kind {
@@ -97,9 +100,9 @@ pub(crate) const fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Submission => "Submission took much of the latency",
         WarningKind::QueueNotFilled => "Queue not filled",
         WarningKind::LittlesLaw => "Rate, latency and queue disagree",
-        WarningKind::Lateness => "Replies were late for the model",
+        WarningKind::Lateness => "Replies were later than in the model",
         WarningKind::PageCache => "A page cache was used",
-        WarningKind::Environment => "The machine was not idle",
+        WarningKind::Environment => "The test environment affects the figures",
         WarningKind::Purge => "Purge only emulated",
         WarningKind::Scale => "Not at full scale",
         WarningKind::Space => "Physical space runs out",
@@ -112,8 +115,8 @@ pub(crate) const fn warning(kind: WarningKind) -> &'static str {
 pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str) {
     match kind {
         FindingKind::BurstOverSettled => (
-            "Holds close to its burst rate once settled",
-            "Falls far from its burst rate once settled",
+            "Steady-state IOPS close to those of the burst",
+            "Steady-state IOPS far below those of the burst",
         ),
         FindingKind::Unsteady => ("Reaches steady state", "Did not reach steady state"),
         FindingKind::Deviation => ("Consistent latency", "Latency scatters widely"),
@@ -121,26 +124,26 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
             ("Slowest requests stay near the average", "Slowest requests are extreme outliers")
         }
         FindingKind::ReadOverWrite => {
-            ("Writes nearly as fast as it reads", "Settled writes far behind reads")
+            ("Writes nearly as fast as it reads", "Writes far slower than it reads")
         }
-        FindingKind::Scaling => ("Gains throughput with load", "More load gains little"),
+        FindingKind::Scaling => ("Throughput rises with load", "Throughput hardly rises with load"),
         FindingKind::WriteAmplification => ("Low write amplification", "High write amplification"),
         FindingKind::HostParity => ("Same speed on every host", "Depends on the host"),
-        FindingKind::FormatGain => ("Formatting for performance pays", "Formatting gains little"),
+        FindingKind::FormatGain => ("Large gain from the format", "Small gain from the format"),
     }
 }
 
 /// Returns the criterion of a finding of `kind` in words: a ratio, or a rule to be met.
 pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
     match kind {
-        FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS of the settled window",
+        FindingKind::BurstOverSettled => "IOPS of the burst ÷ IOPS in steady state",
         FindingKind::Unsteady => "five rounds that meet the steady-state rule",
         FindingKind::Deviation => "standard deviation ÷ average latency at the greatest load",
         FindingKind::Peak => "longest request at any load ÷ average latency at the greatest load",
         FindingKind::ReadOverWrite => "IOPS of 4K random reads ÷ of writes at the same load",
         FindingKind::Scaling => "IOPS at the greatest load ÷ at the least",
-        FindingKind::WriteAmplification => "NAND writes ÷ host writes in the settled window",
+        FindingKind::WriteAmplification => "NAND writes ÷ host writes in steady state",
         FindingKind::HostParity => "least ÷ greatest IOPS over hosts, at the worst load",
-        FindingKind::FormatGain => "settled IOPS of the best format ÷ of the worst",
+        FindingKind::FormatGain => "steady-state IOPS of the best format ÷ of the worst",
     }
 }

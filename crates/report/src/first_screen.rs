@@ -1,5 +1,5 @@
-//! The top of the page in one picture: what the drive does once settled, beside what was published
-//! of it and beside the nearest drives of the catalogue, and how it came to settle.
+//! The top of the page in one picture: the figures of the drive in steady state, beside what was
+//! published of it and beside the nearest drives of the baseline table, and its preconditioning.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,9 +14,9 @@ use crate::subject::{Subject, Suite};
 use crate::suite::first_preconditioning;
 use crate::text::Text;
 
-/// Drives of the catalogue that are shown beside the runs.
+/// Drives of the baseline table that are shown beside the runs.
 const OTHERS: usize = 5;
-/// Runs beyond which the catalogue is left out: they are compared with each other.
+/// Runs beyond which the baseline table is left out: they are compared with each other.
 const RUNS_MAX: usize = 4;
 /// Phases of published figures that are of a settled drive, the nearest to a review's first.
 const PHASES: [&str; 3] = ["primary", "steady", "precondition-end"];
@@ -40,7 +40,7 @@ fn strip(suites: &[Suite<'_>]) -> Option<Chart> {
     Some(Chart { id: "glance-strip".into(), explain: explain::STRIP, is_wide: true, ..chart })
 }
 
-/// A headline of a run, and whether the drive had settled.
+/// A headline of a run, and whether the drive was in steady state.
 struct Shown {
     value: f64,
     is_settled: bool,
@@ -104,7 +104,7 @@ const fn heading(headline: Headline) -> (&'static str, &'static str) {
         Headline::Write => ("4K random writes", "IOPS"),
         Headline::Read => ("4K random reads", "IOPS"),
         Headline::Mixed => ("8K, 70 % reads", "IOPS"),
-        Headline::WriteTail => ("99.9 % of the 4K writes within", "ms"),
+        Headline::WriteTail => ("4K write p99.9", "ms"),
     }
 }
 
@@ -112,7 +112,7 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
     let cell = |headline: &Headline| {
         let shown = shown(subject.run, *headline)?;
         let is_of_writes = *headline != Headline::Read;
-        Some((shown.value, if shown.is_settled || !is_of_writes { "" } else { "not settled" }))
+        Some((shown.value, if shown.is_settled || !is_of_writes { "" } else { "not steady" }))
     };
     Row {
         class: format!("own t{}", Look::of_run(subject.index).tone),
@@ -146,7 +146,7 @@ fn published_of(run: &Run, headline: Headline) -> Option<f64> {
     Some(f64::midpoint(figure.value_low, figure.value_high))
 }
 
-/// The drives of the catalogue that are nearest; none where no load of the runs is theirs.
+/// The drives of the baseline table that are nearest; none where no load of the runs is theirs.
 fn others(subjects: &[Subject<'_>]) -> Vec<&'static BaselineRow> {
     let known: Vec<&str> = subjects.iter().map(|it| it.run.target.name.as_str()).collect();
     let first = subjects.iter().find_map(|subject| {
@@ -208,8 +208,8 @@ fn caption(subjects: &[Subject<'_>], others: &[&BaselineRow]) -> String {
     let own = subjects.iter().filter_map(|subject| subject.run.model_version);
     let _ = write!(
         said,
-        " In grey the drives of the catalogue whose settled writes are nearest, modelled at T16Q16 \
-         with {}",
+        " In grey the drives of the baseline table whose 4K random writes are nearest, modelled at \
+         T16Q16 with {}",
         named_versions(&versions, own)
     );
     said

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use results::mark::UNVALIDATED_REASON;
-use results::{Run, TargetKind, Warning, WarningKind};
+use results::{Run, StepKind, TargetKind, Warning, WarningKind};
 
 use crate::chart::Look;
 use crate::subject::Subject;
@@ -73,18 +73,19 @@ fn facts(run: &Run) -> Vec<String> {
     facts
 }
 
-/// Every warning, grouped by its kind, and what is missing of a run that was stopped.
+/// Every warning, grouped by its heading, and what is missing of a run that was stopped.
 pub(crate) fn warnings(subjects: &[Subject<'_>]) -> String {
     let mut items: String = subjects.iter().filter_map(unfinished).collect();
     let all = || {
         subjects.iter().flat_map(|subject| subject.run.warnings.iter().map(move |it| (subject, it)))
     };
-    let mut kinds: Vec<WarningKind> = all().map(|(_, warning)| warning.kind).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    for kind in kinds {
-        let of_kind: Vec<_> = all().filter(|(_, warning)| warning.kind == kind).collect();
-        items.push_str(&grouped(explain::warning(kind), &of_kind));
+    let mut headings: Vec<(WarningKind, &str)> =
+        all().map(|(subject, warning)| (warning.kind, heading(subject, warning))).collect();
+    headings.sort_unstable();
+    headings.dedup();
+    for (_, name) in headings {
+        let of_name: Vec<_> = all().filter(|(of, warning)| heading(of, warning) == name).collect();
+        items.push_str(&grouped(name, &of_name));
     }
     if items.is_empty() {
         return items;
@@ -93,6 +94,19 @@ pub(crate) fn warnings(subjects: &[Subject<'_>]) -> String {
         "<aside id=\"warnings\" class=\"warnings\" aria-label=\"Warnings\"><p>\
          <b>Before you trust a number</b></p><ul>{items}</ul></aside>\n"
     )
+}
+
+/// The heading of `warning`: that of its kind, which tells a preconditioning that wrote too little
+/// from none at all.
+fn heading(subject: &Subject<'_>, warning: &Warning) -> &'static str {
+    let is_precondition = || {
+        let step = subject.run.steps.iter().find(|step| step.id == warning.step);
+        step.is_some_and(|step| step.kind == StepKind::Precondition)
+    };
+    match warning.kind {
+        WarningKind::NotPreconditioned if is_precondition() => explain::TOO_LITTLE_WRITTEN,
+        kind => explain::warning(kind),
+    }
 }
 
 /// The warnings of one kind: the first one, and the others on asking; a remedy that all share once.

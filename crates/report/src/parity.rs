@@ -93,7 +93,8 @@ fn sentences(parity: &HostParity) -> String {
     if parity.left_out > 0 {
         let _ = write!(
             said,
-            "Not judged: {} loads that write, since the drive had not settled under every host.",
+            "Not judged: {} loads that write, since the drive was not in steady state under every \
+             host.",
             parity.left_out,
         );
     }

@@ -1,4 +1,4 @@
-//! The rates at which runs settled, in a sentence.
+//! The rates of runs in steady state, in a sentence.
 
 use results::StepKind;
 use results::compare::{Entry, compare};
@@ -8,8 +8,8 @@ use crate::subject::Subject;
 use crate::summary::applications;
 use crate::text::listed;
 
-/// Returns a sentence on the settled rates under the first load that any run was preconditioned
-/// with, and on the runs that did not settle.
+/// Returns a sentence on the steady-state rates under the first load that any run was
+/// preconditioned with, and on the runs that did not reach steady state.
 pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     if applications::are_all(subjects) {
         return applications::sentence(subjects);
@@ -17,22 +17,29 @@ pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {
-        return "Nothing has settled yet: no preconditioning is finished.".into();
+        return "Steady state not measured yet: no preconditioning is finished.".into();
     };
-    let of = |is_settled: bool| -> Vec<String> {
+    let of = |state: Option<bool>| -> Vec<String> {
         let entries = subjects.iter().zip(&first.entries);
         let entries = entries.filter_map(|(subject, entry)| Some((subject, entry.as_ref()?)));
-        let wanted = entries.filter(|(_, entry)| entry.settled.unwrap_or(true) == is_settled);
+        let wanted = entries.filter(|(_, entry)| entry.settled == state);
         wanted.map(|(subject, entry)| rate(subject, entry, subjects.len() == 1)).collect()
     };
-    let (settled, burst) = (of(true), of(false));
     let mut said = Vec::new();
+    let workload = &first.workload;
+    let settled = of(Some(true));
     if !settled.is_empty() {
-        said.push(format!("Settles at {} under {}.", listed(&settled), first.workload));
+        said.push(format!("Steady state: {} under {workload}.", listed(&settled)));
     }
-    if !burst.is_empty() {
-        let (burst, workload) = (listed(&burst), &first.workload);
-        said.push(format!("Not settled: {burst} under {workload} when the preconditioning ended."));
+    let states = [(Some(false), "Steady state not reached"), (None, "Steady state not judged")];
+    for (state, heading) in states {
+        let rates = of(state);
+        if !rates.is_empty() {
+            said.push(format!(
+                "{heading}: {} under {workload} when the preconditioning ended.",
+                listed(&rates)
+            ));
+        }
     }
     said.join(" ")
 }

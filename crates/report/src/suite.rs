@@ -2,7 +2,7 @@
 
 mod applications;
 mod climate;
-mod heat;
+mod heatmap;
 mod load_curve;
 mod media;
 mod percentiles;
@@ -51,7 +51,7 @@ pub(crate) const BANDWIDTH: Metric = Metric {
 /// Requests a second for each watt; not finite where the power is not known.
 const EFFICIENCY: Metric = Metric {
     id: "iops-w",
-    title: "IOPS a watt",
+    title: "IOPS per watt",
     unit: Unit::IopsPerWatt,
     log: false,
     of: |it| it.iops_per_watt().unwrap_or(f64::NAN),
@@ -151,7 +151,7 @@ pub(crate) fn charts(suite: &Suite<'_>) -> Vec<Chart> {
     let id = anchor(suite.name);
     let parts: [fn(&Suite<'_>, &str) -> Vec<Chart>; 9] = [
         preconditioning::charts,
-        heat::charts,
+        heatmap::charts,
         media::charts,
         climate::charts,
         rounds::charts,

@@ -1,4 +1,5 @@
-//! The summary: what every run settled at, and what it measured at its greatest load.
+//! The summary: what every run reached at the end of each preconditioning, and at its greatest
+//! load.
 
 pub(crate) mod applications;
 mod devices;
@@ -17,12 +18,12 @@ use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
-/// Headings of how a preconditioning settled: when, and what was written by its end.
+/// Headings of how a preconditioning ended: when it was in steady state, and what was written.
 const STEADY_HEADS: [&str; 2] = ["Steady state after", "Drive writes"];
 /// Heading of the processor time that a request takes of the host.
 const HOST_HEAD: &str = "Host CPU";
 
-/// The section: what else differs between the runs, then settled and primary.
+/// The section: what else differs between the runs, then preconditionings and primary tests.
 pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
@@ -176,7 +177,7 @@ fn different(subjects: &[Subject<'_>]) -> String {
         return html;
     }
     format!(
-        "<aside class=\"warnings\"><p><b>These runs differ in more than what was measured</b></p>\
+        "<aside class=\"warnings\"><p><b>Other differences between these runs</b></p>\
          <ul>{html}</ul></aside>"
     )
 }

@@ -82,23 +82,23 @@ const METRICS: [SweepMetric; 11] = [
         id: "per-day",
         title: "Drive writes per day",
         unit: Unit::Plain,
-        explain: "How often all of it can be written each day for as long as its warranty lasts.",
+        explain: "Times that the whole drive can be written each day until its warranty ends.",
         of: |settled| settled.lifetime?.drive_writes_per_day,
     },
     SweepMetric {
         id: "years",
         title: "Years at the given load",
         unit: Unit::Years,
-        explain: "How long the drive lasts at the load that was given for each day.",
+        explain: "Lifetime at the given load per day.",
         of: |settled| settled.lifetime?.years,
     },
     SweepMetric {
-        id: "further-reads",
+        id: "read-retries",
         title: "Read retries at the end of its life",
         unit: Unit::Plain,
         explain: "Mean retries per read once the program/erase cycles of the drive's file are used \
                   up, of data that was stored for the longest retention time in that file.",
-        of: |settled| settled.lifetime?.further_reads_at_end,
+        of: |settled| settled.lifetime?.read_retries_at_end_of_life,
     },
 ];
 
@@ -349,7 +349,7 @@ fn remark(point: &Point) -> String {
         PointOutcome::Measured(settled) => {
             let steady = if settled.steady { "" } else { "steady state was not reached" };
             let basis = match settled.lifetime.map(|lifetime| lifetime.basis) {
-                Some(LifetimeBasis::Rating) => "lifetime as the maker rates it",
+                Some(LifetimeBasis::Rating) => "lifetime by the rating of the maker",
                 Some(LifetimeBasis::Cycles) => "lifetime by program/erase cycles",
                 None => "",
             };

@@ -68,8 +68,8 @@ fn applications_are_told_as_predictions_of_transactions() {
     );
     // The rate that the host decides has none.
     assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800</td>"));
-    assert!(page.contains("Transactions a second, side by side"));
-    for of_requests in ["id=\"conclusion\"", "id=\"comparison\"", "Nothing has settled"] {
+    assert!(page.contains("Transactions per second, side by side"));
+    for of_requests in ["id=\"conclusion\"", "id=\"comparison\"", "Steady state not measured"] {
         assert!(!page.contains(of_requests), "{of_requests}");
     }
     let mixed = review(&[run(STOCK), of_applications("A", 1.0)], TITLE);
@@ -262,14 +262,14 @@ fn a_review_opens_with_a_verdict_and_a_picture() {
     let page = review(&[run(STOCK)], TITLE);
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(
-        at("Once settled it does 39K random writes of 4K") < at("class=\"glance\""),
+        at("Steady state: 39K IOPS 4K random write") < at("class=\"glance\""),
         "the verdict first"
     );
     assert!(at("class=\"glance\"") < at("glance-strip"));
     assert!(at("glance-strip") < at("id=\"summary\""), "tables follow");
     assert!(page.contains(">published<"), "the published figure is beside the run's");
     assert!(page.contains("class=\"other\""), "drives of the catalogue are beside it");
-    assert!(page.contains("is not for lasting 4K writes above"));
+    assert!(page.contains("is not for sustained 4K random writes above"));
 }
 
 #[test]
@@ -279,10 +279,10 @@ fn a_drive_that_never_settled_is_not_said_to_have() {
         step.steady.as_mut().expect("it is there").achieved = false;
     }
     let page = review(&[burst], TITLE);
-    assert!(page.contains("Not settled: ") && !page.contains("Once settled it does"));
+    assert!(page.contains("Steady state not reached: ") && !page.contains("Steady state: "));
     let own = &page[page.find("<tr class=\"own").unwrap()..];
     let cells: Vec<&str> = own[..own.find("</tr>").unwrap()].split("<td").skip(1).collect();
-    let is_marked: Vec<bool> = cells.iter().map(|it| it.contains("<i>not settled</i>")).collect();
+    let is_marked: Vec<bool> = cells.iter().map(|it| it.contains("<i>not steady</i>")).collect();
     assert_eq!(is_marked, [true, false, true, true], "reads have nothing to settle");
 }
 
@@ -360,7 +360,7 @@ fn runs_of_other_protocols_stand_side_by_side() {
     quick.steps.retain(|step| step.suite == "4k");
     let page = review(&[run(STOCK), quick], TITLE);
     assert!(page.contains("Enterprise steady state; Quick look"));
-    assert!(page.contains("These runs differ in more than what was measured"));
+    assert!(page.contains("Other differences between these runs"));
 }
 
 #[test]

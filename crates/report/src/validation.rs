@@ -119,8 +119,8 @@ pub(crate) fn body(of: &Validation) -> String {
     )
 }
 
-const FIELD: &str = "A dot is a published figure; where it lies is what the model does, as a \
-                     multiple of what was published. In the band it is in tolerance.";
+const FIELD: &str = "Each dot is a published figure, at the position modelled ÷ published. Dots \
+                     in the band are in tolerance.";
 
 fn section(index: usize, text: &str, inner: &str) -> String {
     let (anchor, title) = SECTIONS[index];

@@ -36,68 +36,89 @@ fn of_one(it: &Suitability) -> Vec<String> {
     if !it.is_settled {
         return vec![
             unsettled(it),
-            "Good for a first look: these numbers do not show what the drive sustains under \
-             lasting writes."
-                .into(),
-            "Not for a decision: precondition for longer, until the steady-state rule is met."
-                .into(),
+            "These figures do not show what the drive sustains under continuous writes.".into(),
+            "Precondition for longer, until the steady-state rule is met.".into(),
         ];
     }
-    vec![format!("Once settled it does {}.", does(it)), is_for(it, "it"), is_not_for(it, "it")]
+    vec![format!("Steady state: {}.", does(it)), is_for(it, "it"), is_not_for(it, "it")]
 }
 
-/// Its rates before it has settled: reads apart, which have nothing to settle.
+/// Its rates before steady state: reads apart, which need none.
 fn unsettled(it: &Suitability) -> String {
-    let reads = it.read_iops.map(|iops| format!("{} random reads of 4K a second", short(iops)));
-    let writing = Suitability { read_iops: None, ..*it };
+    let reads = it.read_iops.map(|iops| format!("Reads: {} IOPS 4K random read.", short(iops)));
+    let reads = reads.unwrap_or_default();
     if it.write_iops.or(it.mixed_iops).is_none() {
-        return format!("It does {}.", reads.unwrap_or_default());
+        return reads;
     }
+    let writing = Suitability { read_iops: None, ..*it };
     let after = it.written.map_or_else(String::new, |it| format!(" after {}", written_times(&it)));
-    let reads = reads.map_or_else(String::new, |reads| format!(" It does {reads}."));
-    format!("Not settled: {}{after}.{reads}", does(&writing))
+    let said = format!("Steady state not reached: {}{after}. {reads}", does(&writing));
+    said.trim_end().to_owned()
 }
 
 /// Its rates and the tail of its writes.
 fn does(it: &Suitability) -> String {
     let rates = [
-        (it.write_iops, "random writes of 4K"),
-        (it.read_iops, "random reads of 4K"),
-        (it.mixed_iops, "requests of 8K 70/30"),
+        (it.write_iops, "4K random write"),
+        (it.read_iops, "4K random read"),
+        (it.mixed_iops, "8K 70/30 mix"),
     ];
     let rates: Vec<String> = rates
         .into_iter()
-        .filter_map(|(iops, what)| Some(format!("{} {what}", short(iops?))))
+        .filter_map(|(iops, what)| Some(format!("{} IOPS {what}", short(iops?))))
         .collect();
     let tail = it.write_latency_ns_p999.filter(|tail| *tail > 0.0).map(|tail| {
-        format!("; 99.9 % of the writes are answered within {} ms", number::trimmed(millis(tail)))
+        let (origin, tail) = (origin(it), number::trimmed(millis(tail)));
+        format!("; {origin} p99.9 write latency {tail} ms")
     });
-    format!("{} a second{}", listed(&rates), tail.unwrap_or_default())
+    format!("{}{}", listed(&rates), tail.unwrap_or_default())
+}
+
+/// Returns the word that tells figures of a model from those of a real drive.
+const fn origin(it: &Suitability) -> &'static str {
+    if it.is_model { "modelled" } else { "measured" }
 }
 
 /// Returns a sentence on the use that a drive is suited for; `who` names the drive.
 fn is_for(it: &Suitability, who: &str) -> String {
     let place = it.write_place.map_or(String::new(), |(place, of)| {
-        format!(", number {place} of {of} modelled drives by settled 4K writes")
+        format!(
+            "; place {place} of {of} by 4K random writes, among this drive and those of the \
+             baseline table"
+        )
     });
     if let Some(ratio) = it.mostly_reads() {
         let reads = number::trimmed(ratio);
+        let of = named("of", who);
         return format!(
-            "For work that mostly reads: {who} reads {reads} times as fast as it writes{place}."
+            "For work that mostly reads: 4K random reads{of} reach {reads} times the IOPS of \
+             steady-state 4K random writes{place}."
         );
     }
     if let Some(ratio) = it.keeps() {
         let kept = number::percent(1.0 / ratio);
-        return format!("For lasting writes: {who} keeps {kept} of its burst once settled{place}.");
+        return format!(
+            "For sustained writes: {who} keeps {kept} of its burst IOPS in steady state{place}."
+        );
     }
     match (it.write_iops, it.read_iops) {
         (Some(write), Some(read)) if read > 0.0 => {
             let share = number::percent(write / read);
-            format!("For mixed work: settled writes of {who} reach {share} of the reads{place}.")
+            let of = named("of", who);
+            format!(
+                "For mixed work: steady-state 4K random writes{of} reach {share} of the IOPS of \
+                 4K random reads{place}."
+            )
         }
         (write, read) => {
-            let iops = short(write.or(read).or(it.mixed_iops).unwrap_or_default());
-            format!("For loads up to {iops} IOPS with {who}{place}.")
+            let loads = [
+                (write, "4K random writes"),
+                (read, "4K random reads"),
+                (it.mixed_iops, "8K requests, 70 % of them reads,"),
+            ];
+            let rate = loads.into_iter().find_map(|(iops, load)| Some((iops?, load)));
+            let (iops, load) = rate.expect("a drive without a rate gets no such sentence");
+            format!("For {load} up to {} IOPS{}{place}.", short(iops), named("with", who))
         }
     }
 }
@@ -107,7 +128,7 @@ fn is_not_for(it: &Suitability, who: &str) -> String {
     let mut against = Vec::new();
     if let (Some(ratio), Some(burst), Some(write)) = (it.falls(), it.burst_iops, it.write_iops) {
         against.push(format!(
-            "for lasting 4K writes above {} IOPS, which is {} of the {} before it settles",
+            "for sustained 4K random writes above {} IOPS, which is {} of the burst of {}",
             short(write),
             number::percent(1.0 / ratio),
             short(burst),
@@ -115,15 +136,25 @@ fn is_not_for(it: &Suitability, who: &str) -> String {
     }
     if let (Some(ratio), Some(tail)) = (it.slow_tail(), it.write_latency_ns_p999) {
         against.push(format!(
-            "for work that needs 99.9 % of writes faster than {} ms, which is {} times the average",
+            "for work that needs a p99.9 write latency below the {} {} ms, which is {} times the \
+             average",
+            origin(it),
             number::trimmed(millis(tail)),
             number::trimmed(ratio),
         ));
     }
     match against.as_slice() {
-        [] => format!("Settled 4K writes of {who} and their 99.9th percentile show no weakness."),
+        [] => format!(
+            "Steady-state 4K random writes{} and their p99.9 latency show no weakness.",
+            named("of", who),
+        ),
         _ => format!("{} is not {}.", capitalized(who), against.join(", nor ")),
     }
+}
+
+/// Returns the name of the drive after `preposition`; nothing for the pronoun `it`.
+fn named(preposition: &str, who: &str) -> String {
+    if who == "it" { String::new() } else { format!(" {preposition} {who}") }
 }
 
 /// Returns the pronoun `it` as it begins a sentence; a name stays as it is.
@@ -139,7 +170,7 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         && subjects.iter().any(|it| is_settled(&it))
     {
         let label = &unsettled.label;
-        return format!("No winner is named: {label} had not settled, others had.");
+        return format!("No winner is named: {label} was not in steady state, others were.");
     }
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
     let rankings = rankings(&common(&compare(&runs)));

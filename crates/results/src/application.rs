@@ -80,7 +80,7 @@ pub struct RecordedApplication {
     pub requests: u64,
     /// Time from the first of them to the last completion, in seconds.
     pub span_s: f64,
-    /// Transactions per second; absent where nobody could read them.
+    /// Transactions per second; absent if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tps: Option<f64>,
     /// Share of the host in the recording itself, 0 to 1.

@@ -1,10 +1,10 @@
-//! The drives of the catalogue, each measured once under a few loads: what a review sets beside
+//! Some drives of the catalogue, each simulated once under a few loads: what a review sets beside
 //! its own drive.
 //!
-//! The table is `drives/baseline.csv`, embedded. `cargo xtask baseline` writes it: every model in
-//! its first format and behind its first host, purged, preconditioned and measured by the
-//! enterprise protocol. Each row holds the model version that it was measured with, so that a
-//! reader of another version can be told.
+//! The table is `drives/baseline.csv`, embedded. `cargo xtask baseline` writes it: models in their
+//! first format and behind their first host, purged, preconditioned and measured by the enterprise
+//! protocol. It has the drives that were simulated so far, not the whole catalogue. Each row holds
+//! the model version that it was measured with, so that a reader of another version can be told.
 
 use std::sync::LazyLock;
 
@@ -152,7 +152,7 @@ impl BaselineRow {
     }
 }
 
-/// Every row of the table, in the order of the catalogue.
+/// Every row of the table, ordered by name.
 pub fn rows() -> &'static [BaselineRow] {
     static ROWS: LazyLock<Vec<BaselineRow>> =
         LazyLock::new(|| parse(TEXT).expect("a test reads the embedded table"));
@@ -180,7 +180,7 @@ pub fn to_csv(rows: &[BaselineRow]) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// At most `count` rows besides `known`, those whose settled 4K writes are nearest to `write_iops`
+/// At most `count` rows besides `known`, those whose 4K random writes are nearest to `write_iops`
 /// by ratio, fastest first.
 pub fn nearest(write_iops: f64, known: &[&str], count: usize) -> Vec<&'static BaselineRow> {
     let others = rows().iter().filter(|row| !known.contains(&row.drive.as_str()));

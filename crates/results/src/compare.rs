@@ -36,7 +36,7 @@ pub struct Entry {
     pub summary: Summary,
     /// IOPS over those of the first run that has this load; absent where those are 0.
     pub iops_ratio: Option<f64>,
-    /// True if it was measured on a settled drive; absent where nothing judged that.
+    /// True if it was measured in steady state; absent if that was not judged.
     pub settled: Option<bool>,
     /// Amount written to the drive by then; absent in earlier results.
     pub written: Option<Written>,

@@ -196,7 +196,7 @@ pub enum StepKind {
     Purge,
     /// Wrote everything once, in order.
     Fill,
-    /// Loaded it until it settled.
+    /// Loaded it before the measurements, to bring it into steady state.
     Precondition,
     /// Measured it.
     Measure,
@@ -257,25 +257,26 @@ pub struct Step {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationFigures>,
     /// Latency from the time at which each request was due, over reads and writes together: waiting
-    /// at the host is in it. Absent where there was no rate, or where nobody knows when requests
-    /// were due.
+    /// at the host is in it. Absent where there was no rate, or where it is not known when
+    /// requests were due (fio).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<LatencySummary>,
     /// The part of the latency in which requests were submitted (fio's `slat`), over reads and
-    /// writes together; absent where nobody tells the parts apart.
+    /// writes together; absent if the parts are not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub submission: Option<LatencySummary>,
     /// The part from there to the completion (fio's `clat`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion: Option<LatencySummary>,
     /// Lateness of the server, where the target is a modelled drive that Floatgate serves; absent
-    /// of other targets, and where nobody told it.
+    /// for other targets, and if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Lateness>,
     /// Totals of each device by itself, where several real devices are one target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceFigures>,
-    /// Totals over the last steady-state window of a preconditioning.
+    /// Totals over the last five rounds of a preconditioning (the window of the steady-state rule),
+    /// whether or not they are in steady state: see `steady.achieved`.
     pub settled: Option<Summary>,
     /// Verdict of the steady-state rule, for a preconditioning.
     pub steady: Option<Steady>,
@@ -342,7 +343,7 @@ pub struct Cell {
     pub read_percent: f64,
 }
 
-/// A number of a step that decides whether rounds hold still.
+/// A number of a step that decides whether rounds are steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrackedMetric {
@@ -383,7 +384,7 @@ pub struct Steady {
     pub variables: Vec<SteadyVariable>,
 }
 
-/// Evidence that five steady rounds are those of a settled drive, or are not.
+/// Evidence that five steady rounds are those of a drive in steady state, or are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SteadyEvidence {
@@ -392,11 +393,11 @@ pub enum SteadyEvidence {
     Written,
     /// The drive relocated in every round of the window, and write amplification met the rule too.
     Relocation,
-    /// The media are written in place: there is nothing to settle.
+    /// The media are written in place: there is no transition to steady state.
     InPlace,
     /// The load writes nothing.
     OnlyReads,
-    /// None of these: a burst that holds still.
+    /// None of these: a burst at a constant rate.
     TooLittleWritten,
 }
 
@@ -436,8 +437,8 @@ pub enum WarningKind {
     Interrupted,
     /// The steady-state rule was never met.
     NotSteady,
-    /// A real drive measured writes without a preconditioning, or a preconditioning held still
-    /// before it had written enough to settle anything.
+    /// A real drive measured writes without a preconditioning, or a preconditioning met the limits
+    /// of the steady-state rule before it had written enough.
     NotPreconditioned,
     /// Reads met space that nobody had written: the drive answered them without its media.
     UnwrittenReads,
@@ -449,17 +450,18 @@ pub enum WarningKind {
     Lateness,
     /// Submitting requests took a good part of their latency.
     Submission,
-    /// The page cache or a write cache stands between.
+    /// The page cache or a write cache is between fio and the media.
     PageCache,
-    /// The machine was busy, throttled or virtual.
+    /// The machine or the test setup affects the figures: other load, power saving, a hypervisor,
+    /// a narrow link, a network, or figures that fio did not report.
     Environment,
-    /// Purge could only be imitated.
+    /// The purge was only emulated.
     Purge,
     /// Model shortened by time lapse, or other scale limits.
     Scale,
     /// A drive that offers more than it holds is running out of physical space.
     Space,
-    /// The drive held its writes back: it was too hot, or drew all the power that it may.
+    /// The drive throttled its writes: it was too hot, or drew all the power that it may.
     Throttled,
     /// A die of a model failed, as was asked for.
     DieFailure,
@@ -522,8 +524,8 @@ impl Run {
         }
     }
 
-    /// True if what `step` measured is that of a settled drive: the preconditioning of its suite,
-    /// or its rounds, reached steady state. Absent where nothing judged it.
+    /// True if `step` measured a drive in steady state: the preconditioning of its suite, or its
+    /// rounds, reached it. Absent if that was not judged.
     pub fn is_settled(&self, step: &Step) -> Option<bool> {
         let suite = || self.steps.iter().filter(|other| other.suite == step.suite);
         let preconditioned = suite().find_map(|other| other.steady.as_ref());

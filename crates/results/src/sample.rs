@@ -75,19 +75,21 @@ impl Sub for NandWrites {
 /// real drive each number is there that a sensor of its own tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Climate {
-    /// Power on average, in watts; of real drives the mean of what its own sensor told.
+    /// Power on average, in watts; of real drives the mean of what their own sensor reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
     /// Temperature in degrees Celsius: of a model that at the end of an interval, of a real drive
     /// the highest that was read in it; over several intervals the highest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<f64>,
-    /// Share of the span in which the drive held its writes because it was too hot, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub heat_held_share: Option<f64>,
-    /// Share of the span in which it held them to stay within its power, 0 to 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub power_held_share: Option<f64>,
+    /// Share of the span in which the drive throttled its writes because it was too hot, 0 to 1;
+    /// `heat_held_share` in earlier results.
+    #[serde(default, alias = "heat_held_share", skip_serializing_if = "Option::is_none")]
+    pub thermal_throttled_share: Option<f64>,
+    /// Share of the span in which it throttled them to stay within its power, 0 to 1;
+    /// `power_held_share` in earlier results.
+    #[serde(default, alias = "power_held_share", skip_serializing_if = "Option::is_none")]
+    pub power_throttled_share: Option<f64>,
 }
 
 impl Climate {
@@ -102,8 +104,11 @@ impl Climate {
         Self {
             power_w: mean(self.power_w, other.power_w),
             temperature_c: hottest.reduce(f64::max),
-            heat_held_share: mean(self.heat_held_share, other.heat_held_share),
-            power_held_share: mean(self.power_held_share, other.power_held_share),
+            thermal_throttled_share: mean(
+                self.thermal_throttled_share,
+                other.thermal_throttled_share,
+            ),
+            power_throttled_share: mean(self.power_throttled_share, other.power_throttled_share),
         }
     }
 }
@@ -146,7 +151,7 @@ pub struct Summary {
     pub pages_read: Option<PagesRead>,
     /// Processor time of the host for each request, in microseconds: of models that of the driver,
     /// and of flash management where it runs on the host; of real drives that of fio's jobs, in
-    /// user space and in the kernel. Absent where nobody told it.
+    /// user space and in the kernel. Absent if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_processor_us: Option<f64>,
     /// Requests that ended with a media error, which no other figure counts. Absent: 0.
@@ -338,7 +343,7 @@ pub struct Interval {
     pub climate: Option<Climate>,
     /// Pages that reads asked for in it; absent where nobody knows which were written.
     pub pages_read: Option<PagesRead>,
-    /// Processor time of the host that its requests took, in nanoseconds; absent where nobody told.
+    /// Processor time of the host that its requests took, in nanoseconds; absent if not reported.
     pub host_busy_ns: Option<u64>,
     /// Requests that ended with a media error.
     pub media_errors: u64,
@@ -419,12 +424,12 @@ mod tests {
 
     #[test]
     fn power_is_averaged_over_time_and_of_temperatures_the_highest_counts() {
-        let at = |span_s, power_w, temperature_c, power_held_share| Interval {
+        let at = |span_s, power_w, temperature_c, power_throttled_share| Interval {
             span_s,
             climate: Some(Climate {
                 power_w: Some(power_w),
                 temperature_c: Some(temperature_c),
-                power_held_share: Some(power_held_share),
+                power_throttled_share: Some(power_throttled_share),
                 ..Climate::default()
             }),
             ..second(0, 1, 1)
@@ -433,8 +438,8 @@ mod tests {
         let climate = climate.expect("both know it");
         assert!(close_to(climate.power_w.unwrap(), 17.5), "{climate:?}");
         assert!(close_to(climate.temperature_c.unwrap(), 60.0), "{climate:?}");
-        assert!(close_to(climate.power_held_share.unwrap(), 0.75), "{climate:?}");
-        assert_eq!(climate.heat_held_share, None, "nobody told it");
+        assert!(close_to(climate.power_throttled_share.unwrap(), 0.75), "{climate:?}");
+        assert_eq!(climate.thermal_throttled_share, None, "it was not reported");
         assert_eq!(Summary::of(&[second(0, 1, 1)]).climate, None);
     }
 

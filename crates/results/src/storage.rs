@@ -85,10 +85,11 @@ impl Run {
         let table = Table::read(SAMPLES, from.into())?;
         let steps = table.text("step")?;
         let mut samples = vec![Sample::default(); steps.len()];
-        for field in fields().filter(|field| !field.later || table.has(field.name)) {
+        for field in fields() {
+            let Some(name) = field.column(&table) else { continue };
             match field.number {
-                Number::F64 { set, .. } => fill(&mut samples, table.f64(field.name)?, set),
-                Number::U64 { set, .. } => fill(&mut samples, table.u64(field.name)?, set),
+                Number::F64 { set, .. } => fill(&mut samples, table.f64(name)?, set),
+                Number::U64 { set, .. } => fill(&mut samples, table.u64(name)?, set),
             }
         }
         let mut rows = rows_by_step(steps, samples);
@@ -251,7 +252,19 @@ struct Field {
     later: bool,
 }
 
+/// Columns with the names that they had in earlier files.
+const EARLIER_NAMES: [(&str, &str); 2] =
+    [("thermal_throttled_share", "heat_held_share"), ("power_throttled_share", "power_held_share")];
+
 impl Field {
+    /// The name of its column in `table`, which may be an earlier one; absent if a file need not
+    /// have it and `table` lacks it.
+    fn column(&self, table: &Table) -> Option<&'static str> {
+        let earlier = EARLIER_NAMES.iter().find(|names| names.0 == self.name).map(|names| names.1);
+        let found = [Some(self.name), earlier].into_iter().flatten().find(|name| table.has(name));
+        found.or((!self.later).then_some(self.name))
+    }
+
     /// True if no column is kept for it, since none of `rows` has such a number.
     fn is_empty(&self, rows: &[(&str, &Sample)]) -> bool {
         let has = |sample: &Sample| match self.number {
@@ -373,8 +386,8 @@ static SPAN_FIELDS: &[Field] = &[
     },
     climate!(power_w),
     climate!(temperature_c),
-    climate!(heat_held_share),
-    climate!(power_held_share),
+    climate!(thermal_throttled_share),
+    climate!(power_throttled_share),
     pages_read!("pages_read", count),
     pages_read!("pages_read_unwritten", unwritten),
     Field {

@@ -3,11 +3,11 @@
 //! | rule | number | limit |
 //! |---|---|---|
 //! | mostly reads | 4K random reads ÷ writes | ≥ 2 |
-//! | falls | burst ÷ settled 4K random writes | ≥ 1.5 |
-//! | keeps | burst ÷ settled 4K random writes | ≤ 1.1 |
+//! | falls | burst ÷ steady-state 4K random writes | ≥ 1.5 |
+//! | keeps | burst ÷ steady-state 4K random writes | ≤ 1.1 |
 //! | slow tail | latency of 99.9 % of the writes ÷ their average | ≥ 3 |
 //!
-//! The limits are this project's. Nothing is judged of a drive that had not settled.
+//! The limits are this project's. Nothing is judged of a drive that was not in steady state.
 
 use crate::baseline::{Headline, is_comparable, place};
 use crate::published::burst;
@@ -37,11 +37,14 @@ pub struct Suitability {
     pub write_latency_ns_p999: Option<f64>,
     /// Average latency of the 4K random writes, in nanoseconds.
     pub write_latency_ns_avg: Option<f64>,
-    /// True if the drive had settled under every suite that was read here.
+    /// True of a model: its figures are simulated, not measured.
+    pub is_model: bool,
+    /// True if the drive was in steady state under every suite that was read here.
     pub is_settled: bool,
     /// Amount written to the drive by the end of the writes, where that was kept.
     pub written: Option<Written>,
-    /// Place by 4K random writes among the catalogue, from 1, and how many drives there are.
+    /// Place by 4K random writes among this drive and the others of the baseline table, from 1, and
+    /// how many these are together.
     pub write_place: Option<(usize, usize)>,
 }
 
@@ -63,6 +66,7 @@ impl Suitability {
             write_latency_ns_p999: value(Headline::WriteTail),
             write_latency_ns_avg: write
                 .and_then(|write| Some(write.summary.as_ref()?.latency.latency_ns_avg)),
+            is_model: run.target.kind.is_model(),
             is_settled: !settled.is_empty() && settled.into_iter().all(|settled| settled),
             written: write.and_then(|write| write.written),
             write_place: write

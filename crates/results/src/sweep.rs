@@ -126,9 +126,10 @@ pub struct Lifetime {
     /// Years at the given load; absent where none was given.
     pub years: Option<f64>,
     /// Mean read retries per read once the cycles are used up, of data stored for the longest
-    /// retention time in the drive's file; absent where the file has no retries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub further_reads_at_end: Option<f64>,
+    /// retention time in the drive's file; absent where the file has no retries. It is
+    /// `further_reads_at_end` in earlier sweeps.
+    #[serde(default, alias = "further_reads_at_end", skip_serializing_if = "Option::is_none")]
+    pub read_retries_at_end_of_life: Option<f64>,
 }
 
 /// Basis of a lifetime.

@@ -7,7 +7,7 @@ use blockio::{Bytes, Nanos};
 use ftl::{Cause, Config, DieId, Divider, Ftl, Media, MediaOp, PAGE_BYTES, Ppn, SuperblockId};
 
 use crate::buffer::Buffer;
-use crate::climate::Hold;
+use crate::climate::Throttle;
 use crate::die::Die;
 use crate::die_failure::LostDie;
 use crate::module::retry::ReadRetry;
@@ -124,17 +124,20 @@ impl Backend {
     }
 
     /// Holds the programs and erases that are booked from now on.
-    pub(crate) fn hold(&mut self, hold: Hold) {
+    pub(crate) fn throttle(&mut self, throttle: Throttle) {
         let free = self.costs_free.get_or_insert_with(|| Box::new(self.costs.clone()));
         let costs = &mut self.costs;
-        costs.t_program = free.t_program.iter().map(|time| hold.of(*time)).collect();
-        costs.t_program_mean = hold.of(free.t_program_mean);
-        costs.t_erase = hold.of(free.t_erase);
+        costs.t_program = free.t_program.iter().map(|time| throttle.of(*time)).collect();
+        costs.t_program_mean = throttle.of(free.t_program_mean);
+        costs.t_erase = throttle.of(free.t_erase);
         if let (Some(slc), Some(free)) = (&mut costs.slc, &free.slc) {
-            slc.t_program = hold.of(free.t_program);
+            slc.t_program = throttle.of(free.t_program);
         }
-        assert!(costs.t_program_mean >= free.t_program_mean, "a held program takes no less time");
-        assert!(costs.t_erase >= free.t_erase, "a held erase takes no less time");
+        assert!(
+            costs.t_program_mean >= free.t_program_mean,
+            "a throttled program takes no less time"
+        );
+        assert!(costs.t_erase >= free.t_erase, "a throttled erase takes no less time");
     }
 
     /// Books a read command of `sectors` on the controller; returns its end.

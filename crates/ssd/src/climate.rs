@@ -1,8 +1,8 @@
 //! Power and temperature of a drive, and how it keeps within its limits.
 //!
 //! ```text
-//!  counters ──► energy of a window ──► power ──► temperature ──► hold ──► programs, erases
-//!                                        └────── limit ───────────┘
+//!  counters ──► energy of a window ──► power ──► temperature ──► throttle ──► programs, erases
+//!                                        └────── limit ─────────────┘
 //! ```
 //!
 //! Once in a window the counters of the flash translation layers say what was done in it, so that
@@ -36,19 +36,19 @@ const HYSTERESIS_K: f64 = 2.0;
 /// Factor by which heat throttles more, or less, in each window.
 const HEAT_STEP: f64 = 1.125;
 /// Largest factor by which programs and erases are slowed down.
-const HOLD_MAX: f64 = 64.0;
+const THROTTLE_MAX: f64 = 64.0;
 
 /// Factor by which programs and erases take longer, at least 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Hold(f64);
+pub(crate) struct Throttle(f64);
 
-impl Hold {
+impl Throttle {
     const NONE: Self = Self(1.0);
 
-    /// A time of the media, held.
+    /// A time of the media, throttled.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
     pub(crate) fn of(self, span: Nanos) -> Nanos {
-        debug_assert!((1.0..=HOLD_MAX).contains(&self.0), "a hold makes nothing faster");
+        debug_assert!((1.0..=THROTTLE_MAX).contains(&self.0), "throttling makes nothing faster");
         if self == Self::NONE { span } else { Nanos((span.0 as f64 * self.0).round() as u64) }
     }
 }
@@ -60,10 +60,10 @@ pub struct Reading {
     pub temperature_c: f64,
     /// Energy drawn since the drive was made, in joules.
     pub energy_j: f64,
-    /// Time in which heat held its writes, on the drive's own clock.
-    pub held_by_heat: Nanos,
-    /// Time in which the limit of its power did.
-    pub held_by_power: Nanos,
+    /// Time in which it throttled its writes because of its temperature, on its own clock.
+    pub thermal_throttled: Nanos,
+    /// Time in which it throttled them to stay within its power.
+    pub power_throttled: Nanos,
 }
 
 /// Energy of each operation that is counted, in joules; idling in watts.
@@ -87,8 +87,8 @@ struct Limits {
 /// Energy of the work done in a window, in joules.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
-    /// Programs and erases: what can be held.
-    held: f64,
+    /// Programs and erases, which can be throttled.
+    throttleable: f64,
     /// All else, idling apart.
     free: f64,
 }
@@ -112,10 +112,10 @@ pub(crate) struct Climate {
     /// All energy up to then.
     energy_j: f64,
     temperature_c: f64,
-    heat: Hold,
-    power: Hold,
-    held_by_heat: Nanos,
-    held_by_power: Nanos,
+    heat: Throttle,
+    power: Throttle,
+    thermal_throttled: Nanos,
+    power_throttled: Nanos,
     is_off: bool,
     /// True if the work since the last update counts as done in no time.
     is_timeless: bool,
@@ -153,10 +153,10 @@ impl Climate {
             done: Work::default(),
             energy_j: 0.0,
             temperature_c: thermal.ambient_c + energy.idle_w * resistance_k_w,
-            heat: Hold::NONE,
-            power: Hold::NONE,
-            held_by_heat: Nanos::ZERO,
-            held_by_power: Nanos::ZERO,
+            heat: Throttle::NONE,
+            power: Throttle::NONE,
+            thermal_throttled: Nanos::ZERO,
+            power_throttled: Nanos::ZERO,
             is_off: false,
             is_timeless: false,
         })
@@ -173,8 +173,8 @@ impl Climate {
     }
 
     /// Returns the factor by which programs and erases are slowed down from now on.
-    pub(crate) fn hold(&self) -> Hold {
-        Hold(self.heat.0.max(self.power.0))
+    pub(crate) fn throttle(&self) -> Throttle {
+        Throttle(self.heat.0.max(self.power.0))
     }
 
     /// Looks at all windows that are over at `at`. What was done since the last look was done in
@@ -195,8 +195,8 @@ impl Climate {
         self.looked_at += self.window * windows;
         self.is_timeless = false;
         assert!(self.looked_at <= at, "only windows that are over are looked at");
-        let held = self.held_by_heat.max(self.held_by_power);
-        assert!(held <= self.looked_at, "nothing is held for longer than the drive has run");
+        let throttled = self.thermal_throttled.max(self.power_throttled);
+        assert!(throttled <= self.looked_at, "no drive throttles for longer than it has run");
     }
 
     /// Leaves the work done so far out of power and heat: a purge, or ageing, takes no time.
@@ -216,14 +216,14 @@ impl Climate {
         now.look(at, counters);
         let work = now.work_since(counters);
         let rest_s = at.saturating_sub(now.looked_at).as_secs_f64();
-        let energy_j = now.energy_j + (work.held + work.free + now.idle_w() * rest_s);
+        let energy_j = now.energy_j + (work.throttleable + work.free + now.idle_w() * rest_s);
         assert!(energy_j.is_finite(), "energy is finite");
         assert!(energy_j >= self.energy_j, "energy that was drawn stays drawn");
         Reading {
             temperature_c: now.temperature_c,
             energy_j,
-            held_by_heat: now.held_by_heat,
-            held_by_power: now.held_by_power,
+            thermal_throttled: now.thermal_throttled,
+            power_throttled: now.power_throttled,
         }
     }
 
@@ -232,8 +232,11 @@ impl Climate {
             return Work::default();
         }
         let now = self.energy.work(counters, self.devices);
-        let work = Work { held: now.held - self.done.held, free: now.free - self.done.free };
-        assert!(work.held >= 0.0 && work.free >= 0.0, "counters of work only grow");
+        let work = Work {
+            throttleable: now.throttleable - self.done.throttleable,
+            free: now.free - self.done.free,
+        };
+        assert!(work.throttleable >= 0.0 && work.free >= 0.0, "counters of work only grow");
         work
     }
 
@@ -244,8 +247,9 @@ impl Climate {
     /// Accounts for one window in which `work` was done.
     fn pass(&mut self, work: Work) {
         let window_s = self.window.as_secs_f64();
-        let (held_w, free_w) = (work.held / window_s, self.idle_w() + work.free / window_s);
-        let power_w = held_w + free_w;
+        let throttleable_w = work.throttleable / window_s;
+        let free_w = self.idle_w() + work.free / window_s;
+        let power_w = throttleable_w + free_w;
         assert!(power_w.is_finite() && power_w >= 0.0, "power is finite and not below zero");
         self.energy_j += power_w * window_s;
         let out_w = (self.temperature_c - self.ambient_c) / self.resistance_k_w;
@@ -256,41 +260,41 @@ impl Climate {
         assert!(self.temperature_c.is_finite(), "a temperature is finite");
         debug_assert!(self.temperature_c >= self.ambient_c, "a drive is no colder than its air");
         self.is_off |= self.temperature_c >= self.limits.shutdown_c;
-        if self.heat != Hold::NONE {
-            self.held_by_heat += self.window;
+        if self.heat != Throttle::NONE {
+            self.thermal_throttled += self.window;
         }
-        if self.power != Hold::NONE {
-            self.held_by_power += self.window;
+        if self.power != Throttle::NONE {
+            self.power_throttled += self.window;
         }
-        self.heat = self.held_by_temperature(change_k);
-        self.power = self.held_within(held_w, free_w);
-        for hold in [self.heat.0, self.power.0] {
-            assert!((1.0..=HOLD_MAX).contains(&hold), "a hold is from none to the largest");
+        self.heat = self.throttle_by_temperature(change_k);
+        self.power = self.throttle_within(throttleable_w, free_w);
+        for factor in [self.heat.0, self.power.0] {
+            assert!((1.0..=THROTTLE_MAX).contains(&factor), "a factor is from 1 to the largest");
         }
     }
 
-    /// Above the limit it holds more until it warms no further; well below it, less.
-    fn held_by_temperature(&self, change_k: f64) -> Hold {
+    /// Above the limit it throttles more until it warms no further; well below it, less.
+    fn throttle_by_temperature(&self, change_k: f64) -> Throttle {
         let Limits { throttle_c, .. } = self.limits;
-        let hold = self.heat.0;
+        let factor = self.heat.0;
         if self.temperature_c >= throttle_c && change_k >= 0.0 {
-            Hold((hold * HEAT_STEP).min(HOLD_MAX))
+            Throttle((factor * HEAT_STEP).min(THROTTLE_MAX))
         } else if self.temperature_c < throttle_c - HYSTERESIS_K && change_k <= 0.0 {
-            Hold((hold / HEAT_STEP).max(1.0))
+            Throttle((factor / HEAT_STEP).max(1.0))
         } else {
-            Hold(hold)
+            Throttle(factor)
         }
     }
 
     /// Half-way to what would have kept the window within the limit: programs that were booked
     /// before still come at the old pace.
-    fn held_within(&self, held_w: f64, free_w: f64) -> Hold {
-        let hold = self.power.0;
-        let left_w = (self.limits.power_w - free_w).max(self.limits.power_w / HOLD_MAX);
-        let wanted = (hold * held_w / left_w).clamp(1.0, HOLD_MAX);
-        let next = hold + (wanted - hold) / 2.0;
-        // What holds by less than a hundredth is no hold: the way back would never end.
-        if next < 1.01 { Hold::NONE } else { Hold(next) }
+    fn throttle_within(&self, throttleable_w: f64, free_w: f64) -> Throttle {
+        let factor = self.power.0;
+        let left_w = (self.limits.power_w - free_w).max(self.limits.power_w / THROTTLE_MAX);
+        let wanted = (factor * throttleable_w / left_w).clamp(1.0, THROTTLE_MAX);
+        let next = factor + (wanted - factor) / 2.0;
+        // A factor below 1.01 is none: the way back would never end.
+        if next < 1.01 { Throttle::NONE } else { Throttle(next) }
     }
 }
 
@@ -304,6 +308,6 @@ impl Energy {
         let programmed = pages(counters.programmed_bytes()) * self.page_programmed;
         let erased = counters.superblocks_erased as f64 * self.superblock_erased;
         let free = read * self.page_read + transferred * self.page_transferred;
-        Work { held: (programmed + erased) / devices, free: free / devices }
+        Work { throttleable: (programmed + erased) / devices, free: free / devices }
     }
 }

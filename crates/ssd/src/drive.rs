@@ -486,21 +486,21 @@ impl Drive {
         self.look_at_climate(at);
     }
 
-    /// Looks at power and heat, and holds programs accordingly.
+    /// Looks at power and heat, and throttles programs accordingly.
     fn look_at_climate(&mut self, at: Nanos) {
         let counters = self.counters();
         let Some(climate) = &mut self.climate else { return };
-        let before = climate.hold();
+        let before = climate.throttle();
         climate.look(at, &counters);
         self.look_at = self.look_at.min(climate.look_at());
         assert!(self.look_at > at, "power and heat are looked at again later");
-        let hold = climate.hold();
+        let throttle = climate.throttle();
         if climate.is_off() {
             self.sectors_served = 0;
         }
-        if hold != before {
-            self.modules.iter_mut().for_each(|module| module.backend.hold(hold));
-            self.in_place.iter_mut().for_each(|module| module.hold(hold));
+        if throttle != before {
+            self.modules.iter_mut().for_each(|module| module.backend.throttle(throttle));
+            self.in_place.iter_mut().for_each(|module| module.throttle(throttle));
         }
     }
 

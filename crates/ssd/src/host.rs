@@ -2,12 +2,12 @@
 //! what makes it stumble: stalls, and a limit of what it hands to the drive at a time.
 
 mod processors;
-mod turns;
+mod thread_queue;
 
 use blockio::Nanos;
 
 use self::processors::Processors;
-use self::turns::Turns;
+use self::thread_queue::ThreadQueues;
 use crate::server::Server;
 use crate::spec::HostSpec;
 use crate::stall::{Stalls, Wait};
@@ -30,8 +30,8 @@ pub(crate) struct Host {
     outstanding: u32,
     /// Processors that the threads share; absent if there are enough.
     processors: Option<Processors>,
-    /// Whose turn it is, if threads carry out one request at a time.
-    turns: Option<Turns>,
+    /// Queues of the threads, if each carries out one request at a time.
+    queues: Option<ThreadQueues>,
     /// Processor time that requests took so far.
     busy: Nanos,
 }
@@ -59,7 +59,7 @@ impl Host {
             outstanding_max: spec.outstanding_max,
             outstanding: 0,
             processors: (spec.processors > 0).then(|| Processors::new(spec.processors)),
-            turns: spec.one_at_a_time.then(Turns::default),
+            queues: spec.one_at_a_time.then(ThreadQueues::default),
             busy: Nanos::ZERO,
         }
     }
@@ -89,19 +89,19 @@ impl Host {
     /// True if the request in `slot` may begin; else it waits for [`Host::next_turn`].
     #[inline]
     pub(crate) fn begins(&mut self, thread: u16, slot: u32) -> bool {
-        self.turns.as_mut().is_none_or(|turns| turns.take(thread, slot))
+        self.queues.as_mut().is_none_or(|queues| queues.take(thread, slot))
     }
 
     /// The request that begins now that one of its thread has completed.
     #[inline]
     pub(crate) fn next_turn(&mut self, thread: u16) -> Option<u32> {
-        self.turns.as_mut()?.pass_on(thread)
+        self.queues.as_mut()?.pass_on(thread)
     }
 
     /// The drive has no requests.
     pub(crate) fn release_all(&mut self) {
         self.outstanding = 0;
-        self.turns.iter_mut().for_each(Turns::forget);
+        self.queues.iter_mut().for_each(ThreadQueues::forget);
         self.processors.iter_mut().for_each(Processors::forget);
     }
 
@@ -173,7 +173,7 @@ impl Host {
 
     /// Requests that wait for the turn of their thread.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
-        self.turns.iter().flat_map(Turns::waiting)
+        self.queues.iter().flat_map(ThreadQueues::waiting)
     }
 
     /// Asserts that the host counts those `outstanding` where there is a limit, and that none of

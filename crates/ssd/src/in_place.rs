@@ -17,7 +17,7 @@
 use blockio::{Nanos, SECTOR_BYTES};
 use ftl::{Counters, PAGE_BYTES};
 
-use crate::climate::Hold;
+use crate::climate::Throttle;
 use crate::command::{CommandCosts, picos, span};
 use crate::module::Extent;
 use crate::server::{PriorityServer, ServerPool};
@@ -72,12 +72,12 @@ impl InPlace {
     }
 
     /// Holds the writes of media that are booked from now on.
-    pub(crate) fn hold(&mut self, hold: Hold) {
-        // Picoseconds are held as nanoseconds are.
-        self.costs.write_line_ps = hold.of(Nanos(self.costs_free.write_line_ps)).0;
-        self.costs.write = hold.of(self.costs_free.write);
+    pub(crate) fn throttle(&mut self, throttle: Throttle) {
+        // Picoseconds are throttled as nanoseconds are.
+        self.costs.write_line_ps = throttle.of(Nanos(self.costs_free.write_line_ps)).0;
+        self.costs.write = throttle.of(self.costs_free.write);
         let is_slower = self.costs.write_line_ps >= self.costs_free.write_line_ps;
-        assert!(is_slower, "a held write takes no less time");
+        assert!(is_slower, "a throttled write takes no less time");
     }
 
     /// Reads an extent; returns when its data is at hand.

@@ -1,7 +1,7 @@
 //! One module: a flash translation layer over media in virtual time.
 
-mod coarse;
 mod folding;
+mod indirection_unit;
 pub(crate) mod retry;
 
 use std::collections::VecDeque;
@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
 use ftl::{ConfigError, DieId, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, SuperblockId};
 
-use self::coarse::Coarse;
 use self::folding::Folding;
+use self::indirection_unit::IndirectionUnits;
 use crate::backend::{self, Backend};
 use crate::die_failure::LostDie;
 use crate::event::{Event, EventQueue, Lane, PAGES_MAX};
@@ -42,7 +42,7 @@ pub(crate) struct Module {
     /// Sectors of parts of mapping units, written but not yet a page of their own.
     sectors_packed: u64,
     /// Indirection units of more than 4 KiB, if it has them.
-    coarse: Option<Box<Coarse>>,
+    coarse: Option<Box<IndirectionUnits>>,
     /// Pages of 4 KiB of a logical page, as a shift.
     pages_shift: u32,
     /// Idle time, if there is an SLC cache to be folded then.
@@ -105,7 +105,7 @@ impl Module {
             write_through: spec.buffer.write_through,
             acknowledge: Nanos::from_micros_f64(spec.buffer.acknowledge_us),
             sectors_packed: 0,
-            coarse: Coarse::new(spec.indirection_kib(), gather_kib),
+            coarse: IndirectionUnits::new(spec.indirection_kib(), gather_kib),
             pages_shift: pages.trailing_zeros(),
             folding: Folding::new(spec, time_lapse),
             reads_plainly: spec.slc_cache.is_none() && spec.read_retry.is_none(),

@@ -71,10 +71,11 @@ pub struct DriveSpec {
     pub media: String,
     /// Form of the device, in words.
     pub form: String,
-    /// Smallest scale that holds the settled figures: 1/k of the capacity for 1/k of the time.
+    /// Largest k at which the steady-state figures stay within 3 % of full scale, if 1/k of the
+    /// capacity is simulated for 1/k of the time.
     pub time_lapse: u32,
-    /// True if published rates confirm the model, false if nothing does; as `published` is given or
-    /// not if absent.
+    /// True if published rates confirm the model, false if none does. Absent: true if `published`
+    /// is given.
     pub validated: Option<bool>,
     /// Identity of the drive in published figures.
     pub published: Option<PublishedSpec>,
@@ -453,9 +454,9 @@ pub enum StallHolds {
     /// Every completion of a thread, whose processor does something else: each thread once every
     /// `every_s` on the drive's own clock, whatever the time lapse.
     Thread,
-    /// One completion, which was missed and is found later: once every `every_s` of protocol time,
-    /// and in time lapse k for 1/k of `span_ms`, so that as many fall into an interval as at full
-    /// scale and take the same share of it.
+    /// One completion, which was missed and is found later, once every `every_s` of protocol time.
+    /// In time lapse k it is delayed by 1/k of `span_ms`: at k = 32, a stall of 400 ms every 600 s
+    /// delays one request in 600 s of protocol time by 12.5 ms.
     Request,
 }
 
@@ -465,8 +466,8 @@ pub enum StallHolds {
 pub struct PowerSpec {
     /// Power that the slot gives, in watts.
     pub slot_w: f64,
-    /// Power that it may draw on average, in watts: writes are held to stay within it. Absent where
-    /// a cable or the slot gives what it needs.
+    /// Power that it may draw on average, in watts: writes are throttled to stay within it. Absent
+    /// where a cable or the slot gives what it needs.
     pub limit_w: Option<f64>,
     /// Internal temperature at which the drive slows down, in degrees Celsius.
     pub throttle_c: f64,
@@ -537,7 +538,7 @@ impl DriveSpec {
         self.published.as_ref()?.precondition_hours
     }
 
-    /// Time lapse at which it still holds its settled figures.
+    /// Largest time lapse at which its steady-state figures stay within 3 % of full scale.
     pub const fn time_lapse_default(&self) -> u32 {
         self.time_lapse
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What has no effect on what a drive is asked (engine, logs, the file's name) is passed over; what
-//! has one and cannot be said here is refused with its line, never left out silently. What comes
+//! has one and is not supported here is refused with its line, never left out silently. What comes
 //! out differently all the same is in [`Imported::notes`].
 //!
 //! Source: fio's HOWTO, version 3.42.
@@ -56,7 +56,7 @@ type Refusal = (u32, String);
 /// Reads a job file; `file` names it in errors, and its stem names what it becomes.
 ///
 /// # Errors
-/// Says file, line, and what cannot be said here.
+/// Says file, line, and what is not supported.
 pub fn import(text: &str, file: &str) -> Result<Imported, SpecError> {
     imported(text, file).map_err(|(line, text)| SpecError {
         file: file.to_owned(),
@@ -118,8 +118,8 @@ fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
         if index > 0 && !job.waits {
             let (one, other) = (&sections[index - 1].name, &section.name);
             let text = format!(
-                "[{one}] and [{other}] run at the same time, which one load at a time cannot: give \
-                 [{other}] `stonewall`, or import them from a file each"
+                "[{one}] and [{other}] run at the same time, and a protocol has one load at a \
+                 time: add `stonewall` to [{other}], or import each from its own file"
             );
             return Err((section.line, text));
         }
@@ -129,7 +129,7 @@ fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
     }
     notes.push(
         "the target is purged before the first job and preconditioned by none: add `fill` or a \
-         [suites.precondition] to measure a drive that has settled"
+         [suites.precondition] to measure steady state"
             .into(),
     );
     notes.dedup();

@@ -45,7 +45,7 @@ impl WorkloadStream {
         Fault::unless(
             self.access != Access::Streams,
             "access",
-            "access is that of streams, which a stream does not have: say random, sequential, \
+            "access is of kind \"streams\", which a stream cannot have: use random, sequential, \
              zipf or hot-cold",
         )?;
         self.access.check().map_err(|fault| fault.within("access"))?;
@@ -220,7 +220,7 @@ mod tests {
         );
         fault("request_percent = 75", "request_percent = 0", "request_percent is 0, not above 0");
         fault("{ kind = \"streams\" }", "{ kind = \"random\" }", "give it kind = \"streams\"");
-        fault("{ kind = \"sequential\" }", "{ kind = \"streams\" }", "a stream does not have");
+        fault("{ kind = \"sequential\" }", "{ kind = \"streams\" }", "a stream cannot have");
         fault("bytes = 65536", "bytes = 100", "bytes is 100, not a multiple of 512");
     }
 }

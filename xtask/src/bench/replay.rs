@@ -72,7 +72,7 @@ pub(super) fn measure() -> Result<Replaying> {
     let (application, threads) = RECORDED;
     let recording = built_in(application, threads).context("finding the recording")?;
     let host = ReplayHost::default();
-    let load = RecordedLoad { step: NAME, recording: &recording, host: &host, lasting: None };
+    let load = RecordedLoad { step: NAME, recording: &recording, host: &host, looped: None };
     let fill = workload("128k-seq-write")?;
     let mut requests = 0;
     let mut drives = Vec::new();

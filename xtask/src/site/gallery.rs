@@ -93,11 +93,11 @@ fn cards(drives: &[DriveSpec]) -> String {
             figures(baseline::rows().iter().find(|row| row.drive == *name)),
         );
     }
-    html + "</ul>\n\nThe figures are those of steady state, of the enterprise protocol with 16 \
-            threads and a queue depth of 16 each.\n"
+    html + "</ul>\n\nThe figures are those after the preconditioning of the enterprise protocol, \
+            with 16 threads and a queue depth of 16 each.\n"
 }
 
-/// Settled figures of a drive, where the table of all drives has them.
+/// Figures of a drive, where the baseline table has them.
 fn figures(row: Option<&BaselineRow>) -> String {
     let Some(row) = row else { return String::new() };
     let line = |name: &str, iops: f64| format!("<dt>{name}</dt><dd>{:.0}K IOPS</dd>", iops / 1e3);

@@ -33,7 +33,11 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
     for name in names {
         let began = Instant::now();
         let crossed = of_drive(name)?;
-        println!("{name}: {} looks, {:.0} s", crossed.looks, began.elapsed().as_secs_f64());
+        println!(
+            "{name}: {} short simulations, {:.0} s",
+            crossed.looks,
+            began.elapsed().as_secs_f64()
+        );
         keep(crossed)?;
     }
     super::headline::write(&current()?)

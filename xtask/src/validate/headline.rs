@@ -105,8 +105,8 @@ fn section(crossed: &[Crossed]) -> String {
         .collect();
     format!(
         "\n## Cross-validation\n\n{headline}\n\n\
-         One family of loads at a time is left out, the drive's open numbers are fitted again to \
-         the other families from the centres of ranges that are not the drive's own, and the \
+         One family of loads at a time is left out, the drive's free parameters are fitted again \
+         to the other families from the centres of ranges that are not the drive's own, and the \
          family is predicted; [fitting](fit.md#cross-validation) says what that approximates and \
          what counts as known. An error is the distance of modelled over published from 1. This \
          section is of model version {MODEL_VERSION}. \
@@ -174,13 +174,13 @@ fn families(crossed: &[Crossed]) -> String {
     text
 }
 
-/// A table of the numbers that nothing or one family alone determines.
+/// A table of the parameters that nothing or one family alone determines.
 fn suspects(numbers: &[(&str, &CrossNumber)]) -> String {
     let suspect: Vec<_> = numbers.iter().filter(|(_, it)| !it.rests_on.is_empty()).collect();
     let mut text = format!(
-        "Of {} open numbers, {} are suspect: a single family (or a single row of it, in brackets) \
-         determines them, or nothing does.\n\n\
-         | drive | number | range | refitted to all | in the file | rests on |\n\
+        "Of {} free parameters, {} are suspect: a single family (or a single row of it, in \
+         brackets) determines them, or nothing does.\n\n\
+         | drive | parameter | range | refitted to all | in the file | rests on |\n\
          |---|---|---|---|---|---|\n",
         numbers.len(),
         suspect.len(),
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn numbers_that_one_family_determines_are_suspect() {
         let text = section(&[crossed()]);
-        assert!(text.contains("Of 2 open numbers, 1 are suspect"), "{text}");
+        assert!(text.contains("Of 2 free parameters, 1 are suspect"), "{text}");
         assert!(text.contains("| duo | `c.d` | 1 to 9 | 4 | 5 | 4k random (A1) |"), "{text}");
     }
 

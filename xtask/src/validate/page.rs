@@ -22,7 +22,7 @@ pub(crate) fn page(
          Published figures beside modelled ones, written by `cargo xtask validate`; do not edit.\n\
          Model version {MODEL_VERSION}, seed {seed}, each drive in its time lapse: {}.\n\
          {unvalidated}\n\n\
-         A row is expressed by the first protocol, in the order of their names, that has its \
+         A row is compared with the first protocol, in the order of their names, that has its \
          workload, load and phase; protocols that name its document come first.\n\
          A rate is in tolerance within 15 %, an average latency within 20 %, anything else within \
          a factor of two.\n\

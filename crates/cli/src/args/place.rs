@@ -1,13 +1,14 @@
-//! Options for the surroundings of a modelled drive: air, airflow, slot power, a failing die.
+//! Options for the thermal conditions and the slot power of a modelled drive, and a failing die.
 
 use clap::Args;
 use lab::ssd::{DieFailure, SlotPower};
 
 use crate::quantity;
 
-/// Surroundings of a modelled drive: temperature and flow of its air, and power of its slot.
+/// Conditions of a modelled drive: temperature and flow of its air, power of its slot, and a die
+/// that fails.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Surroundings")]
+#[command(next_help_heading = "Thermal and power")]
 pub(crate) struct PlaceArgs {
     /// Inlet air temperature of a model in degrees Celsius [default: the drive's own]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
@@ -22,13 +23,13 @@ pub(crate) struct PlaceArgs {
     pub(crate) slot_power: Option<SlotPower>,
     /// Die of a model that fails, and when, such as 3@2h: protocol time since the first load after
     /// the purge
-    #[arg(long, value_name = "DIE@TIME", value_parser = die_failure)]
+    #[arg(long, value_name = "DIE@TIME", value_parser = die_failure, help_heading = "Model")]
     pub(crate) fail_die: Option<DieFailure>,
 }
 
 /// `3@2h`.
 fn die_failure(text: &str) -> Result<DieFailure, String> {
-    let wrong = || format!("`{text}` is no die and time, such as 3@2h");
+    let wrong = || format!("`{text}` is not a die and a time, such as 3@2h");
     let (die, after) = text.split_once('@').ok_or_else(wrong)?;
     let die = die.trim().parse().map_err(|_| wrong())?;
     Ok(DieFailure { die, after_s: quantity::span(after)?.as_secs() })
@@ -42,6 +43,6 @@ fn slot_power(text: &str) -> Result<SlotPower, String> {
     let watts = text.strip_suffix('w').or_else(|| text.strip_suffix('W')).unwrap_or(text);
     match watts.trim().parse() {
         Ok(watts) if watts > 0 => Ok(SlotPower::Watts(watts)),
-        _ => Err(format!("`{text}` is no number of watts, such as 25, nor `external`")),
+        _ => Err(format!("`{text}` is neither a number of watts, such as 25, nor `external`")),
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn app(args: &App) -> Result<Ending> {
     let application = application(&library, name, args)?;
     let targets = targets(args)?;
     if let (Some(out), Some(_)) = (&args.out, targets.iter().find(|it| !it.is_live())) {
-        bail!("{} has recordings of live drives alone; name no other target", out.display());
+        bail!("--out records live drives only, into {}; name no other target", out.display());
     }
     refuse_options_without_effect(args, &targets)?;
     let signals = signals::received()?;
@@ -162,7 +162,7 @@ fn refuse_options_without_effect(args: &App, targets: &[AppTarget]) -> Result<()
         return Ok(());
     };
     option.map_or(Ok(()), |option| {
-        let text = format!("{option} changes {what}");
+        let text = format!("{option} applies to {what}");
         Err(Error::new(Kind::Input, text).hint(hint).into())
     })
 }

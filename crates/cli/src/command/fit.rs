@@ -1,4 +1,4 @@
-//! `floatgate fit`: a drive's open numbers from published or measured figures.
+//! `floatgate fit`: a drive's free parameters from published or measured figures.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ fn shown(fit: &Fit) -> String {
 }
 
 fn parameters(fit: &Fit) -> Vec<[String; 5]> {
-    let head = ["number", "start", "fitted", "bounds", ""].map(str::to_owned);
+    let head = ["parameter", "start", "fitted", "bounds", ""].map(str::to_owned);
     let cells = |it: &Fitted| {
         let mut remarks = Vec::new();
         if it.undetermined {
@@ -225,12 +225,13 @@ fn summary(fit: &Fit) -> String {
     let verified = if fit.verified {
         "figures are those of the protocols at the drive's own time lapse"
     } else {
-        "stopped: figures are estimates from short looks, `floatgate validate` verifies them"
+        "stopped: figures are estimates from short simulations, `floatgate validate` verifies them"
     };
     format!(
         "{} in tolerance, {} out; {verified}\n\
-         left-out error, median: {} of all figures used, {} of rates (linear, a load at a time)\n\
-         {} drives looked at in time lapse {}",
+         leave-one-out error, median: {} of all figures used, {} of rates (linear, one load at a \
+         time)\n\
+         {} candidate drives evaluated in time lapse {}",
         of(true),
         of(false),
         percent(fit.left_out_error_median),

@@ -24,7 +24,7 @@ const HEADINGS: [&str; 10] =
 
 /// Note beneath a table with unvalidated models.
 pub(super) const UNVALIDATED: &str =
-    "\n\n* Nothing was published that this model could be judged by.";
+    "\n\n* Unvalidated model: none of its rates was compared with a published one.";
 
 /// A replay on one drive, for JSON.
 #[derive(Serialize)]
@@ -100,7 +100,9 @@ fn about(recording: &Recording) -> String {
         lines.push(format!("replies had the timing of the model {model}"));
     }
     match (&recording.tail, benchmark(recording)) {
-        (None, _) => lines.push("it was cut short: its last requests are missing".to_owned()),
+        (None, _) => {
+            lines.push("the recording was cut short: its last requests are missing".to_owned())
+        }
         (Some(_), None) => lines.push(
             "the recording has no benchmark result: factors are shown, but no TPS".to_owned(),
         ),

@@ -61,7 +61,7 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
             let subjects = folders.iter().map(|it| Subject::find(it.order().wanted.target()));
             let is_real = subjects.flatten().any(|subject| !subject.runs_in_parallel());
             let hint = how_to_go_on(&ids, args, is_real);
-            output::talk(&format!("what was finished is kept: {hint}"));
+            output::talk(&format!("finished steps are kept; {hint}"));
         }
     })
 }

@@ -21,7 +21,7 @@ use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};
 
-/// Measures, prints the rate and the mean latency, and says the rest on stderr.
+/// Measures, prints the rate and the mean latency, and the rest to stderr.
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
     let choice = setup::choice(args.format.as_deref(), &args.model);
@@ -138,7 +138,7 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
             "warnings": warnings(outcome).collect::<Vec<_>>(),
         }))?;
     } else {
-        output::data(&figures(summary))?;
+        output::data(&figures(summary, record.step.response.as_ref()))?;
         let state = state(measured(StepKind::Precondition), &record.step, summary);
         let state = state + &lapsed(outcome.target.time_lapse);
         output::talk(&details(summary, record.step.response.as_ref(), &state));
@@ -153,13 +153,25 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
     Ok(ending)
 }
 
-/// The two numbers: what it did, and how long each took.
-fn figures(summary: &Summary) -> String {
-    let mean = Nanos::from_micros_f64(summary.latency.latency_ns_avg / 1e3);
-    format!("{:.0} IOPS\n{mean} mean latency", summary.iops)
+/// The rate and the mean latency; at a rate, where requests may wait at the host before they are
+/// submitted, also the mean time from when each was due.
+fn figures(summary: &Summary, response: Option<&LatencySummary>) -> String {
+    let mean = |latency: &LatencySummary| Nanos::from_micros_f64(latency.latency_ns_avg / 1e3);
+    let (iops, latency) = (summary.iops, mean(&summary.latency));
+    response.map_or_else(
+        || format!("{iops:.0} IOPS\n{latency} mean latency"),
+        |response| {
+            let response = mean(response);
+            format!(
+                "{iops:.0} IOPS\n{latency} mean latency (from submission)\n{response} mean \
+                 response time (from the time it was due)"
+            )
+        },
+    )
 }
 
-/// The state of the drive in which `measured` was: how far it was written, and whether it settled.
+/// The state of the drive in which `measured` was: how far it was written, and whether it was in
+/// steady state.
 fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) -> String {
     let share = measured.written.map_or(0.0, |written| written.since_purge_share);
     let written = format!("{share:.2} times the user capacity written since the purge");
@@ -169,24 +181,24 @@ fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) ->
     let steady = preconditioned.and_then(|record| record.step.steady.as_ref());
     let state = match steady {
         Some(steady) if steady.achieved => "preconditioned to steady state",
-        Some(_) => "preconditioned, not settled",
+        Some(_) => "preconditioned, steady state not reached",
         None if summary.write.count > 0 => {
-            "not preconditioned: --precondition 6h gives the settled rate"
+            "not preconditioned: measure steady state with --precondition (6h or longer)"
         }
         None => "filled and not preconditioned",
     };
     format!("{state}; {written}{amplification}")
 }
 
-/// Returns a line on the scale of a model in time lapse, of which requests and bytes are a part of
-/// the drive's; empty at full scale.
+/// Returns a line on the scale of a model in time lapse, whose requests and bytes are a part of
+/// those at full scale; empty at full scale.
 fn lapsed(time_lapse: u32) -> String {
     if time_lapse <= 1 {
         return String::new();
     }
     format!(
-        "\nin time lapse: requests and bytes are those of 1/{time_lapse} of the drive in \
-         1/{time_lapse} of the time"
+        "\nsimulated at 1/{time_lapse} scale: requests and bytes are 1/{time_lapse} of those at \
+         full scale"
     )
 }
 

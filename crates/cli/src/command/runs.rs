@@ -92,8 +92,8 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
     let found: Vec<_> = asked.iter().map(|run| runs.find(run)).collect::<Result<_, _>>()?;
     if !yes {
         let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
-        let text = format!("{} would be deleted with all that was measured", names.join(", "));
-        return Err(Error::new(Kind::Refused, text).hint("add --yes if it is not needed").into());
+        let text = format!("{} would be deleted with all results", names.join(", "));
+        return Err(Error::new(Kind::Refused, text).hint("add --yes to delete it").into());
     }
     for path in found {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

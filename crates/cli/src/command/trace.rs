@@ -41,7 +41,7 @@ fn make(args: &TraceMake) -> Result<Ending> {
     })?;
     let shape = TraceShape { requests: args.requests.unwrap_or(shape.requests), ..shape };
     let trace = synthesise(&workload, &shape, args.seed).map_err(|source| {
-        Error::new(Kind::Input, "making a trace").source(source).hint("give it more space_gb")
+        Error::new(Kind::Input, "making a trace").source(source).hint("increase its space_gb")
     })?;
     let requests = trace.requests().iter().map(|it| (it.at, it.op, it.lba, it.sectors));
     write_text(&args.file, &Iolog { file: SYNTHETIC, is_timed: true }.text(requests))?;

@@ -271,7 +271,7 @@ fn said_when_full(dir: &Path, review: &[&str]) -> Option<(String, usize)> {
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert_eq!(said.matches("error: ").count(), 1, "{said}");
     assert!(
-        said.contains("what was finished is kept: continue with `floatgate review --resume "),
+        said.contains("finished steps are kept; continue with `floatgate review --resume "),
         "{said}"
     );
     let runs = fs::read_dir(out).unwrap().flatten().map(|entry| entry.path().join("steps"));

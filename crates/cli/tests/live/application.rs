@@ -129,7 +129,7 @@ fn what_cannot_be_measured_or_predicted_is_refused_with_a_remedy() {
             .contains("no recording of sqlite with 1 threads is built in")
     );
     assert!(refused(&["sqlite", ".", "--set", "ROW=1"]).contains("it has ROWS"));
-    assert!(refused(&["sqlite", ".", "--out", "o"]).contains("recordings of live drives alone"));
+    assert!(refused(&["sqlite", ".", "--out", "o"]).contains("--out records live drives only"));
     for option in [&["--recordings", "r"], &["--buffered", "5"], &["--host-speed", "2"]] {
         let said = refused(&[&["sqlite", "."], &option[..]].concat());
         assert!(said.contains(&format!("{} changes predictions", option[0])), "{said}");

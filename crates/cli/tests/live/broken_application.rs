@@ -138,6 +138,9 @@ fn nothing_is_left_behind_where_a_failure_meets_ctrl_c_or_a_kill() {
         assert!(waits_until(&|| !is_mounted(&path)), "{signal} leaves a mount behind");
         let replayed = floatgate(&path, &["replay", "recordings/broken-t1.rec", "p5800x"]);
         let told = said(&replayed);
-        assert!(told.contains("it was cut short") || told.contains("it has no request"), "{told}");
+        assert!(
+            told.contains("recording was cut short") || told.contains("it has no request"),
+            "{told}"
+        );
     }
 }

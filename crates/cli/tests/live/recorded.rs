@@ -107,7 +107,7 @@ fn no_mount_is_left_behind_by_a_recorder_that_is_stopped_or_killed() {
         // What was asked for until then is there, and says that it was cut short.
         let replayed = floatgate(&path, &["replay", "a.rec", "p5800x"]);
         let told = said(&replayed);
-        assert!(replayed.status.success() && told.contains("it was cut short"), "{told}");
+        assert!(replayed.status.success() && told.contains("recording was cut short"), "{told}");
     }
 }
 

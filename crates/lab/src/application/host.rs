@@ -47,11 +47,12 @@ impl ReplayHost {
     pub fn checked(self) -> Result<Self, Error> {
         if !(self.speed > 0.0 && self.speed.is_finite()) {
             let text = format!("the speed of the host is {}, must be above 0", self.speed);
-            return Err(Error::new(Kind::Input, text).hint("1 is that of the recording's host"));
+            let hint = "1 means the speed of the recording's host";
+            return Err(Error::new(Kind::Input, text).hint(hint));
         }
         if !(0.0..=100.0).contains(&self.buffered_percent) {
             let text = format!("buffered reads are {} %, must be 0 to 100", self.buffered_percent);
-            return Err(Error::new(Kind::Input, text).hint("0 leaves all of them to the drive"));
+            return Err(Error::new(Kind::Input, text).hint("with 0 the drive answers all of them"));
         }
         Ok(self)
     }

@@ -17,7 +17,7 @@ mod closed;
 mod die_failure;
 mod feed;
 mod fill;
-mod lasting;
+mod looped_replay;
 mod meter;
 mod open;
 mod pressure;
@@ -321,10 +321,10 @@ impl Driver for Model {
         self.drive.begin_loads(self.now);
         let failed = |error: Error| Error::new(error.kind(), load.step).source(error);
         let name = &self.spec.name;
-        if let Some(lasting) = &load.lasting {
+        if let Some(looped) = &load.looped {
             // Each of several drives begins in the present state of this one.
             let mut drive = self.drive.clone();
-            return lasting::on(&mut drive, name, (load, lasting), self.now).map_err(failed);
+            return looped_replay::on(&mut drive, name, (load, looped), self.now).map_err(failed);
         }
         let played = (load.recording, load.host);
         let outcome = recorded::on(&mut self.drive, name, played, self.now).map_err(failed)?;

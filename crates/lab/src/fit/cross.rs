@@ -1,19 +1,19 @@
-//! Cross-validation of a drive's model: one family of figures at a time is left out, the open
-//! numbers are fitted again to the others, and the family is predicted.
+//! Cross-validation of a drive's model: one family of figures at a time is left out, the free
+//! parameters are fitted again to the others, and the family is predicted.
 //!
 //! ```text
 //! neutral start, slopes there ──┬─► without family A: refit ──► A predicted
-//! (short looks, shared by all)  ├─► without family B: refit ──► B predicted
-//!                               └─► with all of them ──► what each number rests on
+//! (short runs, shared by all)   ├─► without family B: refit ──► B predicted
+//!                               └─► with all of them ──► what each parameter rests on
 //! ```
 //!
 //! Looks are those of the shortcut of a fit. How far they are off the protocols is known at the
 //! numbers of the drive's file, and taken out of every figure.
 
 mod family;
-mod look_alike;
-mod open;
+mod free_parameters;
 mod refit;
+mod scaled_drive;
 mod tally;
 
 use std::cell::{Cell, RefCell};
@@ -26,9 +26,9 @@ use ssd::DriveSpec;
 use toml_edit::Value;
 use workload::catalogue::find_workload;
 
-use self::look_alike::look_alike;
-use self::open::{Tie, open};
+use self::free_parameters::{Tie, free_parameters};
 use self::refit::{FigureResiduals, Refit, refit};
+use self::scaled_drive::scaled_drive;
 use super::confidence::Confidence;
 use super::figures::contradictions;
 use super::objective::Aim;
@@ -42,7 +42,7 @@ use crate::validate::{Row, WorkList, is_typical};
 use crate::{Error, Kind};
 
 pub use self::family::family;
-pub use self::open::drives_cross_validated;
+pub use self::free_parameters::drives_cross_validated;
 pub use self::tally::{CrossTally, tally, tally_estimated};
 
 /// Centre of a range, from which every refit starts.
@@ -93,7 +93,7 @@ pub struct Crossed {
     pub drive: String,
     /// Version of the models that it was computed with.
     pub model_version: u32,
-    /// Its open numbers.
+    /// Its free parameters.
     pub numbers: Vec<CrossNumber>,
     /// Its measured rates and average latencies.
     pub rows: Vec<CrossRow>,
@@ -101,7 +101,7 @@ pub struct Crossed {
     pub looks: usize,
 }
 
-/// Open number of a drive.
+/// Free parameter of a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossNumber {
     /// Key of the number in the drive's file.
@@ -150,7 +150,7 @@ pub struct CrossRow {
 /// Cross-validates one drive.
 ///
 /// # Errors
-/// Fails if it has no open numbers, or its figures are of one family; if a model failed, or it
+/// Fails if it has no free parameters, or its figures are of one family; if a model failed, or it
 /// was stopped.
 pub fn cross_validate(
     question: CrossQuestion<'_>,
@@ -160,7 +160,7 @@ pub fn cross_validate(
     let spec = file.spec();
     let spec =
         spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
-    let (fits, ties) = open(&spec)?;
+    let (fits, ties) = free_parameters(&spec)?;
     let numbers = file.numbers();
     let parameters = fits.iter().map(|fit| of_spec(&file, &numbers, fit));
     let parameters = parameters.collect::<Result<Vec<_>, _>>()?;
@@ -173,15 +173,15 @@ pub fn cross_validate(
     }
     let rows: Vec<&FigureRow> = subjects.iter().map(|it| it.row).collect();
     let work_list = WorkList::new(&rows, std::slice::from_ref(&spec), question.plans);
-    let looked_at = look_alike(spec.clone());
-    let shortcut = Shortcut::new(&work_list, &looked_at, question.threads);
+    let scaled = scaled_drive(spec.clone());
+    let shortcut = Shortcut::new(&work_list, &scaled, question.threads);
     let seen = Seen {
         file: &file,
         parameters: &parameters,
         ties,
         shortcut: &shortcut,
         aims: aims(&subjects, &work_list),
-        corrections: corrections(&shortcut, &looked_at, &subjects)?,
+        corrections: corrections(&shortcut, &scaled, &subjects)?,
         placing: Vec::new(),
         progress,
         known: RefCell::default(),
@@ -275,7 +275,7 @@ fn corrections(
     Ok(subjects.iter().zip(seen).map(of).collect())
 }
 
-/// Figures of a drive as looks show them, as a landscape over its open numbers.
+/// Figures of a drive as looks show them, as a landscape over its free parameters.
 struct Seen<'a> {
     file: &'a DriveFile,
     parameters: &'a [Parameter],
@@ -300,7 +300,8 @@ impl Seen<'_> {
     ) -> Result<Crossed, Error> {
         let start = vec![CENTRE; self.parameters.len()];
         let begun = Refit::at(self, &start, STEP)?.ok_or_else(|| {
-            Error::new(Kind::Input, format!("{drive} is no drive at the centre of its ranges"))
+            let text = format!("{drive} is not a valid drive at the centres of its ranges");
+            Error::new(Kind::Input, text)
         })?;
         let known = |left_out: Option<&str>| -> Vec<bool> {
             let told =
@@ -358,7 +359,7 @@ impl Seen<'_> {
             let sum: f64 = terms.sum::<Option<f64>>()?;
             file.replace(tie.key, Value::from(sum)).ok()?;
         }
-        file.spec().ok().map(look_alike)
+        file.spec().ok().map(scaled_drive)
     }
 
     /// Numbers that change where data lies when they leave the centre: a flag for each.

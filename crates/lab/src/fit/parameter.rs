@@ -112,7 +112,7 @@ pub(super) fn parameters(file: &DriveFile, asked: &[Free]) -> Result<Vec<Paramet
         }
     }
     if parameters.is_empty() {
-        let text = format!("{} leaves no number open to a fit", file.name());
+        let text = format!("{} defines no free parameter", file.name());
         return Err(Error::new(Kind::Input, text).hint(
             "add a [[fit]] table with parameter, low and high, \
              or --free controller.relocate_us=10..40",
@@ -127,8 +127,10 @@ fn of_asked(file: &DriveFile, numbers: &[Number], free: &Free) -> Result<Paramet
         Some(bounds) => bounds,
         None if number.value > 0.0 => (number.value / BOUND_FACTOR, number.value * BOUND_FACTOR),
         None => {
-            let text =
-                format!("{} is {}, which has no half and no double", free.path, number.value);
+            let text = format!(
+                "{} is {}, so the default bounds (half to double) do not apply",
+                free.path, number.value
+            );
             let hint = format!("give bounds: --free {}=LOW..HIGH", free.path);
             return Err(Error::new(Kind::Input, text).hint(hint));
         }
@@ -157,7 +159,9 @@ pub(super) fn of_spec(
             "{}: {} is {}, outside its bounds from {low} to {high}",
             number.place, number.key, number.value
         );
-        return Err(Error::new(Kind::Input, text).hint("a search begins at the number of the file"));
+        return Err(
+            Error::new(Kind::Input, text).hint("the search starts at the value in the file")
+        );
     }
     let scale = fit.scale;
     let (path, start) = (number.key.clone(), number.value);

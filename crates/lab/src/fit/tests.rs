@@ -295,6 +295,7 @@ fn a_metric_or_a_workload_that_nobody_knows_is_refused_with_file_and_line() {
 fn figures_that_no_protocol_expresses_are_refused_with_the_reasons() {
     let (_, rows) = table(&["stock,linux,4k-rand-read,3,3,primary,iops,1,1".into()]);
     let error = fitted(&tiny(), &rows, &[free("controller.read_us", 4.0, 20.0)], 0).unwrap_err();
-    let text = "none of 1 figures can be fitted: no protocol has the load in this phase";
+    let text =
+        "none of 1 figures can be fitted: no protocol has this workload and load in this phase";
     assert_eq!(error.to_string(), text);
 }

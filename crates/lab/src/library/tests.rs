@@ -104,7 +104,7 @@ fn a_name_of_what_is_built_in_is_not_taken_by_something_else() {
     fs::write(&path, WORKLOAD.replace("\"records\"", "\"4k-rand-write\"")).unwrap();
     let error = library.find::<Workload>(path.to_str().unwrap()).unwrap_err();
     assert!(
-        error.to_string().ends_with("named `4k-rand-write` is built in, and is not this one"),
+        error.to_string().ends_with("named `4k-rand-write` is built in, and differs from this one"),
         "{error}"
     );
     assert_eq!(library.find::<Workload>("4k-rand-write").unwrap().origin, Origin::BuiltIn);

@@ -47,8 +47,9 @@ impl Address {
             ("", _) => Self::Group { name: name.to_owned(), paths },
             (hosts, []) => Self::Fleet { hosts: Hosts::parse(hosts)?, path: name.into() },
             (hosts, _) => {
-                let text =
-                    format!("{name} are several devices, which fio is given on this machine");
+                let text = format!(
+                    "{name} are several devices, which can only be measured on this machine"
+                );
                 let hint = format!("name one device with --host {hosts}, or leave out --host");
                 return Err(Error::new(Kind::Input, text).hint(hint));
             }

@@ -100,7 +100,7 @@ fn engine() -> Check {
             "io_uring needs Linux 5.1 and kernel.io_uring_disabled = 0",
         ),
         Some(Err(error)) => Check::missing(name, error.to_string(), error.remedy()),
-        None => Check::warn(name, "not tried: this program does not know its own file", ""),
+        None => Check::warn(name, "not tried: the path of this program is unknown", ""),
     }
 }
 

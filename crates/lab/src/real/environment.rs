@@ -239,7 +239,7 @@ impl Site {
         }
         if let Some(export) = self.target.export() {
             let told = |(name, value)| SheetRow {
-                source: "derived: told by the server".into(),
+                source: "derived: reported by the server".into(),
                 ..row("NBD server", (name, value))
             };
             rows.push(told(("Address", self.name.clone())));
@@ -288,7 +288,7 @@ impl Site {
         found.extend(self.disk().filter(Block::is_nvme).and_then(|disk| narrow_link(&disk)).map(
             |text| {
                 let remedy =
-                    "take a slot of its generation with all its lanes; lspci -vv tells both";
+                    "use a slot of its generation with all its lanes; `lspci -vv` shows both";
                 (WarningKind::Environment, text, remedy)
             },
         ));
@@ -303,10 +303,11 @@ impl Site {
         ));
         if self.foreign_iops > IDLE_IOPS_MAX {
             let text = format!(
-                "others sent {:.0} requests a second to the device before the first load",
+                "other programs sent {:.0} requests a second to the device before the first load",
                 self.foreign_iops
             );
-            found.push((WarningKind::Environment, text, "end what uses it (iostat, iotop)"));
+            let remedy = "stop the programs that use it (find them with iostat or iotop)";
+            found.push((WarningKind::Environment, text, remedy));
         }
         let warning = |(kind, text, remedy): (_, _, &str)| Warning {
             kind,
@@ -325,11 +326,11 @@ impl Site {
             });
         let looped = self.target.device().and_then(|device| device.number("loop/dio")) == Some(0);
         let (text, remedy) = if in_memory {
-            ("the target lies in memory: no drive is measured", "name a file on a drive")
+            ("the target is in memory: no drive is measured", "name a file on a drive")
         } else if !direct {
             (
                 "direct I/O was refused: the page cache is measured with the drive",
-                "take a file system with O_DIRECT (ext4, xfs), or the block device itself",
+                "use a file system with O_DIRECT (ext4, xfs), or the block device itself",
             )
         } else if looped {
             (
@@ -356,7 +357,8 @@ impl Site {
 
     fn elsewhere(&self) -> Option<(WarningKind, String, &'static str)> {
         if self.target.export().is_some() {
-            let text = "an NBD server: latencies hold the connection and the server's own work";
+            let text = "the target is an NBD server: latencies include the connection and the \
+                        server";
             let remedy = "compare with runs through the same server and connection only";
             return Some((WarningKind::Environment, text.into(), remedy));
         }
@@ -376,10 +378,10 @@ fn unseen(hosts: &Hosts) -> Warning {
         kind: WarningKind::Environment,
         step: String::new(),
         text: format!(
-            "nothing but fio was asked on {hosts}: what their drives are, how they fare, and what \
-             stands between is not known"
+            "only fio runs on {hosts}: the properties and the state of their drives, and the path \
+             to them, are not known"
         ),
-        remedy: "measure one of them on its own host for that; `floatgate doctor` looks at a host"
+        remedy: "measure a drive on its own host to learn them; `floatgate doctor` checks a host"
             .into(),
     }
 }

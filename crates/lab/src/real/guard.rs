@@ -124,7 +124,8 @@ pub(crate) fn permit_elsewhere(path: &Path, hosts: &Hosts, destroy: bool) -> Res
         return Ok(());
     }
     let why = format!("who uses it on {hosts}, and what is on it, cannot be seen from here");
-    Err(refused(path, why).hint("look on each host; add --destroy if nothing on it is needed"))
+    Err(refused(path, why)
+        .hint("check each host; add --destroy if nothing on the device is needed"))
 }
 
 fn no_target(path: &Path, metadata: &Metadata) -> Error {

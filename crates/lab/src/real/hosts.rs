@@ -26,7 +26,7 @@ impl Hosts {
         let mut hosts: Vec<Host> = Vec::new();
         for entry in text.split(',') {
             let host = Host::parse(entry.trim()).ok_or_else(|| {
-                Error::new(Kind::Input, format!("`{entry}` in `{text}` is no host"))
+                Error::new(Kind::Input, format!("`{entry}` in `{text}` is not a host"))
                     .hint("give names or IPv4 addresses, each with its port where it has another")
             })?;
             if hosts.iter().any(|other| other.name == host.name) {
@@ -110,10 +110,10 @@ mod tests {
     fn what_is_no_host_is_named() {
         for text in ["a,,b", "a,-b", "a:port", "a:70000", "a b", "a,[::1]", "", "a;rm"] {
             let error = refused(text);
-            assert!(error.to_string().ends_with("is no host"), "{text}: {error}");
+            assert!(error.to_string().ends_with("is not a host"), "{text}: {error}");
             assert!(error.remedy().contains("IPv4 addresses"), "{}", error.remedy());
         }
-        assert_eq!(refused("a,b:x").to_string(), "`b:x` in `a,b:x` is no host");
+        assert_eq!(refused("a,b:x").to_string(), "`b:x` in `a,b:x` is not a host");
     }
 
     #[test]

@@ -71,8 +71,8 @@ fn check_on(
         let blocks = names.filter_map(|name| system.block_at(Path::new(&name)));
         let hint = match blocks.into_iter().find(|it| identity(it).as_ref() == Some(then)) {
             Some(found) => format!(
-                "that drive is {} now, since the kernel numbers drives anew at each boot; begin a \
-                 run by a name in /dev/disk/by-id, which stays with the drive",
+                "that drive is {} now, since the kernel numbers drives anew at each boot; start \
+                 runs with a name in /dev/disk/by-id, which stays with the drive",
                 found.node()
             ),
             None => "attach that drive again, or begin a new run".to_owned(),

@@ -81,10 +81,14 @@ impl<'a> Interference<'a> {
         });
         let clock = machine::throttle_count(self.sites.system());
         let foreign = foreign.map(|text| {
-            warning(text, "end what uses the device (iostat, iotop), then repeat the step")
+            warning(
+                text,
+                "stop the programs that use the device (find them with iostat or iotop), then \
+                 repeat the step",
+            )
         });
         let throttled =
-            throttled.map(|text| warning(text, "give it more air, then repeat the step"));
+            throttled.map(|text| warning(text, "improve its cooling, then repeat the step"));
         let slowed = slowed(self.clock_throttled, clock)
             .map(|text| warning(text, "cool the machine, then repeat the step"));
         foreign.into_iter().chain(throttled).chain(slowed).collect()
@@ -95,7 +99,7 @@ impl<'a> Interference<'a> {
 fn too_hot(before: Health, after: Health) -> Option<String> {
     let times = after.throttled?.saturating_sub(before.throttled?);
     let at = after.temperature_c.map_or(String::new(), |it| format!(", {it} °C after it"));
-    (times > 0).then(|| format!("the drive was too hot to work at full speed{at}"))
+    (times > 0).then(|| format!("the drive throttled because of its temperature{at}"))
 }
 
 /// Warning text for processors whose count of throttling rose from `before` to `after`.
@@ -115,7 +119,9 @@ fn foreign(first: &Moved, last: &Moved) -> Option<String> {
     }
     let mb_s = others / span_s / 1e6;
     let percent = others / device * 100.0;
-    Some(format!("others moved {mb_s:.0} MB/s on the device, {percent:.0} % of all it moved"))
+    Some(format!(
+        "other programs transferred {mb_s:.0} MB/s on the device, {percent:.0} % of its traffic"
+    ))
 }
 
 #[cfg(test)]
@@ -134,7 +140,7 @@ mod tests {
             |throttled, temperature_c| Health { temperature_c, throttled, ..Health::default() };
         let (cool, hot) = (health(Some(3), Some(41)), health(Some(5), Some(78)));
         let said = too_hot(cool, hot).unwrap();
-        assert_eq!(said, "the drive was too hot to work at full speed, 78 °C after it");
+        assert_eq!(said, "the drive throttled because of its temperature, 78 °C after it");
         assert_eq!(too_hot(hot, hot), None, "before the load is not under it");
         assert_eq!(too_hot(cool, health(None, Some(78))), None, "heat alone slows nothing");
         assert_eq!(slowed(7, 9).unwrap(), "the processor was throttled 2 times: it was too hot");
@@ -151,7 +157,7 @@ mod tests {
         let beside = moved(end, 1000 + 1_250_000_000, 1_000_000_000);
         assert_eq!(
             foreign(&first, &beside).unwrap(),
-            "others moved 25 MB/s on the device, 20 % of all it moved"
+            "other programs transferred 25 MB/s on the device, 20 % of its traffic"
         );
         let journal = moved(end, 1000 + 20_000, 10_000);
         assert_eq!(foreign(&first, &journal), None, "half of next to nothing");

@@ -116,8 +116,8 @@ impl Servers {
             kind: WarningKind::Environment,
             step: String::new(),
             text: format!(
-                "the drive is a model that Floatgate serves, and nothing tells how late its \
-                 replies were: {why}"
+                "the drive is a model that Floatgate serves, and how late its replies were is not \
+                 known: {why}"
             ),
             remedy: "install nvme-cli and run as root, or read `floatgate status` of the server"
                 .into(),
@@ -169,13 +169,13 @@ impl Source {
         match self {
             Self::Nvme(node) => {
                 let page = log_page(tools, node, LATENESS)?;
-                let unknown = || format!("log page C1h of {node} is of another kind");
+                let unknown = || format!("log page C1h of {node} has another format");
                 Counts::of_page(&page).ok_or_else(unknown)
             }
             Self::Nbd(uri) => {
                 let listed = uri.contexts(CONTEXT).map_err(|error| error.to_string())?;
                 let counts = listed.iter().find_map(|name| Counts::of_context(name));
-                counts.ok_or_else(|| format!("{uri} tells no lateness"))
+                counts.ok_or_else(|| format!("{uri} does not report lateness"))
             }
         }
     }

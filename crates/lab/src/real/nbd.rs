@@ -333,7 +333,7 @@ impl Session {
 /// Reads the greeting of a server and answers it.
 fn greet(stream: &mut Stream) -> io::Result<()> {
     if stream.u64()? != GREETING || stream.u64()? != OPTION {
-        return Err(odd("it does not speak NBD of the new style"));
+        return Err(odd("it does not support the newstyle handshake of NBD"));
     }
     let flags = stream.u16()? & NEWSTYLE;
     stream.send(&u32::from(flags).to_be_bytes())
@@ -393,7 +393,7 @@ fn told(stream: &mut Stream) -> io::Result<Export> {
         let (kind, answer) = answer(stream, OPT_GO)?;
         match kind {
             REP_ACK => {
-                let export: Export = export.ok_or_else(|| odd("it tells no size"))?;
+                let export: Export = export.ok_or_else(|| odd("it reports no size"))?;
                 return Ok(Export { sector_bytes, ..export });
             }
             REP_INFO => match info(&answer) {
@@ -418,8 +418,8 @@ fn info(answer: &[u8]) -> (Option<u16>, &[u8]) {
 }
 
 fn exported(rest: &[u8]) -> io::Result<Export> {
-    let (size, flags) = rest.split_first_chunk::<8>().ok_or_else(|| odd("it tells no size"))?;
-    let [a, b, ..] = flags else { return Err(odd("it tells no flags")) };
+    let (size, flags) = rest.split_first_chunk::<8>().ok_or_else(|| odd("it reports no size"))?;
+    let [a, b, ..] = flags else { return Err(odd("it reports no flags")) };
     let flags = u16::from_be_bytes([*a, *b]);
     Ok(Export {
         capacity_bytes: u64::from_be_bytes(*size),

@@ -106,8 +106,8 @@ pub fn replay_recording(
 }
 
 /// Remedy for requests that a target refuses.
-const HINT: &str = "requests go past the page cache in sectors of 512 bytes: the device or the \
-                    file system below must take such";
+const HINT: &str = "requests bypass the page cache in sectors of 512 bytes, which the device or \
+                    the file system below must support";
 
 fn open(path: &Path) -> Result<File, Error> {
     let direct = i32::try_from(OFlags::DIRECT.bits()).expect("a flag of open");
@@ -133,13 +133,11 @@ fn check_size(
     if all <= end {
         return Ok(all);
     }
-    let of = if copies == 1 { String::new() } else { format!("{copies} copies of ") };
-    let text = format!(
-        "the recording is of {of}a device of {}, and {} holds {}",
-        Bytes(recorded),
-        path.display(),
-        Bytes(end)
-    );
+    let need = match copies {
+        1 => "the recording needs".to_owned(),
+        copies => format!("{copies} copies of the recording need"),
+    };
+    let text = format!("{need} {}; {} has {}", Bytes(all), path.display(), Bytes(end));
     let hint = "record on a device that is not larger than the drives to compare";
     Err(Error::new(Kind::Input, text).hint(hint))
 }

@@ -160,12 +160,12 @@ impl Target {
         };
         let (before, now) = (Bytes(before_bytes), Bytes(now_bytes));
         let text = match now_bytes {
-            0 => format!("{shown} is gone: nothing answers there any more"),
+            0 => format!("{shown} is gone: it does not answer any more"),
             _ if now_bytes < before_bytes => format!("{shown} shrank from {before} to {now}"),
             _ => return Ok(()),
         };
         Err(Error::new(Kind::Io, text)
-            .hint("what was measured while it happened is lost; see dmesg, then --resume"))
+            .hint("the step in progress is lost; see dmesg, then continue with --resume"))
     }
 
     /// A file of `capacity_bytes` with holes needs room for them.
@@ -206,8 +206,10 @@ pub(super) fn check_room(path: &Path, missing: Bytes, free: Bytes) -> Result<(),
     // Nine tenths of what is free, so that the run's own results find room beside it.
     let fits_mib = (free.0 / 10 * 9) >> 20;
     let hint = match fits_mib {
-        0 => "name a file on a file system with more room".to_owned(),
-        _ => format!("name a file where there is more room, or give it less: --size {fits_mib}MiB"),
+        0 => "name a file on a file system with more space".to_owned(),
+        _ => format!(
+            "name a file on a file system with more space, or a smaller size: --size {fits_mib}MiB"
+        ),
     };
     Err(Error::new(Kind::Io, text).hint(hint))
 }

@@ -93,7 +93,7 @@ impl Tuned {
         // As a run that was killed found the machine, so it is to be again after this one.
         let left = put_back(system, &journal.changes());
         if let Some(left) = left.iter().find(|it| !it.is_done) {
-            let text = format!("what a run left that was killed: {} {}", left.setting, left.text);
+            let text = format!("left by a run that was killed: {} {}", left.setting, left.text);
             return Err(Error::new(Kind::Io, text).hint("see `floatgate doctor --revert`"));
         }
         journal.empty()?;
@@ -243,7 +243,7 @@ impl TuningJournal {
         let file = opened.map_err(|source| unwritten(&path, source))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
             Error::new(Kind::Refused, "another run has this machine tuned")
-                .hint("wait for its end")
+                .hint("wait until it ends")
                 .source(errno)
         })?;
         Ok(Self { path, file })

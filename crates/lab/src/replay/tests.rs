@@ -79,7 +79,7 @@ fn a_shape_in_a_space_below_its_requests_is_told_what_to_change() {
     let workload = Workload { sizes: large, ..shaped(0.001, 10) };
     let error = made_up(Some(&workload), 1).unwrap_err();
     assert_eq!(error.to_string(), "step mail/T1Q8: making its trace");
-    assert_eq!(error.remedy(), "give it more space_gb");
+    assert_eq!(error.remedy(), "increase its space_gb");
     assert!(StdError::source(&error).is_some(), "the cause is kept");
 }
 

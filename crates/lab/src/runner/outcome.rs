@@ -18,7 +18,7 @@ pub struct Outcome {
     pub records: Vec<(usize, Record)>,
     /// True if it was stopped before the plan was done.
     pub interrupted: bool,
-    /// Steps that need not be carried out, since the rounds before them held still.
+    /// Steps that need not be carried out, since the rounds before them were steady.
     pub spared: usize,
 }
 
@@ -65,16 +65,15 @@ fn time_lapse(target: &Target) -> Option<Warning> {
         kind: WarningKind::Scale,
         step: String::new(),
         text: format!(
-            "simulated in time lapse: 1/{k} of the capacity for 1/{k} of the time; rates, write \
-             amplification, average latencies and percentiles are those of the whole drive, but \
-             1/{k} of its requests were counted, so that the longest latency is that of fewer, and \
-             a pause that lasts as long as on the whole drive is a larger part of an interval"
+            "simulated at 1/{k} scale (time lapse {k}): IOPS, write amplification and mean latency \
+             are those of full scale; high percentiles and maxima come from 1/{k} of the requests, \
+             and a pause of the drive takes a larger share of an interval"
         ),
-        remedy: "--full-scale simulates all of it".into(),
+        remedy: "--full-scale simulates the whole drive for the whole time".into(),
     })
 }
 
-/// Rounds of a suite that never held still.
+/// Rounds of a suite that did not reach steady state.
 fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
     let suites = steps.chunk_by(|a, b| a.suite == b.suite);
     let warning = |suite: &[Step]| {
@@ -82,8 +81,8 @@ fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
         let steady = Steady::of_rounds(in_rounds.clone(), target)?;
         let text = match steady.evidence {
             Some(SteadyEvidence::TooLittleWritten) => format!(
-                "{} rounds held still, but had not written the drive over: a plateau, no steady \
-                 state",
+                "the five rounds up to round {} met the limits of the steady-state rule, but the \
+                 drive had not been written in full by then: not steady state",
                 steady.rounds
             ),
             _ => format!("steady state not achieved in {} rounds", steady.rounds),
@@ -92,15 +91,14 @@ fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
             kind: WarningKind::NotSteady,
             step: in_rounds.next_back().map_or_else(String::new, |step| step.id.clone()),
             text,
-            remedy: "five rounds are reported anyway; more or longer rounds may reach steady state"
-                .into(),
+            remedy: "use more or longer rounds; five rounds are reported anyway".into(),
         })
     };
     suites.filter_map(warning).collect()
 }
 
-/// Suites of a real drive that measured writes without a preconditioning. What a model does before
-/// it settles is what its protocol asks for; on a real drive a reader takes it for what it will do.
+/// Suites of a real drive that measured writes without a preconditioning. Of a model its protocol
+/// asks for such figures; those of a real drive are taken for what the drive sustains.
 fn unprepared(steps: &[Step]) -> Vec<Warning> {
     let suites = steps.chunk_by(|a, b| a.suite == b.suite);
     let warning = |suite: &[Step]| {
@@ -111,7 +109,7 @@ fn unprepared(steps: &[Step]) -> Vec<Warning> {
         if suite.iter().any(|step| step.kind == StepKind::Precondition) {
             return None;
         }
-        let text = "writes were measured without a preconditioning: a burst, not a settled drive";
+        let text = "writes were measured without a preconditioning: burst rates, not steady state";
         Some(Warning {
             kind: WarningKind::NotPreconditioned,
             step: first.id.clone(),

@@ -8,7 +8,7 @@ use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
 use super::{Assignment, Record, RunnerState, demand, extension};
 use crate::application::{self, ReplayHost};
-use crate::driver::{Lasting, RecordedLoad, only_models};
+use crate::driver::{Looped, RecordedLoad, only_models};
 use crate::plan::{Pace, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -20,7 +20,7 @@ pub(super) struct Suite {
     pub(super) environment: Environment,
     pub(super) records: Vec<(usize, Record)>,
     pub(super) interrupted: bool,
-    /// Steps of rounds that need not be measured, since those before held still.
+    /// Steps of rounds that need not be measured, since those before were steady.
     pub(super) spared: usize,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn carry_out(
             continue;
         }
         if is_spared(step, &suite.records, &suite.target) {
-            watch.pass("the rounds held still");
+            watch.pass("the rounds reached steady state");
             suite.spared += 1;
             continue;
         }
@@ -143,8 +143,8 @@ fn perform(
         let (recording, copies) = application::copied(application, step.threads.into())
             .ok_or_else(|| application::no_recording(&application.name, step.threads.into()))?;
         let host = ReplayHost { copies, ..ReplayHost::default() };
-        let lasting = lasting(step);
-        let load = RecordedLoad { step: &step.id, recording: &recording, host: &host, lasting };
+        let looped = looped(step);
+        let load = RecordedLoad { step: &step.id, recording: &recording, host: &host, looped };
         let replayed = driver.replay(&load, watch)?;
         return Ok(Record::of_application(step, demand, (application, &recording), replayed));
     }
@@ -196,9 +196,9 @@ fn perform(
     clippy::cast_sign_loss,
     reason = "a number of intervals, at most 1000 as a protocol is read"
 )]
-fn lasting(step: &PlannedStep) -> Option<Lasting> {
+fn looped(step: &PlannedStep) -> Option<Looped> {
     let node = step.node?;
-    Some(Lasting {
+    Some(Looped {
         intervals: (step.duration_s / step.interval_s).round() as u32,
         interval_s: step.interval_s,
         begins_at: f64::from(node.number - 1) / f64::from(node.count),
@@ -271,7 +271,7 @@ fn repeated(step: &PlannedStep) -> Warning {
         text: "the suite was measured in two sessions; purge and preconditioning were repeated \
                before the second"
             .into(),
-        remedy: "run the suite in one session where figures of the two disagree".into(),
+        remedy: "repeat the suite in one session if figures of the two disagree".into(),
     }
 }
 

@@ -32,23 +32,34 @@ pub(super) fn of_load(
     unsettled.into_iter().chain(outstanding).collect()
 }
 
-/// A preconditioning that held still before it had written enough to settle anything.
+/// A preconditioning that met the limits of the rule before it had written enough.
 fn burst(step: &PlannedStep, summary: &Summary, demand: &Demand) -> Warning {
     let written = summary.written_bytes() * demand.time_lapse;
     let share = written / demand.addressed_bytes.max(1.0) * 100.0;
-    let used_up = demand.raw_bytes.unwrap_or(demand.user_bytes) - demand.before_bytes;
-    let needed_bytes = demand.addressed_bytes.max(used_up);
+    let capacity = demand.raw_bytes.unwrap_or(demand.user_bytes);
+    let capacity_name = if demand.raw_bytes.is_some() { "raw" } else { "user" };
+    let needed_bytes = demand.addressed_bytes.max(capacity - demand.before_bytes);
     let needed_s = step.duration_s * needed_bytes / written.max(1.0);
-    let [written, addressed] = [written, demand.addressed_bytes].map(whole);
+    let lacking = if written < demand.addressed_bytes {
+        let [written, addressed] = [written, demand.addressed_bytes].map(whole);
+        format!("the load had written {share:.1} % of what it addresses ({written} of {addressed})")
+    } else {
+        let [written, capacity] = [demand.before_bytes + written, capacity].map(whole);
+        format!(
+            "{written} had been written since the purge, less than the {capacity_name} capacity \
+             of {capacity}"
+        )
+    };
     Warning {
         kind: WarningKind::NotPreconditioned,
         step: step.id.clone(),
         text: format!(
-            "IOPS and latency held still, but the load had written {share:.1} % of what it \
-             addresses ({written} of {addressed}): a burst, no steady state"
+            "IOPS and latency met the limits of the steady-state rule, but {lacking}: a burst, not \
+             steady state"
         ),
         remedy: format!(
-            "precondition for {} or longer: at this rate the drive was written over then",
+            "precondition for at least {}: at this rate the load has by then written what it \
+             addresses, and the drive its {capacity_name} capacity since the purge",
             Nanos::from_secs_f64(needed_s.ceil()),
         ),
     }
@@ -67,13 +78,13 @@ pub(super) fn late(step: &PlannedStep, lateness: &Lateness) -> Option<Warning> {
         kind: WarningKind::Lateness,
         step: step.id.clone(),
         text: format!(
-            "{late} of {replies} replies ({:.1} %) left the server late for the model, by {mean} \
-             on average and {most} at most, {:.1} % of the model's time in all: these figures are \
-             in part those of the server, not those of the model",
+            "{late} of {replies} replies ({:.1} %) left the server later than in the model, by \
+             {mean} on average and {most} at most, {:.1} % of the model's time in all: these \
+             figures are in part those of the server, not those of the model",
             lateness.late_share() * 100.0,
             slowdown * 100.0
         ),
-        remedy: "leave the server's machine to the server, or ask for fewer requests a second; a \
+        remedy: "stop other processes on the server's machine, or reduce the request rate; a \
                  review of the model itself needs no server"
             .into(),
     })
@@ -114,7 +125,7 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
             steady.rounds,
             Nanos::from_secs_f64(steady.round_s),
         ),
-        remedy: "precondition for longer; the last five rounds are reported".into(),
+        remedy: "precondition for longer; the last five rounds are reported anyway".into(),
     })
 }
 
@@ -141,9 +152,9 @@ fn outstanding(
             WarningKind::QueueNotFilled,
             format!("on average {found:.1} requests were outstanding instead of {asked}"),
             if step.threads > 1 {
-                "take fewer threads, or a machine with more processors: they wait for each other"
+                "reduce --threads: the jobs compete for processors"
             } else {
-                "leave the machine to the measurement: something else had its processor"
+                "stop other processes on this machine"
             },
         )
     } else if deviation > LITTLES_LAW_MAX + edge {
@@ -253,7 +264,13 @@ mod tests {
         let Warning { text, remedy, .. } = &warnings[0];
         assert!(text.contains("10.0 % of what it addresses (10 GB of 100 GB)"), "{text}");
         // The flash of 125 GB at 10 GB in six hours.
-        assert!(remedy.starts_with("precondition for 75.0 h or longer"), "{remedy}");
+        let expected = "precondition for at least 75.0 h: at this rate the load has by then \
+                        written what it addresses, and the drive its raw capacity since the purge";
+        assert_eq!(remedy, expected);
+        // All that it addresses, but not all flash.
+        let steady = steady(false, Some(SteadyEvidence::TooLittleWritten));
+        let text = judged(110_000_000_000, &steady).remove(0).text;
+        assert!(text.contains("110 GB had been written since the purge, less than"), "{text}");
     }
 
     #[test]
@@ -272,8 +289,8 @@ mod tests {
         assert_eq!(told(1, 50_000_000), None, "one, by a twentieth of all the time");
         assert_eq!(told(1, 50_000_001).unwrap().kind, WarningKind::Lateness);
         let text = told(11, 2_200_000).unwrap().text;
-        let begins = "11 of 1000 replies (1.1 %) left the server late for the model, by 200 us on \
-                      average and 2.20 ms at most, 0.2 % of the model's time in all: ";
+        let begins = "11 of 1000 replies (1.1 %) left the server later than in the model, by 200 \
+                      us on average and 2.20 ms at most, 0.2 % of the model's time in all: ";
         assert!(text.starts_with(begins), "{text}");
     }
 
@@ -327,9 +344,9 @@ mod tests {
         let mut step = precondition();
         let remedy =
             |step: &PlannedStep| of_load(step, (256.0, 0.0), &summary, None).remove(0).remedy;
-        assert!(remedy(&step).starts_with("take fewer threads"));
+        assert!(remedy(&step).starts_with("reduce --threads"));
         step.threads = 1;
-        assert!(remedy(&step).starts_with("leave the machine to the measurement"));
+        assert!(remedy(&step).starts_with("stop other processes"));
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub(super) fn unwritable(path: &Path, source: io::Error) -> Error {
     let hint = match source.kind() {
         io::ErrorKind::StorageFull => "free some space, or choose another --out",
         io::ErrorKind::InvalidFilename => "choose a shorter --out",
-        io::ErrorKind::NotFound => "make its folder, or choose another --out",
-        _ => "choose another --out, where you may write",
+        io::ErrorKind::NotFound => "create its folder, or choose another --out",
+        _ => "choose another --out, in a folder that you can write to",
     };
     Error::new(Kind::Io, format!("writing {}", path.display())).source(source).hint(hint)
 }

@@ -7,7 +7,7 @@ use results::Run;
 use serde::Serialize;
 
 use super::files::{ORDER, PAGE, RUN, STEPS, SWEEP_POINTS, SWEEP_RESULT, read, read_json};
-use super::{Order, Runs, underway};
+use super::{Order, Runs, progress_file};
 use crate::{Error, Kind};
 
 /// One run of a folder.
@@ -54,11 +54,11 @@ impl Runs {
         let inside = path.parent().is_some_and(|parent| parent == self.root);
         let is_run = [ORDER, RUN].iter().any(|name| path.join(name).is_file());
         if !inside || !is_run {
-            let text = format!("{} is no run in {}", path.display(), self.root.display());
+            let text = format!("{} is not a run in {}", path.display(), self.root.display());
             return Err(Error::new(Kind::Refused, text).hint("`floatgate runs` lists them"));
         }
-        if underway::is_held(&path) {
-            let text = format!("deleting {}: it is under way", path.display());
+        if progress_file::is_held(&path) {
+            let text = format!("deleting {}: it is in progress", path.display());
             return Err(Error::new(Kind::Refused, text).hint("stop it first"));
         }
         let failed = |path: &Path, source| {

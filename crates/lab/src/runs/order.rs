@@ -48,7 +48,7 @@ impl Order {
     /// other drives.
     pub(super) fn check(&self, path: &Path) -> Result<(), Error> {
         let refused = |text: String| {
-            let text = format!("going on with {}: {text}", path.display());
+            let text = format!("resuming {}: {text}", path.display());
             Err(Error::new(Kind::Input, text).hint("begin a new run"))
         };
         if self.schema != SCHEMA {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{ORDER, RUN, STEPS, read, read_json};
 use super::listing::{self, Listed};
-use super::underway::{self, PROGRESS, Underway};
+use super::progress_file::{self, PROGRESS, Underway};
 use super::{Order, Runs};
 use crate::Error;
 use crate::progress::Glimpse;
@@ -186,7 +186,7 @@ impl RunMonitor {
 
 impl Known {
     fn look(&mut self, path: &Path) -> SeenRun {
-        let is_held = underway::is_held(path);
+        let is_held = progress_file::is_held(path);
         let written = fs::metadata(path.join(RUN)).and_then(|it| it.modified()).ok();
         if let Some(written) = written.filter(|_| !is_held) {
             return self.ended(path, written);

@@ -151,7 +151,7 @@ fn a_beginning_that_fits_several_runs_is_refused() {
     for target in ["first", "second"] {
         runs.create(plan(), wanted(target)).unwrap();
     }
-    assert!(runs.find("2").unwrap_err().to_string().contains("2 runs begin so"));
+    assert!(runs.find("2").unwrap_err().to_string().contains("2 runs begin with that"));
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) fn lifetime(
     let rating = endurance.rated_pb.map(|rated_pb| (LifetimeBasis::Rating, rated_pb));
     let (basis, host_writes_pb) = cycles.or(rating)?;
     let host_writes_gb = host_writes_pb * GB_A_PB;
-    let further_reads_at_end = drive.read_retry.as_ref().and_then(|retry| {
+    let read_retries_at_end_of_life = drive.read_retry.as_ref().and_then(|retry| {
         let cycles = f64::from(endurance.pe_cycles?);
         Some(retry.steps_at(cycles, *retry.retention_days.last()?))
     });
@@ -33,6 +33,6 @@ pub(super) fn lifetime(
         host_writes_pb,
         drive_writes_per_day: endurance.warranty_years.map(per_day),
         years: load_gb_per_day.map(|load| host_writes_gb / load / DAYS_A_YEAR),
-        further_reads_at_end,
+        read_retries_at_end_of_life,
     })
 }

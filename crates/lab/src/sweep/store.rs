@@ -50,7 +50,7 @@ impl Store {
         let path = [PathBuf::from(asked), root.join(asked)].into_iter().find(|it| it.is_dir());
         let Some(path) = path else {
             let text = format!("no sweep `{asked}` in {}", root.display());
-            return Err(Error::new(Kind::Input, text).hint("name the folder that it made"));
+            return Err(Error::new(Kind::Input, text).hint("name the folder of the sweep"));
         };
         let order: SweepOrder = read_json(&path.join(ORDER))?;
         order.check_version(&path)?;

@@ -20,7 +20,7 @@ const COLUMNS: [&str; 15] = [
     "lifetime_basis",
     "drive_writes_per_day",
     "years",
-    "further_reads_at_end",
+    "read_retries_at_end_of_life",
 ];
 
 /// The text of `sweep.csv`: the dimensions, what was measured, and why a point is infeasible.
@@ -73,6 +73,6 @@ fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
         basis.unwrap_or_default().to_owned(),
         shown(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),
         shown(lifetime.and_then(|lifetime| lifetime.years)),
-        shown(lifetime.and_then(|lifetime| lifetime.further_reads_at_end)),
+        shown(lifetime.and_then(|lifetime| lifetime.read_retries_at_end_of_life)),
     ]
 }

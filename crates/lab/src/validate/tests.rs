@@ -55,9 +55,9 @@ fn rows_that_cannot_be_compared_are_listed_with_the_reason() {
             "the drive is not modelled",
             "the model has no format `turbo`",
             "the model has no host `plan9`",
-            "no protocol has the workload",
-            "threads and queue are not stated",
-            "no protocol has the load in this phase",
+            "no protocol has this workload",
+            "the row states no load, and the protocol has several",
+            "no protocol has this workload and load in this phase",
         ]
     );
 }

@@ -91,7 +91,7 @@ fn what_cannot_be_replayed_is_refused_with_a_reason() {
     std::fs::write(&path, "not a trace\n").unwrap();
     let error = of_file(&path, None).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
-    assert!(cause.contains("untimed.iolog:1: the first line is that of no trace"), "{cause}");
+    assert!(cause.contains("untimed.iolog:1: the first line is not of a known trace"), "{cause}");
 
     let protocol = find_protocol("quick").unwrap();
     let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();

@@ -1,4 +1,4 @@
-"""Fits of a drive's open numbers to published or measured figures."""
+"""Fits of a drive's free parameters to published or measured figures."""
 
 from __future__ import annotations
 
@@ -201,11 +201,11 @@ def fit(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Fit | list[Fit]:
-    """Fits the open numbers of a drive to figures, like ``floatgate fit``.
+    """Fits the free parameters of a drive to figures, like ``floatgate fit``.
 
     ``figures`` is the path of a table with the columns of ``figures()``, or its rows as dicts; by
     default the built-in published figures. ``run`` is a measured run to fit to instead. ``free``
-    names open numbers besides those of the drive's ``[[fit]]`` tables; their bounds are half and
+    names free parameters besides those of the drive's ``[[fit]]`` tables; their bounds are half and
     double the value unless given. ``format`` uses only the figures of one format, and predicts the
     others. ``search`` is the number of drives that the global search evaluates.
 

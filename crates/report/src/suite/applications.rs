@@ -56,7 +56,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
         [(", average", 0, |it| it.latency_ms_mean), (", 99 %", 2, |it| it.latency_ms_p99)];
     let host: [Line; 1] = [("", 0, |it| Some(it.host_share))];
     let titles = [
-        ("tps", "Transactions a second", Unit::Plain),
+        ("tps", "Transactions per second", Unit::Plain),
         ("latency", "Latency", Unit::Millis),
         ("host", "Share of the host", Unit::Share),
     ];
@@ -85,7 +85,7 @@ fn over_time(replayed: &Replayed<'_>, id: &str) -> Vec<Chart> {
         ("latency-time", "Average latency over time", Unit::Millis, explain::NODE_LATENCY, |it| {
             it.latency_ms_mean
         }),
-        ("tps-time", "Transactions a second over time", Unit::Plain, explain::NODE_RATE, |it| {
+        ("tps-time", "Transactions per second over time", Unit::Plain, explain::NODE_RATE, |it| {
             Some(it.tps)
         }),
     ];
@@ -188,12 +188,12 @@ fn bars(replayed: &Replayed<'_>, id: &str) -> Chart {
     let taken = taken(replayed);
     Chart {
         id: format!("{id}-tps-bars"),
-        title: "Transactions a second, side by side".into(),
+        title: "Transactions per second, side by side".into(),
         explain: explain::BARS,
         provenance: provenance(&taken),
         cautions: cautions(&taken),
         x: Axis::loads(Vec::new()),
-        y: Axis::linear("Transactions a second", Unit::Plain),
+        y: Axis::linear("Transactions per second", Unit::Plain),
         ends: Ends::Last,
         is_wide: false,
         body: Body::Bars(clients.into_iter().filter_map(group).collect()),

@@ -145,7 +145,7 @@ fn achieved(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
     }
     Chart {
         id: format!("{id}-achieved"),
-        title: "Achieved load against asked".into(),
+        title: "Achieved rate against requested rate".into(),
         explain: explain::ASKED,
         provenance: provenance(taken),
         cautions: limits(taken),

@@ -7,7 +7,7 @@ use results::{LatencySummary, Sample, Step, Summary};
 
 use super::{
     Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
-    Window, apart, cautions, climate, has_listed_stalls, heat, is_mixed, line, media, metrics,
+    Window, apart, cautions, climate, has_listed_stalls, heatmap, is_mixed, line, media, metrics,
     millis, provenance, table,
 };
 use crate::explain;
@@ -39,7 +39,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let mut more = charts.split_off(charts.len().min(SHOWN));
     more.extend(media::charts(suite, id));
     more.extend(climate::charts(suite, id));
-    more.extend(heat::charts(suite, id));
+    more.extend(heatmap::charts(suite, id));
     let (title, lead) = (title(first), verdicts(&taken));
     let numbers = numbers(&taken) + &media::numbers(suite);
     let (charts, more) = (charts.as_slice(), more.as_slice());
@@ -195,7 +195,8 @@ fn windows(taken: &[Taken<'_>], secs: f64) -> Vec<Window> {
     taken.iter().filter_map(of).collect()
 }
 
-/// One sentence a run: whether and when it settled, and by how much it passed or failed.
+/// One sentence a run: whether and when it reached steady state, and by how much it passed or
+/// failed.
 fn verdicts(taken: &[Taken<'_>]) -> String {
     let mut html = String::from("<ul class=\"verdicts\">");
     for (subject, step) in taken {
@@ -238,7 +239,7 @@ fn verdict(step: &Step) -> String {
             format!(" ({} of what it addresses)", percent(written.addressed_share))
         });
         format!(
-            "met the limits, but had written too little{written} to be settled: a burst. Last \
+            "met the limits, but had written too little{written} for steady state: a burst. Last \
              window: {judged}."
         )
     } else {

@@ -1,7 +1,7 @@
 //! The headlines of the SNIA tests: IOPS, throughput, latency and write saturation.
 //!
-//! Of a suite of rounds the averages over the steady-state window; which test it is, what it tracks
-//! and how it addresses say.
+//! Of a suite of rounds the averages over the window that was judged; which test it is, what it
+//! tracks and how it addresses say.
 
 use std::fmt::Write as _;
 
@@ -44,8 +44,9 @@ pub(super) fn section(suites: &[Suite<'_>]) -> String {
             );
         }
     }
-    html + "</tbody></table></div><p class=\"small\">Averages over the steady-state window; \
-            mixes are reads/writes in percent. Latencies are average, 99.999 % and maximum.</p>"
+    html + "</tbody></table></div><p class=\"small\">Averages over the five rounds that \
+            were judged, in steady state or not; mixes are reads/writes in percent. Latencies are \
+            average, p99.999 and maximum.</p>"
 }
 
 /// Headline and verdict of rounds; absent without any.
@@ -105,18 +106,18 @@ fn latency(cell: &WindowCell) -> String {
     )
 }
 
-/// Headline and verdict of write saturation: from the first samples to the settled window.
+/// Headline and verdict of write saturation: from the first samples to the last window.
 fn saturation(part: &Part<'_>) -> Option<(String, String)> {
     let step = part.precondition?;
-    let settled = step.settled.as_ref()?;
+    let last = step.settled.as_ref()?;
     let first = step.samples.first()?.summary.iops;
     let headline = format!(
         "{}: {} IOPS at first, {} in the last window ({}), average {} ms",
         step.workload,
         number::whole(first),
-        number::whole(settled.iops),
-        number::percent(settled.iops / first.max(f64::MIN_POSITIVE)),
-        number::trimmed(millis(settled.latency.latency_ns_avg)),
+        number::whole(last.iops),
+        number::percent(last.iops / first.max(f64::MIN_POSITIVE)),
+        number::trimmed(millis(last.latency.latency_ns_avg)),
     );
     let verdict = match &step.steady {
         Some(steady) if steady.achieved => {

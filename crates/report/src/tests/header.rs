@@ -162,6 +162,21 @@ fn every_kind_of_warning_has_a_heading_of_its_own() {
 }
 
 #[test]
+fn a_preconditioning_that_wrote_too_little_is_told_from_none() {
+    let mut run = run(STOCK);
+    let id = run.steps.iter().find(|step| step.steady.is_some()).unwrap().id.clone();
+    run.warnings = vec![warning(&id, "a burst", "go on"), warning("4k/a", "none", "have one")];
+    for warning in &mut run.warnings {
+        warning.kind = WarningKind::NotPreconditioned;
+    }
+    let page = review(&[run], TITLE);
+    let list = part(&page, "id=\"warnings\"", "</aside>");
+    let item = |heading: &str| part(list, &format!("<b>{heading}.</b>"), "</li>").to_owned();
+    assert!(item("Preconditioning wrote too little").contains("a burst."), "{list}");
+    assert!(item("Not preconditioned").contains("stock, 4k/a: none."), "{list}");
+}
+
+#[test]
 fn an_interrupted_run_says_how_many_steps_are_missing_and_how_to_go_on() {
     let mut stopped = run(STOCK);
     stopped.steps.truncate(3);
@@ -249,7 +264,7 @@ fn a_workload_that_was_not_measured_has_no_column() {
 #[test]
 fn drives_of_the_catalogue_are_named_with_the_version_of_their_model() {
     let said = bare(&glance(&[run(STOCK)]));
-    assert!(said.contains("In grey the drives of the catalogue"), "{said}");
+    assert!(said.contains("In grey the drives of the baseline table"), "{said}");
     assert!(
         said.contains("This run has model version 1; models change between versions."),
         "{said}"
@@ -316,13 +331,13 @@ fn the_bottom_line_says_how_much_was_written_before_it_settled() {
 }
 
 #[test]
-fn of_two_runs_those_that_did_not_settle_are_told_apart() {
+fn of_two_runs_those_not_in_steady_state_are_told_apart() {
     let mut runs = review_of_two();
     written(&mut runs[1], 1.0).steady.as_mut().unwrap().achieved = false;
     let page = review(&runs, TITLE);
     let verdict = bare(part(&page, "<p class=\"verdict\">", "</p>"));
     assert!(verdict.contains("IOPS (stock, write amplification"), "{verdict}");
-    let burst = "Not settled: 9";
+    let burst = "Steady state not reached: 9";
     let at = verdict.find(burst).unwrap_or_else(|| panic!("{verdict}"));
     assert!(verdict[at..].contains("(high-performance, 1.0 drive writes since the purge"));
     assert!(verdict[at..].contains("under 4k-rand-write when the preconditioning ended."));

@@ -121,7 +121,7 @@ fn the_bottom_line_counts_preconditionings_that_reached_steady_state() {
 fn the_gain_of_another_format_is_told_with_both_names() {
     let said = bottom_line(&review_of_two());
     assert!(said.contains("Formatted as high-performance instead of stock"), "{said}");
-    assert!(said.contains("times as high under "), "{said}");
+    assert!(said.contains("times the steady-state IOPS under "), "{said}");
     assert!(!bottom_line(&[run(STOCK)]).contains("Formatted as"), "one format gains nothing");
 }
 
@@ -129,7 +129,7 @@ fn the_gain_of_another_format_is_told_with_both_names() {
 fn a_run_with_nothing_preconditioned_says_that_nothing_has_settled() {
     let mut of = run(STOCK);
     of.steps.retain(|step| step.kind == StepKind::Purge);
-    assert!(bottom_line(&[of]).starts_with("Nothing has settled yet"));
+    assert!(bottom_line(&[of]).starts_with("Steady state not measured yet"));
 }
 
 #[test]
@@ -303,10 +303,10 @@ fn platforms_are_told_once_where_runs_share_them_and_apart_where_they_differ() {
 #[test]
 fn formats_of_one_drive_differ_in_nothing_that_a_reader_must_be_told() {
     let page = review(&[run(STOCK), run(FAST)], TITLE);
-    assert!(!page.contains("These runs differ in more than what was measured"));
+    assert!(!page.contains("Other differences between these runs"));
     let mut other = run(FAST);
     other.model_version = Some(2);
     let page = review(&[run(STOCK), other], TITLE);
-    let told = bare(part(&page, "These runs differ in more", "</aside>"));
+    let told = bare(part(&page, "Other differences between these runs", "</aside>"));
     assert!(told.contains("model version: 1 (stock), 2 (high-performance)"), "{told}");
 }

@@ -127,7 +127,7 @@ fn points_say_what_is_odd_about_them() {
             host_writes_pb: 12.0,
             drive_writes_per_day: Some(2.5),
             years: Some(7.0),
-            further_reads_at_end: None,
+            read_retries_at_end_of_life: None,
         })
     };
     change(&mut of.points[0], &|it| it.steady = false);
@@ -145,7 +145,7 @@ fn points_say_what_is_odd_about_them() {
         remarks[1], "steady state was not reached; lifetime by program/erase cycles",
         "both are told"
     );
-    assert_eq!(remarks[2], "lifetime as the maker rates it");
+    assert_eq!(remarks[2], "lifetime by the rating of the maker");
     assert_eq!(remarks[3], "infeasible: no &lt;room&gt;");
     assert_eq!(table[3][2..12], ["–"; 10], "an infeasible point has no numbers");
     assert_eq!(table[2][9..12], ["12.0", "2.50", "7.00"]);

@@ -143,7 +143,7 @@ fn steady_rounds_that_wrote_too_little_are_called_so() {
     }
     let page = review(&[run.clone()], TITLE);
     let suite = section(&page, "suite-snia");
-    assert!(suite.contains("Not settled: five rounds up to round 5 met the limits"));
+    assert!(suite.contains("Steady state not achieved: five rounds up to round 5 met the limits"));
     assert_eq!(headline(run)[3], "no: too little written");
 }
 

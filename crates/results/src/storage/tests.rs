@@ -61,6 +61,40 @@ fn power_and_heat_are_kept_where_a_drive_tells_them_and_take_no_column_where_not
 }
 
 #[test]
+fn columns_with_earlier_names_are_read() {
+    let mut run = example::run();
+    let throttled = Climate {
+        thermal_throttled_share: Some(0.5),
+        power_throttled_share: Some(0.25),
+        ..Climate::default()
+    };
+    let step = run.steps.iter_mut().find(|step| !step.samples.is_empty()).unwrap();
+    step.samples[0].summary.climate = Some(throttled);
+    let mut earlier = Table::new(SAMPLES);
+    for (name, column) in run.samples_table().columns() {
+        let name = match name.as_str() {
+            "thermal_throttled_share" => "heat_held_share",
+            "power_throttled_share" => "power_held_share",
+            name => name,
+        };
+        earlier.insert(name, column.clone());
+    }
+    let mut bytes = Vec::new();
+    earlier.write(&mut bytes).unwrap();
+    let mut read = run.clone();
+    read.samples_from_parquet(bytes).unwrap();
+    let climate = |run: &Run| {
+        let mut samples = run.steps.iter().flat_map(|step| &step.samples);
+        samples.find_map(|sample| sample.summary.climate)
+    };
+    assert_eq!(climate(&read), Some(throttled));
+    let json = serde_json::to_string(&throttled).unwrap();
+    let json =
+        json.replace("thermal_throttled", "heat_held").replace("power_throttled", "power_held");
+    assert_eq!(serde_json::from_str::<Climate>(&json).unwrap(), throttled);
+}
+
+#[test]
 fn a_run_without_steps_is_read_as_it_was_written() {
     let run = Run { steps: Vec::new(), ..example::run() };
     assert!(stored(&run) == run, "something changed on the way");

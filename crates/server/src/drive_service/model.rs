@@ -33,7 +33,7 @@ impl Paced {
             shutdown_c: limits.shutdown_c,
             energy_j: reading.energy_j,
             power_limit_w: limits.limit_w,
-            throttled_s: reading.held_by_heat.max(reading.held_by_power).as_secs_f64(),
+            throttled_s: reading.thermal_throttled.max(reading.power_throttled).as_secs_f64(),
         });
         let lateness = self.pace.lateness();
         let lateness = Lateness {

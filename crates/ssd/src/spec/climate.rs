@@ -87,7 +87,8 @@ impl DriveSpec {
         let (Some(thermal), Some(power), Some(energy)) =
             (&mut self.thermal, &mut self.power, &self.energy)
         else {
-            let text = "has no thermal table: where it is would make no difference";
+            let text = "has no [thermal] table: ambient temperature, airflow and slot power have \
+                        no effect";
             return Err(fault(text.to_owned()));
         };
         if let Some(ambient_c) = surroundings.ambient_c {

@@ -50,7 +50,7 @@ impl DriveSpec {
         let rows = [
             ("System and driver", host.title.clone()),
             ("Processors", host.processor.clone()),
-            ("Processor time a request", format!("{} us", host.submit_us + host.complete_us)),
+            ("Processor time per request", format!("{} us", host.submit_us + host.complete_us)),
             ("Serialised section", format!("{} us", host.serial_us)),
             ("Flash management, relative time", format!("{}", host.controller_factor)),
         ];
@@ -131,7 +131,7 @@ impl DriveSpec {
             let count = format!("{}, each with jobs of its own; results are added", devices.count);
             sheet.row("Drive", &devices.source, "Devices", count);
         }
-        let name = if self.devices.is_some() { "Modules a device" } else { "Modules" };
+        let name = if self.devices.is_some() { "Modules per device" } else { "Modules" };
         sheet.row("Drive", &modules.source, name, count);
     }
 
@@ -139,13 +139,13 @@ impl DriveSpec {
         let geometry = &self.geometry;
         let source = &geometry.source;
         let dies = geometry.banks * geometry.dies_per_bank;
-        sheet.row("NAND", source, "Dies a module", dies.to_string());
-        sheet.row("NAND", source, "Planes a die", geometry.planes_per_die.to_string());
+        sheet.row("NAND", source, "Dies per module", dies.to_string());
+        sheet.row("NAND", source, "Planes per die", geometry.planes_per_die.to_string());
         let blocks = format!(
             "{}, of which {} bad or spare",
             geometry.erase_blocks_per_plane, geometry.spare_erase_blocks_per_plane
         );
-        sheet.row("NAND", source, "Erase blocks a plane", blocks);
+        sheet.row("NAND", source, "Erase blocks per plane", blocks);
         let page = Bytes::from_kib(geometry.page_kib.into());
         let block = Bytes::from_kib((geometry.page_kib * geometry.pages_per_erase_block).into());
         sheet.row("NAND", source, "Page, erase block", format!("{page}, {block}"));
@@ -172,7 +172,7 @@ impl DriveSpec {
         sheet.row("NAND", &nand.source, "Erase (tBERS)", format!("{} us", nand.t_erase_us));
         self.nand_modes(sheet);
         let rate = format!("{} of {} MB/s", channels.count, channels.mb_s);
-        sheet.row("NAND", &channels.source, "Channels a module", rate);
+        sheet.row("NAND", &channels.source, "Channels per module", rate);
     }
 
     /// Adds the rows of what only some drives do with their NAND.
@@ -229,10 +229,10 @@ impl DriveSpec {
     /// Adds the rows of the controller's background work: relocation, buffer, garbage collection.
     fn background(&self, sheet: &mut Sheet) {
         let (controller, source) = (&self.controller, &self.controller.source);
-        let relocate = format!("{} us a page", controller.relocate_us);
+        let relocate = format!("{} us per page", controller.relocate_us);
         sheet.row("Controller", source, "Relocation", relocate);
         let buffer = Bytes::from_kib(self.buffer.kib.into()).to_string();
-        sheet.row("Controller", &self.buffer.source, "Write buffer a module", buffer);
+        sheet.row("Controller", &self.buffer.source, "Write buffer per module", buffer);
         let relocation = &self.relocation;
         let marks = format!(
             "begins at {} free superblocks, host writes wait at {}",
@@ -295,7 +295,7 @@ impl DriveSpec {
         sheet.row("Surroundings", source, "Air before the drive", air);
         let supply = power.limit_w.map_or_else(
             || "as much power as it needs".to_owned(),
-            |limit_w| format!("{limit_w} W from the slot, writes held to stay within"),
+            |limit_w| format!("{limit_w} W from the slot, writes throttled to stay within"),
         );
         sheet.row("Surroundings", &power.source, "Supply", supply);
     }
@@ -332,7 +332,7 @@ fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {
     let rates = format!("{} / {} MB/s read / write", media.read_mb_s, media.write_mb_s);
     sheet.row("Media", source, "Rate of a module", rates);
     let queue = Bytes::from_kib(media.queue_kib.into()).to_string();
-    sheet.row("Media", source, "Protected write queue a module", queue);
+    sheet.row("Media", source, "Protected write queue per module", queue);
 }
 
 #[cfg(test)]

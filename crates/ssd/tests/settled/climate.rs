@@ -78,7 +78,7 @@ fn in_the_reviewers_room_heat_and_power_change_nothing() {
     (unknown.energy, unknown.thermal) = (None, None);
     let mut with = Written::new(&known, 128);
     let reading = with.until(400.0);
-    assert_eq!((reading.held_by_heat, reading.held_by_power), (Nanos::ZERO, Nanos::ZERO));
+    assert_eq!((reading.thermal_throttled, reading.power_throttled), (Nanos::ZERO, Nanos::ZERO));
     assert!(reading.temperature_c > 40.0, "{reading:?}");
     let mut without = Written::new(&unknown, 128);
     let until = without.at(400.0);
@@ -116,14 +116,17 @@ fn a_drive_warms_as_one_lump_does_at_any_time_lapse() {
 #[test]
 fn a_slot_of_25_watts_slows_writes_and_another_supply_lifts_that() {
     let with = |slot| Surroundings { slot: Some(slot), ..Surroundings::default() };
-    let mut held = Written::new(&spec(with(SlotPower::Watts(25))), 64);
-    let (held_mb_s, held_w) = held.between(60.0, 240.0);
+    let mut throttled = Written::new(&spec(with(SlotPower::Watts(25))), 64);
+    let (throttled_mb_s, throttled_w) = throttled.between(60.0, 240.0);
     let mut free = Written::new(&spec(with(SlotPower::External)), 64);
     let (free_mb_s, free_w) = free.between(60.0, 240.0);
-    assert!((24.5..25.1).contains(&held_w), "{held_w} W of the slot");
+    assert!((24.5..25.1).contains(&throttled_w), "{throttled_w} W of the slot");
     assert!(free_w > 26.5, "{free_w} W");
-    assert!((0.75..0.95).contains(&(held_mb_s / free_mb_s)), "{held_mb_s} of {free_mb_s} MB/s");
-    assert!(held.until(240.0).held_by_power > held.at(180.0));
+    assert!(
+        (0.75..0.95).contains(&(throttled_mb_s / free_mb_s)),
+        "{throttled_mb_s} of {free_mb_s} MB/s"
+    );
+    assert!(throttled.until(240.0).power_throttled > throttled.at(180.0));
 }
 
 #[test]
@@ -141,7 +144,7 @@ fn a_hot_drive_slows_its_writes_and_stays_near_its_limit() {
     assert!(last_mb_s < first_mb_s * 0.8, "{last_mb_s} of {first_mb_s} MB/s");
     assert!((78.0..80.0).contains(&hottest_c), "{hottest_c} °C");
     assert!(hot.done.iter().all(|(_, status)| *status == Status::Ok));
-    assert!(hot.until(1260.0).held_by_heat > Nanos::ZERO);
+    assert!(hot.until(1260.0).thermal_throttled > Nanos::ZERO);
     hot.drive.check_invariants();
 }
 

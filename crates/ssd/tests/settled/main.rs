@@ -2,9 +2,9 @@
 
 mod climate;
 mod closed_loop;
-mod coarse;
 mod die_failure;
 mod disk;
+mod indirection_unit;
 mod laws;
 mod mechanisms;
 mod read_retry;

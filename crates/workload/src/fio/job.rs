@@ -89,15 +89,15 @@ const PASSED_OVER: &[&str] = &[
     "allrandrepeat",
 ];
 
-/// Settings that change what a drive is asked in a way that cannot be said here, and why.
+/// Settings that change what a drive is asked in a way that is not supported here, and why.
 const REFUSED: &[(&[&str], &str)] = &[
     (
         &["fsync", "fdatasync", "sync", "sync_file_range", "end_fsync", "write_barrier"],
-        "flushes are no part of a workload",
+        "workloads have no flushes",
     ),
     (
         &["thinktime", "thinktime_spin", "thinktime_blocks", "flow", "startdelay"],
-        "pauses of a job cannot be said; rate_iops with rate_process=poisson can",
+        "pauses of a job are not supported; rate_iops with rate_process=poisson is",
     ),
     (
         &["verify", "do_verify", "verify_pattern", "verify_backlog"],
@@ -108,11 +108,11 @@ const REFUSED: &[(&[&str], &str)] = &[
         "a load that looks for its own depth; a protocol's curve finds latency against load",
     ),
     (&["read_iolog", "replay_redirect"], "traces are replayed with `floatgate run --trace FILE`"),
-    (&["zonemode", "zonesize", "zonerange", "zoneskip"], "zones cannot be said"),
-    (&["io_size", "number_ios", "io_limit"], "a load ends by its time: give runtime"),
-    (&["rate_min", "rate_iops_min", "rate_cycle"], "a rate that must be reached cannot be said"),
+    (&["zonemode", "zonesize", "zonerange", "zoneskip"], "zones are not supported"),
+    (&["io_size", "number_ios", "io_limit"], "a load ends after its time: give runtime"),
+    (&["rate_min", "rate_iops_min", "rate_cycle"], "minimum rates are not supported"),
     (&["nrfiles", "filesize", "file_service_type", "opendir"], "there is one target"),
-    (&["buffered"], "the page cache is no drive: requests go past it"),
+    (&["buffered"], "the page cache is not measured: requests bypass it"),
 ];
 
 /// Settings of a job as read so far, with fio's defaults for the rest.
@@ -270,8 +270,8 @@ impl FioJob {
         }
         value::bytes(text)?;
         notes.push(format!(
-            "size={text} is not taken over: all of the target is addressed; give a file that size \
-             with --size, or write a share such as size=10%"
+            "size={text} is ignored: all of the target is addressed; give a file that size with \
+             --size, or write a share such as size=10%"
         ));
         Ok(())
     }
@@ -282,7 +282,7 @@ impl FioJob {
         if (percent - if is_random { 100.0 } else { 0.0 }).abs() < f64::EPSILON {
             return Ok(());
         }
-        Err("a load is random or sequential; only 0 or 100 can be said".into())
+        Err("a load is random or sequential: only 0 and 100 are supported".into())
     }
 
     /// Share of requests that read, in percent.
@@ -306,19 +306,19 @@ impl FioJob {
             ["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"];
         if !KNOWN.contains(&self.rw.as_str()) {
             let known = KNOWN.join(", ");
-            return Err(format!("rw={} cannot be said, only {known}", self.rw));
+            return Err(format!("rw={} is not supported, only {known}", self.rw));
         }
         let read = self.read_share();
         if read > 0.0 && read < 100.0 {
             if self.sizes[0] != self.sizes[1] {
-                return Err("reads and writes of different sizes cannot be said".into());
+                return Err("reads and writes of different sizes are not supported".into());
             }
             if let Some([reads, writes]) = self.rate_iops.or(self.rate_bytes) {
                 let share = 100.0 * reads / (reads + writes);
                 if (share - read).abs() > 1.0 {
                     return Err(format!(
-                        "the rates make {share:.0} % reads, the mix {read} %: fio holds each \
-                         direction to its own rate, which cannot be said"
+                        "the rates make {share:.0} % reads, the mix {read} %: fio limits each \
+                         direction to its own rate, which is not supported"
                     ));
                 }
             }
@@ -367,7 +367,7 @@ fn one_size(text: &str) -> Result<Vec<SizeShare>, String> {
 
 /// `4k-16k`: every multiple of the smallest, equally often.
 fn range(text: &str) -> Result<Vec<SizeShare>, String> {
-    let (low, high) = text.split_once('-').ok_or("is not such as 4k-16k")?;
+    let (low, high) = text.split_once('-').ok_or("is not a range such as 4k-16k")?;
     let (low, high) = (value::transfer(low)?, value::transfer(high)?);
     let count = high.checked_div(low).unwrap_or(0);
     if low > high || count == 0 || count > RANGE_SIZES_MAX {
@@ -402,19 +402,19 @@ fn distribution(text: &str) -> Result<Access, String> {
         "zoned" => {
             let zones: Vec<&str> = rest.split(':').collect();
             let [hot, cold] = zones.as_slice() else {
-                return Err("more or fewer than two zones cannot be said".into());
+                return Err("only two zones are supported".into());
             };
             let zone = |text: &str| -> Result<(f64, f64), String> {
-                let (requests, space) = text.split_once('/').ok_or("a zone is such as 60/10")?;
+                let (requests, space) = text.split_once('/').ok_or("write a zone as 60/10")?;
                 Ok((value::number(requests)?, value::number(space)?))
             };
             let (hot, cold) = (zone(hot)?, zone(cold)?);
             if (hot.0 + cold.0 - 100.0).abs() > 1e-6 || (hot.1 + cold.1 - 100.0).abs() > 1e-6 {
-                return Err("the two zones do not make up the whole".into());
+                return Err("the two zones do not add up to 100 %".into());
             }
             Ok(Access::HotCold { hot_request_percent: hot.0, hot_space_percent: hot.1 })
         }
-        _ => Err(format!("`{text}` cannot be said; random, zipf:THETA and two zones can")),
+        _ => Err(format!("`{text}` is not supported; random, zipf:THETA and two zones are")),
     }
 }
 

@@ -97,7 +97,7 @@ fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
     };
     let Some(direction) = rest.first() else { return Ok(None) };
     let at = seconds.parse::<f64>().ok().filter(|it| *it >= 0.0 && it.is_finite());
-    let at = at.ok_or_else(|| format!("the time is `{seconds}`, no number of seconds"))?;
+    let at = at.ok_or_else(|| format!("the time is `{seconds}`, not a number of seconds"))?;
     let at = Nanos::from_secs_f64(at);
     let mut event = Event { device, is_issue, at, op: Op::Flush, fua: false, lba: 0, sectors: 0 };
     if rest.get(2) != Some(&"+") {
@@ -113,7 +113,7 @@ fn event<'a>(fields: &[&'a str]) -> Result<Option<Event<'a>>, String> {
         None => return Ok(None),
     };
     event.fua = is_written.is_some_and(|after| after.contains('F'));
-    let wrong = |what: &str, text: &str| format!("{what} is `{text}`, no whole number");
+    let wrong = |what: &str, text: &str| format!("{what} is `{text}`, not a whole number");
     let (sector, sectors) =
         (rest.get(1).copied().unwrap_or(""), rest.get(3).copied().unwrap_or(""));
     event.lba = sector.parse().map_err(|_| wrong("the sector", sector))?;

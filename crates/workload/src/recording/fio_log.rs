@@ -127,7 +127,7 @@ fn logged(line: &str) -> Result<Option<Logged<'_>>, String> {
         "write" => Op::Write,
         "trim" => Op::Trim,
         "sync" | "datasync" => Op::Flush,
-        other => return Err(format!("action `{other}` is none of an iolog")),
+        other => return Err(format!("`{other}` is not an action of an iolog")),
     };
     let at = Nanos(whole(Some(us), "the time")?.saturating_mul(1000));
     let offset = whole(rest.first().copied(), "the offset")?;
@@ -165,7 +165,7 @@ fn latencies(log: &str) -> Result<LatencyTable, String> {
 
 fn whole(text: Option<&str>, what: &str) -> Result<u64, String> {
     let text = text.unwrap_or_default();
-    text.parse().map_err(|_| format!("{what} is `{text}`, no whole number"))
+    text.parse().map_err(|_| format!("{what} is `{text}`, not a whole number"))
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ const FUA: u8 = 0x80;
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The file does not begin with the magic number.
-    #[error("it is no recording: it does not begin with FLGTREC1")]
+    #[error("it is not a recording: it does not begin with FLGTREC1")]
     Magic,
     /// The file was written by a later version.
     #[error("it has format {found}, and formats up to {known} are known")]

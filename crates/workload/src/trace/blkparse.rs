@@ -36,7 +36,7 @@ impl Lines for Blkparse {
             return Ok(Line::End);
         }
         if !fields[0].contains(',') {
-            return Err(format!("`{}` is no device such as 8,0", fields[0]));
+            return Err(format!("`{}` is not a device such as 8,0", fields[0]));
         }
         let (action, direction) = match (fields.get(5), fields.get(6)) {
             (Some(action), Some(direction)) => (*action, *direction),

@@ -68,7 +68,7 @@ impl Lines for IologLines {
             }
             "read" => Op::Read,
             "write" => Op::Write,
-            other => return Err(format!("action `{other}` is none of an iolog")),
+            other => return Err(format!("`{other}` is not an action of an iolog")),
         };
         let offset_bytes = number(&fields, 2, "the offset")?;
         let bytes = number(&fields, 3, "the length")?;

@@ -146,15 +146,15 @@ impl TraceReader<'_> {
         }
         let (line, text) = (first.line, &first.text);
         let text = format!(
-            "{text} (this and {BROKEN_MAX} more lines are broken: the file is no trace, or a \
-             damaged one)"
+            "{text} (this and {BROKEN_MAX} more lines are broken: the file is not a trace, or is \
+             damaged)"
         );
         Err(self.error(line, text))
     }
 
     fn unknown(&self, line: u64) -> SpecError {
-        let text = "the first line is that of no trace that is known: a fio iolog (version 2 or \
-                    3), blkparse text, MSR Cambridge CSV or an SPC trace";
+        let text = "the first line is not of a known trace format: fio iolog (version 2 or 3), \
+                    blkparse text, MSR Cambridge CSV or SPC";
         self.error(line, text.into())
     }
 
@@ -167,7 +167,7 @@ impl TraceReader<'_> {
         if self.requests.is_empty() {
             return Err(match &self.skipped.first_broken {
                 Some(first) => self.error(first.line, first.text.clone()),
-                None => self.error(0, "no request that reads or writes is in it".into()),
+                None => self.error(0, "it has no reads or writes".into()),
             });
         }
         let Self { file, requests, mut skipped, synthetic, .. } = self;

@@ -118,8 +118,8 @@ impl TracePhase {
             Fault::unless(
                 *access != Access::Streams,
                 "access",
-                "access is that of streams, which a phase does not have: say random, sequential, \
-                 zipf or hot-cold",
+                "access is of kind \"streams\", which a phase cannot have: use random, \
+                 sequential, zipf or hot-cold",
             )?;
             access.check().map_err(|fault| fault.within("access"))?;
         }

@@ -118,22 +118,22 @@ fn too_many_broken_lines_stop_the_reading() {
     assert_eq!(
         told(&text),
         "traces/t.csv:2: 3 fields, at least 5 are needed (this and 1000 more lines are broken: \
-         the file is no trace, or a damaged one)"
+         the file is not a trace, or is damaged)"
     );
 }
 
 #[test]
 fn what_is_no_trace_is_told_what_one_would_be() {
-    let known = "a fio iolog (version 2 or 3), blkparse text, MSR Cambridge CSV or an SPC trace";
+    let known = "fio iolog (version 2 or 3), blkparse text, MSR Cambridge CSV or SPC";
     for text in ["\nhello\n", "fio version 1 iolog\n", "\u{0}\u{1}\u{2}\n"] {
         let told = told(text);
         assert!(told.starts_with("traces/t.csv:"), "{told}");
         assert!(told.ends_with(known), "{told}");
     }
-    assert_eq!(told(""), "traces/t.csv: no request that reads or writes is in it");
+    assert_eq!(told(""), "traces/t.csv: it has no reads or writes");
     assert_eq!(
         told("fio version 2 iolog\n/a add\n/a reed 0 512\n"),
-        "traces/t.csv:3: action `reed` is none of an iolog"
+        "traces/t.csv:3: `reed` is not an action of an iolog"
     );
 }
 
@@ -327,7 +327,7 @@ fn faults_of_phases_name_what_would_be_right() {
             16,
             "sizes sum to 90 percent, not 100",
         ),
-        (format!("{a}access = {{ kind = \"streams\" }}\n{b}"), 16, "a phase does not have"),
+        (format!("{a}access = {{ kind = \"streams\" }}\n{b}"), 16, "a phase cannot have"),
         (format!("{a}space_gb = 1\n{b}"), 16, "unknown field `space_gb`"),
     ] {
         let error = Workload::parse(&text(&trace), "x.toml").unwrap_err();

@@ -14,7 +14,7 @@ use crate::args::Validate;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
 
-/// Prints every figure with its prediction, and the numbers with what they rest on.
+/// Prints every figure with its prediction, and the parameters with what they rest on.
 pub(super) fn validate(args: &Validate) -> Result<Ending> {
     let names: Vec<&str> = match args.drives.as_slice() {
         [] => drives_cross_validated(),
@@ -81,7 +81,7 @@ fn shown(of: &Crossed) -> String {
         ]
     });
     let rows: Vec<[String; 8]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
-    let head = ["number", "from", "to", "start", "refitted", "file", "rests on"];
+    let head = ["parameter", "from", "to", "start", "refitted", "file", "rests on"];
     let numbers = of.numbers.iter().map(|it| {
         let [low, high, start, refitted, file] =
             [it.low, it.high, it.start, it.refitted, it.file].map(number_text);

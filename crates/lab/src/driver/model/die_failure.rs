@@ -26,6 +26,6 @@ pub(super) fn warning(drive: &Drive, step: &str, began: Nanos, time_lapse: u32) 
         kind: WarningKind::DieFailure,
         step: step.into(),
         text: format!("die {die} failed {after} into the load; {end}"),
-        remedy: "leave out --fail-die for the figures of a drive that is whole".into(),
+        remedy: "leave out --fail-die for the figures of an intact drive".into(),
     })
 }

@@ -111,8 +111,8 @@ fn climate_between(before: &Reading, after: &Reading, span: Nanos) -> Climate {
     Climate {
         power_w: Some((after.energy_j - before.energy_j) / span_s),
         temperature_c: Some(after.temperature_c),
-        heat_held_share: Some(share(before.held_by_heat, after.held_by_heat)),
-        power_held_share: Some(share(before.held_by_power, after.held_by_power)),
+        thermal_throttled_share: Some(share(before.thermal_throttled, after.thermal_throttled)),
+        power_throttled_share: Some(share(before.power_throttled, after.power_throttled)),
     }
 }
 

@@ -9,7 +9,7 @@ use results::Interval;
 use ssd::{Drive, DriveSpec, Setup};
 use workload::recording::{Recorded, Recording};
 
-use super::lasting::IntervalCutter;
+use super::looped_replay::IntervalCutter;
 use super::meter::{self, Meter};
 use super::{failed, quick_measure};
 use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed, RequestTree};
@@ -95,12 +95,11 @@ impl AddressMap {
         let whole = drive.user_sectors_full_scale();
         if from > whole {
             let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
-            let of = if copies == 1 { String::new() } else { format!("{copies} copies of ") };
-            let text = format!(
-                "the recording is of {of}a device of {}, and {name} holds {}",
-                bytes(recording.space_sectors()),
-                bytes(whole)
-            );
+            let need = match copies {
+                1 => "the recording needs".to_owned(),
+                copies => format!("{copies} copies of the recording need"),
+            };
+            let text = format!("{need} {}; {name} has {}", bytes(from), bytes(whole));
             let hint = "record on a device that is not larger than the drives to compare";
             return Err(Error::new(Kind::Input, text).hint(hint));
         }

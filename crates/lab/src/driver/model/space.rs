@@ -42,10 +42,10 @@ impl Space {
 /// The end of a load: a write found no space `at` that time.
 pub(super) fn exhausted(at: Nanos) -> Error {
     let text = format!(
-        "after {at} the drive was out of physical space: the data compresses less \
-                        than its format counts on"
+        "after {at} the drive was out of physical space: the data compresses less than its format \
+         assumes"
     );
     Error::new(Kind::Program, text).hint(
-        "write more compressible data (--compressible), or take a format with less user capacity",
+        "write more compressible data (--compressible), or choose a format with less user capacity",
     )
 }

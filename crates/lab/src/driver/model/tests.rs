@@ -129,10 +129,13 @@ fn written_in(surroundings: &ssd::Surroundings) -> (Vec<WarningKind>, results::C
 }
 
 #[test]
-fn a_drive_that_held_its_writes_is_warned_of() {
+fn a_drive_that_throttled_its_writes_is_warned_of() {
     let (warned, climate) = written_in(&ssd::Surroundings::default());
     assert_eq!(warned, []);
-    assert_eq!((climate.heat_held_share, climate.power_held_share), (Some(0.0), Some(0.0)));
+    assert_eq!(
+        (climate.thermal_throttled_share, climate.power_throttled_share),
+        (Some(0.0), Some(0.0))
+    );
     let slot = Some(ssd::SlotPower::Watts(20));
     let (warned, climate) = written_in(&ssd::Surroundings { slot, ..Default::default() });
     assert_eq!(warned, [WarningKind::Throttled]);

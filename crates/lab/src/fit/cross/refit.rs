@@ -1,4 +1,4 @@
-//! Regularised Gauss-Newton refit of open numbers to some of the figures, from a neutral start.
+//! Regularised Gauss-Newton refit of free parameters to some of the figures, from a neutral start.
 //!
 //! ```text
 //! start, slopes there (shared by all folds) ──► steps of the linear model, one simulation each;
@@ -27,7 +27,7 @@ const REACH: f64 = 0.25;
 const SHORTEST: f64 = 0.003;
 const GAIN_MIN: f64 = 0.005;
 
-/// Residuals of all figures as a function of the open numbers.
+/// Residuals of all figures as a function of the free parameters.
 pub(super) trait FigureResiduals {
     /// Failure of a simulation.
     type Error;
@@ -40,7 +40,7 @@ pub(super) trait FigureResiduals {
 /// A point with its residuals, and the slopes last known there.
 #[derive(Clone, Debug)]
 pub(super) struct Refit {
-    /// Coordinates of the open numbers, 0 to 1.
+    /// Coordinates of the free parameters, 0 to 1.
     pub(super) point: Vec<f64>,
     /// Residuals of all figures, those left out as well.
     pub(super) residuals: Vec<f64>,

@@ -58,7 +58,7 @@ fn figures_of_one_family_are_refused() {
 #[test]
 fn a_drive_without_open_numbers_is_refused_with_those_that_have_some() {
     let error = crossed("p5510", |_| true).unwrap_err();
-    assert!(error.to_string().contains("p5510 has no open numbers"), "{error}");
+    assert!(error.to_string().contains("p5510 has no free parameters"), "{error}");
     assert!(error.remedy().contains("px600-2600"), "{error:?}");
 }
 
@@ -67,7 +67,7 @@ fn the_open_numbers_of_every_drive_are_in_its_file_within_their_ranges() {
     for name in drives_cross_validated() {
         let file = DriveFile::parse(catalogue::text(name).unwrap(), name).unwrap();
         let (numbers, spec) = (file.numbers(), file.spec().unwrap());
-        let (fits, ties) = open(&spec).unwrap();
+        let (fits, ties) = free_parameters(&spec).unwrap();
         for fit in fits {
             let found = of_spec(&file, &numbers, &fit).unwrap();
             assert!(found.low < found.high, "{name} {}", found.path);

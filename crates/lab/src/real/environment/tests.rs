@@ -65,7 +65,7 @@ fn a_file_in_memory_is_said_to_be_no_drive() {
     let machine = Machine::with_disk();
     machine.write("proc/self/mountinfo", "25 1 0:23 / /shm rw - tmpfs tmpfs rw");
     let warnings = warned(&file_on(&machine, "/shm/disk.img"), true);
-    assert!(warnings[0].1.contains("lies in memory"), "{warnings:?}");
+    assert!(warnings[0].1.contains("is in memory"), "{warnings:?}");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn hosts_that_nobody_looked_at_are_said_to_be_unknown() {
         (target.kind, target.devices, target.host.as_str()),
         (TargetKind::Remote, 2, "a, b")
     );
-    assert!(warned(&site, true)[0].1.starts_with("nothing but fio was asked on a, b"));
+    assert!(warned(&site, true)[0].1.starts_with("only fio runs on a, b"));
     let sheet = site.environment("3.33").sheet;
     let names: Vec<&str> = sheet.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["Hosts", "fio"], "this machine does none of the work");

@@ -66,8 +66,9 @@ impl<'a> Fleet<'a> {
             }
         }
         let text = format!("fio cannot read from {} on every one of {hosts}", path.display());
-        let error = Error::new(Kind::Program, text)
-            .hint("start `fio --server` on each host, and have the target there under that name");
+        let error = Error::new(Kind::Program, text).hint(
+            "start `fio --server` on each host; the target must exist there under the same name",
+        );
         Err(match failed {
             Some(cause) => error.source(cause),
             None => error,

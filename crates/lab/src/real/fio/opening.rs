@@ -54,7 +54,10 @@ fn probe_all(sites: &Sites) -> Result<Engine, Error> {
         None => Ok(engine),
         Some((other, differs)) => {
             let (a, b) = (first.name(), other.name());
-            let text = format!("fio reads {a} by {engine} and {b} by {differs}: one job needs one");
+            let text = format!(
+                "fio needs the engine {engine} for {a} and {differs} for {b}, and one job has one \
+                 engine"
+            );
             Err(Error::new(Kind::Input, text).hint("test each device by itself"))
         }
     }
@@ -88,8 +91,8 @@ fn too_small(address: &Address, site: &Site) -> Error {
             "give it a size: --size 1GiB"
         }
         Target::Local(_) => "`lsblk` shows the size of each device: choose one that is not empty",
-        Target::Fleet { .. } => "look on each host whether the device holds something",
-        Target::Export { .. } => "`nbdinfo --list` shows what each export holds",
+        Target::Fleet { .. } => "check on each host that the device is not empty",
+        Target::Export { .. } => "`nbdinfo --list` shows the size of each export",
     };
     Error::new(Kind::Input, text).hint(hint)
 }
@@ -98,7 +101,7 @@ fn open_fleet(hosts: &Hosts, path: &Path, access: &Access) -> Result<(Site, Engi
     refuse_size(path, access, "a target on other hosts has")?;
     let name = path.to_string_lossy();
     if nbd::is_uri(&name) {
-        let text = format!("{name} is reached from here, not from {hosts}");
+        let text = format!("{name} is measured from this machine, not from {hosts}");
         return Err(Error::new(Kind::Input, text).hint("leave out --host"));
     }
     guard::permit_elsewhere(path, hosts, access.destroy)?;

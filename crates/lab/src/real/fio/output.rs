@@ -216,7 +216,7 @@ impl FioOutput {
         let remedy = if host.is_empty() {
             "something ended the others: see messages.txt beside the report, and dmesg"
         } else {
-            "see whether the host and its `fio --server` still run, then resume the run"
+            "check that the host and its `fio --server` still run, then resume the run"
         };
         Err(Error::new(Kind::Program, text).hint(remedy))
     }

@@ -115,7 +115,7 @@ pub(super) fn dying_with_us(program: &str) -> Command {
 
 fn deaf() -> Error {
     let text = format!("fio did not end within {} s of being asked to", PATIENCE.as_secs());
-    Error::new(Kind::Program, text).hint("a drive that answers no request holds it: see dmesg")
+    Error::new(Kind::Program, text).hint("the drive may have stopped answering requests: see dmesg")
 }
 
 /// A process that does not outlive this value.
@@ -165,7 +165,7 @@ fn judge(status: ExitStatus, asked_to_end: bool, folder: &Path) -> Result<Ending
 
 fn remedy(said: &str, folder: &Path) -> String {
     let known = [
-        ("No space left", "make room on the file system, or take a smaller --size"),
+        ("No space left", "free space on the file system, or use a smaller --size"),
         ("Input/output error", "the drive failed a request: see dmesg"),
         ("failed to connect", "start `fio --server` there, and let this machine reach its port"),
         ("Permission denied", "run as root"),
@@ -175,7 +175,7 @@ fn remedy(said: &str, folder: &Path) -> String {
     let known = known.iter().find(|(sign, _)| said.contains(sign));
     let shown = folder.display();
     known.map_or_else(
-        || format!("{shown} keeps the job file and all that fio said"),
+        || format!("{shown} has the job file and all output of fio"),
         |(_, remedy)| (*remedy).to_owned(),
     )
 }

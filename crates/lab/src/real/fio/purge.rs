@@ -132,19 +132,19 @@ fn of_fleet(
         let how = format!("all {size} trimmed on each of {} through fio (rw=trim)", fleet.hosts);
         fleet.trim(capacity_bytes, raw).map(|()| how).map_err(|error| caused(&error))
     };
-    trimmed_or_overwritten(trimmed, method, "fio's servers take no other commands than trims")
+    trimmed_or_overwritten(trimmed, method, "fio's servers support trims only")
 }
 
 /// Trims all of an export.
 fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<Purged, Error> {
     let trimmed = || {
         if !trims {
-            return Err("the server takes no trims".to_owned());
+            return Err("the server does not support trims".to_owned());
         }
         let how = |bytes| format!("all {} trimmed through NBD", Bytes(bytes));
         uri.trim().map(how).map_err(|error| caused(&error))
     };
-    trimmed_or_overwritten(trimmed, method, "an NBD server takes trims only")
+    trimmed_or_overwritten(trimmed, method, "an NBD server supports trims only")
 }
 
 /// A purge by `method` of what takes trims and nothing else; `no_more` says so.
@@ -234,10 +234,10 @@ impl Device<'_> {
             (PurgeMethod::Format, Some(block)) if is_nvme => nvme::format(tools, block),
             (PurgeMethod::Sanitize, Some(block)) if is_nvme => nvme::sanitize(tools, block),
             (PurgeMethod::Format | PurgeMethod::Sanitize, _) => {
-                return Err(Unfit::Other("it is no NVMe namespace"));
+                return Err(Unfit::Other("it is not an NVMe namespace"));
             }
             (PurgeMethod::SecureErase, Some(block)) if is_ata => ata::erase(tools, block),
-            (PurgeMethod::SecureErase, _) => return Err(Unfit::Other("it is no ATA drive")),
+            (PurgeMethod::SecureErase, _) => return Err(Unfit::Other("it is not an ATA drive")),
             _ => self.discarded(tools),
         };
         tried.map_err(Unfit::Refused)
@@ -245,7 +245,7 @@ impl Device<'_> {
 
     fn discarded(self, tools: &Tools) -> Tried {
         if !self.discards {
-            return Err("the device takes no discard".into());
+            return Err("the device does not support discard".into());
         }
         // Forced: the guard already holds the device exclusively, which blkdiscard would take for
         // use.
@@ -272,7 +272,7 @@ fn overwritten(failed: &[String]) -> Purged {
 
 fn refused(method: PurgeMethod, why: &str) -> Error {
     Error::new(Kind::Program, format!("purging by {method}: {why}"))
-        .hint("--purge auto takes the best way that the drive has")
+        .hint("--purge auto uses the best method that the drive supports")
 }
 
 #[cfg(test)]

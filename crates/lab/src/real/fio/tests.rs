@@ -584,7 +584,7 @@ fn a_server_that_goes_away_is_an_error_that_says_so() {
     let mut server = Some(server);
     let mut watch = Meddler::new(|| drop(server.take()));
     let error = fio.load(&load, &mut watch).unwrap_err();
-    assert!(error.to_string().ends_with("is gone: nothing answers there any more"), "{error}");
+    assert!(error.to_string().ends_with("is gone: it does not answer any more"), "{error}");
 }
 
 /// Latency is fio's `lat`, from before the submission to the completion; `clat` and `slat` are kept
@@ -687,7 +687,7 @@ fn a_group_that_cannot_be_one_target_is_refused_before_anything_is_touched() {
     let folder = TempDir::new().unwrap();
     let unlike = group(&folder, &[SIZE.0, SIZE.0 / 2]);
     let error = unlike.open().unwrap_err();
-    assert!(error.to_string().contains("they hold 64 MiB and 32 MiB"), "{error}");
+    assert!(error.to_string().contains("their sizes are 64 MiB and 32 MiB"), "{error}");
     let sized = group(&folder, &[SIZE.0; 2]).with(|it| it.size = Some(SIZE));
     assert!(sized.open().unwrap_err().to_string().ends_with("a group of devices has its own size"));
     let full = group(&folder, &[SIZE.0; 2]);

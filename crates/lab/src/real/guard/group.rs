@@ -96,7 +96,9 @@ fn conflict(first: &Member, second: &Member) -> Option<(String, &'static str)> {
     }
     (first.capacity_bytes != second.capacity_bytes).then(|| {
         let [a, b] = [first, second].map(|it| Bytes(it.capacity_bytes));
-        let why = format!("they hold {a} and {b}, loads would address different shares of them");
+        let why = format!(
+            "their sizes are {a} and {b}, so that loads would address different shares of them"
+        );
         (why, "name devices of one size, or test each by itself")
     })
 }
@@ -173,7 +175,7 @@ mod tests {
     fn devices_of_different_sizes_are_refused() {
         let machine = machine([2_097_152, 4_194_304]);
         let said = refused(&machine, ["/dev/sda", "/dev/sdc"]);
-        assert!(said.contains("they hold 1.07 GB and 2.15 GB"), "{said}");
+        assert!(said.contains("their sizes are 1.07 GB and 2.15 GB"), "{said}");
         assert!(said.ends_with("name devices of one size, or test each by itself"), "{said}");
     }
 

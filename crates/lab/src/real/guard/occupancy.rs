@@ -86,7 +86,7 @@ fn held(block: &Block) -> Option<Occupancy> {
     let names: Vec<_> = holders.iter().map(Block::described).collect();
     (!names.is_empty()).then(|| Occupancy {
         text: format!("{} is held by {}", block.node(), names.join(", ")),
-        remedy: "take the volume or array apart first (vgchange -an, mdadm --stop, dmsetup remove)"
+        remedy: "stop the volume or array first (vgchange -an, mdadm --stop, dmsetup remove)"
             .into(),
     })
 }

@@ -150,5 +150,5 @@ fn whoever_speaks_something_else_is_told_apart() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(b"SSH-2.0-OpenSSH_9.2p1").unwrap();
     let refused = Session::begin(Stream::Unix(ours), "").unwrap_err();
-    assert_eq!(refused.to_string(), "it does not speak NBD of the new style");
+    assert_eq!(refused.to_string(), "it does not support the newstyle handshake of NBD");
 }

@@ -54,16 +54,20 @@ fn a_file_that_grew_is_still_there_and_one_that_shrank_is_told_by_how_much() {
     let error = target.check_still(8192).unwrap_err();
     assert_eq!(error.to_string(), format!("{} shrank from 8 KiB to 4 KiB", path.display()));
     assert_eq!(error.kind(), Kind::Io);
-    assert!(error.remedy().ends_with("see dmesg, then --resume"), "{}", error.remedy());
+    assert!(
+        error.remedy().ends_with("see dmesg, then continue with --resume"),
+        "{}",
+        error.remedy()
+    );
     resized(0);
     let error = target.check_still(8192).unwrap_err().to_string();
-    assert!(error.ends_with("is gone: nothing answers there any more"), "{error}");
+    assert!(error.ends_with("is gone: it does not answer any more"), "{error}");
 }
 
 #[test]
 fn a_server_that_does_not_answer_is_gone_and_hosts_are_not_asked() {
     let error = export(512, true).check_still(1 << 30).unwrap_err().to_string();
-    assert!(error.ends_with("is gone: nothing answers there any more"), "{error}");
+    assert!(error.ends_with("is gone: it does not answer any more"), "{error}");
     fleet().check_still(1 << 30).unwrap();
 }
 
@@ -80,7 +84,7 @@ fn a_device_that_left_sysfs_is_gone() {
     assert_eq!(error, "/dev/sda shrank from 1.07 GB to 512 MiB");
     drop(machine);
     let error = target.check_still(1 << 30).unwrap_err().to_string();
-    assert_eq!(error, "/dev/sda is gone: nothing answers there any more");
+    assert_eq!(error, "/dev/sda is gone: it does not answer any more");
 }
 
 #[test]
@@ -105,10 +109,10 @@ fn a_file_that_its_file_system_cannot_hold_is_refused_with_a_size_that_fits() {
     let error = refused(2_000_000_000, 1_000_000_000);
     assert_eq!(error.to_string(), "/srv/disk.img needs 2 GB more, its file system has 1 GB free");
     // Nine tenths of it, in MiB.
-    let hint = "name a file where there is more room, or give it less: --size 858MiB";
+    let hint = "name a file on a file system with more space, or a smaller size: --size 858MiB";
     assert_eq!((error.kind(), error.remedy()), (Kind::Io, hint));
     let error = refused(2_000_000_000, 1_000_000);
-    assert_eq!(error.remedy(), "name a file on a file system with more room");
+    assert_eq!(error.remedy(), "name a file on a file system with more space");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn a_model_has_its_version_and_a_real_drive_has_none() {
 fn time_lapse_is_told_with_the_way_to_full_scale() {
     let run = made(TargetKind::Model, 32, Vec::new());
     assert_eq!(kinds(&run), [WarningKind::Scale]);
-    assert!(run.warnings[0].text.contains("1/32 of the capacity for 1/32 of the time"));
+    assert!(run.warnings[0].text.contains("simulated at 1/32 scale (time lapse 32)"));
     assert!(run.warnings[0].remedy.starts_with("--full-scale"));
     assert_eq!(run.warnings[0].step, "", "it is about the whole run");
 }
@@ -184,11 +184,11 @@ fn rounds_that_never_met_the_rule_are_warned_of_with_the_last_of_them() {
 }
 
 #[test]
-fn level_rounds_of_a_drive_that_was_hardly_written_are_a_plateau() {
+fn level_rounds_of_a_drive_that_was_hardly_written_are_not_steady() {
     let level = [100.0; 5];
     let run = made(TargetKind::Model, 1, rounds(&level, 0.01));
     assert_eq!(kinds(&run), [WarningKind::NotSteady]);
-    assert!(run.warnings[0].text.contains("had not written the drive over"), "{run:?}");
+    assert!(run.warnings[0].text.contains("had not been written in full by then"), "{run:?}");
     let enough = made(TargetKind::Model, 1, rounds(&level, 1.5));
     assert!(kinds(&enough).is_empty(), "{:?}", enough.warnings);
 }

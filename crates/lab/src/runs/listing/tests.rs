@@ -133,7 +133,7 @@ fn a_run_that_is_carried_out_is_not_deleted() {
     let id = folder.order().id.clone();
     let refused = runs.delete(&id).unwrap_err();
     assert_eq!(refused.kind(), Kind::Refused);
-    assert!(refused.to_string().ends_with("it is under way"), "{refused}");
+    assert!(refused.to_string().ends_with("it is in progress"), "{refused}");
     assert_eq!(refused.remedy(), "stop it first");
     drop(folder);
     assert!(runs.delete(&id).is_ok(), "its process let go of it");
@@ -152,7 +152,7 @@ fn a_folder_that_is_no_run_or_lies_elsewhere_is_not_deleted() {
     let folder = dir.path().join("runs").join("photos");
     fs::create_dir_all(&folder).unwrap();
     let refused = runs.delete(&folder.to_string_lossy()).unwrap_err();
-    assert!(refused.to_string().contains("is no run in"), "{refused}");
+    assert!(refused.to_string().contains("is not a run in"), "{refused}");
     assert_eq!(refused.remedy(), "`floatgate runs` lists them");
     assert!(folder.is_dir());
 }

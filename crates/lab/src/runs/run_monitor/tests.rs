@@ -70,9 +70,9 @@ fn a_run_whose_process_is_gone_is_interrupted_and_goes_on_when_it_is_opened_agai
     let folder = begin(&runs);
     let id = folder.order().id.clone();
     let refused = runs.open(&id).unwrap_err();
-    assert!(refused.remedy().contains("another process carries it out"), "{refused}");
+    assert!(refused.remedy().contains("another process is running it"), "{refused}");
     let refused = runs.delete(&id).unwrap_err();
-    assert!(refused.to_string().ends_with("it is under way"), "{refused}");
+    assert!(refused.to_string().ends_with("it is in progress"), "{refused}");
     drop(folder);
     assert_eq!(run_monitor.look().runs[0].state, RunState::Interrupted);
     let _again = runs.open(&id).unwrap();

@@ -76,7 +76,7 @@ fn a_sweep_that_is_not_there_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let error = Store::open(dir.path(), "gone").unwrap_err();
     assert!(error.to_string().starts_with("no sweep `gone` in "), "{error}");
-    assert_eq!(error.remedy(), "name the folder that it made");
+    assert_eq!(error.remedy(), "name the folder of the sweep");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_lifetime_is_told_with_its_basis() {
         host_writes_pb: 1.5,
         drive_writes_per_day: None,
         years: Some(3.0),
-        further_reads_at_end: Some(0.25),
+        read_retries_at_end_of_life: Some(0.25),
     };
     let of = |basis| Settled { lifetime: Some(lifetime(basis)), ..settled() };
     let points = vec![point(1.0, of(LifetimeBasis::Cycles)), point(2.0, of(LifetimeBasis::Rating))];
@@ -161,7 +161,7 @@ fn a_lifetime_is_told_with_its_basis() {
     assert_eq!(cell(&rows[0], "host_writes_pb"), "1.5");
     assert_eq!(cell(&rows[0], "drive_writes_per_day"), "");
     assert_eq!(cell(&rows[0], "years"), "3");
-    assert_eq!(cell(&rows[0], "further_reads_at_end"), "0.25");
+    assert_eq!(cell(&rows[0], "read_retries_at_end_of_life"), "0.25");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 /// A row of `metric` with this ratio; none: it cannot be compared.
 fn row(metric: &str, ratio: Option<f64>) -> Row {
     let verdict = match ratio {
-        None => Verdict::NotExpressible { reason: "no protocol has the workload".into() },
+        None => Verdict::NotExpressible { reason: "no protocol has this workload".into() },
         Some(ratio) => Verdict::In(Compared {
             drive: "duo".into(),
             model: "duo stock linux".into(),

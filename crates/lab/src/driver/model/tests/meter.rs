@@ -76,7 +76,10 @@ fn an_interval_of_no_length_has_no_infinite_power() {
     let mut meter = Meter::new(&drive, MS);
     let climate = meter.cut(&drive, MS, 0.0).climate.unwrap();
     assert_eq!(climate.power_w, Some(0.0));
-    assert_eq!((climate.heat_held_share, climate.power_held_share), (Some(0.0), Some(0.0)));
+    assert_eq!(
+        (climate.thermal_throttled_share, climate.power_throttled_share),
+        (Some(0.0), Some(0.0))
+    );
     assert!(climate.temperature_c.is_some_and(f64::is_finite), "{climate:?}");
 }
 

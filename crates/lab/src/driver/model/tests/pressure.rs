@@ -85,14 +85,14 @@ fn a_request_that_fails_ends_the_load_with_what_the_user_can_do() {
     assert_eq!((beyond.kind(), beyond.remedy()), (Kind::Program, ""));
 }
 
-/// Warnings of a Duo that held its writes for these shares of the time.
-fn held(heat: Option<f64>, power: Option<f64>) -> Vec<String> {
+/// Warnings of a Duo that throttled its writes for these shares of the time.
+fn throttled(heat: Option<f64>, power: Option<f64>) -> Vec<String> {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let climate = Climate {
         power_w: Some(24.96),
         temperature_c: Some(78.04),
-        heat_held_share: heat,
-        power_held_share: power,
+        thermal_throttled_share: heat,
+        power_throttled_share: power,
     };
     let interval = Interval { climate: Some(climate), ..span(1.0) };
     let warnings = climate::warnings(&spec, "4k/precondition", &[interval]);
@@ -102,17 +102,17 @@ fn held(heat: Option<f64>, power: Option<f64>) -> Vec<String> {
 }
 
 #[test]
-fn heat_and_power_that_hold_writes_are_warned_of_each_with_its_limit() {
-    let hot = "the drive held its writes for 12.5 % of the time: it slows down at 78 °C and \
+fn heat_and_power_that_throttle_writes_are_warned_of_each_with_its_limit() {
+    let hot = "the drive throttled its writes for 12.5 % of the time: it slows down at 78 °C and \
                reached 78.0";
-    assert_eq!(held(Some(0.125), Some(0.0)), [hot]);
-    let both = held(Some(0.125), Some(1.0));
+    assert_eq!(throttled(Some(0.125), Some(0.0)), [hot]);
+    let both = throttled(Some(0.125), Some(1.0));
     assert_eq!(both.len(), 2);
     assert_eq!(both[0], hot);
     assert!(both[1].contains("100.0 % of the time: it may draw "), "{both:?}");
     assert!(both[1].ends_with("and drew 25.0"), "{both:?}");
-    assert_eq!(held(Some(0.0), Some(0.0)), [""; 0]);
-    assert_eq!(held(None, None), [""; 0]);
+    assert_eq!(throttled(Some(0.0), Some(0.0)), [""; 0]);
+    assert_eq!(throttled(None, None), [""; 0]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_drive_of_whose_heat_nothing_is_known_has_no_limits_and_no_warnings() {
     assert_eq!(climate::limits(&spec).unwrap().shutdown_c, Some(85.0));
     spec.thermal = None;
     assert_eq!(climate::limits(&spec), None);
-    let climate = Climate { heat_held_share: Some(1.0), ..Climate::default() };
+    let climate = Climate { thermal_throttled_share: Some(1.0), ..Climate::default() };
     let interval = Interval { climate: Some(climate), ..span(1.0) };
     assert_eq!(climate::warnings(&spec, "s", &[interval]), []);
 }

@@ -110,7 +110,7 @@ fn two_hosts_carry_out_a_load_and_their_results_are_added() {
         let argument = format!("--client={},{} job.fio", server.address, server.port);
         assert!(loaded.how.contains(&argument), "{}", loaded.how);
     }
-    assert!(loaded.warnings.iter().any(|it| it.text.starts_with("nothing but fio was asked on")));
+    assert!(loaded.warnings.iter().any(|it| it.text.starts_with("only fio runs on")));
     let shortfall = loaded.warnings.iter().find(|it| it.kind == WarningKind::Purge).unwrap();
     assert!(shortfall.text.contains("Inappropriate ioctl"), "a file: {}", shortfall.text);
 
@@ -148,7 +148,7 @@ fn devices_of_hosts_are_trimmed_through_fio() {
     assert_eq!(stored(), [0, 0], "nothing is stored any more");
     let format = request(&hosts, &folder).with(|it| it.purge = PurgeMethod::Format);
     let error = format.open().unwrap().purge().unwrap_err();
-    let said = "purging by format: fio's servers take no other commands than trims";
+    let said = "purging by format: fio's servers support trims only";
     assert_eq!(error.to_string(), said);
 }
 
@@ -206,10 +206,10 @@ fn hosts_are_names_with_ports_each_once() {
                     job.fio";
     assert_eq!(arguments, expected);
     for (text, said) in [
-        ("", "`` in `` is no host"),
-        ("a,,b", "`` in `a,,b` is no host"),
-        ("a:x", "`a:x` in `a:x` is no host"),
-        ("--output=b", "`--output=b` in `--output=b` is no host"),
+        ("", "`` in `` is not a host"),
+        ("a,,b", "`` in `a,,b` is not a host"),
+        ("a:x", "`a:x` in `a:x` is not a host"),
+        ("--output=b", "`--output=b` in `--output=b` is not a host"),
         ("a,b,a:9000", "host a is in `a,b,a:9000` twice"),
     ] {
         assert_eq!(Hosts::parse(text).unwrap_err().to_string(), said);

@@ -49,7 +49,7 @@ fn a_size_is_given_to_files_alone() {
 #[test]
 fn a_server_that_this_machine_reaches_is_not_looked_for_on_others() {
     let (text, remedy) = refused(&fleet("nbd://store/disk"), &Access::default());
-    assert_eq!(text, "nbd://store/disk is reached from here, not from a, b");
+    assert_eq!(text, "nbd://store/disk is measured from this machine, not from a, b");
     assert_eq!(remedy, "leave out --host");
 }
 
@@ -144,5 +144,5 @@ fn a_target_with_nothing_on_it_is_told_where_to_look() {
     let hosts = Hosts::parse("a,b").unwrap();
     let site = Site::of_fleet(Path::new("/dev/sdb"), &hosts, 0);
     assert_eq!(site.target().kind(), TargetKind::Remote);
-    assert!(said(&fleet("/dev/sdb"), &site).1.starts_with("look on each host"));
+    assert!(said(&fleet("/dev/sdb"), &site).1.starts_with("check on each host"));
 }

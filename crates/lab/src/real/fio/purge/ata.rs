@@ -52,8 +52,8 @@ impl Security {
         let why = match self {
             Self { supported: false, .. } => "the drive has no ATA security",
             Self { frozen: true, .. } => {
-                "the firmware froze the drive's security: let the machine sleep once, or plug the \
-                 drive in again"
+                "the firmware froze the drive's security: suspend the machine once, or reconnect \
+                 the drive"
             }
             Self { locked: true, .. } | Self { enabled: true, .. } => {
                 "the drive has a password already: hdparm --security-disable removes it"

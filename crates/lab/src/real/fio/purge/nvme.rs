@@ -98,7 +98,7 @@ fn status(tools: &Tools, node: &str) -> Result<u16, String> {
     let log = tools.ask("nvme", &["sanitize-log", node, "--raw-binary"])?;
     match log.as_slice() {
         [_, _, low, high, ..] => Ok(u16::from_le_bytes([*low, *high])),
-        _ => Err("nvme sanitize-log said nothing".into()),
+        _ => Err("nvme sanitize-log printed nothing".into()),
     }
 }
 

@@ -90,7 +90,7 @@ fn a_sanitize_is_done_when_its_log_says_so() {
 fn a_method_that_the_drive_lacks_is_an_error_when_it_was_asked_for() {
     let fakes = Fakes::none();
     let error = purged(&Machine::with_disk(), "sda", &fakes, PurgeMethod::Format).unwrap_err();
-    assert_eq!(error.to_string(), "purging by format: it is no NVMe namespace");
+    assert_eq!(error.to_string(), "purging by format: it is not an NVMe namespace");
     let error = purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap_err();
     assert_eq!(error.to_string(), "purging by format: nvme is not installed");
 }
@@ -211,7 +211,7 @@ fn no_password_is_set_on_a_drive_that_would_keep_it() {
     });
     let frozen = READY.replace("not\tenabled", "\tenabled").replace("not\tfrozen", "\tfrozen");
     let said = not_erased(&machine, &frozen);
-    assert!(said.contains("let the machine sleep once"), "nothing else can be done first: {said}");
+    assert!(said.contains("suspend the machine once"), "nothing else can be done first: {said}");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_sanitize_counts_as_done_by_the_lowest_bits_of_its_status() {
     let never = sanitized(r"\377\377\000\000").unwrap_err();
     assert!(never.ends_with("the sanitize failed (status 0)"), "{never}");
     let silent = sanitized("").unwrap_err();
-    assert!(silent.ends_with("nvme sanitize-log said nothing"), "{silent}");
+    assert!(silent.ends_with("nvme sanitize-log printed nothing"), "{silent}");
 }
 
 #[test]

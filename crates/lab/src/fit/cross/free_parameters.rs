@@ -1,10 +1,10 @@
-//! The open numbers of the catalogue's drives, and the ranges in which they may lie.
+//! The free parameters of the catalogue's drives, and the ranges in which they may lie.
 //!
-//! Open is what a review's own figures were used for. What a data sheet or a sister's file says is
-//! known before any review, and stays: the line of a controller through two rates of a data sheet.
-//! Ranges belong to kinds of numbers, not to drives, so that their
-//! centres, from which a refit starts, say nothing of the fitted values: equal ratios to both
-//! sides, or for shares and factors equal distances.
+//! Free are the numbers for which figures of a review were used. What a data sheet or the file of a
+//! related drive states is known before any review, and stays: the line of a controller through two
+//! rates of a data sheet. Ranges belong to kinds of numbers, not to drives, so that their centres,
+//! from which a refit starts, say nothing of the fitted values: equal ratios to both sides, or for
+//! shares and factors equal distances.
 
 use ssd::{DriveSpec, FitScale, FitSpec, HostSpec};
 
@@ -74,10 +74,10 @@ const RELOCATION: Tie = Tie {
 /// Waking takes as long under both systems of one machine.
 const WAKING: Tie = Tie { key: "host.windows.wake_us", terms: &[("host.linux.wake_us", 1.0)] };
 
-/// Open numbers of one drive.
-struct Opened {
+/// Free parameters of one drive.
+struct FreeOf {
     drive: &'static str,
-    open: &'static [&'static str],
+    keys: &'static [&'static str],
     ties: &'static [Tie],
 }
 
@@ -95,60 +95,60 @@ const WINDOWS_COMPLETE: &str = "host.windows.complete_us";
 const WINDOWS_SERIAL: &str = "host.windows.serial_us";
 const WINDOWS_FACTOR: &str = "host.windows.controller_factor";
 
-const OPENED: &[Opened] = &[
+const FREE: &[FreeOf] = &[
     // Large reads and both writes are the data sheet of the 1.0 TB card.
-    Opened { drive: "px600-2600", open: &[READ, WINDOWS_FACTOR, SHRUNK_KEY], ties: &[RELOCATION] },
+    FreeOf { drive: "px600-2600", keys: &[READ, WINDOWS_FACTOR, SHRUNK_KEY], ties: &[RELOCATION] },
     // Reads and large writes are the data sheet.
-    Opened {
+    FreeOf {
         drive: "flashmax-ii",
-        open: &[WRITE, LINUX_WAKE, WINDOWS_SERIAL, WINDOWS_FACTOR],
+        keys: &[WRITE, LINUX_WAKE, WINDOWS_SERIAL, WINDOWS_FACTOR],
         ties: &[RELOCATION, WAKING],
     },
     // Reads and writes of 512 bytes and their latency are the data sheet.
-    Opened {
+    FreeOf {
         drive: "iodrive-duo",
-        open: &[READ_KIB, WRITE_KIB, "channels.mb_s", WINDOWS_FACTOR],
+        keys: &[READ_KIB, WRITE_KIB, "channels.mb_s", WINDOWS_FACTOR],
         ties: &[RELOCATION],
     },
     // Reads, mixed reads and writes and large transfers are the data sheet.
-    Opened { drive: "csd-3000-7680", open: &[T_READ, LINUX_SERIAL], ties: &[] },
-    Opened { drive: "p5800x-pair", open: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE], ties: &[] },
+    FreeOf { drive: "csd-3000-7680", keys: &[T_READ, LINUX_SERIAL], ties: &[] },
+    FreeOf { drive: "p5800x-pair", keys: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE], ties: &[] },
     // Reads and large writes are the data sheet.
-    Opened { drive: "p5510-eight", open: &[WRITE, T_READ], ties: &[] },
+    FreeOf { drive: "p5510-eight", keys: &[WRITE, T_READ], ties: &[] },
     // Reads of a module are the data sheet, its writes a published measurement.
-    Opened {
+    FreeOf {
         drive: "optane-pmem-200",
-        open: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE, "host.windows.copy_us_per_kib"],
+        keys: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE, "host.windows.copy_us_per_kib"],
         ties: &[],
     },
     // The device is its data sheet.
-    Opened { drive: "p320h-700", open: &[LINUX_WAKE], ties: &[] },
-    Opened { drive: "warpdrive-slp-300", open: &[READ, LINUX_SERIAL], ties: &[RELOCATION] },
-    Opened { drive: "z-drive-r4-1600", open: &[READ, LINUX_SUBMIT], ties: &[RELOCATION] },
+    FreeOf { drive: "p320h-700", keys: &[LINUX_WAKE], ties: &[] },
+    FreeOf { drive: "warpdrive-slp-300", keys: &[READ, LINUX_SERIAL], ties: &[RELOCATION] },
+    FreeOf { drive: "z-drive-r4-1600", keys: &[READ, LINUX_SUBMIT], ties: &[RELOCATION] },
 ];
 
-/// Names of the drives whose open numbers are listed here.
+/// Names of the drives whose free parameters are listed here.
 pub fn drives_cross_validated() -> Vec<&'static str> {
-    OPENED.iter().map(|opened| opened.drive).collect()
+    FREE.iter().map(|listed| listed.drive).collect()
 }
 
-/// Open numbers of `spec`: those of its own `[[fit]]` tables, else those listed here; and the
+/// Free parameters of `spec`: those of its own `[[fit]]` tables, else those listed here; and the
 /// numbers that follow from them.
 ///
 /// # Errors
 /// Fails if neither knows any.
-pub(super) fn open(spec: &DriveSpec) -> Result<(Vec<FitSpec>, &'static [Tie]), Error> {
+pub(super) fn free_parameters(spec: &DriveSpec) -> Result<(Vec<FitSpec>, &'static [Tie]), Error> {
     if !spec.fits.is_empty() {
         return Ok((spec.fits.clone(), &[]));
     }
-    let opened = OPENED.iter().find(|opened| opened.drive == spec.name).ok_or_else(|| {
-        let text = format!("{} has no open numbers, so nothing can be left out", spec.name);
+    let listed = FREE.iter().find(|listed| listed.drive == spec.name).ok_or_else(|| {
+        let text = format!("{} has no free parameters, so nothing can be left out", spec.name);
         let known = drives_cross_validated().join(", ");
         Error::new(Kind::Input, text)
             .hint(format!("add [[fit]] tables to its file, or name one of {known}"))
     })?;
-    let fits = opened.open.iter().map(|key| range(spec, key)).collect();
-    Ok((fits, opened.ties))
+    let fits = listed.keys.iter().map(|key| range(spec, key)).collect();
+    Ok((fits, listed.ties))
 }
 
 /// The range of `key` in the file of `spec`.
@@ -173,7 +173,7 @@ fn range(spec: &DriveSpec, key: &str) -> FitSpec {
             kind.len() == key.len() && kind.iter().zip(&key).all(same)
         })
     };
-    let range = RANGES.iter().find(is_of).expect("every open number is of a kind");
+    let range = RANGES.iter().find(is_of).expect("every free parameter is of a kind");
     let cores = if range.is_per_core { f64::from(spec.controller.cores) } else { 1.0 };
     fit(range.low * cores, range.high * cores, range.scale)
 }
@@ -237,29 +237,29 @@ mod tests {
         let text = catalogue::text("p5800x-pair").unwrap();
         let table = "\n[[fit]]\nparameter = \"controller.read_us\"\nlow = 1\nhigh = 9\n";
         let spec = DriveSpec::parse(&format!("{text}{table}"), "mine.toml").unwrap();
-        let (fits, ties) = open(&spec).unwrap();
+        let (fits, ties) = free_parameters(&spec).unwrap();
         assert_eq!((fits.len(), fits[0].parameter.as_str()), (1, "controller.read_us"));
         assert_eq!((fits[0].low, fits[0].high, ties.len()), (1.0, 9.0, 0));
-        assert!(open(&catalogue::find("p5800x-pair").unwrap()).unwrap().0.len() > 1);
+        assert!(free_parameters(&catalogue::find("p5800x-pair").unwrap()).unwrap().0.len() > 1);
     }
 
     #[test]
-    fn no_number_is_open_and_follows_from_others_at_once() {
-        for opened in OPENED {
-            let drive = opened.drive;
-            for tie in opened.ties {
-                assert!(!opened.open.contains(&tie.key), "{drive}: {}", tie.key);
-                let is_open = |(key, _): &(&str, f64)| opened.open.contains(key);
-                assert!(tie.terms.iter().any(is_open), "{drive}: {} follows from none", tie.key);
+    fn no_number_is_free_and_follows_from_others_at_once() {
+        for listed in FREE {
+            let drive = listed.drive;
+            for tie in listed.ties {
+                assert!(!listed.keys.contains(&tie.key), "{drive}: {}", tie.key);
+                let is_free = |(key, _): &(&str, f64)| listed.keys.contains(key);
+                assert!(tie.terms.iter().any(is_free), "{drive}: {} follows from none", tie.key);
             }
-            let mut keys = opened.open.to_vec();
+            let mut keys = listed.keys.to_vec();
             keys.sort_unstable();
             keys.dedup();
-            assert_eq!(keys.len(), opened.open.len(), "{drive} has a number twice");
+            assert_eq!(keys.len(), listed.keys.len(), "{drive} has a number twice");
         }
         let mut drives = drives_cross_validated();
         drives.sort_unstable();
         drives.dedup();
-        assert_eq!(drives.len(), OPENED.len(), "a drive is listed twice");
+        assert_eq!(drives.len(), FREE.len(), "a drive is listed twice");
     }
 }

@@ -18,7 +18,7 @@ const PAGE_KIB: u32 = 4;
 /// Devices of a group are alike and share nothing else, so the rate of the group is that of one
 /// times their number. Write amplification depends on the number of superblocks and on the spare
 /// share, not on their size. The time of an erase shrinks with its block.
-pub(super) fn look_alike(spec: DriveSpec) -> DriveSpec {
+pub(super) fn scaled_drive(spec: DriveSpec) -> DriveSpec {
     if !spec.is_nand() {
         return spec;
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn large_drives_and_groups_get_small_and_others_stay() {
-        let seen = |name: &str| look_alike(catalogue::find(name).unwrap());
+        let seen = |name: &str| scaled_drive(catalogue::find(name).unwrap());
         let (whole, small) = (catalogue::find("csd-3000-7680").unwrap(), seen("csd-3000-7680"));
         let by = whole.geometry.pages_per_erase_block / small.geometry.pages_per_erase_block;
         assert!(by >= 8, "{by}");

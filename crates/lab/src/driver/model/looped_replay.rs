@@ -13,7 +13,7 @@ use workload::recording::Recording;
 use super::meter::Meter;
 use super::recorded::{self, AddressMap, Run};
 use crate::application::{Prediction, RequestTree};
-use crate::driver::{Lasting, RecordedLoad, ReplayedApplication};
+use crate::driver::{Looped, RecordedLoad, ReplayedApplication};
 use crate::{Error, Kind};
 
 /// Cuts a replay into intervals of equal length.
@@ -41,9 +41,9 @@ impl IntervalCutter {
         }
     }
 
-    fn new(lasting: &Lasting, begun: Nanos) -> Self {
-        let every = Nanos::from_secs_f64(lasting.interval_s);
-        let left = lasting.intervals;
+    fn new(looped: &Looped, begun: Nanos) -> Self {
+        let every = Nanos::from_secs_f64(looped.interval_s);
+        let left = looped.intervals;
         let next_at = if left == 0 { Nanos::MAX } else { begun + every };
         Self { every, next_at, begun, left, answered: 0, cut: Vec::new() }
     }
@@ -61,21 +61,21 @@ impl IntervalCutter {
 }
 
 /// Replays a recording on an idle `drive` called `name`, from `start` on: once for its prediction,
-/// then for as long as `lasting` says.
+/// then for as long as `looped` says.
 ///
 /// # Errors
 /// Fails as a single replay does.
 pub(super) fn on(
     drive: &mut Drive,
     name: &str,
-    (load, lasting): (&RecordedLoad<'_>, &Lasting),
+    (load, looped): (&RecordedLoad<'_>, &Looped),
     start: Nanos,
 ) -> Result<ReplayedApplication, Error> {
     let RecordedLoad { recording, host, .. } = *load;
     let once = recorded::on(drive, name, (recording, host), start)?;
     let fit = AddressMap::new((recording, host), drive, name)?;
     let whole = host.tree(recording);
-    let first = first_part(&whole, lasting.begins_at);
+    let first = first_part(&whole, looped.begins_at);
     let mut replayed = once.replayed;
     let Some(prediction) = replayed.prediction else {
         // Without a predicted rate there is none for any interval.
@@ -83,19 +83,19 @@ pub(super) fn on(
         return Ok(ReplayedApplication { replayed, intervals, transactions });
     };
     let mut meter = Meter::new(drive, once.completed_at);
-    let mut cutter = IntervalCutter::new(lasting, once.completed_at);
+    let mut cutter = IntervalCutter::new(looped, once.completed_at);
     let (mut begin, mut tree) = (once.completed_at, &first);
     while cutter.left > 0 {
         let run = Run::new(drive, (tree, host), fit, begin);
         let completed_at = run.go(&mut meter, &mut cutter)?.completed_at;
         let end = completed_at.iter().copied().max().unwrap_or(begin);
         if end <= begin && cutter.left > 0 {
-            let text = "the recording takes no time, so that it lasts for no interval";
+            let text = "the recording spans no time, so that it fills no interval";
             return Err(Error::new(Kind::Input, text));
         }
         (begin, tree) = (end, &whole);
     }
-    let transactions = transactions(recording, (&prediction, &replayed), (&cutter, lasting));
+    let transactions = transactions(recording, (&prediction, &replayed), (&cutter, looped));
     replayed.prediction = Some(mean(&prediction, &transactions));
     let intervals = cutter.cut.into_iter().map(|(interval, _)| interval).collect();
     Ok(ReplayedApplication { replayed, intervals, transactions })
@@ -115,13 +115,13 @@ fn first_part<'a>(whole: &'a RequestTree<'_>, share: f64) -> RequestTree<'a> {
 fn transactions(
     recording: &Recording,
     (prediction, replayed): (&Prediction, &crate::application::Replayed),
-    (cutter, lasting): (&IntervalCutter, &Lasting),
+    (cutter, looped): (&IntervalCutter, &Looped),
 ) -> Vec<ApplicationInterval> {
     let each = prediction.tps * replayed.replayed_s / replayed.requests as f64;
     let clients = prediction.latency_ms_mean.map(|latency| latency * prediction.tps);
     assert!(recording.measured().len() as u64 <= replayed.requests, "copies have more");
     let of = |(interval, answered): &(Interval, u64)| {
-        let tps = *answered as f64 * each / lasting.interval_s;
+        let tps = *answered as f64 * each / looped.interval_s;
         let latency_ms_mean = clients.map(|clients| clients / tps).filter(|it| it.is_finite());
         ApplicationInterval { at_s: interval.at_s, tps, latency_ms_mean }
     };

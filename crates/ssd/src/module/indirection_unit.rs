@@ -27,7 +27,7 @@ type SectorSet = u128;
 
 /// Parts of indirection units that wait for the rest of their units.
 #[derive(Clone, Debug)]
-pub(super) struct Coarse {
+pub(super) struct IndirectionUnits {
     unit_sectors: u64,
     /// Units whose parts wait for the rest, longest first.
     gathered: VecDeque<Part>,
@@ -42,7 +42,7 @@ struct Part {
     handle: u8,
 }
 
-impl Coarse {
+impl IndirectionUnits {
     /// Units of `indirection_kib`, and `gather_kib` of memory for their parts; none if units have
     /// 4 KiB.
     pub(super) fn new(indirection_kib: u32, gather_kib: u32) -> Option<Box<Self>> {
@@ -188,7 +188,7 @@ mod tests {
         Extent { first, sectors, handle: 0 }
     }
 
-    fn gather(coarse: &mut Coarse, first: u64, sectors: u32) -> Vec<(u64, bool)> {
+    fn gather(coarse: &mut IndirectionUnits, first: u64, sectors: u32) -> Vec<(u64, bool)> {
         let parts: Vec<Part> = coarse.parts(extent(first, sectors)).collect();
         let ready: Vec<Part> = parts.into_iter().filter_map(|part| coarse.gather(part)).collect();
         coarse.check_invariants();
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_is_written_in_order_becomes_whole_and_what_is_not_makes_room() {
-        let mut coarse = Coarse::new(16, 32).expect("coarser than 4 KiB");
+        let mut coarse = IndirectionUnits::new(16, 32).expect("coarser than 4 KiB");
         for first in [0, 8, 16] {
             assert_eq!(gather(&mut coarse, first, 8), []);
         }
@@ -211,9 +211,9 @@ mod tests {
 
     #[test]
     fn without_memory_every_part_is_made_whole_at_once() {
-        let mut coarse = Coarse::new(64, 0).expect("coarser than 4 KiB");
+        let mut coarse = IndirectionUnits::new(64, 0).expect("coarser than 4 KiB");
         assert_eq!(gather(&mut coarse, 0, 8), [(0, false)]);
         assert_eq!(gather(&mut coarse, 0, 128), [(0, true)]);
-        assert!(Coarse::new(4, 1024).is_none());
+        assert!(IndirectionUnits::new(4, 1024).is_none());
     }
 }
