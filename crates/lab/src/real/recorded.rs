@@ -137,7 +137,7 @@ fn check_size(
         1 => "the recording needs".to_owned(),
         copies => format!("{copies} copies of the recording need"),
     };
-    let text = format!("{need} {}; {} has {}", Bytes(all), path.display(), Bytes(end));
+    let text = format!("{need} {all} bytes; {} has {end} bytes", path.display());
     let hint = "record on a device that is not larger than the drives to compare";
     Err(Error::new(Kind::Input, text).hint(hint))
 }

@@ -64,6 +64,9 @@ pub(crate) struct Dies {
     lost: AtomicU64,
     /// Dies whose contents are being restored, as a [`DieSet`].
     filling: AtomicU64,
+    /// Dies among those that have everything that rows should have on them: from then on they take
+    /// copies of the journal and of checkpoints as well, as a [`DieSet`].
+    joining: AtomicU64,
     /// Failed dies that no row has a unit on, as a [`DieSet`].
     removed: AtomicU64,
     /// True if rows have parity, so that each survives the loss of one die.
@@ -102,9 +105,9 @@ impl Dies {
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
         let lost = AtomicU64::new(lost.0);
-        let [filling, removed] = [0; 2].map(AtomicU64::new);
+        let [filling, joining, removed] = [0; 3].map(AtomicU64::new);
         let changing = Mutex::new(());
-        Self { media, changing, lost, filling, removed, is_protected, traffic }
+        Self { media, changing, lost, filling, joining, removed, is_protected, traffic }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -192,15 +195,34 @@ impl Dies {
         *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.traffic[die].failures.store(0, Ordering::Relaxed);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
+        self.joining.fetch_and(!(1 << die), Ordering::AcqRel);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
     }
 
-    /// Notes that a die that was being filled holds all that it should.
-    pub(crate) fn settle(&self, die: usize) {
+    /// Notes that a die that is being filled has everything but copies of the journal and of
+    /// checkpoints, and takes those from now on.
+    pub(crate) fn join(&self, die: usize) {
         let _changing = self.changing();
-        assert!(!self.lost().has(die), "a die that holds all that it should has not failed");
+        self.joining.fetch_or(1 << die, Ordering::AcqRel);
+    }
+
+    /// Dies that take copies of the journal and of checkpoints beside those that hold all that they
+    /// should.
+    pub(crate) fn joining(&self) -> DieSet {
+        DieSet(self.joining.load(Ordering::Acquire) & self.filling.load(Ordering::Acquire))
+    }
+
+    /// Notes that a die that was being filled holds all that it should, unless it has failed; says
+    /// whether it does.
+    pub(crate) fn settle(&self, die: usize) -> bool {
+        let _changing = self.changing();
+        if self.lost().has(die) {
+            return false;
+        }
+        assert!(self.joining().has(die), "it has copies of the journal and of a checkpoint");
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
+        true
     }
 
     /// Dies that hold nothing, or not yet all that they should.

@@ -306,7 +306,7 @@ impl Drive {
     }
 
     /// Takes note of a failure that makes any further promise impossible.
-    fn noting<T>(&self, result: Result<T, DeviceError>) -> Result<T, DeviceError> {
+    pub(super) fn noting<T>(&self, result: Result<T, DeviceError>) -> Result<T, DeviceError> {
         if let Err(error @ DeviceError::Medium { .. }) = &result {
             let _ = self.poison.set(error.to_string());
         }

@@ -221,7 +221,9 @@ impl Journal {
         let (at, bytes) = self.finish(copies);
         let length = bytes.len() as u64;
         let mut replicas = store.journal_replicas(at);
-        replicas.truncate(copies);
+        if is_single {
+            replicas.truncate(1);
+        }
         assert!(!replicas.is_empty(), "a batch has a place");
         let place = at % store.layout.shape.journal_bytes;
         let writes: Vec<(usize, u64)> = replicas

@@ -141,24 +141,38 @@ impl Drive {
 /// Opens a drive: accounts for everything, and only then writes.
 fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     let closed = if header.is_open { None } else { as_closed(&store, &header)? };
-    let begin = |header: &mut Header| {
-        header.session += 1;
+    let begin = |header: &mut Header, summary: &CheckpointHeader| {
+        header.session = next_session(header.session, summary.seq);
         header.unsafe_shutdowns += u64::from(header.is_open);
         header.is_open = true;
         let written = header.write(&store.dies);
         written.map_err(|(_, source)| OpenError::medium("writing a header", source))
     };
     if let Some(closed) = closed {
-        begin(&mut header)?;
+        begin(&mut header, &closed.summary)?;
         return Ok(go_on(store, header, closed));
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
     header.closing = Closing::default();
     header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
-    begin(&mut header)?;
+    begin(&mut header, &accounted.summary)?;
     spread(&store, &accounted)?;
     accounted.scanned.mend(&store);
     recover(store, header, accounted)
+}
+
+/// Events of a session before the next one has another number than that which follows: no event of
+/// a later session may count as earlier. Checkpoints are far closer together than half of that.
+const SESSION_EVENTS: u64 = 1 << 40;
+
+/// The number of the session after one that took a checkpoint at event `seq`.
+fn next_session(session: u64, seq: u64) -> u64 {
+    (session + 1).max((seq + SESSION_EVENTS / 2) / SESSION_EVENTS + 1)
+}
+
+/// The event before which those of earlier sessions lie.
+const fn first_event(session: u64) -> u64 {
+    session * SESSION_EVENTS + 1
 }
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
@@ -166,7 +180,7 @@ fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, 
     let Accounted { ftl, rows, lost, summary, end, pending, is_full, next, scanned, .. } =
         accounted;
     let mut core =
-        Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
+        Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
     core.lost = lost;
     // What was read, and is relied upon from now on, need not have been durable.
     for die in store.dies.healthy() {
@@ -271,7 +285,7 @@ fn go_on(store: Store, header: Header, closed: Closed) -> Drive {
     assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
     ftl.hold_back(&held);
     let mut core =
-        Core::new((store.layout.clone(), store.drive), ftl, rows, (header.session << 40) + 1);
+        Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
     core.lost = lost;
     core.leave_out(store.dies.removed());
     let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
@@ -727,4 +741,55 @@ fn charged(extent: &Extent) -> u16 {
     }
     let bytes = Layout::charged(extent.stored_bytes()).min(PAGE_BYTES as u64);
     u16::try_from(bytes).expect("at most a page")
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Rng;
+
+    use super::*;
+    use crate::simulation::Disks;
+    use crate::{Compression, Device as _, Durability, Shape};
+
+    const SHAPE: Shape = Shape {
+        pages_logical: 100,
+        pages_stored_max: 100,
+        pages_mappable: 100,
+        dies: 1,
+        is_protected: false,
+        unit_pages: 4,
+        rows: 4,
+        superblocks: 24,
+        extents_per_page: 1,
+        compression: Compression::None,
+        journal_bytes: 1 << 20,
+    };
+
+    /// A session of more events than sessions are apart, and a crash in the next one.
+    #[test]
+    fn no_event_of_a_later_session_counts_as_earlier() {
+        let disks = Disks::new(1, usize::try_from(SHAPE.die_bytes().0).unwrap(), Rng::new(0));
+        crate::format(disks.media(), &SHAPE, 1).unwrap();
+        for (events, crashes) in [(0, false), (1, true), (1, false), (5, true)] {
+            let drive = Drive::open_media(disks.media()).unwrap();
+            let seq = drive.core().unwrap().seq + events * SESSION_EVENTS;
+            drive.core_mut().unwrap().seq = seq;
+            for content in [1, 2] {
+                drive.write(0, &[content; PAGE_BYTES], Durability::Durable).unwrap();
+            }
+            if crashes {
+                drop(drive);
+            } else {
+                drive.close().unwrap();
+            }
+            let drive = Drive::open_media(disks.media()).unwrap();
+            assert!(drive.core().unwrap().seq > seq, "events are counted up");
+            drive.write(0, &[3; PAGE_BYTES], Durability::Durable).unwrap();
+            drop(drive);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            let mut page = [0; PAGE_BYTES];
+            drive.read(0, &mut page).unwrap();
+            assert_eq!(page, [3; PAGE_BYTES], "the page that was flushed last");
+        }
+    }
 }

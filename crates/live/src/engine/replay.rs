@@ -11,6 +11,10 @@ use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::unit::Extent;
 use crate::mutants::{self, Mutant};
 
+/// Length of a slice that holds a sector.
+const SECTOR_LENGTH: usize = 512;
+const _: () = assert!(SECTOR_LENGTH as u64 == SECTOR_BYTES);
+
 /// Reason why the end of a journal is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Gap {
@@ -164,7 +168,7 @@ impl Reading<'_> {
             if body.is_some() && !self.is_thorough {
                 return true;
             }
-            let own = self.body(it.replica, &it.head, place).map(|own| (own, it.head));
+            let own = self.body(it.replica, &it.head, place, failed).map(|own| (own, it.head));
             let is_whole = own.is_some();
             body = body.take().or(own);
             is_whole
@@ -198,10 +202,19 @@ impl Reading<'_> {
     }
 
     /// The records of a batch, if they are whole.
-    fn body(&self, replica: Replica, head: &Head, place: u64) -> Option<Vec<u8>> {
+    fn body(
+        &self,
+        replica: Replica,
+        head: &Head,
+        place: u64,
+        failed: &mut usize,
+    ) -> Option<Vec<u8>> {
         let from = self.store.layout.journal_from(replica.region) + place;
         let mut body = vec![0; head.length as usize];
-        self.store.dies.read(replica.die, from + HEAD_BYTES as u64, &mut body).ok()?;
+        if self.store.dies.read(replica.die, from + HEAD_BYTES as u64, &mut body).is_err() {
+            *failed += 1;
+            return None;
+        }
         (crc32c::crc32c(&body) == head.body_crc).then_some(body)
     }
 
@@ -212,26 +225,41 @@ impl Reading<'_> {
             return false;
         }
         let mut chunk = vec![0; 1 << 18];
-        let is_later = |head: Head| {
-            let Position { number, link, .. } = head.position;
-            number > end.number || number == end.number && link != end.link
+        // Data of a client may look like a head, but does not know where it will lie.
+        let is_later = |(place, head): (u64, Head)| {
+            let Position { at, number, link } = head.position;
+            let is_in_place = at % self.size() == place;
+            is_in_place && (number > end.number || number == end.number && link != end.link)
         };
         self.store.replicas_all().any(|replica| {
             self.windows(end).into_iter().any(|(from, until)| {
                 (from..until).step_by(chunk.len()).any(|at| {
                     let length = usize::try_from(until - at).unwrap_or(usize::MAX);
                     let part = &mut chunk[..length.min(1 << 18)];
-                    let from = self.store.layout.journal_from(replica.region) + at;
-                    if self.store.dies.read(replica.die, from, part).is_err() {
-                        return false;
-                    }
-                    let sectors = part.as_chunks::<512>().0.iter();
-                    let mut heads = sectors
-                        .filter_map(|sector| Head::parse(&sector[..HEAD_BYTES], self.store.drive));
+                    self.read_readable(replica, at, part);
+                    let sectors =
+                        (at..).step_by(SECTOR_LENGTH).zip(part.as_chunks::<SECTOR_LENGTH>().0);
+                    let mut heads = sectors.filter_map(|(place, sector)| {
+                        Some((place, Head::parse(&sector[..HEAD_BYTES], self.store.drive)?))
+                    });
                     heads.any(is_later)
                 })
             })
         })
+    }
+
+    /// Reads a part of the ring; sectors that cannot be read are zeroes.
+    fn read_readable(&self, replica: Replica, at: u64, part: &mut [u8]) {
+        let from = self.store.layout.journal_from(replica.region) + at;
+        if self.store.dies.read(replica.die, from, part).is_ok() {
+            return;
+        }
+        let sectors = part.chunks_mut(SECTOR_LENGTH);
+        for (from, sector) in (from..).step_by(SECTOR_LENGTH).zip(sectors) {
+            if self.store.dies.read(replica.die, from, sector).is_err() {
+                sector.fill(0);
+            }
+        }
     }
 
     /// The parts of the ring where the batches after `end` would lie, two of the largest at least.

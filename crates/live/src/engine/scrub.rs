@@ -275,9 +275,14 @@ impl Drive {
         }
         self.commit(Scope::Everything)?;
         self.sync_healthy()?;
-        store.dies.settle(die);
-        self.keep_header()?;
-        self.checkpoint()
+        // Copies of the journal and of checkpoints lie on other dies until now. The headers must not
+        // say that the drive is redundant before this die has what another may take along.
+        store.dies.join(die);
+        self.checkpoint()?;
+        if !store.dies.settle(die) {
+            return Err(replacing(die)(io::Error::other("the new die failed")));
+        }
+        self.keep_header()
     }
 
     /// Restores the unit of a row on a die that was replaced; says whether the rest of the row gave
@@ -295,19 +300,27 @@ impl Drive {
         if core.rows.life(row) != life {
             return Ok(true);
         }
-        let Some(unit) = whole else { return Ok(false) };
+        let Some(unit) = whole else {
+            // Pages of the row that can be read would not survive another die.
+            let pages = verified.pages(store, &core.ftl).readable;
+            drop(core);
+            return match self.vacate_row(row, life, &pages) {
+                Err(error @ DeviceError::Medium { .. }) => Err(error),
+                _ => Ok(false),
+            };
+        };
         let written = store.dies.write(die, store.layout.unit_from(row), unit);
         written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;
         Ok(true)
     }
 
-    /// Makes durable what was written to any die.
+    /// Makes durable what was written to any die, as a commit does: the system tells an error only
+    /// once, and whoever is told has to act on it.
     pub(crate) fn sync_healthy(&self) -> Result<(), DeviceError> {
         let dies = &self.store().dies;
-        for die in dies.healthy() {
-            dies.sync(die).map_err(medium_error(format!("syncing die {die}")))?;
-        }
-        Ok(())
+        let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
+        self.noting(dies.sync_all(dies.healthy().collect()).map_err(failed))?;
+        self.keep_header()
     }
 }
 

@@ -102,16 +102,18 @@ impl Store {
     }
 
     /// The places for copies whose turn it is: on the dies that hold all that they should, in turn,
-    /// each die once before any holds both copies.
+    /// each die once before any holds both copies; and besides on those that are about to.
     fn replicas(&self, turn: u64) -> Vec<Replica> {
         assert_eq!(self.dies.count(), self.layout.shape.dies as usize, "a row has a unit a die");
         let incomplete = self.dies.incomplete();
         let whole: Vec<usize> = (0..self.dies.count()).filter(|it| !incomplete.has(*it)).collect();
         let first = usize::try_from(turn % (whole.len() as u64).max(1)).expect("an index");
         let in_turn = whole[first..].iter().chain(&whole[..first]);
+        let joining = self.dies.joining();
         (0..self.layout.shape.regions())
             .flat_map(|region| in_turn.clone().map(move |die| Replica { die: *die, region }))
             .take(REPLICAS)
+            .chain(joining.iter().map(|die| Replica { die, region: 0 }))
             .collect()
     }
 

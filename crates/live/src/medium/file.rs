@@ -137,6 +137,9 @@ impl FileMedium {
     fn sized(file: File, path: &Path, access: Access) -> io::Result<Self> {
         // The length that metadata tells is zero for a block device.
         let size = io::Seek::seek(&mut (&file), io::SeekFrom::End(0))?;
+        // After a sync that failed the cache still has what never reached the medium, as clean.
+        // Advice: what is dirty stays, and some file systems have no cache to drop.
+        let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         let block_bytes = if access.is_direct { block_bytes(&file) } else { 1 };
         // Block devices have no blocks of a file system.
         let taken = file.metadata()?.blocks() * SECTOR_BYTES;

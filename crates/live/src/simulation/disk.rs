@@ -26,6 +26,9 @@ pub enum DiskFault {
     Lost,
     /// Some reads find bits flipped that stay so.
     Rot,
+    /// The next sync fails, and what was written before it never becomes durable, though reads
+    /// return it while the power lasts: as Linux does.
+    SyncFails,
     /// Every command fails.
     Dead,
 }
@@ -229,6 +232,7 @@ impl Disks {
         // Whole disks or writes often share their fate; not always.
         let bias = rack.rng.below(4);
         for image in &mut rack.images {
+            image.now = image.durable.clone();
             for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
                 let durable = image.durable.range(at..at + SECTOR_BYTES);
@@ -247,6 +251,7 @@ impl Disks {
         let rack = &mut *self.rack();
         let mut index = 0;
         for image in &mut rack.images {
+            image.now = image.durable.clone();
             for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
                 let mut kept = [0; SECTOR_BYTES];
@@ -404,7 +409,13 @@ impl Medium for Disk {
     fn sync(&self) -> io::Result<()> {
         let rack = &mut *self.rack();
         rack.take(self.index)?;
-        rack.images[self.index].sync();
+        let image = &mut rack.images[self.index];
+        if image.fault == DiskFault::SyncFails {
+            image.fault = DiskFault::None;
+            image.pending.clear();
+            return Err(io::Error::other("the disk did not write what its cache had"));
+        }
+        image.sync();
         Ok(())
     }
 

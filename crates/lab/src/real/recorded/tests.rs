@@ -104,7 +104,7 @@ fn a_target_that_is_too_small_or_holds_data_is_refused() {
         replay_recording(&recording(chain(1)), path, destroy, &ReplayHost::default()).unwrap_err()
     };
     let error = refused(small.path(), true);
-    assert!(error.remedy() == HINT || error.to_string().contains("and "), "{error}");
+    assert!(error.remedy() == HINT || error.to_string().contains("4194304 bytes; "), "{error}");
     let precious = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(precious.path(), vec![7; 5 << 20]).unwrap();
     let error = refused(precious.path(), false);

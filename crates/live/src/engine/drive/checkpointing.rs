@@ -10,7 +10,7 @@ use crate::engine::checkpoint::{self, Writer};
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
-use crate::engine::journal::Scope;
+use crate::engine::journal::{Journal, Scope};
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::layout::FRAME_BYTES;
@@ -59,25 +59,53 @@ impl Drive {
     /// need not read all of them: for a host that hardly ever flushes. Not within so many events of
     /// the last list, nor while somebody else is at the journal, who lists them too.
     ///
+    /// Takes a checkpoint where the lists fill the journal: recovery needs what they would leave,
+    /// and no commit of such a host would notice.
+    ///
     /// # Errors
     /// As [`crate::Device::flush`].
     pub(crate) fn list_completed(&self, interval: u64) -> Result<(), DeviceError> {
         self.check_sound()?;
         let Some(mut journal) = self.journal_if_free()? else { return Ok(()) };
+        // Whoever held it before may have failed.
+        self.check_sound()?;
         let dirty = {
             let mut core = self.still()?;
-            let has_room = journal.used() + 3 * self.bytes_at_most(&core) <= journal.size;
             let is_late = core.seq >= journal.listed + interval || self.is_list_long(&core);
             let due = if is_late { core.seq } else { journal.listed };
             self.listing_due.store(listing_due_after(due), Ordering::Release);
-            if !has_room || !is_late || core.completed.is_empty() {
+            if !is_late || core.completed.is_empty() {
                 return Ok(());
+            }
+            if !self.has_room(&journal, &core) {
+                drop(core);
+                drop(journal);
+                return self.make_room();
             }
             journal.begin();
             journal.list_rows(&mut core);
             std::mem::take(&mut core.dirty)
         };
-        self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))
+        self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
+        let is_half_full = journal.used() > journal.size / 2;
+        drop(journal);
+        // Another thread may be at it already.
+        if is_half_full && self.checkpoints.try_lock().is_ok() { self.checkpoint() } else { Ok(()) }
+    }
+
+    /// True if the journal has room for a batch of the largest size, and for those of a checkpoint.
+    fn has_room(&self, journal: &Journal, core: &Core) -> bool {
+        journal.used() + 3 * self.bytes_at_most(core) <= journal.size
+    }
+
+    /// Takes a checkpoint unless the one that is under way made room in the journal.
+    fn make_room(&self) -> Result<(), DeviceError> {
+        let mut next = lock(&self.checkpoints);
+        let has_room = {
+            let journal = self.journal()?;
+            self.has_room(&journal, &*self.core()?)
+        };
+        if has_room { Ok(()) } else { self.checkpoint_as(&mut next) }
     }
 
     /// True if the list of completed rows is as long as it may become.
@@ -104,7 +132,11 @@ impl Drive {
     /// # Errors
     /// As [`crate::Device::flush`].
     pub fn checkpoint(&self) -> Result<(), DeviceError> {
-        let mut next = lock(&self.checkpoints);
+        self.checkpoint_as(&mut lock(&self.checkpoints))
+    }
+
+    /// Does so with the number that is `next`, which it raises.
+    fn checkpoint_as(&self, next: &mut u64) -> Result<(), DeviceError> {
         let number = *next;
         let mut summary =
             CheckpointHeader { number, drive: self.store.drive, ..CheckpointHeader::default() };
@@ -307,6 +339,32 @@ pub(super) mod tests {
         compression: Compression::None,
         journal_bytes: 1 << 20,
     };
+
+    /// A drive without a flush, whose lists of rows fill its journal long before a checkpoint is due
+    /// by its pages.
+    #[test]
+    fn lists_of_rows_that_fill_the_journal_bring_a_checkpoint() {
+        let shape = Shape { journal_bytes: 1 << 19, ..SHAPE };
+        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+        let disks = Disks::new(1, bytes, Rng::new(0));
+        format(disks.media(), &shape, 1).unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let first = *lock(&drive.checkpoints);
+        for number in 0..20_000_u64 {
+            let page = number % 100;
+            let content = [page.to_le_bytes()[0]; 4096];
+            drive.write(page * 4096, &content, Durability::Volatile).unwrap();
+            drive.list_completed(8).unwrap();
+            let unlisted = drive.core().unwrap().completed.len();
+            assert!(unlisted < 1024, "{unlisted} bytes of rows in no list after {number} pages");
+        }
+        assert!(*lock(&drive.checkpoints) > first, "the pages alone ask for none");
+        drop(drive);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let mut page = [0; 4096];
+        drive.read(99 * 4096, &mut page).unwrap();
+        assert_eq!(page, [99; 4096]);
+    }
 
     #[test]
     fn checkpoints_come_by_themselves_though_nobody_flushes() {

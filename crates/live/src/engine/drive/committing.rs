@@ -56,6 +56,8 @@ impl Drive {
     pub(super) fn release_superblocks(&self, is_short: bool) -> Result<(), DeviceError> {
         let journal = if is_short { Some(self.journal()?) } else { self.journal_if_free()? };
         let Some(mut journal) = journal else { return Ok(()) };
+        // Whoever held it before may have failed, and what supersedes the pages is not durable.
+        self.check_sound()?;
         let (dirty, released) = {
             let mut core = self.still()?;
             let released = core.releasable();
@@ -108,7 +110,10 @@ impl Drive {
             journal.collect(&mut core, &self.store.layout, scope);
             // The last way to a checkpoint: what counts is the batch, not the largest there can be.
             if !has_reserve && !journal.fits_batch() {
-                return Ok(None);
+                // What was collected is in no batch, and the next one would leave it out.
+                let reason = "the journal has no room left for a checkpoint".to_owned();
+                let _ = self.poison.set(reason.clone());
+                return Err(DeviceError::Poisoned { reason });
             }
             see(&mut core);
             (core.seq, dirty, held, is_empty, core.freed)
@@ -164,8 +169,9 @@ impl Drive {
     /// Says on the remaining dies which ones have been lost, if that has changed, and has rows that
     /// are begun from then on leave them out.
     pub(crate) fn keep_header(&self) -> Result<(), DeviceError> {
-        let told = self.tell_header()?;
-        self.adapt_rows(told)
+        // Headers are synced: the system tells an error of what was written before only once.
+        let told = self.noting(self.tell_header())?;
+        self.noting(self.adapt_rows(told))
     }
 
     /// Says on the remaining dies which ones have been lost, if that has changed; returns them.
@@ -183,12 +189,14 @@ impl Drive {
 
 #[cfg(test)]
 mod tests {
-    use blockio::Rng;
+    use blockio::{Bytes, Rng};
 
     use super::super::checkpointing::tests::SHAPE;
+    use super::super::formatting::Beyond;
+    use crate::engine::creation::Capacity;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::{DiskFault, Disks};
-    use crate::{Device as _, Drive, Durability, Shape, format};
+    use crate::{Device as _, DeviceError, Drive, Durability, Shape, format};
 
     /// A die fails before a row is complete, and the power goes while a batch is written that lists
     /// the row. The die is back, and later another one is gone.
@@ -227,5 +235,102 @@ mod tests {
             }
         }
         assert!(redundant > 0, "some cuts come before headers say that the die has failed");
+    }
+
+    /// The system tells an error of a sync once. Whoever is told must not let a later flush say that
+    /// everything is durable.
+    #[test]
+    fn a_flush_after_a_sync_that_failed_elsewhere_does_not_succeed() {
+        let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
+        let disks = Disks::new(1, bytes, Rng::new(0));
+        format(disks.media(), &SHAPE, 1).unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let unit = vec![7; SHAPE.unit_pages as usize * PAGE_BYTES];
+        drive.write(0, &unit, Durability::Volatile).unwrap();
+        disks.set_fault(0, DiskFault::SyncFails);
+        let failed = drive.sync_healthy();
+        assert!(matches!(failed, Err(DeviceError::Medium { .. })), "{failed:?}");
+        let flushed = drive.flush();
+        assert!(matches!(flushed, Err(DeviceError::Poisoned { .. })), "{flushed:?}");
+        let resized = drive.resize(
+            &Capacity { size: Bytes(50 * PAGE_BYTES as u64), physical: None },
+            Beyond::Lost,
+        );
+        assert!(resized.is_err() && drive.size() == 100 * PAGE_BYTES as u64, "nothing changed");
+    }
+
+    /// A drive with parity goes on without the die whose sync failed, and says so on the others.
+    #[test]
+    fn a_die_whose_sync_failed_counts_as_failed_after_a_crash() {
+        let shape = Shape { dies: 3, is_protected: true, ..SHAPE };
+        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+        let pages = u64::from(shape.data_units() * shape.unit_pages) * 2;
+        for failing in 0..3 {
+            let disks = Disks::new(3, bytes, Rng::new(0));
+            format(disks.media(), &shape, 1).unwrap();
+            let drive = Drive::open_media(disks.media()).unwrap();
+            for page in 0..pages {
+                let content = [page.to_le_bytes()[0]; PAGE_BYTES];
+                drive.write(page * PAGE_BYTES as u64, &content, Durability::Volatile).unwrap();
+            }
+            disks.set_fault(failing, DiskFault::SyncFails);
+            drive.sync_healthy().unwrap();
+            drive.flush().unwrap();
+            drop(drive);
+            disks.restore_by(|_| false);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            assert!(!drive.is_redundant(), "what die {failing} did not write is missing there");
+            for page in 0..pages {
+                let mut found = [0; PAGE_BYTES];
+                drive.read(page * PAGE_BYTES as u64, &mut found).unwrap();
+                assert_eq!(found, [page.to_le_bytes()[0]; PAGE_BYTES], "flushed page {page}");
+            }
+        }
+    }
+
+    /// The power goes at each command of a replacement, and takes another die along. If the headers
+    /// said that the drive was redundant, nothing that was flushed may be missing.
+    #[test]
+    fn a_replaced_die_has_the_journal_and_a_checkpoint_once_it_counts() {
+        for dies in [2, 3] {
+            let shape = Shape { dies, is_protected: true, ..SHAPE };
+            let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+            let (mut redundant, mut commands) = (0, 0);
+            loop {
+                let disks = Disks::new(dies as usize, bytes, Rng::new(0));
+                format(disks.media(), &shape, 1).unwrap();
+                let drive = Drive::open_media(disks.media()).unwrap();
+                drive.write(0, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+                drive.fail_die(1).unwrap();
+                drive.write(PAGE_BYTES as u64, &[8; PAGE_BYTES], Durability::Durable).unwrap();
+                let medium = disks.replace(1);
+                disks.cut_after(commands);
+                let is_whole = drive.replace_die(1, medium).is_ok();
+                drop(drive);
+                disks.restore_by(|_| true);
+                let was_redundant = {
+                    let fork = disks.fork();
+                    Drive::open_media(fork.media()).unwrap().is_redundant()
+                };
+                assert!(was_redundant || !is_whole);
+                redundant += u32::from(was_redundant);
+                for missing in (0..dies as usize).filter(|_| was_redundant) {
+                    let mut media = disks.fork().media();
+                    media.remove(missing);
+                    let drive = Drive::open_media(media)
+                        .unwrap_or_else(|error| panic!("{dies}, {commands}, {missing}: {error}"));
+                    for (number, content) in [(0, 7), (1, 8)] {
+                        let mut page = [0; PAGE_BYTES];
+                        drive.read(number * PAGE_BYTES as u64, &mut page).unwrap();
+                        assert_eq!(page, [content; PAGE_BYTES], "a page that was flushed");
+                    }
+                }
+                if is_whole {
+                    break;
+                }
+                commands += 1;
+            }
+            assert!(redundant > 1 && commands > 10, "some cuts come after the headers");
+        }
     }
 }

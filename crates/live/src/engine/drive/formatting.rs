@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 use blockio::Bytes;
 use serde::{Deserialize, Serialize};
 
-use ftl::{ConfigError, Lpn};
+use ftl::{ConfigError, Lpn, SuperblockId};
 
 use super::Drive;
+use super::executing::Still;
 use crate::engine::core::Core;
 use crate::engine::creation::Capacity;
 use crate::engine::dies::medium_error;
@@ -68,6 +69,7 @@ impl Drive {
     /// Fails if the dies have no room for that, or something would be lost that is to be kept; then
     /// nothing has changed.
     pub fn resize(&self, capacity: &Capacity, beyond: Beyond) -> Result<(), OpenError> {
+        self.check_sound()?;
         let (pages, stored_max) = self.checked(capacity)?;
         // No checkpoint may be under way, since its map has one length.
         let checkpoints = lock(&self.checkpoints);
@@ -184,6 +186,19 @@ impl Drive {
         self.checkpoint()
     }
 
+    /// The core with nothing under way, once a crash does not go back to a superblock that
+    /// relocation has erased.
+    fn still_released(&self, superblock: SuperblockId) -> Result<Still<'_>, DeviceError> {
+        loop {
+            let core = self.still()?;
+            if !core.ftl.held_erased().contains(&superblock) {
+                return Ok(core);
+            }
+            drop(core);
+            self.commit(Scope::Relocation)?;
+        }
+    }
+
     /// Erases from the dies whatever counts no more.
     fn erase_unused(&self, mut go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
         let layout = &self.store.layout;
@@ -194,7 +209,7 @@ impl Drive {
             }
             let rows = layout.rows_of(superblock);
             // Nothing is begun or programmed there meanwhile.
-            let core = self.still()?;
+            let core = self.still_released(SuperblockId(superblock))?;
             let is_unused = |row: u32| {
                 core.rows.life(row).seq == 0 && !core.open.iter().any(|open| open.row == row)
             };

@@ -213,7 +213,7 @@ fn a_recording_of_a_larger_device_is_refused() {
     let error = replay_recording(&large, &spec, &setup, (&ReplayHost::default(), 0.0))
         .unwrap_err()
         .to_string();
-    assert!(error.contains("70.37 TB") && error.contains("iodrive-duo holds"), "{error}");
+    assert!(error.contains("70.37 TB") && error.contains("iodrive-duo has 640.00 GB"), "{error}");
 }
 
 #[test]
