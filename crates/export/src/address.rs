@@ -108,7 +108,7 @@ mod tests {
     fn what_is_no_address_is_refused_with_what_would_be() {
         for text in ["", "/run/x.sock", "unix:", "tcp:", "tcp:host:", "tcp::1", "tcp:x:70000"] {
             let refused = text.parse::<Address>().unwrap_err().to_string();
-            assert!(refused.ends_with("write unix:PATH, tcp:PORT or tcp:HOST:PORT"), "{text}");
+            assert!(refused.ends_with("use unix:PATH, tcp:PORT or tcp:HOST:PORT"), "{text}");
         }
     }
 

@@ -101,7 +101,7 @@ fn about(recording: &Recording) -> String {
     }
     match (&recording.tail, benchmark(recording)) {
         (None, _) => {
-            lines.push("the recording was cut short: its last requests are missing".to_owned())
+            lines.push("the recording was cut short: its last requests are missing".to_owned());
         }
         (Some(_), None) => lines.push(
             "the recording has no benchmark result: factors are shown, but no TPS".to_owned(),

@@ -132,11 +132,11 @@ fn what_cannot_be_measured_or_predicted_is_refused_with_a_remedy() {
     assert!(refused(&["sqlite", ".", "--out", "o"]).contains("--out records live drives only"));
     for option in [&["--recordings", "r"], &["--buffered", "5"], &["--host-speed", "2"]] {
         let said = refused(&[&["sqlite", "."], &option[..]].concat());
-        assert!(said.contains(&format!("{} changes predictions", option[0])), "{said}");
+        assert!(said.contains(&format!("{} applies to predictions", option[0])), "{said}");
     }
     for option in [&["--set", "ROWS=1"], &["--runtime", "5s"]] {
         let said = refused(&[&["sqlite", "p5800x"], &option[..]].concat());
-        assert!(said.contains(&format!("{} changes measurements", option[0])), "{said}");
+        assert!(said.contains(&format!("{} applies to measurements", option[0])), "{said}");
     }
     let without = refused(&["sqlite", "p5800x", "--recordings", "none"]);
     assert!(without.contains("opening none/sqlite-t1.rec"), "{without}");

@@ -16,7 +16,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blockio::{Bytes, Nanos, Op, Rng, SECTOR_BYTES};
+use blockio::{Nanos, Op, Rng, SECTOR_BYTES};
 use results::{Latencies, LatencySummary};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, seek};
 use serde::Serialize;
