@@ -275,8 +275,8 @@ impl Drive {
         }
         self.commit(Scope::Everything)?;
         self.sync_healthy()?;
-        // Copies of the journal and of checkpoints lie on other dies until now. The headers must not
-        // say that the drive is redundant before this die has what another may take along.
+        // Copies of the journal and of checkpoints lie on other dies until now. The headers must
+        // not say that the drive is redundant before this die has what another may take along.
         store.dies.join(die);
         self.checkpoint()?;
         if !store.dies.settle(die) {

@@ -340,8 +340,8 @@ pub(super) mod tests {
         journal_bytes: 1 << 20,
     };
 
-    /// A drive without a flush, whose lists of rows fill its journal long before a checkpoint is due
-    /// by its pages.
+    /// A drive without a flush, whose lists of rows fill its journal long before a checkpoint is
+    /// due by its pages.
     #[test]
     fn lists_of_rows_that_fill_the_journal_bring_a_checkpoint() {
         let shape = Shape { journal_bytes: 1 << 19, ..SHAPE };

@@ -237,8 +237,8 @@ mod tests {
         assert!(redundant > 0, "some cuts come before headers say that the die has failed");
     }
 
-    /// The system tells an error of a sync once. Whoever is told must not let a later flush say that
-    /// everything is durable.
+    /// The system tells an error of a sync once. Whoever is told must not let a later flush say
+    /// that everything is durable.
     #[test]
     fn a_flush_after_a_sync_that_failed_elsewhere_does_not_succeed() {
         let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
