@@ -42,7 +42,9 @@ fn row(step: &PlannedStep) -> [String; 4] {
         StepKind::Fill if step.is_fill_in_order() => {
             format!("write everything {times} with {}", step.workload_name())
         }
-        StepKind::Fill => format!("write the whole capacity {times} with {}", step.workload_name()),
+        StepKind::Fill => {
+            format!("write as much as the capacity {times} with {}", step.workload_name())
+        }
         StepKind::Precondition => format!("precondition with {}", step.workload_name()),
         StepKind::Measure => format!("measure {}", step.workload_name()),
         StepKind::Application => format!("replay {}", step.workload_name()),

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use blockio::Nanos;
+use blockio::{Bytes, Nanos};
 use workload::recording::Recording;
 
 use super::{RequestTree, processors};
@@ -40,6 +40,20 @@ impl Default for ReplayHost {
 }
 
 impl ReplayHost {
+    /// The error of a recording whose copies need `needed` bytes, more than the `present` ones of
+    /// the device named `name`.
+    pub(crate) fn too_large(&self, needed: u64, name: &str, present: u64) -> Error {
+        let need = match self.copies.get() {
+            1 => "the recording needs".to_owned(),
+            copies => format!("{copies} copies of the recording need"),
+        };
+        // Both ways: rounded sizes that differ may look the same.
+        let shown = |bytes: u64| format!("{} or {bytes} bytes", Bytes(bytes));
+        let text = format!("{need} {}; {name} has {}", shown(needed), shown(present));
+        Error::new(Kind::Input, text)
+            .hint("record on a device that is not larger than the drives to compare")
+    }
+
     /// Checks the ranges.
     ///
     /// # Errors

@@ -271,7 +271,7 @@ impl Driver for Model {
             self.now = filled.map_err(|error| Error::new(error.kind(), fill.step).source(error))?;
         }
         let times = if fill.passes == 1 { "once".into() } else { format!("{} times", fill.passes) };
-        let what = if fill.is_in_order() { "everything" } else { "the whole capacity" };
+        let what = if fill.is_in_order() { "everything" } else { "as much as the capacity" };
         Ok(format!("wrote {what} {times} with {}", fill.workload.name))
     }
 

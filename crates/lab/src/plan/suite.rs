@@ -148,16 +148,21 @@ fn fill(suite: &Suite, workloads: &[Workload]) -> Result<Option<PlannedStep>, Er
         let hint = "take a sequential workload that only writes, such as `128k-seq-write`";
         return Err(Error::new(Kind::Input, text).hint(hint));
     }
-    Ok(Some(PlannedStep {
-        id: format!("{}/fill", suite.name),
+    Ok(Some(fill_with(suite, "fill", workload, suite.fill_passes)))
+}
+
+/// So many passes of `workload` over the whole drive, whatever the suite's footprint.
+fn fill_with(suite: &Suite, name: &str, workload: &Workload, passes: u32) -> PlannedStep {
+    PlannedStep {
+        id: format!("{}/{name}", suite.name),
         kind: StepKind::Fill,
-        fill_passes: suite.fill_passes,
+        fill_passes: passes,
         workload: Some(Workload {
             footprint_percent: workload.footprint_percent,
             ..suite.adapted(workload)
         }),
         ..purge(&suite.name, &suite.title)
-    }))
+    }
 }
 
 /// The random writes over the whole drive after the fill, if the suite asks for any.
@@ -167,16 +172,7 @@ fn random_fill(suite: &Suite) -> Option<PlannedStep> {
     }
     let workload =
         workload::catalogue::find_workload(RANDOM_FILL).expect("a test reads the catalogue");
-    Some(PlannedStep {
-        id: format!("{}/fill-random", suite.name),
-        kind: StepKind::Fill,
-        fill_passes: suite.fill_random_passes,
-        workload: Some(Workload {
-            footprint_percent: workload.footprint_percent,
-            ..suite.adapted(&workload)
-        }),
-        ..purge(&suite.name, &suite.title)
-    })
+    Some(fill_with(suite, "fill-random", &workload, suite.fill_random_passes))
 }
 
 /// Name of the workload that writes everything where a suite does not name one.

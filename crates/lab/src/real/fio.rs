@@ -267,8 +267,13 @@ impl Fio {
             1 => String::new(),
             count => format!(" on each of {count} devices"),
         };
-        let how = if wanted.is_random { "at random" } else { "in order" };
-        Ok(Some(format!("all {} written {times} {how}{each}", Bytes(size))))
+        let size = Bytes(size);
+        Ok(Some(if wanted.is_random {
+            // Not all of it: some addresses more than once, others not at all.
+            format!("{size} written {times} at random addresses{each}")
+        } else {
+            format!("all {size} written {times} in order{each}")
+        }))
     }
 
     /// Reads fio's output and logs in `folder`, as far as the load came.

@@ -133,13 +133,7 @@ fn check_size(
     if all <= end {
         return Ok(all);
     }
-    let need = match copies {
-        1 => "the recording needs".to_owned(),
-        copies => format!("{copies} copies of the recording need"),
-    };
-    let text = format!("{need} {all} bytes; {} has {end} bytes", path.display());
-    let hint = "record on a device that is not larger than the drives to compare";
-    Err(Error::new(Kind::Input, text).hint(hint))
+    Err(host.too_large(all, &path.display().to_string(), end))
 }
 
 /// Writes the first `size` bytes in order, so that no read meets space that was never written.

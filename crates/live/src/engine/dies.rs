@@ -64,8 +64,8 @@ pub(crate) struct Dies {
     lost: AtomicU64,
     /// Dies whose contents are being restored, as a [`DieSet`].
     filling: AtomicU64,
-    /// Dies among those that have everything that rows should have on them: from then on they take
-    /// copies of the journal and of checkpoints as well, as a [`DieSet`].
+    /// Dies among those that hold their units of all rows, and take copies of the journal and of
+    /// checkpoints as well, as a [`DieSet`].
     joining: AtomicU64,
     /// Failed dies that no row has a unit on, as a [`DieSet`].
     removed: AtomicU64,
@@ -200,15 +200,15 @@ impl Dies {
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
     }
 
-    /// Notes that a die that is being filled has everything but copies of the journal and of
-    /// checkpoints, and takes those from now on.
+    /// Notes that a die whose contents are being restored holds its units of all rows: from now on
+    /// it takes copies of the journal and of checkpoints.
     pub(crate) fn join(&self, die: usize) {
         let _changing = self.changing();
         self.joining.fetch_or(1 << die, Ordering::AcqRel);
     }
 
-    /// Dies that take copies of the journal and of checkpoints beside those that hold all that they
-    /// should.
+    /// Dies whose contents are being restored and that take copies of the journal and of
+    /// checkpoints already.
     pub(crate) fn joining(&self) -> DieSet {
         DieSet(self.joining.load(Ordering::Acquire) & self.filling.load(Ordering::Acquire))
     }

@@ -21,6 +21,9 @@ mod redundancy;
 mod relocating;
 mod writing;
 
+#[cfg(test)]
+pub(super) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
+
 use self::executing::Deferred;
 pub use self::formatting::{Beyond, UserCapacity};
 

@@ -161,16 +161,17 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     recover(store, header, accounted)
 }
 
-/// Events of a session before the next one has another number than that which follows: no event of
-/// a later session may count as earlier. Checkpoints are far closer together than half of that.
+/// Distance between the first sequence numbers of two sessions that follow each other.
 const SESSION_EVENTS: u64 = 1 << 40;
 
-/// The number of the session after one that took a checkpoint at event `seq`.
+/// The number of the session that follows `session`, whose last checkpoint was taken at `seq`. A
+/// session of more than [`SESSION_EVENTS`] uses sequence numbers of later ones: these are skipped.
+/// Since that checkpoint there were far fewer events than half of that.
 fn next_session(session: u64, seq: u64) -> u64 {
     (session + 1).max((seq + SESSION_EVENTS / 2) / SESSION_EVENTS + 1)
 }
 
-/// The event before which those of earlier sessions lie.
+/// The first sequence number of a session.
 const fn first_event(session: u64) -> u64 {
     session * SESSION_EVENTS + 1
 }
@@ -745,31 +746,15 @@ fn charged(extent: &Extent) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use blockio::Rng;
-
     use super::*;
+    use crate::engine::drive::SMALL_SHAPE;
     use crate::simulation::Disks;
-    use crate::{Compression, Device as _, Durability, Shape};
-
-    const SHAPE: Shape = Shape {
-        pages_logical: 100,
-        pages_stored_max: 100,
-        pages_mappable: 100,
-        dies: 1,
-        is_protected: false,
-        unit_pages: 4,
-        rows: 4,
-        superblocks: 24,
-        extents_per_page: 1,
-        compression: Compression::None,
-        journal_bytes: 1 << 20,
-    };
+    use crate::{Device as _, Durability};
 
     /// A session of more events than sessions are apart, and a crash in the next one.
     #[test]
     fn no_event_of_a_later_session_counts_as_earlier() {
-        let disks = Disks::new(1, usize::try_from(SHAPE.die_bytes().0).unwrap(), Rng::new(0));
-        crate::format(disks.media(), &SHAPE, 1).unwrap();
+        let disks = Disks::formatted(&SMALL_SHAPE);
         for (events, crashes) in [(0, false), (1, true), (1, false), (5, true)] {
             let drive = Drive::open_media(disks.media()).unwrap();
             let seq = drive.core().unwrap().seq + events * SESSION_EVENTS;

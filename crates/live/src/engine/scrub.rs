@@ -127,17 +127,29 @@ impl Drive {
         }
         let (units, pages) = self.scrub_bad_row(&mut core, (row, life), repair, found);
         drop(core);
-        if units > 0 && repair {
-            let moved = self.vacate_row(row, life, &pages);
-            found.pages_moved += moved.as_ref().ok().copied().unwrap_or(0);
-            match moved {
-                Ok(_) => found.units_vacated += units,
-                Err(error @ DeviceError::Medium { .. }) => return Err(error),
-                // What cannot be moved stays, as far as it can be read.
-                Err(_) => {}
-            }
+        if units > 0
+            && repair
+            && let Some(moved) = self.vacate_if_possible(row, life, &pages)?
+        {
+            found.pages_moved += moved;
+            found.units_vacated += units;
         }
         Ok(())
+    }
+
+    /// As [`Drive::vacate_row`]; none where pages cannot be moved, and stay as far as they can be
+    /// read.
+    fn vacate_if_possible(
+        &self,
+        row: u32,
+        life: RowEpoch,
+        pages: &[Lpn],
+    ) -> Result<Option<u64>, DeviceError> {
+        match self.vacate_row(row, life, pages) {
+            Ok(moved) => Ok(Some(moved)),
+            Err(error @ DeviceError::Medium { .. }) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Forgets of pages that are known to be lost those that can be read again.
@@ -304,10 +316,8 @@ impl Drive {
             // Pages of the row that can be read would not survive another die.
             let pages = verified.pages(store, &core.ftl).readable;
             drop(core);
-            return match self.vacate_row(row, life, &pages) {
-                Err(error @ DeviceError::Medium { .. }) => Err(error),
-                _ => Ok(false),
-            };
+            self.vacate_if_possible(row, life, &pages)?;
+            return Ok(false);
         };
         let written = store.dies.write(die, store.layout.unit_from(row), unit);
         written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;

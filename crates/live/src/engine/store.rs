@@ -102,7 +102,7 @@ impl Store {
     }
 
     /// The places for copies whose turn it is: on the dies that hold all that they should, in turn,
-    /// each die once before any holds both copies; and besides on those that are about to.
+    /// each die once before any holds both copies; and one more on each die that is joining them.
     fn replicas(&self, turn: u64) -> Vec<Replica> {
         assert_eq!(self.dies.count(), self.layout.shape.dies as usize, "a row has a unit a die");
         let incomplete = self.dies.incomplete();

@@ -111,6 +111,14 @@ impl Disks {
         Self::of(vec![image; count], rng)
     }
 
+    /// The dies of a new drive.
+    #[cfg(test)]
+    pub(crate) fn formatted(shape: &crate::Shape) -> Self {
+        let disks = Self::new(shape.dies as usize, index(shape.die_bytes().0), Rng::new(0));
+        crate::format(disks.media(), shape, 1).expect("the disks are large enough");
+        disks
+    }
+
     /// Disks with these contents.
     pub(super) fn holding(contents: Vec<Vec<u8>>, rng: Rng) -> Self {
         let image = |bytes: Vec<u8>| {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use blockio::{Bytes, Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
+use blockio::{Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
 use results::Interval;
 use ssd::{Drive, DriveSpec, Setup};
 use workload::recording::{Recorded, Recording};
@@ -94,14 +94,8 @@ impl AddressMap {
         let from = recording.space_sectors().saturating_mul(copies.into());
         let whole = drive.user_sectors_full_scale();
         if from > whole {
-            let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
-            let need = match copies {
-                1 => "the recording needs".to_owned(),
-                copies => format!("{copies} copies of the recording need"),
-            };
-            let text = format!("{need} {}; {name} has {}", bytes(from), bytes(whole));
-            let hint = "record on a device that is not larger than the drives to compare";
-            return Err(Error::new(Kind::Input, text).hint(hint));
+            let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
+            return Err(host.too_large(bytes(from), name, bytes(whole)));
         }
         Ok(Self { from, to: from.min(drive.user_sectors()) })
     }

@@ -9,6 +9,7 @@ use std::sync::{PoisonError, RwLockWriteGuard};
 
 use ftl::Lpn;
 
+use super::committing::BATCHES_RESERVED;
 use super::{Drive, parts};
 use crate::engine::core::Core;
 use crate::engine::journal::Scope;
@@ -71,7 +72,7 @@ impl Drive {
                 continue;
             }
             // Pages that relocation saves meanwhile come on top of these.
-            let wanted = 3 * self.bytes_at_most(&core) + 8 * total;
+            let wanted = BATCHES_RESERVED * self.bytes_at_most(&core) + 8 * total;
             if journal.used() + wanted > journal.size {
                 drop(core);
                 drop(journal);

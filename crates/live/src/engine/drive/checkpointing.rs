@@ -5,12 +5,13 @@ use bytemuck::cast_slice;
 use std::sync::atomic::Ordering;
 
 use super::Drive;
+use super::committing::BATCHES_RESERVED;
 use crate::DeviceError;
 use crate::engine::checkpoint::{self, Writer};
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
-use crate::engine::journal::{Journal, Scope};
+use crate::engine::journal::Scope;
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::layout::FRAME_BYTES;
@@ -37,11 +38,6 @@ pub(super) fn due_after(seq: u64, store: &Store) -> u64 {
 /// The event from which on completed rows are to be listed, if they were last at `seq`.
 pub(super) const fn listing_due_after(seq: u64) -> u64 {
     seq + LISTING_INTERVAL
-}
-
-/// The error of a checkpoint for which the journal has no room.
-fn no_room() -> DeviceError {
-    DeviceError::Poisoned { reason: "the journal has no room left for a checkpoint".to_owned() }
 }
 
 impl Drive {
@@ -77,7 +73,7 @@ impl Drive {
             if !is_late || core.completed.is_empty() {
                 return Ok(());
             }
-            if !self.has_room(&journal, &core) {
+            if !self.has_room(&journal, &core, BATCHES_RESERVED) {
                 drop(core);
                 drop(journal);
                 return self.make_room();
@@ -87,15 +83,7 @@ impl Drive {
             std::mem::take(&mut core.dirty)
         };
         self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
-        let is_half_full = journal.used() > journal.size / 2;
-        drop(journal);
-        // Another thread may be at it already.
-        if is_half_full && self.checkpoints.try_lock().is_ok() { self.checkpoint() } else { Ok(()) }
-    }
-
-    /// True if the journal has room for a batch of the largest size, and for those of a checkpoint.
-    fn has_room(&self, journal: &Journal, core: &Core) -> bool {
-        journal.used() + 3 * self.bytes_at_most(core) <= journal.size
+        self.shorten(journal)
     }
 
     /// Takes a checkpoint unless the one that is under way made room in the journal.
@@ -103,7 +91,7 @@ impl Drive {
         let mut next = lock(&self.checkpoints);
         let has_room = {
             let journal = self.journal()?;
-            self.has_room(&journal, &*self.core()?)
+            self.has_room(&journal, &*self.core()?, BATCHES_RESERVED)
         };
         if has_room { Ok(()) } else { self.checkpoint_as(&mut next) }
     }
@@ -151,9 +139,7 @@ impl Drive {
                 let ids = (0..self.store.layout.shape.superblocks).map(ftl::SuperblockId);
                 erase_counts = ids.map(|id| core.ftl.erase_count(id)).collect();
             })?;
-            if begun.is_none() {
-                return self.noting(Err(no_room()));
-            }
+            assert!(begun.is_some(), "a checkpoint has its batch, or the drive takes no more");
         }
         let saved = self.save(&mut summary, &rows, &erase_counts);
         self.noting(saved.and_then(|()| self.keep_header()))?;
@@ -238,7 +224,7 @@ impl Drive {
         if committed.is_none() {
             // What was reserved for it is gone: everything once more needs no more than that.
             let committed = self.commit_to(&mut journal, Scope::Again, |_| ())?;
-            committed.ok_or_else(no_room)?;
+            assert!(committed.is_some(), "a checkpoint has its batch, or the drive takes no more");
         }
         Ok(())
     }
@@ -320,13 +306,11 @@ enum MapTable {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use blockio::Rng;
-
     use super::*;
     use crate::simulation::Disks;
-    use crate::{Compression, Device as _, Durability, Shape, format};
+    use crate::{Compression, Device as _, Durability, Shape};
 
-    pub(in super::super) const SHAPE: Shape = Shape {
+    pub(crate) const SHAPE: Shape = Shape {
         pages_logical: 100,
         pages_stored_max: 100,
         pages_mappable: 100,
@@ -344,10 +328,7 @@ pub(super) mod tests {
     /// due by its pages.
     #[test]
     fn lists_of_rows_that_fill_the_journal_bring_a_checkpoint() {
-        let shape = Shape { journal_bytes: 1 << 19, ..SHAPE };
-        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
-        let disks = Disks::new(1, bytes, Rng::new(0));
-        format(disks.media(), &shape, 1).unwrap();
+        let disks = Disks::formatted(&Shape { journal_bytes: 1 << 19, ..SHAPE });
         let drive = Drive::open_media(disks.media()).unwrap();
         let first = *lock(&drive.checkpoints);
         for number in 0..20_000_u64 {
@@ -368,9 +349,7 @@ pub(super) mod tests {
 
     #[test]
     fn checkpoints_come_by_themselves_though_nobody_flushes() {
-        let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
-        let disks = Disks::new(1, bytes, Rng::new(0));
-        format(disks.media(), &SHAPE, 1).unwrap();
+        let disks = Disks::formatted(&SHAPE);
         let drive = Drive::open_media(disks.media()).unwrap();
         let write = |count| {
             for page in 0..count {

@@ -5,6 +5,8 @@
 //! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
 //! that they were there. Many that flush at once share one commit.
 
+use std::sync::MutexGuard;
+
 use super::Drive;
 use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
@@ -16,6 +18,8 @@ use crate::format::header::Header;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
 
+/// Batches that the journal keeps room for: the one at hand, and two of a checkpoint.
+pub(super) const BATCHES_RESERVED: u64 = 3;
 /// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.
 const TRIES: u32 = 1000;
 
@@ -34,14 +38,7 @@ impl Drive {
                 return Ok(());
             }
             if self.commit_to(&mut journal, scope, |_| ())?.is_some() {
-                let is_due = journal.used() > journal.size / 2;
-                drop(journal);
-                // Another thread may be at it already.
-                return if is_due && self.checkpoints.try_lock().is_ok() {
-                    self.checkpoint()
-                } else {
-                    Ok(())
-                };
+                return self.shorten(journal);
             }
             drop(journal);
             self.checkpoint()?;
@@ -64,7 +61,7 @@ impl Drive {
             if released == 0 {
                 return Ok(());
             }
-            if journal.used() + 3 * self.bytes_at_most(&core) > journal.size {
+            if !self.has_room(&journal, &core, BATCHES_RESERVED) {
                 drop(core);
                 drop(journal);
                 return self.commit(Scope::Relocation);
@@ -80,8 +77,8 @@ impl Drive {
         Ok(())
     }
 
-    /// Does so with the journal at hand, if it has room; `see` is shown the state that is made
-    /// durable.
+    /// Does so with the journal at hand; `see` is shown the state that is made durable. None if the
+    /// journal has no room for that and a checkpoint: never for [`Scope::Again`].
     pub(super) fn commit_to(
         &self,
         journal: &mut Journal,
@@ -92,8 +89,8 @@ impl Drive {
         let (seq, dirty, held, is_empty, freed) = {
             let mut core = self.still()?;
             // Checkpoints themselves may use what the rest leaves.
-            let reserve = if scope == Scope::Together { 1 } else { 3 };
-            let has_reserve = journal.used() + reserve * self.bytes_at_most(&core) <= journal.size;
+            let batches = if scope == Scope::Together { 1 } else { BATCHES_RESERVED };
+            let has_reserve = self.has_room(journal, &core, batches);
             if !has_reserve && scope != Scope::Again {
                 return Ok(None);
             }
@@ -132,6 +129,19 @@ impl Drive {
             core.release_erased(held);
         }
         Ok(Some(()))
+    }
+
+    /// True if the journal has room for so many batches of the largest size.
+    pub(super) fn has_room(&self, journal: &Journal, core: &Core, batches: u64) -> bool {
+        journal.used() + batches * self.bytes_at_most(core) <= journal.size
+    }
+
+    /// Lets go of the journal, and takes a checkpoint if it is half full and no other thread is at
+    /// one.
+    pub(super) fn shorten(&self, journal: MutexGuard<'_, Journal>) -> Result<(), DeviceError> {
+        let is_due = journal.used() > journal.size / 2;
+        drop(journal);
+        if is_due && self.checkpoints.try_lock().is_ok() { self.checkpoint() } else { Ok(()) }
     }
 
     /// Bytes that a batch takes of the ring at most.
@@ -189,26 +199,24 @@ impl Drive {
 
 #[cfg(test)]
 mod tests {
-    use blockio::{Bytes, Rng};
+    use blockio::Bytes;
 
-    use super::super::checkpointing::tests::SHAPE;
     use super::super::formatting::Beyond;
     use crate::engine::creation::Capacity;
+    use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::{DiskFault, Disks};
-    use crate::{Device as _, DeviceError, Drive, Durability, Shape, format};
+    use crate::{Device as _, DeviceError, Drive, Durability, Shape};
 
     /// A die fails before a row is complete, and the power goes while a batch is written that lists
     /// the row. The die is back, and later another one is gone.
     #[test]
     fn a_die_has_failed_before_a_batch_lists_rows_that_lack_its_unit() {
-        let shape = Shape { dies: 3, is_protected: true, ..SHAPE };
-        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+        let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
         let row_bytes = (shape.data_units() * shape.unit_pages) as usize * PAGE_BYTES;
         let mut redundant = 0;
         for (failing, commands) in (0..3).flat_map(|die| (0..20).map(move |cut| (die, cut))) {
-            let disks = Disks::new(3, bytes, Rng::new(0));
-            format(disks.media(), &shape, 1).unwrap();
+            let disks = Disks::formatted(&shape);
             let drive = Drive::open_media(disks.media()).unwrap();
             drive.write(0, &[7; PAGE_BYTES], Durability::Durable).unwrap();
             disks.set_fault(failing, DiskFault::Dead);
@@ -241,11 +249,9 @@ mod tests {
     /// that everything is durable.
     #[test]
     fn a_flush_after_a_sync_that_failed_elsewhere_does_not_succeed() {
-        let bytes = usize::try_from(SHAPE.die_bytes().0).unwrap();
-        let disks = Disks::new(1, bytes, Rng::new(0));
-        format(disks.media(), &SHAPE, 1).unwrap();
+        let disks = Disks::formatted(&SMALL_SHAPE);
         let drive = Drive::open_media(disks.media()).unwrap();
-        let unit = vec![7; SHAPE.unit_pages as usize * PAGE_BYTES];
+        let unit = vec![7; SMALL_SHAPE.unit_pages as usize * PAGE_BYTES];
         drive.write(0, &unit, Durability::Volatile).unwrap();
         disks.set_fault(0, DiskFault::SyncFails);
         let failed = drive.sync_healthy();
@@ -262,12 +268,10 @@ mod tests {
     /// A drive with parity goes on without the die whose sync failed, and says so on the others.
     #[test]
     fn a_die_whose_sync_failed_counts_as_failed_after_a_crash() {
-        let shape = Shape { dies: 3, is_protected: true, ..SHAPE };
-        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+        let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
         let pages = u64::from(shape.data_units() * shape.unit_pages) * 2;
         for failing in 0..3 {
-            let disks = Disks::new(3, bytes, Rng::new(0));
-            format(disks.media(), &shape, 1).unwrap();
+            let disks = Disks::formatted(&shape);
             let drive = Drive::open_media(disks.media()).unwrap();
             for page in 0..pages {
                 let content = [page.to_le_bytes()[0]; PAGE_BYTES];
@@ -293,12 +297,10 @@ mod tests {
     #[test]
     fn a_replaced_die_has_the_journal_and_a_checkpoint_once_it_counts() {
         for dies in [2, 3] {
-            let shape = Shape { dies, is_protected: true, ..SHAPE };
-            let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+            let shape = Shape { dies, is_protected: true, ..SMALL_SHAPE };
             let (mut redundant, mut commands) = (0, 0);
             loop {
-                let disks = Disks::new(dies as usize, bytes, Rng::new(0));
-                format(disks.media(), &shape, 1).unwrap();
+                let disks = Disks::formatted(&shape);
                 let drive = Drive::open_media(disks.media()).unwrap();
                 drive.write(0, &[7; PAGE_BYTES], Durability::Durable).unwrap();
                 drive.fail_die(1).unwrap();

@@ -322,7 +322,7 @@ mod tests {
         rows: 2,
         superblocks: 80,
         journal_bytes: 1 << 19,
-        ..super::super::checkpointing::tests::SHAPE
+        ..crate::engine::drive::SMALL_SHAPE
     };
     const PAGE: u64 = PAGE_BYTES as u64;
 
