@@ -232,7 +232,7 @@ fio version 3 iolog
             (IOLOG, "0, 1, 0, 512, 0, 0\n", "job 1: 4 of 6 requests have no latency"),
             ("fio version 3 iolog\n1 f read x 1\n", "", "line 2 of the iolog: the offset is `x`"),
             ("fio version 3 iolog\n1 f\n", "", "line 2 of the iolog: 2 fields"),
-            ("fio version 3 iolog\n1 f wait 1 1\n", "", "action `wait`"),
+            ("fio version 3 iolog\n1 f wait 1 1\n", "", "`wait` is not an action"),
             ("fio version 3 iolog\n", "", "no request of the iolog has a latency"),
             (
                 "fio version 3 iolog\n1 f sync 0 0\n1 g sync 0 0\n",
