@@ -96,11 +96,12 @@ pub enum DeviceError {
         /// Attempts to read it that failed.
         reason: String,
     },
-    /// The command failed, but may succeed when it comes again; nothing was done.
+    /// The command failed, but may succeed when it comes again; a write may have been carried out
+    /// in part.
     #[error("{reason}; the same command may succeed later")]
     Transient {
         /// Failure, as text.
-        reason: &'static str,
+        reason: String,
     },
     /// Work on the drive keeps it from all commands; nothing was done.
     #[error("the drive is {}", .0.word())]

@@ -35,6 +35,8 @@ pub(crate) enum Mutant {
     StaleDiesTaken,
     /// A die is removed before what lies on rows that have a unit on it has been moved.
     RemovedEarly,
+    /// An outage is taken for damage: pages count as lost although a die responds to no read.
+    OutageIsDamage,
 }
 
 #[cfg(test)]
@@ -156,5 +158,10 @@ mod tests {
     #[test]
     fn a_die_removed_too_early_is_found() {
         assert!(is_found(Mutant::RemovedEarly));
+    }
+
+    #[test]
+    fn an_outage_that_counts_as_damage_is_found() {
+        assert!(is_found(Mutant::OutageIsDamage));
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::engine::program::Program;
 use crate::format::die_set::DieSet;
+use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::medium::{file_of, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
 use crate::status::DieState;
@@ -285,6 +286,29 @@ impl Dies {
     /// As [`Dies::read`]; nothing follows if it fails.
     pub(crate) fn peek(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         medium(&self.shared(die)).read_at(offset, buffer)
+    }
+
+    /// Tells damage from an outage: what could not be read need not be damaged while a die that has
+    /// not failed responds to no read at all, so that neither copy of its header can be read.
+    ///
+    /// # Errors
+    /// [`DeviceError::Transient`] if there is such a die.
+    pub(crate) fn check_responsive(&self) -> Result<(), DeviceError> {
+        if mutants::is(Mutant::OutageIsDamage) {
+            return Ok(());
+        }
+        for die in self.healthy() {
+            // The answer must come from the medium, not from the system's cache.
+            medium(&self.shared(die)).begin_sync(0, 2 * HEADER_BYTES);
+            let mut copy = [0; PAGE_BYTES];
+            let mut peek = |place| self.peek(die, place * HEADER_BYTES, &mut copy);
+            let first = peek(0);
+            if let Err(error) = first.or_else(|_| peek(1)) {
+                let reason = format!("die {die} responds to no read: {error}");
+                return Err(DeviceError::Transient { reason });
+            }
+        }
+        Ok(())
     }
 
     /// Reads all of them, and says of each whether its buffers were filled.

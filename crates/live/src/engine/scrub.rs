@@ -125,7 +125,7 @@ impl Drive {
         if core.rows.life(row) != life {
             return Ok(());
         }
-        let (units, pages) = self.scrub_bad_row(&mut core, (row, life), repair, found);
+        let (units, pages) = self.scrub_bad_row(&mut core, (row, life), repair, found)?;
         drop(core);
         if units > 0
             && repair
@@ -155,16 +155,19 @@ impl Drive {
     /// Forgets of pages that are known to be lost those that can be read again.
     fn look_for_lost(&self) -> Result<(), DeviceError> {
         let lost: Vec<Lpn> = self.core()?.lost.iter().collect();
+        let mut is_any_found = false;
         for lpn in lost {
             let mut page = [0; PAGE_BYTES];
             if let Ok(found) = self.read_page(lpn, &mut page) {
                 let mut core = self.core_mut()?;
                 if core.locate(lpn).stored() == found {
                     core.lost.clear(lpn, 1);
+                    is_any_found = true;
                 }
             }
         }
-        Ok(())
+        // The journal tells what is lost, not what was found; a checkpoint tells all that is.
+        if is_any_found { self.checkpoint() } else { Ok(()) }
     }
 
     /// Restores what it can of a row in which something is not right; says how many of its units
@@ -175,10 +178,13 @@ impl Drive {
         (row, life): (u32, RowEpoch),
         repair: bool,
         found: &mut Scrubbed,
-    ) -> (u64, Vec<Lpn>) {
+    ) -> Result<(u64, Vec<Lpn>), DeviceError> {
         let store = self.store();
         let verified = store.verify(row, life, None);
         let pages = verified.pages(store, &core.ftl);
+        if !pages.lost.is_empty() {
+            store.dies.check_responsive()?;
+        }
         core.note_lost(pages.lost.iter().copied());
         found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
         let mut left = 0;
@@ -195,7 +201,7 @@ impl Drive {
                 None => left += 1,
             }
         }
-        (left, pages.readable)
+        Ok((left, pages.readable))
     }
 
     /// Goes on without a die.

@@ -3,13 +3,23 @@
 //! The core names the unit and the pages that are valid in it; whoever owns the dies reads it,
 //! looks for what is not right in the rest of the row, and comes again. Pages that have become
 //! invalid meanwhile are not moved; no page of a unit becomes valid.
+//!
+//! A page that cannot be read is moved as a lost one, which is final. So it must be the page that
+//! is damaged: while a die responds to no read at all, nothing is moved
+//! ([`Dies::check_responsive`]).
+//!
+//! [`Dies::check_responsive`]: crate::engine::dies::Dies::check_responsive
 
 use ftl::Lpn;
 
+use crate::DeviceError;
 use crate::engine::store::Store;
 use crate::format::layout::{EXTENT_HEADER_BYTES, Layout, Place, SLOT_BYTES, UNIT_HEADER_BYTES};
 use crate::format::row::{Member, Stored};
 use crate::format::unit::{self, Codec, Entry, Extent};
+
+/// Times that a page is looked for before it counts as lost: a read may fail once.
+const ATTEMPTS: u32 = 3;
 
 /// Pages of a unit that relocation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +70,10 @@ impl VictimUnit {
     }
 
     /// Reads what is wanted, from the rest of its row where its own unit does not give it back.
-    pub(crate) fn read(&mut self, store: &Store, wanted: NeededPages) {
+    ///
+    /// # Errors
+    /// [`DeviceError::Transient`] if something could not be read while a die responds to none.
+    pub(crate) fn read(&mut self, store: &Store, wanted: NeededPages) -> Result<(), DeviceError> {
         let NeededPages { of, slots } = wanted;
         assert!(slots.is_sorted() && !slots.is_empty(), "slots are named in order");
         assert!(of.life.seq != 0, "only what was programmed is read");
@@ -77,14 +90,17 @@ impl VictimUnit {
             if self.extents[slot as usize].is_none() {
                 let place = Place { row: of.row, unit: of.position, slot };
                 let stored = Stored { ppn: store.layout.ppn(place), life: of.life };
-                self.keep(slot, store.find_extent(stored));
+                self.keep(slot, (0..ATTEMPTS).find_map(|_| store.find_extent(stored)));
             }
         }
-        let is_lost = |slot: &u32| self.extents[*slot as usize].is_none();
-        if self.entries.is_empty() && self.slots.iter().any(is_lost) {
-            // It tells at least which page was lost.
-            self.read_table(store, of);
+        if self.slots.iter().any(|slot| self.extents[*slot as usize].is_none()) {
+            store.dies.check_responsive().inspect_err(|_| self.of = None)?;
+            if self.entries.is_empty() {
+                // It tells at least which page was lost.
+                self.read_table(store, of);
+            }
         }
+        Ok(())
     }
 
     /// Reads the table of the unit, or has the rest of the row tell it.

@@ -33,7 +33,7 @@ impl InjectingDevice {
     fn begin_read(&self) -> Result<(), DeviceError> {
         self.begin()?;
         if self.injector.takes_failing_read() {
-            return Err(DeviceError::Transient { reason: "the read was made to fail" });
+            return Err(DeviceError::Transient { reason: "the read was made to fail".to_owned() });
         }
         Ok(())
     }

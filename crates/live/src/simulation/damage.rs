@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use blockio::Rng;
 
-use super::disk::{DiskFault, Disks};
+use super::disk::{DiskFault, Disks, TableLocation};
 use super::history::{BYTES, SectorHistory, Version};
 use crate::engine::gathering::gather;
 use crate::format::die_set::DieSet;
 use crate::format::journal::last_batch;
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::volume::check::{Kind, check_media};
-use crate::{Device as _, Drive, OpenError, Shape};
+use crate::{Device as _, DeviceError, Drive, Durability, OpenError, Shape};
 
 const PAGE_SECTORS: usize = 8;
 const PAGE_BYTES: usize = PAGE_SECTORS * BYTES;
@@ -31,6 +31,8 @@ pub struct Outcome {
     pub refused: u64,
     /// Pages that could not be read of those that opened.
     pub pages_lost: u64,
+    /// Searches of the whole map, since neither an extent nor a table told what lay there.
+    pub maps_searched: u64,
 }
 
 /// Extent of the damage.
@@ -57,6 +59,8 @@ pub(super) struct Before<'a> {
     /// The die that does wrong by itself: its header may be an earlier one already, so that no
     /// other die may go back to one.
     pub(super) wrong_die: Option<usize>,
+    /// Tables that cannot be read while relocation moves what is left.
+    pub(super) hidden: TableLocation,
 }
 
 /// Damages a copy of the disks, opens what is left, and looks at all of it.
@@ -261,10 +265,52 @@ fn look(
         check_told(told, &lost)?;
     }
     outcome.pages_lost = lost.len() as u64;
-    if rng.below(4) == 0 {
-        look_again(drive, disks, &history, &mut known, lost.len())?;
+    match rng.below(4) {
+        0 => look_again(drive, disks, &history, &mut known, lost.len())?,
+        1 => {
+            disks.hide(before.hidden);
+            outcome.maps_searched = write_over(&drive, &mut history, &mut known, &lost, rng)?;
+        }
+        _ => {}
     }
     Ok(outcome)
+}
+
+/// Writes pages of a damaged drive, so that relocation moves the rest, damaged pages too, and
+/// checks that nothing else changes by it; returns how often relocation searched the whole map.
+fn write_over(
+    drive: &Drive,
+    history: &mut SectorHistory,
+    known: &mut [Option<Version>],
+    lost: &[usize],
+    rng: &mut Rng,
+) -> Result<u64, String> {
+    let pages = known.len() / PAGE_SECTORS;
+    let mut is_lost = vec![false; pages];
+    for page in lost {
+        is_lost[*page] = true;
+    }
+    // Part of the drive stays as it is, lost pages first of all.
+    let may_write = |page: usize| !page.is_multiple_of(3) && !is_lost[page];
+    for page in (0..2 * pages).map(|_| below(rng, pages)).filter(|page| may_write(*page)) {
+        let first = page * PAGE_SECTORS;
+        let bytes = history.write(first, PAGE_SECTORS);
+        match drive.write((first * BYTES) as u64, &bytes, Durability::Volatile) {
+            Ok(()) => {
+                history.settle(first, PAGE_SECTORS);
+                known[first..first + PAGE_SECTORS].fill(None);
+            }
+            Err(DeviceError::NoSpace { .. }) => history.take_back(first, PAGE_SECTORS),
+            Err(error) => return Err(format!("writing page {page} after damage: {error}")),
+        }
+    }
+    let now = read_all(drive, history, known)?;
+    if now != lost {
+        return Err(format!("pages {lost:?} were lost, and {now:?} after writes of others"));
+    }
+    let core = drive.core().map_err(|error| error.to_string())?;
+    core.ftl.check_invariants();
+    Ok(core.ftl.searches())
 }
 
 /// Checks that every page that was readable is so after a scrub, and after closing and opening.

@@ -78,6 +78,8 @@ struct Rack {
     images: Vec<DiskImage>,
     /// Tables that no disk gives out.
     hidden: TableLocation,
+    /// Disks that answer no read for now, a bit for each.
+    silent: u64,
     /// Commands until the power goes.
     commands_left: Option<u64>,
     is_cut: bool,
@@ -130,7 +132,15 @@ impl Disks {
 
     fn of(images: Vec<DiskImage>, rng: Rng) -> Self {
         let hidden = TableLocation::default();
-        let rack = Rack { images, hidden, commands_left: None, is_cut: false, commands: 0, rng };
+        let rack = Rack {
+            images,
+            hidden,
+            silent: 0,
+            commands_left: None,
+            is_cut: false,
+            commands: 0,
+            rng,
+        };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
 
@@ -176,6 +186,11 @@ impl Disks {
     /// From now on these tables, and no others, cannot be read from any disk.
     pub(super) fn hide(&self, tables: TableLocation) {
         self.rack().hidden = tables;
+    }
+
+    /// From now on every read of these disks fails, a bit for each disk; of the others none does.
+    pub fn fail_reads(&self, disks: u64) {
+        self.rack().silent = disks;
     }
 
     /// Bytes of each disk.
@@ -225,6 +240,7 @@ impl Disks {
         let rack = Rack {
             images: rack.images.clone(),
             hidden: rack.hidden,
+            silent: rack.silent,
             commands_left: rack.commands_left,
             is_cut: rack.is_cut,
             commands: rack.commands,
@@ -378,6 +394,9 @@ impl Medium for Disk {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let rack = &mut *self.rack();
         rack.take(self.index)?;
+        if rack.silent >> self.index & 1 == 1 {
+            return Err(io::Error::other("the disk does not respond"));
+        }
         if rack.hidden.are_wanted(offset, buffer.len()) {
             return Err(io::Error::other("the table cannot be read"));
         }

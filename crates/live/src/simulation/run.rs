@@ -1,5 +1,7 @@
 //! One run: a drive, a host, cuts of the power.
 
+mod outage;
+
 use std::fmt;
 
 use blockio::{Bytes, Rng, SECTOR_BYTES};
@@ -35,6 +37,10 @@ pub struct Tally {
     pub reformatted: u64,
     /// Times that all rows were redundant again without a die that had failed.
     pub redundancy_restored: u64,
+    /// Times that some disks answered no read for a while, and commands that failed meanwhile.
+    pub outages: u64,
+    /// See `outages`.
+    pub failed_in_outages: u64,
     /// Searches of the whole map, since neither an extent nor a table told what lay there.
     pub maps_searched: u64,
     /// Copies of the dies that were damaged, those of them that opening refused, and pages that
@@ -58,6 +64,8 @@ impl std::ops::AddAssign for Tally {
         self.closed += other.closed;
         self.reformatted += other.reformatted;
         self.redundancy_restored += other.redundancy_restored;
+        self.outages += other.outages;
+        self.failed_in_outages += other.failed_in_outages;
         self.maps_searched += other.maps_searched;
         self.damaged += other.damaged;
         self.damaged_refused += other.damaged_refused;
@@ -101,6 +109,8 @@ struct Run {
     rng: Rng,
     /// Draws damage, so that the rest goes on as without it.
     damage: Rng,
+    /// Draws outages.
+    outages: Rng,
     damaged: Damage,
     shape: Shape,
     /// The disks at some crash before.
@@ -154,6 +164,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
     let mut run = Run {
         rng,
         damage: Rng::new(seed).split("damage"),
+        outages: Rng::new(seed).split("outages"),
         damaged,
         shape,
         earlier: None,
@@ -259,7 +270,6 @@ impl Run {
             let counters = drive.counters().unwrap_or_default();
             self.tally.pages_relocated += counters.pages_relocation;
             self.tally.saved_bytes += counters.host_saved_bytes;
-            self.tally.maps_searched += drive.core().map_or(0, |core| core.ftl.searches());
             self.disks.hide(TableLocation::default());
             let is_complete = drive.lost_dies().is_empty();
             match stop {
@@ -291,11 +301,13 @@ impl Run {
                 is_complete,
                 is_redundant: self.is_honest && is_complete,
                 wrong_die: self.wrong_die,
+                hidden: self.hidden,
             };
             let outcome = damage::try_damage(&before, &mut self.damage)?;
             self.tally.damaged += outcome.damaged;
             self.tally.damaged_refused += outcome.refused;
             self.tally.damaged_pages_lost += outcome.pages_lost;
+            self.tally.maps_searched += outcome.maps_searched;
         }
         if self.damage.below(4) == 0 {
             self.earlier = Some(self.disks.fork());
@@ -376,6 +388,9 @@ impl Run {
     fn step(&mut self, drive: &Drive) -> Result<(), Stop> {
         if self.may_lose_die && self.below(64) == 0 {
             return self.change_dies(drive);
+        }
+        if self.wrong_die.is_none() && self.outages.below(400) == 0 {
+            return self.outage(drive);
         }
         if self.below(500) == 0 {
             return Err(Stop::Done);

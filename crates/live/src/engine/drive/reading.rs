@@ -190,6 +190,7 @@ impl Drive {
                 return Ok(None);
             };
             if failed == Some(stored) {
+                self.store.dies.check_responsive()?;
                 let mut core = self.core_mut()?;
                 if core.locate(lpn) == located {
                     core.note_lost([lpn]);

@@ -109,7 +109,7 @@ impl Drive {
             match self.decide(|core| core.relocate(unit))? {
                 (Relocated::Needs(wanted), programs) if programs.is_empty() => {
                     drop(programs);
-                    unit.read(&self.store, wanted);
+                    unit.read(&self.store, wanted)?;
                 }
                 decided => return Ok(decided),
             }
@@ -143,7 +143,7 @@ impl Drive {
             if let Located::Stored(stored) = located {
                 let place = self.store.layout.place(stored.ppn);
                 let of = Member { row: place.row, position: place.unit, life: stored.life };
-                unit.read(&self.store, NeededPages { of, slots: vec![place.slot] });
+                unit.read(&self.store, NeededPages { of, slots: vec![place.slot] })?;
                 let is_right = unit.holds(of, place.slot, lpn);
                 if !is_right && leaves_lost && self.core()?.locate(lpn) == located {
                     return Ok(false);
