@@ -6,6 +6,7 @@
 mod die;
 mod health;
 mod history;
+mod latency_histogram;
 mod led;
 mod life;
 mod maintenance;
@@ -18,13 +19,16 @@ use serde::{Deserialize, Serialize};
 pub use self::die::{Die, DieState};
 pub use self::health::{Health, HealthState, Problem, ProblemKind, warning_names};
 pub use self::history::{History, HistorySpan, Step, StepCommands};
+pub use self::latency_histogram::{
+    LATENCY_BUCKETS, LatencyHistogram, latency_bucket, latency_bucket_start_ns,
+};
 pub use self::led::Led;
 pub use self::life::Life;
 pub use self::maintenance::{MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs};
 pub use self::namespace::Namespace;
 pub use self::server::{
-    Client, Climate, CommandCounts, Commands, EventRecord, Export, LATENCY_BUCKETS, Lateness,
-    Model, NamespaceTraffic, NvmeController, NvmeQueue, Process, Server, Traffic, bucket_end_ns,
+    Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,
+    NamespaceTraffic, NvmeController, NvmeQueue, Process, Server, Traffic,
 };
 use crate::format::header::Header;
 use crate::format::layout::PAGE_BYTES;
@@ -32,7 +36,7 @@ use crate::format::row::Rows;
 use crate::{Compression, Shape};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Spare space in percent below which a drive warns.
 const SPARE_THRESHOLD: u8 = 10;

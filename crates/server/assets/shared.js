@@ -56,14 +56,25 @@ const micros = (value) => value === null ? "–"
   : value < 1e6 ? `${(value / 1000).toFixed(value < 1e4 ? 1 : 0)} ms`
   : `${(value / 1e6).toFixed(1)} s`;
 
-// Where the bucket ends that a share of the latencies stays below, in microseconds.
+// The shortest latency of a bucket of a histogram, in microseconds: eight buckets of 0.128 us, then
+// eight for each doubling.
+const bucketStart = (bucket) => bucket < 8 ? 0.128 * bucket
+  : 0.128 * (8 + bucket % 8) * 2 ** (Math.floor(bucket / 8) - 1);
+
+// A percentile of the latencies between two counts in microseconds, interpolated within its bucket.
 function latency(now, then, share) {
-  const counts = now.latency_buckets.map((count, index) => count - then.latency_buckets[index]);
-  const all = counts.reduce((sum, count) => sum + count, 0);
-  if (all <= 0) return null;
+  const counts = now.latency_histogram.map(
+    (count, index) => Math.max(0, count - (then.latency_histogram[index] ?? 0)));
+  const wanted = share * counts.reduce((sum, count) => sum + count, 0);
   let below = 0;
-  const bucket = counts.findIndex((count) => (below += count) > 0 && below >= share * all);
-  return 1.024 * 2 ** bucket;
+  for (const [bucket, count] of counts.entries()) {
+    if (count > 0 && below + count >= wanted) {
+      const [start, end] = [bucketStart(bucket), bucketStart(bucket + 1)];
+      return start + (end - start) * (wanted - below) / count;
+    }
+    below += count;
+  }
+  return null;
 }
 
 // --- Charts -------------------------------------------------------------------------------------

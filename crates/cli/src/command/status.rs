@@ -388,11 +388,9 @@ fn command_rows(server: &Server) -> Vec<StatusRow> {
 fn commands_text(counted: &Commands) -> String {
     let Commands { commands, bytes: moved, failures, .. } = counted;
     let counts = format!("{commands}, {}, {failures} failed", bytes(*moved));
-    let below = |share| counted.latency_ns_below(share).map(micros);
-    match (below(0.5), below(0.99)) {
-        (Some(half), Some(most)) => {
-            format!("{counts}; half within {half}, 99 % within {most}")
-        }
+    let percentile = |share| counted.latency_histogram.percentile_ns(share).map(micros);
+    match (percentile(0.5), percentile(0.99)) {
+        (Some(p50), Some(p99)) => format!("{counts}; latency p50 {p50}, p99 {p99}"),
         _ => counts,
     }
 }

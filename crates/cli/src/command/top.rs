@@ -165,7 +165,7 @@ fn command_rows(span: &Span<'_>) -> Vec<[String; 6]> {
 
 fn command_row(name: &str, span: &Span<'_>, commands: &Commands) -> [String; 6] {
     let within = |share| {
-        let nanos = commands.latency_ns_below(share);
+        let nanos = commands.latency_histogram.percentile_ns(share);
         nanos.map_or_else(|| "-".to_owned(), |nanos| Nanos(nanos).to_string())
     };
     [

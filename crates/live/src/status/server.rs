@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets of latencies: below 1024 ns, then each twice as far, the last without end.
-pub const LATENCY_BUCKETS: usize = 24;
+use super::latency_histogram::LatencyHistogram;
 
 /// The process that serves a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -244,8 +243,8 @@ pub struct Commands {
     pub idle_ns: Option<u64>,
     /// Their latencies together, in nanoseconds.
     pub latency_ns_sum: u64,
-    /// Histogram of latencies: commands below 1024 ns, then each bucket up to twice the one before.
-    pub latency_buckets: [u64; LATENCY_BUCKETS],
+    /// Histogram of their latencies.
+    pub latency_histogram: LatencyHistogram,
 }
 
 /// Ticks in which Linux tells processor time.
@@ -279,50 +278,21 @@ impl Commands {
     /// Returns the commands since `earlier`, which was taken before from the same counters.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        let (now, then) = (&self.latency_buckets, &earlier.latency_buckets);
         Self {
             commands: self.commands.saturating_sub(earlier.commands),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             failures: self.failures.saturating_sub(earlier.failures),
             idle_ns: self.idle_ns,
             latency_ns_sum: self.latency_ns_sum.saturating_sub(earlier.latency_ns_sum),
-            latency_buckets: std::array::from_fn(|it| now[it].saturating_sub(then[it])),
+            latency_histogram: self.latency_histogram.since(&earlier.latency_histogram),
         }
     }
-
-    /// The latency in nanoseconds that `share` of the commands, 0 to 1, stayed below, rounded up
-    /// to the end of its bucket; none without commands.
-    pub fn latency_ns_below(&self, share: f64) -> Option<u64> {
-        let all: u64 = self.latency_buckets.iter().sum();
-        let wanted = share * all as f64;
-        let mut below = 0;
-        let reaches = |(_, count): &(usize, &u64)| {
-            below += **count;
-            below > 0 && below as f64 >= wanted
-        };
-        let (bucket, _) = self.latency_buckets.iter().enumerate().find(reaches)?;
-        Some(bucket_end_ns(bucket))
-    }
-}
-
-/// Returns the upper bound of a latency bucket, in nanoseconds.
-pub const fn bucket_end_ns(bucket: usize) -> u64 {
-    1024 << bucket
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::health::tests::served;
     use super::*;
-
-    fn commands(counts: &[(usize, u64)]) -> Commands {
-        let mut commands = Commands::default();
-        for (bucket, count) in counts {
-            commands.latency_buckets[*bucket] = *count;
-            commands.commands += count;
-        }
-        commands
-    }
 
     #[test]
     fn an_nvme_host_is_a_client_of_every_export() {
@@ -338,20 +308,5 @@ mod tests {
             server.clients_of(&Export { name, ..server.exports[0].clone() })
         };
         assert_eq!((count("a"), count("b"), count("")), (2, 1, 1));
-    }
-
-    #[test]
-    fn percentiles_are_ends_of_the_buckets_that_reach_them() {
-        let counted = commands(&[(0, 90), (3, 9), (10, 1)]);
-        assert_eq!(counted.latency_ns_below(0.5), Some(1024));
-        assert_eq!(counted.latency_ns_below(0.99), Some(8192));
-        assert_eq!(counted.latency_ns_below(1.0), Some(1 << 20));
-        assert_eq!(Commands::default().latency_ns_below(0.5), None);
-    }
-
-    #[test]
-    fn what_came_since_is_the_difference() {
-        let since = commands(&[(0, 5), (2, 7)]).since(&commands(&[(0, 5), (2, 3)]));
-        assert_eq!((since.commands, since.latency_ns_below(0.0)), (4, Some(4096)));
     }
 }

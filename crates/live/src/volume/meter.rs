@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::status::{Commands, LATENCY_BUCKETS, Traffic};
+use crate::status::{Commands, LATENCY_BUCKETS, LatencyHistogram, Traffic, latency_bucket};
 use crate::{Allocation, Device, DeviceError, Durability, Read};
 
 /// A device whose commands are counted.
@@ -24,7 +24,7 @@ pub struct Meter {
     trims: Counters,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Counters {
     commands: AtomicU64,
     bytes: AtomicU64,
@@ -34,6 +34,15 @@ struct Counters {
     /// first.
     ended_at: AtomicU64,
     buckets: [AtomicU64; LATENCY_BUCKETS],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let [commands, bytes, failures, nanos, ended_at] =
+            std::array::from_fn(|_| AtomicU64::new(0));
+        let buckets = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { commands, bytes, failures, nanos, ended_at, buckets }
+    }
 }
 
 impl Metered {
@@ -106,7 +115,7 @@ impl Counters {
             None => self.failures.fetch_add(1, Ordering::Relaxed),
         };
         self.nanos.fetch_add(nanos(took), Ordering::Relaxed);
-        self.buckets[bucket(took)].fetch_add(1, Ordering::Relaxed);
+        self.buckets[latency_bucket(nanos(took))].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the counters as of an age of the meter in nanoseconds.
@@ -118,19 +127,15 @@ impl Counters {
             bytes: self.bytes.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             latency_ns_sum: self.nanos.load(Ordering::Relaxed),
-            latency_buckets: std::array::from_fn(|it| self.buckets[it].load(Ordering::Relaxed)),
+            latency_histogram: LatencyHistogram::new(
+                self.buckets.iter().map(|count| count.load(Ordering::Relaxed)),
+            ),
         }
     }
 }
 
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Bucket 0 is below 1024 ns, each next one as wide as all before; the last has no end.
-fn bucket(span: Duration) -> usize {
-    let octave = (nanos(span) >> 10).checked_ilog2().map_or(0, |octave| octave as usize + 1);
-    octave.min(LATENCY_BUCKETS - 1)
 }
 
 impl Device for Metered {
@@ -195,15 +200,8 @@ mod tests {
         assert_eq!((reads.commands, reads.bytes, reads.failures), (2, 512, 1));
         assert_eq!((writes.commands, writes.bytes, writes.failures), (1, 4096, 0));
         assert_eq!((flushes.commands, trims.commands), (1, 0));
-        assert_eq!(reads.latency_buckets.iter().sum::<u64>(), 2);
+        assert_eq!(reads.latency_histogram.total(), 2);
         assert!(reads.latency_ns_sum > 0);
         assert!(reads.idle_ns.is_some() && trims.idle_ns.is_none());
-    }
-
-    #[test]
-    fn buckets_double_from_a_microsecond_on() {
-        let at = |nanos| bucket(Duration::from_nanos(nanos));
-        assert_eq!([at(0), at(1023), at(1024), at(2047), at(2048)], [0, 0, 1, 1, 2]);
-        assert_eq!(bucket(Duration::from_hours(1)), LATENCY_BUCKETS - 1);
     }
 }

@@ -139,8 +139,8 @@ fn commands(counted: &Commands, seconds: f64) -> StepCommands {
     StepCommands {
         iops: narrow(counted.commands as f64 / seconds),
         bytes_per_s: whole(counted.bytes as f64 / seconds),
-        latency_ns_p50: counted.latency_ns_below(0.5),
-        latency_ns_p99: counted.latency_ns_below(0.99),
+        latency_ns_p50: counted.latency_histogram.percentile_ns(0.5),
+        latency_ns_p99: counted.latency_histogram.percentile_ns(0.99),
     }
 }
 
@@ -157,15 +157,19 @@ fn whole(value: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use live::status::{LATENCY_BUCKETS, LatencyHistogram, latency_bucket};
+
     use super::*;
 
-    fn counters(second: u64, writes: &[(usize, u64)]) -> Counters {
+    fn counters(second: u64, writes: &[(u64, u64)]) -> Counters {
         let mut traffic = Traffic::default();
-        for (bucket, count) in writes {
-            traffic.writes.latency_buckets[*bucket] = *count;
+        let mut counts = vec![0; LATENCY_BUCKETS];
+        for (latency_ns, count) in writes {
+            counts[latency_bucket(*latency_ns)] = *count;
             traffic.writes.commands += count;
             traffic.writes.bytes += count * 4096;
         }
+        traffic.writes.latency_histogram = LatencyHistogram::new(counts);
         Counters {
             age: Duration::from_secs(second),
             traffic,
@@ -176,12 +180,13 @@ mod tests {
 
     #[test]
     fn a_step_has_rates_and_the_percentiles_of_its_own_commands() {
-        let now = counters(10, &[(0, 1000), (4, 90), (9, 10)]);
-        let step = step(&now, &counters(0, &[(0, 1000)]), 10.0);
+        let now = counters(10, &[(500, 1000), (20_000, 90), (900_000, 10)]);
+        let step = step(&now, &counters(0, &[(500, 1000)]), 10.0);
         assert!((step.writes.iops - 10.0).abs() < 0.01, "{step:?}");
         assert_eq!(step.writes.bytes_per_s, 40_960);
-        assert_eq!(step.writes.latency_ns_p50, Some(1024 << 4));
-        assert_eq!(step.writes.latency_ns_p99, Some(1024 << 9));
+        let [p50, p99] = [step.writes.latency_ns_p50, step.writes.latency_ns_p99];
+        assert!(p50.is_some_and(|it| it.abs_diff(20_000) <= 2_500), "{p50:?}");
+        assert!(p99.is_some_and(|it| it.abs_diff(900_000) <= 112_500), "{p99:?}");
         assert_eq!(step.reads.latency_ns_p99, None);
     }
 

@@ -9,9 +9,9 @@ use std::fmt::{Display, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use live::status::{
-    Climate, CommandCounts, Commands, Die, HealthState, LATENCY_BUCKETS, Lateness,
-    MaintenanceStatus, NamespaceTraffic, NvmeController, NvmeQueue, ProblemKind, Scrubs, Server,
-    Space, Status, Wear, Writes, bucket_end_ns,
+    Climate, CommandCounts, Commands, Die, HealthState, Lateness, MaintenanceStatus,
+    NamespaceTraffic, NvmeController, NvmeQueue, ProblemKind, Scrubs, Server, Space, Status, Wear,
+    Writes,
 };
 
 /// Content type of [`Metrics::text`].
@@ -23,6 +23,9 @@ const BYTES: &str = "bytes";
 const SECONDS: &str = "seconds";
 const CELSIUS: &str = "celsius";
 const PURE: &str = "";
+
+/// Bounds of latencies: 1024 ns, and each twice the one before.
+const OCTAVES: usize = 23;
 
 /// State kept from one scrape to the next.
 #[derive(Debug, Default)]
@@ -306,17 +309,17 @@ impl Sheet {
     }
 
     fn histogram(&mut self, name: &str, kind: &str, commands: &Commands) {
-        let mut below = 0;
-        for (bucket, count) in commands.latency_buckets.iter().enumerate() {
-            below += count;
-            let is_last = bucket + 1 == LATENCY_BUCKETS;
-            let end = (bucket_end_ns(bucket) as f64 / 1e9).to_string();
-            let end = if is_last { "+Inf" } else { end.as_str() };
+        let latencies = &commands.latency_histogram;
+        let finite = (0..OCTAVES).map(|octave| {
+            let end_s = (1024_u64 << octave) as f64 / 1e9;
+            (end_s.to_string(), latencies.below_octave(octave))
+        });
+        for (end, below) in finite.chain([("+Inf".to_owned(), latencies.total())]) {
             let labels = format_args!("command=\"{kind}\",le=\"{end}\"");
             self.line(format_args!("{name}_bucket{{{labels}}} {below}"));
         }
         let label = Some(("command", kind));
-        self.sample(&format!("{name}_count"), label, below);
+        self.sample(&format!("{name}_count"), label, latencies.total());
         self.sample(&format!("{name}_sum"), label, commands.latency_ns_sum as f64 / 1e9);
     }
 
