@@ -145,8 +145,8 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
         header.session = next_session(header.session, summary.seq);
         header.unsafe_shutdowns += u64::from(header.is_open);
         header.is_open = true;
-        let written = header.write(&store.dies);
-        written.map_err(|(_, source)| OpenError::medium("writing a header", source))
+        // A die that can be read and not written has failed.
+        header.write_to_all(&store.dies).map_err(OpenError::Device)
     };
     if let Some(closed) = closed {
         begin(&mut header, &closed.summary)?;
@@ -177,15 +177,17 @@ const fn first_event(session: u64) -> u64 {
 }
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
-fn recover(store: Store, header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
+fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
     let Accounted { ftl, rows, lost, summary, end, pending, is_full, next, scanned, .. } =
         accounted;
     let mut core =
         Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
     core.lost = lost;
     // What was read, and is relied upon from now on, need not have been durable.
-    for die in store.dies.healthy() {
-        store.dies.sync(die).map_err(|source| OpenError::medium("syncing a die", source))?;
+    let synced = store.dies.sync_all(store.dies.healthy().collect());
+    synced.map_err(|(die, source)| OpenError::medium(&format!("syncing die {die}"), source))?;
+    if header.lost != store.dies.incomplete() {
+        header.write_to_all(&store.dies)?;
     }
     assert!(header.is_open, "the headers say that it is open before anything else is written");
     assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");

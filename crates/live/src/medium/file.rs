@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -94,8 +94,8 @@ impl FileMedium {
         access: Access,
         preallocation: Preallocation,
     ) -> io::Result<Self> {
-        let file = options(access).create_new(true).open(path).map_err(|error| told(error, access));
-        let file = file?;
+        let file = options(access, OFlags::empty()).create_new(true).open(path);
+        let file = file.map_err(|error| told(error, access))?;
         let allocated = match preallocation {
             Preallocation::Full => allocate(&file, size),
             Preallocation::Off => Ok(()),
@@ -111,12 +111,26 @@ impl FileMedium {
         made
     }
 
-    /// Opens a file or block device and holds it against a second drive.
+    /// Opens a file or block device and holds it against a second drive; a block device also
+    /// against mounts, swap, RAID and LVM, as `O_EXCL` does.
     ///
     /// # Errors
     /// Fails if it does not exist, may not be written, is in use, or cannot be accessed so.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
-        Self::over(options(access).open(path).map_err(|error| told(error, access))?, path, access)
+        let open = |flags| open_with(path, access, flags).map_err(|error| told(error, access));
+        if !is_block_device(path) {
+            return Self::over(open(OFlags::empty())?, path, access);
+        }
+        match open(OFlags::EXCL) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                // Another drive that has it says so by its lock.
+                let other = open(OFlags::empty())?;
+                patiently(|| other.try_lock())?;
+                drop(other);
+                Self::over(open(OFlags::EXCL).map_err(claimed)?, path, access)
+            }
+            file => Self::over(file?, path, access),
+        }
     }
 
     /// Opens a file or block device for reading only, beside others that do.
@@ -220,14 +234,31 @@ impl FileMedium {
     }
 }
 
-fn options(access: Access) -> OpenOptions {
+fn options(access: Access, flags: OFlags) -> OpenOptions {
+    let direct = if access.is_direct { OFlags::DIRECT } else { OFlags::empty() };
     let mut options = OpenOptions::new();
     // What clients store is for nobody else; it tells only where a file is made.
     options.read(true).write(true).mode(0o600);
-    if access.is_direct {
-        options.custom_flags(OFlags::DIRECT.bits().cast_signed());
-    }
+    options.custom_flags((flags | direct).bits().cast_signed());
     options
+}
+
+fn open_with(path: &Path, access: Access, flags: OFlags) -> io::Result<File> {
+    options(access, flags).open(path)
+}
+
+fn is_block_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|it| it.file_type().is_block_device())
+}
+
+/// The error of a block device that something of the system holds.
+fn claimed(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::ResourceBusy {
+        return error;
+    }
+    let text = "it is mounted, or swap, RAID, LVM or another program holds it; see lsblk, and \
+                release it first";
+    io::Error::new(error.kind(), text)
 }
 
 /// Takes the host's space for all of a file, by zeroes where its file system can only do that.

@@ -29,6 +29,8 @@ pub enum DiskFault {
     /// The next sync fails, and what was written before it never becomes durable, though reads
     /// return it while the power lasts: as Linux does.
     SyncFails,
+    /// Every write and every sync fails; reads go on.
+    WritesFail,
     /// Every command fails.
     Dead,
 }
@@ -367,6 +369,13 @@ impl DiskImage {
         self.durable.write(at, bytes);
     }
 
+    fn check_writable(&self) -> io::Result<()> {
+        match self.fault {
+            DiskFault::WritesFail => Err(io::Error::other("the disk takes no writes")),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes durable whatever was written.
     fn sync(&mut self) {
         for Written { first, sectors } in self.pending.drain(..) {
@@ -420,6 +429,7 @@ impl Medium for Disk {
             return taken;
         }
         let image = &mut rack.images[self.index];
+        image.check_writable()?;
         let fault = if rack.rng.below(16) == 0 { image.fault } else { DiskFault::None };
         let at = match fault {
             DiskFault::Lost => return taken,
@@ -437,6 +447,7 @@ impl Medium for Disk {
         let rack = &mut *self.rack();
         rack.take(self.index)?;
         let image = &mut rack.images[self.index];
+        image.check_writable()?;
         if image.fault == DiskFault::SyncFails {
             image.fault = DiskFault::None;
             image.pending.clear();

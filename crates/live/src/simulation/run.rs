@@ -9,6 +9,8 @@ use blockio::{Bytes, Rng, SECTOR_BYTES};
 use super::damage::{self, Before};
 use super::disk::{DiskFault, Disks, TableLocation};
 use super::history::{BYTES, SectorHistory};
+use crate::engine::gathering::gather;
+use crate::format::die_set::DieSet;
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::{
     Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
@@ -37,6 +39,8 @@ pub struct Tally {
     pub reformatted: u64,
     /// Times that all rows were redundant again without a die that had failed.
     pub redundancy_restored: u64,
+    /// Times that a die took no writes while the drive was opened.
+    pub dies_unwritable: u64,
     /// Times that some disks answered no read for a while, and commands that failed meanwhile.
     pub outages: u64,
     /// See `outages`.
@@ -64,6 +68,7 @@ impl std::ops::AddAssign for Tally {
         self.closed += other.closed;
         self.reformatted += other.reformatted;
         self.redundancy_restored += other.redundancy_restored;
+        self.dies_unwritable += other.dies_unwritable;
         self.outages += other.outages;
         self.failed_in_outages += other.failed_in_outages;
         self.maps_searched += other.maps_searched;
@@ -339,8 +344,37 @@ impl Run {
         }
     }
 
-    /// Opens the drive; now and then the power goes while that is under way.
+    /// Opens the drive; now and then the power goes while that is under way, or a die takes no
+    /// writes, without which a redundant drive opens.
     fn open(&mut self) -> Result<Drive, String> {
+        let failing = self.fail_writes();
+        let drive = self.open_at_last()?;
+        if let Some(die) = failing {
+            if drive.lost_dies() != [die] {
+                return Err(format!("die {die} takes no writes and has not failed"));
+            }
+            self.disks.set_fault(die, DiskFault::None);
+            self.tally.dies_unwritable += 1;
+        }
+        Ok(drive)
+    }
+
+    /// Chooses a die that takes no writes from now on, if all dies are there.
+    fn fail_writes(&mut self) -> Option<usize> {
+        if !self.may_lose_die || self.outages.below(3) > 0 {
+            return None;
+        }
+        let gathered = gather(self.disks.media()).ok()?;
+        let dies = gathered.store.dies.count();
+        let is_complete = gathered.store.dies.incomplete() == DieSet::default();
+        let die = usize::try_from(self.outages.below(dies as u64)).expect("an index");
+        (is_complete && dies > 1).then(|| {
+            self.disks.set_fault(die, DiskFault::WritesFail);
+            die
+        })
+    }
+
+    fn open_at_last(&mut self) -> Result<Drive, String> {
         loop {
             if self.rng.below(3) == 0 {
                 self.disks.cut_after(self.rng.below(120));

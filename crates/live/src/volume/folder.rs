@@ -3,9 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use blockio::Bytes;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
@@ -85,8 +86,10 @@ pub(crate) fn namespaces(volume: &Path) -> Result<Vec<Namespace>, OpenError> {
 
 /// Lists namespaces in a folder instead of those that were.
 pub(crate) fn keep_namespaces(volume: &Path, namespaces: &[Namespace]) -> Result<(), OpenError> {
-    let described = Volume { namespaces: namespaces.to_vec(), ..read(volume)? };
-    write(&volume.join(FILE), &described)
+    update(volume, |described| {
+        described.namespaces = namespaces.to_vec();
+        Ok(())
+    })
 }
 
 /// Returns the name of a folder's drive: the one that it was given, or else that of the folder.
@@ -104,8 +107,10 @@ pub fn name_of(volume: &Path) -> String {
 /// Fails if the name is none, there is no drive, or the system refuses.
 pub fn name_drive(volume: &Path, name: &str) -> Result<(), OpenError> {
     check_name(name).map_err(OpenError::refused)?;
-    let described = Volume { name: Some(name.to_owned()), ..read(volume)? };
-    write(&volume.join(FILE), &described)
+    update(volume, |described| {
+        described.name = Some(name.to_owned());
+        Ok(())
+    })
 }
 
 /// Checks that a text may be the name of a drive.
@@ -141,8 +146,10 @@ pub fn rated_cycles(volume: &Path) -> Option<u32> {
 /// # Errors
 /// Fails if there is no drive, or the system refuses.
 pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
-    let described = Volume { rated_cycles: Some(cycles), ..read(volume)? };
-    write(&volume.join(FILE), &described)
+    update(volume, |described| {
+        described.rated_cycles = Some(cycles);
+        Ok(())
+    })
 }
 
 /// Options of a new drive besides its dies.
@@ -327,7 +334,20 @@ impl Replacement {
         die: usize,
         new: &Path,
     ) -> Result<Self, OpenError> {
-        let mut described = read(volume)?;
+        update(volume, |described| {
+            let (path, medium) = Self::place(described, drive, die, new)?;
+            Ok(Self { volume: volume.to_owned(), die, path, medium })
+        })
+    }
+
+    /// Makes or takes the medium, and names it in the description of the drive. That is kept before
+    /// anything counts on it: until the medium is whole, headers say that the die has failed.
+    fn place(
+        described: &mut Volume,
+        drive: &Drive,
+        die: usize,
+        new: &Path,
+    ) -> Result<(PathBuf, Box<dyn Medium>), OpenError> {
         let count = described.dies.len();
         let Some(path) = described.dies.get_mut(die) else {
             return Err(OpenError::refused(format!(
@@ -354,10 +374,8 @@ impl Replacement {
             let new = new.display();
             return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
         }
-        // Before anything counts on it: until it is whole, headers say that the die has failed.
         path.clone_from(&absolute);
-        write(&volume.join(FILE), &described)?;
-        Ok(Self { volume: volume.to_owned(), die, path: absolute, medium })
+        Ok((absolute, medium))
     }
 
     /// Restores what belongs there, for as long as `go_on` says so, which is told before each row
@@ -394,7 +412,7 @@ fn dies_by_index(
     for die in &read(volume)?.dies {
         match open(die) {
             Ok(medium) => media.push(Some(Box::new(medium))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => media.push(None),
+            Err(error) if is_missing(&error) => media.push(None),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Err(OpenError::InUse { path: volume.to_owned(), by: server_of(volume) });
             }
@@ -405,6 +423,13 @@ fn dies_by_index(
         }
     }
     Ok(media)
+}
+
+/// True if a die cannot be had: nothing is there, or a device that does not respond.
+fn is_missing(error: &io::Error) -> bool {
+    let failed = [Errno::IO, Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error);
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error().is_some_and(|code| failed.contains(&code))
 }
 
 /// Returns the process that serves the drive of a folder, by its id if that is known.
@@ -424,7 +449,24 @@ pub(super) fn read(volume: &Path) -> Result<Volume, OpenError> {
     Ok(read)
 }
 
-pub(super) fn write(path: &Path, volume: &Volume) -> Result<(), OpenError> {
+/// Changes the description of a folder's drive, unless `change` fails. Other threads and processes
+/// that change it wait meanwhile.
+pub(super) fn update<T>(
+    volume: &Path,
+    change: impl FnOnce(&mut Volume) -> Result<T, OpenError>,
+) -> Result<T, OpenError> {
+    static CHANGING: Mutex<()> = Mutex::new(());
+    let _changing = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = fs::File::open(volume);
+    // Some network file systems lock no folders; then threads of one process wait for each other.
+    let _ = folder.as_ref().map(fs::File::lock);
+    let mut described = read(volume)?;
+    let done = change(&mut described)?;
+    write(&volume.join(FILE), &described)?;
+    Ok(done)
+}
+
+fn write(path: &Path, volume: &Volume) -> Result<(), OpenError> {
     let text = toml::to_string(volume).expect("paths and a number");
     let written = replace_file(path, text.as_bytes());
     written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use blockio::Bytes;
 
-use super::folder::{FILE, Unfinished, Volume, is_device, new_die, read, write};
+use super::folder::{Unfinished, Volume, is_device, new_die, read, update};
 use crate::{Access, Drive, OpenError};
 
 impl Volume {
@@ -34,27 +34,28 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
         let what = "a hot spare needs parity, and this volume has none";
         return Err(OpenError::refused(what.to_owned()));
     }
-    let mut described = read(volume)?;
     let needed = drive.die_bytes();
     let shown = new.display();
     let failed = |source| OpenError::medium(&format!("adding {shown} as a hot spare"), source);
     let path = absolute(new).map_err(failed)?;
-    if described.dies.contains(&path) || described.spares.contains(&path) {
-        let what = format!("{shown} is already a die or a hot spare of the volume");
-        return Err(OpenError::refused(what));
-    }
-    let preallocation = drive.store().dies.preallocation();
-    let made = new_die(&path, &drive.store().layout.shape, (Access::default(), preallocation))
-        .map_err(failed)?;
     let mut unfinished = Unfinished::default();
-    unfinished.files.extend((!is_device(&path)).then(|| path.clone()));
-    let found = Bytes(made.size());
-    if found < needed {
-        let what = format!("{shown} has {found}, and {needed} are needed");
-        return Err(OpenError::refused(what));
-    }
-    described.spares.push(path);
-    write(&volume.join(FILE), &described)?;
+    update(volume, |described| {
+        if described.dies.contains(&path) || described.spares.contains(&path) {
+            let what = format!("{shown} is already a die or a hot spare of the volume");
+            return Err(OpenError::refused(what));
+        }
+        let preallocation = drive.store().dies.preallocation();
+        let made = new_die(&path, &drive.store().layout.shape, (Access::default(), preallocation))
+            .map_err(failed)?;
+        unfinished.files.extend((!is_device(&path)).then(|| path.clone()));
+        let found = Bytes(made.size());
+        if found < needed {
+            let what = format!("{shown} has {found}, and {needed} are needed");
+            return Err(OpenError::refused(what));
+        }
+        described.spares.push(path.clone());
+        Ok(())
+    })?;
     unfinished.keep();
     Ok(())
 }
@@ -72,10 +73,8 @@ pub(crate) fn next_spare(volume: &Path, lost: &[usize]) -> Option<(usize, PathBu
 
 /// Counts on a hot spare no more.
 pub(crate) fn forget_spare(volume: &Path, spare: &Path) -> Result<(), OpenError> {
-    let mut described = read(volume)?;
-    if !described.spares.iter().any(|it| it == spare) {
-        return Ok(());
-    }
-    described.spares.retain(|it| it != spare);
-    write(&volume.join(FILE), &described)
+    update(volume, |described| {
+        described.spares.retain(|it| it != spare);
+        Ok(())
+    })
 }

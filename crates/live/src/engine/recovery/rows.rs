@@ -52,8 +52,8 @@ impl Scanned {
         for Mend { row, unit_header, mut unit } in self.mends.drain(..) {
             unit_header.write(&mut unit);
             let die = store.layout.die(row, unit_header.position, unit_header.out);
-            // Where it cannot be written, the row is as good as it was.
-            let _ = store.dies.write(die, store.layout.unit_from(row), &unit);
+            // Where the die cannot do without it, the row is as good as it was.
+            let _ = store.dies.write_or_lose(die, store.layout.unit_from(row), &unit);
         }
     }
 }

@@ -1,0 +1,78 @@
+//! Dies on block devices. They need root and `losetup`, and say so where they cannot run.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use blockio::Bytes;
+use live::{
+    Compression, CreateOptions, Device as _, Drive, Durability, OpenError, VolumeOptions, create,
+};
+
+/// The flag by which mounts, swap, RAID and LVM claim a block device.
+const O_EXCL: i32 = 0o200;
+
+/// A block device of a file, detached when dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn new(image: &Path) -> Option<Self> {
+        let file = File::create(image).expect("the folder is there");
+        file.set_len(64 << 20).expect("the host has space");
+        let attached = Command::new("losetup").args(["--find", "--show"]).arg(image).output();
+        let Some(output) = attached.ok().filter(|output| output.status.success()) else {
+            let text = "skipped: losetup cannot attach a loop device here (it needs root)";
+            let _ = writeln!(std::io::stderr(), "{text}");
+            return None;
+        };
+        let node = String::from_utf8(output.stdout).expect("a path");
+        Some(Self(PathBuf::from(node.trim())))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_block_device_that_something_holds_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::new(&folder.path().join("image")) else { return };
+    let options = CreateOptions {
+        volume: folder.path().join("volume"),
+        dies: vec![device.0.clone()],
+        size: Bytes::from_kib(16 << 10),
+        is_protected: false,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    };
+    // As a mounted file system holds it.
+    let mut claim = OpenOptions::new();
+    let claim = claim.read(true).write(true).custom_flags(O_EXCL).open(&device.0).unwrap();
+    let error = create(&options, &VolumeOptions::default()).unwrap_err();
+    let causes: Vec<String> =
+        std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source())
+            .map(ToString::to_string)
+            .collect();
+    assert!(causes.join(": ").contains("it is mounted, or swap, RAID, LVM"), "{causes:?}");
+    let image = std::fs::read(folder.path().join("image")).unwrap();
+    assert!(image.iter().all(|byte| *byte == 0), "nothing was written");
+    assert!(!options.volume.exists(), "nothing is left behind");
+    drop(claim);
+
+    create(&options, &VolumeOptions::default()).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    drive.write(0, &[7; 4096], Durability::Durable).unwrap();
+    let second = Drive::open(&options.volume).unwrap_err();
+    assert!(matches!(second, OpenError::InUse { .. }), "{second}");
+    let mut claim = OpenOptions::new();
+    assert!(claim.read(true).custom_flags(O_EXCL).open(&device.0).is_err(), "it is claimed");
+    drive.close().unwrap();
+    Drive::open(&options.volume).unwrap().close().unwrap();
+}
