@@ -8,7 +8,8 @@ use std::process::Command;
 
 use blockio::Bytes;
 use live::{
-    Compression, CreateOptions, Device as _, Drive, Durability, OpenError, VolumeOptions, create,
+    Compression, CreateOptions, Device as _, Drive, Durability, OpenError, Replacement,
+    VolumeOptions, create,
 };
 
 /// The flag by which mounts, swap, RAID and LVM claim a block device.
@@ -38,20 +39,24 @@ impl Drop for Loop {
     }
 }
 
-#[test]
-fn a_block_device_that_something_holds_is_refused_and_left_as_it_is() {
-    let folder = tempfile::tempdir().unwrap();
-    let Some(device) = Loop::new(&folder.path().join("image")) else { return };
-    let options = CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: vec![device.0.clone()],
+fn options(volume: PathBuf, dies: Vec<PathBuf>) -> CreateOptions {
+    CreateOptions {
+        volume,
+        is_protected: dies.len() > 1,
+        dies,
         size: Bytes::from_kib(16 << 10),
-        is_protected: false,
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
         unit: None,
-    };
+    }
+}
+
+#[test]
+fn a_block_device_that_something_holds_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::new(&folder.path().join("image")) else { return };
+    let options = options(folder.path().join("volume"), vec![device.0.clone()]);
     // As a mounted file system holds it.
     let mut claim = OpenOptions::new();
     let claim = claim.read(true).write(true).custom_flags(O_EXCL).open(&device.0).unwrap();
@@ -75,4 +80,29 @@ fn a_block_device_that_something_holds_is_refused_and_left_as_it_is() {
     assert!(claim.read(true).custom_flags(O_EXCL).open(&device.0).is_err(), "it is claimed");
     drive.close().unwrap();
     Drive::open(&options.volume).unwrap().close().unwrap();
+}
+
+#[test]
+fn a_die_of_another_volume_may_replace_one_and_the_power_may_go_meanwhile() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = Loop::new(&folder.path().join("image")) else { return };
+    let other = options(folder.path().join("other"), vec![device.0.clone()]);
+    create(&other, &VolumeOptions::default()).unwrap();
+
+    let dies = (0..3).map(|die| folder.path().join(format!("d{die}.img"))).collect();
+    let options = options(folder.path().join("volume"), dies);
+    let drive = Drive::create(&options).unwrap();
+    drive.write(0, &[7; 4096], Durability::Durable).unwrap();
+    drive.fail_die(1).unwrap();
+    drop(Replacement::prepare(&options.volume, &drive, 1, &device.0).unwrap());
+    // Without closing it, as where the power goes.
+    drop(drive);
+    let drive = Drive::open(&options.volume).unwrap();
+    let mut page = [0; 4096];
+    drive.read(0, &mut page).unwrap();
+    assert_eq!(page, [7; 4096]);
+    let replacement = Replacement::prepare(&options.volume, &drive, 1, &device.0).unwrap();
+    replacement.carry_out(&drive, |_, _| true).unwrap();
+    assert!(drive.is_redundant());
+    drive.close().unwrap();
 }

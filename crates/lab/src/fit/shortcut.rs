@@ -274,7 +274,9 @@ fn fill_with(drive: &mut Drive, fills: &[PlannedStep], seed: u64) -> Result<(), 
         if step.is_fill_in_order() {
             fill(drive);
         } else {
-            overwrite(drive, &load(step, seed), step.fill_passes)?;
+            // A fill has no threads of its own.
+            let load = Load { threads: 1, queue_per_thread: 1, ..load(step, seed) };
+            overwrite(drive, &load, step.fill_passes)?;
         }
     }
     Ok(())

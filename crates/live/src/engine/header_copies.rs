@@ -2,14 +2,20 @@
 
 use std::io;
 
-use crate::DeviceError;
 use crate::engine::dies::{Dies, medium_error};
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
-use crate::format::layout::HEADER_BYTES;
+use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::mutants::{self, Mutant};
+use crate::{DeviceError, Medium};
 
 impl Header {
+    /// Makes a medium no die of any drive, durably.
+    pub(crate) fn erase(medium: &dyn Medium) -> io::Result<()> {
+        medium.write_at(0, &[0; 2 * PAGE_BYTES])?;
+        medium.sync()
+    }
+
     /// As [`Header::write`], going on without dies that fail, as far as that is possible.
     pub(crate) fn write_to_all(&mut self, dies: &Dies) -> Result<(), DeviceError> {
         loop {

@@ -243,7 +243,8 @@ pub struct Commands {
     pub idle_ns: Option<u64>,
     /// Their latencies together, in nanoseconds.
     pub latency_ns_sum: u64,
-    /// Histogram of their latencies.
+    /// Histogram of their latencies; empty from a server of schema 1.
+    #[serde(default)]
     pub latency_histogram: LatencyHistogram,
 }
 

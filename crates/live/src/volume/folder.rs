@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
 use crate::fault_injection::FaultInjector;
+use crate::format::header::Header;
 use crate::format::layout::Layout;
 use crate::management::Connection;
 use crate::volume::hot_spares::{add_spare, forget_spare};
@@ -374,6 +375,9 @@ impl Replacement {
             let new = new.display();
             return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
         }
+        // It may have been a die of another volume, which it must not be for an opening after a
+        // crash in the middle of the rebuild.
+        Header::erase(&*medium).map_err(|error| failed("erasing the headers of", error))?;
         path.clone_from(&absolute);
         Ok((absolute, medium))
     }

@@ -101,6 +101,7 @@ pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
 
 /// Carries out the writes of `feeds` in no time until they amount to `bytes`.
 fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) {
+    assert!(!feeds.is_empty(), "a load has threads");
     let mut written = 0.0;
     while written < bytes {
         for feed in &mut *feeds {

@@ -65,6 +65,27 @@ fn a_suite_that_fills_the_drive_is_looked_at_when_it_is_full() {
 }
 
 #[test]
+fn a_fill_at_random_writes_as_much_as_all_of_the_drive() {
+    let spec = tiny_spec();
+    let list = work_list(&[READS]);
+    let job = &list.jobs()[0];
+    let setup = job.setup.clone().with_seed(1);
+    let random = step(&job.plan, "4k/precondition").clone();
+    // As protocols plan it, without threads.
+    let fill = PlannedStep {
+        kind: StepKind::Fill,
+        fill_passes: 1,
+        threads: 0,
+        queue_per_thread: 0,
+        ..random
+    };
+    let filled = settled(&spec, &setup, &Before::Filled(vec![fill]), 1).unwrap();
+    let written = filled.counters().pages_host * 8;
+    let all = filled.user_sectors();
+    assert!((all..=all + 8).contains(&written), "{written} of {all} sectors");
+}
+
+#[test]
 fn suites_that_precondition_alike_share_a_state() {
     let mut plan = plan();
     let measured = step(&plan, "4k/4k-rand-read/T16Q16").clone();
