@@ -19,6 +19,7 @@ use std::io::{self, IoSliceMut};
 
 pub use self::batch::{MediumRead, MediumWrite};
 pub(crate) use self::batch::{read_all, write_and_sync};
+pub(crate) use self::file::is_block_device;
 pub use self::file::{Access, FileMedium, Preallocation};
 
 /// Zeroes that are written at a time.

@@ -247,7 +247,8 @@ fn open_with(path: &Path, access: Access, flags: OFlags) -> io::Result<File> {
     options(access, flags).open(path)
 }
 
-fn is_block_device(path: &Path) -> bool {
+/// True if a path leads to a block device.
+pub(crate) fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|it| it.file_type().is_block_device())
 }
 

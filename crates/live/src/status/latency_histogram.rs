@@ -47,16 +47,27 @@ pub const fn latency_bucket_start_ns(bucket: usize) -> u64 {
 /// Counts of commands by latency, of as many buckets as the longest latency needs; see
 /// [`latency_bucket`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "Vec<u64>", into = "Vec<u64>")]
 pub struct LatencyHistogram(Vec<u64>);
 
+impl From<Vec<u64>> for LatencyHistogram {
+    fn from(counts: Vec<u64>) -> Self {
+        Self::new(counts)
+    }
+}
+
+impl From<LatencyHistogram> for Vec<u64> {
+    fn from(histogram: LatencyHistogram) -> Self {
+        histogram.0
+    }
+}
+
 impl LatencyHistogram {
-    /// The histogram of these counts, one a bucket.
+    /// The histogram of these counts, one a bucket; those beyond the last one are left out.
     pub fn new(counts: impl IntoIterator<Item = u64>) -> Self {
-        let mut counts: Vec<u64> = counts.into_iter().collect();
+        let mut counts: Vec<u64> = counts.into_iter().take(LATENCY_BUCKETS).collect();
         let is_zero = |count: &&u64| **count == 0;
         counts.truncate(counts.len() - counts.iter().rev().take_while(is_zero).count());
-        assert!(counts.len() <= LATENCY_BUCKETS, "there are so many buckets");
         Self(counts)
     }
 
@@ -67,12 +78,13 @@ impl LatencyHistogram {
 
     /// Returns the number of commands.
     pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Returns the number of commands that took less than `1024 << octave` nanoseconds.
     pub fn below_octave(&self, octave: usize) -> u64 {
-        self.0.iter().take((octave + 1) * BUCKETS_PER_OCTAVE).sum()
+        let below = self.0.iter().take((octave + 1) * BUCKETS_PER_OCTAVE);
+        below.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Returns the commands since `earlier`, which was taken before from the same counters.
@@ -88,9 +100,9 @@ impl LatencyHistogram {
     pub fn percentile_ns(&self, share: f64) -> Option<u64> {
         assert!((0.0..=1.0).contains(&share), "a share is 0 to 1");
         let wanted = share * self.total() as f64;
-        let mut below = 0;
+        let mut below: u64 = 0;
         for (bucket, count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
-            if (below + count) as f64 >= wanted {
+            if below.saturating_add(*count) as f64 >= wanted {
                 let start_ns = latency_bucket_start_ns(bucket);
                 if bucket + 1 == LATENCY_BUCKETS {
                     return Some(start_ns);
@@ -99,7 +111,7 @@ impl LatencyHistogram {
                 let part = ((wanted - below as f64) / *count as f64).max(0.0);
                 return Some(start_ns + whole(part * width_ns as f64));
             }
-            below += count;
+            below = below.saturating_add(*count);
         }
         None
     }
@@ -154,6 +166,16 @@ mod tests {
         let since = histogram(&[(100, 5), (5000, 7)]).since(&histogram(&[(100, 5), (5000, 3)]));
         assert_eq!((since.total(), since), (4, histogram(&[(5000, 4)])));
         assert_eq!(histogram(&[]).since(&histogram(&[])).counts(), [0; 0]);
+    }
+
+    #[test]
+    fn counts_from_elsewhere_never_panic() {
+        let told = format!("[{}0]", "18446744073709551615,".repeat(2 * LATENCY_BUCKETS));
+        let read: LatencyHistogram = serde_json::from_str(&told).unwrap();
+        assert_eq!((read.counts().len(), read.total()), (LATENCY_BUCKETS, u64::MAX));
+        assert!(read.percentile_ns(1.0).is_some() && read.since(&read).total() == 0);
+        let read: LatencyHistogram = serde_json::from_str("[0,3,0,0]").unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), "[0,3]");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::fault_injection::FaultInjector;
 use crate::format::header::Header;
 use crate::format::layout::Layout;
 use crate::management::Connection;
+use crate::medium::is_block_device;
 use crate::volume::hot_spares::{add_spare, forget_spare};
 use crate::{
     Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
@@ -227,7 +228,7 @@ impl Unfinished {
             let medium = new_die(die, &shape, (Access::default(), preallocation));
             let attempted = || format!("creating the die {}", die.display());
             media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
-            self.files.extend((!is_device(die)).then(|| die.clone()));
+            self.files.extend((!is_block_device(die)).then(|| die.clone()));
         }
         let drive = generate_id()
             .map_err(|source| OpenError::medium("generating the volume ID", source))?;
@@ -498,7 +499,7 @@ pub(super) fn new_die(
     shape: &Shape,
     (access, preallocation): (Access, Preallocation),
 ) -> io::Result<Box<dyn Medium>> {
-    if is_device(path) {
+    if is_block_device(path) {
         return Ok(Box::new(FileMedium::open(path, access)?));
     }
     let layout = Layout::new(shape);
@@ -509,11 +510,6 @@ pub(super) fn new_die(
         return Err(error);
     }
     Ok(Box::new(medium))
-}
-
-pub(super) fn is_device(path: &Path) -> bool {
-    fs::metadata(path)
-        .is_ok_and(|it| std::os::unix::fs::FileTypeExt::is_block_device(&it.file_type()))
 }
 
 /// A random volume ID.

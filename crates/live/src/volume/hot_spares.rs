@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf, absolute};
 
 use blockio::Bytes;
 
-use super::folder::{Unfinished, Volume, is_device, new_die, read, update};
+use super::folder::{Unfinished, Volume, new_die, read, update};
+use crate::medium::is_block_device;
 use crate::{Access, Drive, OpenError};
 
 impl Volume {
@@ -47,7 +48,7 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
         let preallocation = drive.store().dies.preallocation();
         let made = new_die(&path, &drive.store().layout.shape, (Access::default(), preallocation))
             .map_err(failed)?;
-        unfinished.files.extend((!is_device(&path)).then(|| path.clone()));
+        unfinished.files.extend((!is_block_device(&path)).then(|| path.clone()));
         let found = Bytes(made.size());
         if found < needed {
             let what = format!("{shown} has {found}, and {needed} are needed");
