@@ -17,7 +17,7 @@ fn a_closed_drive_is_shown_as_text_and_as_json_that_agree() {
     small_drive(folder.path()).close().unwrap();
     let json = printed(&floatgate(folder.path(), &["status", "volume", "--json"]));
     let status: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!((&status["schema"], &status["state"]), (&Value::from(1), &Value::from("closed")));
+    assert_eq!((&status["schema"], &status["state"]), (&Value::from(2), &Value::from("closed")));
     assert_eq!(status["space"]["stored_bytes"], 2 << 20);
     assert_eq!(status["smart"]["critical_warning"], 0);
     let text = printed(&floatgate(folder.path(), &["status", "volume", "--all"]));

@@ -13,7 +13,7 @@ fn a_served_drive_answers_until_it_is_stopped_and_is_closed_then() {
     let mut served = Served::start_small_drive();
     let asked = served.beside(&["status", "volume", "--json"]);
     let status: Value = serde_json::from_slice(&asked.stdout).unwrap();
-    assert_eq!((&status["schema"], &status["state"]), (&Value::from(1), &Value::from("open")));
+    assert_eq!((&status["schema"], &status["state"]), (&Value::from(2), &Value::from("open")));
     let server = &status["server"];
     assert_eq!(server["pid"], served.pid());
     assert_eq!(server["exports"][0]["size_bytes"], 8 << 20);
