@@ -3,11 +3,16 @@
 use blockio::{Lba, Nanos, Op, Request, Rng};
 use ssd::{Drive, DriveSpec, MappingSpec, MappingUnit, Setup, catalogue};
 
-/// A quarter of the P5510 with another indirection unit, at 1/128.
+/// A quarter of the P5510 with another indirection unit and larger erase blocks, at 1/128.
 fn drive(indirection_kib: u32, gather_kib: u32) -> Drive {
     let mut spec = catalogue::find("p5510").expect("in the catalogue");
     spec.geometry.banks = 1;
     spec.geometry.dies_per_bank = 32;
+    spec.geometry.stripe_dies = 32;
+    spec.geometry.erase_blocks_per_plane = 5464;
+    spec.geometry.spare_erase_blocks_per_plane = 164;
+    spec.geometry.pages_per_erase_block = 192;
+    spec.nand.t_erase_us = 2500.0;
     spec.formats[0].user_gb /= 4.0;
     spec.relocation.watermark_low = 3;
     spec.relocation.watermark_high = 5;
