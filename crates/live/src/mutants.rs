@@ -35,7 +35,7 @@ pub(crate) enum Mutant {
     StaleDiesTaken,
     /// A die is removed before what lies on rows that have a unit on it has been moved.
     RemovedEarly,
-    /// An outage is taken for damage: pages count as lost although a die responds to no read.
+    /// An outage is taken for damage: pages count as lost although a die does not respond to reads.
     OutageIsDamage,
 }
 

@@ -52,7 +52,7 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const celsius = (value) => `${value.toFixed(1)} °C`;
 const watts = (value) => `${value.toFixed(1)} W`;
 const micros = (value) => value === null ? "–"
-  : value < 1000 ? `${value.toFixed(0)} µs`
+  : value < 1000 ? `${value.toFixed(value < 10 ? 1 : 0)} µs`
   : value < 1e6 ? `${(value / 1000).toFixed(value < 1e4 ? 1 : 0)} ms`
   : `${(value / 1e6).toFixed(1)} s`;
 

@@ -388,16 +388,11 @@ fn command_rows(server: &Server) -> Vec<StatusRow> {
 fn commands_text(counted: &Commands) -> String {
     let Commands { commands, bytes: moved, failures, .. } = counted;
     let counts = format!("{commands}, {}, {failures} failed", bytes(*moved));
-    let percentile = |share| counted.latency_histogram.percentile_ns(share).map(micros);
+    let percentile = |share| counted.latency_histogram.percentile_ns(share).map(Nanos);
     match (percentile(0.5), percentile(0.99)) {
         (Some(p50), Some(p99)) => format!("{counts}; latency p50 {p50}, p99 {p99}"),
         _ => counts,
     }
-}
-
-/// Nanoseconds as a text.
-fn micros(nanos: u64) -> String {
-    format!("{:.0} us", nanos as f64 / 1e3)
 }
 
 fn die_rows(status: &Status) -> Vec<StatusRow> {

@@ -289,7 +289,7 @@ impl Dies {
     }
 
     /// Tells damage from an outage: what could not be read need not be damaged while a die that has
-    /// not failed responds to no read at all, so that neither copy of its header can be read.
+    /// not failed does not respond to reads, so that neither copy of its header can be read.
     ///
     /// # Errors
     /// [`DeviceError::Transient`] if there is such a die.
@@ -304,7 +304,7 @@ impl Dies {
             let mut peek = |place| self.peek(die, place * HEADER_BYTES, &mut copy);
             let first = peek(0);
             if let Err(error) = first.or_else(|_| peek(1)) {
-                let reason = format!("die {die} responds to no read: {error}");
+                let reason = format!("die {die} does not respond to reads: {error}");
                 return Err(DeviceError::Transient { reason });
             }
         }

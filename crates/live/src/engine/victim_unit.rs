@@ -5,7 +5,7 @@
 //! invalid meanwhile are not moved; no page of a unit becomes valid.
 //!
 //! A page that cannot be read is moved as a lost one, which is final. So it must be the page that
-//! is damaged: while a die responds to no read at all, nothing is moved
+//! is damaged: while a die does not respond to reads, nothing is moved
 //! ([`Dies::check_responsive`]).
 //!
 //! [`Dies::check_responsive`]: crate::engine::dies::Dies::check_responsive
@@ -72,7 +72,8 @@ impl VictimUnit {
     /// Reads what is wanted, from the rest of its row where its own unit does not give it back.
     ///
     /// # Errors
-    /// [`DeviceError::Transient`] if something could not be read while a die responds to none.
+    /// [`DeviceError::Transient`] if something could not be read, and a die does not respond to
+    /// reads.
     pub(crate) fn read(&mut self, store: &Store, wanted: NeededPages) -> Result<(), DeviceError> {
         let NeededPages { of, slots } = wanted;
         assert!(slots.is_sorted() && !slots.is_empty(), "slots are named in order");

@@ -80,7 +80,7 @@ struct Rack {
     images: Vec<DiskImage>,
     /// Tables that no disk gives out.
     hidden: TableLocation,
-    /// Disks that answer no read for now, a bit for each.
+    /// Disks that do not respond to reads for now, a bit for each.
     silent: u64,
     /// Commands until the power goes.
     commands_left: Option<u64>,

@@ -41,7 +41,8 @@ pub struct Tally {
     pub redundancy_restored: u64,
     /// Times that a die took no writes while the drive was opened.
     pub dies_unwritable: u64,
-    /// Times that some disks answered no read for a while, and commands that failed meanwhile.
+    /// Times that some disks did not respond to reads for a while, and commands that failed
+    /// meanwhile.
     pub outages: u64,
     /// See `outages`.
     pub failed_in_outages: u64,
@@ -348,7 +349,7 @@ impl Run {
     /// writes, without which a redundant drive opens.
     fn open(&mut self) -> Result<Drive, String> {
         let failing = self.fail_writes();
-        let drive = self.open_at_last()?;
+        let drive = self.open_despite_cuts()?;
         if let Some(die) = failing {
             if drive.lost_dies() != [die] {
                 return Err(format!("die {die} takes no writes and has not failed"));
@@ -374,7 +375,7 @@ impl Run {
         })
     }
 
-    fn open_at_last(&mut self) -> Result<Drive, String> {
+    fn open_despite_cuts(&mut self) -> Result<Drive, String> {
         loop {
             if self.rng.below(3) == 0 {
                 self.disks.cut_after(self.rng.below(120));

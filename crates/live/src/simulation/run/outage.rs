@@ -1,5 +1,5 @@
-//! An outage: for a while some disks answer no read, as when a cable or a path to storage fails.
-//! Commands may fail meanwhile. Afterwards nothing is lost.
+//! An outage: for a while some disks do not respond to reads, as when a cable or a path to storage
+//! fails. Commands may fail meanwhile. Afterwards nothing is lost.
 
 use super::{BYTES, Run, SECTOR_BYTES, Stop};
 use crate::{Device, DeviceError, Drive, Durability};
