@@ -11,6 +11,7 @@
 //! each connection; [`fuse`] is a folder with a file for each export.
 
 mod address;
+mod batch_parts;
 mod channel;
 mod connection;
 mod conversation;

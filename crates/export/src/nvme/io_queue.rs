@@ -81,10 +81,22 @@ impl IoQueue {
         command: &Command,
         data: Result<&[u8], Status>,
         subsystem: &Subsystem,
+        answers: (&mut impl Answers, &mut Option<Vec<Asked>>),
+    ) -> (Option<Asked>, bool) {
+        let parsed = self.parse(command, subsystem);
+        self.execute_parsed((command, parsed), data, subsystem, answers)
+    }
+
+    /// Carries out a command that was just parsed, as [`IoQueue::execute`].
+    pub(super) fn execute_parsed(
+        &mut self,
+        (command, parsed): (&Command, Result<Io, Status>),
+        data: Result<&[u8], Status>,
+        subsystem: &Subsystem,
         (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
     ) -> (Option<Asked>, bool) {
         let checked = data.and_then(|data| {
-            let io = self.parse(command, subsystem)?;
+            let io = parsed?;
             Ok((io, data.get(..*io.host_bytes().start()).ok_or(Status::SGL_LENGTH)?))
         });
         let (io, data) = match checked {

@@ -81,6 +81,17 @@ pub(super) struct Block {
     kept: Durability,
 }
 
+/// Memory that one batch leaves to the next.
+#[derive(Debug, Default)]
+pub(super) struct Workspace {
+    /// Data of requests.
+    data: Vec<u8>,
+    headers: Vec<Option<Header>>,
+    /// Offsets and lengths of reads that are asked for together.
+    places: Vec<(u64, usize)>,
+    done: Vec<Done>,
+}
+
 /// A request that was carried out, or waits for a flush.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Done {
@@ -113,7 +124,7 @@ impl From<DeviceError> for Failure {
 }
 
 /// Header of a request.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Header {
     kind: u32,
     sector: u64,
@@ -178,27 +189,27 @@ impl Block {
         self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
 
-    /// Carries out requests, and returns the result of each; `scratch` is memory that later calls
-    /// use again.
-    pub(super) fn carry_out(
+    /// Carries out requests, and returns the result of each.
+    pub(super) fn carry_out<'a>(
         &self,
         memory: &GuestMemory,
         chains: &[Chain],
-        scratch: &mut Vec<u8>,
-    ) -> Vec<Done> {
-        let mut done: Vec<Done> = Vec::with_capacity(chains.len());
+        workspace: &'a mut Workspace,
+    ) -> &'a [Done] {
+        let Workspace { data, headers, places, done } = workspace;
+        done.clear();
+        headers.clear();
         // One after the other, so that the processor fetches what the driver wrote all at once.
-        let headers: Vec<Option<Header>> = chains.iter().map(|it| header(memory, it)).collect();
+        headers.extend(chains.iter().map(|it| header(memory, it)));
         while let Some(chain) = chains.get(done.len()) {
             let at = done.len();
-            let reads = self.reads_at(&chains[at..], &headers[at..]);
-            if reads.len() > 1 {
-                let here = &chains[at..][..reads.len()];
-                done.extend(self.read_together(memory, here, (&reads, scratch)));
+            self.find_reads(&chains[at..], &headers[at..], places);
+            if places.len() > 1 {
+                let here = &chains[at..][..places.len()];
+                self.read_together(memory, here, (places, data), done);
             } else {
                 let carried = headers[at].ok_or(Failure::Malformed);
-                let carried =
-                    carried.and_then(|it| self.carry_out_one(memory, chain, (it, scratch)));
+                let carried = carried.and_then(|it| self.carry_out_one(memory, chain, (it, data)));
                 done.push(carried.unwrap_or_else(|failure| Done::of_failure(&failure)));
             }
         }
@@ -221,9 +232,15 @@ impl Block {
         }
     }
 
-    /// Places of the reads that the chains begin with, of small ones alone.
-    fn reads_at(&self, chains: &[Chain], headers: &[Option<Header>]) -> Vec<(u64, usize)> {
-        let (mut reads, mut sum) = (Vec::new(), 0);
+    /// Finds the places of the reads that the chains begin with, of small ones alone.
+    fn find_reads(
+        &self,
+        chains: &[Chain],
+        headers: &[Option<Header>],
+        places: &mut Vec<(u64, usize)>,
+    ) {
+        places.clear();
+        let mut sum = 0;
         for (chain, header) in chains.iter().zip(headers) {
             let length = data_bytes(&chain.writable);
             let Some(Header { kind: kind::READ, sector }) = *header else { break };
@@ -235,19 +252,19 @@ impl Block {
             if !is_small || !length.is_multiple_of(SECTOR_BYTES) {
                 break;
             }
-            reads.push((offset, usize::try_from(length).expect("it is small")));
+            places.push((offset, usize::try_from(length).expect("it is small")));
         }
-        reads
     }
 
     fn read_together(
         &self,
         memory: &GuestMemory,
         chains: &[Chain],
-        (places, scratch): (&[(u64, usize)], &mut Vec<u8>),
-    ) -> Vec<Done> {
+        (places, data): (&[(u64, usize)], &mut Vec<u8>),
+        done: &mut Vec<Done>,
+    ) {
         let sum = places.iter().map(|(_, length)| length).sum();
-        let mut rest = room(scratch, sum);
+        let mut rest = room(data, sum);
         let mut reads = Vec::with_capacity(places.len());
         for (offset, length) in places {
             let (buffer, after) = rest.split_at_mut(*length);
@@ -255,7 +272,7 @@ impl Block {
             rest = after;
         }
         let answers = self.export.device.read_many(&mut reads);
-        let done = chains.iter().zip(&reads).zip(answers).map(|((chain, read), answer)| {
+        done.extend(chains.iter().zip(&reads).zip(answers).map(|((chain, read), answer)| {
             let written = answer
                 .map_err(Failure::from)
                 .and_then(|()| Cursor::new(&chain.writable).write(memory, read.buffer));
@@ -263,19 +280,18 @@ impl Block {
                 Ok(()) => self.done(Op::Read, read.offset, read.buffer.len() as u64),
                 Err(failure) => Done::of_failure(&failure),
             }
-        });
-        done.collect()
+        }));
     }
 
     fn carry_out_one(
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        (header, scratch): (Header, &mut Vec<u8>),
+        (header, data): (Header, &mut Vec<u8>),
     ) -> Result<Done, Failure> {
         match header.kind {
-            kind::READ => self.read(memory, chain, (header, scratch)),
-            kind::WRITE => self.write(memory, chain, (header, scratch)),
+            kind::READ => self.read(memory, chain, (header, data)),
+            kind::WRITE => self.write(memory, chain, (header, data)),
             kind::FLUSH => {
                 let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
                 let done = Done { asked: Some(asked), ..Done::of(Status::Ok) };
@@ -297,13 +313,13 @@ impl Block {
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        (header, scratch): (Header, &mut Vec<u8>),
+        (header, data): (Header, &mut Vec<u8>),
     ) -> Result<Done, Failure> {
         let length = data_bytes(&chain.writable);
         let offset = self.place(header.sector, length)?;
         let mut cursor = Cursor::new(&chain.writable);
         for (at, piece_bytes) in pieces(offset, length) {
-            let piece = room(scratch, piece_bytes);
+            let piece = room(data, piece_bytes);
             self.export.device.read(at, piece)?;
             cursor.write(memory, piece)?;
         }
@@ -314,7 +330,7 @@ impl Block {
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        (header, scratch): (Header, &mut Vec<u8>),
+        (header, data): (Header, &mut Vec<u8>),
     ) -> Result<Done, Failure> {
         let length = total_bytes(&chain.readable) - HEADER_BYTES;
         let offset = self.place(header.sector, length)?;
@@ -322,7 +338,7 @@ impl Block {
         let mut cursor = Cursor::new(&chain.readable);
         cursor.skip(HEADER_BYTES);
         for (at, piece_bytes) in pieces(offset, length) {
-            let piece = room(scratch, piece_bytes);
+            let piece = room(data, piece_bytes);
             cursor.read(memory, piece)?;
             self.export.device.write(at, piece, Durability::Volatile)?;
         }
@@ -443,12 +459,12 @@ fn pieces(offset: u64, length: u64) -> impl Iterator<Item = (u64, usize)> {
     })
 }
 
-/// The first `length` bytes of the scratch memory, with any contents.
-fn room(scratch: &mut Vec<u8>, length: usize) -> &mut [u8] {
-    if scratch.len() < length {
-        scratch.resize(length, 0);
+/// The first `length` bytes of the memory for data, with any contents.
+fn room(data: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if data.len() < length {
+        data.resize(length, 0);
     }
-    &mut scratch[..length]
+    &mut data[..length]
 }
 
 /// A place in buffers that belong together.

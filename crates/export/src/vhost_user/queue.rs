@@ -13,11 +13,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::block::{Block, Done};
+use super::block::{Block, Done, Workspace};
 use super::inflight::Inflight;
-use super::ring::{Chain, Ring, RingError};
+use super::ring::{Chain, Descriptor, Ring, RingError};
+use crate::batch_parts::BatchParts;
 use crate::descriptor_socket::Signal;
 use crate::guest_memory::GuestMemory;
 use crate::pace::Holder;
@@ -26,11 +27,6 @@ use crate::{Asked, Lane, Recorder, Served};
 
 /// Most chains that are carried out together.
 const BATCH: usize = 64;
-/// Fewest chains of a part of a batch.
-const PART_CHAINS_MIN: usize = 4;
-/// Longest time for a chain of a batch after which the next batch is still returned in parts: a
-/// device that takes longer may wait for a medium.
-const PART_CHAIN_TIME_MAX: Duration = Duration::from_micros(5);
 
 /// Parts that the queues of one client share.
 pub(super) struct Common {
@@ -85,27 +81,6 @@ struct Held {
     /// The command, if it is to be recorded.
     asked: Option<Asked>,
     issued_at: Instant,
-}
-
-/// Parts of a batch that are returned to the driver one after the other: it goes on with the
-/// first half while the second is carried out, and neither side waits for the other.
-#[derive(Debug, Default)]
-struct BatchParts {
-    /// True if the device took some time for the batch before: it may wait for a medium, which
-    /// carries out many requests at once.
-    is_slow: bool,
-}
-
-impl BatchParts {
-    /// Chains of a part; a flush is for as many as possible.
-    fn of(&self, chains: usize, is_durable: bool) -> usize {
-        if self.is_slow || is_durable { chains } else { chains.div_ceil(2).max(PART_CHAINS_MIN) }
-    }
-
-    fn note(&mut self, chains: usize, took: Duration) {
-        self.is_slow =
-            took > PART_CHAIN_TIME_MAX * u32::try_from(chains).expect("a batch is small");
-    }
 }
 
 impl Common {
@@ -181,7 +156,7 @@ impl Shared {
     }
 
     fn serve(&self, lane: Option<&Lane>) -> io::Result<()> {
-        let mut scratch = Vec::new();
+        let (mut workspace, mut own) = (Workspace::default(), Vec::new());
         let mut chains = self.begin().map_err(io::Error::other)?;
         let (mut polls, mut batch_parts) = (Polls::default(), BatchParts::default());
         while !self.is_stopping.load(Ordering::Acquire) {
@@ -189,15 +164,17 @@ impl Shared {
             if !chains.is_empty() {
                 polls.reset();
                 let begun = Instant::now();
-                let part = batch_parts.of(chains.len(), self.common.block.is_durable());
+                let is_durable = self.common.block.is_durable();
+                // A flush is for as many as possible.
+                let part = if is_durable { chains.len() } else { batch_parts.of(chains.len()) };
                 for chains in chains.chunks(part) {
-                    let parts = (chains, &mut scratch);
+                    let parts = (chains, &mut workspace);
                     self.carry_out(&memory, parts, lane).map_err(io::Error::other)?;
                 }
                 batch_parts.note(chains.len(), begun.elapsed());
                 chains.clear();
             }
-            self.take(&memory, &mut chains).map_err(io::Error::other)?;
+            self.take(&memory, &mut chains, &mut own).map_err(io::Error::other)?;
             if !chains.is_empty() {
                 continue;
             }
@@ -211,7 +188,7 @@ impl Shared {
         }
         // Chains that were taken are carried out before the end.
         let memory = self.common.memory();
-        self.carry_out(&memory, (&chains, &mut scratch), lane).map_err(io::Error::other)
+        self.carry_out(&memory, (&chains, &mut workspace), lane).map_err(io::Error::other)
     }
 
     /// Chains that an earlier server left in flight.
@@ -221,15 +198,20 @@ impl Shared {
         inflight.as_mut().map_or(Ok(Vec::new()), |inflight| inflight.begin(ring, &memory))
     }
 
-    /// Takes chains that the driver made available, up to a batch.
-    fn take(&self, memory: &GuestMemory, chains: &mut Vec<Chain>) -> Result<(), RingError> {
-        let mut own = Vec::new();
+    /// Takes chains that the driver made available, up to a batch; `own` is memory for the
+    /// descriptors of one.
+    fn take(
+        &self,
+        memory: &GuestMemory,
+        chains: &mut Vec<Chain>,
+        own: &mut Vec<Descriptor>,
+    ) -> Result<(), RingError> {
         let State { ring, inflight, .. } = &mut *self.lock();
         while chains.len() < BATCH
-            && let Some(chain) = ring.pop(memory, &mut own)?
+            && let Some(chain) = ring.pop(memory, own)?
         {
             if let Some(inflight) = inflight {
-                inflight.note_taken(&chain, &own, ring.base())?;
+                inflight.note_taken(&chain, own, ring.base())?;
             }
             chains.push(chain);
         }
@@ -242,17 +224,17 @@ impl Shared {
     fn carry_out(
         &self,
         memory: &GuestMemory,
-        (chains, scratch): (&[Chain], &mut Vec<u8>),
+        (chains, workspace): (&[Chain], &mut Workspace),
         lane: Option<&Lane>,
     ) -> Result<(), RingError> {
         if chains.is_empty() {
             return Ok(());
         }
         let issued_at = Instant::now();
-        let done = self.common.block.carry_out(memory, chains, scratch);
+        let done = self.common.block.carry_out(memory, chains, workspace);
         let mut served = Vec::new();
         let mut state = self.lock();
-        for (chain, done) in chains.iter().zip(&done) {
+        for (chain, done) in chains.iter().zip(done) {
             let held = self.held(memory, (chain, done), issued_at);
             // A request that the model does not have is returned at once.
             match lane.zip(done.asked) {

@@ -15,6 +15,8 @@
 mod packed;
 mod split;
 
+use smallvec::SmallVec;
+
 use crate::guest_memory::{GuestMemory, Outside};
 use crate::little_endian::{u16_at, u32_at, u64_at};
 
@@ -50,6 +52,9 @@ pub(super) struct Part {
     pub(super) length: u32,
 }
 
+/// Buffers of a chain: of most, few enough to need no memory of their own.
+type Buffers = SmallVec<[Part; 4]>;
+
 /// Buffers that belong together: what the device reads, then what it writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chain {
@@ -57,8 +62,8 @@ pub(super) struct Chain {
     pub(super) id: u16,
     /// Entries of the ring that it takes.
     pub(super) slots: u16,
-    pub(super) readable: Vec<Part>,
-    pub(super) writable: Vec<Part>,
+    pub(super) readable: Buffers,
+    pub(super) writable: Buffers,
 }
 
 /// Place of a ring in the memory.
@@ -233,7 +238,7 @@ fn chain(
         if count == 0 || count > CHAIN_MAX || !length.is_multiple_of(DESCRIPTOR_BYTES) {
             return Err(RingError::Broken(format!("an indirect table of {length} bytes")));
         }
-        let mut bytes = vec![0; length];
+        let mut bytes = SmallVec::<[u8; 8 * DESCRIPTOR_BYTES]>::from_elem(0, length);
         memory.read(descriptor.address, &mut bytes)?;
         let (entries, _) = bytes.as_chunks();
         if is_split {

@@ -12,6 +12,7 @@ use device::{Device, Durability, MemoryDevice};
 use proptest::prelude::*;
 
 use self::driver::{Driver, EVENT_INDEX, FEATURES, MEMORY, MEMORY_BYTES, PACKED, Request, words};
+use super::block::Workspace;
 use super::inflight::{self, Inflight};
 use super::message::code;
 use super::ring::{Layout, PackedRing, Ring, SplitRing};
@@ -365,10 +366,10 @@ proptest! {
         };
         let block = Block::new(Arc::new(export), "", Durability::Durable);
         let mut ring = ring(is_packed);
-        let (mut own, mut scratch) = (Vec::new(), Vec::new());
+        let (mut own, mut workspace) = (Vec::new(), Workspace::default());
         for _ in 0..100 {
             let Ok(Some(chain)) = ring.pop(&memory, &mut own) else { break };
-            let done = block.carry_out(&memory, std::slice::from_ref(&chain), &mut scratch);
+            let done = block.carry_out(&memory, std::slice::from_ref(&chain), &mut workspace);
             Block::answer(&memory, &chain, &done[0]);
             ring.push(&memory, (chain.id, chain.slots), 1).unwrap();
             ring.publish(&memory).unwrap();

@@ -1,6 +1,10 @@
 //! Data of commands in the memory of a host: Physical Region Pages ([nvme-base-2021],
 //! "Physical Region Page Entry and List").
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
 use super::super::answers::Answers;
 use super::super::command::Command;
 use super::super::status::Status;
@@ -15,6 +19,8 @@ const LIST_ENTRIES: u64 = PAGE_BYTES / 8;
 
 /// A piece of memory: address and bytes.
 type Piece = (u64, usize);
+/// Pieces of a command's data; those of a small one need no memory of their own.
+type Pieces = SmallVec<[Piece; 2]>;
 
 impl From<Outside> for Status {
     fn from(_: Outside) -> Self {
@@ -30,7 +36,7 @@ pub(super) fn places(
     memory: &GuestMemory,
     command: &Command,
     length: usize,
-) -> Result<Vec<Piece>, Status> {
+) -> Result<Pieces, Status> {
     let entry = command.bytes();
     // PSDT: pages, since no SGLs are announced.
     if entry[1] >> 6 != 0 {
@@ -47,7 +53,7 @@ pub(super) fn places(
         let room = usize::try_from(PAGE_BYTES - from % PAGE_BYTES).expect("a page");
         (from, room.min(left))
     };
-    let mut pieces = Vec::new();
+    let mut pieces = Pieces::new();
     let mut left = length;
     let mut add = |from: u64, left: &mut usize| {
         let piece = page(from, *left);
@@ -114,9 +120,9 @@ pub(super) struct Completion {
 /// Answers of a queue, in the memory of the host.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    memory: GuestMemory,
+    memory: Arc<GuestMemory>,
     /// Reads that have begun: command, its places, and its part of the room.
-    reads: Vec<(u16, Vec<Piece>, usize)>,
+    reads: Vec<(u16, Pieces, usize)>,
     room: Vec<u8>,
     filled: usize,
     pub(super) completions: Vec<Completion>,
@@ -124,9 +130,9 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Sets the memory that data goes to. No read may be under way.
-    pub(super) fn use_memory(&mut self, memory: &GuestMemory) {
+    pub(super) fn use_memory(&mut self, memory: &Arc<GuestMemory>) {
         assert!(self.reads.is_empty(), "no read is under way");
-        self.memory = memory.clone();
+        self.memory = Arc::clone(memory);
     }
 
     fn bring(&self, places: &[Piece], data: &[u8]) -> Result<(), Outside> {

@@ -22,6 +22,7 @@ use super::super::io_queue::IoQueue;
 use super::super::lock::locked;
 use super::super::subsystem::Subsystem;
 use super::pages::{Completion, Pages, fetch};
+use crate::batch_parts::BatchParts;
 use crate::descriptor_socket::Signal;
 use crate::guest_memory::{GuestMemory, Outside};
 use crate::pace::Holder;
@@ -58,16 +59,16 @@ impl Machine {
 /// Doorbells: of each queue that of submissions, then that of completions.
 pub(super) struct Doorbells {
     rung: Vec<AtomicU32>,
+    /// Event indexes as they are in the buffer.
+    events: Vec<AtomicU32>,
     /// Pages of the doorbells and of the event indexes in the memory of the host.
     buffer: Mutex<Option<(u64, u64)>>,
 }
 
 impl Doorbells {
     pub(super) fn new(queues: usize) -> Self {
-        Self {
-            rung: (0..2 * queues).map(|_| AtomicU32::new(0)).collect(),
-            buffer: Mutex::default(),
-        }
+        let zeroes = || (0..2 * queues).map(|_| AtomicU32::new(0)).collect();
+        Self { rung: zeroes(), events: zeroes(), buffer: Mutex::default() }
     }
 
     /// Notes that a doorbell was rung.
@@ -84,8 +85,10 @@ impl Doorbells {
         memory: &GuestMemory,
         (doorbells, events): (u64, u64),
     ) -> Result<(), Outside> {
-        for (offset, rung) in (0..).step_by(4).zip(&self.rung).skip(2) {
+        let places = (0..).step_by(4).zip(self.rung.iter().zip(&self.events));
+        for (offset, (rung, event)) in places.skip(2) {
             let value = rung.load(Ordering::Acquire);
+            event.store(value, Ordering::Relaxed);
             memory.store_u32(doorbells.wrapping_add(offset), value)?;
             memory.store_u32(events.wrapping_add(offset), value)?;
         }
@@ -115,9 +118,32 @@ impl Doorbells {
         value: u32,
     ) -> Result<(), Outside> {
         if let Some((_, event)) = self.place(index) {
+            self.events[index].store(value, Ordering::Relaxed);
             memory.store_u32(event, value)?;
             // The host sees it before the doorbell is read once more: it may have passed already.
             fence(Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// Sets the event index of a doorbell that is at `value` as far ahead as its queue allows,
+    /// unless it is half a round ahead: one that stays where it is would be passed, and rung, once
+    /// in each round.
+    fn put_off_event(
+        &self,
+        memory: &GuestMemory,
+        index: usize,
+        (value, entries): (u32, u32),
+    ) -> Result<(), Outside> {
+        let event = self.events[index].load(Ordering::Relaxed);
+        let ahead = (event % entries + entries - value % entries) % entries;
+        if ahead >= entries / 2 {
+            return Ok(());
+        }
+        if let Some((_, place)) = self.place(index) {
+            let event = (value % entries + entries - 1) % entries;
+            self.events[index].store(event, Ordering::Relaxed);
+            memory.store_u32(place, event)?;
         }
         Ok(())
     }
@@ -136,6 +162,8 @@ pub(super) struct CompletionQueue {
     base: u64,
     entries: u32,
     tail: u32,
+    /// Head when its doorbell was read last: reading it takes a line of the cache from the host.
+    seen_head: u32,
     /// Phase tag of the round that it is in.
     phase: bool,
     vector: Option<u16>,
@@ -145,8 +173,8 @@ pub(super) struct CompletionQueue {
 
 impl CompletionQueue {
     pub(super) fn new(number: u16, base: u64, entries: u32, vector: Option<u16>) -> Self {
-        let (tail, phase, waiting) = (0, true, VecDeque::new());
-        Self { number, base, entries, tail, phase, vector, waiting }
+        let (tail, seen_head, phase, waiting) = (0, 0, true, VecDeque::new());
+        Self { number, base, entries, tail, seen_head, phase, vector, waiting }
     }
 
     /// Posts completions of a submission queue whose head is `head`, as far as there is room.
@@ -174,14 +202,16 @@ impl CompletionQueue {
         let index = 2 * usize::from(self.number) + 1;
         let (mut has_posted, mut has_looked) = (false, false);
         loop {
-            let head = machine.doorbells.value(&memory, index)?;
-            let is_full = (self.tail + 1) % self.entries == head;
-            if is_full {
+            if self.next_tail() == self.seen_head {
+                self.seen_head = machine.doorbells.value(&memory, index)?;
+                if self.next_tail() != self.seen_head {
+                    continue;
+                }
                 // The host may have made room meanwhile, so its doorbell is read once more.
                 if has_looked {
                     break;
                 }
-                machine.doorbells.set_event_index(&memory, index, head)?;
+                machine.doorbells.set_event_index(&memory, index, self.seen_head)?;
                 has_looked = true;
                 continue;
             }
@@ -190,14 +220,32 @@ impl CompletionQueue {
             memory.write(place, &entry[..14])?;
             let status = u16::from_le_bytes([entry[14], entry[15]]) | u16::from(self.phase);
             memory.store_u16(place.wrapping_add(14), status)?;
-            self.tail = (self.tail + 1) % self.entries;
+            self.tail = self.next_tail();
             self.phase ^= self.tail == 0;
             (has_posted, has_looked) = (true, false);
+        }
+        if self.waiting.is_empty() {
+            self.put_off_event(machine, &memory)?;
         }
         if let Some(vector) = self.vector.filter(|_| has_posted) {
             machine.interrupt(vector);
         }
         Ok(())
+    }
+
+    const fn next_tail(&self) -> u32 {
+        (self.tail + 1) % self.entries
+    }
+
+    /// Spares the host most of the doorbells that say how far it has read completions: only one
+    /// that makes room for what waits is of use.
+    fn put_off_event(&mut self, machine: &Machine, memory: &GuestMemory) -> Result<(), Outside> {
+        let index = 2 * usize::from(self.number) + 1;
+        let unread = (self.tail + self.entries - self.seen_head % self.entries) % self.entries;
+        if unread >= self.entries / 2 {
+            self.seen_head = machine.doorbells.value(memory, index)?;
+        }
+        machine.doorbells.put_off_event(memory, index, (self.seen_head, self.entries))
     }
 
     fn is_full(&self) -> bool {
@@ -301,6 +349,7 @@ struct Work {
     answers: Pages,
     answered: Option<Vec<Asked>>,
     data: Vec<u8>,
+    batch_parts: BatchParts,
 }
 
 impl Shared {
@@ -310,7 +359,8 @@ impl Shared {
 
     fn run(&self, io: IoQueue, lane: Option<&Lane>) {
         let answered = self.machine.recorder.is_some().then(Vec::new);
-        let mut work = Work { io, head: 0, answers: Pages::default(), answered, data: Vec::new() };
+        let (answers, data, batch_parts) = Default::default();
+        let mut work = Work { io, head: 0, answers, answered, data, batch_parts };
         if self.serve(&mut work, lane).is_err() {
             self.machine.is_fatal.store(true, Ordering::Release);
         }
@@ -353,16 +403,19 @@ impl Shared {
     /// Carries out commands up to `tail`, as many as are carried out together.
     fn carry_out(
         &self,
-        memory: &GuestMemory,
+        memory: &Arc<GuestMemory>,
         tail: u32,
         (work, lane): (&mut Work, Option<&Lane>),
     ) -> Result<(), Outside> {
-        let issued_at = Instant::now();
+        let begun = Instant::now();
         work.answers.use_memory(memory);
-        for _ in 0..BATCH {
-            if work.head == tail {
-                break;
-            }
+        let waiting = (tail + self.place.entries - work.head) % self.place.entries;
+        let commands = waiting.min(BATCH) as usize;
+        let part = work.batch_parts.of(commands);
+        let index = 2 * usize::from(self.place.number);
+        let reached = (work.head + waiting.min(BATCH)) % self.place.entries;
+        self.machine.doorbells.put_off_event(memory, index, (reached, self.place.entries))?;
+        for number in 1..=commands {
             let mut entry = [0; COMMAND_BYTES];
             let offset = u64::from(work.head) * COMMAND_BYTES as u64;
             memory.read(self.place.base.wrapping_add(offset), &mut entry)?;
@@ -370,10 +423,21 @@ impl Shared {
             let asked = self.execute(memory, &Command::of(&entry), work);
             if let Some(lane) = lane {
                 self.finish(work);
-                self.hold(work, (lane, asked), issued_at)?;
+                self.hold(work, (lane, asked), begun)?;
+            } else if number.is_multiple_of(part) && number < commands {
+                // What waits for a flush waits for the end of the batch.
+                work.io.finish_reads(&self.subsystem, &mut work.answers, &mut work.answered);
+                self.post_completed(work, begun)?;
             }
         }
         self.finish(work);
+        self.post_completed(work, begun)?;
+        work.batch_parts.note(commands, begun.elapsed());
+        Ok(())
+    }
+
+    /// Posts what is completed.
+    fn post_completed(&self, work: &mut Work, issued_at: Instant) -> Result<(), Outside> {
         let completions = std::mem::take(&mut work.answers.completions);
         let answered = work.answered.as_mut().map(std::mem::take).unwrap_or_default();
         self.post(work.head, &completions)?;
@@ -385,14 +449,13 @@ impl Shared {
     /// drive.
     fn execute(&self, memory: &GuestMemory, command: &Command, work: &mut Work) -> Option<Asked> {
         let Work { io, answers, answered, data, .. } = work;
-        // What cannot be parsed is refused by the queue itself.
-        let parsed = io.parse(command, &self.subsystem).ok();
-        let length = parsed.map_or(0, |io| *io.host_bytes().start());
+        let parsed = io.parse(command, &self.subsystem);
+        let length = parsed.as_ref().map_or(0, |io| *io.host_bytes().start());
         if data.len() < length {
             data.resize(length, 0);
         }
         let fetched = fetch(memory, command, &mut data[..length]).map(|()| &data[..length]);
-        io.execute(command, fetched, &self.subsystem, (answers, answered)).0
+        io.execute_parsed((command, parsed), fetched, &self.subsystem, (answers, answered)).0
     }
 
     /// Completes what waits for reads and flushes.
@@ -410,13 +473,9 @@ impl Shared {
         (lane, asked): (&Lane, Option<Asked>),
         issued_at: Instant,
     ) -> Result<(), Outside> {
+        let Some(asked) = asked else { return self.post_completed(work, issued_at) };
         let completions = std::mem::take(&mut work.answers.completions);
         let answered = work.answered.as_mut().map(std::mem::take).unwrap_or_default();
-        let Some(asked) = asked else {
-            self.post(work.head, &completions)?;
-            self.record(&answered, issued_at);
-            return Ok(());
-        };
         let held = HeldCompletions { completions, head: work.head, answered, issued_at };
         let mut all = self.held();
         let ticket = lane.submit(issued_at, asked);
@@ -451,6 +510,52 @@ impl Holder for Shared {
         }
         if self.held().is_empty() {
             self.is_empty.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest_memory::{Place, memory_file};
+
+    const PAGES: (u64, u64) = (0x1000, 0x2000);
+
+    /// True if a host that moves a doorbell has to ring it, by the rule of the NVM Express
+    /// specification for a doorbell buffer.
+    const fn has_to_ring(event: u32, before: u32, after: u32) -> bool {
+        let [event, before, after] = [low(event), low(before), low(after)];
+        after.wrapping_sub(event).wrapping_sub(1) < after.wrapping_sub(before)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half of a number")]
+    const fn low(number: u32) -> u16 {
+        number as u16
+    }
+
+    #[test]
+    fn a_doorbell_that_is_read_anyway_is_never_rung_and_one_that_is_awaited_always() {
+        let mut memory = GuestMemory::default();
+        let place = Place { address: PAGES.0, size: 0x2000, offset: 0 };
+        memory.add(place, memory_file("host", 0x2000).unwrap()).unwrap();
+        for entries in [2, 3, 16, 1024] {
+            let doorbells = Doorbells::new(2);
+            doorbells.use_buffer(&memory, PAGES).unwrap();
+            let mut value = 0;
+            for step in 1..5000 {
+                doorbells.put_off_event(&memory, 2, (value, entries)).unwrap();
+                let event = memory.load_u32(PAGES.1 + 8).unwrap();
+                let after = (value + 1 + step % (entries / 2).max(1)) % entries;
+                assert!(!has_to_ring(event, value, after), "{event}: {value} to {after}");
+                value = after;
+                if step % 7 == 0 {
+                    doorbells.set_event_index(&memory, 2, value).unwrap();
+                    let event = memory.load_u32(PAGES.1 + 8).unwrap();
+                    let after = (value + 1) % entries;
+                    assert!(has_to_ring(event, value, after), "{event}: {value} to {after}");
+                    value = after;
+                }
+            }
         }
     }
 }

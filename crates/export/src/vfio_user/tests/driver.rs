@@ -191,8 +191,22 @@ impl Driver {
         self.memory.load_u16(place + 14).unwrap() & 1 == phase
     }
 
-    /// Waits for a completion. Returns its command, status without the phase, and dword 0.
+    /// Waits for a completion and makes room for another. Returns its command, status without the
+    /// phase, and dword 0.
     pub(super) fn wait(&mut self, number: u32) -> (u16, u16, u32) {
+        let taken = self.take(number);
+        self.make_room(number);
+        taken
+    }
+
+    /// Tells the controller that the completions that were taken may be overwritten.
+    pub(super) fn make_room(&mut self, number: u32) {
+        let head = self.pairs[number as usize].head;
+        self.ring_one(2 * number + 1, head);
+    }
+
+    /// Waits for a completion, whose place stays occupied.
+    pub(super) fn take(&mut self, number: u32) -> (u16, u16, u32) {
         let deadline = Instant::now() + PATIENCE;
         while !self.has_completed(number) {
             assert!(Instant::now() < deadline, "it is never completed");
@@ -207,8 +221,6 @@ impl Driver {
         let half = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
         assert!(pair.pending.remove(&half(12)).is_some(), "it was asked for");
         assert_eq!(u32::from(half(10)), number);
-        let head = pair.head;
-        self.ring_one(2 * number + 1, head);
         let value = u32::from_le_bytes(*entry.first_chunk().unwrap());
         (half(12), half(14) >> 1, value)
     }

@@ -148,8 +148,11 @@ impl PackedRing {
     ) -> Result<bool, RingError> {
         let flags = if is_wanted { ALWAYS } else { NEVER };
         memory.store_u16(self.layout.device.wrapping_add(2), flags)?;
+        if !is_wanted {
+            return Ok(false);
+        }
         fence(Ordering::SeqCst);
-        Ok(is_wanted && self.is_available(memory)?)
+        self.is_available(memory)
     }
 
     /// The position in the available descriptors in the lower half, that in the used ones in the

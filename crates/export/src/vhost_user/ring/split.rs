@@ -20,6 +20,9 @@ pub(in super::super) struct SplitRing {
     has_event_index: bool,
     /// Counters of entries, which wrap around.
     next_available: u16,
+    /// Count of available entries when it was read last: reading it takes a line of the cache from
+    /// the driver, so once for a batch.
+    seen_available: u16,
     next_used: u16,
     /// Count of used entries when the driver was notified last.
     notified: u16,
@@ -27,7 +30,8 @@ pub(in super::super) struct SplitRing {
 
 impl SplitRing {
     pub(in super::super) const fn new(layout: Layout, has_event_index: bool) -> Self {
-        Self { layout, has_event_index, next_available: 0, next_used: 0, notified: 0 }
+        let (next_available, seen_available, next_used, notified) = (0, 0, 0, 0);
+        Self { layout, has_event_index, next_available, seen_available, next_used, notified }
     }
 
     pub(super) fn pop(
@@ -36,13 +40,8 @@ impl SplitRing {
         own: &mut Vec<Descriptor>,
     ) -> Result<Option<Chain>, RingError> {
         let Layout { size, driver, .. } = self.layout;
-        let available = self.available(memory)?;
-        if available == 0 {
+        if self.seen_available == self.next_available && !self.look(memory)? {
             return Ok(None);
-        }
-        if available > size {
-            let text = format!("{available} chains are available in a ring of {size}");
-            return Err(RingError::Broken(text));
         }
         let slot = u64::from(self.next_available % size);
         let head = memory.load_u16(driver.wrapping_add(4 + 2 * slot))?;
@@ -51,10 +50,16 @@ impl SplitRing {
         chain(memory, (head, 1), own, true).map(Some)
     }
 
-    /// Chains that the driver made available.
-    fn available(&self, memory: &GuestMemory) -> Result<u16, RingError> {
-        let index = memory.load_u16(self.layout.driver.wrapping_add(2))?;
-        Ok(index.wrapping_sub(self.next_available))
+    /// Reads how many chains the driver made available. Returns whether there is one to be taken.
+    fn look(&mut self, memory: &GuestMemory) -> Result<bool, RingError> {
+        let Layout { size, driver, .. } = self.layout;
+        self.seen_available = memory.load_u16(driver.wrapping_add(2))?;
+        let available = self.seen_available.wrapping_sub(self.next_available);
+        if available > size {
+            let text = format!("{available} chains are available in a ring of {size}");
+            return Err(RingError::Broken(text));
+        }
+        Ok(available > 0)
     }
 
     /// Copies the descriptors of a chain.
@@ -122,7 +127,7 @@ impl SplitRing {
     }
 
     pub(super) fn ask_for_kicks(
-        &self,
+        &mut self,
         memory: &GuestMemory,
         is_wanted: bool,
     ) -> Result<bool, RingError> {
@@ -133,9 +138,12 @@ impl SplitRing {
             let place = device.wrapping_add(4 + 8 * u64::from(size));
             memory.store_u16(place, self.next_available)?;
         }
+        if !is_wanted {
+            return Ok(false);
+        }
         // The driver sees it before the ring is read once more: it may have come too late.
         fence(Ordering::SeqCst);
-        Ok(is_wanted && self.available(memory)? != 0)
+        self.look(memory)
     }
 
     /// The count of available entries in the lower half, that of used ones in the upper.
@@ -150,7 +158,7 @@ impl SplitRing {
     #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
     pub(super) const fn set_base(&mut self, base: u32) {
         (self.next_available, self.next_used) = (base as u16, (base >> 16) as u16);
-        self.notified = self.next_used;
+        (self.seen_available, self.notified) = (self.next_available, self.next_used);
     }
 
     pub(super) fn was_pushed(&self, memory: &GuestMemory, base: u32) -> Result<bool, RingError> {
