@@ -17,5 +17,7 @@ mod run;
 
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};
-pub use exhaustive::{Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, flip_each};
+pub use exhaustive::{
+    Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
+};
 pub use run::{Failure, Tally, simulate, simulate_damage};

@@ -1,6 +1,6 @@
 //! Every cut of the power in short scripts, and what survives in every way.
 
-use live::simulation::{PACKED, PROTECTED, SINGLE, ScriptStep, exhaust};
+use live::simulation::{PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings};
 use live::{Compression, Shape};
 
 fn check(shape: &Shape, script: &[ScriptStep]) {
@@ -43,4 +43,15 @@ fn extents_of_all_lengths() {
 fn checkpoints_in_between() {
     let script = [Write(0), Checkpoint, Write(0), Write(1), Checkpoint, Trim(0), Flush];
     check(&SINGLE, &script);
+}
+
+/// The last batch of the journal may be on a single die after a crash. An opening goes on from it:
+/// then the power goes again, and takes that die along.
+#[test]
+fn openings_that_are_cut_and_a_die_that_is_missing() {
+    let script = [Write(0), Flush, Write(1), Write(0), Flush, Trim(1), Write(2), Flush];
+    match exhaust_openings(&PROTECTED, &script) {
+        Ok(states) => assert!(states > 1000, "{states}"),
+        Err(what) => panic!("{script:?}: {what}"),
+    }
 }

@@ -41,10 +41,9 @@ pub(crate) enum Scope {
     /// The same as an atomic group: the writes are placed, so there must be room.
     Together,
     /// Copies made by relocation, too: then the superblocks that they were copied from may be
-    /// erased. Nobody waits to be told that it is durable, so one copy is enough where rows are not
-    /// protected.
+    /// erased. Nothing is written if none waits for that.
     Relocation,
-    /// The same for a caller that waits for it.
+    /// The same, whether or not a superblock waits for it.
     Everything,
     /// All of what rows hold that are being filled, even what the journal holds already: then
     /// earlier batches may go.
@@ -71,8 +70,6 @@ pub(crate) struct Journal {
     pub(crate) listed: u64,
     /// Count of events before which everything is durable, in as many copies as there should be.
     pub(crate) committed: u64,
-    /// True if the last batch has a single copy, so that damage to it would look like its absence.
-    pub(crate) is_end_single: bool,
     /// Batch that is being assembled.
     batch: Vec<u8>,
     records: u32,
@@ -83,18 +80,7 @@ impl Journal {
         assert!(head.is_possible(), "a batch can lie at the end of the journal");
         assert!(size > 0 && size.is_multiple_of(SECTOR_BYTES), "the ring is whole sectors");
         let (tail, batch) = (head.at, Vec::new());
-        Self {
-            drive,
-            session,
-            size,
-            head,
-            tail,
-            listed: 0,
-            committed: 0,
-            is_end_single: false,
-            batch,
-            records: 0,
-        }
+        Self { drive, session, size, head, tail, listed: 0, committed: 0, batch, records: 0 }
     }
 
     /// Bytes of the ring that are in use.
@@ -215,15 +201,10 @@ impl Journal {
     }
 
     /// Writes the batch, and makes it durable. What it lists must be durable already.
-    pub(crate) fn write(&mut self, store: &Store, scope: Scope) -> Result<(), DeviceError> {
-        let is_single = scope == Scope::Relocation && !store.layout.shape.is_protected;
-        let copies = if is_single { 1 } else { REPLICAS };
-        let (at, bytes) = self.finish(copies);
+    pub(crate) fn write(&mut self, store: &Store) -> Result<(), DeviceError> {
+        let (at, bytes) = self.finish(REPLICAS);
         let length = bytes.len() as u64;
-        let mut replicas = store.journal_replicas(at);
-        if is_single {
-            replicas.truncate(1);
-        }
+        let replicas = store.journal_replicas(at);
         assert!(!replicas.is_empty(), "a batch has a place");
         let place = at % store.layout.shape.journal_bytes;
         let writes: Vec<(usize, u64)> = replicas
@@ -243,7 +224,6 @@ impl Journal {
             self.batch = Vec::new();
         }
         self.head = next;
-        self.is_end_single = is_single;
         store.note_batches(next.number);
         Ok(())
     }

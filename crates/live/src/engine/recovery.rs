@@ -37,7 +37,7 @@ use crate::engine::drive::Drive;
 use crate::engine::gathering::{Gathered, gather};
 use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
-use crate::engine::replay::{self, Reading, Replay};
+use crate::engine::replay::{self, LastBatch, Reading, Replay};
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
@@ -46,7 +46,7 @@ use crate::format::journal::{
     HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
 };
 use crate::format::layout::{
-    EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place,
+    EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS,
 };
 use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::Rows;
@@ -108,6 +108,8 @@ pub(crate) struct Accounted {
     pub(crate) end: Position,
     /// Batches with fewer copies than there should be, and a die that lacks it.
     pub(crate) thin: Vec<(u64, usize)>,
+    /// The last batch of the journal, if it is needed.
+    last: Option<LastBatch>,
     /// Batches that cannot be read, and are not needed: the drive was closed, and its checkpoint
     /// has everything.
     pub(crate) batches_lost: u64,
@@ -157,6 +159,7 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
     begin(&mut header, &accounted.summary)?;
     spread(&store, &accounted)?;
+    spread_last(&store, &accounted)?;
     accounted.scanned.mend(&store);
     recover(store, header, accounted)
 }
@@ -352,7 +355,7 @@ pub(crate) fn account(
     let pending: JournaledPages = pending.collect();
     let kept = (&pending, &scanned.unlisted);
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
-    let thin = replay.thin;
+    let (thin, last) = (replay.thin, replay.last.filter(|_| !is_complete));
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
@@ -366,6 +369,7 @@ pub(crate) fn account(
         checkpoints_damaged,
         end,
         thin,
+        last,
         batches_lost,
         unlisted,
         pending,
@@ -533,6 +537,29 @@ fn spread(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
         }
     }
     checkpoint::complete(store, &lacking, summary).map_err(|(_, error)| failed(error))
+}
+
+/// Has the last batch of the journal in both copies. One that the power cut off may be in a single
+/// one; what it supersedes is written over soon, and batches follow it.
+fn spread_last(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
+    let Some(LastBatch { at, bytes }) = &accounted.last else { return Ok(()) };
+    let (dies, layout) = (&store.dies, &store.layout);
+    let place = at % layout.shape.journal_bytes;
+    let from = |it: &Replica| layout.journal_from(it.region) + place;
+    let has_it = |it: &Replica| {
+        let mut found = vec![0; bytes.len()];
+        dies.read(it.die, from(it), &mut found).is_ok() && found == *bytes
+    };
+    let holders = store.replicas_all().filter(has_it).count();
+    let mut lacking = store.journal_replicas(*at);
+    lacking.retain(|it| !has_it(it));
+    lacking.truncate(REPLICAS.saturating_sub(holders));
+    let writes: Vec<(usize, u64)> = lacking.iter().map(|it| (it.die, from(it))).collect();
+    if writes.is_empty() {
+        return Ok(());
+    }
+    let written = dies.write_durably(&writes, bytes);
+    written.map_err(|(_, source)| OpenError::medium("copying a batch of the journal", source))
 }
 
 /// Tables of a checkpoint: rows, superblocks and pages.

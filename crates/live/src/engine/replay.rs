@@ -41,6 +41,17 @@ pub(crate) struct Replay {
     pub(crate) session: u64,
     /// Batches of which fewer copies were found than there should be, and a die that lacks it.
     pub(crate) thin: Vec<(u64, usize)>,
+    /// The last batch; none if there is none.
+    pub(crate) last: Option<LastBatch>,
+}
+
+/// The last batch of a journal, of which a crash may have left a single copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastBatch {
+    /// Position at which it begins.
+    pub(crate) at: u64,
+    /// All of it, with its padding.
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Replay {
@@ -81,6 +92,7 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
     let mut replay = Replay { end: reading.from, ..Replay::default() };
     let size = reading.size();
     let mut failed = [0; 2];
+    let mut last = None;
     while replay.gap.is_none() {
         failed = [0; 2];
         let [there, wrapped] = &mut failed;
@@ -101,8 +113,14 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
         assert!(batch.end.at > replay.end.at, "positions rise");
         assert_eq!(batch.end.number, replay.end.number + 1, "batches follow each other");
         (replay.end, replay.session) = (batch.end, batch.session);
+        last = Some((batch.at, batch.head));
         replay.bodies.push(batch.body);
     }
+    replay.last = last.zip(replay.bodies.last()).map(|((at, head), body)| {
+        let mut bytes = [&head[..], body].concat();
+        bytes.resize(bytes.len().next_multiple_of(SECTOR_LENGTH), 0);
+        LastBatch { at, bytes }
+    });
     if replay.gap.is_none() && reading.has_later(replay.end) {
         replay.gap = Some(Gap::Lost(replay.end.number));
     }
@@ -124,6 +142,9 @@ pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
 }
 
 struct Batch {
+    /// Position at which it begins.
+    at: u64,
+    head: [u8; HEAD_BYTES],
     body: Vec<u8>,
     session: u64,
     end: Position,
@@ -136,6 +157,7 @@ struct Batch {
 struct FoundBatch {
     replica: Replica,
     head: Head,
+    bytes: [u8; HEAD_BYTES],
 }
 
 impl Reading<'_> {
@@ -150,16 +172,11 @@ impl Reading<'_> {
         let expected = self.store.journal_replicas(at.at);
         let mut found: Vec<FoundBatch> = Vec::new();
         for replica in &expected {
-            let head = self.head(*replica, at, place, failed);
-            found.extend(head.map(|head| FoundBatch { replica: *replica, head }));
+            found.extend(self.head(*replica, at, place, failed));
         }
         if found.len() < expected.len() {
             let others = self.store.replicas_all().filter(|it| !expected.contains(it));
-            let head = |replica| {
-                let head = self.head(replica, at, place, &mut 0)?;
-                Some(FoundBatch { replica, head })
-            };
-            found.extend(others.filter_map(head));
+            found.extend(others.filter_map(|it| self.head(it, at, place, &mut 0)));
         }
         // Of two that a crash of recovery left, the later.
         found.sort_by_key(|it| std::cmp::Reverse(it.head.session));
@@ -168,12 +185,12 @@ impl Reading<'_> {
             if body.is_some() && !self.is_thorough {
                 return true;
             }
-            let own = self.body(it.replica, &it.head, place, failed).map(|own| (own, it.head));
+            let own = self.body(it.replica, &it.head, place, failed).map(|own| (own, *it));
             let is_whole = own.is_some();
             body = body.take().or(own);
             is_whole
         });
-        let (body, head) = body?;
+        let (body, FoundBatch { head, bytes: head_bytes, .. }) = body?;
         let missing = self.store.dies.lost().count() as usize;
         let copies = (head.copies as usize).saturating_sub(missing);
         let is_thin = found.len() < copies;
@@ -185,20 +202,27 @@ impl Reading<'_> {
             number: at.number + 1,
             link: head.crc,
         };
-        Some(Batch { body, session: head.session, end, lacking })
+        Some(Batch { at: at.at, head: head_bytes, body, session: head.session, end, lacking })
     }
 
     /// The head of the batch that lies at `place`, if it is the one of that position.
-    fn head(&self, replica: Replica, at: Position, place: u64, failed: &mut usize) -> Option<Head> {
+    fn head(
+        &self,
+        replica: Replica,
+        at: Position,
+        place: u64,
+        failed: &mut usize,
+    ) -> Option<FoundBatch> {
         let from = self.store.layout.journal_from(replica.region) + place;
-        let mut head = [0; HEAD_BYTES];
-        if self.store.dies.read(replica.die, from, &mut head).is_err() {
+        let mut bytes = [0; HEAD_BYTES];
+        if self.store.dies.read(replica.die, from, &mut bytes).is_err() {
             *failed += 1;
             return None;
         }
-        let head = Head::parse(&head, self.store.drive)?;
-        let bytes = HEAD_BYTES as u64 + u64::from(head.length);
-        (head.position == at && place + bytes <= self.size()).then_some(head)
+        let head = Head::parse(&bytes, self.store.drive)?;
+        let length = HEAD_BYTES as u64 + u64::from(head.length);
+        let is_it = head.position == at && place + length <= self.size();
+        is_it.then_some(FoundBatch { replica, head, bytes })
     }
 
     /// The records of a batch, if they are whole.

@@ -147,7 +147,8 @@ impl Drive {
     ) -> Result<Option<u64>, DeviceError> {
         match self.vacate_row(row, life, pages) {
             Ok(moved) => Ok(Some(moved)),
-            Err(error @ DeviceError::Medium { .. }) => Err(error),
+            // A die that does not respond now may do so later, and then there is more to be moved.
+            Err(error @ (DeviceError::Medium { .. } | DeviceError::Transient { .. })) => Err(error),
             Err(_) => Ok(None),
         }
     }
@@ -311,8 +312,16 @@ impl Drive {
         let position = store.layout.position(row, die, life.out);
         // Rows that are completed from now on have their units on the new medium.
         let Some(position) = position.filter(|_| life.seq != 0) else { return Ok(true) };
-        let verified = store.verify(row, life, Some(position));
+        let mut verified = store.verify(row, life, Some(position));
+        if verified.unit(position).is_none_or(|unit| unit.whole.is_none()) {
+            // What a die does not give back because it does not respond is not lost.
+            store.dies.check_responsive()?;
+            verified = store.verify(row, life, Some(position));
+        }
         let whole = verified.unit(position).and_then(|unit| unit.whole.as_ref());
+        if whole.is_none() {
+            store.dies.check_responsive()?;
+        }
         // A row that begins another life meanwhile must not be written over.
         let core = self.core_mut()?;
         if core.rows.life(row) != life {

@@ -5,8 +5,8 @@
 //! invalid meanwhile are not moved; no page of a unit becomes valid.
 //!
 //! A page that cannot be read is moved as a lost one, which is final. So it must be the page that
-//! is damaged: while a die does not respond to reads, nothing is moved
-//! ([`Dies::check_responsive`]).
+//! is damaged: a page is lost that could not be read between two looks at which all dies responded
+//! to reads ([`Dies::check_responsive`]).
 //!
 //! [`Dies::check_responsive`]: crate::engine::dies::Dies::check_responsive
 
@@ -86,6 +86,29 @@ impl VictimUnit {
             self.read_table(store, of);
         }
         self.read_extents(store, of);
+        self.read_missing(store, of);
+        if self.is_any_missing() {
+            store.dies.check_responsive().inspect_err(|_| self.of = None)?;
+            // The die may have responded again only after it was asked for these.
+            self.read_missing(store, of);
+        }
+        if self.is_any_missing() {
+            store.dies.check_responsive().inspect_err(|_| self.of = None)?;
+            if self.entries.is_empty() {
+                // It tells at least which page was lost.
+                self.read_table(store, of);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a slot that is wanted was not found.
+    fn is_any_missing(&self) -> bool {
+        self.slots.iter().any(|slot| self.extents[*slot as usize].is_none())
+    }
+
+    /// Looks for each slot that was not found, wherever its extent can be had from.
+    fn read_missing(&mut self, store: &Store, of: Member) {
         for index in 0..self.slots.len() {
             let slot = self.slots[index];
             if self.extents[slot as usize].is_none() {
@@ -94,14 +117,6 @@ impl VictimUnit {
                 self.keep(slot, (0..ATTEMPTS).find_map(|_| store.find_extent(stored)));
             }
         }
-        if self.slots.iter().any(|slot| self.extents[*slot as usize].is_none()) {
-            store.dies.check_responsive().inspect_err(|_| self.of = None)?;
-            if self.entries.is_empty() {
-                // It tells at least which page was lost.
-                self.read_table(store, of);
-            }
-        }
-        Ok(())
     }
 
     /// Reads the table of the unit, or has the rest of the row tell it.

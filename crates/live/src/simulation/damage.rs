@@ -76,13 +76,32 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
         disks.set_fault(disk, DiskFault::None);
     }
     let dies = before.shape.dies as usize;
+    if rng.below(3) == 0 {
+        // An opening that the power cut short came before the damage: what it wrote over must not
+        // be needed by those that know less.
+        cut_opening(&disks, rng);
+    }
     let extent =
         if rng.below(2) == 0 { DamageSize::Die(below(rng, dies)) } else { DamageSize::Anywhere };
     let must_open = before.is_redundant && matches!(extent, DamageSize::Die(_));
     // Of the last batch one copy stays: else nobody could tell what is gone from what never was.
     let kept = if must_open { None } else { last_batch_of(before.shape, &disks) };
-    let what = apply(before, &disks, (extent, kept), rng);
+    let what = match extent {
+        DamageSize::Die(die) if must_open && rng.below(4) == 0 => {
+            disks.damage(die, 0..disks.disk_bytes(), |_| 0);
+            vec![format!("die {die} erased")]
+        }
+        _ => apply(before, &disks, (extent, kept), rng),
+    };
     look(before, &disks, must_open, rng).map_err(|broken| format!("{broken}, after {what:?}"))
+}
+
+/// Opens the disks, and cuts the power while that is under way, or after it.
+fn cut_opening(disks: &Disks, rng: &mut Rng) {
+    disks.cut_after(rng.below(100));
+    drop(Drive::open_media(disks.media()));
+    disks.restore();
+    disks.cut_after(u64::MAX);
 }
 
 fn below(rng: &mut Rng, limit: usize) -> usize {
@@ -233,13 +252,7 @@ fn look(
     let mut outcome = Outcome { damaged: 1, ..Outcome::default() };
     let told = if rng.below(4) == 0 { Some(check_media(disks.media(), |_, _| ())) } else { None };
     if told.is_none() && rng.below(4) == 0 {
-        // The power goes while it is opened.
-        disks.cut_after(rng.below(100));
-        drop(Drive::open_media(disks.media()));
-        if disks.is_cut() {
-            disks.restore();
-        }
-        disks.cut_after(u64::MAX);
+        cut_opening(disks, rng);
     }
     let drive = match Drive::open_media(disks.media()) {
         Ok(drive) => drive,

@@ -80,8 +80,10 @@ struct Rack {
     images: Vec<DiskImage>,
     /// Tables that no disk gives out.
     hidden: TableLocation,
-    /// Disks that do not respond to reads for now, a bit for each.
+    /// Disks that do not respond to reads for now, a bit for each, and the number of reads that
+    /// fail before they all respond again.
     silent: u64,
+    silent_reads: u64,
     /// Commands until the power goes.
     commands_left: Option<u64>,
     is_cut: bool,
@@ -138,6 +140,7 @@ impl Disks {
             images,
             hidden,
             silent: 0,
+            silent_reads: 0,
             commands_left: None,
             is_cut: false,
             commands: 0,
@@ -192,7 +195,13 @@ impl Disks {
 
     /// From now on every read of these disks fails, a bit for each disk; of the others none does.
     pub fn fail_reads(&self, disks: u64) {
-        self.rack().silent = disks;
+        self.fail_some_reads(disks, u64::MAX);
+    }
+
+    /// As [`Disks::fail_reads`], until so many reads have failed.
+    pub fn fail_some_reads(&self, disks: u64, reads: u64) {
+        let mut rack = self.rack();
+        (rack.silent, rack.silent_reads) = (disks, reads);
     }
 
     /// Bytes of each disk.
@@ -243,6 +252,7 @@ impl Disks {
             images: rack.images.clone(),
             hidden: rack.hidden,
             silent: rack.silent,
+            silent_reads: rack.silent_reads,
             commands_left: rack.commands_left,
             is_cut: rack.is_cut,
             commands: rack.commands,
@@ -403,7 +413,8 @@ impl Medium for Disk {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let rack = &mut *self.rack();
         rack.take(self.index)?;
-        if rack.silent >> self.index & 1 == 1 {
+        if rack.silent >> self.index & 1 == 1 && rack.silent_reads > 0 {
+            rack.silent_reads -= 1;
             return Err(io::Error::other("the disk does not respond"));
         }
         if rack.hidden.are_wanted(offset, buffer.len()) {

@@ -1,6 +1,8 @@
 //! Small drives, exhaustively: a cut of the power after every command to any disk, and what
 //! survives of it in every way that can be told apart.
 
+use std::collections::BTreeSet;
+
 use blockio::Rng;
 
 use super::disk::Disks;
@@ -82,6 +84,73 @@ pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
         }
         if is_over {
             return Ok(states);
+        }
+    }
+    Ok(states)
+}
+
+/// Runs `script` on a new protected drive once for each command that it sends to the disks, cuts
+/// the power there, cuts it again after each command of the opening that follows, and opens what is
+/// left without one of the dies, each in turn: what was durable is read. Returns how many states
+/// were opened.
+///
+/// # Errors
+/// What promise was not kept, and where.
+pub fn exhaust_openings(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
+    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
+    let fresh = Disks::new(shape.dies as usize, bytes, Rng::new(0));
+    format(fresh.media(), shape, 1).map_err(|error| error.to_string())?;
+    let mut states = 0;
+    for cut in 0.. {
+        let disks = fresh.fork();
+        disks.cut_after(cut);
+        let history = play(&disks, shape, script)?;
+        let is_over = !disks.is_cut();
+        let pending = disks.sectors_pending();
+        for kept in BTreeSet::from([pending / 3, pending / 2, pending - pending / 3]) {
+            // What was not synced survives on the first disks, or on the last ones.
+            for is_first in [true, false] {
+                let crashed = disks.fork();
+                crashed.restore_by(|sector| (sector < kept) == is_first);
+                states += cut_openings(&crashed, &history, shape)
+                    .map_err(|what| format!("cut after {cut}, {kept} of {pending}: {what}"))?;
+            }
+        }
+        if is_over {
+            return Ok(states);
+        }
+    }
+    Ok(states)
+}
+
+/// Cuts the power after each command of an opening, and opens what is left without a die.
+fn cut_openings(crashed: &Disks, history: &SectorHistory, shape: &Shape) -> Result<u64, String> {
+    let (mut states, mut before) = (0, Vec::new());
+    for cut in 0.. {
+        let disks = crashed.fork();
+        disks.cut_after(cut);
+        let opened = Drive::open_media(disks.media());
+        let is_over = !disks.is_cut();
+        if let (true, Err(error)) = (is_over, &opened) {
+            return Err(format!("it does not open: {error}"));
+        }
+        drop(opened);
+        disks.restore_by(|_| true);
+        // Reads leave what was there.
+        let contents = disks.contents();
+        if contents != before {
+            for missing in 0..shape.dies as usize {
+                let left = disks.fork();
+                left.damage(missing, 0..left.disk_bytes(), |_| 0);
+                check(&left, history.clone()).map_err(|what| {
+                    format!("opening cut after {cut}, without die {missing}: {what}")
+                })?;
+                states += 1;
+            }
+            before = contents;
+        }
+        if is_over {
+            break;
         }
     }
     Ok(states)

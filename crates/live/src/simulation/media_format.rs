@@ -309,6 +309,6 @@ fn dies_after_script(shape: &Shape) -> Vec<u32> {
 
 #[test]
 fn dies_of_whole_drives() {
-    assert_eq!(dies_after_script(&SINGLE), [0x4e0a_a70b]);
+    assert_eq!(dies_after_script(&SINGLE), [0xc738_90c3]);
     assert_eq!(dies_after_script(&PROTECTED), [0xdf31_774d, 0x8bd8_fa4d, 0x0ee2_bd3f]);
 }

@@ -111,6 +111,15 @@ enum Stop {
     Broken(String),
 }
 
+/// Events beside the restoring of dies.
+#[derive(Default)]
+struct Beside {
+    /// True if a disk may not respond to reads for a while, and true once one was so.
+    may_silence: bool,
+    was_silent: bool,
+    stop: Option<Stop>,
+}
+
 struct Run {
     rng: Rng,
     /// Draws damage, so that the rest goes on as without it.
@@ -586,30 +595,42 @@ impl Run {
             let chosen = left[self.below(left.len())];
             return self.outcome(drive.fail_die(chosen));
         }
-        let mut stop = None;
-        if !is_redundant && what < 3 {
+        let mut beside = Beside { may_silence: self.outages.below(3) == 0, ..Beside::default() };
+        let done = if !is_redundant && what < 3 {
             let restored =
-                drive.restore_redundancy_while(|_, _| self.goes_on_beside(drive, &mut stop));
+                drive.restore_redundancy_while(|_, _| self.goes_on_beside(drive, &mut beside));
             self.tally.redundancy_restored += u64::from(matches!(restored, Ok(true)));
-            stop.map_or_else(|| self.outcome(restored.map(|_| ())), Err)
+            restored.map(|_| ())
         } else if let Some(die) = lost.first().copied() {
             let medium = self.disks.replace(die);
-            let replaced =
-                drive.replace_die_while(die, medium, |_, _| self.goes_on_beside(drive, &mut stop));
+            let replaced = drive
+                .replace_die_while(die, medium, |_, _| self.goes_on_beside(drive, &mut beside));
             self.tally.dies_changed += 1;
-            stop.map_or_else(|| self.outcome(replaced), Err)
+            replaced
         } else {
             Ok(())
+        };
+        self.disks.fail_reads(0);
+        match (beside.stop, done) {
+            (Some(stop), _) => Err(stop),
+            // It may be repeated, and what was not restored counts as missing until then.
+            (None, Err(DeviceError::Transient { .. })) if beside.was_silent => {
+                self.tally.failed_in_outages += 1;
+                Ok(())
+            }
+            (None, done) => self.outcome(done),
         }
     }
 
     /// The host goes on while dies are seen to: now and then a command comes in between.
-    fn goes_on_beside(&mut self, drive: &Drive, stop: &mut Option<Stop>) -> bool {
+    fn goes_on_beside(&mut self, drive: &Drive, beside: &mut Beside) -> bool {
+        self.disks.fail_reads(0);
         if self.below(4) == 0 {
             self.tally.operations += 1;
-            *stop = self.command(drive).err();
+            beside.stop = self.command(drive).err();
         }
-        stop.is_none()
+        beside.was_silent |= beside.may_silence && self.silence_one();
+        beside.stop.is_none()
     }
 
     fn settled(

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::{PoisonError, RwLockWriteGuard};
+use std::sync::PoisonError;
 
 use ftl::Lpn;
 
@@ -59,7 +59,8 @@ impl Drive {
             self.check_sound()?;
             let (pages, read) = self.merged(ranges)?;
             let mut journal = self.journal()?;
-            let core = self.core_mut()?;
+            // No other thread places anything from here on: what there is room for now fits.
+            let mut core = self.still()?;
             let size = self.atomic_bytes_leaving_out(core.out);
             if total > size {
                 let offset = ranges.first().map_or(0, |(offset, _)| *offset);
@@ -83,19 +84,21 @@ impl Drive {
             if read.iter().any(|(lpn, found)| core.locate(*lpn).stored() != *found) {
                 continue;
             }
-            if let Err(lpn) = self.place_held(core, &pages) {
+            if let Err(lpn) = self.place_held(&mut core, &pages) {
+                drop(core);
                 drop(journal);
                 self.give_space(lpn)?;
                 continue;
             }
-            let committed = self.commit_to(&mut journal, Scope::Together, |_| ())?;
-            assert!(committed.is_some(), "there was room for more than this");
+            let collected = self.collect(&mut journal, core, Scope::Together, |_| ())?;
+            let collected = collected.expect("there was room for more than this");
+            self.write_collected(&mut journal, Scope::Together, &collected)?;
             return self.act(Core::release_programs);
         }
     }
 
     /// Places all pages, or none where there is no space for them; then says which is the first.
-    fn place_held(&self, mut core: RwLockWriteGuard<'_, Core>, pages: &Pages) -> Result<(), Lpn> {
+    fn place_held(&self, core: &mut Core, pages: &Pages) -> Result<(), Lpn> {
         let compression = self.store.layout.shape.compression;
         let mut scratch = compression.scratch(pages.len());
         let mut scratch = Scratch(&mut scratch);

@@ -82,7 +82,7 @@ impl Drive {
             journal.list_rows(&mut core);
             std::mem::take(&mut core.dirty)
         };
-        self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
+        self.noting(self.make_durable(&mut journal, dirty))?;
         self.shorten(journal)
     }
 

@@ -8,6 +8,7 @@
 use std::sync::MutexGuard;
 
 use super::Drive;
+use super::executing::Still;
 use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
@@ -22,6 +23,21 @@ use crate::mutants::{self, Mutant};
 pub(super) const BATCHES_RESERVED: u64 = 3;
 /// Checkpoints that may be taken to make room for one commit: others may fill it meanwhile.
 const TRIES: u32 = 1000;
+
+/// A batch that was collected, and the state of the core then.
+#[must_use = "what is in no batch is not durable"]
+pub(super) struct Collected {
+    /// Count of events.
+    seq: u64,
+    /// Dies to be synced before the batch is written.
+    dirty: DieSet,
+    /// Superblocks that were erased and may be used once it is durable.
+    held: usize,
+    /// True if there is nothing in it.
+    is_empty: bool,
+    /// Bytes that the host has given up.
+    freed: u64,
+}
 
 impl Drive {
     /// Makes everything of `scope` durable that happened before.
@@ -70,7 +86,7 @@ impl Drive {
             journal.collect_completed(&mut core, released);
             (std::mem::take(&mut core.dirty), released)
         };
-        self.noting(self.make_durable(&mut journal, Scope::Relocation, dirty))?;
+        self.noting(self.make_durable(&mut journal, dirty))?;
         let mut core = self.core_mut()?;
         assert!(released <= core.releasable(), "no row that is open now was open at an erasure");
         core.release_erased(released);
@@ -86,49 +102,68 @@ impl Drive {
         see: impl FnOnce(&mut Core),
     ) -> Result<Option<()>, DeviceError> {
         self.check_sound()?;
-        let (seq, dirty, held, is_empty, freed) = {
-            let mut core = self.still()?;
-            // Checkpoints themselves may use what the rest leaves.
-            let batches = if scope == Scope::Together { 1 } else { BATCHES_RESERVED };
-            let has_reserve = self.has_room(journal, &core, batches);
-            if !has_reserve && scope != Scope::Again {
-                return Ok(None);
-            }
-            let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
-            let is_proven = !journal.is_end_single || scope == Scope::Relocation;
-            let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0 && is_proven;
-            // What is in rows that are not complete is in the batch.
-            let dirty = if core.completed.is_empty() && scope.is_host() {
-                DieSet::default()
-            } else {
-                std::mem::take(&mut core.dirty)
-            };
-            journal.begin();
-            journal.collect(&mut core, &self.store.layout, scope);
-            // The last way to a checkpoint: what counts is the batch, not the largest there can be.
-            if !has_reserve && !journal.fits_batch() {
-                // What was collected is in no batch, and the next one would leave it out.
-                let reason = "the journal has no room left for a checkpoint".to_owned();
-                let _ = self.poison.set(reason.clone());
-                return Err(DeviceError::Poisoned { reason });
-            }
-            see(&mut core);
-            (core.seq, dirty, held, is_empty, core.freed)
+        let Some(collected) = self.collect(journal, self.still()?, scope, see)? else {
+            return Ok(None);
         };
+        self.write_collected(journal, scope, &collected).map(Some)
+    }
+
+    /// Collects a batch from the core, which gives up its lock then; none as
+    /// [`Drive::commit_to`].
+    pub(super) fn collect(
+        &self,
+        journal: &mut Journal,
+        mut core: Still<'_>,
+        scope: Scope,
+        see: impl FnOnce(&mut Core),
+    ) -> Result<Option<Collected>, DeviceError> {
+        // Checkpoints themselves may use what the rest leaves.
+        let batches = if scope == Scope::Together { 1 } else { BATCHES_RESERVED };
+        let has_reserve = self.has_room(journal, &core, batches);
+        if !has_reserve && scope != Scope::Again {
+            return Ok(None);
+        }
+        let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
+        let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0;
+        // What is in rows that are not complete is in the batch.
+        let dirty = if core.completed.is_empty() && scope.is_host() {
+            DieSet::default()
+        } else {
+            std::mem::take(&mut core.dirty)
+        };
+        journal.begin();
+        journal.collect(&mut core, &self.store.layout, scope);
+        // The last way to a checkpoint: what counts is the batch, not the largest there can be.
+        if !has_reserve && !journal.fits_batch() {
+            // What was collected is in no batch, and the next one would leave it out.
+            let reason = "the journal has no room left for a checkpoint".to_owned();
+            let _ = self.poison.set(reason.clone());
+            return Err(DeviceError::Poisoned { reason });
+        }
+        see(&mut core);
+        Ok(Some(Collected { seq: core.seq, dirty, held, is_empty, freed: core.freed }))
+    }
+
+    /// Makes a batch that was collected durable, with what it lists.
+    pub(super) fn write_collected(
+        &self,
+        journal: &mut Journal,
+        scope: Scope,
+        collected: &Collected,
+    ) -> Result<(), DeviceError> {
+        let Collected { seq, dirty, held, is_empty, freed } = *collected;
         if !is_empty {
-            self.noting(self.make_durable(journal, scope, dirty))?;
+            self.noting(self.make_durable(journal, dirty))?;
         }
-        if !journal.is_end_single {
-            assert!(journal.committed <= seq, "what is durable stays so");
-            journal.committed = seq;
-        }
+        assert!(journal.committed <= seq, "what is durable stays so");
+        journal.committed = seq;
         if !scope.is_host() || freed > 0 {
             let mut core = self.core_mut()?;
             assert!(freed <= core.freed, "what is free was given up");
             core.freed -= freed;
             core.release_erased(held);
         }
-        Ok(Some(()))
+        Ok(())
     }
 
     /// True if the journal has room for so many batches of the largest size.
@@ -162,7 +197,6 @@ impl Drive {
     pub(super) fn make_durable(
         &self,
         journal: &mut Journal,
-        scope: Scope,
         dirty: DieSet,
     ) -> Result<(), DeviceError> {
         if !mutants::is(Mutant::JournalBeforeRows) {
@@ -172,7 +206,7 @@ impl Drive {
         // Recovery relies on rows that a batch lists, and looks for no unit that they lack: a die
         // that is back must not count as one that has it.
         self.tell_header()?;
-        journal.write(&self.store, scope)?;
+        journal.write(&self.store)?;
         self.keep_header()
     }
 

@@ -189,14 +189,6 @@ impl Drive {
                 page.fill(0);
                 return Ok(None);
             };
-            if failed == Some(stored) {
-                self.store.dies.check_responsive()?;
-                let mut core = self.core_mut()?;
-                if core.locate(lpn) == located {
-                    core.note_lost([lpn]);
-                }
-                return Err(unreadable(lpn));
-            }
             let store = &self.store;
             let is_it = |(extent, _): &(Extent, Vec<u8>)| extent.lpn == lpn;
             let found = store.read_extent(stored).filter(is_it);
@@ -204,6 +196,15 @@ impl Drive {
             let found = found.or_else(|| store.rescue_extent(stored).filter(is_it));
             if let Some((extent, payload)) = found {
                 return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
+            }
+            // It is lost if it cannot be read between two looks at which all dies respond.
+            self.store.dies.check_responsive()?;
+            if failed == Some(stored) {
+                let mut core = self.core_mut()?;
+                if core.locate(lpn) == located {
+                    core.note_lost([lpn]);
+                }
+                return Err(unreadable(lpn));
             }
             failed = Some(stored);
         }

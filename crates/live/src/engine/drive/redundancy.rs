@@ -198,7 +198,8 @@ impl Drive {
             if !dies.remove(kept) {
                 return Ok(false);
             }
-            self.tell_header()?;
+            // Headers are synced: the system tells an error of what was written before only once.
+            self.noting(self.tell_header())?;
             let is_done = self.act(|core| {
                 // Somebody may have found meanwhile that a die can be removed.
                 let is_still_so = kept.has_all(dies.removed());

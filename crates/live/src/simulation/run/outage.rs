@@ -18,6 +18,9 @@ impl Run {
         let mut stop = Ok(());
         for _ in 0..=self.outages.below(60) {
             self.tally.operations += 1;
+            // Some outages end in the middle of a command, and the next one begins with another.
+            let reads = if self.outages.below(2) == 0 { u64::MAX } else { self.outages.below(30) };
+            self.disks.fail_some_reads(silent, reads);
             stop = if self.outages.below(4) == 0 {
                 self.read_in_outage(drive, may_fail, &uncertain)
             } else {
@@ -32,6 +35,16 @@ impl Run {
         let flushed = drive.flush();
         self.outcome(flushed)?;
         self.check_after_outage(drive, &uncertain)
+    }
+
+    /// Has reads of a disk fail for a while, or not, as the next row is restored or the next pages
+    /// are moved; says whether it does.
+    pub(super) fn silence_one(&mut self) -> bool {
+        let is_silent = self.outages.below(8) == 0;
+        let disk = self.outages.below(self.disks.media().len() as u64);
+        let reads = 1 + self.outages.below(40);
+        self.disks.fail_some_reads(if is_silent { 1 << disk } else { 0 }, reads);
+        is_silent
     }
 
     fn read_in_outage(
