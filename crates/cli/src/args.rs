@@ -45,7 +45,7 @@ pub(crate) use self::maintenance::{
 };
 pub(crate) use self::monitor::MonitorArgs;
 pub(crate) use self::place::PlaceArgs;
-pub(crate) use self::real::RealArgs;
+pub(crate) use self::real::{ClientArgs, RealArgs};
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
 pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceImport, TraceMake, TraceShow};
@@ -371,7 +371,7 @@ Examples:
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Host driver of a model, or all [default: its first]; hosts of a real drive: a,b
+    /// Host driver, or all [default: the drive's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Simulate 1/K of the capacity for 1/K of the time [default: the drive's own]
@@ -440,6 +440,8 @@ pub(crate) struct Review {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
+    #[command(flatten)]
+    pub(crate) clients: ClientArgs,
     /// Suites to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
     pub(crate) jobs: Option<usize>,
@@ -492,6 +494,8 @@ pub(crate) struct Run {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) real: RealArgs,
+    #[command(flatten)]
+    pub(crate) clients: ClientArgs,
     /// Print all results as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
@@ -588,6 +592,8 @@ pub(crate) struct Plan {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    #[command(flatten)]
+    pub(crate) clients: ClientArgs,
     /// Print the plan as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

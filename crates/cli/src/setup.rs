@@ -12,7 +12,7 @@ use lab::subject::Choice;
 use lab::workload::Protocol;
 use lab::{Error, Kind};
 
-use crate::args::{DataArgs, ModelArgs, PlaceArgs, TraceArgs};
+use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, TraceArgs};
 
 /// Hint for a file of figures that cannot be parsed.
 pub(crate) const FIGURES: &str =
@@ -24,9 +24,15 @@ pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
         time_lapse_max: None,
         format: format.map(str::to_owned),
         host: model.host.clone(),
+        clients: None,
         time_lapse: if model.full_scale { Some(1) } else { model.time_lapse },
         surroundings: Surroundings::default(),
     }
+}
+
+/// `choice` on the machines that the arguments name.
+pub(crate) fn on_clients(choice: Choice, args: &ClientArgs) -> Choice {
+    Choice { clients: args.client.clone(), ..choice }
 }
 
 /// `choice` where the arguments put it.

@@ -40,7 +40,7 @@ const REASONS: [(&str, &[&str]); 7] = [
         ],
     ),
     // It is about other machines.
-    ("hosts", &["--host", "ssh", "--server"]),
+    ("hosts", &["--client", "ssh", "--server"]),
     // It is about a cluster.
     ("cluster", &["ray"]),
     // It names a run that the reader made.

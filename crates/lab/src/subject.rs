@@ -41,9 +41,10 @@ pub enum Subject {
 pub struct Choice {
     /// Name of a format, `all`, or the first one if absent.
     pub format: Option<String>,
-    /// Name of a host driver, `all`, or the first one if absent; for a real drive the machines that
-    /// it is on, `a,b:8766`, or this one if absent.
+    /// Name of a model's host driver, `all`, or the first one if absent.
     pub host: Option<String>,
+    /// Machines that a real drive is on, `a,b:8766`, or this one if absent.
+    pub clients: Option<String>,
     /// Time lapse, or the drive's own if absent.
     pub time_lapse: Option<u32>,
     /// Most that the drive's own is; absent: any.
@@ -83,6 +84,10 @@ impl Subject {
     /// Names the format or host that the subject does not have.
     pub fn setups(&self, choice: &Choice) -> Result<Vec<Wanted>, Error> {
         match self {
+            Self::Model { name, .. } if choice.clients.is_some() => {
+                let text = format!("{name} is a modelled drive: --client applies to real drives");
+                Err(Error::new(Kind::Input, text).hint("leave out --client"))
+            }
             Self::Model { name, spec } => {
                 let hosts = match choice.host.as_deref() {
                     Some(ALL) => spec.hosts(),
@@ -145,19 +150,19 @@ fn real_setup(path: &str, choice: &Choice) -> Result<Wanted, Error> {
         let hint = "leave out --format, --time-lapse and --full-scale";
         return Err(Error::new(Kind::Input, text).hint(hint));
     }
-    if choice.host.as_deref() == Some(ALL) {
+    if choice.host.is_some() {
         let text = format!("{path} is a real drive: it has one host, this machine");
-        let hint = "leave out --host, or name machines that run `fio --server`: --host a,b";
+        let hint = "leave out --host, or name machines that run `fio --server`: --client a,b";
         return Err(Error::new(Kind::Input, text).hint(hint));
     }
-    match Address::parse(path, choice.host.as_deref().unwrap_or_default())? {
+    let hosts = choice.clients.clone().unwrap_or_default();
+    match Address::parse(path, &hosts)? {
         Address::Local(path) => check_device_is_there(&path)?,
         Address::Group { paths, .. } => {
             paths.iter().try_for_each(|path| check_device_is_there(path))?;
         }
         Address::Export(_) | Address::Fleet { .. } => {}
     }
-    let hosts = choice.host.clone().unwrap_or_default();
     Ok(Wanted::Real { target: path.to_owned(), hosts })
 }
 
@@ -330,6 +335,9 @@ mod tests {
         let error = Subject::find("./disk.img").unwrap().setups(&choice).unwrap_err();
         assert_eq!(error.to_string(), "./disk.img is a real drive: it has one host, this machine");
         assert!(error.remedy().starts_with("leave out --host"), "{}", error.remedy());
+        let choice = Choice { clients: Some("a,b".into()), ..Choice::default() };
+        let error = Subject::find("iodrive-duo").unwrap().setups(&choice).unwrap_err();
+        assert_eq!(error.remedy(), "leave out --client");
     }
 
     #[test]
@@ -366,7 +374,7 @@ mod tests {
         let subject = Subject::find("/dev/nvme99n1").unwrap();
         let error = subject.setups(&Choice::default()).unwrap_err();
         assert_eq!(error.to_string(), "there is no device /dev/nvme99n1");
-        let choice = Choice { host: Some("a,b".into()), ..Choice::default() };
+        let choice = Choice { clients: Some("a,b".into()), ..Choice::default() };
         assert_eq!(subject.setups(&choice).unwrap()[0].host(), "a,b", "it may be there on others");
     }
 

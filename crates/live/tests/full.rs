@@ -179,3 +179,36 @@ fn a_host_that_becomes_full_refuses_writes_until_it_has_space_and_nothing_else()
         drive.close().unwrap();
     }
 }
+
+#[test]
+fn a_write_that_is_larger_than_what_is_free_is_refused_before_it_begins() {
+    for dies in [1, 4] {
+        let host = host(dies);
+        let drive = Drive::open_media(host.media()).unwrap();
+        let large = vec![7; 6 << 20];
+        // Enough for some rows, not for this.
+        host.free.store(5 << 20, Ordering::Relaxed);
+        let refused = drive.write(0, &large, Durability::Volatile).unwrap_err();
+        assert!(matches!(refused, DeviceError::HostFull { .. }), "{dies} dies: {refused}");
+        let runs = drive.allocations(0, large.len() as u64).unwrap();
+        assert!(runs.iter().all(|run| !run.is_stored), "nothing was written");
+        host.free.store(1 << 30, Ordering::Relaxed);
+        drive.write(0, &large, Durability::Volatile).unwrap();
+        drive.close().unwrap();
+    }
+}
+
+#[test]
+fn a_purge_gives_space_back_and_the_host_is_asked_again() {
+    let host = host(4);
+    // It says nothing: the dies have all of their space.
+    let drive = Drive::open_media(host.media()).unwrap();
+    drive.write(0, &page(0), Durability::Volatile).unwrap();
+    drive.purge().unwrap();
+    host.free.store(0, Ordering::Relaxed);
+    let refused = drive.write(0, &page(0), Durability::Volatile).unwrap_err();
+    assert!(matches!(refused, DeviceError::HostFull { .. }), "{refused}");
+    host.free.store(1 << 30, Ordering::Relaxed);
+    drive.write(0, &page(0), Durability::Volatile).unwrap();
+    drive.close().unwrap();
+}

@@ -55,6 +55,7 @@ impl DriveOrder {
         Choice {
             format: self.format.clone(),
             host: self.host.clone(),
+            clients: None,
             time_lapse: self.time_lapse,
             time_lapse_max: None,
             surroundings: Surroundings::default(),

@@ -39,6 +39,17 @@ pub(crate) struct RealArgs {
     pub(crate) tune: bool,
 }
 
+/// Machines that a real drive is on.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Real drives")]
+pub(crate) struct ClientArgs {
+    /// Test the target on these machines, which run `fio --server`: a,b:8766
+    ///
+    /// As `fio --client`: the target has the same name on each of them.
+    #[arg(long, value_name = "HOSTS")]
+    pub(crate) client: Option<String>,
+}
+
 impl RealArgs {
     /// Returns the access that a test has to a real target; raw output goes to the folder `raw`.
     pub(crate) fn access(&self, raw: PathBuf) -> Access {

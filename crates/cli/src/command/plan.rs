@@ -15,6 +15,7 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let subject = lab::subject::Subject::find(&args.target)?;
     let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
     let choice = setup::choice(Some(&args.format), &args.model);
+    let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..choice })?;
     let plan = setup::with_data(plan, &args.data);
     let plan = wanted.first().map_or(plan.clone(), |wanted| subject.plan(plan, wanted));

@@ -36,6 +36,7 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let subject = Subject::find(name)?;
     let time_lapse_max = setup::plan(&args.protocol, args.model.seed)?.time_lapse_max;
     let choice = Choice { time_lapse_max, ..setup::choice(Some(&args.format), &args.model) };
+    let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setups(&setup::placed(choice, &args.place))?;
     let mut folders = Vec::new();
     for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {

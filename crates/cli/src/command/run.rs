@@ -25,6 +25,7 @@ use crate::{Ending, output, setup, steps, table};
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
     let choice = setup::choice(args.format.as_deref(), &args.model);
+    let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setup(&setup::placed(choice, &args.place))?;
     let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
     let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);

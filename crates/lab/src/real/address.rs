@@ -50,7 +50,7 @@ impl Address {
                 let text = format!(
                     "{name} are several devices, which can only be measured on this machine"
                 );
-                let hint = format!("name one device with --host {hosts}, or leave out --host");
+                let hint = format!("name one device with --client {hosts}, or leave out --client");
                 return Err(Error::new(Kind::Input, text).hint(hint));
             }
         })

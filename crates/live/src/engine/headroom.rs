@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! - Nothing has changed where a write is refused here.
-//! - Dies that have all of their space are never asked for it again.
+//! - Dies that have all of their space are not asked for it again before some of it is given back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,15 +34,23 @@ impl Headroom {
             return Ok(());
         }
         let layout = &store.layout;
-        let wanted = ROWS_MIN * layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+        let rows = ROWS_MIN * layout.unit_bytes as u64 * u64::from(layout.shape.dies);
+        // What is to be written now, with parity, and as much again that relocation moves for it.
+        let (dies, data_units) = (layout.shape.dies, layout.shape.data_units());
+        let wanted = rows + 2 * bytes * u64::from(dies.div_ceil(data_units));
         let left = match store.dies.host_lacking(wanted) {
             None => u64::MAX / 2,
             Some((needed, free)) if free < needed => {
                 return Err(DeviceError::HostFull { needed, free });
             }
-            Some(_) => (wanted / LOOKS).saturating_sub(bytes),
+            Some(_) => rows / LOOKS,
         };
         self.0.store(left, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Has the host be asked at the next write: space was given back to it.
+    pub(crate) fn ask_again(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 }

@@ -531,7 +531,12 @@ fn spread(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
     for at in (HEADER_BYTES..layout.slot_bytes).step_by(FRAME_BYTES) {
         let length = usize::try_from(layout.slot_bytes - at).unwrap_or(FRAME_BYTES);
         let piece = &mut piece[..length.min(FRAME_BYTES)];
-        dies.read(from.die, slot(from) + at, piece).map_err(failed)?;
+        if dies.read(from.die, slot(from) + at, piece).is_err() {
+            // Its frames can be read; what lies between them need not be, unless that is an outage.
+            dies.check_responsive().map_err(OpenError::Device)?;
+            store.read_readable(from.die, slot(from) + at, piece);
+            dies.check_responsive().map_err(OpenError::Device)?;
+        }
         for to in lacking.iter().filter(|it| !dies.lost().has(it.die)) {
             dies.write_or_lose(to.die, slot(*to) + at, piece).map_err(failed)?;
         }

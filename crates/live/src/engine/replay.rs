@@ -252,15 +252,22 @@ impl Reading<'_> {
         // Data of a client may look like a head, but does not know where it will lie.
         let is_later = |(place, head): (u64, Head)| {
             let Position { at, number, link } = head.position;
-            let is_in_place = at % self.size() == place;
-            is_in_place && (number > end.number || number == end.number && link != end.link)
+            let ahead = at.checked_sub(end.at).filter(|ahead| *ahead <= self.size());
+            let is_possible = |ahead: u64| {
+                // Each batch between them takes a sector at least.
+                number.checked_sub(end.number).is_some_and(|more| more <= ahead / SECTOR_BYTES)
+            };
+            at % self.size() == place
+                && ahead.is_some_and(is_possible)
+                && (number > end.number || link != end.link)
         };
         self.store.replicas_all().any(|replica| {
             self.windows(end).into_iter().any(|(from, until)| {
                 (from..until).step_by(chunk.len()).any(|at| {
                     let length = usize::try_from(until - at).unwrap_or(usize::MAX);
                     let part = &mut chunk[..length.min(1 << 18)];
-                    self.read_readable(replica, at, part);
+                    let from = self.store.layout.journal_from(replica.region) + at;
+                    self.store.read_readable(replica.die, from, part);
                     let sectors =
                         (at..).step_by(SECTOR_LENGTH).zip(part.as_chunks::<SECTOR_LENGTH>().0);
                     let mut heads = sectors.filter_map(|(place, sector)| {
@@ -270,20 +277,6 @@ impl Reading<'_> {
                 })
             })
         })
-    }
-
-    /// Reads a part of the ring; sectors that cannot be read are zeroes.
-    fn read_readable(&self, replica: Replica, at: u64, part: &mut [u8]) {
-        let from = self.store.layout.journal_from(replica.region) + at;
-        if self.store.dies.read(replica.die, from, part).is_ok() {
-            return;
-        }
-        let sectors = part.chunks_mut(SECTOR_LENGTH);
-        for (from, sector) in (from..).step_by(SECTOR_LENGTH).zip(sectors) {
-            if self.store.dies.read(replica.die, from, sector).is_err() {
-                sector.fill(0);
-            }
-        }
     }
 
     /// The parts of the ring where the batches after `end` would lie, two of the largest at least.

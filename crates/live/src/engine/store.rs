@@ -11,6 +11,7 @@ use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
     UNIT_HEADER_BYTES,
 };
+use crate::format::position::SECTOR_BYTES;
 use crate::format::row::{Member, Stored};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
 
@@ -94,6 +95,20 @@ impl Store {
     /// Returns the places for the copies of a batch that begins at a position of the journal.
     pub(crate) fn journal_replicas(&self, at: u64) -> Vec<Replica> {
         self.replicas(at / self.layout.journal_turn_bytes())
+    }
+
+    /// Fills `part` from an offset on; sectors that cannot be read are zeroes.
+    pub(crate) fn read_readable(&self, die: usize, from: u64, part: &mut [u8]) {
+        if self.dies.read(die, from, part).is_ok() {
+            return;
+        }
+        let length = usize::try_from(SECTOR_BYTES).expect("a sector is small");
+        let sectors = part.chunks_mut(length);
+        for (from, sector) in (from..).step_by(length).zip(sectors) {
+            if self.dies.read(die, from, sector).is_err() {
+                sector.fill(0);
+            }
+        }
     }
 
     /// Returns the places for the copies of a checkpoint.

@@ -102,7 +102,7 @@ fn open_fleet(hosts: &Hosts, path: &Path, access: &Access) -> Result<(Site, Engi
     let name = path.to_string_lossy();
     if nbd::is_uri(&name) {
         let text = format!("{name} is measured from this machine, not from {hosts}");
-        return Err(Error::new(Kind::Input, text).hint("leave out --host"));
+        return Err(Error::new(Kind::Input, text).hint("leave out --client"));
     }
     guard::permit_elsewhere(path, hosts, access.destroy)?;
     let (fleet, capacity_bytes) = Fleet::look(hosts, path, &access.raw)?;

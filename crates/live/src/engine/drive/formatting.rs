@@ -246,6 +246,7 @@ impl Drive {
     /// Erases what lies there on every die.
     fn erase(&self, from: u64, until: u64) -> Result<(), DeviceError> {
         let dies = &self.store.dies;
+        self.headroom.ask_again();
         for die in dies.healthy() {
             match dies.erase(die, from, until - from) {
                 Err(error) if dies.lose_for(die, &error) => {}

@@ -20,6 +20,7 @@ use crate::DeviceError;
 use crate::engine::core::{Core, Located, Relocated};
 use crate::engine::journal::Scope;
 use crate::engine::victim_unit::{NeededPages, VictimUnit};
+use crate::format::layout::PAGE_BYTES;
 use crate::format::row::Member;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
@@ -140,6 +141,7 @@ impl Drive {
             if located == Located::Nowhere || !is_wanted(located) {
                 return Ok(false);
             }
+            self.headroom.take(&self.store, PAGE_BYTES as u64)?;
             if let Located::Stored(stored) = located {
                 let place = self.store.layout.place(stored.ppn);
                 let of = Member { row: place.row, position: place.unit, life: stored.life };

@@ -156,8 +156,11 @@ impl Drive {
 
     /// Makes part of a page zero, if anything is stored there.
     fn zero(&self, part: Part) -> Result<(), DeviceError> {
-        let is_stored = self.core()?.place_of(part.lpn).is_some();
-        if is_stored { self.change(part, |page| page.fill(0)) } else { Ok(()) }
+        if self.core()?.place_of(part.lpn).is_none() {
+            return Ok(());
+        }
+        self.headroom.take(&self.store, PAGE_BYTES as u64)?;
+        self.change(part, |page| page.fill(0))
     }
 
     fn trim_pages(&self, first: Lpn, pages: u32) -> Result<(), DeviceError> {

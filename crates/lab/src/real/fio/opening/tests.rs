@@ -50,7 +50,7 @@ fn a_size_is_given_to_files_alone() {
 fn a_server_that_this_machine_reaches_is_not_looked_for_on_others() {
     let (text, remedy) = refused(&fleet("nbd://store/disk"), &Access::default());
     assert_eq!(text, "nbd://store/disk is measured from this machine, not from a, b");
-    assert_eq!(remedy, "leave out --host");
+    assert_eq!(remedy, "leave out --client");
 }
 
 #[test]
