@@ -19,6 +19,7 @@
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
 //! it may be interrupted as often as the power likes.
 
+mod copies;
 mod events;
 mod rows;
 
@@ -28,6 +29,8 @@ use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
+pub(crate) use self::copies::whole_copies;
+use self::copies::{spread_checkpoint, spread_last_batch};
 use self::events::{Event, Events};
 use self::rows::{Scan, Scanned};
 use crate::engine::checkpoint::{self, Reader};
@@ -45,9 +48,7 @@ use crate::format::header::{Closing, Header};
 use crate::format::journal::{
     HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
 };
-use crate::format::layout::{
-    EXTENT_HEADER_BYTES, FRAME_BYTES, HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS,
-};
+use crate::format::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place};
 use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::Rows;
 use crate::format::unit::{Extent, Page};
@@ -158,8 +159,8 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     header.closing = Closing::default();
     header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
     begin(&mut header, &accounted.summary)?;
-    spread(&store, &accounted)?;
-    spread_last(&store, &accounted)?;
+    spread_checkpoint(&store, &accounted)?;
+    spread_last_batch(&store, &accounted)?;
     accounted.scanned.mend(&store);
     recover(store, header, accounted)
 }
@@ -517,56 +518,6 @@ pub(crate) fn checkpoint_numbers(store: &Store) -> Vec<u64> {
     checkpoint::find(store).iter().map(|reader| reader.summary.number).collect()
 }
 
-/// Has a checkpoint in both copies. One that the power cut off may be in a single one; the one
-/// before it is written over soon, and then no die is to be the only one that knows.
-fn spread(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
-    let (dies, layout, summary) = (&store.dies, &store.layout, &accounted.summary);
-    let mut lacking = store.checkpoint_replicas(summary.number);
-    lacking.retain(|it| !accounted.holders.contains(it));
-    let mut whole = whole_copies(store, summary.number)?.into_iter();
-    let Some(from) = whole.next().filter(|_| !lacking.is_empty()) else { return Ok(()) };
-    let slot = |it: Replica| layout.checkpoint_from(it.region, summary.number % 2);
-    let failed = |source| OpenError::medium("copying a checkpoint", source);
-    let mut piece = vec![0; FRAME_BYTES];
-    for at in (HEADER_BYTES..layout.slot_bytes).step_by(FRAME_BYTES) {
-        let length = usize::try_from(layout.slot_bytes - at).unwrap_or(FRAME_BYTES);
-        let piece = &mut piece[..length.min(FRAME_BYTES)];
-        if dies.read(from.die, slot(from) + at, piece).is_err() {
-            // Its frames can be read; what lies between them need not be, unless that is an outage.
-            dies.check_responsive().map_err(OpenError::Device)?;
-            store.read_readable(from.die, slot(from) + at, piece);
-            dies.check_responsive().map_err(OpenError::Device)?;
-        }
-        for to in lacking.iter().filter(|it| !dies.lost().has(it.die)) {
-            dies.write_or_lose(to.die, slot(*to) + at, piece).map_err(failed)?;
-        }
-    }
-    checkpoint::complete(store, &lacking, summary).map_err(|(_, error)| failed(error))
-}
-
-/// Has the last batch of the journal in both copies. One that the power cut off may be in a single
-/// one; what it supersedes is written over soon, and batches follow it.
-fn spread_last(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
-    let Some(LastBatch { at, bytes }) = &accounted.last else { return Ok(()) };
-    let (dies, layout) = (&store.dies, &store.layout);
-    let place = at % layout.shape.journal_bytes;
-    let from = |it: &Replica| layout.journal_from(it.region) + place;
-    let has_it = |it: &Replica| {
-        let mut found = vec![0; bytes.len()];
-        dies.read(it.die, from(it), &mut found).is_ok() && found == *bytes
-    };
-    let holders = store.replicas_all().filter(has_it).count();
-    let mut lacking = store.journal_replicas(*at);
-    lacking.retain(|it| !has_it(it));
-    lacking.truncate(REPLICAS.saturating_sub(holders));
-    let writes: Vec<(usize, u64)> = lacking.iter().map(|it| (it.die, from(it))).collect();
-    if writes.is_empty() {
-        return Ok(());
-    }
-    let written = dies.write_durably(&writes, bytes);
-    written.map_err(|(_, source)| OpenError::medium("copying a batch of the journal", source))
-}
-
 /// Tables of a checkpoint: rows, superblocks and pages.
 struct Tables {
     rows: Rows,
@@ -597,19 +548,6 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
     let end = u32::try_from(map.map_entries_mut().len()).unwrap_or(u32::MAX);
     lost.clear(Lpn(end), u32::MAX - end);
     Ok(is_whole.then_some(Tables { rows, erase_counts, map, lost }))
-}
-
-/// The copies that have a checkpoint whole, by its number.
-pub(crate) fn whole_copies(store: &Store, number: u64) -> Result<Vec<Replica>, OpenError> {
-    let mut whole = Vec::new();
-    for reader in checkpoint::find(store).iter().filter(|it| it.summary.number == number) {
-        for replica in &reader.replicas {
-            if load_tables(&store.layout, &mut reader.of_one(*replica))?.is_some() {
-                whole.push(*replica);
-            }
-        }
-    }
-    Ok(whole)
 }
 
 /// Adds what the journal says besides the rows that it lists; returns extents by their index in the
