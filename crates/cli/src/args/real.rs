@@ -43,9 +43,7 @@ pub(crate) struct RealArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real drives")]
 pub(crate) struct ClientArgs {
-    /// Test the target on these machines, which run `fio --server`: a,b:8766
-    ///
-    /// As `fio --client`: the target has the same name on each of them.
+    /// Machines that run `fio --server` and have a target of this name: a,b:8766
     #[arg(long, value_name = "HOSTS")]
     pub(crate) client: Option<String>,
 }

@@ -284,37 +284,43 @@ impl Store {
         tables.into_iter().map(parse).collect()
     }
 
-    /// Reads the extent at a place; none if it is not what it should be.
-    pub(crate) fn read_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
-        let place = self.layout.place(stored.ppn);
-        let (die, unit_from) = self.unit_of(stored);
-        let read =
-            |from: usize, buffer: &mut [u8]| self.dies.read(die, unit_from + from as u64, buffer);
-        self.extent_by(stored, place, read)
+    /// The extent at a place, from wherever in its row it can be had: its entry in the table and
+    /// the extent itself each from its unit or from the other units of the stripe, or from what
+    /// else the row says.
+    pub(crate) fn extents(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
+        let own = move |from: usize, buffer: &mut [u8]| {
+            self.read_member(self.member(stored), from, buffer)
+        };
+        let made = move |from: usize, buffer: &mut [u8]| {
+            self.reconstruct(self.member(stored), from, buffer)
+        };
+        let shape = &self.layout.shape;
+        let sources = if shape.is_protected { 0..5 } else { 0..1 };
+        let has_table = shape.extents_per_page > 1;
+        sources.filter_map(move |source| match source {
+            0 => self.extent_by(stored, own, own),
+            1 => self.extent_by(stored, made, made),
+            2 if has_table => self.extent_by(stored, made, own),
+            3 if has_table => self.extent_by(stored, own, made),
+            4 => self.rescue_extent(stored),
+            _ => None,
+        })
     }
 
-    /// The extent at a place, from the other units of its stripe.
-    pub(crate) fn reconstruct_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
-        if !self.layout.shape.is_protected {
-            return None;
-        }
-        let place = self.layout.place(stored.ppn);
-        let member = Member { row: place.row, position: place.unit, life: stored.life };
-        let read = |from: usize, buffer: &mut [u8]| self.reconstruct(member, from, buffer);
-        self.extent_by(stored, place, read)
-    }
-
+    /// Finds the extent at a place by its entry in the table, which one function reads, and the
+    /// extent itself, which the other does. It names its place, and has a checksum.
     fn extent_by(
         &self,
         stored: Stored,
-        place: Place,
+        read_entry: impl Fn(usize, &mut [u8]) -> io::Result<()>,
         read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
     ) -> Option<(Extent, Vec<u8>)> {
+        let place = self.layout.place(stored.ppn);
         let (from, bytes) = if let Some(from) = self.layout.extent_from(place.slot) {
             (from, SLOT_BYTES)
         } else {
             let mut entry = [0; ENTRY_BYTES];
-            read(Layout::entry_from(place.slot), &mut entry).ok()?;
+            read_entry(Layout::entry_from(place.slot), &mut entry).ok()?;
             // Nobody has looked at the table's checksum: the extent's own header says how long it
             // is, as it does for whoever verifies the row.
             let from = unit::entry(&entry)?.from;
@@ -334,9 +340,13 @@ impl Store {
     /// Returns the extent at a place of a row on the media, from wherever in the row it can be had;
     /// none if it is lost.
     pub(crate) fn find_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
-        self.read_extent(stored)
-            .or_else(|| self.reconstruct_extent(stored))
-            .or_else(|| self.rescue_extent(stored))
+        self.extents(stored).next()
+    }
+
+    /// The unit that a place is in.
+    fn member(&self, stored: Stored) -> Member {
+        let place = self.layout.place(stored.ppn);
+        Member { row: place.row, position: place.unit, life: stored.life }
     }
 
     /// Reads part of a unit as it lies on its die, unverified.

@@ -189,11 +189,7 @@ impl Drive {
                 page.fill(0);
                 return Ok(None);
             };
-            let store = &self.store;
-            let is_it = |(extent, _): &(Extent, Vec<u8>)| extent.lpn == lpn;
-            let found = store.read_extent(stored).filter(is_it);
-            let found = found.or_else(|| store.reconstruct_extent(stored).filter(is_it));
-            let found = found.or_else(|| store.rescue_extent(stored).filter(is_it));
+            let found = self.store.extents(stored).find(|(extent, _)| extent.lpn == lpn);
             if let Some((extent, payload)) = found {
                 return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
             }
