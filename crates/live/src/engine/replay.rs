@@ -7,13 +7,9 @@ use crate::format::journal::{
     listed_unit, parse,
 };
 use crate::format::layout::{Layout, REPLICAS};
-use crate::format::position::{Position, SECTOR_BYTES};
+use crate::format::position::{Position, SECTOR_BYTES, SECTOR_LENGTH};
 use crate::format::unit::Extent;
 use crate::mutants::{self, Mutant};
-
-/// Length of a slice that holds a sector.
-const SECTOR_LENGTH: usize = 512;
-const _: () = assert!(SECTOR_LENGTH as u64 == SECTOR_BYTES);
 
 /// Reason why the end of a journal is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

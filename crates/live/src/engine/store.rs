@@ -11,7 +11,7 @@ use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
     UNIT_HEADER_BYTES,
 };
-use crate::format::position::SECTOR_BYTES;
+use crate::format::position::SECTOR_LENGTH;
 use crate::format::row::{Member, Stored};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
 
@@ -102,9 +102,8 @@ impl Store {
         if self.dies.read(die, from, part).is_ok() {
             return;
         }
-        let length = usize::try_from(SECTOR_BYTES).expect("a sector is small");
-        let sectors = part.chunks_mut(length);
-        for (from, sector) in (from..).step_by(length).zip(sectors) {
+        let sectors = part.chunks_mut(SECTOR_LENGTH);
+        for (from, sector) in (from..).step_by(SECTOR_LENGTH).zip(sectors) {
             if self.dies.read(die, from, sector).is_err() {
                 sector.fill(0);
             }
@@ -316,25 +315,26 @@ impl Store {
         read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
     ) -> Option<(Extent, Vec<u8>)> {
         let place = self.layout.place(stored.ppn);
-        let (from, bytes) = if let Some(from) = self.layout.extent_from(place.slot) {
-            (from, SLOT_BYTES)
+        let from = if let Some(from) = self.layout.extent_from(place.slot) {
+            from
         } else {
             let mut entry = [0; ENTRY_BYTES];
             read_entry(Layout::entry_from(place.slot), &mut entry).ok()?;
             // Nobody has looked at the table's checksum: the extent's own header says how long it
             // is, as it does for whoever verifies the row.
-            let from = unit::entry(&entry)?.from;
-            let left = self.layout.unit_bytes.checked_sub(from)?;
-            (from, left.min(SLOT_BYTES))
+            unit::entry(&entry)?.from
         };
-        (from >= UNIT_HEADER_BYTES && from + bytes <= self.layout.unit_bytes).then_some(())?;
-        let mut buffer = vec![0; bytes];
-        read(from, &mut buffer).ok()?;
-        let identity = self.identity(stored.life.seq);
-        let (extent, _) = unit::extent_in(&buffer, 0, identity, stored.ppn)?;
-        buffer.truncate(extent.stored_bytes());
-        buffer.drain(..EXTENT_HEADER_BYTES);
-        Some((extent, buffer))
+        let payload_from = from.checked_add(EXTENT_HEADER_BYTES)?;
+        let is_within = |end: usize| end <= self.layout.unit_bytes;
+        (from >= UNIT_HEADER_BYTES && is_within(payload_from)).then_some(())?;
+        let mut header = [0; EXTENT_HEADER_BYTES];
+        read(from, &mut header).ok()?;
+        let extent = Extent::parse(&header, self.identity(stored.life.seq), stored.ppn)?;
+        // Not a byte more: what lies behind it need not be readable.
+        let mut payload = vec![0; usize::from(extent.length)];
+        is_within(payload_from + payload.len()).then_some(())?;
+        read(payload_from, &mut payload).ok()?;
+        extent.holds(&payload).then_some((extent, payload))
     }
 
     /// Returns the extent at a place of a row on the media, from wherever in the row it can be had;

@@ -183,11 +183,20 @@ fn apply(
         let bytes = at..range.end.min(at + length);
         let bit = 1 << rng.below(8);
         let is_zeroed = rng.below(3) == 0;
+        let is_unreadable = rng.below(5) == 0;
         for die in hit {
             let overlaps = |kept: &Copy| {
                 kept.die == die && bytes.start < kept.bytes.end && kept.bytes.start < bytes.end
             };
             if kept.as_ref().is_some_and(overlaps) {
+                continue;
+            }
+            if is_unreadable {
+                disks.make_unreadable(die, bytes.clone());
+                done.push(format!(
+                    "{part:?} of die {die}, {} bytes at {at} unreadable",
+                    bytes.len()
+                ));
                 continue;
             }
             disks.damage(die, bytes.clone(), |byte| match length {

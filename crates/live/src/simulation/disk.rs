@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +52,8 @@ struct DiskImage {
     durable: Content,
     /// Sectors written since the last sync, whole ones, earliest first.
     pending: Vec<Written>,
+    /// Sectors that cannot be read until they are written.
+    unreadable: BTreeSet<usize>,
     fault: DiskFault,
 }
 
@@ -112,6 +115,7 @@ impl Disks {
             now: Content::zeroes(bytes),
             durable: Content::zeroes(bytes),
             pending: Vec::new(),
+            unreadable: BTreeSet::new(),
             fault: DiskFault::None,
         };
         Self::of(vec![image; count], rng)
@@ -129,7 +133,8 @@ impl Disks {
     pub(super) fn holding(contents: Vec<Vec<u8>>, rng: Rng) -> Self {
         let image = |bytes: Vec<u8>| {
             let now = Content::of(&bytes);
-            DiskImage { durable: now.clone(), now, pending: Vec::new(), fault: DiskFault::None }
+            let (pending, unreadable, fault) = (Vec::new(), BTreeSet::new(), DiskFault::None);
+            DiskImage { durable: now.clone(), now, pending, unreadable, fault }
         };
         Self::of(contents.into_iter().map(image).collect(), rng)
     }
@@ -221,11 +226,19 @@ impl Disks {
         image.leave(range.start, &bytes);
     }
 
+    /// From now on the sectors of a range cannot be read, until they are written.
+    pub fn make_unreadable(&self, disk: usize, range: Range<usize>) {
+        let image = &mut self.rack().images[disk];
+        let end = range.end.min(image.now.len());
+        image.unreadable.extend(range.start / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES));
+    }
+
     /// Puts an earlier image of a disk in its place.
     pub fn roll_back(&self, disk: usize, earlier: &Self) {
         let from = earlier.rack().images[disk].now.clone();
         let image = &mut self.rack().images[disk];
         (image.durable, image.now) = (from.clone(), from);
+        image.unreadable.clear();
     }
 
     /// An empty disk in the place of one.
@@ -235,6 +248,7 @@ impl Disks {
         image.now = Content::zeroes(image.now.len());
         image.durable = image.now.clone();
         image.pending.clear();
+        image.unreadable.clear();
         image.fault = DiskFault::None;
         Box::new(Disk { rack: Arc::clone(&self.rack), index: disk })
     }
@@ -422,6 +436,10 @@ impl Medium for Disk {
         }
         let image = &mut rack.images[self.index];
         let at = index(offset);
+        let sectors = at / SECTOR_BYTES..(at + buffer.len()).div_ceil(SECTOR_BYTES);
+        if image.unreadable.range(sectors).next().is_some() {
+            return Err(io::Error::other("a sector cannot be read"));
+        }
         if image.fault == DiskFault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {
             let byte = at + index(rack.rng.below(buffer.len() as u64));
             let bit = 1 << rack.rng.below(8);
@@ -451,6 +469,8 @@ impl Medium for Disk {
             _ => index(offset),
         };
         image.write(at, bytes);
+        let sectors = at / SECTOR_BYTES..(at + bytes.len()).div_ceil(SECTOR_BYTES);
+        image.unreadable.retain(|sector| !sectors.contains(sector));
         taken
     }
 

@@ -23,6 +23,7 @@ use ftl::{Ftl, Lpn, Ppn};
 
 use crate::engine::store::Store;
 use crate::format::layout::{Layout, Place, UNIT_HEADER_BYTES};
+use crate::format::position::SECTOR_LENGTH;
 use crate::format::row::{Member, RowEpoch, Stored};
 use crate::format::unit::{self, Codec, Entry, Extent, Identity, UnitHeader, exclusive_or};
 
@@ -265,9 +266,15 @@ impl Store {
         }
         let mut is_whole = true;
         for (piece, at) in unit.chunks_mut(PIECE_BYTES).zip((from..).step_by(PIECE_BYTES)) {
-            if self.dies.peek(die, at, piece).is_err() {
-                piece.fill(0);
-                is_whole = false;
+            if self.dies.peek(die, at, piece).is_ok() {
+                continue;
+            }
+            // Extents are smaller, and some of them may lie beside the sectors that cannot be read.
+            for (sector, at) in piece.chunks_mut(SECTOR_LENGTH).zip((at..).step_by(SECTOR_LENGTH)) {
+                if self.dies.peek(die, at, sector).is_err() {
+                    sector.fill(0);
+                    is_whole = false;
+                }
             }
         }
         (unit, is_whole)
