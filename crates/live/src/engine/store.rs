@@ -293,12 +293,11 @@ impl Store {
         let made = move |from: usize, buffer: &mut [u8]| {
             self.reconstruct(self.member(stored), from, buffer)
         };
-        let shape = &self.layout.shape;
-        let sources = if shape.is_protected { 0..5 } else { 0..1 };
-        let has_table = shape.extents_per_page > 1;
-        sources.filter_map(move |source| match source {
+        let is_protected = self.layout.shape.is_protected;
+        let has_table = is_protected && self.layout.shape.extents_per_page > 1;
+        (0..5).filter_map(move |source| match source {
             0 => self.extent_by(stored, own, own),
-            1 => self.extent_by(stored, made, made),
+            1 if is_protected => self.extent_by(stored, made, made),
             2 if has_table => self.extent_by(stored, made, own),
             3 if has_table => self.extent_by(stored, own, made),
             4 => self.rescue_extent(stored),

@@ -168,10 +168,10 @@ fn named(ftl: &Ftl, mut places: Vec<Ppn>) -> impl Iterator<Item = Lpn> {
 }
 
 impl Store {
-    /// The extent at a place of a protected row of which more than one unit is damaged, but not at
-    /// the same places: what is right of each gives the others back.
+    /// The extent at a place of a row of which more than one unit is damaged, but not at the same
+    /// places: what is right of each gives the others back. Sectors that cannot be read may have
+    /// been zeroes, which the checksum tells.
     pub(crate) fn rescue_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
-        self.layout.shape.is_protected.then_some(())?;
         let place = self.layout.place(stored.ppn);
         let verified = self.verify(place.row, stored.life, None);
         let unit = verified.unit(place.unit)?;
