@@ -65,7 +65,7 @@ mod tests {
     /// Seeds of 2000 operations within which the simulation finds each bug.
     const SEEDS: u64 = 40;
     /// The same where it takes damage of a certain kind.
-    const SEEDS_DAMAGED: u64 = 160;
+    const SEEDS_DAMAGED: u64 = 640;
 
     fn is_found(bug: Mutant) -> bool {
         is_found_by(bug, SEEDS, |seed| simulate(seed, 2000).is_err())

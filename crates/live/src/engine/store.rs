@@ -283,9 +283,8 @@ impl Store {
         tables.into_iter().map(parse).collect()
     }
 
-    /// The extent at a place, from wherever in its row it can be had: its entry in the table and
-    /// the extent itself each from its unit or from the other units of the stripe, or from what
-    /// else the row says.
+    /// The extent at a place, from wherever in its row it can be had: its unit, the other units of
+    /// the stripe, or what is right of each of them.
     pub(crate) fn extents(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
         let own = move |from: usize, buffer: &mut [u8]| {
             self.read_member(self.member(stored), from, buffer)
@@ -293,24 +292,19 @@ impl Store {
         let made = move |from: usize, buffer: &mut [u8]| {
             self.reconstruct(self.member(stored), from, buffer)
         };
-        let is_protected = self.layout.shape.is_protected;
-        let has_table = is_protected && self.layout.shape.extents_per_page > 1;
-        (0..5).filter_map(move |source| match source {
-            0 => self.extent_by(stored, own, own),
-            1 if is_protected => self.extent_by(stored, made, made),
-            2 if has_table => self.extent_by(stored, made, own),
-            3 if has_table => self.extent_by(stored, own, made),
-            4 => self.rescue_extent(stored),
+        (0..3).filter_map(move |source| match source {
+            0 => self.extent_by(stored, own),
+            1 if self.layout.shape.is_protected => self.extent_by(stored, made),
+            2 => self.rescue_extent(stored),
             _ => None,
         })
     }
 
-    /// Finds the extent at a place by its entry in the table, which one function reads, and the
-    /// extent itself, which the other does. It names its place, and has a checksum.
+    /// Finds the extent at a place by its entry in the table of its unit. It names its place, and
+    /// has a checksum.
     fn extent_by(
         &self,
         stored: Stored,
-        read_entry: impl Fn(usize, &mut [u8]) -> io::Result<()>,
         read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
     ) -> Option<(Extent, Vec<u8>)> {
         let place = self.layout.place(stored.ppn);
@@ -318,7 +312,7 @@ impl Store {
             from
         } else {
             let mut entry = [0; ENTRY_BYTES];
-            read_entry(Layout::entry_from(place.slot), &mut entry).ok()?;
+            read(Layout::entry_from(place.slot), &mut entry).ok()?;
             // Nobody has looked at the table's checksum: the extent's own header says how long it
             // is, as it does for whoever verifies the row.
             unit::entry(&entry)?.from

@@ -165,7 +165,12 @@ fn apply(
             continue;
         }
         let (part, mut range) = place(before.shape, below(rng, 2), disks.disk_bytes(), rng);
-        if part == Region::Header && (die != die_hit || dies > 1 && keeps(die)) {
+        if part == Region::Header && dies > 1 && keeps(die) {
+            // Without the newer of its headers, and after a cut of the next opening, it would count
+            // as an earlier image, and the copy that is kept with it.
+            continue;
+        }
+        if part == Region::Header && die != die_hit {
             // The headers of the other dies say which dies have failed, and whether one is an
             // earlier image. Else either copy is enough.
             if !before.is_complete || earlier.is_some() {
@@ -184,6 +189,12 @@ fn apply(
         let bit = 1 << rng.below(8);
         let is_zeroed = rng.below(3) == 0;
         let is_unreadable = rng.below(5) == 0;
+        // Nothing of a sector can be read if part of it cannot.
+        let bytes = if is_unreadable {
+            bytes.start / BYTES * BYTES..bytes.end.next_multiple_of(BYTES)
+        } else {
+            bytes
+        };
         for die in hit {
             let overlaps = |kept: &Copy| {
                 kept.die == die && bytes.start < kept.bytes.end && kept.bytes.start < bytes.end
