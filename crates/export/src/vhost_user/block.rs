@@ -81,7 +81,7 @@ pub(super) struct Block {
     kept: Durability,
 }
 
-/// Memory that one batch leaves to the next.
+/// Memory that is reused from batch to batch.
 #[derive(Debug, Default)]
 pub(super) struct Workspace {
     /// Data of requests.

@@ -37,7 +37,7 @@ impl Headroom {
         let rows = ROWS_MIN * layout.unit_bytes as u64 * u64::from(layout.shape.dies);
         // What is to be written now, with parity, and as much again that relocation moves for it.
         let (dies, data_units) = (layout.shape.dies, layout.shape.data_units());
-        let wanted = rows + 2 * bytes * u64::from(dies.div_ceil(data_units));
+        let wanted = rows + (2 * bytes * u64::from(dies)).div_ceil(data_units.into());
         let left = match store.dies.host_lacking(wanted) {
             None => u64::MAX / 2,
             Some((needed, free)) if free < needed => {

@@ -66,6 +66,25 @@ const PAGE_SECTORS: usize = 8;
 /// # Errors
 /// What promise was not kept, and where.
 pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
+    for_each_cut(shape, script, |disks, history| {
+        let mut states = 0;
+        for subset in subsets(disks.sectors_pending()) {
+            let left = disks.fork();
+            left.restore_by(subset);
+            check(&left, history.clone())?;
+            states += 1;
+        }
+        Ok(states)
+    })
+}
+
+/// Runs `script` on a new drive once for each command that it sends to the disks, cuts the power
+/// there, and has `open` look at what is left. Returns the sum of what it counted.
+fn for_each_cut(
+    shape: &Shape,
+    script: &[ScriptStep],
+    open: impl Fn(&Disks, &SectorHistory) -> Result<u64, String>,
+) -> Result<u64, String> {
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let fresh = Disks::new(shape.dies as usize, bytes, Rng::new(0));
     format(fresh.media(), shape, 1).map_err(|error| error.to_string())?;
@@ -74,16 +93,9 @@ pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
         let disks = fresh.fork();
         disks.cut_after(cut);
         let history = play(&disks, shape, script)?;
-        let is_over = !disks.is_cut();
-        let pending = disks.sectors_pending();
-        for subset in subsets(pending) {
-            let left = disks.fork();
-            left.restore_by(subset);
-            check(&left, history.clone()).map_err(|what| format!("cut after {cut}: {what}"))?;
-            states += 1;
-        }
-        if is_over {
-            return Ok(states);
+        states += open(&disks, &history).map_err(|what| format!("cut after {cut}: {what}"))?;
+        if !disks.is_cut() {
+            break;
         }
     }
     Ok(states)
@@ -97,30 +109,19 @@ pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
 /// # Errors
 /// What promise was not kept, and where.
 pub fn exhaust_openings(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
-    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
-    let fresh = Disks::new(shape.dies as usize, bytes, Rng::new(0));
-    format(fresh.media(), shape, 1).map_err(|error| error.to_string())?;
-    let mut states = 0;
-    for cut in 0.. {
-        let disks = fresh.fork();
-        disks.cut_after(cut);
-        let history = play(&disks, shape, script)?;
-        let is_over = !disks.is_cut();
-        let pending = disks.sectors_pending();
+    for_each_cut(shape, script, |disks, history| {
+        let (mut states, pending) = (0, disks.sectors_pending());
         for kept in BTreeSet::from([pending / 3, pending / 2, pending - pending / 3]) {
             // What was not synced survives on the first disks, or on the last ones.
             for is_first in [true, false] {
                 let crashed = disks.fork();
                 crashed.restore_by(|sector| (sector < kept) == is_first);
-                states += cut_openings(&crashed, &history, shape)
-                    .map_err(|what| format!("cut after {cut}, {kept} of {pending}: {what}"))?;
+                states += cut_openings(&crashed, history, shape)
+                    .map_err(|what| format!("{kept} of {pending} sectors kept: {what}"))?;
             }
         }
-        if is_over {
-            return Ok(states);
-        }
-    }
-    Ok(states)
+        Ok(states)
+    })
 }
 
 /// Cuts the power after each command of an opening, and opens what is left without a die.

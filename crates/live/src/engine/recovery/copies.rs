@@ -46,10 +46,10 @@ pub(super) fn spread_last_batch(store: &Store, accounted: &Accounted) -> Result<
         let mut found = vec![0; bytes.len()];
         dies.read(it.die, from(it), &mut found).is_ok() && found == *bytes
     };
-    let holders = store.replicas_all().filter(has_it).count();
+    let holders: Vec<Replica> = store.replicas_all().filter(has_it).collect();
     let mut lacking = store.journal_replicas(*at);
-    lacking.retain(|it| !has_it(it));
-    lacking.truncate(REPLICAS.saturating_sub(holders));
+    lacking.retain(|it| !holders.contains(it));
+    lacking.truncate(REPLICAS.saturating_sub(holders.len()));
     let writes: Vec<(usize, u64)> = lacking.iter().map(|it| (it.die, from(it))).collect();
     if writes.is_empty() {
         return Ok(());
