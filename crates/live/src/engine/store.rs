@@ -54,6 +54,9 @@ impl Packed {
     }
 }
 
+/// Bytes that are read at a time of what cannot be read in one go.
+const PIECE_BYTES: usize = 4096;
+
 /// A place for one copy of the journal and the checkpoints: a metadata region of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Replica {
@@ -97,17 +100,26 @@ impl Store {
         self.replicas(at / self.layout.journal_turn_bytes())
     }
 
-    /// Fills `part` from an offset on; sectors that cannot be read are zeroes.
-    pub(crate) fn read_readable(&self, die: usize, from: u64, part: &mut [u8]) {
+    /// Fills `part` from an offset on; sectors that cannot be read are zeroes. Returns whether all
+    /// were read.
+    pub(crate) fn read_readable(&self, die: usize, from: u64, part: &mut [u8]) -> bool {
         if self.dies.read(die, from, part).is_ok() {
-            return;
+            return true;
         }
-        let sectors = part.chunks_mut(SECTOR_LENGTH);
-        for (from, sector) in (from..).step_by(SECTOR_LENGTH).zip(sectors) {
-            if self.dies.read(die, from, sector).is_err() {
-                sector.fill(0);
+        let mut is_whole = true;
+        for (piece, at) in part.chunks_mut(PIECE_BYTES).zip((from..).step_by(PIECE_BYTES)) {
+            if self.dies.peek(die, at, piece).is_ok() {
+                continue;
+            }
+            // Extents are smaller, and some of them may lie beside the sectors that cannot be read.
+            for (sector, at) in piece.chunks_mut(SECTOR_LENGTH).zip((at..).step_by(SECTOR_LENGTH)) {
+                if self.dies.peek(die, at, sector).is_err() {
+                    sector.fill(0);
+                    is_whole = false;
+                }
             }
         }
+        is_whole
     }
 
     /// Returns the places for the copies of a checkpoint.

@@ -23,12 +23,8 @@ use ftl::{Ftl, Lpn, Ppn};
 
 use crate::engine::store::Store;
 use crate::format::layout::{Layout, Place, UNIT_HEADER_BYTES};
-use crate::format::position::SECTOR_LENGTH;
 use crate::format::row::{Member, RowEpoch, Stored};
 use crate::format::unit::{self, Codec, Entry, Extent, Identity, UnitHeader, exclusive_or};
-
-/// Bytes that are read at a time of a unit that cannot be read in one go.
-const PIECE_BYTES: usize = 4096;
 
 /// Damage of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,24 +255,8 @@ impl Store {
 
     /// A unit as its die gives it, and whether all of it was read; zeroes where it was not.
     fn read_unit(&self, row: u32, die: usize) -> (Vec<u8>, bool) {
-        let from = self.layout.unit_from(row);
         let mut unit = vec![0; self.layout.unit_bytes];
-        if self.dies.read(die, from, &mut unit).is_ok() {
-            return (unit, true);
-        }
-        let mut is_whole = true;
-        for (piece, at) in unit.chunks_mut(PIECE_BYTES).zip((from..).step_by(PIECE_BYTES)) {
-            if self.dies.peek(die, at, piece).is_ok() {
-                continue;
-            }
-            // Extents are smaller, and some of them may lie beside the sectors that cannot be read.
-            for (sector, at) in piece.chunks_mut(SECTOR_LENGTH).zip((at..).step_by(SECTOR_LENGTH)) {
-                if self.dies.peek(die, at, sector).is_err() {
-                    sector.fill(0);
-                    is_whole = false;
-                }
-            }
-        }
+        let is_whole = self.read_readable(die, self.layout.unit_from(row), &mut unit);
         (unit, is_whole)
     }
 
