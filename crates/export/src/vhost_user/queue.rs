@@ -114,9 +114,12 @@ impl Queue {
         Ok(Self { shared, thread })
     }
 
-    /// Notifies the driver by `call` from now on.
+    /// Notifies the driver by `call` from now on, and once now: what was notified before may have
+    /// gone nowhere, as QEMU names the interrupt of its machine only once a ring is served.
     pub(super) fn set_call(&self, call: Option<Signal>) {
-        self.shared.lock().call = call;
+        let mut state = self.shared.lock();
+        state.call = call;
+        state.call_driver();
     }
 
     /// Takes no more chains, carries out those that were taken, and returns the position of the
@@ -191,11 +194,15 @@ impl Shared {
         self.carry_out(&memory, (&chains, &mut workspace), lane).map_err(io::Error::other)
     }
 
-    /// Chains that an earlier server left in flight.
+    /// Chains that an earlier server left in flight. It may have been killed after it marked some
+    /// as used and before it notified the driver, who would wait for that for ever.
     fn begin(&self) -> Result<Vec<Chain>, RingError> {
         let memory = self.common.memory();
-        let State { ring, inflight, .. } = &mut *self.lock();
-        inflight.as_mut().map_or(Ok(Vec::new()), |inflight| inflight.begin(ring, &memory))
+        let state = &mut *self.lock();
+        let State { ring, inflight, .. } = state;
+        let left = inflight.as_mut().map_or(Ok(Vec::new()), |it| it.begin(ring, &memory))?;
+        state.call_driver();
+        Ok(left)
     }
 
     /// Takes chains that the driver made available, up to a batch; `own` is memory for the
@@ -321,10 +328,15 @@ impl State {
     /// Has the driver see used chains, and notifies it, unless it asked for no notification.
     fn notify(&mut self, memory: &GuestMemory) -> Result<(), RingError> {
         self.ring.publish(memory)?;
-        let wants_call = self.ring.wants_call(memory)?;
-        if let Some(call) = self.call.as_ref().filter(|_| wants_call) {
-            call.raise();
+        if self.ring.wants_call(memory)? {
+            self.call_driver();
         }
         Ok(())
+    }
+
+    fn call_driver(&self) {
+        if let Some(call) = &self.call {
+            call.raise();
+        }
     }
 }

@@ -114,6 +114,29 @@ fn writes_wait_for_a_flush_if_the_client_cannot_reconnect_or_the_user_chose_so()
     }
 }
 
+#[test]
+fn a_driver_is_notified_of_what_a_killed_server_had_no_time_to_notify_it_of() {
+    for features in [EVENT_INDEX, PACKED | EVENT_INDEX] {
+        let device = Cached::holding(vec![0; 1 << 17]);
+        let first = rig(&device, Durability::Durable);
+        let mut driver = Driver::connect(&first.path, FEATURES | features);
+        driver.keep_inflight();
+        driver.start();
+        assert!(driver.is_called(), "{features:#x}: at the start");
+        // The driver looks at its ring no more until it is notified, and that is lost.
+        driver.submit(&write(0, vec![7; 4096]));
+        driver.ring_bell();
+        assert!(driver.is_called(), "{features:#x}: of a request");
+        drop(first);
+        let second = rig(&device, Durability::Durable);
+        driver.reconnect(&second.path);
+        assert!(driver.is_called(), "{features:#x}: by the next server");
+        driver.change_call();
+        assert!(driver.is_called(), "{features:#x}: at an event that came later");
+        assert_eq!(driver.wait().1, 0);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 

@@ -128,6 +128,21 @@ impl Driver {
         self.set_pair(code::SET_VRING_ENABLE, 1);
     }
 
+    /// Waits for a notification of the device, and takes it. Returns whether one came.
+    pub(super) fn is_called(&self) -> bool {
+        let call = DescriptorSocket::new(self.call.descriptor().try_clone().unwrap());
+        let is_called = call.wait(Some(std::time::Duration::from_secs(20))).unwrap();
+        self.call.clear();
+        is_called
+    }
+
+    /// Takes notifications at another event from now on.
+    pub(super) fn change_call(&mut self) {
+        self.call = Signal::new().unwrap();
+        let call = self.call.descriptor().try_clone().unwrap();
+        self.send(code::SET_VRING_CALL, &words(&[0]), Some(&call));
+    }
+
     fn set_u64(&self, code: u32, number: u64) {
         self.send(code, &words(&[number]), None);
     }
