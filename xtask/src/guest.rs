@@ -65,3 +65,17 @@ pub(crate) fn review() -> Result<()> {
     let only = ["--nocapture", "guest::review::"];
     run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_PROTOCOL", "quick")])
 }
+
+/// Measures what a request over ublk and over kernel NBD costs an emulated machine.
+///
+/// # Errors
+/// Fails if there is no kernel, or the guest does.
+pub(crate) fn speed() -> Result<()> {
+    provide()?;
+    run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
+    let program = target().join("release/floatgate");
+    let program = program.to_str().context("a path that is text")?;
+    let test = ["test", "--quiet", "--package", "cli", "--test", "field", "--"];
+    let only = ["--nocapture", "--ignored", "guest::ublk_speed::"];
+    run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_PROGRAM", program)])
+}

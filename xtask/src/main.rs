@@ -137,6 +137,9 @@ enum Task {
     /// Compares a review of a served model in an emulated machine, over NVMe/TCP, with one of the
     /// model itself, by the quick protocol; takes ten minutes
     GuestReview,
+    /// Measures the processor time of a request over ublk and over kernel NBD in an emulated
+    /// machine whose clock counts instructions; takes ten minutes
+    GuestSpeed,
     /// Executes docs/notebooks and writes the outputs into them; takes minutes
     Notebooks,
     /// Crashes live drives, in simulation, and says which seed broke a promise
@@ -183,6 +186,7 @@ fn main() -> Result<()> {
         }
         Task::Wheel => python::wheel(),
         Task::GuestReview => guest::review(),
+        Task::GuestSpeed => guest::speed(),
         Task::Notebooks => python::notebooks(),
         Task::Dist { debug: true, .. } => dist::check_quickly(),
         Task::Dist { check, again, keep_compiled, .. } => {

@@ -19,6 +19,7 @@ for word in $words; do
         subsystem=*) subsystem=${word#subsystem=} ;;
         port=*) port=${word#port=} ;;
         life=*) life=${word#life=} ;;
+        rounds=*) rounds=${word#rounds=} ;;
     esac
 done
 

@@ -83,7 +83,7 @@ fn check_device(said: &Said) {
                   fua 1\n\
                   logical_block_size 512\n\
                   physical_block_size 4096\n\
-                  max_hw_sectors_kb 1024\n\
+                  max_hw_sectors_kb 512\n\
                   discard_granularity 4096\n\
                   discard_max_bytes 2147483648\n\
                   write_zeroes_max_bytes 2147483648\n";

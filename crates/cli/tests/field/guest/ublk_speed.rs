@@ -1,0 +1,88 @@
+//! Processor time of a request over ublk and over kernel NBD, in an emulated machine whose clock
+//! counts instructions: `cargo xtask guest-speed`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use super::emulator::emulator_is_missing;
+use super::linux::{self, listen};
+use super::{Running, kernel, lines_of};
+use crate::fio_is_missing;
+
+/// Programs that the guest runs.
+const PROGRAMS: [&str; 9] =
+    ["floatgate", "sh", "mount", "cat", "dd", "seq", "insmod", "fio", "nbd-client"];
+/// Two processors: the newest, and one without the fast string instructions, which the emulator
+/// carries out byte by byte.
+const PROCESSORS: [&str; 2] = ["max", "max,-erms,-fsrm"];
+/// Rounds of measurements in one machine.
+const ROUNDS: usize = 3;
+/// Requests by which two measurements differ: that fio begins and ends is in both.
+const REQUESTS: f64 = 8192.0;
+/// Microseconds of a tick of the guest's kernel.
+const TICK_US: f64 = 10_000.0;
+/// Time limit for one machine.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// Costs of a number of requests of a kind over a front end: nanoseconds of the server's threads, and
+/// ticks of the machine, by round.
+type Took = BTreeMap<(String, String, u32), Vec<(f64, f64)>>;
+
+#[test]
+#[ignore = "a measurement of minutes: cargo xtask guest-speed"]
+fn a_request_over_ublk_and_over_kernel_nbd() {
+    if fio_is_missing() || emulator_is_missing() {
+        return;
+    }
+    let Some(kernel) = kernel() else { return };
+    let script = include_bytes!("ublk_speed.sh");
+    let files = linux::first_files(&kernel, (&PROGRAMS, &["nbd", "ublk_drv"]), script);
+    let Some(archive) = files else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("initramfs"), archive.finished()).unwrap();
+    for processor in PROCESSORS {
+        let devices = ["-cpu", processor, "-icount", "shift=2", "-machine", "q35"];
+        let words = format!("rounds={ROUNDS}");
+        let mut guest = Running(linux::machine(folder.path(), &kernel, (&devices, &words)));
+        let said = listen(&lines_of(&mut guest.0), PATIENCE, |_| {});
+        let mut took = Took::new();
+        for line in said["ublk"].lines().chain(said["nbd"].lines()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let &["measured", front, kind, requests, ran, busy] = &words[..] else {
+                assert_eq!(line, "guest: exit 0");
+                continue;
+            };
+            let key = (front.to_owned(), kind.to_owned(), requests.parse().unwrap());
+            took.entry(key).or_default().push((ran.parse().unwrap(), busy.parse().unwrap()));
+        }
+        assert_eq!(took.len(), 8, "{said:#?}");
+        print(processor, &took);
+    }
+}
+
+/// Prints medians in microseconds, and the ratios.
+fn print(processor: &str, took: &Took) {
+    println!("processor {processor}: us of a 4 KiB request, 16 outstanding, median of {ROUNDS}");
+    for kind in ["write", "read"] {
+        let [ublk, nbd] = ["ublk", "nbd"].map(|front| {
+            let of = |requests| &took[&(front.to_owned(), kind.to_owned(), requests)];
+            let rounds = of(1024).iter().zip(of(9216));
+            let (server, machine): (Vec<f64>, Vec<f64>) = rounds
+                .map(|(few, many)| ((many.0 - few.0) / 1e3, (many.1 - few.1) * TICK_US))
+                .unzip();
+            [server, machine].map(|it| median(it) / REQUESTS)
+        });
+        for (of, what) in ["the server's threads", "all of the machine"].iter().enumerate() {
+            let (ublk, nbd) = (ublk[of], nbd[of]);
+            let ratio = ublk / nbd;
+            println!("  {kind}, {what}: ublk {ublk:.1}, kernel NBD {nbd:.1}, ratio {ratio:.2}");
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    assert_eq!(values.len(), ROUNDS, "one of each round");
+    values.sort_by(f64::total_cmp);
+    values[ROUNDS / 2]
+}
