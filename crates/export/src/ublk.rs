@@ -45,7 +45,7 @@ pub enum UblkError {
     #[error("/dev/ublk-control may not be opened by this user")]
     NotAllowed,
     /// The driver lacks what this server needs of it.
-    #[error("the ublk driver of this kernel does not support user copy")]
+    #[error("the ublk driver of this kernel is older than that of Linux 6.5")]
     Old,
     /// There is no `io_uring`.
     #[error("io_uring is not available")]

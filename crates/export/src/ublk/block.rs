@@ -6,10 +6,10 @@
 //! **Invariants**
 //! - A write is durable once it is answered if it says so, or if the device outlives this server:
 //!   its users would not learn that a killed server took a cache with it.
-//! - The data of a request is copied once out of the kernel and then stays as it is, whatever its
-//!   user does with its memory meanwhile.
+//! - The data of a request is what the kernel copied once, and stays as it is, whatever its user
+//!   does with its memory meanwhile.
 
-use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use blockio::{Op, SECTOR_BYTES};
@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use super::layout::{Descriptor, kind};
 use crate::{Asked, Export};
 
-/// Longest read or write.
-pub(super) const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// Longest read or write: that of ublksrv, since each tag has memory for one.
+pub(super) const REQUEST_BYTES_MAX: u32 = 512 << 10;
 /// Longest discard, or range of zeroes.
 pub(super) const DISCARD_SECTORS_MAX: u32 = 1 << 22;
 /// Longest read that is asked for together with others.
@@ -28,20 +28,10 @@ const TOGETHER_BYTES: usize = 128 << 10;
 /// Source of zeroes that are written.
 static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
 
-/// The data of requests, which the kernel holds.
-pub(super) trait RequestData {
-    /// Copies what the request of a tag writes.
-    ///
-    /// # Errors
-    /// Fails if the request is gone.
-    fn take(&self, tag: u16, bytes: &mut [u8]) -> io::Result<()>;
-
-    /// Fills what the request of a tag reads.
-    ///
-    /// # Errors
-    /// Fails if the request is gone.
-    fn give(&self, tag: u16, bytes: &[u8]) -> io::Result<()>;
-}
+/// Memory for the data of requests, by tag: of a write the driver fills it before it hands the tag
+/// over, of a read it takes it with the answer. The system gives the memory as it is first used.
+#[derive(Debug)]
+pub(super) struct Buffers(Vec<Vec<u8>>);
 
 /// A request with its tag.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +56,6 @@ pub(super) struct Block {
     export: Arc<Export>,
     /// Durability of writes that do not say it.
     kept: Durability,
-    /// Memory for data.
-    scratch: Vec<u8>,
 }
 
 /// Place and length of a request in bytes.
@@ -83,21 +71,39 @@ impl Done {
     }
 }
 
+impl Buffers {
+    /// Memory for `depth` tags.
+    pub(super) fn new(depth: u16) -> Self {
+        Self((0..depth).map(|_| vec![0; REQUEST_BYTES_MAX as usize]).collect())
+    }
+
+    /// The address of the memory of a tag, for the driver.
+    pub(super) fn address(&mut self, tag: u16) -> u64 {
+        self.0[usize::from(tag)].as_mut_ptr().expose_provenance() as u64
+    }
+
+    fn get(&mut self, tag: u16, place: Place) -> Result<&mut [u8], Errno> {
+        let length = usize::try_from(place.length).map_err(|_| Errno::IO)?;
+        // The driver keeps reads and writes within the limit.
+        self.0[usize::from(tag)].get_mut(..length).ok_or(Errno::IO)
+    }
+}
+
 impl Block {
     pub(super) const fn new(export: Arc<Export>, kept: Durability) -> Self {
-        Self { export, kept, scratch: Vec::new() }
+        Self { export, kept }
     }
 
     /// Carries out requests, and returns the result of each.
-    pub(super) fn carry_out(&mut self, data: &dyn RequestData, requests: &[Tagged]) -> Vec<Done> {
+    pub(super) fn carry_out(&self, buffers: &mut Buffers, requests: &[Tagged]) -> Vec<Done> {
         let mut done: Vec<Done> = Vec::with_capacity(requests.len());
         while let Some(first) = requests.get(done.len()) {
             let rest = &requests[done.len()..];
             let together = self.reads_at(rest);
             if together > 1 {
-                done.extend(self.read_together(data, &rest[..together]));
+                done.extend(self.read_together(buffers, &rest[..together]));
             } else {
-                let carried = self.carry_out_one(data, *first);
+                let carried = self.carry_out_one(buffers, *first);
                 done.push(carried.unwrap_or_else(Done::of_error));
             }
         }
@@ -123,50 +129,44 @@ impl Block {
         requests.iter().take_while(is_small_read).count()
     }
 
-    fn read_together(&mut self, data: &dyn RequestData, requests: &[Tagged]) -> Vec<Done> {
-        let sum = requests.iter().map(|it| bytes_of(&it.request)).sum();
-        let mut rest = room(&mut self.scratch, sum);
+    fn read_together(&self, buffers: &mut Buffers, requests: &[Tagged]) -> Vec<Done> {
+        // Each tag has memory of its own, which is lent for the call.
+        let lend = |it: &Tagged| mem::take(&mut buffers.0[usize::from(it.tag)]);
+        let mut lent: Vec<Vec<u8>> = requests.iter().map(lend).collect();
         let mut reads = Vec::with_capacity(requests.len());
-        for Tagged { request, .. } in requests {
-            let (buffer, after) = rest.split_at_mut(bytes_of(request));
+        for (Tagged { request, .. }, lent) in requests.iter().zip(&mut lent) {
+            let buffer = &mut lent[..bytes_of(request)];
             reads.push(Read { offset: request.first_sector * SECTOR_BYTES, buffer });
-            rest = after;
         }
         let answers = self.export.device.read_many(&mut reads);
-        let given = requests.iter().zip(&reads).zip(answers).map(|((it, read), answer)| {
-            let answer = answer.map_err(|error| errno(&error));
-            answer.and_then(|()| data.give(it.tag, read.buffer).map_err(|_| Errno::IO))
-        });
-        let given: Vec<_> = given.collect();
-        let done = requests.iter().zip(given).map(|(it, given)| match given {
+        for (it, lent) in requests.iter().zip(lent) {
+            buffers.0[usize::from(it.tag)] = lent;
+        }
+        let done = requests.iter().zip(answers).map(|(it, answer)| match answer {
             Ok(()) => {
                 let length = bytes_of(&it.request) as u64;
                 let place = Place { offset: it.request.first_sector * SECTOR_BYTES, length };
                 self.done(Op::Read, place, &it.request)
             }
-            Err(errno) => Done::of_error(errno),
+            Err(error) => Done::of_error(errno(&error)),
         });
         done.collect()
     }
 
-    fn carry_out_one(&mut self, data: &dyn RequestData, it: Tagged) -> Result<Done, Errno> {
+    fn carry_out_one(&self, buffers: &mut Buffers, it: Tagged) -> Result<Done, Errno> {
         let Tagged { tag, request } = it;
         match request.kind {
             kind::READ => {
                 let place = self.place(&request)?;
-                let buffer = room(&mut self.scratch, checked(place.length)?);
-                let read = self.export.device.read(place.offset, buffer);
+                let read = self.export.device.read(place.offset, buffers.get(tag, place)?);
                 read.map_err(|error| errno(&error))?;
-                data.give(tag, buffer).map_err(|_| Errno::IO)?;
                 Ok(self.done(Op::Read, place, &request))
             }
             kind::WRITE => {
                 let place = self.place(&request)?;
                 self.check_change()?;
-                let buffer = room(&mut self.scratch, checked(place.length)?);
-                data.take(tag, buffer).map_err(|_| Errno::IO)?;
-                let device = &self.export.device;
-                let written = device.write(place.offset, buffer, Durability::Volatile);
+                let (device, data) = (&self.export.device, buffers.get(tag, place)?);
+                let written = device.write(place.offset, data, Durability::Volatile);
                 written.map_err(|error| errno(&error))?;
                 Ok(self.changed(Op::Write, place, &request))
             }
@@ -236,20 +236,6 @@ impl Block {
 /// Bytes of a request.
 const fn bytes_of(request: &Descriptor) -> usize {
     request.sectors as usize * 512
-}
-
-/// The length of a read or a write, which the driver keeps within the limit.
-fn checked(length: u64) -> Result<usize, Errno> {
-    let length = usize::try_from(length).map_err(|_| Errno::IO)?;
-    if length > REQUEST_BYTES_MAX as usize { Err(Errno::IO) } else { Ok(length) }
-}
-
-/// The first `length` bytes of the scratch memory, with any contents.
-fn room(scratch: &mut Vec<u8>, length: usize) -> &mut [u8] {
-    if scratch.len() < length {
-        scratch.resize(length, 0);
-    }
-    &mut scratch[..length]
 }
 
 /// The error number of an error: the block layer knows media errors and missing space.

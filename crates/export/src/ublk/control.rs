@@ -24,8 +24,8 @@ const PATH: &str = "/dev/ublk-control";
 const NO_DEVICE: u32 = u32::MAX;
 /// Time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Features that each device has.
-const NEEDED: u64 = feature::CMD_IOCTL_ENCODE | feature::USER_COPY;
+/// Features that each device has: commands with the numbers of `ioctl`.
+const NEEDED: u64 = feature::CMD_IOCTL_ENCODE;
 
 /// The driver, as far as it makes and removes devices.
 #[derive(Debug)]

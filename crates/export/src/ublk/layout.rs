@@ -23,7 +23,6 @@ pub(super) mod feature {
     pub(in super::super) const USER_RECOVERY: u64 = 1 << 3;
     pub(in super::super) const USER_RECOVERY_REISSUE: u64 = 1 << 4;
     pub(in super::super) const CMD_IOCTL_ENCODE: u64 = 1 << 6;
-    pub(in super::super) const USER_COPY: u64 = 1 << 7;
 }
 
 /// States of a device.
@@ -129,18 +128,19 @@ pub(super) const FETCH: u32 = number(READS_AND_WRITES, QUEUE_COMMAND_LENGTH, 0x2
 /// Answers the request of a tag, and fetches its next one.
 pub(super) const COMMIT_AND_FETCH: u32 = number(READS_AND_WRITES, QUEUE_COMMAND_LENGTH, 0x21);
 
-/// The command of a queue: bytes that were moved, or a negative error number.
-pub(super) fn queue_command(queue: u16, tag: u16, result: i32) -> [u8; QUEUE_COMMAND_BYTES] {
+/// The command of a queue for one of its tags: bytes that were moved, or a negative error number,
+/// and the address of the memory of that tag.
+pub(super) fn queue_command(
+    (queue, tag): (u16, u16),
+    result: i32,
+    address: u64,
+) -> [u8; QUEUE_COMMAND_BYTES] {
     let mut bytes = [0; QUEUE_COMMAND_BYTES];
     put(&mut bytes, 0, &queue.to_le_bytes());
     put(&mut bytes, 2, &tag.to_le_bytes());
     put(&mut bytes, 4, &result.to_le_bytes());
+    put(&mut bytes, 8, &address.to_le_bytes());
     bytes
-}
-
-/// The place of a byte of a request's data in the character device.
-pub(super) const fn data_at(queue: u16, tag: u16, offset: u32) -> u64 {
-    0x8000_0000 + ((queue as u64) << 41) + ((tag as u64) << 25) + offset as u64
 }
 
 /// A device as the driver keeps it.
@@ -286,16 +286,13 @@ mod tests {
         assert_eq!(u64_at(&bytes, 8), Some(0x1122_3344_5566_7788));
         assert_eq!(u64_at(&bytes, 16), Some(4242));
         assert_eq!(
-            queue_command(2, 7, -5),
-            [2, 0, 7, 0, 0xfb, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0]
+            queue_command((2, 7), -5, 0x1122_3344),
+            [2, 0, 7, 0, 0xfb, 0xff, 0xff, 0xff, 0x44, 0x33, 0x22, 0x11, 0, 0, 0, 0]
         );
     }
 
     #[test]
-    fn the_data_of_a_request_has_a_place_of_its_own() {
-        assert_eq!(data_at(0, 0, 0), 0x8000_0000);
-        assert_eq!(data_at(0, 1, 5), 0x8000_0000 + (32 << 20) + 5);
-        assert_eq!(data_at(1, 0, 0), 0x8000_0000 + (1 << 41));
+    fn the_descriptors_of_a_queue_have_room_for_the_most_tags() {
         assert_eq!(DESCRIPTORS_STRIDE, 98_304);
     }
 

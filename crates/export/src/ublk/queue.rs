@@ -1,9 +1,11 @@
 //! The thread of one queue of a device.
 //!
 //! ```text
-//!   fetch ──► request of a tag ──► carry out a batch ──► answer and fetch, with one call
+//!   fetch ──► request of a tag ──► carry out a batch ──► answer and fetch, with one call ──► poll
 //!                                        └──► held until the model is done ──┘
 //! ```
+//!
+//! It polls for some microseconds before it sleeps, so that more requests make up a batch.
 //!
 //! The driver takes commands of a queue from one thread alone, so that replies that the model holds
 //! back wake that thread when they are due.
@@ -17,7 +19,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,11 +28,12 @@ use device::Durability;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 
-use super::block::{Block, Done, RequestData, Tagged};
+use super::block::{Block, Buffers, Done, Tagged};
 use super::descriptors::Descriptors;
-use super::layout::{COMMIT_AND_FETCH, FETCH, data_at, queue_command};
+use super::layout::{COMMIT_AND_FETCH, FETCH, queue_command};
 use crate::descriptor_socket::Signal;
 use crate::pace::Holder;
+use crate::polls::Polls;
 use crate::{Asked, Export, Lane, Recorder, Served};
 
 /// Most requests that are carried out together.
@@ -75,19 +77,14 @@ struct Thread {
     queue: Queue,
     ring: IoUring,
     descriptors: Descriptors,
-    data: DataOf,
+    /// The driver uses them until the ring is gone, which is dropped first.
+    buffers: Buffers,
     block: Block,
     lane: Option<Lane>,
     held: BTreeMap<u32, Held>,
     /// Tags that the driver has.
     with_driver: usize,
     served: Vec<Served>,
-}
-
-/// The data of the requests of a queue.
-struct DataOf {
-    file: Arc<File>,
-    queue: u16,
 }
 
 impl Shared {
@@ -109,16 +106,6 @@ impl Holder for Shared {
         due.extend_from_slice(tickets);
         drop(due);
         self.signal.raise();
-    }
-}
-
-impl RequestData for DataOf {
-    fn take(&self, tag: u16, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, data_at(self.queue, tag, 0))
-    }
-
-    fn give(&self, tag: u16, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, data_at(self.queue, tag, 0))
     }
 }
 
@@ -146,7 +133,7 @@ impl Queue {
         let entries = (u32::from(self.depth) + 1).next_power_of_two();
         let mut builder = IoUring::builder();
         // Completions are looked for by this thread alone; ublk is newer than what knows that.
-        builder.setup_single_issuer().setup_defer_taskrun();
+        builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         let ring = builder.build(entries)?;
         let descriptors = Descriptors::map(self.file.as_fd(), self.number, self.depth)?;
         let holder = Arc::clone(&self.shared);
@@ -154,7 +141,7 @@ impl Queue {
         Ok(Thread {
             ring,
             descriptors,
-            data: DataOf { file: Arc::clone(&self.file), queue: self.number },
+            buffers: Buffers::new(self.depth),
             block: Block::new(Arc::clone(&self.export), self.kept),
             lane,
             held: BTreeMap::new(),
@@ -175,17 +162,17 @@ impl Thread {
     }
 
     fn serve(&mut self) -> io::Result<()> {
-        let mut batch = Vec::new();
+        let (mut batch, mut polls) = (Vec::new(), Polls::default());
         while self.with_driver + self.held.len() > 0 && !self.is_abandoned() {
-            match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+            // The driver gets the answers before the thread looks for more.
+            unless_interrupted(self.ring.submit())?;
+            while !self.has_come() && polls.poll_again() {}
+            polls.reset();
+            unless_interrupted(self.ring.submit_and_wait(1))?;
             self.collect(&mut batch);
             let issued_at = Instant::now();
             for requests in batch.chunks(BATCH) {
-                let done = self.block.carry_out(&self.data, requests);
+                let done = self.block.carry_out(&mut self.buffers, requests);
                 self.answer(requests, &done, issued_at);
             }
             batch.clear();
@@ -193,6 +180,12 @@ impl Thread {
             self.record();
         }
         Ok(())
+    }
+
+    /// True if the driver or the signal has something for this thread. The memory that it shares
+    /// with the kernel says so, without a call of the system.
+    fn has_come(&mut self) -> bool {
+        self.ring.submission().taskrun() || !self.ring.completion().is_empty()
     }
 
     fn is_abandoned(&self) -> bool {
@@ -267,7 +260,8 @@ impl Thread {
 
     /// Gives a tag to the driver, with the next call of the system.
     fn push(&mut self, number: u32, tag: u16, result: i32) {
-        let command = queue_command(self.queue.number, tag, result);
+        let address = self.buffers.address(tag);
+        let command = queue_command((self.queue.number, tag), result, address);
         let entry = opcode::UringCmd16::new(Fd(self.queue.file.as_raw_fd()), number);
         self.with_driver += 1;
         self.submit(&entry.cmd(command).build().user_data(tag.into()));
@@ -280,8 +274,17 @@ impl Thread {
 
     #[expect(unsafe_code, reason = "the system is given descriptors")]
     fn submit(&mut self, entry: &io_uring::squeue::Entry) {
-        // SAFETY: it refers to descriptors alone, which are as old as the ring.
+        // SAFETY: it refers to descriptors and to the memory of tags, which outlive the ring; that
+        // of a tag is used by nobody else while the driver has the tag.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.expect("an entry for each tag, and one for the signal");
+    }
+}
+
+/// A call of the system that a signal may interrupt, after which it is repeated anyway.
+fn unless_interrupted(called: io::Result<usize>) -> io::Result<()> {
+    match called {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+        called => called.map(drop),
     }
 }

@@ -25,8 +25,8 @@ const TICK_US: f64 = 10_000.0;
 /// Time limit for one machine.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// Costs of a number of requests of a kind over a front end: nanoseconds of the server's threads, and
-/// ticks of the machine, by round.
+/// Costs of a number of requests of a kind over a front end: nanoseconds of the server's threads,
+/// and ticks of the machine, by round.
 type Took = BTreeMap<(String, String, u32), Vec<(f64, f64)>>;
 
 #[test]

@@ -1,6 +1,5 @@
 //! Requests without a kernel: their data lies in a map.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,26 +9,8 @@ use proptest::prelude::*;
 use super::*;
 
 const SECTORS: u32 = 256;
-
-/// Data of requests, by tag.
-#[derive(Default)]
-struct Data {
-    written: BTreeMap<u16, Vec<u8>>,
-    read: RefCell<BTreeMap<u16, Vec<u8>>>,
-}
-
-impl RequestData for Data {
-    fn take(&self, tag: u16, bytes: &mut [u8]) -> io::Result<()> {
-        let from = self.written.get(&tag).ok_or(io::ErrorKind::InvalidInput)?;
-        bytes.copy_from_slice(from);
-        Ok(())
-    }
-
-    fn give(&self, tag: u16, bytes: &[u8]) -> io::Result<()> {
-        self.read.borrow_mut().insert(tag, bytes.to_vec());
-        Ok(())
-    }
-}
+/// Tags.
+const DEPTH: u16 = 16;
 
 /// A device in memory that counts flushes, and may refuse them.
 #[derive(Debug)]
@@ -70,7 +51,7 @@ impl Device for Counting {
 struct Rig {
     device: Arc<Counting>,
     block: Block,
-    data: Data,
+    buffers: Buffers,
 }
 
 impl Rig {
@@ -80,12 +61,17 @@ impl Rig {
         let (name, description) = (String::new(), String::new());
         let served = Arc::<Counting>::clone(&device);
         let export = Export { name, description, device: served, is_read_only, pace: None };
-        Self { device, block: Block::new(Arc::new(export), kept), data: Data::default() }
+        Self { device, block: Block::new(Arc::new(export), kept), buffers: Buffers::new(DEPTH) }
     }
 
     fn carry_out(&mut self, requests: &[Tagged]) -> Vec<i32> {
-        let done = self.block.carry_out(&self.data, requests);
+        let done = self.block.carry_out(&mut self.buffers, requests);
         done.iter().map(|it| it.result).collect()
+    }
+
+    /// The memory of a tag, for a request of `sectors`.
+    fn data(&mut self, tag: u16, sectors: u32) -> &mut [u8] {
+        self.buffers.get(tag, Place { offset: 0, length: u64::from(sectors) * 512 }).unwrap()
     }
 
     fn flushes(&self) -> u32 {
@@ -102,7 +88,8 @@ fn tagged(tag: u16, kind: u8, (first_sector, sectors): (u64, u32)) -> Tagged {
 fn writes_of_a_device_that_outlives_its_server_are_durable_once_answered() {
     for (kept, flushes) in [(Durability::Durable, 1), (Durability::Volatile, 0)] {
         let mut rig = Rig::new(kept, false, false);
-        rig.data.written.extend([(0, vec![1; 512]), (1, vec![2; 1024])]);
+        rig.data(0, 1).fill(1);
+        rig.data(1, 2).fill(2);
         let writes = [tagged(0, kind::WRITE, (0, 1)), tagged(1, kind::WRITE, (8, 2))];
         assert_eq!(rig.carry_out(&writes), [512, 1024]);
         assert_eq!(rig.flushes(), flushes, "one for the batch, or none");
@@ -112,10 +99,10 @@ fn writes_of_a_device_that_outlives_its_server_are_durable_once_answered() {
 #[test]
 fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
     let mut rig = Rig::new(Durability::Volatile, false, false);
-    rig.data.written.insert(0, vec![1; 512]);
+    rig.data(0, 1).fill(1);
     let mut durable = tagged(0, kind::WRITE, (0, 1));
     durable.request.is_fua = true;
-    let done = rig.block.carry_out(&rig.data, &[durable, tagged(1, kind::FLUSH, (0, 0))]);
+    let done = rig.block.carry_out(&mut rig.buffers, &[durable, tagged(1, kind::FLUSH, (0, 0))]);
     assert_eq!(done.iter().map(|it| it.result).collect::<Vec<_>>(), [512, 0]);
     let fua = done.iter().map(|it| it.asked.map(|asked| asked.fua)).collect::<Vec<_>>();
     assert_eq!(fua, [Some(true), Some(false)], "as the model gets them");
@@ -125,7 +112,7 @@ fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
 #[test]
 fn a_refused_flush_fails_what_waited_for_it_alone() {
     let mut rig = Rig::new(Durability::Volatile, false, true);
-    rig.data.written.insert(1, vec![1; 512]);
+    rig.data(1, 1).fill(1);
     let requests = [
         tagged(0, kind::READ, (0, 1)),
         tagged(1, kind::WRITE, (0, 1)),
@@ -137,7 +124,7 @@ fn a_refused_flush_fails_what_waited_for_it_alone() {
 #[test]
 fn what_cannot_be_carried_out_is_an_error_of_its_request() {
     let mut rig = Rig::new(Durability::Volatile, true, false);
-    rig.data.written.insert(0, vec![1; 512]);
+    rig.data(0, 1).fill(1);
     let requests = [
         tagged(0, kind::WRITE, (0, 1)),
         tagged(1, kind::DISCARD, (0, 8)),
@@ -156,7 +143,7 @@ fn what_cannot_be_carried_out_is_an_error_of_its_request() {
 fn zeroes_that_may_not_be_unmapped_are_stored() {
     for (may_unmap, is_stored) in [(true, false), (false, true)] {
         let mut rig = Rig::new(Durability::Volatile, false, false);
-        rig.data.written.insert(0, vec![7; 64 << 10]);
+        rig.data(0, 128).fill(7);
         let mut zeroes = tagged(1, kind::WRITE_ZEROES, (0, 128));
         zeroes.request.may_unmap = may_unmap;
         let results = rig.carry_out(&[tagged(0, kind::WRITE, (0, 128)), zeroes]);
@@ -192,7 +179,7 @@ proptest! {
                         expected.insert(tag, sectors.flat_map(|it| [*it; 512]).collect::<Vec<_>>());
                     }
                     kind::WRITE => {
-                        rig.data.written.insert(tag, vec![value; sectors as usize * 512]);
+                        rig.data(tag, sectors).fill(value);
                         map[range].fill(value);
                     }
                     _ => map[range].fill(0),
@@ -200,8 +187,10 @@ proptest! {
                 requests.push(tagged(tag, kind, (first.into(), sectors)));
             }
             prop_assert!(rig.carry_out(&requests).iter().all(|result| *result >= 0));
-            let read = rig.data.read.take();
-            prop_assert!(read == expected);
+            for (tag, expected) in expected {
+                let sectors = u32::try_from(expected.len() / 512).unwrap();
+                prop_assert!(rig.data(tag, sectors) == expected);
+            }
         }
     }
 }
