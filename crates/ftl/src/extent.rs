@@ -110,6 +110,14 @@ impl Extents {
         }
     }
 
+    /// Has the processor fetch the size of `lpn`, which will be needed soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        if self.granules_per_page > 1 {
+            self.granules_of.prefetch(lpn.0);
+        }
+    }
+
     /// Notes that `lpn`, which took `was` granules if it was stored, now takes `granules`.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "at most the granules of a page")]

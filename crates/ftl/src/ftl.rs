@@ -457,13 +457,15 @@ impl Ftl {
         self.superblocks.invalidate_all();
     }
 
-    /// Prefetches the map entry of a page that will be accessed soon.
+    /// Prefetches the map entry of a page that will be accessed soon, and its size where pages are
+    /// compressed.
     ///
     /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
     /// overlap with one another and with work.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn) {
         self.mapping.prefetch(lpn);
+        self.extents.prefetch(lpn);
     }
 
     /// Has the processor fetch the rest of what writing `lpn` needs, some time after

@@ -7,6 +7,7 @@
 //! superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
+use crate::extent::Extents;
 use crate::mapping::Mapping;
 use crate::stream::{Origin, Stream};
 use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
@@ -83,9 +84,16 @@ struct ValidPages {
     taken_count: usize,
 }
 
+/// The tables that say where a page is and what it takes.
+#[derive(Clone, Copy)]
+struct Map<'a> {
+    mapping: &'a Mapping,
+    extents: &'a Extents,
+}
+
 impl ValidPages {
     /// Valid pages from `first` on, before `end`.
-    fn of(first: Ppn, end: Ppn, mapping: &Mapping) -> Self {
+    fn of(first: Ppn, end: Ppn, map: Map<'_>) -> Self {
         let mut pages = Self {
             at: first.0,
             end: end.0,
@@ -95,19 +103,19 @@ impl ValidPages {
             found_count: 0,
             taken_count: 0,
         };
-        pages.find_lot(mapping);
-        pages.find_lot(mapping);
+        pages.find_lot(map);
+        pages.find_lot(map);
         pages
     }
 
     /// The next page that is valid now.
     #[inline]
-    fn next(&mut self, mapping: &Mapping) -> Option<(Ppn, Option<Lpn>)> {
+    fn next(&mut self, map: Map<'_>) -> Option<(Ppn, Option<Lpn>)> {
         while self.taken_count < self.found_count {
             let page = self.found[self.taken_count % (2 * LOT)];
-            self.take(mapping);
+            self.take(map);
             // The host may have written it anew since it was found.
-            if mapping.is_valid(page.0) {
+            if map.mapping.is_valid(page.0) {
                 return Some(page);
             }
         }
@@ -115,33 +123,34 @@ impl ValidPages {
     }
 
     /// The next page that is valid now, which stays the next one.
-    fn peek(&mut self, mapping: &Mapping) -> Option<Ppn> {
+    fn peek(&mut self, map: Map<'_>) -> Option<Ppn> {
         while self.taken_count < self.found_count {
             let (ppn, _) = self.found[self.taken_count % (2 * LOT)];
-            if mapping.is_valid(ppn) {
+            if map.mapping.is_valid(ppn) {
                 return Some(ppn);
             }
-            self.take(mapping);
+            self.take(map);
         }
         None
     }
 
     /// Goes on by one page that was found.
     #[inline]
-    fn take(&mut self, mapping: &Mapping) {
+    fn take(&mut self, map: Map<'_>) {
         self.taken_count += 1;
         if self.taken_count.is_multiple_of(LOT) {
-            self.find_lot(mapping);
+            self.find_lot(map);
         }
     }
 
     /// Finds the next lot and has its map entries fetched.
-    fn find_lot(&mut self, mapping: &Mapping) {
+    fn find_lot(&mut self, map: Map<'_>) {
         for _ in 0..LOT {
-            let Some(ppn) = self.find(mapping) else { break };
-            let lpn = mapping.lpn(ppn);
+            let Some(ppn) = self.find(map.mapping) else { break };
+            let lpn = map.mapping.lpn(ppn);
             if let Some(lpn) = lpn {
-                mapping.prefetch(lpn);
+                map.mapping.prefetch(lpn);
+                map.extents.prefetch(lpn);
             }
             self.found[self.found_count % (2 * LOT)] = (ppn, lpn);
             self.found_count += 1;
@@ -333,7 +342,7 @@ impl Ftl {
             self.relocation.victim = self.choose_victim();
         }
         let victim = self.relocation.victim.as_mut()?;
-        let next = victim.valid.peek(&self.mapping);
+        let next = victim.valid.peek(Map { mapping: &self.mapping, extents: &self.extents });
         let is_empty = self.superblocks.granules_valid(victim.superblock) == 0;
         assert_eq!(next.is_none(), is_empty, "a victim gives what it holds");
         next
@@ -373,7 +382,7 @@ impl Ftl {
                 return 0;
             }
             let victim = self.relocation.victim.as_mut().expect("chosen above");
-            let found = victim.valid.next(&self.mapping);
+            let found = victim.valid.next(Map { mapping: &self.mapping, extents: &self.extents });
             let (ppn, kept) = found.expect("as granules_valid counts");
             let (cause, die_first, place) =
                 (victim.cause, victim.die_first, ppn.0 - victim.first.0);
@@ -444,7 +453,8 @@ impl Ftl {
         let price = f64::from(relocated) / f64::from(gained);
         let places = self.config.places_per_superblock();
         let first = Ppn(superblock.0 * places);
-        let valid = ValidPages::of(first, Ppn(first.0 + places), &self.mapping);
+        let map = Map { mapping: &self.mapping, extents: &self.extents };
+        let valid = ValidPages::of(first, Ppn(first.0 + places), map);
         let die_first = self.die_first(superblock);
         let owner = self.superblocks.owner(superblock);
         let stream = Stream::moving(owner, cause, self.config.handles);
