@@ -457,11 +457,9 @@ impl Ftl {
         self.superblocks.invalidate_all();
     }
 
-    /// Prefetches the map entry of a page that will be accessed soon, and its size where pages are
-    /// compressed.
+    /// Prefetches the map entry of a page that will be accessed soon, and its size.
     ///
-    /// Changes nothing. One cache miss after another is what a large map costs; fetched ahead, they
-    /// overlap with one another and with work.
+    /// Changes nothing. One cache miss after another is what a large map costs; they overlap here.
     #[inline]
     pub fn prefetch(&self, lpn: Lpn) {
         self.mapping.prefetch(lpn);

@@ -62,6 +62,7 @@ fn a_request_over_ublk_and_over_kernel_nbd() {
 }
 
 /// Prints medians in microseconds, and the ratios.
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
 fn print(processor: &str, took: &Took) {
     println!("processor {processor}: us of a 4 KiB request, 16 outstanding, median of {ROUNDS}");
     for kind in ["write", "read"] {

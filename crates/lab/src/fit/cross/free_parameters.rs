@@ -40,6 +40,10 @@ const ONE_AT_A_TIME: (f64, f64) = (1.0, 150.0);
 const SHRUNK: (f64, f64) = (0.7, 1.0);
 const SHRUNK_KEY: &str = "format.high-performance.user_gb";
 
+/// Shares of the erase blocks that may be bad, spare, or hold tables.
+const SPARE: (f64, f64) = (0.0, 0.08);
+const SPARE_KEY: &str = "geometry.spare_erase_blocks_per_plane";
+
 const fn of_core(keys: &'static [&'static str], low: f64, high: f64) -> Range {
     Range { keys, low, high, scale: FitScale::Log, is_per_core: true }
 }
@@ -111,7 +115,7 @@ const FREE: &[FreeOf] = &[
         ties: &[RELOCATION],
     },
     // Reads, mixed reads and writes and large transfers are the data sheet.
-    FreeOf { drive: "csd-3000-7680", keys: &[T_READ, LINUX_SERIAL], ties: &[] },
+    FreeOf { drive: "csd-3000-7680", keys: &[T_READ, LINUX_SERIAL, SPARE_KEY], ties: &[] },
     FreeOf { drive: "p5800x-pair", keys: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE], ties: &[] },
     // Reads and large writes are the data sheet.
     FreeOf { drive: "p5510-eight", keys: &[WRITE, T_READ], ties: &[] },
@@ -157,6 +161,10 @@ fn range(spec: &DriveSpec, key: &str) -> FitSpec {
     if key == SHRUNK_KEY {
         let stock = spec.formats.first().map_or(0.0, |format| format.user_gb);
         return fit(SHRUNK.0 * stock, SHRUNK.1 * stock, FitScale::Linear);
+    }
+    if key == SPARE_KEY {
+        let blocks = f64::from(spec.geometry.erase_blocks_per_plane);
+        return fit((SPARE.0 * blocks).round(), (SPARE.1 * blocks).round(), FitScale::Linear);
     }
     let is_one_at_a_time = |host: &HostSpec| {
         host.outstanding_max == 1 && key == format!("host.{}.submit_us", host.name)
@@ -230,6 +238,13 @@ mod tests {
         let (low, high, scale) = bounds("px600-2600", SHRUNK_KEY);
         assert!((low - 0.7 * stock).abs() < 1e-9 && (high - stock).abs() < 1e-9, "{low} to {high}");
         assert_eq!(scale, FitScale::Linear);
+    }
+
+    #[test]
+    fn spare_erase_blocks_are_a_share_of_all() {
+        let blocks = catalogue::find("csd-3000-7680").unwrap().geometry.erase_blocks_per_plane;
+        let most = (0.08 * f64::from(blocks)).round();
+        assert_eq!(bounds("csd-3000-7680", SPARE_KEY), (0.0, most, FitScale::Linear));
     }
 
     #[test]
