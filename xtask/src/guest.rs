@@ -76,6 +76,6 @@ pub(crate) fn speed() -> Result<()> {
     let program = target().join("release/floatgate");
     let program = program.to_str().context("a path that is text")?;
     let test = ["test", "--quiet", "--package", "cli", "--test", "field", "--"];
-    let only = ["--nocapture", "--ignored", "guest::ublk_speed::"];
+    let only = ["--nocapture", "guest::ublk_speed::"];
     run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_PROGRAM", program)])
 }

@@ -138,7 +138,7 @@ enum Task {
     /// model itself, by the quick protocol; takes ten minutes
     GuestReview,
     /// Measures the processor time of a request over ublk and over kernel NBD in an emulated
-    /// machine whose clock counts instructions; takes ten minutes
+    /// machine whose clock counts instructions; takes minutes
     GuestSpeed,
     /// Executes docs/notebooks and writes the outputs into them; takes minutes
     Notebooks,

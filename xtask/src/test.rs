@@ -19,7 +19,7 @@ struct Tool {
     skipped: &'static str,
 }
 
-const TOOLS: [Tool; 14] = [
+const TOOLS: [Tool; 15] = [
     Tool { programs: &["fio"], package: "fio", skipped: "tests of the fio driver on a real file" },
     Tool {
         programs: &["nbdkit"],
@@ -37,6 +37,11 @@ const TOOLS: [Tool; 14] = [
     Tool { programs: &["nvme"], package: "nvme-cli", skipped: GUEST },
     Tool { programs: &["smartctl"], package: "smartmontools", skipped: GUEST },
     Tool { programs: &["insmod"], package: "kmod", skipped: "the test of a guest over NVMe/TCP" },
+    Tool {
+        programs: &["nbd-client"],
+        package: "nbd-client",
+        skipped: "the measurement of ublk beside kernel NBD in an emulated machine",
+    },
     Tool { programs: &["sqlite3"], package: "sqlite3", skipped: "the test of a recorded database" },
     Tool { programs: &["fusermount3"], package: "fuse3", skipped: CLIENTS },
     Tool {

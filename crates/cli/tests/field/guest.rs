@@ -38,6 +38,9 @@ use self::emulator::{emulator, emulator_is_missing};
 use crate::{Measured, brief, fio_is_missing, skip};
 
 const MIB: u64 = 1 << 20;
+/// Environment variable with the path of the program that guests run instead of the one that was
+/// built for the tests: measurements are of the release build.
+const PROGRAM_VARIABLE: &str = "FLOATGATE_GUEST_PROGRAM";
 /// Byte offset of the only partition of the home drive.
 const PARTITION_BYTES: u64 = MIB;
 /// Time limit for the guest, generous for a machine under load.
@@ -230,8 +233,7 @@ fn archive_of(programs: &[&str]) -> Option<Archive> {
     let mut archive = Archive::new();
     for name in programs {
         if *name == "floatgate" {
-            // Measurements are of the release build.
-            let other = std::env::var_os("FLOATGATE_GUEST_PROGRAM");
+            let other = std::env::var_os(PROGRAM_VARIABLE);
             let own = || env!("CARGO_BIN_EXE_floatgate").into();
             assert!(archive.program(Path::new(&other.unwrap_or_else(own))), "it is built");
             continue;

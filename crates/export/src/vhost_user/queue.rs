@@ -115,7 +115,7 @@ impl Queue {
     }
 
     /// Notifies the driver by `call` from now on, and once now: what was notified before may have
-    /// gone nowhere, as QEMU names the interrupt of its machine only once a ring is served.
+    /// gone nowhere, as QEMU sends the event for its machine's interrupt after it enabled the ring.
     pub(super) fn set_call(&self, call: Option<Signal>) {
         let mut state = self.shared.lock();
         state.call = call;
