@@ -9,6 +9,11 @@ review() {
     return $ended
 }
 
+# Linux 6.12 sends a command in the thread that submits it, if it runs on the processor of the queue.
+# With one processor and several threads, commands that others submit meanwhile then wait for the
+# next reply, each one: of 64 writes, one to eight reached the drive at a time. Where the workers of
+# the driver are bound to no processor, they alone send.
+echo Y > /sys/module/nvme_tcp/parameters/wq_unbound
 # A queue for all that a protocol keeps outstanding: by default it has 128 entries.
 say connect nvme connect -t tcp -a 10.0.2.2 -s "$port" -n "$subsystem" --queue-size=1024
 while [ ! -b /dev/nvme0n1 ]; do sleep 0.1; done
