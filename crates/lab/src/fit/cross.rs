@@ -50,7 +50,7 @@ const CENTRE: f64 = 0.5;
 /// Distance over which slopes are taken, as a share of a range.
 const STEP: f64 = 0.04;
 /// Distance of the values that are looked at of a number that changes where data lies.
-const LATTICE: f64 = 1.0 / 8.0;
+const LATTICE: f64 = 1.0 / 16.0;
 /// Figures of estimated workloads that weigh as much as one of a published workload. They scatter
 /// three times as widely around a model, since the estimate of the workload is wrong as well.
 const ESTIMATED_PER_PUBLISHED: usize = 9;
