@@ -25,7 +25,7 @@ use super::drive::NvmeDrive;
 use super::error_log::{ErrorLog, Failed};
 use super::event::Events;
 use super::fabrics::{Connect, ConnectRefusal, property_of};
-use super::feature::Features;
+use super::feature::{self, Features};
 use super::host::{Host, Purpose};
 use super::log::Telemetry;
 use super::namespace::{Namespaces, View};
@@ -392,7 +392,8 @@ impl Controller {
         command: &Command,
     ) -> Result<Completed, Status> {
         let host_id = self.host.id;
-        self.features.get(context, command, (self.kind, &host_id))
+        let known = feature::known((self.kind, self.transport()));
+        self.features.get(context, command, (known, &host_id))
     }
 
     pub(super) fn set_feature(
@@ -401,8 +402,9 @@ impl Controller {
         command: &Command,
         data: &[u8],
     ) -> Result<Completed, Status> {
-        let (kind, has_queues) = (self.kind, self.has_queues());
-        let done = self.features.set(context, command, (kind, has_queues), data)?;
+        let known = feature::known((self.kind, self.transport()));
+        let has_queues = self.has_queues();
+        let done = self.features.set(context, command, (known, has_queues), data)?;
         self.set_caching(self.features.is_caching());
         self.link.has_retry_delay.store(self.features.has_retry_delay(), Ordering::Release);
         Ok(done)

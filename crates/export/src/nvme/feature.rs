@@ -1,6 +1,8 @@
 //! Features ([nvme-base-2021], "Get Features command" and "Set Features command"). None is saved:
 //! all return to their defaults with the controller.
 
+use std::collections::BTreeSet;
+
 use blockio::Nanos;
 use device::{DriveHealth, Protection};
 
@@ -9,8 +11,10 @@ use super::context::{Completed, Context};
 use super::event;
 use super::host::Purpose;
 use super::io::refusal;
+use super::pcie::VECTORS;
 use super::property::QUEUES_MAX;
 use super::status::Status;
+use super::transport::Transport;
 use super::wire::{low8, low16, u64_at};
 
 /// Identifiers of features.
@@ -21,6 +25,8 @@ mod id {
     pub(super) const ERROR_RECOVERY: u8 = 0x05;
     pub(super) const WRITE_CACHE: u8 = 0x06;
     pub(super) const QUEUES: u8 = 0x07;
+    pub(super) const INTERRUPT_COALESCING: u8 = 0x08;
+    pub(super) const INTERRUPT_VECTOR: u8 = 0x09;
     pub(super) const WRITE_ATOMICITY: u8 = 0x0A;
     pub(super) const EVENTS: u8 = 0x0B;
     pub(super) const TIMESTAMP: u8 = 0x0E;
@@ -32,8 +38,8 @@ mod id {
     pub(super) const WRITE_PROTECTION: u8 = 0x84;
 }
 
-/// Features of a controller for I/O, in ascending order.
-pub(super) const OF_IO: [u8; 15] = [
+/// Features of a controller for I/O.
+const OF_IO: [u8; 15] = [
     id::ARBITRATION,
     id::POWER,
     id::TEMPERATURE,
@@ -50,10 +56,22 @@ pub(super) const OF_IO: [u8; 15] = [
     id::HOST_ID,
     id::WRITE_PROTECTION,
 ];
+/// More features of a controller for I/O whose completions bring interrupts.
+const OF_INTERRUPTS: [u8; 2] = [id::INTERRUPT_COALESCING, id::INTERRUPT_VECTOR];
 /// Features of a discovery controller.
 const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
 /// Bytes of the data of Host Behavior Support.
 const HOST_BEHAVIOR_BYTES: usize = 512;
+
+/// Features that a controller of this purpose has over this transport.
+pub(super) fn known((kind, transport): (Purpose, Transport)) -> impl Iterator<Item = u8> + use<> {
+    let (all, interrupts): (&[u8], &[u8]) = match (kind, transport) {
+        (Purpose::Io, Transport::Pcie) => (&OF_IO, &OF_INTERRUPTS),
+        (Purpose::Io, Transport::Tcp) => (&OF_IO, &[]),
+        (Purpose::Discovery, _) => (&OF_DISCOVERY, &[]),
+    };
+    all.iter().chain(interrupts).copied()
+}
 
 /// Features of one controller.
 #[derive(Debug)]
@@ -63,6 +81,10 @@ pub(super) struct Features {
     over_k: Option<u16>,
     under_k: Option<u16>,
     error_recovery: u32,
+    /// What the host recommends; interrupts are never held back.
+    interrupt_coalescing: u16,
+    /// Interrupt vectors that are not to be coalesced.
+    uncoalesced: BTreeSet<u16>,
     is_caching: bool,
     /// I/O queues that the host may have.
     queues: u16,
@@ -83,6 +105,8 @@ impl Features {
             over_k: None,
             under_k: None,
             error_recovery: 0,
+            interrupt_coalescing: 0,
+            uncoalesced: BTreeSet::new(),
             is_caching: true,
             queues: QUEUES_MAX,
             write_atomicity: 0,
@@ -136,10 +160,10 @@ impl Features {
         &self,
         context: &Context<'_>,
         command: &Command,
-        (kind, host_id): (Purpose, &[u8; 16]),
+        (known, host_id): (impl Iterator<Item = u8>, &[u8; 16]),
     ) -> Result<Completed, Status> {
         let feature = low8(command.dword(10));
-        check_known(kind, feature)?;
+        check_known(known, feature)?;
         match command.dword(10) >> 8 & 7 {
             0 => self.current(context, command, host_id),
             // Default and saved value; nothing is saved, so they are the same.
@@ -168,6 +192,11 @@ impl Features {
             id::ERROR_RECOVERY => self.error_recovery,
             id::WRITE_CACHE => self.is_caching.into(),
             id::QUEUES => queues_value(self.queues),
+            id::INTERRUPT_COALESCING => self.interrupt_coalescing.into(),
+            id::INTERRUPT_VECTOR => {
+                let vector = vector(command.dword(11))?;
+                u32::from(vector) | u32::from(self.uncoalesced.contains(&vector)) << 16
+            }
             id::WRITE_ATOMICITY => self.write_atomicity,
             id::EVENTS => self.events,
             id::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
@@ -188,11 +217,11 @@ impl Features {
         &mut self,
         context: &Context<'_>,
         command: &Command,
-        (kind, has_queues): (Purpose, bool),
+        (known, has_queues): (impl Iterator<Item = u8>, bool),
         data: &[u8],
     ) -> Result<Completed, Status> {
         let feature = low8(command.dword(10));
-        check_known(kind, feature)?;
+        check_known(known, feature)?;
         if command.dword(10) >> 31 == 1 {
             return Err(Status::NOT_SAVEABLE);
         }
@@ -206,6 +235,13 @@ impl Features {
             id::ERROR_RECOVERY if value & 1 << 16 == 0 => self.error_recovery = value,
             id::WRITE_CACHE => self.is_caching = value & 1 == 1,
             id::QUEUES => return self.set_queues(value, has_queues),
+            id::INTERRUPT_COALESCING => self.interrupt_coalescing = low16(value),
+            id::INTERRUPT_VECTOR if value >> 16 & 1 == 1 => {
+                self.uncoalesced.insert(vector(value)?);
+            }
+            id::INTERRUPT_VECTOR => {
+                self.uncoalesced.remove(&vector(value)?);
+            }
             id::WRITE_ATOMICITY => self.write_atomicity = value & 1,
             id::EVENTS => self.events = value & event::SUPPORTED,
             id::TIMESTAMP => {
@@ -285,12 +321,13 @@ fn protect(context: &Context<'_>, id: u32, state: u32) -> Result<(), Status> {
     context.drive.operations().protect(id, state == 1).map_err(|error| refusal(&error))
 }
 
-fn check_known(kind: Purpose, feature: u8) -> Result<(), Status> {
-    let known: &[u8] = match kind {
-        Purpose::Io => &OF_IO,
-        Purpose::Discovery => &OF_DISCOVERY,
-    };
-    if known.contains(&feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
+fn check_known(mut known: impl Iterator<Item = u8>, feature: u8) -> Result<(), Status> {
+    if known.any(|it| it == feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
+}
+
+/// The interrupt vector of a command, if there is such a one.
+fn vector(value: u32) -> Result<u16, Status> {
+    Some(low16(value)).filter(|vector| *vector < VECTORS).ok_or(Status::INVALID_FIELD)
 }
 
 /// Numbers of submission and completion queues, zero-based.

@@ -120,7 +120,7 @@ pub(super) fn log_page(
         page::FIRMWARE => firmware(context),
         page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),
         page::EFFECTS => effects(context),
-        page::FEATURES => features(),
+        page::FEATURES => features(feature::known((controller.kind(), controller.transport()))),
         page::SELF_TESTS => work::self_tests(&context.drive.operations().operation_status()),
         page::HOST_TELEMETRY | page::CONTROLLER_TELEMETRY => {
             telemetry(controller, context, command, (length, offset))?
@@ -305,9 +305,9 @@ fn effects(context: &Context<'_>) -> Vec<u8> {
 }
 
 /// Feature Identifiers Supported and Effects: each feature has the scope of one controller.
-fn features() -> Vec<u8> {
+fn features(known: impl Iterator<Item = u8>) -> Vec<u8> {
     let mut it = Structure::new(1024);
-    for id in feature::OF_IO {
+    for id in known {
         it.put_u32(4 * usize::from(id), 1 << 21 | 1);
     }
     it.into_bytes()

@@ -144,6 +144,26 @@ fn queues_are_created_and_deleted_by_the_rules() {
 }
 
 #[test]
+fn a_drive_with_interrupts_has_their_features() {
+    let rig = Rig::new(None);
+    let mut driver = rig.driver();
+    let get = |feature, selected| command(0x0A, 0, &[(10, feature), (11, selected)]);
+    let set = |feature, value| command(0x09, 0, &[(10, feature), (11, value)]);
+    assert_eq!(driver.admin(&get(8, 0)), (0, 0));
+    assert_eq!(driver.admin(&set(8, 0x0A03)).0, 0);
+    assert_eq!(driver.admin(&get(8, 0)), (0, 0x0A03));
+    let uncoalesced = 1 << 16;
+    assert_eq!(driver.admin(&get(9, 1)), (0, 1));
+    assert_eq!(driver.admin(&set(9, uncoalesced | 1)).0, 0);
+    assert_eq!(driver.admin(&get(9, 1)), (0, uncoalesced | 1));
+    assert_eq!(driver.admin(&get(9, 2)), (0, 2), "another vector");
+    assert_eq!(driver.admin(&set(9, 1)).0, 0);
+    assert_eq!(driver.admin(&get(9, 1)), (0, 1));
+    assert_eq!(driver.admin(&get(9, 128)).0, 0, "the last one");
+    assert_eq!(driver.admin(&get(9, 129)).0 & 0x7FF, 2, "no such vector");
+}
+
+#[test]
 fn a_reset_controller_begins_anew() {
     let rig = Rig::new(None);
     let mut driver = rig.driver();
