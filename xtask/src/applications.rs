@@ -92,9 +92,7 @@ struct Row {
 /// Fails if a measurement fails.
 pub(crate) fn run_all(options: Options<'_>) -> Result<()> {
     ensure!(options.repeats > 0, "--repeats is 0, not at least 1");
-    if options.floatgate.is_none() {
-        run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
-    }
+    build(options)?;
     let own = std::env::temp_dir().join(format!("floatgate-applications-{}", std::process::id()));
     let folder = options.keep.unwrap_or(&own);
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -111,6 +109,32 @@ pub(crate) fn run_all(options: Options<'_>) -> Result<()> {
         published::text(&published)?,
     ]
     .concat();
+    write(&text)
+}
+
+/// Makes the document's last section anew, which needs no measurement.
+///
+/// # Errors
+/// Fails if a prediction does, or the document has no such section.
+pub(crate) fn renew_published(options: Options<'_>) -> Result<()> {
+    build(options)?;
+    let path = root().join(DOCUMENT);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let (before, _) = text
+        .split_once(published::HEADING)
+        .with_context(|| format!("{DOCUMENT} has no {:?}", published::HEADING))?;
+    write(&[before, &published::text(&published::published(options)?)?].concat())
+}
+
+/// Builds the program to measure with, unless one is given.
+fn build(options: Options<'_>) -> Result<()> {
+    if options.floatgate.is_none() {
+        run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
+    }
+    Ok(())
+}
+
+fn write(text: &str) -> Result<()> {
     let path = root().join(DOCUMENT);
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
