@@ -1,6 +1,7 @@
-//! The kernel that the tests of whole emulated machines boot, and the emulator.
+//! The kernel that the tests of whole emulated machines boot, the emulator, and the tests that
+//! nvme-cli brings.
 //!
-//! Both come from Debian's packages and are unpacked below `target/`, never installed: nothing of
+//! They come from Debian's packages and are unpacked below `target/`, never installed: nothing of
 //! the kernel is to start this machine, and the emulator is of a newer Debian.
 
 use std::fs;
@@ -8,7 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 
 use crate::program::run;
-use crate::suite::Suite;
+use crate::suite::{OWN_RELEASE, Suite};
 use crate::target;
 
 /// Suite of the kernel: that of Debian 12 itself, 6.1, has no ublk.
@@ -22,13 +23,14 @@ const EMULATORS: [&str; 2] = ["trixie", "trixie-backports"];
 /// Its packages: that with libblkio has clients of vhost-user without a machine.
 const EMULATOR: [&str; 3] = ["qemu-system-x86", "qemu-utils", "qemu-block-extra"];
 
-/// Sees to it that there is a kernel, and an emulator.
+/// Sees to it that there is a kernel, an emulator, and the source of nvme-cli with its tests.
 ///
 /// # Errors
 /// Says why there is none.
 pub(crate) fn provide() -> Result<()> {
     provide_kernel().context("the kernel of guests")?;
-    provide_emulator().context("the emulator of guests")
+    provide_emulator().context("the emulator of guests")?;
+    provide_nvme_cli().context("the tests of nvme-cli")
 }
 
 fn provide_kernel() -> Result<()> {
@@ -55,6 +57,15 @@ fn provide_emulator() -> Result<()> {
     Suite::fetch(&EMULATORS, &folder)?.unpack_with_dependencies(&EMULATOR)
 }
 
+fn provide_nvme_cli() -> Result<()> {
+    let folder = target().join("guest-nvme-cli");
+    if folder.exists() {
+        return Ok(());
+    }
+    println!("unpacking nvme-cli's source in {}", folder.display());
+    Suite::fetch(&[OWN_RELEASE], &folder)?.unpack_source("nvme-cli")
+}
+
 /// Has a guest review a served model, and prints its figures beside those of the model.
 ///
 /// # Errors
@@ -64,6 +75,17 @@ pub(crate) fn review() -> Result<()> {
     let test = ["test", "--quiet", "--package", "cli", "--test", "field", "--"];
     let only = ["--nocapture", "guest::review::"];
     run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_PROTOCOL", "quick")])
+}
+
+/// Runs all tests that the source package of nvme-cli brings on a served drive.
+///
+/// # Errors
+/// Fails if there is no kernel or no such package, or if a test ends otherwise than it is to.
+pub(crate) fn nvme_cli() -> Result<()> {
+    provide()?;
+    let test = ["test", "--quiet", "--package", "cli", "--test", "field", "--"];
+    let only = ["--nocapture", "guest::nvme_cli::"];
+    run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_ALL", "1")])
 }
 
 /// Measures what a request over ublk and over kernel NBD costs an emulated machine.

@@ -130,6 +130,9 @@ enum Task {
         /// Folder for measurements; those that it already has are reused
         #[arg(long, value_name = "DIR")]
         keep: Option<PathBuf>,
+        /// Measures nothing, and renews the section on published transactions
+        #[arg(long)]
+        published: bool,
         /// Program to measure with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
@@ -137,6 +140,8 @@ enum Task {
     /// Compares a review of a served model in an emulated machine, over NVMe/TCP, with one of the
     /// model itself, by the quick protocol; takes ten minutes
     GuestReview,
+    /// Runs nvme-cli's own tests on a served volume in an emulated machine
+    GuestNvmeCli,
     /// Measures the processor time of a request over ublk and over kernel NBD in an emulated
     /// machine whose clock counts instructions; takes minutes
     GuestSpeed,
@@ -186,6 +191,7 @@ fn main() -> Result<()> {
         }
         Task::Wheel => python::wheel(),
         Task::GuestReview => guest::review(),
+        Task::GuestNvmeCli => guest::nvme_cli(),
         Task::GuestSpeed => guest::speed(),
         Task::Notebooks => python::notebooks(),
         Task::Dist { debug: true, .. } => dist::check_quickly(),
@@ -205,14 +211,18 @@ fn main() -> Result<()> {
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
-        Task::Applications { threads, repeats, realtime: is_realtime, keep, floatgate } => {
-            applications::run_all(applications::Options {
+        Task::Applications { threads, repeats, realtime, keep, published, floatgate } => {
+            let options = applications::Options {
                 threads: &threads,
                 repeats,
-                is_realtime,
+                is_realtime: realtime,
                 floatgate: floatgate.as_deref(),
                 keep: keep.as_deref(),
-            })
+            };
+            if published {
+                return applications::renew_published(options);
+            }
+            applications::run_all(options)
         }
         Task::Validate { from: Some(file) } => validate::run(Some(&file)),
         Task::Validate { from: None } => in_release("validate-here", &[]),

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::program::said;
 
 /// Release of Debian whose server this machine's own sources name.
-const OWN_RELEASE: &str = "bookworm";
+pub(crate) const OWN_RELEASE: &str = "bookworm";
 /// Keys that have signed the suites.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
@@ -45,8 +45,10 @@ impl Suite {
             let own = apt.join(own);
             fs::create_dir_all(&own).with_context(|| format!("making {}", own.display()))?;
         }
-        let lines =
-            suites.iter().map(|name| format!("deb [signed-by={KEYS}] {server} {name} main\n"));
+        let lines = suites.iter().flat_map(|name| {
+            ["deb", "deb-src"]
+                .map(|kind| format!("{kind} [signed-by={KEYS}] {server} {name} main\n"))
+        });
         fs::write(apt.join("sources.list"), lines.collect::<String>())?;
         // No package is installed there, so that dependencies are downloaded too.
         fs::write(apt.join("status"), "")?;
@@ -85,6 +87,23 @@ impl Suite {
         let release = ["--target-release", &self.last];
         said(self.command("apt-get").args(install).args(release).args(packages))?;
         self.unpack_downloaded()
+    }
+
+    /// Downloads the source of `package`, and unpacks it in a folder of its own below the folder.
+    ///
+    /// # Errors
+    /// Fails if there is no such package, or it cannot be downloaded or unpacked.
+    pub(crate) fn unpack_source(&self, package: &str) -> Result<()> {
+        let download = ["source", "--download-only", package];
+        said(self.command("apt-get").args(download).current_dir(&self.folder))?;
+        let paths = fs::read_dir(&self.folder)?
+            .map(|entry| Ok(entry?.path()))
+            .collect::<Result<Vec<PathBuf>>>()?;
+        let is_original = |path: &&PathBuf| path.to_string_lossy().contains(".orig.tar.");
+        let original = paths.iter().find(is_original);
+        let original = original.with_context(|| format!("{package} has no original source"))?;
+        said(Command::new("tar").arg("-xf").arg(original).arg("-C").arg(&self.folder))?;
+        Ok(())
     }
 
     /// Unpacks every downloaded archive, and deletes it.

@@ -58,7 +58,8 @@ pub use self::authentication::{Secrets, SecretsError};
 pub use self::counters::{ControllerStatus, QueueStatus};
 #[cfg(test)]
 pub(crate) use self::pcie::DOORBELLS_AT;
-pub(crate) use self::pcie::{PcieController, VECTORS};
+pub(crate) use self::pcie::PcieController;
+pub(crate) use self::property::VECTORS;
 pub(crate) use self::subsystem::SecureChannel;
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
 pub(crate) use self::tcp::Secured;

@@ -202,15 +202,15 @@ const OTHERS: [(&str, [f64; 3]); 6] = [
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
 At 32 threads all of them are predicted too fast. The mean latencies of the six are off by much \
-the same time, whatever the card, and that of the PX600, measured a year later, by half of it. So \
-what is missing is the host's: the replay has the think times of MariaDB 10.11 with 32 clients, and \
-not the contention of Percona Server 5.5, which the laboratory ran. Fitted to B057 it would predict \
-nothing, and fitted to the other cards it would make the PX600 a quarter too slow. Nor can the \
-speed of the processors be told from this: a slower host would fit the rates at 32 threads better, \
-and give the PX600 half of its published rate at two.
+the same time, whatever the card, and that of the PX600, measured a year later, by half of it. \
+So what is missing is the host's: the replay has the think times of MariaDB 10.11 with 32 \
+clients, and not the contention of Percona Server 5.5, which the laboratory ran. Fitted to B057 \
+it would predict nothing, and fitted to the other cards it would make the PX600 a quarter too \
+slow. Nor can the speed of the processors be told from this: a slower host would fit the rates \
+at 32 threads better, and give the PX600 half of its published rate at two.
 
-The order of the cards is predicted better than their rates: the P320h is first instead of third of \
-the six, and two that differ by 5 % change places.
+The order of the cards is predicted better than their rates: the P320h is first instead of third \
+of the six, and two that differ by 5 % change places.
 
 A database with more memory also writes fewer pages, since it evicts fewer. The built-in \
 recording of 32 clients has 48 MB of memory for 324 MB of data: 26.6 reads of a page and 301 KiB \

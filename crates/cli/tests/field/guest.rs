@@ -15,6 +15,7 @@ mod archive;
 mod emulator;
 mod linux;
 mod nvme;
+mod nvme_cli;
 mod nvme_tcp;
 mod review;
 mod ublk;

@@ -11,8 +11,7 @@ use super::context::{Completed, Context};
 use super::event;
 use super::host::Purpose;
 use super::io::refusal;
-use super::pcie::VECTORS;
-use super::property::QUEUES_MAX;
+use super::property::{QUEUES_MAX, VECTORS};
 use super::status::Status;
 use super::transport::Transport;
 use super::wire::{low8, low16, u64_at};
@@ -81,7 +80,7 @@ pub(super) struct Features {
     over_k: Option<u16>,
     under_k: Option<u16>,
     error_recovery: u32,
-    /// What the host recommends; interrupts are never held back.
+    /// Recommendation of the host; interrupts are never held back.
     interrupt_coalescing: u16,
     /// Interrupt vectors that are not to be coalesced.
     uncoalesced: BTreeSet<u16>,

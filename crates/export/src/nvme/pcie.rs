@@ -32,7 +32,8 @@ use super::host::{Host, Purpose};
 use super::io_queue::IoQueue;
 use super::lock::locked;
 use super::property::{
-    ENABLE, FATAL, QUEUE_ENTRIES_MAX, QUEUES_MAX, READY_TIMEOUTS, VERSION, capabilities, offset,
+    ENABLE, FATAL, QUEUE_ENTRIES_MAX, QUEUES_MAX, READY_TIMEOUTS, VECTORS, VERSION, capabilities,
+    offset,
 };
 use super::status::Status;
 use super::subsystem::Subsystem;
@@ -45,8 +46,6 @@ use crate::guest_memory::{GuestMemory, Outside};
 
 /// Offset of the doorbells, each of four bytes.
 pub(crate) const DOORBELLS_AT: u64 = 0x1000;
-/// Interrupt vectors: one for each queue.
-pub(crate) const VECTORS: u16 = QUEUES_MAX + 1;
 /// The admin queue.
 struct AdminQueue {
     base: u64,

@@ -5,6 +5,8 @@
 pub(super) const QUEUE_ENTRIES_MAX: u32 = 1024;
 /// I/O queues of a controller.
 pub(super) const QUEUES_MAX: u16 = 128;
+/// Interrupt vectors over PCI Express: one for each queue.
+pub(crate) const VECTORS: u16 = QUEUES_MAX + 1;
 /// VS: version 2.0 of the base specification.
 pub(super) const VERSION: u32 = 0x0002_0000;
 

@@ -45,7 +45,7 @@ const MODULES: [&str; 0] = [];
 const WORDS: &str = "nvme.poll_queues=1 nvme_core.io_timeout=3";
 
 /// An emulated machine of two processors, with the drives of vfio-user sockets.
-fn machine(folder: &Path, kernel: &Path, (sockets, life): (&[&Path], u32)) -> Child {
+pub(super) fn machine(folder: &Path, kernel: &Path, (sockets, life): (&[&Path], u32)) -> Child {
     let drives = sockets.iter().map(|socket| {
         let (kind, path) = ("vfio-user-pci", socket.display());
         format!(r#"{{"driver":"{kind}","socket":{{"type":"unix","path":"{path}"}}}}"#)
