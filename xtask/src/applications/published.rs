@@ -41,7 +41,7 @@ impl Predicted {
 }
 
 /// A card that the same laboratory measured with 32 threads, and what is predicted of it.
-pub(super) struct Compared {
+pub(super) struct OtherCard {
     drive: &'static str,
     reviewed: Reviewed,
     predicted: Predicted,
@@ -60,7 +60,7 @@ struct Reviewed {
 pub(super) struct Comparison {
     host_speed: f64,
     rows: Vec<Published>,
-    others: Vec<Compared>,
+    others: Vec<OtherCard>,
 }
 
 /// Replays the built-in recordings of `SysBench` with the memory and the processors of the
@@ -106,13 +106,9 @@ pub(super) fn published(options: Options<'_>) -> Result<Comparison> {
         row("B059", "average latency at 32 threads, ms", 10.0, many.latency_ms_mean, false),
         row("B060", "p99 latency at 32 threads, ms", 18.0, many.latency_ms_p99, false),
     ];
-    let others = OTHERS.iter().map(|(drive, [tps, latency_ms_mean, latency_ms_p99])| {
-        let reviewed = Reviewed {
-            tps: *tps,
-            latency_ms_mean: *latency_ms_mean,
-            latency_ms_p99: *latency_ms_p99,
-        };
-        Ok(Compared { drive, reviewed, predicted: predict(drive, "32", host_speed)? })
+    let others = OTHERS.iter().map(|(drive, reviewed)| {
+        let predicted = predict(drive, "32", host_speed)?;
+        Ok(OtherCard { drive, reviewed: *reviewed, predicted })
     });
     let others = others.collect::<Result<_>>()?;
     Ok(Comparison { host_speed, rows, others })
@@ -147,7 +143,7 @@ pub(super) fn text(comparison: &Comparison) -> Result<String> {
              unvalidated:\n\n\
              | card | TPS, published | model | ratio | mean latency in ms, published | model | \
              difference | p99, published | model |\n|---|---|---|---|---|---|---|---|---|\n";
-    for Compared { drive, reviewed, predicted } in &comparison.others {
+    for OtherCard { drive, reviewed, predicted } in &comparison.others {
         let ratio = predicted.tps.map(|it| format!("{:.2}", it / reviewed.tps));
         let difference = predicted.latency_ms_mean.map(|it| it - reviewed.latency_ms_mean);
         writeln!(
@@ -188,16 +184,19 @@ const BUFFERED: f64 = 100.0 * (1.0 - REVIEW_MISSES / RECORDING_MISSES);
 const PX600: &str = "px600-2600";
 /// Rate at two threads in the review of the PX600, row B056 of `published/figures.csv`.
 const PUBLISHED_TPS_2: f64 = 435.0;
-/// Cards of the catalogue in the laboratory's table of 32 threads: transactions a second, mean and
-/// 99th percentile of their latency in milliseconds.
-const OTHERS: [(&str, [f64; 3]); 6] = [
-    ("es3000-2400", [2734.69, 11.7, 19.84]),
-    ("iodrive2-duo-mlc-2400", [2521.06, 12.69, 23.92]),
-    ("p320h-700", [2443.56, 13.09, 22.45]),
-    ("iodrive2-1200", [2354.06, 13.59, 29.35]),
-    ("flashmax-ii", [2278.11, 14.04, 26.04]),
-    ("nytro-warpdrive-800", [1977.67, 16.18, 39.94]),
+/// Cards of the catalogue in the laboratory's table.
+const OTHERS: [(&str, Reviewed); 6] = [
+    ("es3000-2400", reviewed(2734.69, 11.7, 19.84)),
+    ("iodrive2-duo-mlc-2400", reviewed(2521.06, 12.69, 23.92)),
+    ("p320h-700", reviewed(2443.56, 13.09, 22.45)),
+    ("iodrive2-1200", reviewed(2354.06, 13.59, 29.35)),
+    ("flashmax-ii", reviewed(2278.11, 14.04, 26.04)),
+    ("nytro-warpdrive-800", reviewed(1977.67, 16.18, 39.94)),
 ];
+
+const fn reviewed(tps: f64, latency_ms_mean: f64, latency_ms_p99: f64) -> Reviewed {
+    Reviewed { tps, latency_ms_mean, latency_ms_p99 }
+}
 
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
