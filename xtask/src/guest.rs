@@ -59,7 +59,9 @@ fn provide_emulator() -> Result<()> {
 
 fn provide_nvme_cli() -> Result<()> {
     let folder = target().join("guest-nvme-cli");
-    if folder.exists() {
+    // A download that failed leaves the folder, too.
+    let mut entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+    if entries.any(|entry| entry.path().join("tests").is_dir()) {
         return Ok(());
     }
     println!("unpacking nvme-cli's source in {}", folder.display());

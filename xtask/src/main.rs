@@ -140,7 +140,7 @@ enum Task {
     /// Compares a review of a served model in an emulated machine, over NVMe/TCP, with one of the
     /// model itself, by the quick protocol; takes ten minutes
     GuestReview,
-    /// Runs nvme-cli's own tests on a served volume in an emulated machine
+    /// Runs nvme-cli's own tests on a served drive in an emulated machine; takes four minutes
     GuestNvmeCli,
     /// Measures the processor time of a request over ublk and over kernel NBD in an emulated
     /// machine whose clock counts instructions; takes minutes

@@ -29,8 +29,7 @@ pub(crate) fn page(
          Where a range was published, the ratio is to its nearer end.\n\
          Loads that no row is read from are left out, such as the shares of a rate that VDbench \
          sends between two profiles. A review carries them out, and may find the drive in another \
-         state after them: rates of the CSD 3000 differ by up to 11 % (logins at 0 %), those of \
-         databases at 2:1 by up to 5 %.\n\n\
+         state after them.\n\n\
          {crossed}\n{}\n{}\n{}\n{}\n{}\n{}",
         count(rows),
         in_short(rows),

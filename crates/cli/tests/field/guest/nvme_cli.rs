@@ -31,10 +31,7 @@ const LONGEST: &str = "nvme_create_max_ns";
 const PATIENCE: Duration = Duration::from_mins(20);
 /// Tests that fail on this drive, and why.
 const FAILURES: [(&str, &str); 4] = [
-    (
-        "nvme_create_max_ns",
-        "creates, uses and deletes all 63, then calls a method of `super` itself",
-    ),
+    (LONGEST, "creates, uses and deletes all 63, then calls a method of `super` itself"),
     ("nvme_get_lba_status", "Get LBA Status is optional, and not offered"),
     ("nvme_lba_status_log", "so is its log page"),
     ("nvme_smart_log", "looks for names of fields that this nvme-cli prints otherwise"),
