@@ -23,14 +23,13 @@ const EMULATORS: [&str; 2] = ["trixie", "trixie-backports"];
 /// Its packages: that with libblkio has clients of vhost-user without a machine.
 const EMULATOR: [&str; 3] = ["qemu-system-x86", "qemu-utils", "qemu-block-extra"];
 
-/// Sees to it that there is a kernel, an emulator, and the source of nvme-cli with its tests.
+/// Sees to it that there is a kernel, and an emulator.
 ///
 /// # Errors
 /// Says why there is none.
 pub(crate) fn provide() -> Result<()> {
     provide_kernel().context("the kernel of guests")?;
-    provide_emulator().context("the emulator of guests")?;
-    provide_nvme_cli().context("the tests of nvme-cli")
+    provide_emulator().context("the emulator of guests")
 }
 
 fn provide_kernel() -> Result<()> {
@@ -57,7 +56,11 @@ fn provide_emulator() -> Result<()> {
     Suite::fetch(&EMULATORS, &folder)?.unpack_with_dependencies(&EMULATOR)
 }
 
-fn provide_nvme_cli() -> Result<()> {
+/// Sees to it that there is the source of nvme-cli, with its tests.
+///
+/// # Errors
+/// Says why there is none.
+pub(crate) fn provide_nvme_cli() -> Result<()> {
     let folder = target().join("guest-nvme-cli");
     // A download that failed leaves the folder, too.
     let mut entries = fs::read_dir(&folder).into_iter().flatten().flatten();
@@ -85,6 +88,7 @@ pub(crate) fn review() -> Result<()> {
 /// Fails if there is no kernel or no such package, or if a test ends otherwise than it is to.
 pub(crate) fn nvme_cli() -> Result<()> {
     provide()?;
+    provide_nvme_cli()?;
     let test = ["test", "--quiet", "--package", "cli", "--test", "field", "--"];
     let only = ["--nocapture", "guest::nvme_cli::"];
     run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_ALL", "1")])

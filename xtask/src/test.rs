@@ -116,6 +116,9 @@ fn provide_tools() {
     if let Err(error) = guest::provide() {
         println!("skips tests of emulated machines: {error:#}");
     }
+    if let Err(error) = guest::provide_nvme_cli() {
+        println!("skips the tests of nvme-cli: {error:#}");
+    }
 }
 
 fn check_form() -> Result<()> {
