@@ -324,7 +324,7 @@ fn check_known(mut known: impl Iterator<Item = u8>, feature: u8) -> Result<(), S
     if known.any(|it| it == feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
-/// The interrupt vector of a command, if there is such a one.
+/// The interrupt vector that a command names, if the controller has it.
 fn vector(value: u32) -> Result<u16, Status> {
     Some(low16(value)).filter(|vector| *vector < VECTORS).ok_or(Status::INVALID_FIELD)
 }
