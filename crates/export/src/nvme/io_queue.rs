@@ -2,7 +2,12 @@
 //!
 //! Reads that come one after the other are asked of the device together. What promises durability
 //! is answered by [`IoQueue::settle`], after one flush.
+//!
+//! **Invariants**
+//! - A promise of durability is about the namespaces that its command was carried out on, also if
+//!   another host detaches one before the flush.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use device::{DeviceError, Read};
@@ -31,7 +36,32 @@ pub(super) struct IoQueue {
     reads: Vec<(Command, Io)>,
     reads_of: Option<Arc<Namespace>>,
     /// Commands that are answered once what they promise holds.
-    unsettled: Vec<(u16, Io, Option<Asked>)>,
+    unsettled: Vec<Unsettled>,
+}
+
+/// A command that was carried out, and promises that something is durable.
+struct Unsettled {
+    id: u16,
+    io: Io,
+    of: Concerned,
+    asked: Option<Asked>,
+}
+
+/// Namespaces that have to be flushed for a command.
+enum Concerned {
+    One(Arc<Namespace>),
+    /// All that were attached to the host when the command was carried out.
+    All(Arc<Namespaces>),
+}
+
+impl Concerned {
+    fn iter(&self) -> impl Iterator<Item = &Arc<Namespace>> {
+        let (one, all) = match self {
+            Self::One(namespace) => (Some(namespace), None),
+            Self::All(namespaces) => (None, Some(namespaces.iter())),
+        };
+        one.into_iter().chain(all.into_iter().flatten())
+    }
 }
 
 impl IoQueue {
@@ -117,7 +147,8 @@ impl IoQueue {
         let done =
             namespace.map_or(Ok(()), |it| io.carry_out(it, data, subsystem.drive().operations()));
         if let Err(failure) = done {
-            self.fail(command.id(), &io, &failure, (subsystem, answers));
+            let namespace = namespace.map(AsRef::as_ref);
+            self.fail(command.id(), (&io, namespace), &failure, (subsystem, answers));
             return (asked, false);
         }
         self.counters.count(&io);
@@ -126,7 +157,9 @@ impl IoQueue {
             answers.complete(command.id(), Status::SUCCESS, 0);
             keep(answered, asked);
         } else {
-            self.unsettled.push((command.id(), io, asked));
+            let all = || Concerned::All(self.view.shared());
+            let of = namespace.map_or_else(all, |it| Concerned::One(Arc::clone(it)));
+            self.unsettled.push(Unsettled { id: command.id(), io, of, asked });
         }
         (asked, true)
     }
@@ -143,20 +176,24 @@ impl IoQueue {
         }
         // Namespaces may lie on one drive or on several; flushing a clean one costs little.
         let unsettled = std::mem::take(&mut self.unsettled);
-        let is_concerned =
-            |id: u32| unsettled.iter().any(|(_, io, _)| io.namespace == id || io.namespace == 0);
-        let flushed = self.view.namespaces().iter().filter(|it| is_concerned(it.id));
-        let flushed = flushed.map(|it| (it.id, it.device().flush().map_err(IoFailure::from)));
-        let flushed: Vec<(u32, Result<(), IoFailure>)> = flushed.collect();
-        for (id, io, asked) in &unsettled {
-            let mut of_it =
-                flushed.iter().filter(|(of, _)| *of == io.namespace || io.namespace == 0);
-            match of_it.find_map(|(_, flushed)| flushed.as_ref().err()) {
+        let mut flushed = BTreeMap::new();
+        for namespace in unsettled.iter().flat_map(|it| it.of.iter()) {
+            let flush = || namespace.device().flush().map_err(IoFailure::from);
+            flushed.entry(key(namespace)).or_insert_with(flush);
+        }
+        for Unsettled { id, io, of, asked } in &unsettled {
+            let failed = of.iter().find_map(|it| {
+                let failure = flushed.get(&key(it)).and_then(|flushed| flushed.as_ref().err());
+                failure.map(|failure| (it, failure))
+            });
+            match failed {
                 None => {
                     answers.complete(*id, Status::SUCCESS, 0);
                     keep(answered, *asked);
                 }
-                Some(failure) => self.fail(*id, io, failure, (subsystem, answers)),
+                Some((namespace, failure)) => {
+                    self.fail(*id, (io, Some(namespace)), failure, (subsystem, answers));
+                }
             }
         }
     }
@@ -224,21 +261,25 @@ impl IoQueue {
                     self.reads_of = Some(Arc::clone(&namespace));
                     self.finish_reads(subsystem, answers, answered);
                 }
-                Err(failure) => self.fail(command.id(), &io, &failure, (subsystem, answers)),
+                Err(failure) => {
+                    let of = Some(namespace.as_ref());
+                    self.fail(command.id(), (&io, of), &failure, (subsystem, answers));
+                }
             }
         }
     }
 
-    /// Completes a command that failed; failures of the drive go to the error log.
+    /// Completes a command that failed on a namespace, none if it is of none; failures of the drive
+    /// go to the error log.
     fn fail(
         &self,
         id: u16,
-        io: &Io,
+        (io, of): (&Io, Option<&Namespace>),
         failure: &IoFailure,
         (subsystem, answers): (&Subsystem, &mut impl Answers),
     ) {
         self.counters.count_failure();
-        let shift = self.view.namespaces().get(io.namespace).map_or(9, |it| it.block_shift);
+        let shift = of.map_or(9, |it| it.block_shift);
         let (status, lba) = failure.status(io, shift);
         if !status.is_of_drive() {
             answers.complete(id, status, 0);
@@ -261,6 +302,11 @@ fn asked(io: &Io, data: &[u8], namespaces: &Namespaces) -> Option<Asked> {
         IoKind::Manage(true) => asked_of_ranges(namespace?, data),
         _ => io.asked(namespace.map_or(0, |it| it.device().origin())),
     }
+}
+
+/// Key of a namespace: one that was deleted and another of its identifier are two.
+fn key(namespace: &Arc<Namespace>) -> (u32, *const Namespace) {
+    (namespace.id, Arc::as_ptr(namespace))
 }
 
 fn keep(answered: &mut Option<Vec<Asked>>, asked: Option<Asked>) {

@@ -174,4 +174,9 @@ impl View {
     pub(super) fn namespaces(&self) -> &Namespaces {
         &self.namespaces
     }
+
+    /// The same, for one who keeps them beyond the next look.
+    pub(super) fn shared(&self) -> Arc<Namespaces> {
+        Arc::clone(&self.namespaces)
+    }
 }

@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 
 use device::operator::{Backing, Kept, Operator};
 use device::{
-    Administration, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice, Operations as _,
+    Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice,
+    Operations as _,
 };
 use export::nvme::{ControllerFault, Subsystem};
 
-use crate::host::{Data, Digests, Done, Host, Inner, Order, io, u16_at, u32_at, u64_at};
+use crate::Fragile;
+use crate::host::{Data, Digests, Done, Host, Inner, Order, Wire as _, io, u16_at, u32_at, u64_at};
 
 pub(crate) const SIZE: u64 = 8 << 20;
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -81,9 +83,12 @@ pub(crate) struct Operated {
 
 impl Operated {
     pub(crate) fn new() -> Self {
+        Self::on(Arc::new(MemoryDevice::new(SIZE)))
+    }
+
+    fn on(base: Arc<dyn Device>) -> Self {
         let drive = Arc::<Backed>::default();
         let kept = Kept::whole(512);
-        let base = Arc::new(MemoryDevice::new(SIZE));
         let backing = Arc::<Backed>::clone(&drive);
         let operator = Arc::new(Operator::open(base, backing, kept, false).unwrap());
         let operations = Arc::<Operator>::clone(&operator);
@@ -244,6 +249,39 @@ fn namespaces_are_deleted_created_attached_and_detached_while_the_drive_is_open(
     assert_eq!(u32_at(&admin.identify(0x10, 0).data, 0), 0);
     let events: Vec<String> = rig.drive.events().into_iter().map(|event| event.text).collect();
     assert!(events.iter().any(|text| text.ends_with("asked to attach namespace 2.")), "{events:?}");
+}
+
+#[test]
+fn what_promises_durability_is_flushed_though_its_namespace_is_detached_before_that() {
+    let device = Fragile::new();
+    let rig = Operated::on(Arc::<Fragile>::clone(&device));
+    let (mut admin, controller) = rig.admin();
+    let mut host = Host::open(Inner::new(&rig.subsystem), Digests::default(), 0);
+    host.begin_io((1, controller), rig.subsystem.nqn(), true);
+    let own = controllers(&[controller]);
+    let (forced, bytes) = (Order::new(0x01, 1, &[0, 0, 7 | 1 << 30]), [7; 4096]);
+    let of_one = (Order::new(0x00, 1, &[]), &[][..]);
+    let of_all = (Order::new(0x00, u32::MAX, &[]), &[][..]);
+    for (order, data) in [(forced.with(Data::Capsule(&bytes)), &bytes[..]), of_one, of_all] {
+        let what = (order.opcode, order.namespace);
+        let before = device.flushes.load(Ordering::SeqCst);
+        let first = host.pdu(4, 0, &order.entry(900), data);
+        let second = host.pdu(4, 0, &io(0x02, 1, 0, 1).with(Data::In(512)).entry(901), &[]);
+        let Inner { session, replies, .. } = &mut host.wire;
+        session.take(&first, replies).unwrap();
+        let detach = Order::new(0x15, 1, &[1]).with(Data::Capsule(&own));
+        assert_eq!(admin.run(&detach).status, 0);
+        // The next command of the batch finds the namespace gone.
+        session.take(&second, replies).unwrap();
+        assert_eq!(device.flushes.load(Ordering::SeqCst), before);
+        host.wire.send(&[]);
+        let done = [(); 2].map(|()| host.finish(0, &[]).unwrap());
+        assert_eq!((done[0].id, done[0].status), (901, 0x02));
+        assert_eq!((done[1].id, done[1].status), (900, 0), "{what:?}");
+        assert_eq!(device.flushes.load(Ordering::SeqCst), before + 1, "{what:?}");
+        let attach = Order::new(0x15, 1, &[0]).with(Data::Capsule(&own));
+        assert_eq!(admin.run(&attach).status, 0);
+    }
 }
 
 #[test]
