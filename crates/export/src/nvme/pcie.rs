@@ -204,6 +204,8 @@ impl PcieController {
             let [base, completion_base] = self.admin_places;
             let completion = CompletionQueue::new(0, completion_base, completion + 1, Some(0));
             let (entries, head, answers) = (submission + 1, 0, Pages::default());
+            // What was rung before is no command of this queue, and no room in it.
+            (0..2).for_each(|index| self.machine.doorbells.ring(index, 0));
             self.admin = Some(AdminQueue { base, entries, head, completion, answers });
         }
     }
@@ -230,7 +232,7 @@ impl PcieController {
         let (number, is_completion) =
             (low16(u32::try_from(index / 2).unwrap_or(u32::MAX)), index % 2 == 1);
         let done = match (number, is_completion) {
-            (0, false) => self.serve_admin(value),
+            (0, false) => self.serve_admin(),
             (0, true) => self.post_admin(),
             (_, false) => {
                 self.submissions.get(&number).into_iter().for_each(SubmissionQueue::wake);
@@ -243,9 +245,12 @@ impl PcieController {
         }
     }
 
+    /// Posts what the admin completion queue had no room for, and goes on with the commands that
+    /// waited for that.
     fn post_admin(&mut self) -> Result<(), Outside> {
         let Some(admin) = &mut self.admin else { return Ok(()) };
-        admin.completion.post_waiting(&self.machine)
+        admin.completion.post_waiting(&self.machine)?;
+        self.serve_admin()
     }
 
     /// Posts what a completion queue had no room for, and wakes its submission queues.
@@ -257,13 +262,15 @@ impl PcieController {
         Ok(())
     }
 
-    /// Carries out the commands of the admin queue up to `tail`.
-    fn serve_admin(&mut self, tail: u32) -> Result<(), Outside> {
+    /// Carries out the commands of the admin queue up to its doorbell, while there is room for
+    /// completions: those of a host that makes none would be kept here without a limit.
+    fn serve_admin(&mut self) -> Result<(), Outside> {
         let memory = self.machine.memory();
+        let tail = self.machine.doorbells.value(&memory, 0)?;
         loop {
             let Some(queue) = &mut self.admin else { return Ok(()) };
-            if queue.head == tail || tail >= queue.entries {
-                break;
+            if queue.head == tail || tail >= queue.entries || queue.completion.is_full() {
+                return Ok(());
             }
             let mut entry = [0; COMMAND_BYTES];
             let place = queue.base.wrapping_add(u64::from(queue.head) * COMMAND_BYTES as u64);
@@ -275,8 +282,8 @@ impl PcieController {
                 queue.answers.use_memory(&memory);
                 complete(&command, outcome, &mut queue.answers);
             }
+            self.post_held()?;
         }
-        self.post_held()
     }
 
     /// Advances time: completions that were held may be due. Returns the time after which it must

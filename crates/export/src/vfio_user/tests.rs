@@ -286,6 +286,38 @@ fn a_full_completion_queue_goes_on_once_the_host_makes_room() {
 }
 
 #[test]
+fn admin_commands_are_taken_only_while_there_is_room_for_their_completions() {
+    let rig = Rig::new(None);
+    let mut driver = Driver::connect(&rig.path);
+    driver.enable();
+    let page = |number: u32| DATA + u64::from(number) * 4096;
+    let is_filled = |driver: &Driver, number| {
+        let mut bytes = [0; 4096];
+        driver.memory.read(page(number), &mut bytes).unwrap();
+        bytes != [0; 4096]
+    };
+    for round in 0..3 {
+        for number in 0..ENTRIES - 1 {
+            driver.memory.write(page(number), &[0; 4096]).unwrap();
+            let mut identify = command(6, 0, &[(10, 1)]);
+            driver.with_pages(&mut identify, (page(number), 4096), 0);
+            driver.submit(0, identify);
+        }
+        driver.ring(0);
+        // The first round fills the completion queue; of another, one waits for room.
+        let taken = (0..ENTRIES - 1).filter(|number| is_filled(&driver, *number)).count();
+        assert_eq!(taken, if round == 0 { 15 } else { 1 }, "round {round}");
+        if round > 0 {
+            driver.make_room(0);
+        }
+        for _ in 0..ENTRIES - 1 {
+            assert_eq!(driver.take(0).1, 0, "round {round}");
+        }
+        assert!((0..ENTRIES - 1).all(|number| is_filled(&driver, number)), "round {round}");
+    }
+}
+
+#[test]
 fn replies_keep_to_the_times_of_a_model() {
     let pace = Arc::new(Pace::new(drive()));
     let rig = Rig::new(Some(Arc::clone(&pace)));

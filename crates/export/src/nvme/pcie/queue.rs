@@ -103,7 +103,7 @@ impl Doorbells {
     }
 
     /// Value of a doorbell.
-    fn value(&self, memory: &GuestMemory, index: usize) -> Result<u32, Outside> {
+    pub(super) fn value(&self, memory: &GuestMemory, index: usize) -> Result<u32, Outside> {
         match self.place(index) {
             Some((doorbell, _)) => memory.load_u32(doorbell),
             None => Ok(self.rung[index].load(Ordering::Acquire)),
@@ -248,7 +248,8 @@ impl CompletionQueue {
         machine.doorbells.put_off_event(memory, index, (self.seen_head, self.entries))
     }
 
-    fn is_full(&self) -> bool {
+    /// True if completions wait for room.
+    pub(super) fn is_full(&self) -> bool {
         !self.waiting.is_empty()
     }
 }
