@@ -14,6 +14,38 @@ pub(crate) fn drive() -> Drive {
     Drive::new(&spec, &ssd::Setup { format, host, time_lapse: 64, seed: 1 }).unwrap()
 }
 
+/// Standstill of a pace: nothing is due, for any client, until it is dropped.
+pub(crate) struct Standstill {
+    _lane: Lane,
+    _go_on: mpsc::Sender<()>,
+}
+
+/// A client in which the thread of all clients waits.
+struct Obstacle {
+    reached: mpsc::Sender<()>,
+    awaited: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Holder for Obstacle {
+    fn send_due(&self, _tickets: &[u32]) {
+        self.reached.send(()).unwrap();
+        // Nothing is ever sent: it goes on once the sender is gone.
+        let _ = self.awaited.lock().unwrap().recv();
+    }
+}
+
+impl Standstill {
+    pub(crate) fn of(pace: &Arc<Pace>) -> Self {
+        let ((reached, arrival), (go_on, awaited)) = (mpsc::channel(), mpsc::channel());
+        let obstacle = Obstacle { reached, awaited: Mutex::new(awaited) };
+        let lane = Lane::new(pace, Arc::new(obstacle)).unwrap();
+        let asked = Asked { op: Op::Read, offset: 0, length: 4096, fua: false };
+        lane.submit(Instant::now(), asked);
+        arrival.recv_timeout(PATIENCE).unwrap();
+        Self { _lane: lane, _go_on: go_on }
+    }
+}
+
 /// A client that measures the time from the issue of each command until its reply is due.
 struct Client {
     issued: Mutex<BTreeMap<u32, Instant>>,

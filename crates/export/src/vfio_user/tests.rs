@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-use device::{Administration, DriveHealth, Identity, MemoryDevice};
+use device::{Administration, Device as _, DriveHealth, Identity, MemoryDevice};
 use proptest::prelude::*;
 
 use self::driver::{DATA, Driver, ENTRIES, MEMORY, MEMORY_BYTES, command, place, words};
 use super::message::code;
 use super::*;
 use crate::nvme::ControllerFault;
-use crate::pace::tests::drive;
+use crate::pace::tests::{Standstill, drive};
 use crate::{Address, Event, Export, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,6 +40,7 @@ impl Administration for Drive {
 struct Rig {
     _server: VfioUser,
     subsystem: Arc<Subsystem>,
+    device: Arc<MemoryDevice>,
     path: PathBuf,
     events: Receiver<Event>,
     _folder: tempfile::TempDir,
@@ -55,8 +56,9 @@ impl Rig {
         let path = folder.path().join("s");
         let device = Arc::new(MemoryDevice::new(BYTES));
         let (name, description, is_read_only) = (String::new(), String::new(), false);
-        let exports =
-            Exports::new(vec![Export { name, description, device, is_read_only, pace }]).unwrap();
+        let own = Arc::<MemoryDevice>::clone(&device);
+        let export = Export { name, description, device: own, is_read_only, pace };
+        let exports = Exports::new(vec![export]).unwrap();
         let subsystem = Arc::new(Subsystem::new(&exports, Arc::new(drive), 512).unwrap());
         let listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
         let (sender, events) = mpsc::channel();
@@ -66,7 +68,7 @@ impl Rig {
         };
         let own = Arc::clone(&subsystem);
         let server = VfioUser::start(&exports, own, listener, Arc::new(observer)).unwrap();
-        Self { _server: server, subsystem, path, events, _folder: folder }
+        Self { _server: server, subsystem, device, path, events, _folder: folder }
     }
 
     fn driver(&self) -> Driver {
@@ -315,6 +317,39 @@ fn admin_commands_are_taken_only_while_there_is_room_for_their_completions() {
         }
         assert!((0..ENTRIES - 1).all(|number| is_filled(&driver, number)), "round {round}");
     }
+}
+
+#[test]
+fn no_more_commands_wait_for_the_model_than_their_queue_has_entries() {
+    let pace = Arc::new(Pace::new(drive()));
+    let rig = Rig::new(Some(Arc::clone(&pace)));
+    let mut driver = rig.driver();
+    let standstill = Standstill::of(&pace);
+    let is_written = |lba: u32| {
+        let mut bytes = [0; 512];
+        rig.device.read(u64::from(lba) * 512, &mut bytes).unwrap();
+        bytes == [9; 512]
+    };
+    driver.memory.write(place(0), &[9; 512]).unwrap();
+    // One at a time: each is carried out at once, and completed by the model.
+    for lba in 0..=ENTRIES {
+        driver.force(1, driver.moves(WRITE, (lba.into(), 1), 0));
+        driver.ring(1);
+        let deadline = Instant::now() + PATIENCE;
+        while lba < ENTRIES && !is_written(lba) {
+            assert!(Instant::now() < deadline, "command {lba} is never carried out");
+            std::thread::yield_now();
+        }
+    }
+    for _ in 0..100 {
+        assert_eq!(driver.status(), 1);
+    }
+    assert!(!is_written(ENTRIES), "more commands are under way than the queue has entries");
+    drop(standstill);
+    for _ in 0..=ENTRIES {
+        assert_eq!(driver.wait(1).1, 0);
+    }
+    assert!(is_written(ENTRIES));
 }
 
 #[test]

@@ -60,16 +60,20 @@ struct Shared {
     /// Raised at the end.
     stop: Signal,
     is_stopping: AtomicBool,
+    /// Entries of the ring.
+    size: u16,
     state: Mutex<State>,
-    /// Signalled when no chain is held any more.
-    is_empty: Condvar,
+    /// Signalled when chains are no longer as many as the ring has entries, and when there are
+    /// none.
+    is_less: Condvar,
 }
 
 struct State {
     ring: Ring,
     inflight: Option<Inflight>,
     call: Option<Signal>,
-    /// Chains that wait for the model, by ticket.
+    /// Chains that wait for the model, by ticket: as many at most as the ring has entries, also if
+    /// a driver makes more than that available without waiting for any.
     held: BTreeMap<u32, Held>,
 }
 
@@ -96,14 +100,16 @@ impl Queue {
     /// Fails if the system has no thread or descriptor, or the model no room for a client.
     pub(super) fn start(common: Arc<Common>, parts: Parts) -> io::Result<Self> {
         let Parts { ring, inflight, kick, call } = parts;
+        let size = ring.size();
         let state = State { ring, inflight, call, held: BTreeMap::new() };
         let shared = Arc::new(Shared {
             common,
             kick,
             stop: Signal::new()?,
             is_stopping: AtomicBool::new(false),
+            size,
             state: Mutex::new(state),
-            is_empty: Condvar::new(),
+            is_less: Condvar::new(),
         });
         let pace = shared.common.block.export().pace.clone();
         let holder = Arc::clone(&shared);
@@ -142,13 +148,19 @@ impl Shared {
         if let Err(error) = self.serve(lane) {
             self.fail(&error.to_string());
         }
-        let mut state = self.lock();
-        while !state.held.is_empty() {
-            state = self.is_empty.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let state = self.wait_for_held(1);
         if let Some(inflight) = &state.inflight {
             inflight.end();
         }
+    }
+
+    /// Waits until fewer chains than `limit` are held.
+    fn wait_for_held(&self, limit: usize) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while state.held.len() >= limit {
+            state = self.is_less.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
     }
 
     fn fail(&self, reason: &str) {
@@ -205,16 +217,18 @@ impl Shared {
         Ok(left)
     }
 
-    /// Takes chains that the driver made available, up to a batch; `own` is memory for the
-    /// descriptors of one.
+    /// Takes chains that the driver made available, up to a batch; waits until some are no longer
+    /// held, if as many are as the ring has entries. `own` is memory for the descriptors of one.
     fn take(
         &self,
         memory: &GuestMemory,
         chains: &mut Vec<Chain>,
         own: &mut Vec<Descriptor>,
     ) -> Result<(), RingError> {
-        let State { ring, inflight, .. } = &mut *self.lock();
-        while chains.len() < BATCH
+        let size = usize::from(self.size);
+        let State { ring, inflight, held, .. } = &mut *self.wait_for_held(size);
+        let room = size - held.len();
+        while chains.len() < BATCH.min(room)
             && let Some(chain) = ring.pop(memory, own)?
         {
             if let Some(inflight) = inflight {
@@ -285,13 +299,14 @@ impl Holder for Shared {
         let mut served = Vec::new();
         let mut state = self.lock();
         let mut given = Ok(());
+        let was_full = state.held.len() >= self.size.into();
         for ticket in tickets {
             let Some(held) = state.held.remove(ticket) else { continue };
             given = given.and_then(|()| state.mark_used(&memory, &held, &mut served));
         }
         let given = given.and_then(|()| state.notify(&memory));
-        if state.held.is_empty() {
-            self.is_empty.notify_all();
+        if was_full || state.held.is_empty() {
+            self.is_less.notify_all();
         }
         drop(state);
         self.record(&served);

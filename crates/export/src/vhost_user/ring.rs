@@ -164,6 +164,14 @@ impl Ring {
         }
     }
 
+    /// Entries.
+    pub(super) const fn size(&self) -> u16 {
+        match self {
+            Self::Split(ring) => ring.size(),
+            Self::Packed(ring) => ring.size(),
+        }
+    }
+
     /// Its position, in the form of the protocol.
     pub(super) const fn base(&self) -> u32 {
         match self {

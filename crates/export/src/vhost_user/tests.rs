@@ -18,7 +18,7 @@ use super::message::code;
 use super::ring::{Layout, PackedRing, Ring, SplitRing};
 use super::*;
 use crate::guest_memory::{GuestMemory, memory_file};
-use crate::pace::tests::drive;
+use crate::pace::tests::{Standstill, drive};
 use crate::{Address, Event, Export, Pace};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -150,6 +150,42 @@ fn replies_keep_to_the_times_of_a_model() {
     }
     // The host and the controller of that card alone take as long; a slow machine adds to it.
     assert!(begun.elapsed() > Duration::from_micros(150), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn no_more_requests_wait_for_the_model_than_their_ring_has_entries() {
+    let pace = Arc::new(Pace::new(drive()));
+    let rig = Rig::of(false, Some(Arc::clone(&pace)));
+    let mut driver = rig.driver(0);
+    let standstill = Standstill::of(&pace);
+    let is_written = |sector: u64| {
+        let mut bytes = [0; 512];
+        rig.device.read(sector * 512, &mut bytes).unwrap();
+        bytes == [9; 512]
+    };
+    let await_written = |sector: u64| {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_written(sector) {
+            assert!(Instant::now() < deadline, "request {sector} is never carried out");
+            thread::yield_now();
+        }
+    };
+    let last = u64::from(driver::SIZE);
+    // The same descriptors again and again: each request is carried out at once, and returned by
+    // the model.
+    for sector in 0..=last {
+        driver.submit_as(0, &write(sector, vec![9; 512]));
+        driver.ring_bell();
+        if sector < last {
+            await_written(sector);
+        }
+    }
+    for _ in 0..100 {
+        driver.ask(code::GET_FEATURES, &[]);
+    }
+    assert!(!is_written(last), "more requests are under way than the ring has entries");
+    drop(standstill);
+    await_written(last);
 }
 
 #[test]

@@ -276,9 +276,12 @@ struct Shared {
     wake: Signal,
     stop: Signal,
     is_stopping: AtomicBool,
+    /// Completions that wait for the model, by ticket: of as many commands at most as the queue
+    /// has entries, also if a host submits more than that without waiting for any.
     held: Mutex<BTreeMap<u32, HeldCompletions>>,
-    /// Signalled when no completion is held any more.
-    is_empty: Condvar,
+    /// Signalled when completions are no longer as many as the queue has entries, and when there
+    /// are none.
+    is_less: Condvar,
 }
 
 /// Completions that are held until the model has completed their command.
@@ -310,7 +313,7 @@ impl SubmissionQueue {
             stop: Signal::new()?,
             is_stopping: AtomicBool::new(false),
             held: Mutex::default(),
-            is_empty: Condvar::new(),
+            is_less: Condvar::new(),
         });
         let holder = Arc::clone(&shared);
         let lane = pace.map(|pace| Lane::new(&pace, holder)).transpose()?;
@@ -365,10 +368,16 @@ impl Shared {
         if self.serve(&mut work, lane).is_err() {
             self.machine.is_fatal.store(true, Ordering::Release);
         }
+        self.wait_for_held(1);
+    }
+
+    /// Waits until fewer completions than `limit` are held. Returns how many.
+    fn wait_for_held(&self, limit: usize) -> usize {
         let mut held = self.held();
-        while !held.is_empty() {
-            held = self.is_empty.wait(held).unwrap_or_else(PoisonError::into_inner);
+        while held.len() >= limit {
+            held = self.is_less.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
+        held.len()
     }
 
     fn serve(&self, work: &mut Work, lane: Option<&Lane>) -> io::Result<()> {
@@ -411,10 +420,12 @@ impl Shared {
         let begun = Instant::now();
         work.answers.use_memory(memory);
         let waiting = (tail + self.place.entries - work.head) % self.place.entries;
-        let commands = waiting.min(BATCH) as usize;
+        let held = lane.map_or(0, |_| self.wait_for_held(self.place.entries as usize));
+        let commands = (waiting.min(BATCH) as usize).min(self.place.entries as usize - held);
         let part = work.batch_parts.of(commands);
         let index = 2 * usize::from(self.place.number);
-        let reached = (work.head + waiting.min(BATCH)) % self.place.entries;
+        let taken = u32::try_from(commands).expect("a batch is small");
+        let reached = (work.head + taken) % self.place.entries;
         self.machine.doorbells.put_off_event(memory, index, (reached, self.place.entries))?;
         for number in 1..=commands {
             let mut entry = [0; COMMAND_BYTES];
@@ -484,6 +495,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Takes the completions of a ticket, and has the queue go on if it waits for that.
+    fn take_due(&self, ticket: u32) -> Option<HeldCompletions> {
+        let mut held = self.held();
+        let was_full = held.len() >= self.place.entries as usize;
+        let due = held.remove(&ticket);
+        if was_full {
+            self.is_less.notify_all();
+        }
+        due
+    }
+
     fn post(&self, head: u32, completions: &[Completion]) -> Result<(), Outside> {
         let of = (self.place.number, head);
         locked(&self.place.completion).post(&self.machine, of, completions)
@@ -503,14 +525,14 @@ impl Shared {
 impl Holder for Shared {
     fn send_due(&self, tickets: &[u32]) {
         for ticket in tickets {
-            let Some(due) = self.held().remove(ticket) else { continue };
+            let Some(due) = self.take_due(*ticket) else { continue };
             if self.post(due.head, &due.completions).is_err() {
                 self.machine.is_fatal.store(true, Ordering::Release);
             }
             self.record(&due.answered, due.issued_at);
         }
         if self.held().is_empty() {
-            self.is_empty.notify_all();
+            self.is_less.notify_all();
         }
     }
 }

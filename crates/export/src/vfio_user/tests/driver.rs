@@ -148,9 +148,15 @@ impl Driver {
     }
 
     /// Puts a command into a queue, with a number of its own, which is returned.
-    pub(super) fn submit(&mut self, number: u32, mut entry: [u8; 64]) -> u16 {
+    pub(super) fn submit(&mut self, number: u32, entry: [u8; 64]) -> u16 {
+        let pending = &self.pairs[number as usize].pending;
+        assert!(pending.len() + 1 < ENTRIES as usize, "the queue has room");
+        self.force(number, entry)
+    }
+
+    /// The same, however many commands are under way.
+    pub(super) fn force(&mut self, number: u32, mut entry: [u8; 64]) -> u16 {
         let pair = &mut self.pairs[number as usize];
-        assert!(pair.pending.len() + 1 < ENTRIES as usize, "the queue has room");
         let id = pair.next_id;
         pair.next_id = pair.next_id.wrapping_add(1);
         entry[2..4].copy_from_slice(&id.to_le_bytes());

@@ -155,6 +155,10 @@ impl PackedRing {
         self.is_available(memory)
     }
 
+    pub(super) const fn size(&self) -> u16 {
+        self.layout.size
+    }
+
     /// The position in the available descriptors in the lower half, that in the used ones in the
     /// upper.
     pub(super) const fn base(&self) -> u32 {

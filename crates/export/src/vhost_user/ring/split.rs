@@ -146,6 +146,10 @@ impl SplitRing {
         self.look(memory)
     }
 
+    pub(super) const fn size(&self) -> u16 {
+        self.layout.size
+    }
+
     /// The count of available entries in the lower half, that of used ones in the upper.
     pub(super) const fn base(&self) -> u32 {
         self.next_available as u32 | (self.next_used as u32) << 16

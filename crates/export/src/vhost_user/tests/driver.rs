@@ -177,6 +177,12 @@ impl Driver {
     /// Makes a request available, without the notification of [`Driver::ring_bell`].
     pub(super) fn submit(&mut self, request: &Request) -> u16 {
         let id = (0..12).find(|id| !self.pending.contains_key(id)).expect("there is room");
+        self.submit_as(id, request);
+        id
+    }
+
+    /// The same with an identifier, also if a request with it is under way.
+    pub(super) fn submit_as(&mut self, id: u16, request: &Request) {
         let header = HEADERS + u64::from(id) * 64;
         let data = DATA + u64::from(id) * DATA_BYTES as u64;
         let mut head = request.kind.to_le_bytes().to_vec();
@@ -208,7 +214,6 @@ impl Driver {
         } else {
             self.submit_split(id, &parts);
         }
-        id
     }
 
     /// A table of descriptors: linked in a split ring.
