@@ -8,6 +8,10 @@ use super::wire::{terminated, u16_at};
 
 /// Bytes of the data of Connect.
 pub(super) const CONNECT_BYTES: usize = 1024;
+/// Bytes of a field for an NVMe Qualified Name, and most bytes of such a name
+/// ([nvme-base-2021], "NVMe Qualified Names").
+const NQN_FIELD_BYTES: usize = 256;
+const NQN_BYTES_MAX: usize = 223;
 
 /// A Connect command with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,8 +83,9 @@ impl Connect {
             return Err(ConnectRefusal::command(Self::ENTRIES_AT));
         }
         let name = |at: u16| {
-            let at = usize::from(at);
-            terminated(&data[at..at + 256]).map(str::to_owned)
+            let named = terminated(&data[usize::from(at)..][..NQN_FIELD_BYTES]);
+            let named = named.filter(|it| is_nqn(it)).map(str::to_owned);
+            named.ok_or_else(|| ConnectRefusal::data(at))
         };
         Ok(Self {
             queue: u16_at(bytes, usize::from(Self::QUEUE_AT)),
@@ -88,10 +93,9 @@ impl Connect {
             is_unpaced: bytes[46] & 1 << 2 != 0,
             keep_alive_ms: command.dword(12),
             controller: u16_at(data, usize::from(Self::CONTROLLER_AT)),
-            subsystem: name(Self::SUBSYSTEM_AT)
-                .ok_or_else(|| ConnectRefusal::data(Self::SUBSYSTEM_AT))?,
+            subsystem: name(Self::SUBSYSTEM_AT)?,
             host: Host {
-                name: name(Self::HOST_AT).ok_or_else(|| ConnectRefusal::data(Self::HOST_AT))?,
+                name: name(Self::HOST_AT)?,
                 id: data[..16].try_into().expect("a slice of this length"),
                 transport: Transport::Tcp,
                 is_authenticated: false,
@@ -99,6 +103,12 @@ impl Connect {
             },
         })
     }
+}
+
+/// True if a name may be one of a host. Names go into logs, metrics and the status as they are,
+/// where a line break or an escape sequence would pass for something that the server says.
+fn is_nqn(name: &str) -> bool {
+    name.len() <= NQN_BYTES_MAX && !name.chars().any(char::is_control)
 }
 
 /// Dword 0 of the completion of Connect, beside the controller's identifier: the host is to

@@ -99,6 +99,16 @@ fn only_what_a_host_may_connect_is_connected() {
     assert_eq!((other.status, other.value), (0x182, 1 << 16 | 256));
     let fixed = host.connect((0, 5), (&nqn, HOST_NQN), (32, 0), 0);
     assert_eq!((fixed.status, fixed.value), (0x182, 1 << 16 | 16));
+    let long = format!("nqn.2014-08.org.{}", "h".repeat(208));
+    let names =
+        ["nqn.2014-08.org.a\nINFO all is well", "nqn.2014-08.org.\x1B[2J", "\u{9B}2J", &long];
+    for name in names {
+        let done = host.connect((0, 0xFFFF), (&nqn, name), (32, 0), 0);
+        assert_eq!((done.status, done.value), (0x182, 1 << 16 | 512), "{name:?}");
+    }
+    let mut longest = rig.open(Digests::default());
+    assert_eq!(longest.connect((0, 0xFFFF), (&nqn, &long[..223]), (32, 0), 0).status, 0);
+    drop(longest);
     assert_refused(&host.run(&Order::new(0x06, 0, &[1]).with(Data::In(4096))), 0x0C);
     let connected = host.connect((0, 0xFFFF), (&nqn, HOST_NQN), (32, 0), 0);
     let controller = u16::try_from(connected.value).unwrap();
