@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::connection::{Break, Connection, advance, elapsed, violated};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, REPLIES_BYTES_MAX};
 use crate::limits::REQUEST_BYTES_MAX;
 use crate::limits::{Loan, OWN_BUFFER_BYTES};
 use crate::pace::Holder;
@@ -145,8 +145,14 @@ impl Client<'_, '_> {
             if next.wanted_bytes > 0 {
                 return Ok(Some(next.wanted_bytes));
             }
-            // A request that the model does not have is answered at once.
-            let Some(asked) = next.asked else { continue };
+            // A request that the model does not have is answered at once. What was received may
+            // hold thousands whose replies are large, such as log pages.
+            let Some(asked) = next.asked else {
+                if self.connection.replies.len() >= REPLIES_BYTES_MAX {
+                    self.send()?;
+                }
+                continue;
+            };
             let bytes = self.connection.replies.take_from(ready_bytes);
             if bytes.len() > HELD_BYTES_OWN {
                 self.loan = self.connection.end_loan();
@@ -319,5 +325,79 @@ impl Outgoing {
         if let Some(tape) = &mut self.tape {
             tape.keep_issued(answered.into_iter());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::io::{Read as _, Write as _};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    use super::*;
+    use crate::conversation::Next;
+    use crate::limits::Memory;
+    use crate::pace::tests::drive;
+    use crate::{Limits, Replies};
+
+    /// Bytes of the answer to each byte.
+    const ANSWER_BYTES: usize = 64 << 10;
+
+    /// A conversation whose requests are bytes that the model does not have.
+    #[derive(Default)]
+    struct Talkative {
+        answered: Option<Vec<Asked>>,
+        /// Most bytes of replies that waited when a request came.
+        waiting_max: usize,
+    }
+
+    impl Conversation for Talkative {
+        type Violation = Infallible;
+
+        fn begin_next(&mut self, input: &[u8], replies: &mut Replies) -> Result<Next, Infallible> {
+            if input.is_empty() {
+                return Ok(Next::wants(0, 1));
+            }
+            self.waiting_max = self.waiting_max.max(replies.len());
+            replies.room(ANSWER_BYTES).fill(7);
+            Ok(Next::used(1))
+        }
+
+        fn finish_reads(&mut self, _replies: &mut Replies) {}
+
+        fn settle(&mut self, _replies: &mut Replies) {}
+
+        fn is_over(&self) -> bool {
+            false
+        }
+
+        fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+            &mut self.answered
+        }
+    }
+
+    #[test]
+    fn replies_to_many_requests_that_came_at_once_are_sent_before_all_of_them_are_there() {
+        const REQUESTS: usize = 400;
+        let (own_end, mut client) = UnixStream::pair().unwrap();
+        let (socket, memory) = (Arc::new(Socket::from(own_end)), Memory::new(Limits::default()));
+        client.write_all(&[1; REQUESTS]).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let reader = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            client.read_to_end(&mut bytes).unwrap();
+            bytes.len()
+        });
+        let mut session = Talkative::default();
+        let mut connection = Connection::new(&socket, &memory);
+        let pace = Arc::new(Pace::new(drive()));
+        serve(&mut connection, &mut session, &pace, Instant::now()).unwrap();
+        drop(connection);
+        drop(socket);
+        assert_eq!(reader.join().unwrap(), REQUESTS * ANSWER_BYTES);
+        let (most, limit) = (session.waiting_max, REPLIES_BYTES_MAX);
+        assert!(most < limit, "{most} bytes wait, {limit} are the limit");
     }
 }
