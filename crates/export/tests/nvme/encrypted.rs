@@ -365,7 +365,8 @@ fn handshakes_that_are_cut_short_changed_or_never_go_on_keep_nobody_out() {
         let mut stream = dial(running.port);
         stream.write_all(&hello[..cut]).unwrap();
         if cut % 2 == 0 {
-            stream.shutdown(Shutdown::Write).unwrap();
+            // A server that refused it already has closed the connection.
+            let _ = stream.shutdown(Shutdown::Write);
             stream.read_to_end(&mut Vec::new()).unwrap_or(0);
         }
     }
@@ -374,7 +375,7 @@ fn handshakes_that_are_cut_short_changed_or_never_go_on_keep_nobody_out() {
         changed[index] ^= 0x41;
         let mut stream = dial(running.port);
         stream.write_all(&changed).unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
+        let _ = stream.shutdown(Shutdown::Write);
         // Whatever the server says, it says no more than the host could say itself.
         stream.read_to_end(&mut Vec::new()).unwrap_or(0);
     }
