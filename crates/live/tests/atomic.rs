@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+use live::{Compression, CreateOptions, Device as _, DeviceError, Drive, Durability};
 
 const PAGE: u64 = 4096;
 
@@ -52,5 +52,35 @@ fn atomic_writes_find_the_room_that_they_looked_for_beside_large_writes() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
+    drive.close().unwrap();
+}
+
+/// The journal of a drive whose units are larger than usual may be short of room for an atomic write
+/// beside its reserve, however empty it is: the error says how much fits, and that much does.
+#[test]
+fn an_atomic_write_that_the_journal_has_no_room_for_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let drive = Drive::create(&CreateOptions {
+        volume: folder.path().join("volume"),
+        dies: vec![folder.path().join("d0.img")],
+        size: Bytes::from_kib(32 << 10),
+        is_protected: false,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: Some(Bytes::from_kib(256)),
+    })
+    .unwrap();
+    drive.write(0, &[1; 4096], Durability::Volatile).unwrap();
+    let largest = usize::try_from(drive.atomic_bytes_max() / PAGE * PAGE).unwrap();
+    let refused = drive.atomic_write(&[(0, &vec![2; largest])]).unwrap_err();
+    let DeviceError::OutOfRange { size, .. } = refused else { panic!("{refused}") };
+    let fitting = usize::try_from(size / PAGE / 2 * PAGE).unwrap();
+    assert!((1..largest).contains(&fitting), "{fitting} of {largest} bytes");
+    let written = vec![2; fitting];
+    drive.atomic_write(&[(0, &written)]).unwrap();
+    let mut found = vec![0; fitting];
+    drive.read(0, &mut found).unwrap();
+    assert!(found == written);
     drive.close().unwrap();
 }

@@ -270,7 +270,11 @@ impl Core {
             payload_crc: page.payload_crc,
         };
         self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
-        self.lost.clear(page.lpn, 1);
+        if page.codec == Codec::Lost {
+            self.lost.find(page.lpn, extent.seq);
+        } else {
+            self.lost.clear(page.lpn, 1);
+        }
         let mut ops = std::mem::take(&mut self.ops);
         assert!(ops.is_empty(), "what was decided before was followed");
         let ppn = self.giving_up(|core| core.ftl.write_owing(page.lpn, &mut ops));

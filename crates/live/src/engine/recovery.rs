@@ -51,7 +51,7 @@ use crate::format::journal::{
 use crate::format::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place};
 use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::Rows;
-use crate::format::unit::{Extent, Page};
+use crate::format::unit::{Codec, Extent, Page};
 use crate::mutants::{self, Mutant};
 use crate::{DeviceError, Medium, OpenError};
 
@@ -612,9 +612,14 @@ fn apply(
             }
             Event::Journaled { lpn, ppn, index } => {
                 if seq >= since || map.place(lpn) == Some(ppn) {
-                    lost.clear(lpn, 1);
+                    let journaled = extents[index as usize];
+                    if journaled.extent.codec == Codec::Lost {
+                        lost.set(lpn);
+                    } else {
+                        lost.clear(lpn, 1);
+                    }
                     map.set_place(lpn, None);
-                    pending.insert(lpn.0, extents[index as usize]);
+                    pending.insert(lpn.0, journaled);
                 }
             }
             // The map of the checkpoint knows of what came before it.

@@ -20,6 +20,11 @@ use crate::format::row::Stored;
 use crate::format::unit::Page;
 use crate::{Device as _, DeviceError};
 
+/// Room that the journal must have for an atomic write, as a multiple of its bytes.
+const JOURNAL_SHARE: u64 = 8;
+/// Checkpoints that an atomic write takes at most to make room in the journal.
+const SHORTENINGS_MAX: u32 = 4;
+
 /// Pages as they will be, by number.
 type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
 /// A page that was read, and where it was found.
@@ -27,7 +32,8 @@ type FoundPage = (Lpn, Option<Stored>);
 
 impl Drive {
     /// Most bytes of one atomic write, whole pages being counted; less where rows leave out dies
-    /// that have failed.
+    /// that have failed, and where units that were chosen large leave the journal little room: then
+    /// the error of a larger one says how much fits.
     pub fn atomic_bytes_max(&self) -> u64 {
         // After a panic nothing can be written anyway.
         let out = self.core.read().unwrap_or_else(PoisonError::into_inner).out;
@@ -55,6 +61,7 @@ impl Drive {
             total += (parts(*offset, bytes.len() as u64).count() * PAGE_BYTES) as u64;
         }
         self.headroom.take(&self.store, total)?;
+        let mut shortenings = 0;
         loop {
             self.check_sound()?;
             let (pages, read) = self.merged(ranges)?;
@@ -73,8 +80,14 @@ impl Drive {
                 continue;
             }
             // Pages that relocation saves meanwhile come on top of these.
-            let wanted = BATCHES_RESERVED * self.bytes_at_most(&core) + 8 * total;
-            if journal.used() + wanted > journal.size {
+            let reserve = BATCHES_RESERVED * self.bytes_at_most(&core);
+            if journal.used() + reserve + JOURNAL_SHARE * total > journal.size {
+                if shortenings == SHORTENINGS_MAX {
+                    let offset = ranges.first().map_or(0, |(offset, _)| *offset);
+                    let size = journal.size.saturating_sub(reserve) / JOURNAL_SHARE;
+                    return Err(DeviceError::OutOfRange { offset, length: total, size });
+                }
+                shortenings += 1;
                 drop(core);
                 drop(journal);
                 self.checkpoint()?;

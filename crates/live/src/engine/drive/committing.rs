@@ -125,8 +125,9 @@ impl Drive {
         }
         let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
         let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0;
-        // What is in rows that are not complete is in the batch.
-        let dirty = if core.completed.is_empty() && scope.is_host() {
+        // What is in rows that are not complete is in the batch. Where no batch is written nothing is
+        // synced, and what was programmed stays to be.
+        let dirty = if is_empty || core.completed.is_empty() && scope.is_host() {
             DieSet::default()
         } else {
             std::mem::take(&mut core.dirty)
@@ -235,11 +236,15 @@ impl Drive {
 mod tests {
     use blockio::Bytes;
 
+    use ftl::Lpn;
+
     use super::super::formatting::Beyond;
+    use super::Scope;
     use crate::engine::creation::Capacity;
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::{DiskFault, Disks};
+    use crate::volume::check::check_media;
     use crate::{Device as _, DeviceError, Drive, Durability, Shape};
 
     /// A die fails before a row is complete, and the power goes while a batch is written that lists
@@ -368,5 +373,98 @@ mod tests {
             }
             assert!(redundant > 1 && commands > 10, "some cuts come after the headers");
         }
+    }
+
+    fn content(page: u64) -> [u8; PAGE_BYTES] {
+        [page.to_le_bytes()[0] + 1; PAGE_BYTES]
+    }
+
+    fn write(drive: &Drive, pages: std::ops::Range<u64>) {
+        for page in pages {
+            let offset = page * PAGE_BYTES as u64;
+            drive.write(offset, &content(page), Durability::Volatile).unwrap();
+        }
+    }
+
+    /// A commit of everything that finds nothing to write syncs nothing. What was programmed before
+    /// it is still to be synced by whoever lists its row.
+    #[test]
+    fn a_commit_that_writes_nothing_leaves_what_is_to_be_synced() {
+        for (dies, is_protected) in [(2, false), (4, true), (4, false), (8, true), (8, false)] {
+            let shape = Shape { dies, is_protected, journal_bytes: 4 << 20, ..SMALL_SHAPE };
+            let disks = Disks::formatted(&shape);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            let pages = u64::from(shape.data_units() * shape.unit_pages);
+            let before_last_unit = pages - u64::from(shape.unit_pages);
+            write(&drive, 0..before_last_unit);
+            drive.flush().unwrap();
+            drive.commit(Scope::Everything).unwrap();
+            write(&drive, before_last_unit..pages);
+            drive.flush().unwrap();
+            drop(drive);
+            disks.restore_by(|_| false);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            for page in 0..pages {
+                let mut found = [0; PAGE_BYTES];
+                let read = drive.read(page * PAGE_BYTES as u64, &mut found);
+                read.unwrap_or_else(|error| panic!("{dies} dies, flushed page {page}: {error}"));
+                assert_eq!(found, content(page), "{dies} dies, flushed page {page}");
+            }
+        }
+    }
+
+    /// Each trim of everything says all that the earlier ones do: however many a client sends
+    /// without a flush, the journal has room for them.
+    #[test]
+    fn trims_of_everything_take_the_room_of_one() {
+        let disks = Disks::formatted(&SMALL_SHAPE);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        write(&drive, 0..1);
+        for _ in 0..40_000 {
+            drive.trim(0, drive.size(), Durability::Volatile).unwrap();
+        }
+        assert_eq!(drive.core().unwrap().trims.len(), 1);
+        drive.flush().unwrap();
+        drop(drive);
+        disks.restore_by(|_| false);
+        let mut page = [1; PAGE_BYTES];
+        Drive::open_media(disks.media()).unwrap().read(0, &mut page).unwrap();
+        assert_eq!(page, [0; PAGE_BYTES]);
+    }
+
+    /// Relocation moves a page that cannot be read as one that is lost. A crash before its row is
+    /// complete leaves it to the journal, which must not say that it is as good as any other.
+    #[test]
+    fn a_page_that_was_moved_as_lost_is_lost_after_a_crash() {
+        let disks = Disks::formatted(&SMALL_SHAPE);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let pages = u64::from(SMALL_SHAPE.data_units() * SMALL_SHAPE.unit_pages) * 4;
+        write(&drive, 0..pages);
+        drive.flush().unwrap();
+        let at = {
+            let core = drive.core().unwrap();
+            let layout = &drive.store().layout;
+            let place = layout.place(core.place_of(Lpn(5)).unwrap());
+            layout.unit_from(place.row) as usize + layout.extent_from(place.slot).unwrap() + 132
+        };
+        drive.close().unwrap();
+        disks.damage(0, at..at + 1, |byte| byte ^ 1);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert!(drive.move_page(Lpn(5), false, |_| true).unwrap());
+        assert_eq!(drive.lost_pages().unwrap(), 1);
+        drive.commit(Scope::Everything).unwrap();
+        drop(drive);
+        disks.restore_by(|_| true);
+        let report = check_media(disks.fork().media(), |_, _| ()).unwrap();
+        assert_eq!(report.findings.iter().filter(|it| it.lba == Some(40)).count(), 1);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.lost_pages().unwrap(), 1, "after the crash");
+        let read = drive.read(5 * PAGE_BYTES as u64, &mut [0; PAGE_BYTES]);
+        assert!(matches!(read, Err(DeviceError::Unreadable { lba: 40, .. })), "{read:?}");
+        drive.close().unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.lost_pages().unwrap(), 1, "after it was closed");
+        write(&drive, 5..6);
+        assert_eq!(drive.lost_pages().unwrap(), 0, "it was written again");
     }
 }

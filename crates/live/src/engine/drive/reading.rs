@@ -152,7 +152,8 @@ impl Drive {
         for (packed, run) in self.store.read_packs(runs).iter().zip(runs) {
             let mut found = packed.iter().flat_map(Packed::iter);
             for PageRead { lpn, page, read } in stored.by_ref().take(run.count) {
-                let extent = found.next().flatten().filter(|(extent, _)| extent.lpn == *lpn);
+                let is_it = |extent: &Extent| extent.lpn == *lpn && extent.codec != Codec::Lost;
+                let extent = found.next().flatten().filter(|(extent, _)| is_it(extent));
                 let done = match extent {
                     Some((extent, payload)) => open_page(*lpn, extent, payload, page),
                     None => self.read_again(*lpn, page),
@@ -176,26 +177,38 @@ impl Drive {
     ) -> Result<Option<Stored>, DeviceError> {
         let mut failed = None;
         loop {
+            // What relocation moved as lost is lost, whatever is known of it.
+            let mut is_lost = false;
             let located = {
                 let core = self.core()?;
                 let located = core.locate(lpn);
                 if let Located::Open(stored) = located {
                     let (extent, payload) = core.open_extent(stored.ppn);
-                    return open_page(lpn, extent, payload, page).map(|()| Some(stored));
+                    is_lost = extent.codec == Codec::Lost;
+                    if !is_lost {
+                        return open_page(lpn, extent, payload, page).map(|()| Some(stored));
+                    }
                 }
                 located
             };
-            let Located::Stored(stored) = located else {
+            let Some(stored) = located.stored() else {
                 page.fill(0);
                 return Ok(None);
             };
-            let found = self.store.extents(stored).find(|(extent, _)| extent.lpn == lpn);
-            if let Some((extent, payload)) = found {
-                return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
+            if !is_lost {
+                let found = self.store.extents(stored).find(|(extent, _)| extent.lpn == lpn);
+                is_lost = found.as_ref().is_some_and(|(extent, _)| extent.codec == Codec::Lost);
+                if let Some((extent, payload)) = found
+                    && !is_lost
+                {
+                    return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
+                }
             }
             // It is lost if it cannot be read between two looks at which all dies respond.
-            self.store.dies.check_responsive()?;
-            if failed == Some(stored) {
+            if !is_lost {
+                self.store.dies.check_responsive()?;
+            }
+            if is_lost || failed == Some(stored) {
                 let mut core = self.core_mut()?;
                 if core.locate(lpn) == located {
                     core.note_lost([lpn]);

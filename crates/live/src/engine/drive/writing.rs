@@ -183,6 +183,8 @@ impl Drive {
         let (seq, pages) = (core.next_seq(), core.ftl.pages_logical());
         core.giving_up(|core| core.ftl.trim_all());
         core.lost.clear(Lpn(0), pages);
+        // It says all that those before it do.
+        core.trims.clear();
         core.trims.push(Trim { first: Lpn(0), pages, seq });
         Ok(())
     }
