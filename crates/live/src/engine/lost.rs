@@ -20,6 +20,9 @@ pub(crate) struct LostPages {
     count: u64,
     /// Pages that were added and are in no batch of the journal yet.
     unsaved: Vec<Trim>,
+    /// True if a page of the last of these was taken out since: the journal must not say of it what
+    /// it says of the next one that is found.
+    is_range_over: bool,
     /// Pages that were ever added since the drive was opened.
     found: u64,
 }
@@ -68,7 +71,8 @@ impl LostPages {
         assert!(self.has(lpn), "a page that was found lost is in the set");
         self.found += u64::from(is_new);
         if is_new {
-            let goes_on = |last: &&mut Trim| last.first.0 + last.pages == lpn.0;
+            let is_over = std::mem::take(&mut self.is_range_over);
+            let goes_on = |last: &&mut Trim| !is_over && last.first.0 + last.pages == lpn.0;
             match self.unsaved.last_mut().filter(goes_on) {
                 Some(last) => (last.pages, last.seq) = (last.pages + 1, seq),
                 None => self.unsaved.push(Trim { first: lpn, pages: 1, seq }),
@@ -99,6 +103,8 @@ impl LostPages {
     }
 
     fn clear_some(&mut self, first: u32, end: u32) {
+        let is_hit = |last: &Trim| first < last.first.0 + last.pages && last.first.0 < end;
+        self.is_range_over |= self.unsaved.last().is_some_and(is_hit);
         let known = u32::try_from(self.words.len() * 64).unwrap_or(u32::MAX);
         for lpn in first..end.min(known) {
             let (word, bit) = (&mut self.words[lpn as usize / 64], 1_u64 << (lpn % 64));
@@ -171,5 +177,18 @@ mod tests {
         let trim = |first, pages, seq| Trim { first: Lpn(first), pages, seq };
         assert_eq!(ranges, [trim(5, 2, 2), trim(9, 1, 4)]);
         assert!(!lost.is_unsaved());
+    }
+
+    /// A replay would count a page as lost after it was written again.
+    #[test]
+    fn a_page_that_was_written_since_is_in_no_range_that_goes_on() {
+        let mut lost = LostPages::default();
+        lost.find(Lpn(5), 1);
+        lost.find(Lpn(6), 2);
+        lost.clear(Lpn(5), 1);
+        lost.find(Lpn(7), 4);
+        lost.find(Lpn(8), 5);
+        let trim = |first, pages, seq| Trim { first: Lpn(first), pages, seq };
+        assert_eq!(lost.take_unsaved(), [trim(5, 2, 2), trim(7, 2, 5)]);
     }
 }
