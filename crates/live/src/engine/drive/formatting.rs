@@ -233,14 +233,35 @@ impl Drive {
             self.erase(slot, slot + HEADER_BYTES)?;
         }
         self.sync_healthy()?;
+        let used = {
+            let journal = self.journal()?;
+            self.erase_journal(&journal.unused())?;
+            self.sync_healthy()?;
+            journal.in_use()
+        };
+        drop(checkpoints);
+        // What is used lies on the dies whose turn it was. Others have there what the ring held a
+        // round ago, until it goes on.
+        self.checkpoint()?;
         let journal = self.journal()?;
+        let freed = journal.unused().into_iter().flat_map(|(from, until)| {
+            used.iter().map(move |(first, end)| (from.max(*first), until.min(*end)))
+        });
+        let freed: Vec<(u64, u64)> = freed.filter(|(from, until)| from < until).collect();
+        self.erase_journal(&freed)?;
+        self.sync_healthy()
+    }
+
+    /// Erases parts of the journal's ring on every die.
+    fn erase_journal(&self, parts: &[(u64, u64)]) -> Result<(), DeviceError> {
+        let layout = &self.store.layout;
         for region in 0..layout.shape.regions() {
             let journal_from = layout.journal_from(region);
-            for (from, until) in journal.unused() {
+            for (from, until) in parts {
                 self.erase(journal_from + from, journal_from + until)?;
             }
         }
-        self.sync_healthy()
+        Ok(())
     }
 
     /// Erases what lies there on every die.
@@ -297,6 +318,16 @@ impl Core {
 }
 
 impl Journal {
+    /// The parts of the ring that hold batches which are needed.
+    fn in_use(&self) -> Vec<(u64, u64)> {
+        let (from, until) = (self.tail % self.size, self.head.at % self.size);
+        match self.used() {
+            0 => Vec::new(),
+            _ if from < until => vec![(from, until)],
+            _ => vec![(from, self.size), (0, until)],
+        }
+    }
+
     /// The parts of the ring that hold no batch which is needed.
     fn unused(&self) -> Vec<(u64, u64)> {
         let (from, until) = (self.head.at % self.size, self.tail % self.size);
@@ -313,18 +344,14 @@ mod tests {
     use blockio::{Bytes, Rng};
 
     use super::*;
+    use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::Layout;
     use crate::simulation::Disks;
     use crate::{Device as _, Durability, format};
 
     // Small units and many superblocks, so that a resize takes few commands.
-    const SHAPE: Shape = Shape {
-        unit_pages: 1,
-        rows: 2,
-        superblocks: 80,
-        journal_bytes: 1 << 19,
-        ..crate::engine::drive::SMALL_SHAPE
-    };
+    const SHAPE: Shape =
+        Shape { unit_pages: 1, rows: 2, superblocks: 80, journal_bytes: 1 << 19, ..SMALL_SHAPE };
     const PAGE: u64 = PAGE_BYTES as u64;
 
     /// Resizes a drive, the power going after so many commands; true if it went.
@@ -377,5 +404,26 @@ mod tests {
             }
         }
         assert!(opened > 10, "{opened} drives were opened");
+    }
+
+    /// The journal goes round the dies by turns: those whose turn it is not hold what the ring had
+    /// there a round ago.
+    #[test]
+    fn a_purge_leaves_nothing_of_what_was_written_on_any_die() {
+        for (dies, is_protected) in [(1, false), (2, true), (5, true), (4, false)] {
+            let shape = Shape { dies, is_protected, journal_bytes: 4 << 20, ..SMALL_SHAPE };
+            let disks = Disks::formatted(&shape);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            let written = [0xAB; PAGE_BYTES];
+            for page in 0..1500 {
+                drive.write(page % 100 * PAGE, &written, Durability::Durable).unwrap();
+            }
+            drive.purge().unwrap();
+            for (die, contents) in disks.contents().iter().enumerate() {
+                let is_left = |part: &[u8]| part.iter().filter(|byte| **byte == 0xAB).count() > 64;
+                let left = contents.chunks(512).filter(|part| is_left(part)).count();
+                assert_eq!(left, 0, "sectors of die {die} of {dies} with what was written");
+            }
+        }
     }
 }
