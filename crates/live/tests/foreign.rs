@@ -93,3 +93,100 @@ fn dies_in_another_order_and_a_copy_of_one_are_sorted_out() {
     let [unused] = unused[..] else { panic!("{unused:?}") };
     assert!(unused.contains("is another copy of die 1"), "{unused}");
 }
+
+/// Two files changed places, and everything names dies by their place in the list: above all what
+/// replaces one.
+#[test]
+fn a_die_that_changed_places_is_named_and_replaced_where_it_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(&folder.path().join("own"));
+    write(&options, 5);
+    let aside = folder.path().join("aside.img");
+    fs::rename(&options.dies[0], &aside).unwrap();
+    fs::rename(&options.dies[2], &options.dies[0]).unwrap();
+    fs::rename(&aside, &options.dies[2]).unwrap();
+    // What is called d0 is die 2, and it is gone at the next opening.
+    fs::rename(&options.dies[0], &aside).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    assert_eq!(drive.lost_dies(), [2]);
+    let status = drive.status().described(&options.volume);
+    let paths: Vec<String> = status.dies.iter().map(|die| die.path.clone().unwrap()).collect();
+    let names: Vec<&str> = paths.iter().map(|it| it.rsplit('/').next().unwrap()).collect();
+    assert_eq!(names, ["d2.img", "d1.img", "d0.img", "d3.img"]);
+    let new = folder.path().join("new.img");
+    let replacement = live::Replacement::prepare(&options.volume, &drive, 2, &new).unwrap();
+    replacement.carry_out(&drive, |_, _| true).unwrap();
+    for offset in (0..SIZE).step_by(1 << 20) {
+        drive.write(offset, &vec![6; 1 << 20], Durability::Volatile).unwrap();
+    }
+    drive.close().unwrap();
+    // The old one is back, and the new one is gone: what was written since is on the other three.
+    fs::rename(&aside, &options.dies[0]).unwrap();
+    fs::remove_file(&new).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    assert_eq!(drive.lost_dies(), [2]);
+    assert!(holds(&drive, 6));
+}
+
+/// A die that is there and cannot be written is as good as missing, whatever the reason.
+#[test]
+fn a_volume_opens_without_the_one_die_that_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(&folder.path().join("own"));
+    write(&options, 5);
+    let aside = folder.path().join("aside.img");
+    fs::rename(&options.dies[1], &aside).unwrap();
+    let refusals: [fn(&Path); 3] = [
+        |path| fs::create_dir(path).unwrap(),
+        |path| std::os::unix::fs::symlink(path, path).unwrap(),
+        |path| {
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                path,
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+                0,
+            )
+            .unwrap()
+        },
+    ];
+    for refusal in refusals {
+        refusal(&options.dies[1]);
+        let drive = Drive::open(&options.volume).unwrap();
+        assert_eq!(drive.lost_dies(), [1]);
+        assert!(holds(&drive, 5));
+        drop(drive);
+        live::inspect(&options.volume).unwrap();
+        if options.dies[1].symlink_metadata().unwrap().is_dir() {
+            fs::remove_dir(&options.dies[1]).unwrap();
+        } else {
+            fs::remove_file(&options.dies[1]).unwrap();
+        }
+    }
+    // Too many of them are told by the first one's reason.
+    for die in [1, 2] {
+        let _ = fs::remove_file(&options.dies[die]);
+        fs::create_dir(&options.dies[die]).unwrap();
+    }
+    let refused = Drive::open(&options.volume).unwrap_err().to_string();
+    assert!(refused.contains("d1.img") && refused.contains("neither a file"), "{refused}");
+}
+
+#[test]
+fn a_path_that_is_not_utf_8_is_refused_and_leaves_nothing() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let options = CreateOptions {
+        volume: folder.path().join("volume"),
+        dies: vec![folder.path().join(std::ffi::OsStr::from_bytes(b"d\xff"))],
+        size: Bytes(SIZE),
+        is_protected: false,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    };
+    let refused = Drive::create(&options).unwrap_err().to_string();
+    assert!(refused.contains("UTF-8"), "{refused}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

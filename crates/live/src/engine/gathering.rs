@@ -100,6 +100,33 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
     Ok(gathered)
 }
 
+/// The die that each of the media is of the one drive that they can be; none for a medium that is
+/// none of its dies, or not as good as another one, and for all where opening fails or has to choose.
+pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize>> {
+    let header = |medium: &Box<dyn Medium>| newest_header(&**medium).ok().flatten();
+    let headers: Vec<_> = media.iter().map(|it| it.as_ref().and_then(header)).collect();
+    let mut drives: BTreeMap<u64, BTreeMap<usize, (usize, &Header)>> = BTreeMap::new();
+    for (medium, header) in headers.iter().enumerate() {
+        let Some(header) = header else { continue };
+        let found = drives.entry(header.drive).or_default();
+        let best = found.entry(header.die as usize).or_insert((medium, header));
+        if header.version > best.1.version {
+            *best = (medium, header);
+        }
+    }
+    drives.retain(|_, found| {
+        let shape = &found.values().next().expect("one at least").1.shape;
+        found.len() + usize::from(shape.is_protected) >= shape.dies as usize
+    });
+    let mut dies = vec![None; media.len()];
+    if drives.len() == 1 {
+        for (die, (medium, _)) in drives.into_values().flatten() {
+            dies[medium] = Some(die);
+        }
+    }
+    dies
+}
+
 /// Returns the name of a medium for messages.
 fn name_of((_, medium): &FoundDie) -> String {
     let name = medium.name();

@@ -117,6 +117,7 @@ impl FileMedium {
     /// # Errors
     /// Fails if it does not exist, may not be written, is in use, or cannot be accessed so.
     pub fn open(path: &Path, access: Access) -> io::Result<Self> {
+        check_kind(path)?;
         let open = |flags| open_with(path, access, flags).map_err(|error| told(error, access));
         if !is_block_device(path) {
             return Self::over(open(OFlags::empty())?, path, access);
@@ -138,6 +139,7 @@ impl FileMedium {
     /// # Errors
     /// Fails if it does not exist, may not be read, or a drive uses it.
     pub(crate) fn view(path: &Path) -> io::Result<Self> {
+        check_kind(path)?;
         let file = File::open(path)?;
         patiently(|| file.try_lock_shared())?;
         Self::sized(file, path, Access::default())
@@ -245,6 +247,15 @@ fn options(access: Access, flags: OFlags) -> OpenOptions {
 
 fn open_with(path: &Path, access: Access, flags: OFlags) -> io::Result<File> {
     options(access, flags).open(path)
+}
+
+/// Checks that a path leads to a file or a block device: opening a pipe would wait for its writer.
+fn check_kind(path: &Path) -> io::Result<()> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() || kind.is_block_device() {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::Unsupported, "it is neither a file nor a block device"))
 }
 
 /// True if a path leads to a block device.

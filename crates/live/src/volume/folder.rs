@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
+use crate::engine::gathering::die_of_each;
 use crate::fault_injection::FaultInjector;
 use crate::format::header::Header;
 use crate::format::layout::Layout;
@@ -296,7 +297,10 @@ impl Drive {
     /// # Errors
     /// As [`Drive::open`], and when they cannot be accessed so.
     pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
-        Self::open_media(open_dies(volume, |path| FileMedium::open(path, access))?)
+        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
+        let ListedDies { media, refused } = listed.in_order(volume)?;
+        Self::open_media(media.into_iter().flatten().collect())
+            .map_err(|error| explained(error, refused))
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -309,9 +313,11 @@ impl Drive {
         access: Access,
         injector: &Arc<FaultInjector>,
     ) -> Result<Self, OpenError> {
-        let dies = dies_by_index(volume, |path| FileMedium::open(path, access))?;
-        let media = injector.media(dies);
+        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
+        let ListedDies { media, refused } = listed.in_order(volume)?;
+        let media = injector.media(media);
         Self::open_media(media.into_iter().flatten().collect())
+            .map_err(|error| explained(error, refused))
     }
 }
 
@@ -405,36 +411,128 @@ pub(crate) fn open_dies(
     volume: &Path,
     open: impl Fn(&Path) -> io::Result<FileMedium>,
 ) -> Result<Vec<Box<dyn Medium>>, OpenError> {
-    Ok(dies_by_index(volume, open)?.into_iter().flatten().collect())
+    let ListedDies { media, refused } = ListedDies::open(volume, open)?;
+    let media: Vec<_> = media.into_iter().flatten().collect();
+    match refused {
+        // Who reads is told why there is nothing to be read.
+        Some(error) if media.is_empty() => Err(error),
+        _ => Ok(media),
+    }
 }
 
-/// All dies of a folder in their order, none where one is missing.
-fn dies_by_index(
-    volume: &Path,
-    open: impl Fn(&Path) -> io::Result<FileMedium>,
-) -> Result<Vec<Option<Box<dyn Medium>>>, OpenError> {
-    let mut media: Vec<Option<Box<dyn Medium>>> = Vec::new();
-    for die in &read(volume)?.dies {
-        match open(die) {
-            Ok(medium) => media.push(Some(Box::new(medium))),
-            Err(error) if is_missing(&error) => media.push(None),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+/// The dies that a folder lists, opened.
+struct ListedDies {
+    /// In the order of the list; none where a die cannot be had.
+    media: Vec<Option<Box<dyn Medium>>>,
+    /// Why the first one was not opened that is there, if there is such a one.
+    refused: Option<OpenError>,
+}
+
+impl ListedDies {
+    fn open(
+        volume: &Path,
+        open: impl Fn(&Path) -> io::Result<FileMedium>,
+    ) -> Result<Self, OpenError> {
+        let (mut media, mut refused) = (Vec::<Option<Box<dyn Medium>>>::new(), None);
+        for die in &read(volume)?.dies {
+            let source = match open(die) {
+                Ok(medium) => {
+                    media.push(Some(Box::new(medium)));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if source.kind() == io::ErrorKind::WouldBlock {
                 return Err(OpenError::InUse { path: volume.to_owned(), by: server_of(volume) });
             }
-            Err(source) => {
-                let attempted = format!("opening the die {}", die.display());
-                return Err(OpenError::System { attempted, source });
+            let is_of_die = is_missing(&source) || is_refused(&source);
+            let is_there = !is_missing(&source);
+            let attempted = format!("opening the die {}", die.display());
+            let error = OpenError::System { attempted, source };
+            if !is_of_die {
+                return Err(error);
+            }
+            media.push(None);
+            if is_there {
+                refused.get_or_insert(error);
             }
         }
+        Ok(Self { media, refused })
     }
-    Ok(media)
+
+    /// The same in the order of the dies, which that of the list need not be: files and devices
+    /// change places. The list is put into that order, since everything else names dies by it,
+    /// above all what replaces one.
+    fn in_order(mut self, volume: &Path) -> Result<Self, OpenError> {
+        let order = order_of(&die_of_each(&self.media));
+        if order.iter().enumerate().all(|(die, entry)| die == *entry) {
+            return Ok(self);
+        }
+        update(volume, |described| {
+            described.dies = order.iter().map(|entry| described.dies[*entry].clone()).collect();
+            Ok(())
+        })?;
+        self.media = order.iter().map(|entry| self.media[*entry].take()).collect();
+        Ok(self)
+    }
+}
+
+/// The entry of a list for each die, from the die that each entry is, if that is known. Entries that
+/// are not known stay where they are as far as possible.
+fn order_of(dies: &[Option<usize>]) -> Vec<usize> {
+    let mut order: Vec<Option<usize>> = vec![None; dies.len()];
+    let mut place = |die: usize, entry: usize| match order.get_mut(die) {
+        Some(it @ None) => {
+            *it = Some(entry);
+            true
+        }
+        _ => false,
+    };
+    let known = (0..).zip(dies).filter_map(|(entry, die)| die.map(|die| (entry, die)));
+    let mut is_placed = vec![false; dies.len()];
+    for (entry, die) in known {
+        is_placed[entry] = place(die, entry);
+    }
+    for (entry, is_placed) in is_placed.iter_mut().enumerate() {
+        *is_placed = *is_placed || place(entry, entry);
+    }
+    let mut left = (0..dies.len()).filter(|entry| !is_placed[*entry]);
+    order.into_iter().map(|entry| entry.or_else(|| left.next()).expect("as many")).collect()
+}
+
+/// The reason why too few dies could be opened, where one that is there was refused.
+fn explained(error: OpenError, refused: Option<OpenError>) -> OpenError {
+    match (error, refused) {
+        (OpenError::DiesMissing { .. }, Some(refused)) => refused,
+        (error, _) => error,
+    }
 }
 
 /// True if a die cannot be had: nothing is there, or a device that does not respond.
 fn is_missing(error: &io::Error) -> bool {
-    let failed = [Errno::IO, Errno::NXIO, Errno::NODEV].map(Errno::raw_os_error);
     error.kind() == io::ErrorKind::NotFound
-        || error.raw_os_error().is_some_and(|code| failed.contains(&code))
+        || is_one_of(error, &[Errno::IO, Errno::NXIO, Errno::NODEV])
+}
+
+/// True if what is there is nothing that a die can be, or may not be written: a volume that can do
+/// without that die opens so.
+fn is_refused(error: &io::Error) -> bool {
+    let refused = [
+        Errno::ROFS,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::NOTDIR,
+        Errno::LOOP,
+        Errno::NAMETOOLONG,
+        Errno::STALE,
+        Errno::TIMEDOUT,
+    ];
+    error.kind() == io::ErrorKind::Unsupported || is_one_of(error, &refused)
+}
+
+fn is_one_of(error: &io::Error, errors: &[Errno]) -> bool {
+    let code = error.raw_os_error();
+    code.is_some_and(|code| errors.iter().any(|it| it.raw_os_error() == code))
 }
 
 /// Returns the process that serves the drive of a folder, by its id if that is known.
@@ -472,7 +570,9 @@ pub(super) fn update<T>(
 }
 
 fn write(path: &Path, volume: &Volume) -> Result<(), OpenError> {
-    let text = toml::to_string(volume).expect("paths and a number");
+    let text = toml::to_string(volume).map_err(|error| {
+        OpenError::refused(format!("writing {}: {error}; give paths in UTF-8", path.display()))
+    })?;
     let written = replace_file(path, text.as_bytes());
     written.map_err(|source| OpenError::medium(&format!("writing {}", path.display()), source))
 }
