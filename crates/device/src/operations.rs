@@ -256,6 +256,12 @@ pub enum OperationError {
     /// The drive is served for reading only.
     #[error("the drive is served for reading only")]
     ReadOnly,
+    /// A host has protected a namespace from changes.
+    #[error("namespace {id} is write-protected; remove the protection first")]
+    Protected {
+        /// Identifier.
+        id: u32,
+    },
     /// The drive does not support the operation.
     #[error("this drive cannot {0}")]
     Unsupported(&'static str),

@@ -280,25 +280,35 @@ impl Shared {
     }
 
     /// Stores the state that must outlast the server.
+    ///
+    /// A mark that a write removed is stored as removed only when that write is durable: a crash
+    /// would otherwise bring back what the sector held before it was marked.
     fn keep(&self) -> Result<(), OperationError> {
         let _turn = lock(&self.keeping);
-        let namespaces = lock(&self.entries)
-            .iter()
-            .map(|it| KeptNamespace {
+        let entries = lock(&self.entries).clone();
+        let mut changed = Vec::new();
+        let mut namespaces = Vec::new();
+        for it in &entries {
+            let (unreadable, protection, changes) = it.portion.state_to_keep();
+            changed.extend(it.portion.has_unstored(changes).then_some((&it.portion, changes)));
+            namespaces.push(KeptNamespace {
                 id: it.id,
                 name: it.name.clone(),
                 offset: it.portion.from(),
                 size: it.portion.own_size(),
                 block_bytes: it.block_bytes,
-                unreadable: it.portion.look().unreadable.clone(),
-                is_protected: it.portion.look().protection == Protection::ByHost,
-            })
-            .collect();
+                unreadable,
+                is_protected: protection == Protection::ByHost,
+            });
+        }
         let kept = lock(&self.background).kept(namespaces);
-        self.backing.keep(&kept).map_err(|reason| OperationError::Failed {
-            attempted: "storing the state of namespaces",
-            reason,
-        })
+        let flushed = if changed.is_empty() { Ok(()) } else { self.base.flush() };
+        let flushed = flushed.map_err(|error| error.to_string());
+        flushed.and_then(|()| self.backing.keep(&kept)).map_err(|reason| {
+            OperationError::Failed { attempted: "storing the state of namespaces", reason }
+        })?;
+        changed.iter().for_each(|(portion, changes)| portion.note_stored(*changes));
+        Ok(())
     }
 
     /// Offset of the first gap of at least `size` bytes; if there is none, the size of the largest.
@@ -388,7 +398,9 @@ impl Operations for Operator {
         let at = entries.partition_point(|it| it.id < id);
         entries.insert(at, entry);
         drop(entries);
-        if let Err(error) = self.shared.keep() {
+        // Work that began meanwhile has closed the gates of others.
+        let made = self.check_may_change().and_then(|()| self.shared.keep());
+        if let Err(error) = made {
             lock(&self.shared.entries).retain(|it| it.id != id);
             return Err(error);
         }
@@ -404,20 +416,28 @@ impl Operations for Operator {
         let of = id.map(|id| find(&mut entries, id).map(|it| it.id)).transpose()?;
         let is_deleted = |it: &Entry| of.is_none_or(|id| it.id == id);
         let deleted: Vec<Entry> = entries.iter().filter(|it| is_deleted(it)).cloned().collect();
-        for entry in &deleted {
+        check_open(&deleted)?;
+        let (mut gone, mut done) = (Vec::new(), Ok(()));
+        for entry in deleted {
             let mut gate = entry.portion.gate();
-            entry.portion.forget_from(0).map_err(failed("forgetting what it stores"))?;
+            done = entry.portion.forget_from(0).map_err(failed("forgetting what it stores"));
+            if done.is_err() {
+                // Those before it are gone all the same.
+                break;
+            }
             gate.is_gone = true;
+            drop(gate);
+            gone.push(entry);
         }
-        entries.retain(|it| !is_deleted(it));
+        entries.retain(|it| gone.iter().all(|gone| gone.id != it.id));
         drop(entries);
         self.shared.version.fetch_add(1, Ordering::AcqRel);
         let kept = self.shared.keep();
-        for Entry { id, name, .. } in deleted {
+        for Entry { id, name, .. } in gone {
             let text = format!("Namespace {id}, `{name}`, was deleted.");
             self.shared.backing.note(EventKind::Namespace, text);
         }
-        kept
+        done.and(kept)
     }
 
     fn begin_format(&self, request: &FormatRequest) -> Result<(), OperationError> {
@@ -453,6 +473,7 @@ impl Operations for Operator {
     fn mark_unreadable(&self, id: u32, sector: u64, sectors: u64) -> Result<(), OperationError> {
         self.check_may_change()?;
         let entry = find(&mut lock(&self.shared.entries), id)?.clone();
+        check_open(std::slice::from_ref(&entry))?;
         entry.portion.gate().unreadable.add(sector, sector.saturating_add(sectors));
         self.shared.keep()
     }
@@ -464,6 +485,10 @@ impl Operations for Operator {
             if gate.protection != Protection::ByDrive {
                 gate.protection = if is_protected { Protection::ByHost } else { Protection::Open };
             }
+        }
+        if is_protected {
+            // What was written before is protected too.
+            self.shared.base.flush().map_err(failed("flushing the namespace"))?;
         }
         self.shared.keep()?;
         let now = if is_protected { "protected from writes" } else { "open for writes" };
@@ -504,6 +529,15 @@ impl fmt::Debug for Operator {
 
 fn find(entries: &mut [Entry], id: u32) -> Result<&mut Entry, OperationError> {
     entries.iter_mut().find(|it| it.id == id).ok_or(OperationError::NoNamespace { id })
+}
+
+/// Checks that no host has protected any of these namespaces: only a host takes that back.
+fn check_open(entries: &[Entry]) -> Result<(), OperationError> {
+    let is_protected = |it: &&Entry| it.portion.look().protection == Protection::ByHost;
+    entries
+        .iter()
+        .find(is_protected)
+        .map_or(Ok(()), |it| Err(OperationError::Protected { id: it.id }))
 }
 
 fn check_size(size: u64) -> Result<(), OperationError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use super::{Entry, Kept, KeptNamespace, Operator, Sectors, Shared, find, lock};
+use super::{Entry, Kept, KeptNamespace, Operator, Sectors, Shared, check_open, find, lock};
 use crate::{
     DeviceError, EventKind, Exit, FormatRequest, OperationError, OperationStatus, SanitizeState,
     SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, Work,
@@ -133,6 +133,10 @@ impl Operator {
             None => Ok(entries.clone()),
         };
         let formatted = chosen(&mut lock(&self.shared.entries))?;
+        if request.is_secure {
+            check_open(&lock(&self.shared.entries))?;
+        }
+        check_open(&formatted)?;
         let block_bytes = u64::from(request.block_bytes);
         if let Some(odd) =
             formatted.iter().find(|it| !it.portion.bytes().is_multiple_of(block_bytes))
@@ -169,6 +173,7 @@ impl Operator {
     }
 
     pub(super) fn begin_sanitizing(&self, exit: Exit) -> Result<(), OperationError> {
+        check_open(&lock(&self.shared.entries))?;
         self.begin(Work::Sanitize)?;
         self.shared.close_gates(Work::Sanitize);
         let before = {
@@ -205,7 +210,11 @@ impl Operator {
                 (None, _) => return Ok(()),
             }
         }
-        self.shared.keep()?;
+        if let Err(error) = self.shared.keep() {
+            // The next attempt finds the failure that it is to leave.
+            lock(&self.shared.background).sanitize = SanitizeState::Failed;
+            return Err(error);
+        }
         lock(&self.shared.entries).iter().for_each(|it| it.portion.gate().work = None);
         Ok(())
     }

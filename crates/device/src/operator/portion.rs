@@ -3,7 +3,8 @@
 //! **Invariants**
 //! - Commands that passed the gate have ended before the gate is closed: no write comes after an
 //!   erasure.
-//! - A sector that is marked unreadable stays so until it is written or trimmed.
+//! - A sector that is marked unreadable stays so until it is written or trimmed, and after a crash
+//!   until that was durable.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,6 +14,8 @@ use crate::{Allocation, Device, DeviceError, Durability, Protection, Read, Work}
 
 /// Size of a portion that is the whole device.
 const WHOLE: u64 = u64::MAX;
+/// Bytes of which the device is asked at a time which of them are stored.
+const ASKED_BYTES: u64 = 1 << 30;
 /// Bytes of a sector.
 const SECTOR_BYTES: u64 = 512;
 
@@ -26,8 +29,9 @@ pub(super) struct Portion {
     gate: RwLock<Gate>,
     /// Set when anything is written, to any portion of the drive.
     is_written: Arc<AtomicBool>,
-    /// True if marks were removed since they were stored.
-    are_marks_changed: AtomicBool,
+    /// Times that marks were removed, and how many of these were stored.
+    marks_changed: AtomicU64,
+    marks_stored: AtomicU64,
 }
 
 /// Conditions that commands have to pass.
@@ -63,7 +67,8 @@ impl Portion {
     ) -> Self {
         let gate = RwLock::new(Gate { protection, unreadable, ..Gate::default() });
         let size = AtomicU64::new(size.unwrap_or(WHOLE));
-        Self { base, from, size, gate, is_written, are_marks_changed: AtomicBool::new(false) }
+        let (marks_changed, marks_stored) = Default::default();
+        Self { base, from, size, gate, is_written, marks_changed, marks_stored }
     }
 
     pub(super) const fn from(&self) -> u64 {
@@ -100,15 +105,23 @@ impl Portion {
     }
 
     /// Ranges that hold data, whatever the gate says.
+    ///
+    /// The device is asked for a part at a time: it may look at every page meanwhile, and hold back
+    /// writes.
     pub(super) fn stored(&self) -> Result<Vec<(u64, u64)>, DeviceError> {
-        let mut at = 0;
-        let runs = self.base.allocations(self.from, self.bytes())?;
-        let stored = runs.iter().filter_map(|run| {
-            let from = at;
-            at += run.length;
-            run.is_stored.then_some((from, run.length))
-        });
-        Ok(stored.collect())
+        let (mut at, size, mut stored) = (0, self.bytes(), Vec::new());
+        while at < size {
+            let runs = self.base.allocations(self.from + at, ASKED_BYTES.min(size - at))?;
+            let before = at;
+            for run in runs {
+                stored.extend(run.is_stored.then_some((at, run.length)));
+                at += run.length;
+            }
+            if at == before {
+                break;
+            }
+        }
+        Ok(stored)
     }
 
     /// Reads for a self-test, whatever the gate says.
@@ -169,9 +182,26 @@ impl Portion {
     /// Removes the marks of sectors that were written or trimmed as a whole.
     fn remove_marks(&self, offset: u64, length: u64) {
         let sectors = (offset.div_ceil(SECTOR_BYTES), (offset + length) / SECTOR_BYTES);
-        if self.gate().unreadable.remove(sectors.0, sectors.1) {
-            self.are_marks_changed.store(true, Ordering::Release);
+        let mut gate = self.gate();
+        if gate.unreadable.remove(sectors.0, sectors.1) {
+            self.marks_changed.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Marks and protection as they are to be stored now, and how often marks were removed by then.
+    pub(super) fn state_to_keep(&self) -> (Sectors, Protection, u64) {
+        let gate = self.look();
+        (gate.unreadable.clone(), gate.protection, self.marks_changed.load(Ordering::Acquire))
+    }
+
+    /// True if not all removals of marks were stored of this number.
+    pub(super) fn has_unstored(&self, changes: u64) -> bool {
+        self.marks_stored.load(Ordering::Acquire) < changes
+    }
+
+    /// So many removals of marks are stored.
+    pub(super) fn note_stored(&self, changes: u64) {
+        self.marks_stored.fetch_max(changes, Ordering::AcqRel);
     }
 
     /// An error of the device below, in addresses of the portion.
@@ -283,10 +313,11 @@ impl Opened {
     /// Stores the removal of marks before the data that replaced them counts as durable: after a
     /// crash data that was flushed would otherwise be unreadable.
     fn keep_marks_for(&self, durability: Durability) -> Result<(), DeviceError> {
-        let changed = &self.portion.are_marks_changed;
-        if durability == Durability::Volatile || !changed.swap(false, Ordering::AcqRel) {
+        // Another thread that is storing them has not noted that yet: then this waits for it.
+        let changes = self.portion.marks_changed.load(Ordering::Acquire);
+        if durability == Durability::Volatile || !self.portion.has_unstored(changes) {
             return Ok(());
         }
-        (self.keep_marks)().inspect_err(|_| changed.store(true, Ordering::Release))
+        (self.keep_marks)()
     }
 }

@@ -17,6 +17,8 @@ struct Drive {
     holds: Mutex<bool>,
     released: Condvar,
     fails: AtomicBool,
+    /// True if nothing can be stored.
+    is_full: AtomicBool,
 }
 
 impl Administration for Drive {
@@ -44,6 +46,9 @@ impl Backing for Drive {
     }
 
     fn keep(&self, kept: &Kept) -> Result<(), String> {
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err("no space".to_owned());
+        }
         lock(&self.kept).push(kept.clone());
         Ok(())
     }
@@ -225,9 +230,26 @@ fn marked_sectors_fail_until_they_are_written_and_are_kept_before_a_flush_ends()
     assert!(runs(lock(&drive.kept).last().unwrap()).is_empty());
 }
 
-/// A device that loses a sector.
+#[test]
+fn leaving_a_failed_sanitize_that_cannot_be_stored_can_be_tried_again() {
+    let (operator, drive, _) = operator(Kept::whole(512));
+    drive.fails.store(true, Ordering::SeqCst);
+    operator.begin_sanitize(Exit::Unrestricted).unwrap();
+    await_end(&operator);
+    drive.is_full.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        let full = operator.exit_failure().unwrap_err();
+        assert!(matches!(full, OperationError::Failed { .. }), "{full}");
+        assert_eq!(operator.operation_status().sanitize.state, SanitizeState::Failed);
+    }
+    drive.is_full.store(false, Ordering::SeqCst);
+    operator.exit_failure().unwrap();
+    device(&operator, 1).read(0, &mut [0]).unwrap();
+}
+
+/// A device that loses a sector, and counts its flushes.
 #[derive(Debug)]
-struct Losing(MemoryDevice);
+struct Losing(MemoryDevice, AtomicU64);
 
 impl Device for Losing {
     fn size(&self) -> u64 {
@@ -246,6 +268,7 @@ impl Device for Losing {
     }
 
     fn flush(&self) -> Result<(), DeviceError> {
+        self.1.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
@@ -265,7 +288,7 @@ fn a_self_test_reads_what_is_stored_and_names_what_is_lost() {
     let passed = await_end(&operator).self_tests;
     assert_eq!((passed[0].end, passed[0].power_on_hours), (SelfTestEnd::Passed, 2));
     drop(operator);
-    let base = Arc::new(Losing(MemoryDevice::new(SIZE)));
+    let base = Arc::new(Losing(MemoryDevice::new(SIZE), AtomicU64::new(0)));
     base.write(0, &vec![1; 65_536], Durability::Volatile).unwrap();
     let kept = lock(&drive.kept).last().unwrap().clone();
     let operator = Operator::open(base, drive, kept, false).unwrap();
@@ -274,6 +297,61 @@ fn a_self_test_reads_what_is_stored_and_names_what_is_lost() {
     assert_eq!(tests[0].end, SelfTestEnd::Failed { namespace: 1, lba: 77 });
     assert_eq!(tests[1].end, SelfTestEnd::Passed);
     assert!(operator.begin_self_test(SelfTest::Short, Some(2)).is_err());
+}
+
+/// The removal of a mark by a write must not outlast a crash that the write does not: the sector
+/// would come back with what it held before it was marked.
+#[test]
+fn a_removed_mark_is_stored_only_together_with_what_replaced_it() {
+    let drive = Arc::<Drive>::default();
+    let base = Arc::new(Losing(MemoryDevice::new(SIZE), AtomicU64::new(0)));
+    let (device_below, backing) = (Arc::<Losing>::clone(&base), Arc::<Drive>::clone(&drive));
+    let operator = Operator::open(device_below, backing, Kept::whole(512), false).unwrap();
+    let flushes = || base.1.load(Ordering::SeqCst);
+    operator.mark_unreadable(1, 0, 8).unwrap();
+    assert_eq!(flushes(), 0, "nothing replaced anything yet");
+    let it = device(&operator, 1);
+    it.write(0, &[2; 4096], Durability::Volatile).unwrap();
+    operator.mark_unreadable(1, 800, 1).unwrap();
+    assert_eq!(flushes(), 1);
+    operator.mark_unreadable(1, 900, 1).unwrap();
+    assert_eq!(flushes(), 1, "it is durable since");
+    // A durable write says nothing of one beside it that is not.
+    operator.mark_unreadable(1, 0, 16).unwrap();
+    it.write(0, &[2; 4096], Durability::Volatile).unwrap();
+    it.write(4096, &[2; 4096], Durability::Durable).unwrap();
+    assert_eq!(flushes(), 2);
+    // What could not be stored is stored the next time.
+    it.write(800 * 512, &[2; 512], Durability::Volatile).unwrap();
+    drive.is_full.store(true, Ordering::SeqCst);
+    operator.mark_unreadable(1, 0, 1).unwrap_err();
+    drive.is_full.store(false, Ordering::SeqCst);
+    it.flush().unwrap();
+    let kept = lock(&drive.kept).last().unwrap().clone();
+    assert_eq!(kept.namespaces[0].unreadable.runs().collect::<Vec<_>>(), [(0, 1), (900, 901)]);
+}
+
+#[test]
+fn nothing_takes_away_a_namespace_that_a_host_protected() {
+    let (operator, _, _) = operator(Kept::whole(512));
+    operator.delete_namespace(None).unwrap();
+    for _ in 0..2 {
+        operator.create_namespace(1 << 18, 512).unwrap();
+    }
+    operator.protect(2, true).unwrap();
+    let refused = Err(OperationError::Protected { id: 2 });
+    let request = FormatRequest { namespace: Some(1), block_bytes: 512, is_secure: false };
+    assert_eq!(operator.begin_format(&FormatRequest { namespace: Some(2), ..request }), refused);
+    assert_eq!(operator.begin_format(&FormatRequest { namespace: None, ..request }), refused);
+    assert_eq!(operator.begin_format(&FormatRequest { is_secure: true, ..request }), refused);
+    assert_eq!(operator.begin_sanitize(Exit::Restricted), refused);
+    assert_eq!(operator.delete_namespace(Some(2)), refused);
+    assert_eq!(operator.delete_namespace(None), refused);
+    assert_eq!(operator.mark_unreadable(2, 0, 1), refused);
+    operator.begin_format(&request).unwrap();
+    assert_eq!(await_end(&operator).format_failure, None);
+    operator.protect(2, false).unwrap();
+    operator.delete_namespace(Some(2)).unwrap();
 }
 
 #[test]

@@ -285,7 +285,7 @@ pub(super) const fn refusal(error: &OperationError) -> Status {
         OperationError::TooMany(_) => Status::NO_IDENTIFIER,
         OperationError::Value { .. } => Status::INVALID_FIELD,
         OperationError::Busy(work) => in_progress(*work),
-        OperationError::ReadOnly => Status::WRITE_PROTECTED,
+        OperationError::ReadOnly | OperationError::Protected { .. } => Status::WRITE_PROTECTED,
         OperationError::Unsupported(_) => Status::INVALID_OPCODE,
         OperationError::Failed { .. } => Status::INTERNAL,
     }
