@@ -283,6 +283,10 @@ impl<'a> Connection<'a> {
             if session.is_over() {
                 return Ok(());
             }
+            if used_bytes > 0 && session.is_timed() {
+                // What was just taken may have something to wait for.
+                continue;
+            }
             if let Some(next) = next
                 && !self.wait(Some(Duration::from_nanos(next.saturating_sub(elapsed(begun)).0)))?
             {

@@ -92,8 +92,10 @@ pub(crate) fn serve<C: Conversation>(
     let mut client = Client { connection, outbox, lane, loan: None, received_at };
     let mut has_input = true;
     loop {
-        let timed = advance(session, begun, &mut client.connection.replies)?;
+        advance(session, begun, &mut client.connection.replies)?;
         let wanted_bytes = client.take(session)?;
+        // What was just taken may have something to wait for.
+        let timed = advance(session, begun, &mut client.connection.replies)?;
         client.send()?;
         let (is_idle, bytes) = client.look()?;
         if wanted_bytes.is_none() && is_idle {

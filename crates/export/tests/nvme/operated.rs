@@ -77,7 +77,7 @@ impl Backing for Backed {
 /// A subsystem of such a drive, whose only namespace is all of it.
 pub(crate) struct Operated {
     pub(crate) subsystem: Arc<Subsystem>,
-    operator: Arc<Operator>,
+    pub(crate) operator: Arc<Operator>,
     drive: Arc<Backed>,
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blockio::{Lba, Nanos, Op, Request};
+use device::Operations as _;
 use export::nvme::Subsystem;
 use export::{Address, Event, Exports, Limits, Listener, Pace, Protocol, Recorder, Served, Server};
 
@@ -14,6 +15,7 @@ use crate::host::{
     DISCOVERY_NQN, Data, Digests, HOST_NQN, Host, Order, Wire as _, dial, io, u16_at, u32_at,
     u64_at,
 };
+use crate::operated::Operated;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -318,4 +320,22 @@ fn a_paced_drive_has_a_log_of_lateness_and_another_has_none() {
     let (mut admin, _queue) = plain.queues(Digests::default());
     assert_eq!(admin.log(0xC1, 512).status, 0x109);
     assert_eq!(u32_at(&admin.log(0, 1024).data, 4 * 0xC1), 0);
+}
+
+/// A host need not send anything else for a command to be completed that takes its time, nor for an
+/// event to reach it.
+#[test]
+fn a_format_and_an_event_come_by_themselves() {
+    let rig = Operated::new();
+    let exports = Rig::new(512).exports;
+    let (server, port, _events) = start(&exports, &rig.subsystem, Limits::default());
+    let mut host = Host::open(dial(port), Digests::default(), 0);
+    host.wire.set_read_timeout(Some(PATIENCE)).unwrap();
+    host.begin(rig.subsystem.nqn());
+    assert_eq!(host.run(&Order::new(0x80, 1, &[0])).status, 0, "a format");
+    let event = host.submit(&Order::new(0x0C, 0, &[]));
+    rig.operator.delete_namespace(Some(1)).unwrap();
+    let came = host.finish(event, &[]).unwrap();
+    assert_eq!((came.status, came.value), (0, 0x04_00_02), "the namespaces have changed");
+    server.stop().unwrap();
 }
