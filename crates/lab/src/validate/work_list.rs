@@ -196,19 +196,31 @@ fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
     found.cloned().ok_or_else(|| format!("the model has no {what} `{asked}`"))
 }
 
-/// The model of one job. A maker's figures are those of a host that never sleeps: makers state no
-/// host, and the latency of the device is what they sell.
+/// The model of one job.
 fn model(drives: &[DriveSpec], job: &Simulation) -> Result<Box<dyn Driver>, Error> {
     let Simulation { setup, plan } = job;
     let spec = drives.iter().find(|spec| spec.name == setup.drive).ok_or_else(|| {
         Error::new(Kind::Program, format!("no drive named {} to simulate", setup.drive))
     })?;
-    let mut spec = spec.clone();
     let phase = plan.published.as_ref().map(|published| published.phase);
-    if let Some(PublishedPhase::Datasheet | PublishedPhase::DatasheetSustained) = phase {
-        spec.hosts.iter_mut().for_each(|host| host.wake_us = 0.0);
-    }
+    let spec = match phase {
+        Some(PublishedPhase::Datasheet | PublishedPhase::DatasheetSustained) => as_rated(spec),
+        _ => spec.clone(),
+    };
     Ok(Box::new(Model::new(spec, setup.with_seed(plan.seed))?))
+}
+
+/// The drive as its maker rates it. Makers state no host: so it never sleeps, and it bounds no rate
+/// unless the flash management runs on it.
+fn as_rated(spec: &DriveSpec) -> DriveSpec {
+    let mut spec = spec.clone();
+    for host in &mut spec.hosts {
+        host.wake_us = 0.0;
+        if !spec.controller.on_host {
+            host.serial_us = 0.0;
+        }
+    }
+    spec
 }
 
 #[cfg(test)]

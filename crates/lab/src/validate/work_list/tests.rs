@@ -161,3 +161,12 @@ fn a_maker_measures_on_a_host_that_never_sleeps() {
         assert_eq!(latency_us < said_us, is_sheet, "{}: {latency_us}", job.plan.protocol);
     }
 }
+
+#[test]
+fn a_maker_rates_a_drive_on_a_host_that_bounds_nothing_but_what_runs_on_it() {
+    let host = |name: &str| as_rated(&ssd::catalogue::find(name).unwrap()).hosts[0].clone();
+    let with_controller = host("csd-3000-7680");
+    assert!(with_controller.wake_us.abs() < 1e-9 && with_controller.serial_us.abs() < 1e-9);
+    let managed_by_driver = host("px600-2600");
+    assert!(managed_by_driver.wake_us.abs() < 1e-9 && managed_by_driver.serial_us > 0.1);
+}
