@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use lab::fit::cross::{CrossNumber, CrossRow, CrossTally, Crossed, tally, tally_estimated};
+use lab::fit::cross::{
+    CrossNumber, CrossRow, CrossTally, Crossed, is_space_chosen, loads, tally, tally_estimated,
+};
 use lab::results::published::figures;
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{is_about, is_typical, number_text};
@@ -65,11 +67,10 @@ pub(super) fn marked_section(crossed: &[Crossed]) -> String {
     format!("{BEGIN}\n{}{END}\n", section(crossed))
 }
 
-/// Predictions of all drives in a sentence or two; absent without any.
+/// Predictions of all drives in a few sentences; absent without any.
 fn headline(crossed: &[Crossed]) -> Option<String> {
     let rows = || crossed.iter().flat_map(|it| &it.rows);
     let CrossTally { rows: count, predicted, fitted } = tally(rows())?;
-    let of = crossed.len();
     let estimated = tally_estimated(rows()).map_or_else(String::new, |it| {
         format!(
             " {} more rows are of workloads whose mix is an estimate: {} for those.",
@@ -78,15 +79,69 @@ fn headline(crossed: &[Crossed]) -> Option<String> {
         )
     });
     Some(format!(
-        "Half of {count} published rates and average latencies of {of} drives are predicted within \
-         {}, nine of ten within {}, each by a refit that has not seen its family of loads. The \
-         drives' files, fitted with these figures in view, reproduce them within {} and {}.\
+        "Of {} drives, {count} rates and average latencies of {} loads are predicted, each by a \
+         refit that has not seen its family of loads: half within {}, nine of ten within {}; {}. \
+         {}The drives' files, fitted with these figures in view, reproduce them within {} and {}.\
          {estimated}",
+        crossed.len(),
+        loads(crossed),
         percent(predicted.0),
         percent(predicted.1),
+        extremes(crossed),
+        chosen(crossed, predicted.0),
         percent(fitted.0),
         percent(fitted.1),
     ))
+}
+
+/// Medians of the drives that are predicted best and worst, and the row that is farthest off.
+fn extremes(crossed: &[Crossed]) -> String {
+    let medians = crossed.iter().filter_map(|it| Some(tally(&it.rows)?.predicted.0));
+    let (least, most) =
+        medians.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
+    let published = crossed.iter().flat_map(|it| &it.rows).filter(|row| !row.estimated);
+    let factor = |row: &CrossRow| {
+        (row.predicted / row.high).max(row.low / row.predicted.max(f64::MIN_POSITIVE))
+    };
+    let worst = published.map(factor).fold(1.0, f64::max);
+    format!(
+        "medians of single drives are {:.1} to {}, and the worst row is off by a factor of \
+         {worst:.1}",
+        least * 100.0,
+        percent(most)
+    )
+}
+
+/// A sentence on the drives whose fixed numbers were chosen with the figures in view, and on the
+/// predictions without those of them that are better than the `median` of all; empty without any.
+fn chosen(crossed: &[Crossed], median: f64) -> String {
+    let chosen = || crossed.iter().filter(|it| is_space_chosen(&it.drive));
+    let is_better = |it: &Crossed| tally(&it.rows).is_some_and(|told| told.predicted.0 < median);
+    let better: Vec<&str> =
+        chosen().filter(|it| is_better(it)).map(|it| it.drive.as_str()).collect();
+    let others = crossed.iter().filter(|it| !better.contains(&it.drive.as_str()));
+    let names: Vec<&str> = chosen().map(|it| it.drive.as_str()).collect();
+    let Some(told) = tally(others.flat_map(|it| &it.rows)).filter(|_| !names.is_empty()) else {
+        return String::new();
+    };
+    let without = if better.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; without {}, which are predicted better than that median, half of {} rows are within \
+             {}, nine of ten within {}",
+            better.join(" and "),
+            told.rows,
+            percent(told.predicted.0),
+            percent(told.predicted.1)
+        )
+    };
+    format!(
+        "Spare space or parity of {} of the drives ({}) was chosen with published settled writes \
+         in view{without}. ",
+        names.len(),
+        names.join(", ")
+    )
 }
 
 /// The line of the README.
@@ -263,8 +318,8 @@ mod tests {
     #[test]
     fn predictions_come_first_and_estimated_workloads_are_told_apart() {
         let text = section(&[crossed()]);
-        assert!(text.contains("Half of 1 published rates and average latencies of 1 drives are"));
-        assert!(text.contains(" predicted within 10.0 %, nine of ten within 10.0 %"));
+        assert!(text.contains("Of 1 drives, 1 rates and average latencies of 1 loads are"));
+        assert!(text.contains("loads: half within 10.0 %, nine of ten within 10.0 %"), "{text}");
         assert!(text.contains("1 more rows are of workloads whose mix is an estimate: 70.0 %"));
         assert!(
             text.contains("| duo, estimated workloads | 1 | 70.0 % | 70.0 % | 2.0 % | 2.0 % |")
@@ -274,6 +329,27 @@ mod tests {
                 "| duo | desktops, estimated | 1 | 70.0 % | 2.0 % | A2 iops: 170 for 100 |"
             )
         );
+    }
+
+    #[test]
+    fn what_one_median_hides_stands_beside_it() {
+        let of = |drive: &str, error: f64| {
+            let of = crossed();
+            let row = CrossRow { error, predicted: 100.0 + error * 100.0, ..of.rows[0].clone() };
+            Crossed { drive: drive.into(), rows: vec![row], ..of }
+        };
+        let all = [of("iodrive-duo", 0.02), of("px600-2600", 0.03), of("duo", 0.04)];
+        let text = headline(&[&all[..], &[of("z-drive-r4-1600", 1.1)]].concat()).unwrap();
+        for said in [
+            "medians of single drives are 2.0 to 110.0 %, and the worst row is off by a factor of \
+             2.1.",
+            "parity of 3 of the drives (iodrive-duo, px600-2600, z-drive-r4-1600) was chosen",
+            "; without iodrive-duo and px600-2600, which are predicted better than that median, \
+             half of 2 rows are within 57.0 %, nine of ten within 110.0 %. The drives' files",
+        ] {
+            assert!(text.contains(said), "{text}\nlacks {said}");
+        }
+        assert!(!headline(&[crossed()]).unwrap().contains("chosen"), "of no such drive");
     }
 
     #[test]

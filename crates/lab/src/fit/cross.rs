@@ -42,8 +42,8 @@ use crate::validate::{Row, WorkList, is_typical};
 use crate::{Error, Kind};
 
 pub use self::family::family;
-pub use self::free_parameters::drives_cross_validated;
-pub use self::tally::{CrossTally, tally, tally_estimated};
+pub use self::free_parameters::{drives_cross_validated, is_space_chosen};
+pub use self::tally::{CrossTally, loads, tally, tally_estimated};
 
 /// Centre of a range, from which every refit starts.
 const CENTRE: f64 = 0.5;

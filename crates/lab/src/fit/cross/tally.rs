@@ -1,8 +1,11 @@
 //! Errors of a cross-validation in a few numbers.
 
-use results::deviation::median_size;
+use std::collections::BTreeSet;
 
-use super::CrossRow;
+use results::deviation::median_size;
+use results::published::{Phase, figures};
+
+use super::{CrossRow, Crossed};
 
 /// Errors of some figures: of the drive's file, which was fitted to them, and of predictions
 /// without their family.
@@ -24,6 +27,28 @@ pub fn tally<'a>(rows: impl IntoIterator<Item = &'a CrossRow>) -> Option<CrossTa
 /// Errors of those of `rows` whose workload is an estimate; absent without any.
 pub fn tally_estimated<'a>(rows: impl IntoIterator<Item = &'a CrossRow>) -> Option<CrossTally> {
     of(rows.into_iter().filter(|row| row.estimated))
+}
+
+/// Loads that the rows of `crossed` with a published workload are of. Rate, throughput and average
+/// latency of one load state one fact, as in a fit; a row of no table is a load of its own.
+pub fn loads(crossed: &[Crossed]) -> usize {
+    let published = crossed.iter().flat_map(|of| {
+        of.rows.iter().filter(|row| !row.estimated).map(|row| (of.drive.as_str(), row))
+    });
+    let load = |(drive, row): (&str, &CrossRow)| {
+        let figure = figures().iter().find(|figure| figure.id == row.id);
+        let parts = figure.map_or_else(
+            || vec![row.id.clone()],
+            |it| {
+                let is_burst = (it.phase == Phase::Burst).to_string();
+                let setup = [it.mode.clone(), it.os.clone(), it.workload.clone()];
+                let load = [it.threads.clone(), it.queue_per_thread.clone(), is_burst];
+                setup.into_iter().chain(load).collect()
+            },
+        );
+        (drive.to_owned(), parts)
+    };
+    published.map(load).collect::<BTreeSet<_>>().len()
 }
 
 fn of<'a>(rows: impl Iterator<Item = &'a CrossRow>) -> Option<CrossTally> {
@@ -73,5 +98,21 @@ mod tests {
         assert_eq!(told.fitted, (0.275, 0.45));
         assert_eq!(tally_estimated(&rows).unwrap().predicted, (9.0, 9.0));
         assert_eq!(tally(&rows[10..]), None);
+    }
+
+    #[test]
+    fn rate_and_latency_of_one_load_are_one_load() {
+        let of = |ids: &[&str]| Crossed {
+            drive: "iodrive-duo".into(),
+            model_version: 1,
+            numbers: Vec::new(),
+            rows: ids.iter().map(|id| CrossRow { id: (*id).into(), ..row(0.1, false) }).collect(),
+            looks: 1,
+        };
+        // A084 and A089 are rate and average latency of 4 KiB writes at one load.
+        assert_eq!(loads(&[of(&["A084", "A089"])]), 1);
+        assert_eq!(loads(&[of(&["A084", "A089", "A053"])]), 2);
+        let estimated = Crossed { rows: vec![row(0.1, true)], ..of(&[]) };
+        assert_eq!(loads(&[of(&["A084"]), estimated]), 1);
     }
 }
