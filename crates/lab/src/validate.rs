@@ -15,7 +15,7 @@ mod tally;
 mod work_list;
 
 use results::Figure;
-use results::published::{FigureRow, Phase};
+use results::published::{FigureRow, Phase, is_from_listed_stalls};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, HostSpec};
 
@@ -23,9 +23,9 @@ use crate::Error;
 use crate::plan::Plan;
 use crate::progress::Progress;
 
-pub use results::published::tolerance;
+pub use results::published::{is_typical, tolerance};
 
-pub use self::tally::{Share, Tally, is_typical, worst};
+pub use self::tally::{Share, Tally, worst};
 pub(crate) use self::work_list::Simulation;
 pub use self::work_list::{RowSource, WorkList, is_about};
 
@@ -153,11 +153,8 @@ pub struct Compared {
 /// a maximum or a percentile, if a stall lasts at least half as long; a deviation, if there is any
 /// stall. Rates and averages come from none.
 pub fn is_scheduled(metric: &str, modelled: f64, host: &HostSpec) -> bool {
-    if is_typical(metric) {
-        return false;
-    }
-    let is_deviation = metric.starts_with("stdev");
-    host.stalls.iter().any(|stall| is_deviation || stall.span_ms >= modelled / 2.0)
+    let longest = host.stalls.iter().map(|stall| stall.span_ms).max_by(f64::total_cmp);
+    is_from_listed_stalls(metric, modelled, longest)
 }
 
 /// A fact of a data sheet beside what a drive's file states.

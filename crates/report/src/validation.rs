@@ -32,18 +32,18 @@ pub struct TallyLine {
     pub name: String,
     /// Rates and average latencies.
     pub typical: Tally,
-    /// Deviations, maxima and percentiles that do not follow from listed stalls.
+    /// Standard deviations, maxima and percentiles that do not follow from listed stalls.
     pub spread: Tally,
     /// Those that follow from the stalls listed in a drive's file, which were fitted to them.
     pub scheduled: Tally,
 }
 
-/// Count of compared figures, and of those near their published values.
+/// Count of compared figures, and of those in tolerance.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {
     /// Figures that were compared.
     pub figures: usize,
-    /// Figures near the published value, by the tolerance of their kind.
+    /// Figures within the tolerance of their metric.
     pub near: usize,
     /// Median error as a share; absent where there are no figures.
     pub error_median: Option<f64>,
@@ -134,10 +134,10 @@ fn verdict(of: &Validation) -> String {
         return "No figure could be compared.".into();
     };
     format!(
-        "{} of {} rates and average latencies are within 20 % of what reviewers measured, half of \
-         them within {}. Of the deviations and maxima that follow from the stalls listed in the \
-         drives' files, which were fitted to such figures, {} of {} are within a factor of two, \
-         and of the others {} of {}.",
+        "{} of {} rates and average latencies that reviewers measured are in tolerance (rates \
+         15 %, average latencies 20 %), half of them within {}. Of the standard deviations and \
+         maxima that follow from the stalls listed in the drives' files, which were fitted to such \
+         figures, {} of {} are within a factor of two, and of the others {} of {}.",
         typical.near,
         typical.figures,
         percent(typical.error_median),
@@ -156,8 +156,8 @@ fn tallies(of: &Validation) -> String {
     let mut html = String::from(
         "<div class=\"scroll\"><table class=\"summary\"><thead><tr><th scope=\"col\">figures</th>\
          <th scope=\"col\">rates and averages</th><th scope=\"col\">median error</th>\
-         <th scope=\"col\">within 20 %</th>\
-         <th scope=\"col\">deviations and maxima, no listed stall</th>\
+         <th scope=\"col\">in tolerance</th>\
+         <th scope=\"col\">standard deviations and maxima, no listed stall</th>\
          <th scope=\"col\">within a factor of two</th>\
          <th scope=\"col\">from listed stalls</th>\
          <th scope=\"col\">within a factor of two</th></tr></thead><tbody>",
@@ -287,7 +287,9 @@ mod tests {
         assert_eq!(html.matches("<th scope=\"row\">A3</th>").count(), 1);
         assert_eq!(html.matches("<title>A2, duo stock linux").count(), 1);
         assert_eq!(html.matches("<title>A3, ").count(), 0, "of a data sheet");
-        assert!(html.contains("1 of 2 rates and average latencies are within 20 %"));
+        assert!(html.contains(
+            "1 of 2 rates and average latencies that reviewers measured are in tolerance"
+        ));
     }
 
     #[test]

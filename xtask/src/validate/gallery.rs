@@ -22,7 +22,7 @@ pub(crate) fn page(
     report::validation(&Validation {
         conditions: vec![
             format!("Written by cargo xtask validate: model version {MODEL_VERSION}, seed {seed},"),
-            format!("each drive in its time lapse; {}.", count(rows)),
+            format!("each drive in its time lapse: {}.", count(rows)),
             unvalidated,
         ],
         tallies: tallies

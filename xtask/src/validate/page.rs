@@ -24,8 +24,6 @@ pub(crate) fn page(
          {unvalidated}\n\n\
          A row is compared with the first protocol, in the order of their names, that has its \
          workload, load and phase; protocols that name its document come first.\n\
-         A rate is in tolerance within 15 %, an average latency within 20 %, anything else within \
-         a factor of two.\n\
          Where a range was published, the ratio is to its nearer end.\n\
          Loads that no row is read from are left out, such as the shares of a rate that VDbench \
          sends between two profiles. A review carries them out, and may find the drive in another \
@@ -71,17 +69,28 @@ fn facts(rows: &[Row]) -> String {
     text
 }
 
-/// Returns the numbers of rows in tolerance, out of it, and not comparable, as text.
+/// Returns the numbers of rows in tolerance, measured and of data sheets, and of those that are not
+/// comparable, as text.
 pub(crate) fn count(rows: &[Row]) -> String {
     let of = |wanted: fn(&Verdict) -> bool| rows.iter().filter(|row| wanted(&row.verdict)).count();
-    let inside = of(|verdict| matches!(verdict, Verdict::In(_)));
-    let outside = of(|verdict| matches!(verdict, Verdict::Out(_)));
+    let compared = |is_measured: bool| {
+        let of_kind = rows.iter().filter(move |row| row.is_measured() == is_measured);
+        of_kind.filter(|row| row.compared().is_some())
+    };
+    let share = |is_measured: bool| {
+        let inside = compared(is_measured).filter(|row| matches!(row.verdict, Verdict::In(_)));
+        format!("{} of {}", inside.count(), compared(is_measured).count())
+    };
     let facts = of(|verdict| matches!(verdict, Verdict::Stated(_)));
     let agreeing = of(|verdict| matches!(verdict, Verdict::Stated(stated) if stated.agrees));
-    let others = rows.len() - inside - outside - facts;
+    let others = rows.len() - compared(true).count() - compared(false).count() - facts;
     format!(
-        "{inside} rows in tolerance, {outside} out; {agreeing} of {facts} facts agree with the \
-         drives' files; {others} not comparable with a run"
+        "{} measured rows and {} data-sheet rows in tolerance (rates 15 %, average latencies 20 %, \
+         maxima and standard deviations a factor of 2). Data-sheet rows are largely inputs of the \
+         models. {agreeing} of {facts} facts agree with the drives' files; {others} rows are not \
+         comparable with a run",
+        share(true),
+        share(false),
     )
 }
 
@@ -103,14 +112,12 @@ fn in_short(rows: &[Row]) -> String {
         "## In short, as fitted\n\n\
          Of the drives' files, which were fitted with these figures in view: what predictions are \
          worth stands under [cross-validation](#cross-validation).\n\
-         Rates and average latencies count as near within 20 %; deviations, maxima and percentiles \
-         within a factor of two.\n\
          The stalls of a host are listed in a drive's file (`[[host.stall]]`); their period and \
-         span were chosen for published maxima and deviations. Values that follow from them are \
-         counted apart, as fitted: a maximum that a stall of at least half its length explains, \
-         and every deviation under a host with stalls.\n\n\
-         | rows | rates and averages | median error | near | deviations and maxima, no listed \
-         stall | near | from listed stalls | near |\n\
+         span were chosen for published maxima and standard deviations. Values that follow from \
+         them are counted apart, as fitted: a maximum that a stall of at least half its length \
+         explains, and every standard deviation under a host with stalls.\n\n\
+         | rows | rates and averages | median error | in tolerance | standard deviations and \
+         maxima, no listed stall | in tolerance | from listed stalls | in tolerance |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
     for (name, tally) in tallies(rows) {
@@ -243,7 +250,8 @@ pub(crate) mod tests {
         let discussions = toml::from_str("").unwrap();
         let page = page(&rows, &discussions, 1, &("Unvalidated: x.".into(), String::new()));
         for line in [
-            "1 rows in tolerance, 2 out; 0 of 0 facts agree",
+            "1 of 2 measured rows and 0 of 1 data-sheet rows in tolerance (rates 15 %",
+            "0 of 0 facts agree with the drives' files; 2 rows are not comparable with a run.",
             "| all measured | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| duo | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  | 0 |  |",

@@ -24,6 +24,9 @@ const SEED: u64 = 1;
 /// Sentence on the origin of the errors that follow it.
 const FITTED: &str = "The drives' files were fitted to these figures; `floatgate validate \
                       --cross` gives the errors of predictions.";
+/// The same of a drive file, of which it is not known.
+const FITTED_FILE: &str = "If the file was fitted to these figures, this shows the fit, not \
+                           predictions.";
 
 /// Prints every row with what the model made of it; fails when one is out of tolerance.
 pub(crate) fn validate(args: &Validate) -> Result<Ending> {
@@ -49,9 +52,18 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     if args.json {
         output::json(&compared)?;
     } else {
-        output::data(format!("{}\n{}", shown(&compared), unvalidated(&drives)).trim_end())?;
+        output::data(
+            format!("{}\n{}", shown(&compared, origin(&args.drives)), unvalidated(&drives))
+                .trim_end(),
+        )?;
     }
     judged(&compared)
+}
+
+/// Sentence on the origin of the errors of the drives that were named.
+fn origin(drives: &[String]) -> &'static str {
+    let is_listed = |name: &String| catalogue::find(name).is_some();
+    if drives.iter().all(is_listed) { FITTED } else { FITTED_FILE }
 }
 
 fn drives(names: &[String]) -> Result<Vec<DriveSpec>> {
@@ -88,8 +100,9 @@ fn earlier(file: &Path, wanted: &[&FigureRow]) -> Result<Vec<Row>> {
     Ok(rows.into_iter().filter(is_wanted).collect())
 }
 
-/// The rows that were compared, then those that could not be, each with its reason.
-fn shown(rows: &[Row]) -> String {
+/// The rows that were compared, then those that could not be, each with its reason; `origin` says
+/// where the errors come from.
+fn shown(rows: &[Row], origin: &str) -> String {
     let head = ["row", "model", "workload", "load", "phase", "metric", "published", "modelled"];
     let head = head.into_iter().chain(["ratio", ""]).map(str::to_owned).collect::<Vec<_>>();
     let head: [String; 10] = head.try_into().expect("ten columns");
@@ -107,7 +120,7 @@ fn shown(rows: &[Row]) -> String {
     }
     let tallies = tallied(rows);
     if !tallies.is_empty() {
-        parts.push(FITTED.to_owned());
+        parts.push(origin.to_owned());
     }
     parts.push(tallies.into_iter().chain([count(rows)]).collect::<Vec<_>>().join("\n"));
     parts.join("\n\n")
@@ -122,14 +135,14 @@ fn tallied(rows: &[Row]) -> Vec<String> {
         let made = match scheduled.rows {
             0 => String::new(),
             count => format!(
-                "{} of {count} deviations and maxima that follow from the stalls in a drive's \
-                 file, which were fitted to them, within a factor of two",
+                "{} of {count} standard deviations and maxima that follow from the stalls in a \
+                 drive's file, which were fitted to them",
                 scheduled.near
             ),
         };
         let rates = typical.error_median.map_or_else(String::new, |error| {
             format!(
-                "{} of {} rates and average latencies within 20 %, median error {:.1} %",
+                "{} of {} rates and average latencies, median error {:.1} %",
                 typical.near,
                 typical.rows,
                 error * 100.0
@@ -138,13 +151,13 @@ fn tallied(rows: &[Row]) -> Vec<String> {
         let others = match spread.rows {
             0 => String::new(),
             rows => format!(
-                "{} of {rows} other deviations, maxima and percentiles within a factor of two",
+                "{} of {rows} other standard deviations, maxima and percentiles",
                 spread.near
             ),
         };
         let parts: Vec<String> =
             [rates, others, made].into_iter().filter(|part| !part.is_empty()).collect();
-        (!parts.is_empty()).then(|| format!("{what}: {}", parts.join("; ")))
+        (!parts.is_empty()).then(|| format!("{what}, in tolerance: {}", parts.join("; ")))
     };
     [line("measured", true), line("data sheets", false)].into_iter().flatten().collect()
 }
@@ -199,8 +212,9 @@ fn count(rows: &[Row]) -> String {
     let agreeing = of(|verdict| matches!(verdict, Verdict::Stated(stated) if stated.agrees));
     let others = rows.len() - inside - outside - facts;
     format!(
-        "{inside} in tolerance, {outside} out; {agreeing} of {facts} facts agree with the drives' \
-         files; {others} not comparable with a run"
+        "{inside} in tolerance (rates 15 %, average latencies 20 %, all others a factor of 2), \
+         {outside} out; {agreeing} of {facts} facts agree with the drives' files; {others} not \
+         comparable with a run"
     )
 }
 
@@ -224,7 +238,17 @@ mod tests {
     #[test]
     fn without_rows_no_error_is_stated() {
         assert_eq!(tallied(&[]), Vec::<String>::new());
-        assert!(!shown(&[]).contains("facts of data sheets"), "{}", shown(&[]));
+        assert!(!shown(&[], FITTED).contains("facts of data sheets"), "{}", shown(&[], FITTED));
+    }
+
+    #[test]
+    fn of_a_drive_file_it_is_not_known_what_it_was_fitted_to() {
+        let of = |drives: &[&str]| {
+            let drives = drives.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+            origin(&drives)
+        };
+        assert_eq!([of(&[]), of(&["iodrive-duo"])], [FITTED; 2]);
+        assert_eq!(of(&["iodrive-duo", "mine.toml"]), FITTED_FILE);
     }
 
     #[test]

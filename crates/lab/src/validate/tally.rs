@@ -3,29 +3,27 @@
 use results::deviation::median_size;
 use serde::Serialize;
 
-use super::{Row, tolerance};
+use super::{Row, is_typical, tolerance};
 
-/// Error of a rate or an average latency that still counts as near, as a share.
-const NEAR: f64 = 0.2;
-
-/// Agreement of modelled with published rows; rows that cannot be compared are not counted.
+/// Agreement of modelled with published rows by [`tolerance`]; rows that cannot be compared are not
+/// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
-    /// Rates and average latencies; within 20 % is near.
+    /// Rates and average latencies.
     pub typical: Share,
-    /// Deviations, maxima and percentiles that mechanisms yield; within a factor of two is near.
+    /// Standard deviations, maxima and percentiles that mechanisms yield.
     pub spread: Share,
     /// Those that a schedule of stalls makes, which is fitted to published ones; see
     /// [`super::is_scheduled`].
     pub scheduled: Share,
 }
 
-/// Share of some rows that are near.
+/// Share of some rows that are in tolerance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Share {
     /// Rows that were compared.
     pub rows: usize,
-    /// Rows that are near.
+    /// Rows that are in tolerance.
     pub near: usize,
     /// Median of `|modelled / published - 1|`; absent where there are no rows.
     pub error_median: Option<f64>,
@@ -37,7 +35,7 @@ impl Tally {
         let (mut typical, mut spread, mut scheduled) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             let Some(compared) = row.compared() else { continue };
-            let near = nearness(&row.metric);
+            let near = tolerance(&row.metric);
             let of_kind = if is_typical(&row.metric) {
                 &mut typical
             } else if compared.scheduled {
@@ -66,20 +64,10 @@ impl Share {
         }
     }
 
-    /// Near rows in percent of all; absent where there are none.
+    /// Rows in tolerance in percent of all; absent where there are none.
     pub fn near_percent(&self) -> Option<f64> {
         (self.rows > 0).then(|| self.near as f64 / self.rows as f64 * 100.0)
     }
-}
-
-/// True if `metric` is a rate or an average latency; else it is a deviation, a maximum or a
-/// percentile.
-pub fn is_typical(metric: &str) -> bool {
-    matches!(metric, "iops" | "mb_s" | "avg_latency_ms")
-}
-
-fn nearness(metric: &str) -> (f64, f64) {
-    if is_typical(metric) { (1.0 - NEAR, 1.0 + NEAR) } else { tolerance(metric) }
 }
 
 /// The measured rows whose ratio is farthest from 1, the farthest first; at most `count`.

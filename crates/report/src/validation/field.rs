@@ -53,7 +53,7 @@ const KINDS: [FigureKind; 2] = [
         explain: "The band is that of rates, 15 %; an average latency is in tolerance within 20 %.",
     },
     FigureKind {
-        title: "Deviations, maxima and percentiles",
+        title: "Standard deviations, maxima and percentiles",
         is_typical: false,
         end: 16.0,
         ticks: &[

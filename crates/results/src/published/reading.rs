@@ -43,6 +43,24 @@ pub enum Over {
     Best,
 }
 
+/// True if `metric` is a rate or an average latency; else it is a standard deviation, a maximum or
+/// a percentile.
+pub fn is_typical(metric: &str) -> bool {
+    matches!(metric, "iops" | "mb_s" | "avg_latency_ms")
+}
+
+/// True if the value `modelled` of `metric` comes from the stalls that a model's file lists for its
+/// host, of which the longest lasts `stall_ms_max`: a maximum or a percentile, if a stall lasts at
+/// least half as long; a standard deviation, if there is any stall. Rates and averages come from
+/// none.
+pub fn is_from_listed_stalls(metric: &str, modelled: f64, stall_ms_max: Option<f64>) -> bool {
+    if is_typical(metric) {
+        return false;
+    }
+    let is_deviation = metric.starts_with("stdev");
+    stall_ms_max.is_some_and(|longest| is_deviation || longest >= modelled / 2.0)
+}
+
 /// The intervals in which a purged drive still wrote at full speed.
 ///
 /// Those of the first tenth of the preconditioning that reach 80 % of the IOPS of the best one
