@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use results::Run;
 use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run, withheld};
+use results::{Run, SteadyEvidence, Step};
 
 use crate::explain;
 use crate::number;
@@ -21,6 +21,8 @@ const CASES_MAX: usize = 3;
 struct Case {
     finding: Finding,
     place: String,
+    /// Amount that a preconditioning wrote if it was too little; empty for all other cases.
+    lacking: String,
 }
 
 /// The section; `runs` are those of `subjects`.
@@ -71,14 +73,28 @@ fn cases(subjects: &[Subject<'_>], runs: &[Run]) -> Vec<Case> {
             if subjects.len() > 1 {
                 place = format!("{place}, {}", subject.label);
             }
-            cases.push(Case { finding, place });
+            let lacking = step.filter(|_| finding.kind == FindingKind::Unsteady).and_then(lacking);
+            cases.push(Case { finding, place, lacking: lacking.unwrap_or_default() });
         }
     }
     for finding in between(runs) {
         let place = format!("{}, {}", finding.workload, finding.between.join(" over "));
-        cases.push(Case { finding, place });
+        cases.push(Case { finding, place, lacking: String::new() });
     }
     cases
+}
+
+/// Amount that a preconditioning wrote which met the limits of the rule in a burst; absent for
+/// others.
+fn lacking(step: &Step) -> Option<String> {
+    if step.steady.as_ref()?.evidence != Some(SteadyEvidence::TooLittleWritten) {
+        return None;
+    }
+    let written = step.written.map(|written| match written.addressed_share {
+        share if share < 1.0 => format!(", {} of the addressed space", number::percent(share)),
+        _ => format!(", {}", number::written_times(&written)),
+    });
+    Some(format!("too little was written{}", written.unwrap_or_default()))
 }
 
 fn list(title: &str, class: &str, cases: &[Case], verdict: Verdict) -> String {
@@ -123,7 +139,9 @@ fn item(kind: FindingKind, cases: &[Case], verdict: Verdict) -> String {
     }
     let sign = if ascending { "≤" } else { "≥" };
     let rule = match kind {
-        FindingKind::Unsteady => "No five rounds met the steady-state rule".to_owned(),
+        FindingKind::Unsteady => {
+            format!("Steady state needs {}, and enough written", explain::ratio(kind))
+        }
         _ => format!("{} {sign} {}", explain::ratio(kind), number::trimmed(limit)),
     };
     format!(
@@ -136,7 +154,8 @@ fn item(kind: FindingKind, cases: &[Case], verdict: Verdict) -> String {
 
 fn said(kind: FindingKind, case: &Case) -> String {
     match kind {
-        FindingKind::Unsteady => case.place.clone(),
+        FindingKind::Unsteady if case.lacking.is_empty() => case.place.clone(),
+        FindingKind::Unsteady => format!("{} ({})", case.place, case.lacking),
         _ => format!("{} ({}×)", case.place, number::trimmed(case.finding.value)),
     }
 }

@@ -28,8 +28,8 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         html,
         "<details><summary>Every figure</summary>{}</details><p class=\"small\">The ratio is \
          measured ÷ published, to the nearest end of a published range. In tolerance are rates \
-         within 15 %, average latencies within 20 %, and deviations, maxima and percentiles within \
-         a factor of two.</p></section>",
+         within 15 %, average latencies within 20 %, and standard deviations, maxima and \
+         percentiles within a factor of two.</p></section>",
         table(subjects, |_| true),
     );
     html
@@ -79,9 +79,18 @@ pub(crate) fn tally(subjects: &[Subject<'_>]) -> String {
     let judged: Vec<bool> = figures().filter_map(Figure::is_in_tolerance).collect();
     let within = judged.iter().filter(|within| **within).count();
     let missing = figures().count() - judged.len();
+    let listed = subjects.iter().flat_map(|subject| {
+        let within = |it: &&Figure| it.is_in_tolerance() == Some(true);
+        let of_run = subject.run.published.iter().filter(within);
+        of_run.filter(|figure| subject.run.is_from_listed_stalls(figure))
+    });
+    let listed = match listed.count() {
+        0 => String::new(),
+        count => format!(", {count} of these from listed stalls"),
+    };
     let mut said = format!(
-        "{within} of {} published figures that these runs can be compared with are reproduced in \
-         tolerance.",
+        "{within} of {} published figures that these runs can be compared with are in \
+         tolerance{listed}.",
         judged.len(),
     );
     if missing > 0 {

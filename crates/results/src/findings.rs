@@ -21,15 +21,16 @@
 //! says the figure may not be the drive's own: a busy machine, a cache, requests that were missing,
 //! replies that a server sent late, reads of what nobody wrote. A strength of the peak is withheld
 //! where the workload was watched for less than ten minutes, settled window included: stalls come
-//! once in minutes, and whether one falls into a short measurement is chance. What speaks of a
-//! settled drive (burst over settled, write amplification, reads over writes, formats, loads that
-//! write on several hosts) needs steady state.
+//! once in minutes, and whether one falls into a short measurement is chance. A weakness of the
+//! peak is withheld where the longest request may be a stall that the file of a model lists. What
+//! speaks of a settled drive (burst over settled, write amplification, reads over writes, formats,
+//! loads that write on several hosts, scaling of loads that write) needs steady state.
 
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, compare, ratio};
 use crate::parity::is_of_host;
-use crate::published::burst;
+use crate::published::{burst, is_from_listed_stalls};
 use crate::{Run, Step, StepKind, Summary, Target, WarningKind};
 
 /// Ratio that may be a strength or a weakness.
@@ -153,13 +154,55 @@ fn reason(run: &Run, finding: &Finding) -> Option<String> {
     if let Some(warning) = warned {
         return Some(warning.text.clone());
     }
-    if (finding.kind, finding.verdict) != (FindingKind::Peak, Verdict::Strength) {
-        return None;
+    let steps = || finding.steps.iter().filter_map(|id| run.step(id));
+    match (finding.kind, finding.verdict) {
+        (FindingKind::Peak, Verdict::Strength) => {
+            let watched_s: f64 = steps().map(|step| step.duration_s).sum();
+            (watched_s < PEAK_WATCHED_S_MIN).then(|| {
+                format!("watched for {watched_s:.0} s in all: rarer events may be missing")
+            })
+        }
+        (FindingKind::Peak, Verdict::Weakness) => listed_stall(run, &steps().collect::<Vec<_>>()),
+        (FindingKind::Scaling, _) => {
+            let is_burst = |step: &Step| {
+                let writes = step.summary.as_ref().is_some_and(|it| it.write.count > 0);
+                writes && run.is_settled(step) == Some(false)
+            };
+            steps().any(is_burst).then(|| {
+                "not in steady state, so loads were measured in different states".to_owned()
+            })
+        }
+        _ => None,
     }
-    let steps = finding.steps.iter().filter_map(|id| run.step(id));
-    let watched_s: f64 = steps.map(|step| step.duration_s).sum();
-    (watched_s < PEAK_WATCHED_S_MIN)
-        .then(|| format!("watched for {watched_s:.0} s in all: rarer events may be missing"))
+}
+
+/// Reason why the longest request of `steps` says nothing of the drive: it may be one of the stalls
+/// of the host that the model's file lists, whose lengths were chosen, see
+/// [`is_from_listed_stalls`].
+fn listed_stall(run: &Run, steps: &[&Step]) -> Option<String> {
+    let longest_ns = steps.iter().filter_map(|step| longest_ns(step)).max()?;
+    let (longest_ms, stall_ms) = (longest_ns as f64 / 1e6, run.target.host_stall_ms_max);
+    is_from_listed_stalls("max_latency_ms", longest_ms, stall_ms).then(|| {
+        let stall_ms = stall_ms.unwrap_or_default();
+        format!(
+            "the maximum of {longest_ms:.0} ms follows from the stalls of the host that the \
+             model's file lists, of up to {stall_ms:.0} ms"
+        )
+    })
+}
+
+/// Longest request of what counts of `step`: the settled window of a preconditioning, else all.
+fn longest_ns(step: &Step) -> Option<u64> {
+    Some(counted(step)?.latency.latency_ns_max)
+}
+
+/// Part of `step` that counts in a peak: a settled window of a preconditioning, or a primary test.
+fn counted(step: &Step) -> Option<&Summary> {
+    match step.kind {
+        StepKind::Precondition => step.settled.as_ref(),
+        StepKind::Measure if step.is_primary() => step.summary.as_ref(),
+        StepKind::Purge | StepKind::Fill | StepKind::Measure | StepKind::Application => None,
+    }
 }
 
 /// True if a figure under such a warning may not be the drive's own.
@@ -290,13 +333,8 @@ fn watched<'a>(run: &'a Run, step: &'a Step) -> Vec<(&'a Step, &'a Summary)> {
     let alike = run.steps.iter().filter(|other| {
         other.suite == step.suite && other.workload == step.workload && other.id != step.id
     });
-    let summary = |step: &'a Step| match step.kind {
-        StepKind::Precondition => step.settled.as_ref(),
-        StepKind::Measure if step.is_primary() => step.summary.as_ref(),
-        StepKind::Purge | StepKind::Fill | StepKind::Measure | StepKind::Application => None,
-    };
     let all = std::iter::once(step).chain(alike);
-    all.filter_map(|step| Some((step, summary(step)?))).collect()
+    all.filter_map(|step| Some((step, counted(step)?))).collect()
 }
 
 fn outstanding(step: &Step) -> u32 {
@@ -481,6 +519,40 @@ mod tests {
         };
         assert!(!reads(of_run(&run)), "five minutes");
         assert!(reads(withheld(&run).into_iter().map(|it| it.finding).collect()));
+    }
+
+    #[test]
+    fn a_listed_stall_is_no_weakness_of_the_drive() {
+        let mut run = example::run();
+        let step = run.steps.iter_mut().find(|it| it.is_primary()).unwrap();
+        let workload = step.workload.clone();
+        step.summary.as_mut().unwrap().latency.latency_ns_max = 1_000_000_000_000;
+        let peaks = |run: &Run| -> Vec<Finding> {
+            let found = of_run(run).into_iter();
+            let of = |it: &Finding| it.kind == FindingKind::Peak && it.workload == workload;
+            found.filter(of).collect()
+        };
+        assert_eq!(peaks(&run)[0].verdict, Verdict::Weakness);
+        run.target.host_stall_ms_max = Some(400.0);
+        assert_eq!(peaks(&run)[0].verdict, Verdict::Weakness, "no stall is as long");
+        run.target.host_stall_ms_max = Some(600_000.0);
+        assert_eq!(peaks(&run), []);
+        let withheld = withheld(&run);
+        let reason = &withheld.iter().find(|it| it.finding.workload == workload).unwrap().reason;
+        assert!(reason.ends_with("that the model's file lists, of up to 600000 ms"), "{reason}");
+    }
+
+    #[test]
+    fn loads_of_an_unsettled_drive_are_measured_in_different_states() {
+        let mut run = example::run();
+        let scaling = |all: Vec<Finding>| {
+            all.into_iter().any(|it| it.kind == FindingKind::Scaling && it.workload == "8k-70-30")
+        };
+        assert!(scaling(of_run(&run)));
+        for steady in run.steps.iter_mut().filter_map(|step| step.steady.as_mut()) {
+            steady.achieved = false;
+        }
+        assert!(!scaling(of_run(&run)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mark::{is_unset, marked};
+use crate::published::is_from_listed_stalls;
 use crate::{ApplicationFigures, Bin, LatencySummary, Lateness, NandWrites, Sample, Summary};
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -522,6 +523,15 @@ impl Run {
                 steady.evidence = Some(SteadyEvidence::TooLittleWritten);
             }
         }
+    }
+
+    /// True if what the run measured for `figure` comes from the stalls that the file of its model
+    /// lists, and from no mechanism.
+    pub fn is_from_listed_stalls(&self, figure: &Figure) -> bool {
+        let from = |measured| {
+            is_from_listed_stalls(&figure.metric, measured, self.target.host_stall_ms_max)
+        };
+        figure.measured.is_some_and(from)
     }
 
     /// True if `step` measured a drive in steady state: the preconditioning of its suite, or its

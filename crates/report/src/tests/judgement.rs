@@ -2,7 +2,8 @@
 
 use results::findings::{FindingKind, Verdict, of_run, withheld};
 use results::{
-    DeviceFigures, Figure, HostSheet, Run, Step, StepKind, TargetKind, Warning, WarningKind,
+    DeviceFigures, Figure, HostSheet, Run, SteadyEvidence, Step, StepKind, TargetKind, Warning,
+    WarningKind, Written,
 };
 
 use super::TITLE;
@@ -141,6 +142,38 @@ fn published_figures_are_tallied_over_all_runs() {
     let intro = bare(section(&page, "published"));
     assert!(intro.contains(&format!(" of {all} published figures")), "{intro}");
     assert!(intro.contains("2 more were not measured by these runs."), "one of each run");
+}
+
+#[test]
+fn figures_in_tolerance_from_listed_stalls_are_counted() {
+    let mut of = run(STOCK);
+    let stalled = Figure {
+        metric: "max_latency_ms".into(),
+        value_low: 1000.0,
+        value_high: 1000.0,
+        measured: Some(1000.0),
+        ..of.published[0].clone()
+    };
+    of.published.push(stalled);
+    let before = conclusion(std::slice::from_ref(&of));
+    assert!(!before.contains("from listed stalls"), "{before}");
+    of.target.host_stall_ms_max = Some(1000.0);
+    let html = conclusion(&[of]);
+    assert!(html.contains(" are in tolerance, 1 of these from listed stalls."), "{html}");
+}
+
+#[test]
+fn a_preconditioning_that_wrote_too_little_says_so_in_place_of_the_rule() {
+    let mut of = run(STOCK);
+    let step = of.steps.iter_mut().find(|it| it.kind == StepKind::Precondition).unwrap();
+    let steady = step.steady.as_mut().unwrap();
+    (steady.achieved, steady.evidence) = (false, Some(SteadyEvidence::TooLittleWritten));
+    step.written = Some(Written { addressed_share: 0.149, ..Written::default() });
+    let html = conclusion(&[of]);
+    let cons = items(&html, "cons");
+    let con = cons.iter().find(|it| it.starts_with("Did not reach steady state")).unwrap();
+    assert!(con.contains("(too little was written, 14.9 % of the addressed space)"), "{con}");
+    assert!(!con.contains("No five rounds"), "they met the rule: {con}");
 }
 
 #[test]
