@@ -17,7 +17,7 @@ use crate::number::{self, millis};
 use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 
-const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Deviation", "WA"];
+const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Std. dev.", "WA"];
 /// Headings of how a preconditioning ended: when it was in steady state, and what was written.
 const STEADY_HEADS: [&str; 2] = ["Steady state after", "Drive writes"];
 /// Heading of the processor time that a request takes of the host.
@@ -109,7 +109,7 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
     } else {
         ""
     };
-    html + "</table></div><p class=\"small\">Latencies in ms. Deviation is the mean of the \
+    html + "</table></div><p class=\"small\">Latencies in ms. Std. dev. is the mean of the \
             standard deviations of reads and of writes. WA is NAND writes ÷ host writes."
         + host
         + steady

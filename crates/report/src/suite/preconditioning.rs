@@ -264,7 +264,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         let metrics = metrics(taken);
         let throughput = metrics[0].unit.symbol();
         let heads =
-            ["Time", throughput, "Average, ms", "Maximum, ms", "Deviation, ms", "p99.9, ms"];
+            ["Time", throughput, "Average, ms", "Maximum, ms", "Std. dev., ms", "p99.9, ms"];
         let rows = step.samples.iter().skip(stride - 1).step_by(stride).map(|sample| {
             let numbers = metrics.map(|metric| (metric.of)(&sample.summary));
             let p999 = millis(sample.summary.latency.latency_ns_p999 as f64);

@@ -317,7 +317,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         "p99.9, ms",
         "p99.99, ms",
         "Maximum, ms",
-        "Deviation, ms",
+        "Std. dev., ms",
         "IOPS/W",
     ];
     let rows = taken.iter().filter_map(|(subject, step)| {
