@@ -35,7 +35,8 @@ fn listed(notes: &[&str]) -> String {
     let mut html = String::from(
         "<p class=\"small\">Every value carries its kind: <span class=\"kind published\">P</span> \
          published, <span class=\"kind derived\">D</span> derived from published values, <span \
-         class=\"kind estimated\">E</span> estimated; and the number of its source.</p>\
+         class=\"kind estimated\">E</span> estimated; and the number of its source. A source is \
+         often that of several values: of D/E and P/E some are estimated, as its text says.</p>\
          <ol class=\"notes\">",
     );
     for (index, note) in notes.iter().enumerate() {
@@ -68,7 +69,11 @@ fn specification<'a>(sheet: &'a [SheetRow], notes: &mut Vec<&'a str>) -> String 
     html + "</div>"
 }
 
-/// The kind of a source, by its first word, and its number among `notes`, to which it is added.
+/// Kinds of sources, the weakest last.
+const KINDS: [(&str, &str); 3] = [("published", "P"), ("derived", "D"), ("estimated", "E")];
+
+/// The kind of a source, by its first word, with the weakest that its text names beside, since a
+/// source is that of several values; and its number among `notes`, to which it is added.
 fn mark<'a>(source: &'a str, notes: &mut Vec<&'a str>) -> String {
     if source.is_empty() {
         return String::new();
@@ -77,10 +82,13 @@ fn mark<'a>(source: &'a str, notes: &mut Vec<&'a str>) -> String {
         notes.push(source);
         notes.len() - 1
     }) + 1;
-    let kinds = [("published", "P"), ("derived", "D"), ("estimated", "E")];
-    let kind = kinds.into_iter().find(|(kind, _)| source.starts_with(kind));
-    let kind = kind.map_or(String::new(), |(kind, letter)| {
-        format!("<abbr class=\"kind {kind}\" title=\"{}\">{letter}</abbr>", Text(source))
+    let first = KINDS.iter().position(|(kind, _)| source.starts_with(kind));
+    let kind = first.map_or(String::new(), |first| {
+        let weakest = KINDS.iter().rposition(|(kind, _)| source.contains(kind)).unwrap_or(first);
+        let (kind, letter) = KINDS[weakest];
+        let letters =
+            if weakest > first { format!("{}/{letter}", KINDS[first].1) } else { letter.into() };
+        format!("<abbr class=\"kind {kind}\" title=\"{}\">{letters}</abbr>", Text(source))
     });
     format!("{kind}<sup><a href=\"#source-{number}\">{number}</a></sup>")
 }

@@ -27,6 +27,18 @@ fn a_source_has_one_number_wherever_it_is_named() {
 }
 
 #[test]
+fn a_source_of_several_values_shows_the_weakest_kind_that_it_names() {
+    let letters = |source| {
+        let mark = mark(source, &mut Vec::new());
+        mark.split_once("\">").unwrap().1.split_once('<').unwrap().0.to_owned()
+    };
+    assert_eq!(letters("derived: programs from 1045 MB/s; reads and erases are estimated"), "D/E");
+    assert_eq!(letters("published: 16 channels; their rate is derived"), "P/D");
+    assert_eq!(letters("estimated: as published MLC of the time"), "E");
+    assert_eq!(letters("derived: from published latencies"), "D");
+}
+
+#[test]
 fn rows_stand_under_their_group_in_the_order_of_its_first_row() {
     let sheet = [row("NAND", "tR", ""), row("Link", "PCIe", ""), row("NAND", "tPROG", "")];
     let html = specification(&sheet, &mut Vec::new());
