@@ -55,7 +55,12 @@ impl Security {
                 "the firmware froze the drive's security: suspend the machine once, or reconnect \
                  the drive"
             }
-            Self { locked: true, .. } | Self { enabled: true, .. } => {
+            // A locked drive aborts the removal of its password.
+            Self { locked: true, .. } => {
+                "the drive is locked with a password: unlock it with hdparm --security-unlock, \
+                 then remove the password with --security-disable"
+            }
+            Self { enabled: true, .. } => {
                 "the drive has a password already: hdparm --security-disable removes it"
             }
             _ => return Ok(()),

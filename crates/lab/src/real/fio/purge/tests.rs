@@ -204,7 +204,9 @@ fn no_password_is_set_on_a_drive_that_would_keep_it() {
     let with = |was: &str, is: &str| not_erased(&machine, &READY.replace(was, is));
     let password = "the drive has a password already: hdparm --security-disable removes it";
     assert_eq!(with("not\tenabled", "\tenabled"), password);
-    assert_eq!(with("not\tlocked", "\tlocked"), password);
+    let locked = with("not\tlocked", "\tlocked");
+    let unlock = locked.find("--security-unlock").unwrap();
+    assert!(unlock < locked.find("--security-disable").unwrap(), "in this order: {locked}");
     assert_eq!(with("\t\tsupported\n", "\tnot\tsupported\n"), "the drive has no ATA security");
     assert_eq!(not_erased(&machine, "ATA device, with non-removable media"), {
         "the drive has no ATA security"
