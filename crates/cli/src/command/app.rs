@@ -20,6 +20,9 @@ use crate::{Ending, output, signals, table};
 
 /// Columns of the table.
 const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms", "host"];
+/// Note below a table with predictions; the figures are those of docs/internals/applications.md.
+const ERROR: &str = "\n\nPublished SysBench rates of flash cards are predicted 1.3 to 2.1 times \
+                     too high, mostly because the host is not the same. Use ratios between drives.";
 /// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 
@@ -221,6 +224,9 @@ fn shown(points: &[Point]) -> String {
     if points.iter().any(|it| it.unvalidated == Some(true)) {
         text += replay::UNVALIDATED;
     }
+    if points.iter().filter(is_predicted).any(|it| it.tps.is_some()) {
+        text += ERROR;
+    }
     text
 }
 
@@ -240,4 +246,27 @@ fn rate(point: &Point) -> String {
     let mark = if point.recording_pause_share.is_some() { " †" } else { "" };
     let digits = usize::from(tps < 100.0);
     format!("{tps:.digits$}{mark}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_predicted_rate_has_its_error_below_the_table() {
+        let point = |origin, tps| Point {
+            drive: "px600-2600".into(),
+            origin,
+            unvalidated: None,
+            threads: 16,
+            tps,
+            latency_ms_mean: None,
+            latency_ms_p99: None,
+            host_share: None,
+            recording_pause_share: None,
+        };
+        assert!(shown(&[point(Origin::Predicted, Some(900.0))]).ends_with(ERROR));
+        assert!(!shown(&[point(Origin::Predicted, None)]).contains(ERROR), "there is no rate");
+        assert!(!shown(&[point(Origin::Measured, Some(900.0))]).contains(ERROR));
+    }
 }
