@@ -444,6 +444,18 @@ fn every_shell_gets_completions() {
 }
 
 #[test]
+fn a_plan_states_what_its_fills_write() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::File::create(dir.path().join("disk.img")).unwrap().set_len(64_000_000).unwrap();
+    let said = stdout(&floatgate_in(dir.path(), &["plan", "./disk.img", "--protocol", "quick"]));
+    let expected = "7.00 min of load, plus 2 fills of 64 MB (128 MB written), for each target";
+    assert!(said.contains(expected), "{said}");
+    let one = ["plan", "iodrive-duo", "--format", "stock", "--protocol", "quick"];
+    let said = stdout(&floatgate(&one));
+    assert!(said.contains("plus 2 fills of 640 GB (1.28 TB written),"), "{said}");
+}
+
+#[test]
 fn the_plan_of_a_review_names_every_step() {
     insta::assert_snapshot!(stdout(&floatgate(&["plan", "iodrive-duo", "--protocol", "quick"])));
 }

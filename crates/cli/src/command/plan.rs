@@ -1,18 +1,22 @@
 //! `floatgate plan`: what a review would do.
 
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
+
 use anyhow::Result;
-use blockio::Nanos;
+use blockio::{Bytes, Nanos};
 use lab::plan::Plan;
-use lab::subject::Choice;
+use lab::subject::{Choice, Subject};
 use lab::wanted::Wanted;
 use serde_json::json;
 
 use crate::args;
 use crate::{Ending, output, setup, steps};
 
-/// Prints every step of a review, and how long it lasts in protocol time.
+/// Prints every step of a review, how long its loads last in protocol time, and what its fills
+/// write.
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
-    let subject = lab::subject::Subject::find(&args.target)?;
+    let subject = Subject::find(&args.target)?;
     let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
     let choice = setup::choice(Some(&args.format), &args.model);
     let choice = setup::on_clients(choice, &args.clients);
@@ -22,22 +26,59 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     if args.json {
         output::json(&json!({ "targets": wanted, "plan": plan }))?;
     } else {
-        output::data(&shown(&plan, &wanted))?;
+        output::data(&shown(&plan, &wanted, capacity(&subject, &wanted)))?;
     }
     Ok(Ending::Done)
 }
 
-fn shown(plan: &Plan, wanted: &[Wanted]) -> String {
+fn shown(plan: &Plan, wanted: &[Wanted], capacity: Option<Bytes>) -> String {
     let targets: Vec<String> = wanted.iter().map(target).collect();
     format!(
-        "{}\n{}\n\n{}\n\n{} steps, {} of protocol time for each target, seed {}",
+        "{}\n{}\n\n{}\n\n{} steps, {} of load{} for each target, seed {}",
         plan.protocol_title,
         targets.join("\n"),
         steps::listed(plan),
         plan.steps.len(),
         Nanos::from_secs_f64(plan.duration_s()),
+        fills(plan, capacity),
         plan.seed
     )
+}
+
+/// The fills of `plan` on a target of `capacity`, whose time depends on the target.
+fn fills(plan: &Plan, capacity: Option<Bytes>) -> String {
+    let passes: u32 = plan.steps.iter().map(|step| step.fill_passes).sum();
+    let fills = if passes == 1 { "fill" } else { "fills" };
+    match capacity {
+        _ if passes == 0 => String::new(),
+        None => format!(", plus {passes} {fills} of the whole drive,"),
+        Some(capacity) => {
+            let written = Bytes(capacity.0.saturating_mul(passes.into()));
+            format!(", plus {passes} {fills} of {capacity} ({written} written),")
+        }
+    }
+}
+
+/// Capacity of each of the targets; absent where it differs, or is not known without a connection.
+fn capacity(subject: &Subject, wanted: &[Wanted]) -> Option<Bytes> {
+    let of = |wanted: &Wanted| match subject {
+        Subject::Model { spec, .. } => {
+            let format = spec.formats.iter().find(|format| format.name == wanted.format())?;
+            Some(decimal(format.user_gb))
+        }
+        Subject::Real { path } if wanted.host().is_empty() => {
+            // A block device has no length in its metadata.
+            Some(Bytes(File::open(path).ok()?.seek(SeekFrom::End(0)).ok()?))
+        }
+        Subject::Real { .. } => None,
+    };
+    let first = of(wanted.first()?)?;
+    wanted.iter().all(|it| of(it) == Some(first)).then_some(first)
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
+fn decimal(gb: f64) -> Bytes {
+    Bytes((gb * 1e9).round() as u64)
 }
 
 fn target(wanted: &Wanted) -> String {
