@@ -334,7 +334,7 @@ of the replay: 2 is twice as fast.
 
 Examples:
   floatgate replay oltp.rec px600-2600 flashmax-ii p5800x
-  floatgate replay oltp.rec csd3000-1600 --compressible 50 --json
+  floatgate replay oltp.rec csd-3000-7680 --compressible 50 --json
   floatgate replay oltp.rec /dev/nvme1n1 px600-2600 --destroy")]
     Replay(Replay),
     /// Measure a database on a drive, or predict it from recordings
@@ -367,11 +367,14 @@ Examples:
     Man(Man),
 }
 
+/// Help of `--host` where a command takes several hosts.
+const HOSTS: &str = "Host driver, or all [default: the drive's first]";
+
 /// Setup of a modelled drive.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Host driver, or all [default: the drive's first]
+    /// Host driver [default: the drive's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Simulate 1/K of the capacity for 1/K of the time [default: the drive's own]
@@ -405,6 +408,7 @@ pub(crate) struct TraceArgs {
 
 /// `floatgate review`.
 #[derive(Debug, Args)]
+#[command(mut_arg("host", |host| host.help(HOSTS)))]
 pub(crate) struct Review {
     /// Catalogue name, drive file, file, block devices (a,b), or NBD address
     #[arg(required_unless_present = "resume")]
@@ -577,6 +581,7 @@ pub(crate) struct Compare {
 
 /// `floatgate plan`.
 #[derive(Debug, Args)]
+#[command(mut_arg("host", |host| host.help(HOSTS)))]
 pub(crate) struct Plan {
     /// Catalogue name, drive file, file, block devices (a,b), or NBD address
     pub(crate) target: String,
@@ -602,7 +607,7 @@ pub(crate) struct Plan {
 /// `floatgate validate`.
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// Catalogue names [default: all drives with published figures]
+    /// Catalogue names or drive files [default: all drives with published figures]
     pub(crate) drives: Vec<String>,
     /// Published figures, in the columns of published/figures.csv [default: the built-in figures]
     #[arg(long, value_name = "FILE")]

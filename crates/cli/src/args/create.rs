@@ -12,7 +12,7 @@ use crate::quantity;
 pub(crate) struct Create {
     /// New folder for the volume
     pub(crate) volume: PathBuf,
-    /// Dies, 1 to 64: new files, or block devices, whose data is lost
+    /// Member devices (dies), 1 to 64: new files, or block devices, whose data is lost
     #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) dies: Vec<PathBuf>,
     /// Name of the volume, shown wherever it is listed [default: the name of its folder]
