@@ -1,4 +1,4 @@
-//! `floatgate trace`: traces to replay, made up or given.
+//! `floatgate trace`: traces to replay, synthetic or given.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
     }
 }
 
-/// Writes the trace of a workload as a fio iolog that is marked as made up.
+/// Writes the trace of a workload as a fio iolog that is marked as synthetic.
 fn make(args: &TraceMake) -> Result<Ending> {
     setup::check_output(&args.file, args.overwrite)?;
     let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
@@ -171,7 +171,7 @@ fn shown(trace: &Trace) -> String {
 }
 
 fn rows(trace: &Trace, statistics: &Statistics) -> Vec<(&'static str, String)> {
-    let source = if trace.is_synthetic() { "made up" } else { "as it was traced" };
+    let source = if trace.is_synthetic() { "synthetic" } else { "recorded" };
     let skipped = trace.skipped();
     let broken = match &skipped.first_broken {
         Some(first) => {

@@ -16,7 +16,7 @@ use blockio::{Nanos, Op, SECTOR_BYTES};
 
 use super::line::{Line, Lines, TraceEntry, number, seconds};
 
-/// The unit in an iolog that marks it as made up.
+/// The unit in an iolog that marks it as synthetic.
 pub const SYNTHETIC: &str = "floatgate-synthetic";
 
 /// Reads an iolog.

@@ -80,7 +80,7 @@ fn drawn_instead(load: &Load<'_>, refusal: &Error) -> Warning {
         step: load.step.into(),
         text: format!(
             "{refusal}: the requests of {name} were drawn one by one, without the phases and runs \
-             of its made-up trace"
+             of its synthetic trace"
         ),
         remedy: format!("compare it with draws of {name} alone; {}", refusal.remedy()),
     }
