@@ -24,7 +24,9 @@ pub use self::latency_histogram::{
 };
 pub use self::led::Led;
 pub use self::life::Life;
-pub use self::maintenance::{MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs};
+pub use self::maintenance::{
+    MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs, SpareFailure,
+};
 pub use self::namespace::Namespace;
 pub use self::server::{
     Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,

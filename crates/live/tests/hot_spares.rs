@@ -104,7 +104,7 @@ fn a_spare_die_whose_filling_was_cut_off_goes_on_when_the_drive_is_opened_again(
 }
 
 #[test]
-fn a_spare_die_that_is_gone_is_none_and_the_next_one_is_taken() {
+fn a_spare_die_that_is_gone_stays_one_while_the_next_one_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
     let (gone, good) = (folder.path().join("gone.img"), folder.path().join("good.img"));
@@ -120,8 +120,30 @@ fn a_spare_die_that_is_gone_is_none_and_the_next_one_is_taken() {
     maintenance.keep_redundant().unwrap();
     drive.fail_die(0).unwrap();
     wait_until(&drive, is_whole);
-    wait_until(&drive, |_| hot_spares(&options.volume).is_empty());
+    wait_until(&drive, |_| hot_spares(&options.volume) == [gone.clone()]);
     assert_all_there(&drive);
+    let failures = drive.status().maintenance.spare_failures;
+    let [failure] = failures.as_slice() else { panic!("{failures:?}") };
+    assert_eq!((failure.path.as_str(), failure.die), (&*gone.display().to_string(), 0));
+    assert!(failure.is_kept && failure.reason.contains("Is a directory"), "{failure:?}");
+}
+
+#[test]
+fn redundancy_is_restored_in_the_space_left_while_no_spare_can_be_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    let gone = folder.path().join("gone.img");
+    add_spare(&options.volume, &drive, &gone).unwrap();
+    std::fs::remove_file(&gone).unwrap();
+    std::fs::create_dir(&gone).unwrap();
+    drive.write(0, &contents()[..1 << 20], Durability::Durable).unwrap();
+    let drive = Arc::new(drive);
+    let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    drive.fail_die(0).unwrap();
+    wait_until(&drive, Drive::is_redundant);
+    assert_eq!(drive.lost_dies(), [0]);
+    assert_eq!(hot_spares(&options.volume), [gone]);
 }
 
 #[test]

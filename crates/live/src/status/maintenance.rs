@@ -16,6 +16,21 @@ pub struct MaintenanceStatus {
     pub scrubs: Scrubs,
     /// The last purge.
     pub purge: Option<Purge>,
+    /// Hot spares that did not take the place of a failed die, with the last reason of each.
+    pub spare_failures: Vec<SpareFailure>,
+}
+
+/// A hot spare that did not take the place of a die that had failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpareFailure {
+    /// Path of the file or block device.
+    pub path: String,
+    /// Index of the die.
+    pub die: u32,
+    /// Error of the attempt.
+    pub reason: String,
+    /// True if it is still a hot spare, and is tried again; false if it was given up.
+    pub is_kept: bool,
 }
 
 /// Erasure of everything that was stored.

@@ -4,13 +4,16 @@
 //! One that takes a place is named as that die too, and is a spare until it is whole: a filling
 //! that a crash cut off is known by it, and goes on.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf, absolute};
+use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::folder::{Unfinished, Volume, new_die, read, update};
+use super::folder::{Replacement, Unfinished, Volume, new_die, read, update};
 use crate::medium::is_block_device;
-use crate::{Access, Drive, OpenError};
+use crate::status::SpareFailure;
+use crate::{Access, DeviceError, Drive, OpenError};
 
 impl Volume {
     /// Hot spares that took no place yet.
@@ -61,15 +64,86 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
     Ok(())
 }
 
-/// The die, of those that are lost, whose place a spare takes next, and which one does.
-pub(crate) fn next_spare(volume: &Path, lost: &[usize]) -> Option<(usize, PathBuf)> {
-    let described = read(volume).ok()?;
-    let is_begun = |die: &&usize| described.spares.contains(&described.dies[**die]);
-    if let Some(die) = lost.iter().find(is_begun) {
-        return Some((*die, described.dies[*die].clone()));
+/// Hot spares that could not be used, with the times of the last attempts.
+#[derive(Debug, Default)]
+pub(crate) struct Tried(BTreeMap<PathBuf, Instant>);
+
+impl Tried {
+    /// Has spares that were tried so long ago be tried again.
+    pub(crate) fn forget(&mut self, age: Duration) {
+        self.0.retain(|_, tried| tried.elapsed() < age);
     }
-    let spare = described.spares_left().next()?.clone();
-    Some((*lost.first()?, spare))
+
+    /// The die, of those that are lost, whose place a spare takes next, and which one does; those
+    /// that were tried take none.
+    pub(crate) fn next_spare(&self, volume: &Path, lost: &[usize]) -> Option<(usize, PathBuf)> {
+        let described = read(volume).ok()?;
+        let is_tried = |spare: &PathBuf| self.0.contains_key(spare);
+        let begun = |die: usize| {
+            let path = described.dies.get(die)?;
+            (described.spares.contains(path) && !is_tried(path)).then(|| (die, path.clone()))
+        };
+        if let Some(begun) = lost.iter().find_map(|die| begun(*die)) {
+            return Some(begun);
+        }
+        let spare = described.spares_left().find(|spare| !is_tried(spare))?.clone();
+        Some((*lost.first()?, spare))
+    }
+
+    /// Fills a hot spare with what belongs on a die that has failed, as long as `goes_on` says so.
+    /// Says whether another look is due at once, since one was filled or given up; otherwise no
+    /// spare can be used now.
+    ///
+    /// A spare that cannot be made ready stays listed: its folder may be mounted again, or its
+    /// device come back. One whose filling fails by itself is given up.
+    pub(crate) fn fill_spare(
+        &mut self,
+        volume: &Path,
+        drive: &Drive,
+        goes_on: &dyn Fn() -> bool,
+    ) -> bool {
+        while let Some((die, spare)) = self.next_spare(volume, &drive.lost_dies()) {
+            let filled = match Replacement::prepare(volume, drive, die, &spare) {
+                Ok(replacement) => replacement.carry_out(drive, |_, _| goes_on()),
+                // Somebody replaced the die meanwhile.
+                Err(_) if !drive.lost_dies().contains(&die) => return true,
+                Err(error) => {
+                    note(drive, die, &spare, (error.to_string(), true));
+                    self.0.insert(spare, Instant::now());
+                    continue;
+                }
+            };
+            let Err(error) = filled else {
+                let is_other = |it: &SpareFailure| it.path != shown(&spare);
+                drive.maintenance().spare_failures.retain(is_other);
+                return true;
+            };
+            if !goes_on() {
+                return true;
+            }
+            // After a failure of the drive it would take no spare.
+            let is_drive = matches!(error, DeviceError::Poisoned { .. });
+            let is_kept = is_drive || forget_spare(volume, &spare).is_err();
+            note(drive, die, &spare, (error.to_string(), is_kept));
+            if !is_kept {
+                return true;
+            }
+            self.0.insert(spare, Instant::now());
+        }
+        false
+    }
+}
+
+/// Takes note of why a spare did not take the place of a die, for the status.
+fn note(drive: &Drive, die: usize, spare: &Path, (reason, is_kept): (String, bool)) {
+    let (path, die) = (shown(spare), u32::try_from(die).expect("at most 64 dies"));
+    let failures = &mut drive.maintenance().spare_failures;
+    failures.retain(|it| it.path != path);
+    failures.push(SpareFailure { path, die, reason, is_kept });
+}
+
+fn shown(spare: &Path) -> String {
+    spare.display().to_string()
 }
 
 /// Counts on a hot spare no more.
@@ -78,4 +152,64 @@ pub(crate) fn forget_spare(volume: &Path, spare: &Path) -> Result<(), OpenError>
         described.spares.retain(|it| it != spare);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compression, CreateOptions, Device as _, Durability};
+
+    /// A drive of three dies in a folder, with hot spares that are then where nobody finds them.
+    fn with_spares_away(folder: &Path, names: &[&str]) -> (PathBuf, Drive) {
+        let options = CreateOptions {
+            volume: folder.join("volume"),
+            dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
+            size: Bytes(4 << 20),
+            is_protected: true,
+            over_provisioning: 0.5,
+            compression: Compression::None,
+            physical: None,
+            unit: None,
+        };
+        let drive = Drive::create(&options).unwrap();
+        std::fs::create_dir(folder.join("mounted")).unwrap();
+        for name in names {
+            add_spare(&options.volume, &drive, &folder.join("mounted").join(name)).unwrap();
+        }
+        drive.write(0, &vec![7; 1 << 20], Durability::Durable).unwrap();
+        std::fs::rename(folder.join("mounted"), folder.join("away")).unwrap();
+        (options.volume, drive)
+    }
+
+    #[test]
+    fn a_spare_that_cannot_be_used_stays_one_and_is_filled_once_it_can_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let (volume, drive) = with_spares_away(folder.path(), &["s0.img"]);
+        let spares = hot_spares(&volume);
+        drive.fail_die(1).unwrap();
+        let mut tried = Tried::default();
+        assert!(!tried.fill_spare(&volume, &drive, &|| true), "there is none to fill");
+        assert_eq!(hot_spares(&volume), spares);
+        let failures = drive.status().maintenance.spare_failures;
+        let [failure] = failures.as_slice() else { panic!("{failures:?}") };
+        assert_eq!((failure.path.as_str(), failure.die), (&*shown(&spares[0]), 1));
+        assert!(failure.is_kept && failure.reason.contains("No such file"), "{failure:?}");
+        std::fs::rename(folder.path().join("away"), folder.path().join("mounted")).unwrap();
+        assert!(!tried.fill_spare(&volume, &drive, &|| true), "it was tried just now");
+        tried.forget(Duration::ZERO);
+        assert!(tried.fill_spare(&volume, &drive, &|| true));
+        assert!(drive.lost_dies().is_empty() && hot_spares(&volume).is_empty());
+        assert!(drive.status().maintenance.spare_failures.is_empty());
+    }
+
+    #[test]
+    fn a_spare_whose_filling_is_stopped_stays_one_without_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let (volume, drive) = with_spares_away(folder.path(), &["s0.img"]);
+        std::fs::rename(folder.path().join("away"), folder.path().join("mounted")).unwrap();
+        drive.fail_die(0).unwrap();
+        assert!(Tried::default().fill_spare(&volume, &drive, &|| false));
+        assert!(drive.status().maintenance.spare_failures.is_empty());
+        assert!(Tried::default().next_spare(&volume, &[0]).is_some(), "it goes on later");
+    }
 }

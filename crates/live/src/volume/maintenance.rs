@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use crate::lock::lock;
 use crate::volume::folder::Replacement;
-use crate::volume::hot_spares::{add_spare, forget_spare, next_spare};
+use crate::volume::hot_spares::{Tried, add_spare};
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
-/// Interval of checks for failed dies, and pause after redundancy could not be restored.
+/// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
+/// spare not be used.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -133,7 +134,7 @@ impl Maintenance {
     }
 
     /// From now on, when a die fails, fills a spare one with what belongs there; where there is
-    /// none, moves what lies in rows that lack a unit, as long as there is space, so that the
+    /// none, or none that can be used now, moves what lies in rows that lack a unit, as long as there is space, so that the
     /// volume tolerates another failure.
     ///
     /// # Errors
@@ -142,10 +143,10 @@ impl Maintenance {
         let volume = self.volume.clone();
         self.begin("redundancy", move |drive, rest, told| {
             tell(told);
-            let mut pause = LOOK_EVERY;
+            let (mut pause, mut tried) = (LOOK_EVERY, Tried::default());
             while rest.pause(pause) {
                 pause = LOOK_EVERY;
-                if drive.lost_dies().is_empty() || is_spared(&volume, drive, rest) {
+                if drive.lost_dies().is_empty() || is_spared(&volume, drive, rest, &mut tried) {
                     continue;
                 }
                 if !drive.is_redundant() {
@@ -299,17 +300,15 @@ impl Drop for Maintenance {
     }
 }
 
-/// Fills a hot spare with what belongs on one that has failed; says whether there is nothing else
+/// Fills a hot spare with what belongs on a die that has failed; says whether there is nothing else
 /// to be done now, since one was filled, is being, or was given up for the next one.
-fn is_spared(volume: &Path, drive: &Drive, rest: &Rest) -> bool {
-    let Some((die, spare)) = next_spare(volume, &drive.lost_dies()) else { return false };
+fn is_spared(volume: &Path, drive: &Drive, rest: &Rest, tried: &mut Tried) -> bool {
+    tried.forget(LOOK_AGAIN);
+    if tried.next_spare(volume, &drive.lost_dies()).is_none() {
+        return false;
+    }
     let Some(_turn) = rest.turn() else { return true };
-    let replacement = Replacement::prepare(volume, drive, die, &spare);
-    let goes_on = || rest.pause(Duration::ZERO);
-    // The drive's status says how it went.
-    let is_filled = replacement.is_ok_and(|it| it.carry_out(drive, |_, _| goes_on()).is_ok());
-    // One that failed by itself is none.
-    is_filled || !goes_on() || forget_spare(volume, &spare).is_ok()
+    tried.fill_spare(volume, drive, &|| rest.pause(Duration::ZERO))
 }
 
 /// A scrub that rests as long as it works.

@@ -12,7 +12,7 @@
 
 use blockio::text::{self, counted};
 use live::status::{
-    Die, DieState, HealthState, Problem, ProblemKind, Rebuild, Scrub, Status, Supply,
+    Die, DieState, HealthState, Problem, ProblemKind, Rebuild, Scrub, SpareFailure, Status, Supply,
 };
 
 use crate::monitor::Alert;
@@ -47,6 +47,8 @@ pub(super) struct Known {
     scrubs_ended: u64,
     rebuild: Option<Rebuild>,
     hot_spares: Option<u32>,
+    /// Hot spares that could not be used, as they were told.
+    spare_failures: Vec<SpareFailure>,
     supply: Option<Supply>,
     /// Dies whose units rows lacked.
     degraded: Vec<u32>,
@@ -157,15 +159,41 @@ impl Known {
         })
     }
 
-    fn spares(&mut self, status: &Status) -> Option<Change> {
+    /// Hot spares that were taken, and those that could not be.
+    fn spares(&mut self, status: &Status) -> Vec<Change> {
+        let failures = &status.maintenance.spare_failures;
+        let told = std::mem::replace(&mut self.spare_failures, failures.clone());
+        let news: Vec<_> = failures.iter().filter(|it| !told.contains(it)).collect();
+        let given_up = news.iter().filter(|it| !it.is_kept).count() as u64;
         let left = status.hot_spares;
-        let before = self.hot_spares.replace(left)?;
-        (left < before).then(|| {
-            warning(format!(
-                "A hot spare replaced a failed die; {} left.",
-                if left == 1 { "1 is".to_owned() } else { format!("{left} are") }
-            ))
-        })
+        let before = self.hot_spares.replace(left).unwrap_or(left);
+        let mut changes: Vec<_> = news.iter().map(|it| warning(unused(status, it))).collect();
+        // One that is given up is gone as well, and replaced nothing.
+        if u64::from(before.saturating_sub(left)) > given_up {
+            let is_filling = status.maintenance.rebuild.as_ref().is_some_and(|it| it.is_running);
+            let did = if is_filling { "is replacing" } else { "replaced" };
+            let are = if left == 1 { "1 is".to_owned() } else { format!("{left} are") };
+            changes.push(warning(format!("A hot spare {did} a failed die; {are} left.")));
+        }
+        changes
+    }
+}
+
+/// The sentences about a hot spare that did not take the place of a failed die.
+fn unused(status: &Status, failure: &SpareFailure) -> String {
+    let SpareFailure { path, die, reason, is_kept } = failure;
+    let (die, folder) = (named(status, *die), &status.folder);
+    let add = format!("add another one with `floatgate add-spare {folder} PATH`");
+    if *is_kept {
+        format!(
+            "The hot spare {path} could not replace {die}: {reason}. It stays a hot spare and is \
+             tried again: make it accessible, or {add}."
+        )
+    } else {
+        format!(
+            "The hot spare {path} failed while it was to replace {die}: {reason}. It was given \
+             up: {add}."
+        )
     }
 }
 
@@ -255,3 +283,6 @@ fn scrubbed(scrub: &Scrub) -> Change {
     };
     Change { severity, text: format!("{far}: {found}."), alert: None }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! Changes of a drive whose status is that of one in memory, changed by hand.
+
+use live::status::{Die, MaintenanceStatus};
+
+use super::super::DriveService;
+use super::*;
+
+/// The status of a drive with dies.
+fn status() -> Status {
+    let mut status = DriveService::in_memory(1 << 20, None).expect("a number").status();
+    let die = |index: u32| Die { path: Some(format!("/d{index}")), ..Die::default() };
+    (status.dies, status.folder) = ((0..3).map(die).collect(), "/v".to_owned());
+    status
+}
+
+/// The texts of what a look tells.
+fn told(known: &mut Known, status: &Status) -> Vec<String> {
+    known.look(status).into_iter().map(|change| change.text).collect()
+}
+
+fn with_failure(hot_spares: u32, is_kept: bool) -> Status {
+    let (path, reason) = ("/s0".to_owned(), "opening it: No such file".to_owned());
+    let failure = SpareFailure { path, die: 1, reason, is_kept };
+    let maintenance =
+        MaintenanceStatus { spare_failures: vec![failure], ..MaintenanceStatus::default() };
+    Status { hot_spares, maintenance, ..status() }
+}
+
+#[test]
+fn a_hot_spare_that_could_not_be_used_is_told_once_with_why_and_what_to_do() {
+    let mut known = Known::default();
+    assert!(told(&mut known, &Status { hot_spares: 1, ..status() }).is_empty());
+    let text = "The hot spare /s0 could not replace Die 1 (/d1): opening it: No such file. It \
+                stays a hot spare and is tried again: make it accessible, or add another one with \
+                `floatgate add-spare /v PATH`.";
+    assert_eq!(told(&mut known, &with_failure(1, true)), [text]);
+    assert!(told(&mut known, &with_failure(1, true)).is_empty());
+}
+
+#[test]
+fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
+    let mut known = Known::default();
+    told(&mut known, &Status { hot_spares: 1, ..status() });
+    let given_up = told(&mut known, &with_failure(0, false));
+    assert_eq!(given_up.len(), 1, "{given_up:?}");
+    assert!(
+        given_up[0].ends_with("was given up: add another one with `floatgate add-spare /v PATH`.")
+    );
+    let mut known = Known::default();
+    told(&mut known, &Status { hot_spares: 2, ..status() });
+    let taken = told(&mut known, &Status { hot_spares: 1, ..status() });
+    assert_eq!(taken, ["A hot spare replaced a failed die; 1 is left."]);
+}
