@@ -30,7 +30,7 @@ pub use self::maintenance::{
 pub use self::namespace::Namespace;
 pub use self::server::{
     Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,
-    NamespaceTraffic, NvmeController, NvmeQueue, Process, Server, Traffic,
+    NamespaceTraffic, NvmeController, NvmeQueue, Process, Refusal, Server, Traffic,
 };
 use crate::format::header::Header;
 use crate::format::layout::PAGE_BYTES;

@@ -18,12 +18,10 @@ use export::Event;
 use export::nvme::Subsystem;
 use live::fault_injection::FaultInjector;
 use live::operator::{Backing, Operator};
-use live::status::{
-    Client, Export, History, HistorySpan, NamespaceTraffic, Process, Server, Status,
-};
+use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use live::{
     Administration, Device, Drive, DriveHealth, EventKind, Identity, Maintenance, MemoryDevice,
-    Meter, Metered, Operations as _, Protection,
+    Meter, Metered,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
@@ -317,7 +315,6 @@ impl Administration for DriveService {
 
     fn health(&self) -> DriveHealth {
         let Status { smart, life, server, space, wear, .. } = self.status().judged();
-        let namespaces = server.as_ref().map(|server| server.namespaces.clone());
         let climate = server.and_then(|server| server.model?.climate);
         let mut warmth = warmth(climate.as_ref());
         let mut critical_warning = smart.critical_warning;
@@ -328,15 +325,6 @@ impl Administration for DriveService {
             let limit = warmth.warning_temperature_k.unwrap_or(WARNING_TEMPERATURE_K);
             warmth.warning_temperature_k = Some(limit);
             critical_warning |= u8::from(kelvin >= limit) << 1;
-        }
-        // A namespace that the drive protects from writes counts as read-only media.
-        let operator = self.operator.get().and_then(Weak::upgrade);
-        let is_worn = |it: &NamespaceTraffic| {
-            let protection = operator.as_ref().map(|operator| operator.protection(it.id));
-            protection == Some(Protection::ByDrive)
-        };
-        if namespaces.is_some_and(|namespaces| namespaces.iter().any(is_worn)) {
-            critical_warning |= 1 << 3;
         }
         let is_volume = self.subject.volume().is_some();
         let free = space.as_ref().filter(|space| !space.superblocks.is_empty());

@@ -13,7 +13,7 @@
 use blockio::text::counted;
 use serde::{Deserialize, Serialize};
 
-use super::{Die, DieState, State, Status, Supply};
+use super::{Die, DieState, Refusal, State, Status, Supply};
 
 /// Bits of a critical warning, as the NVMe SMART log has them.
 const WARNS_OF_SPARE: u8 = 1;
@@ -88,7 +88,7 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProblemKind {
-    /// The drive takes no more writes.
+    /// The drive takes no more writes, or namespaces refuse them.
     ReadOnly,
     /// Pages cannot be read back.
     PagesLost,
@@ -195,7 +195,7 @@ fn problem(kind: ProblemKind, severity: HealthState, text: String, remedy: Strin
 }
 
 fn read_only(status: &Status) -> Option<Problem> {
-    let reason = status.reason.as_ref()?;
+    let Some(reason) = &status.reason else { return refused(status) };
     let folder = &status.folder;
     Some(problem(
         ProblemKind::ReadOnly,
@@ -206,6 +206,32 @@ fn read_only(status: &Status) -> Option<Problem> {
              {folder}`, and serve the volume again: everything that was flushed is kept."
         ),
     ))
+}
+
+/// Returns the problem that namespaces refuse commands of a drive that could carry them out.
+fn refused(status: &Status) -> Option<Problem> {
+    let namespaces = &status.server.as_ref()?.namespaces;
+    let refusal = namespaces.iter().filter_map(|it| it.refusal).max()?;
+    let ids = namespaces.iter().filter(|it| it.refusal == Some(refusal)).map(|it| it.id);
+    let ids: Vec<String> = ids.map(|id| id.to_string()).collect();
+    let (text, remedy) = match refusal {
+        Refusal::WritesFail => (
+            format!("An injected fault has namespace {} refuse writes.", ids.join(", ")),
+            "Restart the server, which ends the fault.",
+        ),
+        Refusal::SanitizeUnfinished => (
+            "A sanitize has not ended, and all reads and writes are refused until it has."
+                .to_owned(),
+            "Serve the volume without --read-only: the server goes on with the sanitize.",
+        ),
+        Refusal::SanitizeFailed => (
+            "A sanitize failed, and all reads and writes are refused.".to_owned(),
+            "Look for the reason in the events, then repeat the sanitize, or leave the failure \
+             mode with `nvme sanitize -a exit-failure`, if the sanitize was begun with --ause.",
+        ),
+    };
+    let (kind, severity) = (ProblemKind::ReadOnly, HealthState::Critical);
+    Some(problem(kind, severity, text, remedy.to_owned()))
 }
 
 fn pages_lost(status: &Status) -> Option<Problem> {

@@ -74,6 +74,9 @@ pub struct NamespaceTraffic {
     pub block_bytes: u32,
     /// True if it takes no writes.
     pub is_write_protected: bool,
+    /// Reason why it refuses commands of clients though nobody protected it; none if it does not.
+    #[serde(default)]
+    pub refusal: Option<Refusal>,
     /// Reads.
     pub reads: CommandCounts,
     /// Writes.
@@ -82,6 +85,18 @@ pub struct NamespaceTraffic {
     pub flushes: CommandCounts,
     /// Trims.
     pub trims: CommandCounts,
+}
+
+/// Reason why a namespace refuses commands; of two the worse is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// An injected fault has its media take no writes.
+    WritesFail,
+    /// A sanitize has not ended, and a server that is read-only does not go on with it.
+    SanitizeUnfinished,
+    /// A sanitize failed.
+    SanitizeFailed,
 }
 
 /// A controller of an NVMe host.

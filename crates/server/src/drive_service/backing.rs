@@ -7,8 +7,10 @@ use std::sync::{Arc, Weak};
 use export::nvme::{ControllerFault, ControllerStatus, QueueStatus, Subsystem};
 use live::fault_injection::Fault;
 use live::operator::{Backing, Kept, Operator};
-use live::status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, NvmeQueue};
-use live::{Device, DriveEvent, EventKind, Meter, Metered, Operations as _, Protection};
+use live::status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, NvmeQueue, Refusal};
+use live::{
+    Device, DriveEvent, EventKind, Meter, Metered, Operations as _, Protection, SanitizeState,
+};
 
 use super::subject::Subject;
 use super::{DriveService, locked};
@@ -108,12 +110,14 @@ impl DriveService {
         };
         let meters: BTreeMap<u32, Arc<Meter>> = locked(&self.meters).clone();
         let traffic = |id| meters.get(&id).map(|meter| meter.traffic()).unwrap_or_default();
+        let sanitize = unsanitized(&operator);
         let namespaces = operator.namespaces().into_iter().map(|it| {
-            let traffic = traffic(it.id);
+            let (traffic, protection) = (traffic(it.id), operator.protection(it.id));
+            let worn = (protection == Protection::ByDrive).then_some(Refusal::WritesFail);
             NamespaceTraffic {
                 id: it.id,
-                is_write_protected: it.is_read_only
-                    || operator.protection(it.id) != Protection::Open,
+                is_write_protected: it.is_read_only || protection != Protection::Open,
+                refusal: sanitize.or(worn),
                 name: it.name,
                 size_bytes: it.device.size(),
                 block_bytes: it.block_bytes,
@@ -163,6 +167,16 @@ impl DriveService {
             }
             _ => Err(io::Error::other("this is not a fault for NVMe hosts")),
         }
+    }
+}
+
+/// The reason why all namespaces refuse commands after a sanitize, if they do.
+fn unsanitized(operator: &Operator) -> Option<Refusal> {
+    match operator.operation_status().sanitize.state {
+        SanitizeState::Failed => Some(Refusal::SanitizeFailed),
+        // One that can be operated goes on with it.
+        SanitizeState::Running if !operator.is_operable() => Some(Refusal::SanitizeUnfinished),
+        SanitizeState::Running | SanitizeState::Never | SanitizeState::Done => None,
     }
 }
 

@@ -75,6 +75,8 @@ impl Known {
             let before = told.iter().find(|it| is_same(it, problem));
             let is_news = before.is_none_or(|before| {
                 problem.severity > before.severity
+                    // Writes are refused for another reason.
+                    || problem.kind == ProblemKind::ReadOnly && problem.text != before.text
                     || problem.count >= before.count.saturating_mul(2)
                         && problem.count > before.count
             });
@@ -236,6 +238,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
         (ProblemKind::PagesLost, _) => {
             "No pages are lost any more: all lost pages were written or trimmed.".to_owned()
         }
+        (ProblemKind::ReadOnly, _) => "The volume accepts reads and writes again.".to_owned(),
         (ProblemKind::Space, _) => "Physical space is available again.".to_owned(),
         (ProblemKind::Temperature, _) => "The modelled drive has cooled down.".to_owned(),
         (ProblemKind::DieFailed | ProblemKind::DieRebuilding, Some((index, die)))

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 use blockio::Bytes;
 use live::fault_injection::Fault;
 use live::operator::Kept;
+use live::status::{HealthState, ProblemKind};
 use live::{
-    Compression, CreateOptions, Durability, Exit, FormatRequest, OperationError, SanitizeState,
-    SelfTest, SelfTestEnd, VolumeOptions,
+    Compression, CreateOptions, Durability, Exit, FormatRequest, OperationError, Operations as _,
+    SanitizeState, SelfTest, SelfTestEnd, VolumeOptions,
 };
 
 use super::*;
@@ -107,7 +108,10 @@ fn faults_of_hosts_change_what_health_says() {
     assert_eq!((health.critical_warning, health.composite_temperature_k), (2, Some(363)));
     service.inject_for_hosts(Fault::FailWrites { namespace: 1 }).unwrap();
     assert_eq!(service.health().critical_warning, 2 | 8);
-    assert!(service.status().server.unwrap().namespaces[0].is_write_protected);
+    let status = service.status();
+    assert_eq!((status.smart.critical_warning, status.health.state), (8, HealthState::Critical));
+    assert_eq!(status.health.problems[0].kind, ProblemKind::ReadOnly);
+    assert!(status.server.unwrap().namespaces[0].is_write_protected);
     service.inject_for_hosts(Fault::FailWrites { namespace: 7 }).unwrap_err();
     service.inject_for_hosts(Fault::ResetControllers).unwrap_err();
     drop(operator);
@@ -190,4 +194,31 @@ fn a_sanitize_that_a_crash_ended_goes_on_with_the_next_server() {
     assert!(!is_on_die(folder.path()));
     operator.stop();
     assert_eq!(live::load_operations(&volume, 512).unwrap().sanitize, SanitizeState::Done);
+}
+
+#[test]
+fn a_drive_that_refuses_all_commands_after_a_sanitize_is_critical() {
+    for is_read_only in [false, true] {
+        let service = Arc::new(DriveService::in_memory(1 << 20, None).unwrap());
+        let backing = Arc::<DriveService>::clone(&service);
+        let sanitize = if is_read_only { SanitizeState::Running } else { SanitizeState::Failed };
+        let kept = Kept { sanitize, exit_is_free: true, ..Kept::whole(512) };
+        let operator = Operator::open(service.device(), backing, kept, is_read_only).unwrap();
+        let operator = Arc::new(operator);
+        service.operate_by(&operator);
+        let device = Arc::clone(&operator.namespaces()[0].device);
+        device.read(0, &mut [0; 512]).unwrap_err();
+        let status = service.status();
+        assert_eq!(status.health.state, HealthState::Critical, "read-only: {is_read_only}");
+        assert_eq!((status.smart.critical_warning, service.health().critical_warning), (8, 8));
+        if !is_read_only {
+            service.look();
+            operator.exit_failure().unwrap();
+            assert_eq!(service.look().health.state, HealthState::Ok);
+            let events = service.status().server.unwrap().events;
+            let is_told = |it: &str| events.iter().any(|event| event.what.starts_with(it));
+            assert!(is_told("A sanitize failed, and all reads and writes are refused. Look"));
+            assert!(is_told("The volume accepts reads and writes again."));
+        }
+    }
 }

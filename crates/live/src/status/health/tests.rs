@@ -1,8 +1,8 @@
 //! Health by hand: each problem from the status alone, its sentence, its next step, its bit.
 
 use super::super::{
-    Climate, Export, Format, Lateness, Life, MaintenanceStatus, Model, Rebuild, SCHEMA, Scrub,
-    Scrubs, Server, Smart, Space, Traffic,
+    Climate, CommandCounts, Export, Format, Lateness, Life, MaintenanceStatus, Model,
+    NamespaceTraffic, Rebuild, SCHEMA, Scrub, Scrubs, Server, Smart, Space, Traffic,
 };
 use super::*;
 use crate::Compression;
@@ -113,6 +113,43 @@ fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
     assert_eq!(problem.text, "The volume accepts no more writes: the journal is full.");
     assert!(problem.remedy.contains("`floatgate check volume`"), "{}", problem.remedy);
     assert_eq!(bits, WARNS_OF_READ_ONLY);
+}
+
+#[test]
+fn namespaces_that_refuse_commands_make_a_drive_critical() {
+    let namespace = |id, refusal| NamespaceTraffic {
+        id,
+        name: String::new(),
+        size_bytes: 4096,
+        block_bytes: 4096,
+        is_write_protected: true,
+        refusal,
+        reads: CommandCounts::default(),
+        writes: CommandCounts::default(),
+        flushes: CommandCounts::default(),
+        trims: CommandCounts::default(),
+    };
+    let of = |refusals: &[Option<Refusal>]| {
+        judged(|it| {
+            let namespaces = (1..).zip(refusals).map(|(id, refusal)| namespace(id, *refusal));
+            it.server.as_mut().unwrap().namespaces = namespaces.collect();
+        })
+    };
+    let protected = of(&[None, None]);
+    assert_eq!(protected.health, Health::default(), "somebody wanted that");
+    let cases = [
+        (Refusal::WritesFail, "An injected fault has namespace 2 refuse writes."),
+        (Refusal::SanitizeUnfinished, "A sanitize has not ended, and all reads and writes"),
+        (Refusal::SanitizeFailed, "A sanitize failed, and all reads and writes are refused."),
+    ];
+    for (refusal, text) in cases {
+        let status = of(&[None, Some(refusal)]);
+        let [problem] = status.health.problems.as_slice() else { panic!("{:?}", status.health) };
+        assert!(problem.text.starts_with(text), "{}", problem.text);
+        assert_eq!((problem.kind, problem.severity), (ProblemKind::ReadOnly, status.health.state));
+        assert_eq!(status.health.state, HealthState::Critical);
+        assert_eq!(status.smart.critical_warning, WARNS_OF_READ_ONLY);
+    }
 }
 
 #[test]
