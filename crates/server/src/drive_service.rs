@@ -21,7 +21,7 @@ use live::operator::{Backing, Operator};
 use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use live::{
     Administration, Device, Drive, DriveHealth, EventKind, Identity, Maintenance, MemoryDevice,
-    Meter, Metered,
+    Meter,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
@@ -41,6 +41,7 @@ const WARNING_TEMPERATURE_K: u16 = 343;
 #[derive(Debug)]
 pub struct DriveService {
     subject: Subject,
+    /// Counters of all namespaces together, those that were deleted included.
     meter: Arc<Meter>,
     /// Counters of each namespace, by its number.
     meters: Mutex<BTreeMap<u32, Arc<Meter>>>,
@@ -177,11 +178,10 @@ impl DriveService {
     /// The drive, of which clients use namespaces.
     pub fn device(&self) -> Arc<dyn Device> {
         let device = self.subject.device();
-        let device: Arc<dyn Device> = match &self.injector {
+        match &self.injector {
             Some(injector) => injector.device(device),
             None => device,
-        };
-        Arc::new(Metered::new(device, Arc::clone(&self.meter)))
+        }
     }
 
     /// Records an event of a client.

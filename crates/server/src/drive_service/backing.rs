@@ -55,9 +55,11 @@ impl Backing for DriveService {
         live::keep_operations(&volume.folder, kept).map_err(|error| error.to_string())
     }
 
+    /// Both meters stand before the gate of the namespace, which refuses commands as well.
     fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
         let meter = Arc::<Meter>::default();
         locked(&self.meters).insert(id, Arc::clone(&meter));
+        let device = Arc::new(Metered::new(device, Arc::clone(&self.meter)));
         Arc::new(Metered::new(device, meter))
     }
 

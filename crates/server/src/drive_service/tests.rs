@@ -222,3 +222,18 @@ fn a_drive_that_refuses_all_commands_after_a_sanitize_is_critical() {
         }
     }
 }
+
+#[test]
+fn commands_that_a_gate_refuses_are_counted_in_all_and_for_their_namespace() {
+    let (service, operator) = in_memory();
+    let device = Arc::clone(&operator.namespaces()[0].device);
+    device.write(0, &[1; 4096], Durability::Volatile).unwrap();
+    operator.fail_writes(1).unwrap();
+    device.write(0, &[1; 4096], Durability::Volatile).unwrap_err();
+    operator.begin_self_test(SelfTest::Extended, None).unwrap();
+    await_end(&operator);
+    let Server { traffic, namespaces, .. } = service.status().server.unwrap();
+    assert_eq!((traffic.writes.commands, traffic.writes.failures), (2, 1));
+    assert_eq!((namespaces[0].writes.commands, namespaces[0].writes.failures), (2, 1));
+    assert_eq!(traffic.reads.commands, 0, "a self-test is no command of a client");
+}
