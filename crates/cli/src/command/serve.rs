@@ -45,6 +45,7 @@ use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
 
 pub(crate) use self::front_end::FrontEndArgs;
+use self::front_end::Prepared;
 
 /// Interval between two looks of a server at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -86,6 +87,32 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let http = args.http.as_ref().map(listen_http).transpose()?;
     let served = ServedDrive::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
+    let doors = Doors { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits };
+    let done = serve_through(doors, args, &served, pace, configuration);
+    served.close_after(done)
+}
+
+/// What clients come in by, made before the drive is opened.
+struct Doors {
+    listeners: Vec<Listener>,
+    nvme_listeners: Vec<Listener>,
+    front_ends: Vec<Box<dyn Prepared>>,
+    http: Option<TcpListener>,
+    tls: Option<Tls>,
+    http_tls: Option<Tls>,
+    limits: Limits,
+}
+
+/// Serves an open drive until a signal comes; afterwards nothing refers to the drive any more,
+/// whether or not that failed.
+fn serve_through(
+    doors: Doors,
+    args: &Serve,
+    served: &ServedDrive,
+    pace: Option<Arc<Pace>>,
+    configuration: Option<Configuration>,
+) -> Result<()> {
+    let Doors { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits } = doors;
     let size = {
         // Dropped here, because a reference to it keeps the drive from being closed.
         let device = served.service.device();
@@ -120,8 +147,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     drop((management, web));
     drop((files, started));
     server.stop().context("making all writes durable")?;
-    recording.map_or(Ok(()), finish)?;
-    served.close()
+    recording.map_or(Ok(()), finish)
 }
 
 /// Ends a recording at this moment.
@@ -311,24 +337,18 @@ impl ServedDrive {
         if let Some(paced) = paced {
             service.keep_pace_with(paced);
         }
-        let kept = match &args.volume {
-            Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
-            None => Kept::whole(args.nvme_block_bytes),
+        let operator = match operate(args, &service, injector) {
+            Ok(operator) => operator,
+            Err(error) => {
+                close(drive, service).unwrap_or_else(|also| warn_unclosed(&also));
+                return Err(error);
+            }
         };
-        check_blocks(&kept, args.nvme_block_bytes, service.device().size())?;
-        let backing = Arc::<DriveService>::clone(&service);
-        let operator = Operator::open(service.device(), backing, kept, args.read_only);
-        let operator = Arc::new(operator.context("operating the drive")?);
-        service.operate_by(&operator);
-        if let Some(injector) = injector {
-            let service = Arc::downgrade(&service);
-            injector.call_for_hosts(Box::new(move |fault| match service.upgrade() {
-                Some(service) => service.inject_for_hosts(fault),
-                None => Err(io::Error::other("the volume is being closed")),
-            }));
-        }
         let served = Self { drive, service, operator };
-        served.look_after(args, recipients)?;
+        if let Err(error) = served.look_after(args, recipients) {
+            served.close().map(drop).unwrap_or_else(|also| warn_unclosed(&also));
+            return Err(error);
+        }
         Ok(served)
     }
 
@@ -375,28 +395,73 @@ impl ServedDrive {
         Ok(Exports::new(with_default_first(namespaces.into_iter().map(part).collect(), default)?)?)
     }
 
-    fn close(self) -> Result<Ending> {
+    fn close(self) -> Result<()> {
         let Self { drive, service, operator } = self;
         operator.stop();
         drop(operator);
-        service.look();
-        keep_life(&service, true);
-        service.tell("The server stopped.");
-        if let Some(maintenance) = service.maintenance() {
-            maintenance.stop();
+        close(drive, service)
+    }
+
+    /// Closes the drive, whether or not serving it failed, so that the next opening has nothing to
+    /// recover. Of two failures the first one is returned.
+    fn close_after(self, served: Result<()>) -> Result<Ending> {
+        let closed = self.close();
+        if let (Err(_), Err(also)) = (&served, &closed) {
+            warn_unclosed(also);
         }
-        drop(service);
-        let Some(drive) = drive else { return Ok(Ending::Done) };
-        let deadline = Instant::now() + LAST_ANSWERS;
-        while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(1));
-        }
-        // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
-        if let Some(drive) = Arc::into_inner(drive) {
-            drive.close().context("closing the volume")?;
-        }
+        served.and(closed)?;
         Ok(Ending::Done)
     }
+}
+
+/// Closes a drive whose operator is gone, once nobody uses it any more.
+fn close(drive: Option<Arc<Drive>>, service: Arc<DriveService>) -> Result<()> {
+    service.look();
+    keep_life(&service, true);
+    service.tell("The server stopped.");
+    if let Some(maintenance) = service.maintenance() {
+        maintenance.stop();
+    }
+    drop(service);
+    let Some(drive) = drive else { return Ok(()) };
+    let deadline = Instant::now() + LAST_ANSWERS;
+    while Arc::strong_count(&drive) > 1 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
+    if let Some(drive) = Arc::into_inner(drive) {
+        drive.close().context("closing the volume")?;
+    }
+    Ok(())
+}
+
+fn warn_unclosed(error: &anyhow::Error) {
+    warn!("{}; it is recovered when it is next opened", server::chain_text(error));
+}
+
+/// The operator of a drive, with the faults that hosts see.
+fn operate(
+    args: &Serve,
+    service: &Arc<DriveService>,
+    injector: Option<Arc<FaultInjector>>,
+) -> Result<Arc<Operator>> {
+    let kept = match &args.volume {
+        Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
+        None => Kept::whole(args.nvme_block_bytes),
+    };
+    check_blocks(&kept, args.nvme_block_bytes, service.device().size())?;
+    let backing = Arc::<DriveService>::clone(service);
+    let operator = Operator::open(service.device(), backing, kept, args.read_only);
+    let operator = Arc::new(operator.context("operating the drive")?);
+    service.operate_by(&operator);
+    if let Some(injector) = injector {
+        let service = Arc::downgrade(service);
+        injector.call_for_hosts(Box::new(move |fault| match service.upgrade() {
+            Some(service) => service.inject_for_hosts(fault),
+            None => Err(io::Error::other("the volume is being closed")),
+        }));
+    }
+    Ok(operator)
 }
 
 /// Opens the drive of a folder.

@@ -143,3 +143,23 @@ fn power_that_is_cut_takes_the_server_and_leaves_what_was_flushed() {
         said(&refused)
     );
 }
+
+#[test]
+fn a_server_that_an_option_keeps_from_starting_leaves_the_volume_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    for name in ["recording", "files/there"] {
+        fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        fs::write(folder.path().join(name), "in the way").unwrap();
+    }
+    for (wrong, value) in
+        [("--nvme-block-bytes", "1000"), ("--record", "recording"), ("--fuse", "files")]
+    {
+        let serve = ["serve", "volume", "--nbd", "unix:socket", wrong, value];
+        let refused = floatgate(folder.path(), &serve);
+        assert!(!refused.status.success(), "{}", said(&refused));
+        let status = super::served::status(|args| floatgate(folder.path(), args));
+        assert_eq!(status["state"], "closed", "{wrong}: {}", said(&refused));
+        assert_eq!(status["smart"]["unsafe_shutdowns"], 0, "{wrong}");
+    }
+}
