@@ -18,18 +18,30 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     let shown = args.target.volume.display();
     let FoundDrive { drive, server } = FoundDrive::find(&args.target, "purging")?;
     let attempted = || format!("purging {shown}");
-    if let Some(mut server) = server {
+    let status = if let Some(mut server) = server {
         server.order(&Request::Purge { drive, while_served: true }).with_context(attempted)?;
         wait_for_purge(&mut server).with_context(attempted)?;
+        server.status().context("asking the server")?
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let purged = with_progress("purging", |go_on| drive.purge_while(go_on));
+        let status = drive.status().described(&args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
         purged.with_context(attempted)?;
-    }
+        status
+    };
+    erased(&status).with_context(attempted)?;
     output::talk(&format!("{shown}: all data was erased"));
     Ok(Ending::Done)
+}
+
+/// Fails if a die was not erased.
+fn erased(status: &status::Status) -> Result<()> {
+    match status.not_erased() {
+        Some(rest) => bail!("{rest}; all other dies were erased"),
+        None => Ok(()),
+    }
 }
 
 /// Erases what a drive stores, and gives it another capacity.
@@ -37,23 +49,25 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
     let (shown, capacity) = (args.target.volume.display(), args.capacity);
     let FoundDrive { drive, server } = FoundDrive::find(&args.target, "formatting")?;
     let attempted = || format!("formatting {shown}");
-    let size = if let Some(mut server) = server {
+    let status = if let Some(mut server) = server {
         let request = Request::Format { drive, capacity, while_served: true };
         server.order(&request).with_context(attempted)?;
         wait_for_purge(&mut server).with_context(attempted)?;
-        server.status().context("asking the server")?.format.capacity_bytes
+        server.status().context("asking the server")?
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let done = Namespaces::allow(&args.target.volume, &drive, capacity).and_then(|()| {
             with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on))
         });
-        let size = drive.status().format.capacity_bytes;
+        let status = drive.status().described(&args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
         done.with_context(attempted)?;
-        size
+        status
     };
-    output::talk(&format!("{shown}: all data was erased; capacity {}", bytes(size)));
+    let capacity = bytes(status.format.capacity_bytes);
+    erased(&status).with_context(|| format!("{}, capacity {capacity}", attempted()))?;
+    output::talk(&format!("{shown}: all data was erased; capacity {capacity}"));
     Ok(Ending::Done)
 }
 

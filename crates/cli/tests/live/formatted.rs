@@ -75,3 +75,30 @@ fn a_served_drive_is_purged_and_formatted_only_where_that_is_allowed() {
     client("nbdcopy", &[&served.uri, back.to_str().unwrap()]);
     assert_eq!(fs::metadata(&back).unwrap().len(), 4 << 20);
 }
+
+#[test]
+fn a_purge_or_format_that_does_not_reach_a_failed_die_names_it_and_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    assert_done(&floatgate(&["fail-die", "volume", "1"]));
+    let closed = floatgate(&["status", "volume", "--json"]);
+    let closed: Value = serde_json::from_slice(&closed.stdout).unwrap();
+    let number = closed["drive"].as_str().unwrap();
+    let die = folder.path().join("d1.img");
+    let told = format!(
+        "Die 1 ({}) has failed and was not erased: destroy it, or erase it by other means; all \
+         other dies were erased",
+        die.display()
+    );
+    let purge = ["purge", "volume", "--destroy", number];
+    let format = ["format", "volume", "--capacity", "4MiB", "--destroy", number];
+    for args in [&purge[..], &format] {
+        let failed = floatgate(args);
+        assert_eq!(failed.status.code(), Some(1), "{}", said(&failed));
+        assert!(said(&failed).contains(&told), "{}", said(&failed));
+    }
+    let new = ["replace-die", "volume", "1", "--with", "new.img"];
+    assert_done(&floatgate(&new));
+    assert_done(&floatgate(&purge));
+}

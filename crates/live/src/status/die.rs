@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Status;
+
 /// A die.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Die {
@@ -78,6 +80,21 @@ impl Die {
     }
 }
 
+impl Status {
+    /// Sentence about the dies that an erasure of the drive does not reach, since they have failed;
+    /// none if it reaches all of them.
+    pub fn not_erased(&self) -> Option<String> {
+        let failed = self.dies.iter().enumerate().filter(|(_, die)| die.is_lost);
+        let named = failed.map(|(index, die)| {
+            let why = if die.is_missing { "is missing" } else { "has failed" };
+            format!("{} {why} and was not erased", die.named(index))
+        });
+        let named: Vec<String> = named.collect();
+        let rest = "destroy it, or erase it by other means";
+        (!named.is_empty()).then(|| format!("{}: {rest}", named.join("; ")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +109,19 @@ mod tests {
         assert_eq!(die.named(3), "Die 3 (/dev/sdc, serial S1)");
         die.model = Some("X".into());
         assert_eq!(die.place().unwrap(), "/dev/sdc, model X, serial S1");
+    }
+
+    #[test]
+    fn dies_that_an_erasure_does_not_reach_are_named() {
+        let mut status = super::super::health::tests::status();
+        assert_eq!(status.not_erased(), None);
+        status.dies[1].is_lost = true;
+        let rest = "destroy it, or erase it by other means";
+        let one = format!("Die 1 (/dev/d1) has failed and was not erased: {rest}");
+        assert_eq!(status.not_erased().unwrap(), one);
+        (status.dies[3].is_lost, status.dies[3].is_missing) = (true, true);
+        let both = status.not_erased().unwrap();
+        assert!(both.contains("; Die 3 (/dev/d3) is missing and was not erased: "), "{both}");
     }
 
     #[test]

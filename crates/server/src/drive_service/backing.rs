@@ -27,14 +27,20 @@ const KINDS: [(EventKind, &str); 6] = [
 
 impl Backing for DriveService {
     fn erase(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
-        let erased = match &self.subject {
-            Subject::Volume(volume) => volume.drive.purge_while(go_on),
+        match &self.subject {
+            Subject::Volume(volume) => {
+                volume.drive.purge_while(go_on).map_err(|error| error.to_string())?;
+                // Of the drive alone: that of the service would ask the operator, which waits for
+                // this.
+                let status = volume.drive.status().described(&volume.folder);
+                status.not_erased().map_or(Ok(()), Err)
+            }
             Subject::Memory { device, .. } => {
                 go_on(0, 1);
-                device.trim(0, device.size(), live::Durability::Durable)
+                let trimmed = device.trim(0, device.size(), live::Durability::Durable);
+                trimmed.map_err(|error| error.to_string())
             }
-        };
-        erased.map_err(|error| error.to_string())
+        }
     }
 
     fn verify(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {

@@ -12,7 +12,8 @@
 
 use blockio::text::{self, counted};
 use live::status::{
-    Die, DieState, HealthState, Problem, ProblemKind, Rebuild, Scrub, SpareFailure, Status, Supply,
+    Die, DieState, HealthState, Problem, ProblemKind, Purge, Rebuild, Scrub, SpareFailure, Status,
+    Supply,
 };
 
 use crate::monitor::Alert;
@@ -46,6 +47,7 @@ pub(super) struct Known {
     health: HealthState,
     scrubs_ended: u64,
     rebuild: Option<Rebuild>,
+    purge: Option<Purge>,
     hot_spares: Option<u32>,
     /// Hot spares that could not be used, as they were told.
     spare_failures: Vec<SpareFailure>,
@@ -60,6 +62,7 @@ impl Known {
         let mut changes = Vec::new();
         changes.extend(self.scrub(status));
         changes.extend(self.rebuild(status));
+        changes.extend(self.purge(status));
         self.problems(status, &mut changes);
         changes.extend(self.spares(status));
         changes.extend(self.supply(status));
@@ -122,6 +125,21 @@ impl Known {
                 "{name} is rebuilt, except {lost} that parity cannot restore."
             ))),
         }
+    }
+
+    /// A purge that ended, and the dies that it did not reach.
+    fn purge(&mut self, status: &Status) -> Option<Change> {
+        let now = status.maintenance.purge.clone();
+        let before = std::mem::replace(&mut self.purge, now.clone());
+        let now = now.filter(|it| !it.is_running && before.as_ref() != Some(it))?;
+        Some(match (now.failure, status.not_erased()) {
+            (Some(why), _) => warning(format!("A purge ended before it was complete: {why}.")),
+            (None, Some(rest)) => warning(format!("A purge erased all other dies. {rest}.")),
+            (None, None) => {
+                let text = "A purge erased all data.".to_owned();
+                Change { severity: Severity::Info, text, alert: None }
+            }
+        })
     }
 
     /// Redundancy that was restored without a failed die, which stays a problem of less weight.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::fault_injection::Fault;
+use live::management::{Answer, Request};
 use live::operator::Kept;
 use live::status::{HealthState, ProblemKind};
 use live::{
@@ -19,12 +20,17 @@ const PATTERN: &[u8] = b"nobody may find this on a die";
 
 /// A volume of one die in a folder.
 fn volume(folder: &Path) -> PathBuf {
+    volume_of(folder, &["die"])
+}
+
+/// A volume of these dies in a folder, with parity if there are several.
+fn volume_of(folder: &Path, dies: &[&str]) -> PathBuf {
     let volume = folder.join("volume");
     let options = CreateOptions {
         volume: volume.clone(),
-        dies: vec![folder.join("die")],
+        dies: dies.iter().map(|die| folder.join(die)).collect(),
         size: Bytes(32 << 20),
-        is_protected: false,
+        is_protected: dies.len() > 1,
         over_provisioning: 0.5,
         compression: Compression::None,
         physical: None,
@@ -236,4 +242,32 @@ fn commands_that_a_gate_refuses_are_counted_in_all_and_for_their_namespace() {
     assert_eq!((traffic.writes.commands, traffic.writes.failures), (2, 1));
     assert_eq!((namespaces[0].writes.commands, namespaces[0].writes.failures), (2, 1));
     assert_eq!(traffic.reads.commands, 0, "a self-test is no command of a client");
+}
+
+#[test]
+fn a_die_that_failed_before_a_sanitize_or_secure_format_fails_it_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = volume_of(folder.path(), &["other", "die", "third"]);
+    let (service, operator) = serve(&volume);
+    let device = Arc::clone(&operator.namespaces()[0].device);
+    for page in 0..300 {
+        device.write(page * 4096, PATTERN, Durability::Durable).unwrap();
+    }
+    assert!(matches!(service.answer(&Request::FailDie { die: 1 }), Answer::Done));
+    let die = folder.path().join("die");
+    let reason = format!(
+        "Die 1 ({}) has failed and was not erased: destroy it, or erase it by other means",
+        die.display()
+    );
+    let request = FormatRequest { namespace: Some(1), block_bytes: 4096, is_secure: true };
+    operator.begin_format(&request).unwrap();
+    await_end(&operator);
+    assert_eq!(operator.operation_status().format_failure.as_ref(), Some(&reason));
+    operator.begin_sanitize(Exit::Restricted).unwrap();
+    await_end(&operator);
+    assert_eq!(operator.operation_status().sanitize.state, SanitizeState::Failed);
+    let events = service.events();
+    let failed = format!("The sanitize failed: {reason}.");
+    assert!(events.iter().any(|event| event.text == failed), "{events:?}");
+    assert!(is_on_die(folder.path()), "the failed die still holds what it held");
 }

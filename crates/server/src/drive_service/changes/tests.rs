@@ -51,3 +51,23 @@ fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
     let taken = told(&mut known, &Status { hot_spares: 1, ..status() });
     assert_eq!(taken, ["A hot spare replaced a failed die; 1 is left."]);
 }
+
+#[test]
+fn a_purge_tells_the_dies_that_it_did_not_erase() {
+    let purged = |is_lost, failure: Option<&str>| {
+        let mut status = status();
+        status.dies[2].is_lost = is_lost;
+        let failure = failure.map(str::to_owned);
+        status.maintenance.purge = Some(Purge { failure, ..Purge::default() });
+        let mut known = Known::default();
+        let events = told(&mut known, &status);
+        assert!(told(&mut known, &status).is_empty(), "it is told once");
+        events
+    };
+    let rest = "A purge erased all other dies. Die 2 (/d2) has failed and was not erased: destroy \
+                it, or erase it by other means.";
+    assert_eq!(purged(true, None), [rest]);
+    assert_eq!(purged(false, None), ["A purge erased all data."]);
+    let failed = "A purge ended before it was complete: it was stopped.";
+    assert_eq!(purged(false, Some("it was stopped")), [failed]);
+}
