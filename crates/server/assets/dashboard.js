@@ -159,7 +159,7 @@ function showDies(status, then, seconds) {
     rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
     { text: number(die.failures), tone: die.failures ? "bad" : "" }]);
   }));
-  show("work", works(status.maintenance).join("; "));
+  show("work", works(status.maintenance, status.dies).join("; "));
 }
 
 // Bits as nvme-cli names them.

@@ -254,13 +254,14 @@ const coded = (text) => text.split("`").map((part, index) =>
   index % 2 ? element("code", {}, part) : part);
 
 // Work on what is stored, beside what clients ask for.
-function works(maintenance) {
+function works(maintenance, dies = []) {
   const { rebuild, redundancy, scrub, purge } = maintenance ?? {};
   const done = (work, [gone, all] = [work.rows_done, work.rows]) => work.failure
     ?? (work.is_running ? `${percent(gone / Math.max(1, all))} done` : "done");
   return [
     ...(rebuild ? [`Rebuild of die ${rebuild.die}: ${done(rebuild)}`] : []),
-    ...(redundancy ? [`Redundancy without the failed dies: ${
+    // Once no die has failed, what an earlier attempt came to means nothing any more.
+    ...(redundancy && (redundancy.is_running || dies.some((die) => die.is_lost)) ? [`Redundancy without the failed dies: ${
       done(redundancy, [redundancy.pages_done, redundancy.pages])}`] : []),
     ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "corrupt unit")} found, ${
       number(scrub.units_restored)} repaired, ${counted(scrub.pages_lost, "page")} lost`] : []),

@@ -8,9 +8,8 @@ use blockio::Nanos;
 use blockio::text::{bytes, counted};
 use live::inspect;
 use live::status::{
-    Commands, Format, HealthState, Lateness, Led, MaintenanceStatus, Model, NamespaceTraffic,
-    NvmeController, Problem, Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes,
-    warning_names,
+    Commands, Format, HealthState, Lateness, Led, Model, NamespaceTraffic, NvmeController, Problem,
+    Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes, warning_names,
 };
 use live::{Compression, Life, Namespace};
 
@@ -66,7 +65,7 @@ fn text(status: &Status, all: bool) -> String {
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
     rows.extend(life_row(&status.life));
-    rows.extend(maintenance_rows(&status.maintenance));
+    rows.extend(maintenance_rows(status));
     rows.extend(status.server.iter().flat_map(server_rows));
     if status.server.is_none() {
         rows.extend(status.namespaces.iter().map(namespace_row));
@@ -219,7 +218,8 @@ fn smart_rows(status: &Status) -> [StatusRow; 2] {
     [row("dies", dies), row("power cycles", cycles)]
 }
 
-fn maintenance_rows(maintenance: &MaintenanceStatus) -> Vec<StatusRow> {
+fn maintenance_rows(status: &Status) -> Vec<StatusRow> {
+    let maintenance = &status.maintenance;
     let ending = |is_running, failure: &Option<String>| match (is_running, failure) {
         (true, _) => "running".to_owned(),
         (false, Some(failure)) => failure.clone(),
@@ -239,7 +239,10 @@ fn maintenance_rows(maintenance: &MaintenanceStatus) -> Vec<StatusRow> {
         };
         rows.push(row("rebuild", format!("{state}{lost}")));
     }
-    if let Some(redundancy) = &maintenance.redundancy {
+    // Once no die has failed, what an earlier attempt came to means nothing any more.
+    let is_one_lost = status.dies.iter().any(|die| die.is_lost);
+    let redundancy = maintenance.redundancy.as_ref();
+    if let Some(redundancy) = redundancy.filter(|it| it.is_running || is_one_lost) {
         let share = percent(redundancy.pages_done, redundancy.pages);
         let ending = ending(redundancy.is_running, &redundancy.failure);
         rows.push(row("redundancy", format!("moving data off the failed dies: {share}; {ending}")));
@@ -415,4 +418,25 @@ fn map_rows(space: &Space) -> Vec<StatusRow> {
         row(&format!("superblocks {}", index * MAP_COLUMNS), line.iter().collect())
     };
     letters.chunks(MAP_COLUMNS).enumerate().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use live::status::{Die, Redundancy};
+    use server::drive_service::DriveService;
+
+    use super::*;
+
+    #[test]
+    fn redundancy_without_failed_dies_is_shown_while_there_are_some_or_it_is_under_way() {
+        let shown = |is_running, is_lost| {
+            let mut status = DriveService::in_memory(1 << 20, None).expect("a number").status();
+            status.dies = vec![Die { is_lost, ..Die::default() }];
+            let redundancy = Redundancy { is_running, ..Redundancy::default() };
+            status.maintenance.redundancy = Some(redundancy);
+            text(&status, false).contains("moving data off the failed dies")
+        };
+        assert!(shown(true, false) && shown(false, true));
+        assert!(!shown(false, false), "the die was rebuilt");
+    }
 }
