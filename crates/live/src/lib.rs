@@ -84,7 +84,7 @@ pub use volume::folder::{
 };
 pub use volume::hot_spares::{add_spare, hot_spares};
 pub use volume::inspect::{inspect, was_closed};
-pub use volume::maintenance::Maintenance;
+pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;
 pub use volume::operations::{keep_operations, load_operations};

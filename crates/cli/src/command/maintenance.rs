@@ -83,14 +83,15 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
         server.order(&Request::FailDie { die }).with_context(attempted)?;
     } else {
         let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
-        let restored = drive.fail_die(die).and_then(|()| {
+        let failed = live::check_die(&drive, die).and_then(|()| Ok(drive.fail_die(die)?));
+        let restored = failed.and_then(|()| {
             let pages = Rows::new("restoring redundancy");
             let restored = drive.restore_redundancy_while(|done, all| {
                 pages.moved(done, all);
                 true
             });
             pages.clear();
-            restored
+            Ok(restored?)
         });
         drive.close().with_context(|| format!("closing {shown}"))?;
         let redundancy = if restored? {

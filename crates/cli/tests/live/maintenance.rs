@@ -61,7 +61,8 @@ fn a_closed_drive_gets_another_die() {
     }
     assert_done(&floatgate(&["check", "volume"]));
     let none = floatgate(&["fail-die", "volume", "9"]);
-    assert!(said(&none).contains("die 9"), "{}", said(&none));
+    let told = "die 9 does not exist: the volume has 4 dies, numbered from 0";
+    assert!(said(&none).contains(told), "{}", said(&none));
 }
 
 #[test]
@@ -78,6 +79,9 @@ fn clients_go_on_while_a_die_fails_is_replaced_and_the_next_one_fails() {
         client("nbdcopy", &[&served.uri, to]);
         assert!(fs::read(&there).unwrap() == fs::read(&back).unwrap());
     };
+    let none = served.beside(&["fail-die", "volume", "64"]);
+    let told = "die 64 does not exist: the volume has 4 dies, numbered from 0";
+    assert!(said(&none).contains(told), "{}", said(&none));
     assert_done(&served.beside(&["fail-die", "volume", "3"]));
     comes_back();
     let replace = ["replace-die", "volume", "3", "--with", "new.img"];

@@ -105,6 +105,15 @@ impl Maintenance {
         Self { volume: volume.to_owned(), drive, rest, work, is_scheduled }
     }
 
+    /// Goes on without a die.
+    ///
+    /// # Errors
+    /// Fails if there is no such die, and as [`Drive::fail_die`].
+    pub fn fail_die(&self, die: usize) -> Result<(), OpenError> {
+        check_die(&self.drive, die)?;
+        Ok(self.drive.fail_die(die)?)
+    }
+
     /// Puts a new file, or a block device, in the place of a die that has failed, and begins to
     /// restore what belongs there; [`Drive::status`] says how far that is.
     ///
@@ -298,6 +307,19 @@ impl Drop for Maintenance {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Checks that a drive has a die of this number.
+///
+/// # Errors
+/// Fails if it has not; says which it has.
+pub fn check_die(drive: &Drive, die: usize) -> Result<(), OpenError> {
+    let dies = drive.store().dies.count();
+    if die < dies {
+        return Ok(());
+    }
+    let what = format!("die {die} does not exist: the volume has {dies} dies, numbered from 0");
+    Err(OpenError::refused(what))
 }
 
 /// Fills a hot spare with what belongs on a die that has failed; says whether there is nothing else

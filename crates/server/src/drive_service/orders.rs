@@ -45,7 +45,7 @@ impl DriveService {
             Request::Locate { is_lit } => {
                 volume.and_then(|it| told(locate::set(&it.folder, *is_lit)))
             }
-            Request::FailDie { die } => volume.and_then(|it| told(it.drive.fail_die(*die))),
+            Request::FailDie { die } => volume.and_then(|it| told(it.maintenance.fail_die(*die))),
             Request::ReplaceDie { die, path } => {
                 volume.and_then(|it| told(it.maintenance.replace_die(*die, path)))
             }
