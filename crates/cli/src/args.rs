@@ -34,7 +34,7 @@ pub(crate) use self::attach::{Attach, Detach};
 pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, NamedExport, RemoveExport, ResizeExport};
-pub(crate) use self::format::{Format, FormatTarget, Purge, Resize};
+pub(crate) use self::format::{Capacity, Format, FormatTarget, Purge, Resize};
 pub(crate) use self::groups::grouped;
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;

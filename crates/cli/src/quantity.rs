@@ -35,10 +35,16 @@ const PAGE_BYTES: u64 = 4096;
 /// A size of a drive or a file: `4G` and `4GB` are decimal, `4GiB` is binary. Decimal ones are
 /// rounded down to whole pages of 4 KiB.
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
+    size_asked(text).map(|(size, _)| size)
+}
+
+/// As [`size`], with what was asked for before it was rounded down.
+pub(crate) fn size_asked(text: &str) -> Result<(Bytes, Bytes), String> {
     let bytes = bytes(text, Letters::Decimal)?;
     let is_exact = bytes < PAGE_BYTES || text.to_lowercase().ends_with("ib");
     let is_counted = text.to_lowercase().trim_end_matches('b').ends_with(|c: char| c.is_numeric());
-    Ok(Bytes(if is_exact || is_counted { bytes } else { bytes / PAGE_BYTES * PAGE_BYTES }))
+    let whole = bytes / PAGE_BYTES * PAGE_BYTES;
+    Ok((Bytes(if is_exact || is_counted { bytes } else { whole }), Bytes(bytes)))
 }
 
 /// A size of a request or of what is programmed at once: `4k` and `4KiB` are 4096 bytes, as fio and

@@ -48,7 +48,16 @@ pub(crate) struct Format {
     pub(crate) target: FormatTarget,
     /// New user capacity: stock, high-performance, or a size such as 48g
     #[arg(long, value_parser = capacity)]
+    pub(crate) capacity: Capacity,
+}
+
+/// A capacity as it was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacity {
+    /// Capacity, in whole pages.
     pub(crate) capacity: UserCapacity,
+    /// Bytes that were asked for, if that was a size which was rounded down to it.
+    pub(crate) asked: Option<Bytes>,
 }
 
 /// `floatgate resize`.
@@ -67,10 +76,14 @@ pub(crate) struct Resize {
     pub(crate) size: Bytes,
 }
 
-fn capacity(text: &str) -> Result<UserCapacity, String> {
-    match text {
-        "stock" => Ok(UserCapacity::Stock),
-        "high-performance" => Ok(UserCapacity::HighPerformance),
-        size => Ok(UserCapacity::Bytes(quantity::size(size)?.0)),
-    }
+fn capacity(text: &str) -> Result<Capacity, String> {
+    let (capacity, asked) = match text {
+        "stock" => (UserCapacity::Stock, None),
+        "high-performance" => (UserCapacity::HighPerformance, None),
+        size => {
+            let (size, asked) = quantity::size_asked(size)?;
+            (UserCapacity::Bytes(size.0), (asked != size).then_some(asked))
+        }
+    };
+    Ok(Capacity { capacity, asked })
 }

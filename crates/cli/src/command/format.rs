@@ -2,13 +2,14 @@
 //! server of the volume where it has one and that is allowed.
 
 use anyhow::{Context as _, Result, bail};
+use blockio::Bytes;
 use blockio::text::bytes;
 use live::management::{Connection, Request};
 use live::status::{self, Purge as Purged};
 use live::{Beyond, Drive, Namespaces, UserCapacity};
 
 use super::maintenance::{awaited, server};
-use crate::args::{Format, FormatTarget, Purge, Resize};
+use crate::args::{Capacity, Format, FormatTarget, Purge, Resize};
 use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output};
@@ -46,7 +47,7 @@ fn erased(status: &status::Status) -> Result<()> {
 
 /// Erases what a drive stores, and gives it another capacity.
 pub(crate) fn format(args: &Format) -> Result<Ending> {
-    let (shown, capacity) = (args.target.volume.display(), args.capacity);
+    let (shown, Capacity { capacity, asked }) = (args.target.volume.display(), args.capacity);
     let FoundDrive { drive, server } = FoundDrive::find(&args.target, "formatting")?;
     let attempted = || format!("formatting {shown}");
     let status = if let Some(mut server) = server {
@@ -65,7 +66,11 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         done.with_context(attempted)?;
         status
     };
-    let capacity = bytes(status.format.capacity_bytes);
+    let size = status.format.capacity_bytes;
+    let rounded = asked.map_or_else(String::new, |Bytes(asked)| {
+        format!(" ({size} bytes, rounded down from {asked} to a multiple of 4096)")
+    });
+    let capacity = format!("{}{rounded}", bytes(size));
     erased(&status).with_context(|| format!("{}, capacity {capacity}", attempted()))?;
     output::talk(&format!("{shown}: all data was erased; capacity {capacity}"));
     Ok(Ending::Done)

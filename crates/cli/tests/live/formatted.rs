@@ -29,6 +29,11 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
     assert_done(&floatgate(&high));
     let bytes = |status: &Value| status["format"]["capacity_bytes"].as_u64().unwrap();
     assert!(bytes(&status(floatgate)) < bytes(&before) * 9 / 10);
+    let odd = floatgate(&["format", "volume", "--capacity", "4000k", "--destroy", number]);
+    assert_done(&odd);
+    let told = "(3997696 bytes, rounded down from 4000000 to a multiple of 4096)";
+    assert!(said(&odd).contains(told), "{}", said(&odd));
+    assert_eq!(bytes(&status(floatgate)), 3_997_696);
     assert_done(&floatgate(&["check", "volume"]));
 }
 
