@@ -33,17 +33,12 @@ impl Headroom {
         if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
             return Ok(());
         }
-        let layout = &store.layout;
-        let rows = ROWS_MIN * layout.unit_bytes as u64 * u64::from(layout.shape.dies);
-        // What is to be written now, with parity, and as much again that relocation moves for it.
-        let (dies, data_units) = (layout.shape.dies, layout.shape.data_units());
-        let wanted = rows + (2 * bytes * u64::from(dies)).div_ceil(data_units.into());
-        let left = match store.dies.host_lacking(wanted) {
+        let left = match store.dies.host_lacking(wanted(store, bytes)) {
             None => u64::MAX / 2,
             Some((needed, free)) if free < needed => {
                 return Err(DeviceError::HostFull { needed, free });
             }
-            Some(_) => rows / LOOKS,
+            Some(_) => rows_min(store) / LOOKS,
         };
         self.0.store(left, Ordering::Relaxed);
         Ok(())
@@ -53,4 +48,17 @@ impl Headroom {
     pub(crate) fn ask_again(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
+}
+
+fn rows_min(store: &Store) -> u64 {
+    let layout = &store.layout;
+    ROWS_MIN * layout.unit_bytes as u64 * u64::from(layout.shape.dies)
+}
+
+/// Bytes that must be free for a write of so many: besides the rows what is to be written now, with
+/// parity, and as much again that relocation moves for it.
+pub(crate) fn wanted(store: &Store, bytes: u64) -> u64 {
+    let shape = &store.layout.shape;
+    let (dies, data_units) = (u64::from(shape.dies), u64::from(shape.data_units()));
+    rows_min(store) + (2 * bytes * dies).div_ceil(data_units)
 }
