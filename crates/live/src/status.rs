@@ -209,6 +209,19 @@ pub struct Space {
     /// The state of each superblock, a letter each: `f`ree, `o`pen, `c`losed, `v`ictim of
     /// relocation, `b`ad.
     pub superblocks: String,
+    /// Free space of the host that is too little, for which writes are refused; none where there is
+    /// enough.
+    #[serde(default)]
+    pub host_shortage: Option<HostShortage>,
+}
+
+/// Free space of a host that is too little for writes to sparse dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostShortage {
+    /// Bytes that must be free.
+    pub needed_bytes: u64,
+    /// Bytes that are free.
+    pub free_bytes: u64,
 }
 
 /// Level of free physical space on a thin drive, as a share of what data may take.
@@ -414,6 +427,7 @@ impl Space {
             supply: Supply::of(ftl),
             superblocks_free: ftl.superblocks_free(),
             superblocks: (0..ftl.superblocks()).map(letter).collect(),
+            host_shortage: None,
         }
     }
 }

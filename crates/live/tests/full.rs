@@ -163,6 +163,8 @@ fn a_host_that_becomes_full_refuses_writes_until_it_has_space_and_nothing_else()
                 DeviceError::HostFull { free: told, .. } if i64::try_from(told) == Ok(free)
             );
             assert!(is_told, "{refused}");
+            let told = drive.host_shortage().map(|it| i64::try_from(it.free_bytes));
+            assert_eq!(told, Some(Ok(free)));
             let atomic = drive.atomic_write(&[(0, &page(0))]);
             assert!(matches!(atomic, Err(DeviceError::HostFull { .. })));
             drive.flush().unwrap();
@@ -173,6 +175,7 @@ fn a_host_that_becomes_full_refuses_writes_until_it_has_space_and_nothing_else()
                 assert!(found == page(number), "page {number}");
             }
             host.free.store(1 << 30, Ordering::Relaxed);
+            assert_eq!(drive.host_shortage(), None, "there is space again");
             (0..500).for_each(|number| write(number).unwrap());
         }
         assert!(drive.lost_dies().is_empty());

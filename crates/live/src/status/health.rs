@@ -13,7 +13,7 @@
 use blockio::text::counted;
 use serde::{Deserialize, Serialize};
 
-use super::{Die, DieState, Refusal, State, Status, Supply};
+use super::{Die, DieState, HostShortage, Refusal, State, Status, Supply};
 
 /// Bits of a critical warning, as the NVMe SMART log has them.
 const WARNS_OF_SPARE: u8 = 1;
@@ -260,6 +260,15 @@ fn pages_lost(status: &Status) -> Option<Problem> {
 
 fn space(status: &Status) -> Option<Problem> {
     let space = status.space.as_ref()?;
+    if let Some(HostShortage { needed_bytes, free_bytes }) = space.host_shortage {
+        let [needed, free] = [needed_bytes, free_bytes].map(blockio::text::bytes);
+        let text = format!(
+            "The file system beneath the dies is full, and writes fail with ENOSPC: {free} are \
+             free, {needed} are needed."
+        );
+        let (kind, severity) = (ProblemKind::Space, HealthState::Critical);
+        return Some(problem(kind, severity, text, "Free space there.".to_owned()));
+    }
     let (severity, what) = match space.supply {
         Supply::Ample | Supply::Low => return None,
         Supply::Short => (HealthState::Degraded, "Less than 5 % of the physical space is left"),

@@ -8,6 +8,10 @@ use std::path::{Path, PathBuf};
 use blockio::Bytes;
 
 use super::folder::read;
+use crate::Drive;
+use crate::engine::headroom;
+use crate::format::layout::PAGE_BYTES;
+use crate::status::HostShortage;
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;
@@ -32,6 +36,16 @@ impl fmt::Display for Shortage {
             "the file system of {path} has {free} free, the dies on it may take {needed} more; \
              writes fail with ENOSPC once it is full"
         )
+    }
+}
+
+impl Drive {
+    /// Free space of the host that is too little for writes, which are refused for it; none where
+    /// there is enough.
+    pub fn host_shortage(&self) -> Option<HostShortage> {
+        let wanted = headroom::wanted(self.store(), PAGE_BYTES as u64);
+        let (needed_bytes, free_bytes) = self.store().dies.host_lacking(wanted)?;
+        (free_bytes < needed_bytes).then_some(HostShortage { needed_bytes, free_bytes })
     }
 }
 

@@ -257,7 +257,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
             "No pages are lost any more: all lost pages were written or trimmed.".to_owned()
         }
         (ProblemKind::ReadOnly, _) => "The volume accepts reads and writes again.".to_owned(),
-        (ProblemKind::Space, _) => "Physical space is available again.".to_owned(),
+        (ProblemKind::Space, _) => "Space is available again.".to_owned(),
         (ProblemKind::Temperature, _) => "The modelled drive has cooled down.".to_owned(),
         (ProblemKind::DieFailed | ProblemKind::DieRebuilding, Some((index, die)))
             if die.state == DieState::Good =>

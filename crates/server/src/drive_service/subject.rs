@@ -79,6 +79,9 @@ impl Subject {
             Self::Volume(volume) => {
                 let VolumeSubject { folder, drive, rated_cycles, life, .. } = &**volume;
                 let mut status = drive.status().served(server).rated(*rated_cycles);
+                if let Some(space) = &mut status.space {
+                    space.host_shortage = drive.host_shortage();
+                }
                 // None if they can no longer be read: the drive is served nevertheless.
                 status.namespaces =
                     Namespaces::of(folder).unwrap_or_default().iter().cloned().collect();
@@ -141,6 +144,7 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
             supply: Supply::Ample,
             superblocks_free: 0,
             superblocks: String::new(),
+            host_shortage: None,
         }),
         wear: None,
         writes: None,

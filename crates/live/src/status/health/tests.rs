@@ -182,6 +182,7 @@ fn space_is_a_problem_from_a_twentieth_on() {
             supply,
             superblocks_free: 1,
             superblocks: String::new(),
+            host_shortage: None,
         })
     };
     for supply in [Supply::Ample, Supply::Low] {
@@ -192,6 +193,15 @@ fn space_is_a_problem_from_a_twentieth_on() {
     let (gone, _) = problem_of(|it| it.space = space(Supply::Gone));
     assert_eq!(gone.severity, HealthState::Critical);
     assert!(gone.text.contains("writes fail with ENOSPC"), "{}", gone.text);
+    let (full, _) = problem_of(|it| {
+        it.space = space(Supply::Short);
+        let shortage = HostShortage { needed_bytes: 34_000_000, free_bytes: 1000 };
+        it.space.as_mut().unwrap().host_shortage = Some(shortage);
+    });
+    assert_eq!((full.kind, full.severity), (ProblemKind::Space, HealthState::Critical));
+    let told = "The file system beneath the dies is full, and writes fail with ENOSPC: ";
+    assert!(full.text.starts_with(told), "{}", full.text);
+    assert_eq!(full.remedy, "Free space there.");
 }
 
 #[test]
