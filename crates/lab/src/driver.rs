@@ -82,10 +82,12 @@ pub struct Loaded {
     pub responses: Option<Latencies>,
     /// True if the load generator, not the target, kept requests from coming at the rate asked for.
     pub generator_limited: bool,
-    /// Requests on average that were asked for and that no interval counts: those that the load
-    /// generator was at work on, before it sent them or after they were answered, and those that
-    /// had not completed when the last interval ended.
+    /// Requests on average that were asked for and that no interval counts, since the load
+    /// generator was at work on them, before it sent them or after they were answered.
     pub uncounted: f64,
+    /// Requests on average that no interval counts, since they had not completed when the last one
+    /// ended.
+    pub unfinished: f64,
     /// Lateness of the server of a modelled drive, from before the load, its ramp included, until
     /// its end; absent of other targets, and where nobody tells it.
     pub lateness: Option<LatenessCounts>,

@@ -51,10 +51,11 @@ fn bars(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
         let groups = loads.iter().map(|load| {
             let entries = subjects.iter().zip(&load.entries);
             let bars = entries.filter_map(|(subject, entry)| {
+                let entry = entry.as_ref().filter(|entry| entry.is_whole())?;
                 Some(Bar {
                     name: subject.label.clone(),
                     tone: Look::of_run(subject.index).tone,
-                    value: of(&entry.as_ref()?.summary),
+                    value: of(&entry.summary),
                 })
             });
             Bars {

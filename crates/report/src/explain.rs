@@ -100,6 +100,7 @@ pub(crate) const fn warning(kind: WarningKind) -> &'static str {
         WarningKind::Submission => "Submission took much of the latency",
         WarningKind::QueueNotFilled => "Queue not filled",
         WarningKind::LittlesLaw => "Rate, latency and queue disagree",
+        WarningKind::Unfinished => "Requests are missing from the figures",
         WarningKind::Lateness => "Replies were later than in the model",
         WarningKind::PageCache => "A page cache was used",
         WarningKind::Environment => "The test environment affects the figures",

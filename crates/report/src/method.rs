@@ -11,6 +11,9 @@ use crate::text::Text;
 /// Workloads of one line that are all named.
 const WORKLOADS_NAMED: usize = 4;
 
+/// Largest deviation from Little's law that is still called equal.
+const EQUAL_MAX: f64 = 0.05;
+
 /// The section.
 pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let mut html = String::from("<section id=\"method\"><h2>How it was tested</h2>\n");
@@ -130,20 +133,27 @@ fn littles_law(suites: &[Suite<'_>]) -> String {
             .run
             .steps
             .iter()
-            .filter(|step| step.rate.is_none())
+            .filter(|step| step.rate.is_none() && !subject.run.lacks_requests(&step.id))
             .filter_map(|step| {
                 let asked = f64::from(step.threads) * f64::from(step.queue_per_thread);
                 step.summary.as_ref()?.littles_law_deviation(asked * f64::from(devices))
             })
             .collect();
+        let lacking = subject.run.steps.iter().filter(|step| subject.run.lacks_requests(&step.id));
+        let lacking = match lacking.count() {
+            0 => String::new(),
+            1 => " 1 load lacks requests that had not completed at its end.".into(),
+            loads => format!(" {loads} loads lack requests that had not completed at their end."),
+        };
         let widest = deviations.iter().fold(0.0, |widest: f64, it| widest.max(it.abs()));
         if !deviations.is_empty() {
             let _ = write!(
                 html,
-                "<p class=\"small\">{}: IOPS times average latency equals the outstanding requests \
-                 (Little's law) in {} loads, within {}; deviations beyond the effects of \
-                 interval edges and of the load generator are warnings at the top.</p>",
+                "<p class=\"small\">{}: IOPS times average latency {} the outstanding requests \
+                 (Little's law) in {} loads, within {}; deviations of more than 5 % beyond the \
+                 effects of the load generator are warnings at the top.{lacking}</p>",
                 Text(&subject.label),
+                if widest <= EQUAL_MAX { "equals" } else { "deviates from" },
                 deviations.len(),
                 number::percent(widest),
             );

@@ -9,7 +9,7 @@ mod snia;
 use std::fmt::Write as _;
 
 use results::compare::{Comparison, Entry, compare, differences};
-use results::{StepKind, Summary};
+use results::{Doubt, StepKind};
 
 use crate::chart::Look;
 use crate::number::drive_writes;
@@ -88,7 +88,7 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
         );
         for (subject, entry) in subjects.iter().zip(&load.entries) {
             let Some(entry) = entry else { continue };
-            html.push_str(&row(subject, &entry.summary));
+            html.push_str(&row(subject, entry));
             if with_host {
                 let told = entry.summary.host_processor_us.map_or("–".into(), number::plain);
                 let _ = write!(html, "<td>{told}</td>");
@@ -123,27 +123,39 @@ fn named(subjects: &[Subject<'_>], load: &Comparison) -> String {
     run.map_or_else(|| load.workload.clone(), |run| workload_of(run, &load.suite, &load.workload))
 }
 
-fn row(subject: &Subject<'_>, summary: &Summary) -> String {
+fn row(subject: &Subject<'_>, entry: &Entry) -> String {
+    let Entry { summary, .. } = entry;
     let latency = &summary.latency;
+    let step = subject.run.step(&entry.step);
+    let doubt = step.and_then(|step| Doubt::of(subject.run, step, summary));
+    let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
+    let p999 = number::plain(millis(latency.latency_ns_p999 as f64));
     let amplification = summary.nand.and_then(|nand| nand.write_amplification());
     let cells = [
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
         number::plain(millis(latency.latency_ns_avg)),
-        number::plain(millis(latency.latency_ns_p999 as f64)),
+        if has_percentiles { p999 } else { "–".into() },
         number::plain(millis(latency.latency_ns_max as f64)),
         number::plain(millis(summary.latency_ns_stdev_reviewed())),
         amplification.map_or("–".into(), number::plain),
     ];
     let mut html = format!(
-        "<tr><th scope=\"row\" class=\"t{}\"><i class=\"key\"></i>{}</th>",
+        "<tr><th scope=\"row\" class=\"t{}\"><i class=\"key\"></i>{}{}</th>",
         Look::of_run(subject.index).tone,
         Text(&subject.label),
+        noted(doubt),
     );
     for cell in cells {
         let _ = write!(html, "<td>{cell}</td>");
     }
     html
+}
+
+/// A note of `doubt` behind the name of a run.
+fn noted(doubt: Option<Doubt>) -> String {
+    let note = |doubt: Doubt| format!(" <span class=\"interval\">{}</span>", Text(&doubt.note()));
+    doubt.map_or(String::new(), note)
 }
 
 fn verdict(subject: &Subject<'_>, entry: &Entry) -> String {

@@ -98,10 +98,12 @@ impl Headline {
     }
 
     /// The measurement of `run` that it is read from: that of the table's load, else that with most
-    /// outstanding; absent where the workload was not measured.
+    /// outstanding; absent where the workload was not measured, and where requests are missing from
+    /// what was.
     pub fn step(self, run: &Run) -> Option<&Step> {
         let measured = run.steps.iter().filter(|step| {
-            step.workload == self.workload() && step.is_primary() && step.summary.is_some()
+            let has_figures = step.summary.is_some() && !run.lacks_requests(&step.id);
+            step.workload == self.workload() && step.is_primary() && has_figures
         });
         measured.max_by_key(|step| {
             let outstanding = u32::from(step.threads) * u32::from(step.queue_per_thread);

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
+use crate::mark::is_unset;
 use crate::{Run, Step, StepKind, Summary, TargetKind, Written};
 
 /// Smallest difference of two rates or latencies that is called one, as a share: repeats of a run
@@ -44,6 +45,9 @@ pub struct Entry {
     pub latency_ratio: Option<f64>,
     /// Place by IOPS among the runs that have this load, from 1; equals share a place.
     pub rank: u32,
+    /// True if requests are missing from its figures: no comparison rests on them.
+    #[serde(skip_serializing_if = "is_unset")]
+    pub lacks_requests: bool,
 }
 
 /// Puts `runs` side by side: every load that any of them measured, in order of appearance.
@@ -94,6 +98,7 @@ fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
             iops_ratio: over_first(|summary| summary.iops),
             latency_ratio: over_first(|summary| summary.latency.latency_ns_avg),
             rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),
+            lacks_requests: run.lacks_requests(&step.id),
         }
     };
     Comparison {
@@ -111,9 +116,17 @@ pub(crate) fn ratio(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
-/// The loads that every run measured: only over these can one be said to win.
+impl Entry {
+    /// True if the figures are all of what the drive did.
+    pub const fn is_whole(&self) -> bool {
+        !self.lacks_requests
+    }
+}
+
+/// The loads that every run measured in full: only over these can one be said to win.
 pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
-    let is_common = |load: &&Comparison| load.entries.iter().all(Option::is_some);
+    let is_whole = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_whole);
+    let is_common = |load: &&Comparison| load.entries.iter().all(is_whole);
     comparisons.iter().filter(is_common).cloned().collect()
 }
 
@@ -351,6 +364,24 @@ mod tests {
         assert_eq!(mixed.standings.iter().map(|it| it.place).collect::<Vec<_>>(), [1, 1]);
         assert_eq!(read.standings[1].place, 2);
         assert_eq!(read.standings[0], Standing { run: 0, share: 1.0, place: 1 });
+    }
+
+    #[test]
+    fn a_load_without_some_of_its_requests_decides_nothing() {
+        let (first, mut second) = (example::run(), other(85_200));
+        let load = second.steps[2].id.clone();
+        second.warnings.push(crate::Warning {
+            kind: crate::WarningKind::Unfinished,
+            step: load.clone(),
+            text: String::new(),
+            remedy: String::new(),
+        });
+        let runs = [first, second];
+        let comparisons = compare(&runs);
+        let is_of_load = |it: &&Comparison| it.entries[0].as_ref().is_some_and(|it| it.step == load);
+        assert!(comparisons.iter().any(|it| is_of_load(&it)), "it is shown");
+        assert!(!common(&comparisons).iter().any(|it| is_of_load(&it)), "nobody wins by it");
+        assert_eq!(common(&comparisons).len() + 1, comparisons.len());
     }
 
     #[test]

@@ -210,6 +210,7 @@ const fn doubts(kind: WarningKind) -> bool {
     match kind {
         WarningKind::QueueNotFilled
         | WarningKind::LittlesLaw
+        | WarningKind::Unfinished
         | WarningKind::Lateness
         | WarningKind::PageCache
         | WarningKind::Environment
@@ -402,7 +403,8 @@ impl<'a> Extremes<'a> {
         let named = runs
             .iter()
             .zip(&load.entries)
-            .filter_map(|(run, entry)| Some((name(&run.target).as_str(), entry.as_ref()?)));
+            .filter_map(|(run, entry)| Some((name(&run.target).as_str(), entry.as_ref()?)))
+            .filter(|(_, entry)| entry.is_whole());
         let mut named: Vec<_> = named.filter(|(_, entry)| entry.summary.iops > 0.0).collect();
         named.sort_by(|(_, a), (_, b)| b.summary.iops.total_cmp(&a.summary.iops));
         let [best, .., worst] = named.as_slice() else { return None };

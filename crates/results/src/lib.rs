@@ -10,6 +10,7 @@ mod application;
 pub mod baseline;
 pub mod compare;
 pub mod deviation;
+mod doubt;
 mod error;
 #[cfg(test)]
 mod example;
@@ -35,6 +36,7 @@ pub mod table;
 pub use application::{
     ApplicationFigures, ApplicationInterval, RecordedApplication, TransactionMix,
 };
+pub use doubt::Doubt;
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary};
 pub use lateness::Lateness;

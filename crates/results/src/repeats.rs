@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
-use crate::compare::{Comparison, MEANINGFUL_MIN, is_outcome};
+use crate::compare::{Comparison, Entry, MEANINGFUL_MIN, is_outcome};
 use crate::{Run, StepKind, Summary, TargetKind};
 
 /// Quantiles 0.975 of Student's distribution for 1 to 30 degrees of freedom.
@@ -146,7 +146,10 @@ pub fn against_first(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<A
 }
 
 fn pair(loads: &[&Comparison], group: &[usize], first: &[usize]) -> Option<Pair> {
-    let has = |load: &Comparison, run: &usize| load.entries.get(*run).is_some_and(Option::is_some);
+    let has = |load: &Comparison, run: &usize| {
+        let entry = load.entries.get(*run).and_then(Option::as_ref);
+        entry.is_some_and(Entry::is_whole)
+    };
     let common: Vec<&Comparison> = loads
         .iter()
         .copied()

@@ -447,6 +447,9 @@ pub enum WarningKind {
     QueueNotFilled,
     /// IOPS times average latency disagrees with what was outstanding.
     LittlesLaw,
+    /// Requests that had not completed when the measurement ended are in no figure, and are more
+    /// than 5 % of those that were outstanding.
+    Unfinished,
     /// The server of a modelled drive sent many replies later than the model has them.
     Lateness,
     /// Submitting requests took a good part of their latency.

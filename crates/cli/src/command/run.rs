@@ -142,7 +142,9 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         output::data(&figures(summary, record.step.response.as_ref()))?;
         let state = state(measured(StepKind::Precondition), &record.step, summary);
         let state = state + &lapsed(outcome.target.time_lapse);
-        output::talk(&details(summary, record.step.response.as_ref(), &state));
+        let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
+        let told = if lacks { LACKING.to_owned() } else { latencies(&record.step, summary) };
+        output::talk(&details(&told, summary, &state));
     }
     let mut ending = Ending::Done;
     for warning in warnings(outcome) {
@@ -203,13 +205,22 @@ fn lapsed(time_lapse: u32) -> String {
     )
 }
 
-fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) -> String {
-    let response = response.map(|response| ("response", response));
+/// Line in place of the percentiles of a load whose figures lack requests.
+const LACKING: &str = "no percentiles: requests that had not completed are missing";
+
+/// The percentiles of each kind of request.
+fn latencies(step: &Step, summary: &Summary) -> String {
+    let response = step.response.as_ref().map(|response| ("response", response));
     let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
     let head = ["", "requests", "p50", "p99", "p99.9", "max"].map(str::to_owned);
     let rows: Vec<[String; 6]> = std::iter::once(head)
         .chain(kinds.filter(|(_, latency)| latency.count > 0).map(percentiles))
         .collect();
+    table::columns(&rows)
+}
+
+/// The `latencies`, the `state` of the drive, its power and heat, and its placement handles.
+fn details(latencies: &str, summary: &Summary, state: &str) -> String {
     let climate = summary.climate.map_or_else(String::new, |climate| {
         let power = climate.power_w.map(|power_w| format!("{power_w:.1} W on average"));
         let heat = climate.temperature_c.map(|celsius| format!("{celsius:.1} °C at most"));
@@ -217,7 +228,7 @@ fn details(summary: &Summary, response: Option<&LatencySummary>, state: &str) ->
         format!("\n{}", told.join(", "))
     });
     let placement: String = summary.placement.iter().map(placement).collect();
-    format!("{}\n{state}{climate}{placement}", table::columns(&rows))
+    format!("{latencies}\n{state}{climate}{placement}")
 }
 
 /// Line on what was programmed for one placement handle.

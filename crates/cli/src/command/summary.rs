@@ -2,7 +2,7 @@
 
 use blockio::Nanos;
 use lab::results::mark::marked;
-use lab::results::{Run, Step, StepKind, Summary};
+use lab::results::{Doubt, Run, Step, StepKind, Summary};
 
 use super::replay;
 use crate::table;
@@ -33,11 +33,12 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
             Some(_) => "not steady",
             None => "not judged",
         };
-        Some(row(step, step.settled.as_ref()?, verdict))
+        Some(row(run, step, (step.settled.as_ref()?, verdict)))
     });
     let best = best(&run.steps).into_iter();
-    let best =
-        best.filter_map(|step| Some(row(step, step.summary.as_ref()?, &chosen(step, &run.steps))));
+    let best = best.filter_map(|step| {
+        Some(row(run, step, (step.summary.as_ref()?, &chosen(step, &run.steps))))
+    });
     let rows: Vec<[String; 7]> = std::iter::once(head).chain(settled).chain(best).collect();
     // Applications alone have no such rows.
     let mut numbers = if rows.len() > 1 { table::columns(&rows) } else { String::new() };
@@ -121,16 +122,19 @@ fn chosen(step: &Step, steps: &[Step]) -> String {
     }
 }
 
-fn row(step: &Step, summary: &Summary, what: &str) -> [String; 7] {
+fn row(run: &Run, step: &Step, (summary, what): (&Summary, &str)) -> [String; 7] {
     let latency = &summary.latency;
+    let doubt = Doubt::of(run, step, summary);
+    let p999 = Nanos(latency.latency_ns_p999).to_string();
+    let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
     [
         step.workload.clone(),
         format!("T{}Q{}", step.threads, step.queue_per_thread),
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
         Nanos::from_micros_f64(latency.latency_ns_avg / 1e3).to_string(),
-        Nanos(latency.latency_ns_p999).to_string(),
-        what.to_owned(),
+        if has_percentiles { p999 } else { "-".into() },
+        doubt.map_or_else(|| what.to_owned(), |doubt| format!("{what}, {}", doubt.note())),
     ]
 }
 

@@ -98,7 +98,7 @@ fn check_fill(name: &str, driver: &mut dyn Driver) {
 /// Checks the intervals, which are as long as asked in protocol time: in time lapse each takes less
 /// of the drive's own.
 fn check_intervals(name: &str, time_lapse: u32, loaded: &Loaded) {
-    let Loaded { intervals, counted, how, uncounted, .. } = loaded;
+    let Loaded { intervals, counted, how, uncounted, unfinished, .. } = loaded;
     assert!(!how.is_empty(), "{name} says how it loaded");
     assert!(!intervals.is_empty() && intervals.len() <= INTERVALS, "{name}: {}", intervals.len());
     for (index, interval) in intervals.iter().enumerate() {
@@ -114,6 +114,7 @@ fn check_intervals(name: &str, time_lapse: u32, loaded: &Loaded) {
         "{name} counts the intervals"
     );
     assert!(*uncounted >= 0.0, "{name}: {uncounted}");
+    assert!(*unfinished >= 0.0, "{name}: {unfinished}");
 }
 
 fn requests(interval: &Interval) -> u64 {

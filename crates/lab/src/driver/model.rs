@@ -308,8 +308,8 @@ impl Driver for Model {
         let warnings = space.into_iter().chain(failed);
         let warnings = warnings.chain(climate::warnings(&self.spec, load.step, &intervals));
         let warnings = warnings.collect();
-        let uncounted = rest.uncounted(&intervals);
-        Ok(Loaded { intervals, counted, how, responses, uncounted, warnings, ..Loaded::default() })
+        let unfinished = rest.unfinished(&intervals);
+        Ok(Loaded { intervals, counted, how, responses, unfinished, warnings, ..Loaded::default() })
     }
 
     fn replay(

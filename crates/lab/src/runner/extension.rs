@@ -117,6 +117,7 @@ fn joined(first: Loaded, second: Loaded, step: &str) -> Loaded {
         generator_limited: first.generator_limited || second.generator_limited,
         lateness: first.lateness.zip(second.lateness).map(|(first, second)| first.and(second)),
         uncounted: (first.uncounted * first_s + second.uncounted * second_s) / total_s,
+        unfinished: (first.unfinished * first_s + second.unfinished * second_s) / total_s,
         warnings,
     }
 }

@@ -12,6 +12,7 @@ use blockio::Op;
 
 use workload::recording::Recording;
 
+use super::warning::Outstanding;
 use super::{demand, warning};
 use crate::Loaded;
 use crate::plan::{Pace, PlannedStep};
@@ -38,7 +39,8 @@ impl Record {
         asked_iops: Option<f64>,
         loaded: Loaded,
     ) -> Self {
-        let Loaded { intervals, counted, parts, generator_limited, uncounted, .. } = loaded;
+        let Loaded { intervals, counted, parts, generator_limited, uncounted, unfinished, .. } =
+            loaded;
         let (mut how, responses, mut warnings) = (loaded.how, loaded.responses, loaded.warnings);
         let lateness = loaded.lateness.map(|counts| counts.figures());
         warnings.extend(lateness.as_ref().and_then(|lateness| warning::late(step, lateness)));
@@ -59,8 +61,9 @@ impl Record {
         let written = demand::written(demand, step, summary.as_ref());
         if let Some(summary) = &summary {
             let asked = f64::from(step.outstanding() * devices);
+            let requests = Outstanding { asked, uncounted, unfinished };
             let verdict = steady.as_ref().map(|steady| (steady, demand));
-            warnings.extend(warning::of_load(step, (asked, uncounted), summary, verdict));
+            warnings.extend(warning::of_load(step, requests, summary, verdict));
         }
         let settled = judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten();
         warnings.extend(warning::unwritten(step, summary.as_ref(), settled.as_ref()));

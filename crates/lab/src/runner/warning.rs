@@ -16,11 +16,21 @@ const LITTLES_LAW_MAX: f64 = 0.01;
 /// of reads is off by about as much.
 const UNWRITTEN_MAX: f64 = 0.01;
 
-/// Warnings that follow from the figures of `step`, which asked for so many requests outstanding,
-/// so many of which no interval counts.
+/// Requests on average that a step asked for, and those of them that no interval counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outstanding {
+    /// Threads times queue, of all devices.
+    pub(super) asked: f64,
+    /// Those that the load generator was at work on.
+    pub(super) uncounted: f64,
+    /// Those that had not completed when the last interval ended.
+    pub(super) unfinished: f64,
+}
+
+/// Warnings that follow from the figures of `step`, which asked for `requests`.
 pub(super) fn of_load(
     step: &PlannedStep,
-    requests: (f64, f64),
+    requests: Outstanding,
     summary: &Summary,
     verdict: Option<(&Steady, &Demand)>,
 ) -> Vec<Warning> {
@@ -130,42 +140,56 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
 }
 
 /// Little's law: IOPS times mean latency is what was outstanding, unless a rate says how much is.
-/// What the edges of the span explain is allowed for, and so is what no interval counts: a thread
-/// with one request at a time cannot have it outstanding while it prepares it, and one that stands
-/// still when the span ends is missing from it.
+///
+/// What the load generator was at work on is allowed for: a thread with one request at a time
+/// cannot have it outstanding while it prepares it. The edges of the span are not, beyond 5 %: a
+/// request that stands still when the span ends is missing from every figure.
 fn outstanding(
     step: &PlannedStep,
-    (asked, uncounted): (f64, f64),
+    requests: Outstanding,
     summary: &Summary,
 ) -> Option<Warning> {
     if step.pace.is_some() {
         return None;
     }
+    let Outstanding { asked, uncounted, unfinished } = requests;
     let deviation = summary.littles_law_deviation(asked)?;
-    let edge = summary.littles_law_edge();
     let found = asked * (1.0 + deviation);
     let warning = |kind, text, remedy: &str| {
         Some(Warning { kind, step: step.id.clone(), text, remedy: remedy.into() })
     };
-    if deviation < -QUEUE_SHORT_MAX - edge - uncounted / asked {
-        warning(
-            WarningKind::QueueNotFilled,
-            format!("on average {found:.1} requests were outstanding instead of {asked}"),
-            if step.threads > 1 {
-                "reduce --threads: the jobs compete for processors"
-            } else {
-                "stop other processes on this machine"
-            },
-        )
-    } else if deviation > LITTLES_LAW_MAX + edge {
-        warning(
+    let allowed_above = (LITTLES_LAW_MAX + summary.littles_law_edge()).min(QUEUE_SHORT_MAX);
+    if deviation > allowed_above {
+        return warning(
             WarningKind::LittlesLaw,
             format!("IOPS times mean latency is {found:.1}, but {asked} were outstanding"),
             "measure for longer than the largest latency, with a ramp",
-        )
-    } else {
-        None
+        );
     }
+    if deviation >= -QUEUE_SHORT_MAX - uncounted / asked {
+        return None;
+    }
+    if deviation >= -QUEUE_SHORT_MAX - (uncounted + unfinished) / asked {
+        return warning(
+            WarningKind::Unfinished,
+            format!(
+                "IOPS times mean latency is {found:.1}, but {asked} were outstanding: on average \
+                 {unfinished:.1} had not completed when the measurement ended, and are in no \
+                 figure; latencies are too low, percentiles and findings are withheld"
+            ),
+            "measure for longer than the longest request, or use a smaller --time-lapse, which \
+             makes the measurement longer on the drive's own clock",
+        );
+    }
+    warning(
+        WarningKind::QueueNotFilled,
+        format!("on average {found:.1} requests were outstanding instead of {asked}"),
+        if step.threads > 1 {
+            "reduce --threads: the jobs compete for processors"
+        } else {
+            "stop other processes on this machine"
+        },
+    )
 }
 
 #[cfg(test)]
@@ -181,19 +205,29 @@ mod tests {
         said_of(iops, 0.0)
     }
 
-    /// Warnings as of [`said`], where `uncounted` requests are not counted.
+    /// So many requests outstanding, all of them counted.
+    fn asked(asked: f64) -> Outstanding {
+        Outstanding { asked, uncounted: 0.0, unfinished: 0.0 }
+    }
+
+    /// Warnings as of [`said`], where the load generator holds `uncounted` requests.
     fn said_of(iops: f64, uncounted: f64) -> Vec<(WarningKind, String)> {
+        told(iops, Outstanding { uncounted, ..asked(256.0) }, 1_000_000)
+    }
+
+    /// Warnings as of [`said`], with `requests` and a largest latency.
+    fn told(iops: f64, requests: Outstanding, largest_ns: u64) -> Vec<(WarningKind, String)> {
         let protocol = catalogue::find_protocol("enterprise").unwrap();
         let plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
         let step = plan.steps.iter().find(|step| step.id == "4k/4k-rand-read/T16Q16").unwrap();
         let latency = LatencySummary {
             count: 256_000_000,
             latency_ns_avg: 1e6,
-            latency_ns_max: 1_000_000,
+            latency_ns_max: largest_ns,
             ..LatencySummary::default()
         };
         let summary = Summary { span_s: 1000.0, iops, latency, ..Summary::default() };
-        let warnings = of_load(step, (256.0, uncounted), &summary, None);
+        let warnings = of_load(step, requests, &summary, None);
         warnings.into_iter().map(|warning| (warning.kind, warning.text)).collect()
     }
 
@@ -208,6 +242,20 @@ mod tests {
     fn requests_that_are_known_not_to_be_counted_are_not_missing() {
         assert_eq!(said_of(240_000.0, 4.0), [], "5 % and four");
         assert_eq!(said_of(230_000.0, 4.0)[0].0, WarningKind::QueueNotFilled);
+    }
+
+    #[test]
+    fn requests_that_a_step_leaves_unfinished_are_told_however_long_they_take() {
+        let stuck = Outstanding { unfinished: 197.0, ..asked(256.0) };
+        // A stall as long as the span, which the edges alone would excuse.
+        let [(kind, text)] = told(59_000.0, stuck, 1_000_000_000_000).try_into().unwrap();
+        assert_eq!(kind, WarningKind::Unfinished);
+        assert!(text.starts_with("IOPS times mean latency is 59.0, but 256 were"), "{text}");
+        assert!(text.contains("on average 197.0 had not completed"), "{text}");
+        let few = Outstanding { unfinished: 12.0, ..asked(256.0) };
+        assert_eq!(told(244_000.0, few, 1_000_000_000_000), [], "less than 5 %");
+        let above = told(280_000.0, asked(256.0), 1_000_000_000_000);
+        assert_eq!(above[0].0, WarningKind::LittlesLaw);
     }
 
     /// The preconditioning of 4K writes for six hours.
@@ -233,7 +281,7 @@ mod tests {
             throughput_write_mb_s: written as f64 / 1e6,
             ..Summary::default()
         };
-        of_load(&step, (256.0, 0.0), &summary, Some((steady, &demand)))
+        of_load(&step, asked(256.0), &summary, Some((steady, &demand)))
     }
 
     fn steady(achieved: bool, evidence: Option<SteadyEvidence>) -> Steady {
@@ -330,9 +378,9 @@ mod tests {
         let latency =
             LatencySummary { count: 1000, latency_ns_avg: 1e6, ..LatencySummary::default() };
         let summary = Summary { span_s: 100.0, iops: 10.0, latency, ..Summary::default() };
-        assert!(of_load(&step, (256.0, 0.0), &summary, None).is_empty());
+        assert!(of_load(&step, asked(256.0), &summary, None).is_empty());
         step.pace = None;
-        let warnings = of_load(&step, (256.0, 0.0), &summary, None);
+        let warnings = of_load(&step, asked(256.0), &summary, None);
         assert_eq!(warnings[0].kind, WarningKind::QueueNotFilled);
     }
 
@@ -343,7 +391,7 @@ mod tests {
         let summary = Summary { span_s: 100.0, iops: 100.0, latency, ..Summary::default() };
         let mut step = precondition();
         let remedy =
-            |step: &PlannedStep| of_load(step, (256.0, 0.0), &summary, None).remove(0).remedy;
+            |step: &PlannedStep| of_load(step, asked(256.0), &summary, None).remove(0).remedy;
         assert!(remedy(&step).starts_with("reduce --threads"));
         step.threads = 1;
         assert!(remedy(&step).starts_with("stop other processes"));

@@ -26,10 +26,14 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     workloads.map(|workload| chart(workload, &heaviest(suite, workload), id)).collect()
 }
 
-/// Each run's measurement of `workload` with most outstanding.
+/// Each run's measurement of `workload` with most outstanding, where no requests are missing.
 pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> {
     let measures = suite.measures(workload).into_iter();
-    measures.filter_map(|(subject, steps)| Some((subject, greatest(&steps)?))).collect()
+    let greatest = |(subject, steps): (&'a Subject<'a>, Vec<&'a Step>)| {
+        let step = greatest(&steps)?;
+        (!subject.run.lacks_requests(&step.id)).then_some((subject, step))
+    };
+    measures.filter_map(greatest).collect()
 }
 
 /// The step with most outstanding.

@@ -1,6 +1,6 @@
 //! The primary test: bars at one load, lines over a grid of loads, and latency over throughput.
 
-use results::{Step, Summary};
+use results::{Doubt, Step, Summary};
 
 use super::{
     Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken,
@@ -273,7 +273,9 @@ fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
         let (points, labels) = curve(steps, |it| millis(it.latency.latency_ns_avg));
         series.push(Series { name: format!("{}, average", subject.label), look, points, labels });
         if measured.len() <= TAILED_MAX {
-            let (points, _) = curve(steps, |it| millis(it.latency.latency_ns_p999 as f64));
+            let mut steps = steps.clone();
+            steps.retain(|step| !subject.run.lacks_requests(&step.id));
+            let (points, _) = curve(&steps, |it| millis(it.latency.latency_ns_p999 as f64));
             let look = Look { dash: 2, ..look };
             series.push(line(format!("{}, 99.9 %", subject.label), look, points));
         }
@@ -323,18 +325,22 @@ fn numbers(taken: &[Taken<'_>]) -> String {
     let rows = taken.iter().filter_map(|(subject, step)| {
         let summary = step.summary.as_ref()?;
         let latency = &summary.latency;
+        let doubt = Doubt::of(subject.run, step, summary);
+        let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
         let show = |nanos: u64| number::plain(millis(nanos as f64));
+        let percentile = |nanos: u64| if has_percentiles { show(nanos) } else { "–".into() };
+        let note = doubt.map_or(String::new(), |doubt| format!(", {}", doubt.note()));
         Some(vec![
             subject.label.clone(),
             step.workload.clone(),
-            slot(step).name(),
+            format!("{}{note}", slot(step).name()),
             (slot(step).outstanding() * subject.run.target.devices).to_string(),
             number::whole(summary.iops),
             number::whole(summary.throughput_mb_s()),
             number::plain(millis(latency.latency_ns_avg)),
-            show(latency.latency_ns_p99),
-            show(latency.latency_ns_p999),
-            show(latency.latency_ns_p9999),
+            percentile(latency.latency_ns_p99),
+            percentile(latency.latency_ns_p999),
+            percentile(latency.latency_ns_p9999),
             show(latency.latency_ns_max),
             number::plain(millis(summary.latency_ns_stdev_reviewed())),
             summary.iops_per_watt().map_or("–".into(), number::plain),

@@ -1,6 +1,8 @@
 //! Runs beside each other: bars, ratios, places, summary tables.
 
-use results::{Run, Steady, SteadyEvidence, Step, StepKind, TargetKind};
+use results::{
+    Run, Steady, SteadyEvidence, Step, StepKind, TargetKind, Warning, WarningKind,
+};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
@@ -90,6 +92,37 @@ fn a_settled_preconditioning_is_compared_with_the_model_by_its_last_window() {
     let missed = rows(&html, "Model against measurement");
     let row = missed.iter().find(|row| row[0].ends_with(", last window")).unwrap();
     assert_eq!(row[3..], ["+0 %", "+0 %"], "the same numbers: {row:?}");
+}
+
+/// The run with a warning that requests of its step `id` are missing.
+fn lacking(mut run: Run, id: &str) -> Run {
+    assert!(run.step(id).is_some());
+    run.warnings.push(Warning {
+        kind: WarningKind::Unfinished,
+        step: id.into(),
+        text: "197.0 had not completed".into(),
+        remedy: "measure for longer".into(),
+    });
+    run
+}
+
+#[test]
+fn figures_that_lack_requests_have_no_percentile_no_bar_and_no_winner() {
+    let mut runs = review_of_two();
+    let steps = runs[1].steps.iter();
+    let write = steps.filter(|step| step.is_primary() && step.workload == "4k-rand-write");
+    let id = write.max_by_key(|step| step.threads * step.queue_per_thread).unwrap().id.clone();
+    runs[1] = lacking(runs[1].clone(), &id);
+    let rows = summary(&runs, PRIMARY);
+    let at = rows.iter().position(|row| row[0].starts_with("4k-rand-write")).unwrap();
+    assert_eq!(rows[at + 2][0], "high-performance requests missing");
+    assert_eq!((rows[at + 1][4] == "–", &*rows[at + 2][4]), (false, "–"));
+    let html = comparison(&runs);
+    let places = super::markup::rows(&html, "class=\"places\"");
+    assert!(places.iter().all(|row| row[0] != "4k-rand-write"), "{places:?}");
+    let page = review(&runs, TITLE);
+    let law = part(&page, "high-performance: IOPS times average latency", "</p>").to_owned();
+    assert!(law.contains("1 load lacks requests that had not completed"), "{law}");
 }
 
 /// Rows of the summary table below this heading.

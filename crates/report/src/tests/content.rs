@@ -161,7 +161,7 @@ fn littles_law_is_told_of_loads_that_were_not_held_to_a_rate() {
     let mut one = run(STOCK);
     let page = review(&[one.clone()], TITLE);
     let loads = |page: &str| {
-        let said = part(page, "equals the outstanding requests (Little's law) in ", " loads");
+        let said = part(page, "the outstanding requests (Little's law) in ", " loads");
         let number = said.rsplit(' ').next().map(str::to_owned);
         number.and_then(|it| it.parse::<usize>().ok()).unwrap()
     };

@@ -52,7 +52,7 @@ impl Rest {
     }
 
     /// Requests that `intervals`, of which it is the rest, lack on average.
-    pub(super) fn uncounted(self, intervals: &[Interval]) -> f64 {
+    pub(super) fn unfinished(self, intervals: &[Interval]) -> f64 {
         let span_s: f64 = intervals.iter().map(|interval| interval.span_s).sum();
         if span_s > 0.0 { self.waited.as_secs_f64() / span_s } else { 0.0 }
     }

@@ -185,7 +185,7 @@ fn a_request_that_stands_still_at_the_end_is_known_not_to_be_counted() {
     let loaded = model.load(&load, &mut StopAfter(usize::MAX)).unwrap();
     let deviation = results::Summary::of(&loaded.intervals).littles_law_deviation(1.0).unwrap();
     assert!(deviation < -0.3, "a third of the span has no request that completed: {deviation}");
-    assert!((deviation + loaded.uncounted).abs() < 0.01, "{deviation}, {}", loaded.uncounted);
+    assert!((deviation + loaded.unfinished).abs() < 0.01, "{deviation}, {}", loaded.unfinished);
 }
 
 #[test]

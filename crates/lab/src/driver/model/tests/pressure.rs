@@ -40,15 +40,15 @@ fn the_rest_of_a_load_ends_with_its_last_request_and_waited_since_each_was_sent(
 fn a_load_without_a_rest_lacks_nothing() {
     let nothing = rest(&[], 100);
     assert_eq!((nothing.completed_at, nothing.waited), (Nanos::ZERO, Nanos::ZERO));
-    assert!(nothing.uncounted(&[span(1.0)]).abs() < 1e-12);
+    assert!(nothing.unfinished(&[span(1.0)]).abs() < 1e-12);
 }
 
 #[test]
 fn requests_that_no_interval_counts_are_a_mean_over_all_of_them() {
     let rest = rest(&[(0, 2_000_000), (500_000, 3_000_000)], 1_000_000);
-    assert!((rest.uncounted(&[span(0.5), span(0.5)]) - 1.5).abs() < 1e-9);
-    assert!((rest.uncounted(&[span(3.0)]) - 0.5).abs() < 1e-9);
-    assert!(rest.uncounted(&[]).abs() < 1e-12, "without an interval there is no mean");
+    assert!((rest.unfinished(&[span(0.5), span(0.5)]) - 1.5).abs() < 1e-9);
+    assert!((rest.unfinished(&[span(3.0)]) - 0.5).abs() < 1e-9);
+    assert!(rest.unfinished(&[]).abs() < 1e-12, "without an interval there is no mean");
 }
 
 #[test]

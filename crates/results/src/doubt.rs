@@ -1,0 +1,94 @@
+//! Figures of a step that are not those of its drive: they lack requests, or the host was the
+//! limit.
+//!
+//! | doubt | rule | what remains |
+//! |---|---|---|
+//! | unfinished | a warning of that kind names the step | a rate, without percentiles |
+//! | host-limited | the host's processors are busy for 95 % of what its threads have | all, marked |
+//!
+//! Tables mark such figures, findings that rest on them are withheld, and a figure that lacks
+//! requests is compared with nothing.
+
+use crate::{Run, Step, Summary, WarningKind};
+
+/// Share of the processor time of all threads from which the host is the limit.
+const HOST_BUSY_MIN: f64 = 0.95;
+
+/// Reason why the figures of a step are not those of the drive alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// Requests that had not completed when the measurement ended are in no figure.
+    Unfinished,
+    /// The processors of the host were busy all the time: one for each of so many threads.
+    HostLimited(u32),
+}
+
+impl Doubt {
+    /// The doubt about the figures that `run` measured in `step`, which are `summary`; absent
+    /// where there is none.
+    pub fn of(run: &Run, step: &Step, summary: &Summary) -> Option<Self> {
+        if run.lacks_requests(&step.id) {
+            return Some(Self::Unfinished);
+        }
+        let threads = u32::from(step.threads) * run.target.devices;
+        summary.is_host_limited(threads).then_some(Self::HostLimited(threads))
+    }
+
+    /// Few words beside the figures.
+    pub fn note(self) -> String {
+        match self {
+            Self::Unfinished => "requests missing".into(),
+            Self::HostLimited(1) => "limited by the host (1 thread)".into(),
+            Self::HostLimited(threads) => format!("limited by the host ({threads} threads)"),
+        }
+    }
+
+    /// True if the percentiles of the latency tell something of the drive.
+    pub const fn has_percentiles(self) -> bool {
+        match self {
+            Self::Unfinished => false,
+            Self::HostLimited(_) => true,
+        }
+    }
+}
+
+impl Run {
+    /// True if a warning says that the figures of the step `id` lack requests.
+    pub fn lacks_requests(&self, id: &str) -> bool {
+        let mut warnings = self.warnings.iter();
+        warnings.any(|warning| warning.kind == WarningKind::Unfinished && warning.step == id)
+    }
+}
+
+impl Summary {
+    /// True if requests kept the processors of the host busy for at least 95 % of the time that
+    /// `threads` have: a drive that is faster would not be faster here.
+    pub fn is_host_limited(&self, threads: u32) -> bool {
+        let busy = self.host_processors().unwrap_or_default();
+        threads > 0 && busy >= HOST_BUSY_MIN * f64::from(threads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Warning, example};
+
+    #[test]
+    fn a_warning_of_unfinished_requests_takes_the_percentiles_of_its_step() {
+        let mut run = example::run();
+        let doubt = |run: &Run, index: usize| {
+            let step = &run.steps[index];
+            Doubt::of(run, step, step.summary.as_ref().unwrap())
+        };
+        assert_eq!((doubt(&run, 2), doubt(&run, 3)), (None, None));
+        run.warnings.push(Warning {
+            kind: WarningKind::Unfinished,
+            step: run.steps[2].id.clone(),
+            text: String::new(),
+            remedy: String::new(),
+        });
+        assert_eq!((doubt(&run, 2), doubt(&run, 3)), (Some(Doubt::Unfinished), None));
+        assert!(!Doubt::Unfinished.has_percentiles());
+    }
+}
