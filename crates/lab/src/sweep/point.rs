@@ -4,14 +4,14 @@
 //! purge ─► fill in order ─► rounds of the load until five of them are steady ─► measure
 //! ```
 //!
-//! The rule is that of [`results::steady`]. A drive that still writes into flash that was never
-//! used can look steady too; so before its first verdict the drive must have erased something in
-//! the window, or have been written one and a half times over, if the load writes at all.
+//! The rule is that of [`results::steady`], as in a run: a drive that still writes into flash that
+//! was never used can look steady too, so the load must have written what it addresses, or the
+//! drive must relocate steadily.
 
 use blockio::Rng;
-use results::steady::WINDOW_ROUNDS;
+use results::steady::Demand;
 use results::sweep::Settled;
-use results::{Interval, NandWrites, Sample, Steady, Summary};
+use results::{Interval, Sample, Steady, Summary, Target};
 use ssd::{DriveSpec, Setup};
 use workload::Workload;
 
@@ -27,8 +27,6 @@ const INTERVAL_S: f64 = 60.0;
 pub(super) const ROUNDS_MAX: u32 = 24;
 /// Length of the measurement, in protocol seconds.
 const MEASURE_S: f64 = 1800.0;
-/// Multiple of the raw capacity after which nothing that was never used is left.
-const OVERWRITTEN: f64 = 1.5;
 /// Workload that writes everything once.
 const FILL: &str = "128k-seq-write";
 
@@ -53,8 +51,9 @@ pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
     let fill = Workload { compressible_percent: setting.workload.compressible_percent, ..fill };
     model.fill(&Fill { step: "fill", workload: &fill, passes: 1 }, watch)?;
+    let demand = setting.demand(&model.target());
     let mut history = History::default();
-    while !history.is_settled(setting) && history.rounds() < ROUNDS_MAX {
+    while !history.is_settled(&demand) && history.rounds() < ROUNDS_MAX {
         let round = setting.load(history.rounds(), ROUND_S);
         history.extend(&model.load(&round, watch)?.intervals);
         if watch.stop() {
@@ -65,7 +64,7 @@ pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option
     if watch.stop() {
         return Ok(None);
     }
-    Ok(Some(setting.settled(&model, &history, &Summary::of(&intervals))))
+    Ok(Some(setting.settled(&model, (&history, &demand), &Summary::of(&intervals))))
 }
 
 impl Setting {
@@ -85,12 +84,29 @@ impl Setting {
         }
     }
 
-    fn settled(&self, model: &Model, history: &History, summary: &Summary) -> Settled {
+    /// Amount that the load has to write after the fill before it can have settled `target`.
+    fn demand(&self, target: &Target) -> Demand {
+        let user_bytes = target.user_capacity_bytes as f64;
+        Demand {
+            before_bytes: user_bytes,
+            addressed_bytes: user_bytes * self.workload.footprint_percent / 100.0,
+            user_bytes,
+            raw_bytes: target.raw_capacity_bytes.map(|bytes| bytes as f64),
+            time_lapse: f64::from(target.time_lapse),
+        }
+    }
+
+    fn settled(
+        &self,
+        model: &Model,
+        (history, demand): (&History, &Demand),
+        summary: &Summary,
+    ) -> Settled {
         let target = model.target();
         let settled = Settled {
             user_capacity_gb: target.user_capacity_bytes as f64 / 1e9,
             raw_capacity_gb: self.drive.raw_capacity().as_gb_f64(),
-            steady: history.is_settled(self),
+            steady: history.is_settled(demand),
             precondition_s: f64::from(history.rounds()) * ROUND_S,
             iops: summary.iops,
             throughput_mb_s: summary.throughput_mb_s(),
@@ -107,48 +123,31 @@ impl Setting {
 #[derive(Debug, Default)]
 struct History {
     samples: Vec<Sample>,
-    nand: Vec<NandWrites>,
+    rounds: u32,
 }
 
 impl History {
     fn rounds(&self) -> u32 {
-        u32::try_from(self.nand.len()).unwrap_or(u32::MAX)
+        self.rounds
     }
 
     /// Takes up one round.
     fn extend(&mut self, intervals: &[Interval]) {
-        let before_s = f64::from(self.rounds()) * ROUND_S;
-        self.nand.push(Summary::of(intervals).nand.unwrap_or_default());
+        let before_s = f64::from(self.rounds) * ROUND_S;
+        self.rounds += 1;
         let samples = intervals.iter().map(Sample::of);
         self.samples.extend(samples.map(|it| Sample { at_s: it.at_s + before_s, ..it }));
     }
 
-    fn is_settled(&self, setting: &Setting) -> bool {
-        let window = self.nand.iter().rev().take(WINDOW_ROUNDS);
-        let erased = window.map(|nand| nand.erase_count).sum::<u64>() > 0;
-        let written: u64 = self.nand.iter().map(NandWrites::total_bytes).sum();
-        let scaled = setting.drive.raw_capacity().0 as f64 / f64::from(setting.setup.time_lapse);
-        let used = erased || written as f64 > OVERWRITTEN * scaled;
-        let last = self.samples.len().saturating_sub(self.samples_a_window());
-        (used || setting.workload.only_reads())
-            && Steady::judge(&self.since(last), ROUND_S).achieved
-    }
-
-    /// Samples of five rounds.
-    fn samples_a_window(&self) -> usize {
-        self.samples.len() / self.nand.len().max(1) * WINDOW_ROUNDS
-    }
-
-    /// The samples from the one numbered `first`, with the time since it.
-    fn since(&self, first: usize) -> Vec<Sample> {
-        let before_s = first.checked_sub(1).map_or(0.0, |last| self.samples[last].at_s);
-        let samples = self.samples[first..].iter().cloned();
-        samples.map(|it| Sample { at_s: it.at_s - before_s, ..it }).collect()
+    fn is_settled(&self, demand: &Demand) -> bool {
+        Steady::judge_written(&self.samples, ROUND_S, demand).achieved
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use results::NandWrites;
+
     use super::*;
 
     const SAMPLES: u32 = 30;
@@ -166,12 +165,27 @@ mod tests {
         }
     }
 
-    /// A round of `requests` a sample, in which the flash took `host_bytes` and erased so often.
-    fn round(requests: u64, host_bytes: u64, erase_count: u64) -> Vec<Interval> {
-        let each = u64::from(SAMPLES);
+    /// Demand of a drive of 1 TB with 1.25 TB of flash, full once, in time lapse 32.
+    fn demand() -> Demand {
+        Demand {
+            before_bytes: 1e12,
+            addressed_bytes: 1e12,
+            user_bytes: 1e12,
+            raw_bytes: Some(1.25e12),
+            time_lapse: 32.0,
+        }
+    }
+
+    /// A round of `requests` a sample that wrote `written_gb` at full scale, each byte of which
+    /// relocated `relocated` bytes.
+    fn round(requests: u64, written_gb: f64, relocated: u64) -> Vec<Interval> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive")]
+        let bytes = (written_gb * 1e9 / 32.0 / f64::from(SAMPLES)) as u64;
         let nand = NandWrites {
-            host_bytes: host_bytes / each,
-            erase_count: erase_count / each,
+            host_sent_bytes: bytes,
+            host_bytes: bytes,
+            relocation_bytes: bytes * relocated,
+            erase_count: 1,
             ..NandWrites::default()
         };
         let sample = |index: u32| {
@@ -180,10 +194,11 @@ mod tests {
                 at_s,
                 span_s: INTERVAL_S / 32.0,
                 nand: Some(nand),
+                superblocks_free_share: Some(0.1),
                 ..Interval::default()
             };
             interval.write.record_many(100_000, requests);
-            interval.write_bytes = requests * 4096;
+            interval.write_bytes = bytes;
             interval
         };
         (1..=SAMPLES).map(sample).collect()
@@ -201,58 +216,59 @@ mod tests {
     fn a_drive_that_was_not_loaded_yet_is_not_settled() {
         let empty = History::default();
         assert_eq!(empty.rounds(), 0);
-        assert!(!empty.is_settled(&setting("4k-rand-read")));
+        assert!(!empty.is_settled(&demand()));
     }
 
     #[test]
     fn samples_of_a_round_follow_those_of_the_last_one() {
-        let history = history(&[round(10, 0, 0), round(10, 0, 0)]);
+        let history = history(&[round(10, 0.0, 0), round(10, 0.0, 0)]);
         let ends: Vec<f64> = history.samples.iter().map(|sample| sample.at_s).collect();
         let expected = (1..=2 * SAMPLES).map(|index| f64::from(index) * INTERVAL_S);
         assert!(ends.into_iter().eq(expected));
-        let last = history.since(30);
-        assert_eq!((last.len(), last[0].at_s, last[29].at_s), (30, 60.0, 1800.0));
     }
 
     #[test]
     fn five_level_rounds_settle_a_load_that_only_reads_and_four_do_not() {
-        let reads = setting("4k-rand-read");
-        let level = |rounds| history(&vec![round(1000, 0, 0); rounds]);
-        assert!(!level(4).is_settled(&reads));
-        assert!(level(5).is_settled(&reads));
+        let level = |rounds| history(&vec![round(1000, 0.0, 0); rounds]);
+        assert!(!level(4).is_settled(&demand()));
+        assert!(level(5).is_settled(&demand()));
     }
 
     #[test]
-    fn level_writes_into_flash_that_was_never_used_settle_nothing() {
-        let writes = setting("4k-rand-write");
-        let fresh = vec![round(1000, 1 << 20, 0); 5];
-        assert!(!history(&fresh).is_settled(&writes));
-        let mut erasing = fresh.clone();
-        erasing[2] = round(1000, 1 << 20, 30);
-        assert!(history(&erasing).is_settled(&writes), "something was erased in the window");
-        let early = [vec![round(1000, 1 << 20, 30)], fresh].concat();
-        assert!(!history(&early).is_settled(&writes), "it was erased before the window");
+    fn level_writes_that_erased_something_but_wrote_a_tenth_settle_nothing() {
+        let little = vec![round(1000, 20.0, 0); 5];
+        assert!(!history(&little).is_settled(&demand()), "a burst, as in a run");
+        let all = vec![round(1000, 200.0, 0); 5];
+        assert!(history(&all).is_settled(&demand()), "all that it addresses");
     }
 
     #[test]
-    fn writing_one_and_a_half_times_over_is_enough_without_any_erasure() {
-        let writes = setting("4k-rand-write");
-        let scaled = writes.drive.raw_capacity().0 / 32;
-        let over = |tenths: u64| {
-            let rounds = vec![round(1000, scaled * tenths / 10 / 5, 0); 5];
-            history(&rounds).is_settled(&writes)
-        };
-        assert!(!over(14));
-        assert!(over(16));
+    fn steady_relocation_settles_a_drive_however_little_it_wrote() {
+        let level = vec![round(1000, 20.0, 3); 5];
+        assert!(history(&level).is_settled(&demand()));
+        let rising: Vec<_> = [1, 2, 3, 5, 8].map(|it| round(1000, 20.0, it)).into();
+        assert!(!history(&rising).is_settled(&demand()), "its write amplification rises");
     }
 
     #[test]
     fn rounds_that_still_fall_are_not_settled_whatever_was_written() {
         let rounds: Vec<Vec<Interval>> =
-            [1000, 800, 640, 512, 410].map(|requests| round(requests, 1 << 40, 3000)).into();
-        assert!(!history(&rounds).is_settled(&setting("4k-rand-write")));
-        let flat = vec![round(410, 1 << 40, 3000); 5];
-        assert!(history(&[rounds, flat].concat()).is_settled(&setting("4k-rand-write")));
+            [1000, 800, 640, 512, 410].map(|requests| round(requests, 500.0, 3)).into();
+        assert!(!history(&rounds).is_settled(&demand()));
+        let flat = vec![round(410, 500.0, 3); 5];
+        assert!(history(&[rounds, flat].concat()).is_settled(&demand()));
+    }
+
+    #[test]
+    fn the_demand_of_a_point_is_that_of_its_drive_after_a_fill() {
+        let mut setting = setting("4k-rand-write");
+        setting.workload.footprint_percent = 25.0;
+        let model = Model::new(setting.drive.clone(), setting.setup.clone()).unwrap();
+        let demand = setting.demand(&model.target());
+        assert!((demand.before_bytes / demand.user_bytes - 1.0).abs() < 1e-9);
+        assert!((demand.addressed_bytes / demand.user_bytes - 0.25).abs() < 1e-9);
+        assert!(demand.raw_bytes.is_some_and(|raw| raw > demand.user_bytes));
+        assert!((demand.time_lapse - 32.0).abs() < 1e-9);
     }
 
     #[test]
