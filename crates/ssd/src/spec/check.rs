@@ -5,6 +5,9 @@ use crate::spec::{
     DiskSpec, DriveSpec, FormatSpec, InPlaceSpec, MappingUnit, SpecError, StallSpec,
 };
 
+/// Most flash of one module, in decimal TB.
+const RAW_TB_MAX: f64 = 1000.0;
+
 /// Text of the file, for the lines that errors name.
 struct Text<'a> {
     text: &'a str,
@@ -20,8 +23,8 @@ impl DriveSpec {
         let spec = Self::read(text, file)?;
         let at = Text { text, file };
         spec.check_identity(&at)?;
-        spec.check_media(&at)?;
         spec.check_ranges(&at)?;
+        spec.check_media(&at)?;
         spec.check_mechanisms(&at)?;
         spec.check_compression(&at)?;
         spec.check_climate(&at)?;
@@ -201,7 +204,43 @@ impl DriveSpec {
         self.hosts.iter().flat_map(|host| &host.stalls)
     }
 
+    /// Counts whose products fit: everything after this multiplies them.
+    fn check_geometry(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        let geometry = &self.geometry;
+        let counts = [
+            ("banks", geometry.banks, (1, 65_535)),
+            ("dies_per_bank", geometry.dies_per_bank, (1, 65_535)),
+            ("planes_per_die", geometry.planes_per_die, (1, 64)),
+            ("erase_blocks_per_plane", geometry.erase_blocks_per_plane, (1, 1 << 24)),
+            ("pages_per_erase_block", geometry.pages_per_erase_block, (1, 65_535)),
+            ("page_kib", geometry.page_kib, (1, 1024)),
+            ("pages_per_program", geometry.pages_per_program, (1, 64)),
+        ];
+        for (key, value, (least, most)) in counts {
+            at.within("geometry", key, value.into(), (f64::from(least), f64::from(most)))?;
+        }
+        let product = |counts: [u32; 3]| counts.map(f64::from).iter().product::<f64>();
+        let limit = f64::from(u32::MAX);
+        let dies = product([geometry.banks, geometry.dies_per_bank, 1]);
+        let superblocks = product([geometry.banks, geometry.erase_blocks_per_plane, 1]);
+        let stripe_kib = product([geometry.dies_per_bank, geometry.planes_per_die, 1])
+            * product([geometry.pages_per_erase_block, geometry.page_kib, 1]);
+        let raw_tb = superblocks * stripe_kib * 1024.0 / 1e12;
+        let sums = [
+            ("banks", dies, 65_535.0, "dies"),
+            ("erase_blocks_per_plane", superblocks, limit, "superblocks"),
+            ("pages_per_erase_block", stripe_kib / 4.0, limit, "pages of 4 KiB in a superblock"),
+            ("erase_blocks_per_plane", raw_tb, RAW_TB_MAX, "TB in all"),
+        ];
+        for (key, value, most, of) in sums {
+            let text = format!("too large: there are {value:.0} {of}, must be at most {most:.0}");
+            at.require(value <= most, "geometry", key, &text)?;
+        }
+        Ok(())
+    }
+
     fn check_nand(&self, at: &Text<'_>) -> Result<(), SpecError> {
+        self.check_geometry(at)?;
         let nand = &self.nand;
         let times = [
             ("nand", "t_read_us", nand.t_read_us),
@@ -514,6 +553,18 @@ mod tests {
         );
         check("burst = 0.3", "burst = 0.3\nbuffer_kib = 0", "relocation.buffer_kib is 0, must be");
         check("stripe_dies = 25", "stripe_dies = 7", "stripe_dies is 7, must be 0, or a divisor");
+    }
+
+    #[test]
+    fn counts_whose_product_no_number_holds_are_refused_before_they_are_multiplied() {
+        let dies = "geometry.dies_per_bank is 4000000000, must be from 1 to 65535";
+        check("dies_per_bank = 25", "dies_per_bank = 4000000000", dies);
+        let dies = "banks is too large: there are 262140 dies, must be at most 65535";
+        check("dies_per_bank = 25", "dies_per_bank = 65535", dies);
+        let blocks = "erase_blocks_per_plane is too large: there are ";
+        check("erase_blocks_per_plane = 2048", "erase_blocks_per_plane = 16000000", blocks);
+        let modules = "modules.count is 4000000000, must be from 1 to 64";
+        check("\ncount = 2", "\ncount = 4000000000", modules);
     }
 
     #[test]
