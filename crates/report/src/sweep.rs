@@ -348,13 +348,14 @@ fn remark(point: &Point) -> String {
         PointOutcome::Infeasible { reason } => format!("infeasible: {reason}"),
         PointOutcome::Measured(settled) => {
             let steady = if settled.steady { "" } else { "steady state was not reached" };
+            let limited = if settled.host_limited { "limited by the host" } else { "" };
             let basis = match settled.lifetime.map(|lifetime| lifetime.basis) {
                 Some(LifetimeBasis::Rating) => "lifetime by the rating of the maker",
                 Some(LifetimeBasis::Cycles) => "lifetime by program/erase cycles",
                 None => "",
             };
             let said: Vec<&str> =
-                [steady, basis].into_iter().filter(|text| !text.is_empty()).collect();
+                [steady, limited, basis].into_iter().filter(|text| !text.is_empty()).collect();
             said.join("; ")
         }
     }
@@ -371,6 +372,7 @@ mod tests {
             user_capacity_gb: 640.0,
             raw_capacity_gb: 800.0,
             steady: true,
+            host_limited: false,
             precondition_s: 9000.0,
             iops,
             throughput_mb_s: 175.0,

@@ -91,4 +91,20 @@ mod tests {
         assert_eq!((doubt(&run, 2), doubt(&run, 3)), (Some(Doubt::Unfinished), None));
         assert!(!Doubt::Unfinished.has_percentiles());
     }
+
+    #[test]
+    fn a_host_whose_threads_are_busy_for_95_percent_is_the_limit() {
+        let mut run = example::run();
+        run.target.devices = 2;
+        let step = run.steps[2].clone();
+        let busy = |share: f64| {
+            let mut summary = step.summary.clone().unwrap();
+            summary.host_processor_us = Some(32e6 / summary.iops * share);
+            Doubt::of(&run, &step, &summary)
+        };
+        assert_eq!(busy(0.94), None);
+        assert_eq!(busy(0.96), Some(Doubt::HostLimited(32)), "sixteen on each device");
+        assert_eq!(Doubt::HostLimited(32).note(), "limited by the host (32 threads)");
+        assert_eq!(Doubt::HostLimited(1).note(), "limited by the host (1 thread)");
+    }
 }

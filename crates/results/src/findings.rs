@@ -19,8 +19,10 @@
 //!
 //! A finding is withheld, with the reason, where one of its steps was measured under a warning that
 //! says the figure may not be the drive's own: a busy machine, a cache, requests that were missing,
-//! replies that a server sent late, reads of what nobody wrote. A strength of the peak is withheld
-//! where the workload was watched for less than ten minutes, settled window included: stalls come
+//! replies that a server sent late, reads of what nobody wrote; and where the processors of the
+//! host were the limit, but for write amplification, steady state and hosts themselves. A strength
+//! of the peak is withheld where the workload was watched for less than ten minutes, settled window
+//! included: stalls come
 //! once in minutes, and whether one falls into a short measurement is chance. A weakness of the
 //! peak is withheld where the longest request may be a stall that the file of a model lists. What
 //! speaks of a settled drive (burst over settled, write amplification, reads over writes, formats,
@@ -31,7 +33,7 @@ use serde::Serialize;
 use crate::compare::{Comparison, Entry, compare, ratio};
 use crate::parity::is_of_host;
 use crate::published::{burst, is_from_listed_stalls};
-use crate::{Run, Step, StepKind, Summary, Target, WarningKind};
+use crate::{Doubt, Run, Step, StepKind, Summary, Target, WarningKind};
 
 /// Ratio that may be a strength or a weakness.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -154,6 +156,9 @@ fn reason(run: &Run, finding: &Finding) -> Option<String> {
     if let Some(warning) = warned {
         return Some(warning.text.clone());
     }
+    if let Some(doubt) = host_limit(run, finding) {
+        return Some(format!("{}: the figures are those of the host", doubt.note()));
+    }
     let steps = || finding.steps.iter().filter_map(|id| run.step(id));
     match (finding.kind, finding.verdict) {
         (FindingKind::Peak, Verdict::Strength) => {
@@ -203,6 +208,25 @@ fn counted(step: &Step) -> Option<&Summary> {
         StepKind::Measure if step.is_primary() => step.summary.as_ref(),
         StepKind::Purge | StepKind::Fill | StepKind::Measure | StepKind::Application => None,
     }
+}
+
+/// The host as the limit of a step that `finding` rests on; of a peak, of its greatest load.
+fn host_limit(run: &Run, finding: &Finding) -> Option<Doubt> {
+    let count = match finding.kind {
+        FindingKind::Unsteady | FindingKind::WriteAmplification | FindingKind::HostParity => 0,
+        FindingKind::Peak => 1,
+        FindingKind::BurstOverSettled
+        | FindingKind::Deviation
+        | FindingKind::ReadOverWrite
+        | FindingKind::Scaling
+        | FindingKind::FormatGain => finding.steps.len(),
+    };
+    let mut steps = finding.steps.iter().take(count).filter_map(|id| run.step(id));
+    steps.find_map(|step| {
+        let summary = step.settled.as_ref().or(step.summary.as_ref())?;
+        let doubt = Doubt::of(run, step, summary)?;
+        matches!(doubt, Doubt::HostLimited(_)).then_some(doubt)
+    })
 }
 
 /// True if a figure under such a warning may not be the drive's own.
@@ -511,6 +535,25 @@ mod tests {
         let withheld = withheld(&run);
         let of = withheld.iter().find(|it| it.finding.kind == FindingKind::Deviation).unwrap();
         assert_eq!(of.reason, "others moved 58 % of what the device moved");
+    }
+
+    #[test]
+    fn figures_that_the_host_limits_are_no_findings_of_the_drive() {
+        let mut run = example::run();
+        let step = run.steps.iter_mut().find(|it| it.id == "8k-70-30/measure/T16Q16").unwrap();
+        let summary = step.summary.as_mut().unwrap();
+        // Sixteen threads at 52K: all of their time, but for a hundredth.
+        summary.host_processor_us = Some(16e6 / 52_000.0 * 0.99);
+        let of = |kind: FindingKind| {
+            let found = of_run(&run).into_iter();
+            found.filter(|it| it.kind == kind && it.workload == "8k-70-30").count()
+        };
+        assert_eq!((of(FindingKind::Scaling), of(FindingKind::Deviation)), (0, 0));
+        assert_eq!(of(FindingKind::WriteAmplification), 1, "no matter of the host");
+        let withheld = withheld(&run);
+        let reason = withheld.iter().find(|it| it.finding.kind == FindingKind::Deviation);
+        let expected = "limited by the host (16 threads): the figures are those of the host";
+        assert_eq!(reason.map(|it| it.reason.as_str()), Some(expected));
     }
 
     #[test]

@@ -100,6 +100,9 @@ pub struct Settled {
     pub raw_capacity_gb: f64,
     /// True if the steady-state rule was met before the measurement.
     pub steady: bool,
+    /// True if the processors of the host were the limit, not the drive. Absent: false.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub host_limited: bool,
     /// Protocol time of the preconditioning, in seconds.
     pub precondition_s: f64,
     /// Requests completed in each second.

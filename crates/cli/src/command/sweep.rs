@@ -172,9 +172,11 @@ fn measured(at: String, settled: &Settled) -> [String; 11] {
     let Settled { latency, lifetime, .. } = settled;
     let ms = |latency_ns: f64| format!("{:.3}", latency_ns / 1e6);
     let number = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
+    let unsteady = if settled.steady { "" } else { " (not steady)" };
+    let limited = if settled.host_limited { " (limited by the host)" } else { "" };
     [
         at,
-        format!("{:.0}{}", settled.iops, if settled.steady { "" } else { " (not steady)" }),
+        format!("{:.0}{unsteady}{limited}", settled.iops),
         ms(latency.latency_ns_avg),
         ms(latency.latency_ns_p50 as f64),
         ms(latency.latency_ns_p99 as f64),

@@ -5,7 +5,7 @@ use results::sweep::{LifetimeBasis, Point, PointOutcome, Settled, Sweep};
 use crate::{Error, Kind};
 
 /// Columns after those of the dimensions.
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "user_capacity_gb",
     "steady",
     "iops",
@@ -21,6 +21,7 @@ const COLUMNS: [&str; 15] = [
     "drive_writes_per_day",
     "years",
     "read_retries_at_end_of_life",
+    "host_limited",
 ];
 
 /// The text of `sweep.csv`: the dimensions, what was measured, and why a point is infeasible.
@@ -74,5 +75,6 @@ fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
         shown(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),
         shown(lifetime.and_then(|lifetime| lifetime.years)),
         shown(lifetime.and_then(|lifetime| lifetime.read_retries_at_end_of_life)),
+        settled.host_limited.to_string(),
     ]
 }

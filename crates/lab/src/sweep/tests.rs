@@ -131,6 +131,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
         steady: true,
+        host_limited: false,
         precondition_s: 0.0,
         iops: 1.0,
         throughput_mb_s: 1.0,

@@ -13,6 +13,7 @@ fn settled(iops: f64) -> Settled {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
         steady: true,
+        host_limited: false,
         precondition_s: 9000.0,
         iops,
         throughput_mb_s: 175.0,
@@ -135,7 +136,10 @@ fn points_say_what_is_odd_about_them() {
         it.steady = false;
         it.lifetime = lifetime(LifetimeBasis::Cycles);
     });
-    change(&mut of.points[2], &|it| it.lifetime = lifetime(LifetimeBasis::Rating));
+    change(&mut of.points[2], &|it| {
+        it.host_limited = true;
+        it.lifetime = lifetime(LifetimeBasis::Rating);
+    });
     of.points[3].outcome = PointOutcome::Infeasible { reason: "no <room>".into() };
     let html = sweep(&of);
     let table = rows(section(&html, "numbers"), "<table");
@@ -145,7 +149,7 @@ fn points_say_what_is_odd_about_them() {
         remarks[1], "steady state was not reached; lifetime by program/erase cycles",
         "both are told"
     );
-    assert_eq!(remarks[2], "lifetime by the rating of the maker");
+    assert_eq!(remarks[2], "limited by the host; lifetime by the rating of the maker");
     assert_eq!(remarks[3], "infeasible: no &lt;room&gt;");
     assert_eq!(table[3][2..12], ["–"; 10], "an infeasible point has no numbers");
     assert_eq!(table[2][9..12], ["12.0", "2.50", "7.00"]);

@@ -31,6 +31,7 @@ fn settled() -> Settled {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
         steady: true,
+        host_limited: false,
         precondition_s: 9000.0,
         iops: 1234.5678,
         throughput_mb_s: 5.0,
