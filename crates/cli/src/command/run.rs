@@ -140,8 +140,11 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         }))?;
     } else {
         output::data(&figures(summary, record.step.response.as_ref()))?;
-        let state = state(measured(StepKind::Precondition), &record.step, summary);
-        let state = state + &lapsed(outcome.target.time_lapse);
+        let precondition = measured(StepKind::Precondition);
+        let state = state(precondition, &record.step, summary);
+        let steady = precondition.and_then(|record| record.step.steady.as_ref());
+        let is_fresh = summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
+        let state = state + &lapsed(outcome.target.time_lapse, is_fresh);
         let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
         let told = if lacks { LACKING.to_owned() } else { latencies(&record.step, summary) };
         output::talk(&details(&told, summary, &state));
@@ -194,14 +197,21 @@ fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) ->
 }
 
 /// Returns a line on the scale of a model in time lapse, whose requests and bytes are a part of
-/// those at full scale; empty at full scale.
-fn lapsed(time_lapse: u32) -> String {
+/// those at full scale, as are the rates of a settled drive only; empty at full scale.
+fn lapsed(time_lapse: u32, is_fresh: bool) -> String {
     if time_lapse <= 1 {
         return String::new();
     }
+    let fresh = if is_fresh {
+        "; before steady state rates and latencies depend on the scale, too: caches and work that \
+         is put off do not shrink (use --precondition, a longer --runtime or a smaller \
+         --time-lapse)"
+    } else {
+        ""
+    };
     format!(
         "\nsimulated at 1/{time_lapse} scale: requests and bytes are 1/{time_lapse} of those at \
-         full scale"
+         full scale{fresh}"
     )
 }
 
@@ -249,4 +259,17 @@ fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
     let [p50, p99, p999, max] = [latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max]
         .map(|latency_ns| Nanos(latency_ns).to_string());
     [kind.into(), latency.count.to_string(), p50, p99, p999, max]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_before_steady_state_are_said_to_depend_on_the_scale() {
+        assert_eq!(lapsed(1, true), "");
+        assert!(!lapsed(32, false).contains("depend on the scale"));
+        let fresh = lapsed(32, true);
+        assert!(fresh.contains("1/32 of those at full scale; before steady state"), "{fresh}");
+    }
 }

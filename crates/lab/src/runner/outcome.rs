@@ -27,7 +27,7 @@ impl Outcome {
     pub fn into_run(self, plan: &Plan, id: String, started_at: String) -> Run {
         let Self { target, environment, records, interrupted, spared } = self;
         let planned = plan.steps.len() - spared;
-        let mut warnings: Vec<Warning> = time_lapse(&target).into_iter().collect();
+        let mut warnings = Vec::new();
         if interrupted {
             warnings.push(cut_short(records.len(), planned));
         }
@@ -40,7 +40,7 @@ impl Outcome {
         if !target.kind.is_model() {
             warnings.extend(unprepared(&steps));
         }
-        Run {
+        let mut run = Run {
             schema: Run::SCHEMA,
             id,
             started_at,
@@ -55,22 +55,45 @@ impl Outcome {
             steps_planned: u32::try_from(planned).unwrap_or(u32::MAX),
             warnings,
             published: Vec::new(),
-        }
+        };
+        let scale = time_lapse(&run);
+        run.warnings.splice(..0, scale);
+        run
     }
 }
 
-fn time_lapse(target: &Target) -> Option<Warning> {
-    let k = target.time_lapse;
-    (k > 1).then(|| Warning {
-        kind: WarningKind::Scale,
-        step: String::new(),
-        text: format!(
-            "simulated at 1/{k} scale (time lapse {k}): IOPS, write amplification and mean latency \
-             are those of full scale; high percentiles and maxima come from 1/{k} of the requests, \
-             and a pause of the drive takes a larger share of an interval"
-        ),
-        remedy: "--full-scale simulates the whole drive for the whole time".into(),
-    })
+/// Figures of a settled drive are those of full scale. How long it takes to settle is not: caches
+/// and buffers keep their size, and the work that a drive puts off takes k times the share of the
+/// time.
+fn time_lapse(run: &Run) -> Option<Warning> {
+    let k = run.target.time_lapse;
+    let begins = format!("simulated at 1/{k} scale (time lapse {k}): ");
+    let tails = format!(
+        "high percentiles and maxima come from 1/{k} of the requests, and a pause of the drive \
+         takes a larger share of an interval"
+    );
+    let loads = || {
+        let kinds = [StepKind::Precondition, StepKind::Measure];
+        run.steps.iter().filter(move |step| kinds.contains(&step.kind) && writes(step))
+    };
+    let unsettled = loads().filter(|step| run.is_settled(step) != Some(true)).count();
+    let (text, remedy) = if unsettled == 0 {
+        let figures = "IOPS, write amplification and mean latency are those of full scale";
+        (format!("{begins}{figures}; {tails}"), "--full-scale simulates the whole drive for the \
+         whole time")
+    } else {
+        let all = loads().count();
+        let text = format!(
+            "{begins}{unsettled} of {all} loads that write were measured before steady state, and \
+             their IOPS, write amplification and latency depend on the scale: caches, buffers and \
+             work that the drive puts off do not shrink with it, and last for a larger share of \
+             the time; {tails}"
+        );
+        (text, "a longer load, a preconditioning or a smaller --time-lapse leaves less of the \
+         start; --full-scale simulates the whole drive for the whole time")
+    };
+    let (kind, step) = (WarningKind::Scale, String::new());
+    (k > 1).then(|| Warning { kind, step, text, remedy: remedy.into() })
 }
 
 /// Rounds of a suite that did not reach steady state.

@@ -82,6 +82,34 @@ fn time_lapse_is_told_with_the_way_to_full_scale() {
 }
 
 #[test]
+fn only_figures_of_a_settled_drive_are_said_to_be_those_of_full_scale() {
+    let claims = |run: &Run| run.warnings[0].text.contains("mean latency are those of full scale");
+    let fresh = made(TargetKind::Model, 32, unprepared(100));
+    assert!(!claims(&fresh));
+    let text = &fresh.warnings[0].text;
+    assert!(text.contains("1 of 1 loads that write were measured before steady state"), "{text}");
+    assert!(fresh.warnings[0].remedy.contains("a smaller --time-lapse"));
+    assert!(claims(&made(TargetKind::Model, 32, unprepared(0))), "reads have no start");
+    let settled = || {
+        let mut steps = unprepared(100);
+        let plan = plan();
+        let mut before = Record::unmeasured(&plan.steps[0], String::new(), steps[0].written?).step;
+        before.suite.clone_from(&steps[0].suite);
+        before.steady = Some(Steady {
+            achieved: true,
+            evidence: None,
+            rounds: 5,
+            at_s: 9000.0,
+            round_s: 1800.0,
+            variables: Vec::new(),
+        });
+        steps.insert(0, before);
+        Some(steps)
+    };
+    assert!(claims(&made(TargetKind::Model, 32, settled().unwrap())));
+}
+
+#[test]
 fn an_interrupted_run_says_how_far_it_came_without_the_steps_that_it_was_spared() {
     let plan = plan();
     let outcome = Outcome {
