@@ -1,4 +1,7 @@
 //! Model against measurement: by how much a modelled run misses a real one, load by load.
+//!
+//! A model misses nothing of a drive that it does not model. So the two are set against each other
+//! only where the measured target names the drive, or the model was fitted to that run.
 
 use std::borrow::Borrow;
 
@@ -28,16 +31,40 @@ pub struct Deviation {
     pub latency: f64,
 }
 
-/// Every load that a modelled and a real run among `runs` have in common.
+/// Every load that a modelled and a real run of the same drive among `runs` have in common.
 pub fn deviations<R: Borrow<Run>>(runs: &[R], comparisons: &[Comparison]) -> Vec<Deviation> {
     let is_model = |index: &usize| runs[*index].borrow().target.kind == TargetKind::Model;
     let (models, reals): (Vec<usize>, Vec<usize>) = (0..runs.len()).partition(is_model);
     let mut found = Vec::new();
-    for (model, real) in models.iter().flat_map(|model| reals.iter().map(|real| (*model, *real))) {
+    let pairs = models.iter().flat_map(|model| reals.iter().map(|real| (*model, *real)));
+    let pairs = pairs.filter(|(model, real)| is_of(runs[*model].borrow(), runs[*real].borrow()));
+    for (model, real) in pairs {
         let of_pair = comparisons.iter().filter_map(|it| deviation(it, model, real));
         found.extend(of_pair);
     }
     found
+}
+
+/// True if `model` is a model of what `real` measured: its file says that it was fitted to that run,
+/// or the target, its title or its sheet names the drive.
+fn is_of(model: &Run, real: &Run) -> bool {
+    let fitted_to = format!("run {}", real.id);
+    let sources = model.target.sheet.iter().map(|row| row.source.as_str());
+    if !real.id.is_empty() && sources.into_iter().any(|source| source.contains(&fitted_to)) {
+        return true;
+    }
+    let title = model.target.title.split('(').next().unwrap_or_default();
+    let drive = [&model.target.name, title].map(plain);
+    let sheet = real.target.sheet.iter().map(|row| row.value.as_str());
+    let told = [real.target.name.as_str(), real.target.title.as_str()].into_iter().chain(sheet);
+    let mut told = told.map(plain);
+    told.any(|told| drive.iter().any(|drive| !drive.is_empty() && told.contains(drive)))
+}
+
+/// Letters and digits of a name, in lower case: makers, kernels and files write it differently.
+fn plain(name: &str) -> String {
+    let letters = name.chars().filter(|c| c.is_ascii_alphanumeric());
+    letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn deviation(load: &Comparison, model: usize, real: usize) -> Option<Deviation> {
@@ -93,6 +120,28 @@ mod tests {
         assert!(found.iter().all(|it| (it.iops - 0.1).abs() < 1e-9 && it.latency.abs() < 1e-9));
         assert!(found.iter().all(|it| (it.model, it.real) == (0, 1)));
         assert_eq!(deviations(&runs[..1], &compare(&runs[..1])), []);
+    }
+
+    #[test]
+    fn a_model_is_not_set_against_the_measurement_of_another_drive() {
+        let measured = |name: &str, title: &str| {
+            let mut real = example::run();
+            real.target.kind = TargetKind::BlockDevice;
+            (real.target.name, real.target.title) = (name.into(), title.into());
+            real
+        };
+        let told = |model: Run, real: Run| {
+            let runs = [model, real];
+            !deviations(&runs, &compare(&runs)).is_empty()
+        };
+        assert!(!told(example::run(), measured("./w.img", "./w.img on ext4")));
+        let named = measured("/dev/fioa", "Fusion-io ioDrive Duo 640GB");
+        assert!(told(example::run(), named), "its title names the drive");
+        let mut model = example::run();
+        let file = measured("./w.img", "./w.img on ext4");
+        model.target.sheet[0].source =
+            format!("derived: t_read_us fitted to 9 figures in run {}", file.id);
+        assert!(told(model, file), "fitted to that run");
     }
 
     #[test]
