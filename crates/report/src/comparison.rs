@@ -28,7 +28,7 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
     html.push_str(&bars(subjects, &comparisons));
     html.push_str(&parity::sections(subjects));
-    html.push_str(&places(subjects, &comparisons));
+    html.push_str(&places(subjects, &comparisons, &groups));
     html.push_str(&ratios(subjects, &comparisons, &groups));
     html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));
     html + "</section>\n"
@@ -174,24 +174,27 @@ fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> Stri
     html + "</tbody></table></div>"
 }
 
-fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
+fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -> String {
+    if groups.len() < 2 {
+        return String::new();
+    }
     let mut html = String::from(
         "<h3>Winners and places</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
          <th scope=\"col\">Workload</th>",
     );
     html.push_str("<th scope=\"col\">Winner</th>");
-    for place in 1..=subjects.len() {
+    for place in 1..=groups.len() {
         let _ = write!(html, "<th scope=\"col\">{place}.</th>");
     }
     html.push_str("</tr></thead><tbody>");
-    for ranking in rankings(&common(all)) {
+    for ranking in rankings(&common(all), groups) {
         let _ = write!(
             html,
             "<tr><th scope=\"row\">{}</th>{}",
             Text(&ranking.workload),
-            won(subjects, &ranking)
+            won(subjects, groups, &ranking)
         );
-        for place in 0..subjects.len() {
+        for place in 0..groups.len() {
             match ranking.standings.get(place) {
                 None => html.push_str("<td>–</td>"),
                 Some(standing) => {
@@ -201,7 +204,7 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
                         "<td class=\"t{}\"><i class=\"key\"></i>{} <span class=\"interval\">{}\
                          </span></td>",
                         Look::of_run(subject.index).tone,
-                        Text(&place_of(standing, place, &subject.label)),
+                        Text(&place_of(standing, place, &of_run(subjects, groups, standing.run))),
                         number::percent(standing.share),
                     );
                 }
@@ -209,20 +212,26 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div><p class=\"small\">A run wins a workload where its IOPS, the \
-            geometric mean over the loads that all runs measured, are 5 % or more above those of \
-            the second; otherwise they are level. In grey is the share of the best run's IOPS. \
-            Runs less than 5 % behind share a place.</p>"
+    html + "</tbody></table></div><p class=\"small\">A subject wins a workload where its IOPS, \
+            the geometric mean over its repeats and the loads that all runs measured, are 5 % or \
+            more above those of the second; otherwise they are level. In grey is the share of the \
+            first one's IOPS. Subjects less than 5 % behind share a place.</p>"
 }
 
-/// A run in the column of the place after `before` others, which says where its place is shared.
+/// Name of the group whose first run is the one at this index.
+pub(crate) fn of_run(subjects: &[Subject<'_>], groups: &[Vec<usize>], run: usize) -> String {
+    let group = groups.iter().find(|group| group[0] == run);
+    group.map_or_else(|| subjects[run].label.clone(), |group| named(subjects, group))
+}
+
+/// A subject in the column of the place after `before` others, which says where its place is shared.
 fn place_of(standing: &Standing, before: usize, label: &str) -> String {
     let own = u32::try_from(before + 1).is_ok_and(|own| own == standing.place);
     if own { label.to_owned() } else { format!("{label} (shares place {})", standing.place) }
 }
 
 /// The cell of the winner of a workload, and by how much it leads.
-fn won(subjects: &[Subject<'_>], ranking: &Ranking) -> String {
+fn won(subjects: &[Subject<'_>], groups: &[Vec<usize>], ranking: &Ranking) -> String {
     match winner(ranking) {
         None => "<td class=\"absent\">level</td>".into(),
         Some(winner) => {
@@ -231,7 +240,7 @@ fn won(subjects: &[Subject<'_>], ranking: &Ranking) -> String {
                 "<td class=\"t{}\"><i class=\"key\"></i><b>{}</b> \
                  <span class=\"interval\">+{}</span></td>",
                 Look::of_run(subject.index).tone,
-                Text(&subject.label),
+                Text(&of_run(subjects, groups, winner.run)),
                 number::percent(winner.lead),
             )
         }

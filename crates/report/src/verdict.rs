@@ -4,8 +4,10 @@
 
 use results::Run;
 use results::compare::{Winner, common, compare, rankings, winner};
+use results::repeats::groups;
 use results::suitability::Suitability;
 
+use crate::comparison::of_run;
 use crate::number::written_times;
 use crate::number::{self, millis, short};
 use crate::settled::settles;
@@ -173,7 +175,8 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         return format!("No winner is named: {label} was not in steady state, others were.");
     }
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
-    let rankings = rankings(&common(&compare(&runs)));
+    let groups = groups(&runs);
+    let rankings = rankings(&common(&compare(&runs)), &groups);
     let winners: Vec<Option<Winner>> = rankings.iter().map(winner).collect();
     let of = rankings.len();
     let won = |index: usize| winners.iter().flatten().filter(move |it| it.run == index);
@@ -186,7 +189,7 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         0 => format!("They are level: none leads by 5 % or more in any of {of} workloads."),
         count => format!(
             "{} wins {count} of {of} workloads by 5 % or more, at most by {}.",
-            subjects[best].label,
+            of_run(subjects, &groups, best),
             number::percent(widest),
         ),
     }

@@ -135,23 +135,25 @@ pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
 pub struct Ranking {
     /// Name of the workload.
     pub workload: String,
-    /// The runs that measured it under every load that any did, the best first.
+    /// The subjects that measured it under every load that any did, the best first.
     pub standings: Vec<Standing>,
 }
 
-/// Standing of one run in a ranking.
+/// Standing of one subject in a ranking: of a run, or of runs that repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Standing {
-    /// Index of the run.
+    /// Index of the first of its runs.
     pub run: usize,
-    /// Its IOPS over those of the best run: the geometric mean over all loads, 0 to 1.
+    /// Its IOPS over those of the best subject: the geometric mean over all loads and repeats, 0
+    /// to 1.
     pub share: f64,
-    /// Its place, from 1: runs within [`MEANINGFUL_MIN`] of the first of a place share it.
+    /// Its place, from 1: subjects within [`MEANINGFUL_MIN`] of the first of a place share it.
     pub place: u32,
 }
 
-/// Ranks the runs for each workload, by what was measured after preconditioning.
-pub fn rankings(comparisons: &[Comparison]) -> Vec<Ranking> {
+/// Ranks subjects for each workload, by what was measured after preconditioning. The runs of each
+/// of `groups` repeat each other: they are one subject, and do not compete.
+pub fn rankings(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<Ranking> {
     let measures = || comparisons.iter().filter(|it| it.kind == StepKind::Measure);
     let mut workloads: Vec<&str> = Vec::new();
     for comparison in measures() {
@@ -163,12 +165,11 @@ pub fn rankings(comparisons: &[Comparison]) -> Vec<Ranking> {
         .into_iter()
         .map(|workload| {
             let loads: Vec<_> = measures().filter(|it| it.workload == workload).collect();
-            let runs = loads.first().map_or(0, |load| load.entries.len());
-            let mut standings: Vec<Standing> = (0..runs)
-                .filter_map(|run| {
-                    Some(Standing { run, share: share_of_best(&loads, run)?, place: 1 })
-                })
-                .collect();
+            let iops = groups.iter().filter_map(|group| Some((group[0], mean_iops(&loads, group)?)));
+            let iops: Vec<(usize, f64)> = iops.collect();
+            let best = iops.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
+            let standing = |(run, iops)| Some(Standing { run, share: ratio(iops, best)?, place: 1 });
+            let mut standings: Vec<Standing> = iops.into_iter().filter_map(standing).collect();
             standings.sort_by(|a, b| b.share.total_cmp(&a.share));
             share_places(&mut standings);
             Ranking { workload: workload.to_owned(), standings }
@@ -187,10 +188,10 @@ fn share_places(standings: &mut [Standing]) {
     }
 }
 
-/// The run that wins a workload, and by how much.
+/// The subject that wins a workload, and by how much.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Winner {
-    /// Index of the run.
+    /// Index of the first of its runs.
     pub run: usize,
     /// Its IOPS over those of the second, less 1.
     pub lead: f64,
@@ -204,15 +205,16 @@ pub fn winner(ranking: &Ranking) -> Option<Winner> {
     (lead >= MEANINGFUL_MIN).then_some(Winner { run: first.run, lead })
 }
 
-/// Geometric mean over `loads` of a run's IOPS over the best run's.
-fn share_of_best(loads: &[&Comparison], run: usize) -> Option<f64> {
-    let mut product = 1.0;
+/// Geometric mean of the IOPS of the runs of `group` over all `loads`; absent where one lacks a
+/// load.
+fn mean_iops(loads: &[&Comparison], group: &[usize]) -> Option<f64> {
+    let mut logs = 0.0;
     for load in loads {
-        let iops = load.entries.get(run)?.as_ref()?.summary.iops;
-        let all = load.entries.iter().flatten().map(|entry| entry.summary.iops);
-        product *= ratio(iops, all.fold(0.0, f64::max))?;
+        for run in group {
+            logs += load.entries.get(*run)?.as_ref()?.summary.iops.ln();
+        }
     }
-    Some(product.powf(1.0 / loads.len() as f64))
+    Some((logs / (loads.len() * group.len()) as f64).exp())
 }
 
 /// Something besides the drive that differs between runs, which a comparison must say.
@@ -355,11 +357,12 @@ mod tests {
 
     #[test]
     fn runs_are_ranked_over_all_loads_of_a_workload() {
-        let rankings = rankings(&compare(&[example::run(), other(26_000)]));
+        let groups = [vec![0], vec![1]];
+        let rankings = rankings(&compare(&[example::run(), other(26_000)]), &groups);
         let mixed = rankings.iter().find(|ranking| ranking.workload == "8k-70-30").unwrap();
         // 13K and 52K against 26K twice: half and double, a tie by the geometric mean.
         let shares: Vec<f64> = mixed.standings.iter().map(|standing| standing.share).collect();
-        assert!(shares.iter().all(|share| (share - 0.5_f64.sqrt()).abs() < 1e-9), "{shares:?}");
+        assert!(shares.iter().all(|share| (share - 1.0).abs() < 1e-9), "{shares:?}");
         let read = rankings.iter().find(|ranking| ranking.workload == "4k-rand-read").unwrap();
         assert_eq!(mixed.standings.iter().map(|it| it.place).collect::<Vec<_>>(), [1, 1]);
         assert_eq!(read.standings[1].place, 2);
@@ -382,6 +385,22 @@ mod tests {
         assert!(comparisons.iter().any(|it| is_of_load(&it)), "it is shown");
         assert!(!common(&comparisons).iter().any(|it| is_of_load(&it)), "nobody wins by it");
         assert_eq!(common(&comparisons).len() + 1, comparisons.len());
+    }
+
+    #[test]
+    fn repeats_of_one_subject_do_not_compete_and_the_first_has_all_of_its_iops() {
+        let runs = [other(40_000), other(10_000), other(15_000)];
+        let comparisons = compare(&runs);
+        let of = |groups: &[Vec<usize>]| {
+            let rankings = rankings(&comparisons, groups);
+            let shares = rankings[0].standings.iter().map(|it| (it.run, it.share));
+            shares.collect::<Vec<_>>()
+        };
+        let [first, second] = of(&[vec![0, 1], vec![2]]).try_into().unwrap();
+        // The mean of 40K and 10K is 20K.
+        assert_eq!((first.0, second.0), (0, 2));
+        assert!((first.1 - 1.0).abs() < 1e-9 && (second.1 - 0.75).abs() < 1e-3, "{second:?}");
+        assert_eq!(of(&[vec![0], vec![1], vec![2]]).len(), 3);
     }
 
     #[test]

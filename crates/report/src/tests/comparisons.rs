@@ -82,6 +82,11 @@ fn two_groups_of_repeats_are_named_with_the_number_of_their_runs() {
     let heading = "<h3>Against Fusion-io ioDrive Duo 640 GB (MLC) stock, 2 runs</h3>";
     assert!(html.contains(heading), "{}", part(&html, "<h3>Against", "</h3>"));
     assert!(html.contains("high-performance, 2 runs</th>"));
+    let places = rows(&html, "class=\"places\"");
+    let row = places.iter().find(|row| row[0] == "4k-rand-write").unwrap();
+    assert_eq!(row.len(), 4, "a place for each group, none for a repeat: {row:?}");
+    assert!(row[1].contains("high-performance, 2 runs +"), "{row:?}");
+    assert!(row[2].ends_with("100 %"), "{row:?}");
 }
 
 #[test]
