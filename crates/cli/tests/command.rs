@@ -137,6 +137,13 @@ fn figures_that_are_none_are_refused_with_their_place() {
 }
 
 #[test]
+fn a_drive_of_which_nothing_is_compared_names_the_one_that_it_was_validated_as() {
+    let (_, said) = refused(&["validate", "p5800x"]);
+    assert!(said.contains("validating p5800x: no published figure is about it alone"), "{said}");
+    assert!(said.contains("run `floatgate validate p5800x-pair`"), "{said}");
+}
+
+#[test]
 fn each_family_of_a_drive_is_predicted_from_the_others() {
     let output = floatgate(&["validate", "--cross", "p5800x-pair", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -49,6 +49,9 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
         progress.clear();
         compared?
     };
+    if !args.drives.is_empty() {
+        check_compared(&drives, &table, &compared)?;
+    }
     if args.json {
         output::json(&compared)?;
     } else {
@@ -64,6 +67,29 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
 fn origin(drives: &[String]) -> &'static str {
     let is_listed = |name: &String| catalogue::find(name).is_some();
     if drives.iter().all(is_listed) { FITTED } else { FITTED_FILE }
+}
+
+/// Refuses to call a drive validated of which nothing was compared, and names the drive that it
+/// was validated as.
+fn check_compared(drives: &[DriveSpec], table: &[FigureRow], rows: &[Row]) -> Result<()> {
+    let is_told = |row: &Row| row.compared().is_some() || row.stated().is_some();
+    let silent = drives.iter().filter(|drive| drive.is_validated()).find(|drive| {
+        let about = table.iter().filter(|row| is_about(row, drive));
+        let ids: Vec<&str> = about.map(|row| row.id.as_str()).collect();
+        !rows.iter().any(|row| ids.contains(&row.id.as_str()) && is_told(row))
+    });
+    let Some(drive) = silent else { return Ok(()) };
+    let is_like = format!("like = \"{}\"", drive.name);
+    let like = catalogue::drives().into_iter().find(|other| {
+        let text = catalogue::text(&other.name).unwrap_or_default();
+        other.published.is_some() && text.lines().any(|line| line == is_like)
+    });
+    let text = format!("validating {}: no published figure is about it alone", drive.name);
+    let hint = like.map_or_else(
+        || "give figures of it with `--figures FILE`".to_owned(),
+        |DriveSpec { name, .. }| format!("validated as {name}: run `floatgate validate {name}`"),
+    );
+    Err(Error::new(Kind::Input, text).hint(hint).into())
 }
 
 fn drives(names: &[String]) -> Result<Vec<DriveSpec>> {
