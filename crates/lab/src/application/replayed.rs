@@ -20,6 +20,9 @@ pub const HOST_SHARE_MAX: f64 = 0.8;
 /// clients up. It is in the prediction as often as in the recording, whatever the drive.
 pub const PAUSE_SHARE_MAX: f64 = 0.05;
 
+/// Fewest transactions of which a 99th percentile is told: of fewer, it is their largest latency.
+const P99_TRANSACTIONS_MIN: usize = 100;
+
 /// Latencies of the drive's requests, by operation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ByOp {
@@ -38,7 +41,8 @@ pub struct Prediction {
     /// benchmark printed none.
     pub latency_ms_mean: Option<f64>,
     /// 99th percentile of the latency in milliseconds, from begin and commit of each logged
-    /// transaction on the clock of the replay. Absent if the benchmark kept no log.
+    /// transaction on the clock of the replay. Absent if the benchmark kept no log, or logged fewer
+    /// than 100 transactions.
     pub latency_ms_p99: Option<f64>,
 }
 
@@ -145,8 +149,8 @@ fn longest_pause(requests: &[Recorded]) -> Nanos {
     longest
 }
 
-/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log. A
-/// copy that is a single transaction needs no log.
+/// 99th percentile of the transactions' latencies on the clock of the replay; none without a log or
+/// of few transactions. A copy that is a single transaction needs no log.
 fn transactions_p99(
     recording: &Recording,
     (tree, clock): (&RequestTree<'_>, &Clock),
@@ -164,7 +168,8 @@ fn transactions_p99(
             |it: &Transaction| moments.replayed(it.to).saturating_sub(moments.replayed(it.from));
         latencies.extend(recording.measured_transactions().map(latency));
     }
-    latency_percentile(&mut latencies, 99.0)
+    let is_told = latencies.len() >= P99_TRANSACTIONS_MIN;
+    is_told.then(|| latency_percentile(&mut latencies, 99.0)).flatten()
 }
 
 /// Maps times of a recording to the clock of its replay: a time keeps its distance from the

@@ -217,9 +217,14 @@ fn the_tail_of_transactions_is_that_on_the_clock_of_the_replay() {
     let moment = Nanos::from_micros;
     let transaction = |from, to| Transaction { from: moment(from), to: moment(to) };
     // Committed 10 us after the first and after the last completion.
-    recording.transactions = vec![transaction(0, 110), transaction(120, 400)];
-    let slower = replayed(&recording, &[1000, 2050, 3100]);
-    let told = slower.prediction.unwrap().latency_ms_p99.unwrap();
+    let mut p99 = |each: usize| {
+        let pairs = vec![[transaction(0, 110), transaction(120, 400)]; each];
+        recording.transactions = pairs.into_iter().flatten().collect();
+        let slower = replayed(&recording, &[1000, 2050, 3100]);
+        slower.prediction.unwrap().latency_ms_p99
+    };
+    assert_eq!(p99(49), None, "of 98 transactions it would be the largest");
+    let told = p99(50).unwrap();
     // From 20 us after the first completion (1.020 ms) to the last (3.100 ms).
     assert!((told - 2.08).abs() < 1e-9, "{told}");
 }
