@@ -14,6 +14,7 @@ mod listing;
 mod locate;
 mod maintenance;
 mod monitor;
+mod ordered;
 mod place;
 mod real;
 mod serve;
@@ -44,6 +45,7 @@ pub(crate) use self::maintenance::{
     AddSpare, Check, FailDie, Fault, Inject, Recover, ReplaceDie, Scrub,
 };
 pub(crate) use self::monitor::MonitorArgs;
+use self::ordered::{ORDERED_REVIEW, ORDERED_SWEEP};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::{ClientArgs, RealArgs};
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
@@ -431,7 +433,7 @@ pub(crate) struct Review {
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
     /// Continue an interrupted run; may be repeated for each format
-    #[arg(long, value_name = "RUN", conflicts_with = "target", help_heading = "Results")]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ORDERED_REVIEW, help_heading = "Results")]
     pub(crate) resume: Vec<String>,
     /// Repeat the whole protocol this many times, for confidence intervals of ratios; models get a
     /// new seed each time
@@ -669,7 +671,7 @@ pub(crate) struct Sweep {
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
     /// Continue an interrupted sweep
-    #[arg(long, value_name = "SWEEP", conflicts_with = "target", help_heading = "Results")]
+    #[arg(long, value_name = "SWEEP", conflicts_with_all = ORDERED_SWEEP, help_heading = "Results")]
     pub(crate) resume: Option<String>,
     /// Print the sweep as JSON
     #[arg(long, help_heading = "Results")]

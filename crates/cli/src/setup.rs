@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Result;
+use blockio::Nanos;
 use lab::library::Library;
 use lab::plan::Plan;
 use lab::replay;
-use lab::ssd::Surroundings;
-use lab::subject::Choice;
+use lab::results::{Warning, WarningKind};
+use lab::ssd::{DieFailure, Surroundings};
+use lab::subject::{Choice, Subject};
 use lab::workload::Protocol;
 use lab::{Error, Kind};
 
-use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, TraceArgs};
+use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs, TraceArgs};
+use crate::output;
 
 /// Hint for a file of figures that cannot be parsed.
 pub(crate) const FIGURES: &str =
@@ -67,6 +70,29 @@ pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
     match data.compressible {
         Some(percent) => plan.with_compressible(percent),
         None => plan,
+    }
+}
+
+/// Tells options that were given and change nothing on a modelled drive; nothing of a real one.
+pub(crate) fn tell_without_effect(subject: &Subject, real: &RealArgs, data: &DataArgs) {
+    let Subject::Model { spec, .. } = subject else { return };
+    for option in real.without_effect_on_models() {
+        output::talk(&format!("warning: {option} has no effect on a model"));
+    }
+    if data.compressible.is_some() && spec.compression.is_none() {
+        let name = &spec.name;
+        output::talk(&format!("warning: --compressible has no effect: {name} does not compress"));
+    }
+}
+
+/// Tells that the die that was to fail did not within a load of `lasted`.
+pub(crate) fn tell_intact(place: &PlaceArgs, warnings: &[&Warning], lasted: Nanos) {
+    let Some(DieFailure { die, .. }) = place.fail_die else { return };
+    if warnings.iter().all(|warning| warning.kind != WarningKind::DieFailure) {
+        output::talk(&format!(
+            "warning: die {die} never failed: the load ended at {lasted}, these are the figures \
+             of an intact drive"
+        ));
     }
 }
 

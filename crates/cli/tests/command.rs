@@ -112,6 +112,32 @@ fn an_unknown_workload_and_an_unknown_protocol_get_the_nearest_names() {
 }
 
 #[test]
+fn options_that_change_nothing_on_a_model_are_told() {
+    let args = ["run", "iodrive-duo", "4k-rand-read", "--runtime", "2s", "--time-lapse", "64"];
+    let options = ["--fail-die", "3@99h", "--tune", "--size", "4G", "--compressible", "50"];
+    let output = floatgate(&[&args[..], &options].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = stderr(&output);
+    for option in ["--tune", "--size"] {
+        assert!(said.contains(&format!("{option} has no effect on a model")), "{said}");
+    }
+    assert!(said.contains("--compressible has no effect: iodrive-duo does not"), "{said}");
+    assert!(said.contains("die 3 never failed: the load ended at 2.00 s"), "{said}");
+    assert!(!said.contains("--destroy has no effect"), "it was not given: {said}");
+}
+
+#[test]
+fn what_an_order_says_is_not_said_again_when_it_is_resumed() {
+    let (status, said) = refused(&["review", "--resume", "x", "--protocol", "quick"]);
+    assert_eq!(status, Some(2));
+    assert!(said.contains("cannot be used with"), "{said}");
+    let (status, _) = refused(&["sweep", "--resume", "x", "--user-capacity", "1G"]);
+    assert_eq!(status, Some(2));
+    let (_, said) = refused(&["sweep", "--resume", "x"]);
+    assert!(!said.contains("cannot be used with"), "defaults are no arguments: {said}");
+}
+
+#[test]
 fn a_time_without_a_unit_is_refused_with_what_would_be_right() {
     let (status, said) = refused(&["run", "--runtime", "60"]);
     assert_eq!(status, Some(2));

@@ -165,10 +165,12 @@ pub fn rankings(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<Rankin
         .into_iter()
         .map(|workload| {
             let loads: Vec<_> = measures().filter(|it| it.workload == workload).collect();
-            let iops = groups.iter().filter_map(|group| Some((group[0], mean_iops(&loads, group)?)));
+            let iops =
+                groups.iter().filter_map(|group| Some((group[0], mean_iops(&loads, group)?)));
             let iops: Vec<(usize, f64)> = iops.collect();
             let best = iops.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
-            let standing = |(run, iops)| Some(Standing { run, share: ratio(iops, best)?, place: 1 });
+            let standing =
+                |(run, iops)| Some(Standing { run, share: ratio(iops, best)?, place: 1 });
             let mut standings: Vec<Standing> = iops.into_iter().filter_map(standing).collect();
             standings.sort_by(|a, b| b.share.total_cmp(&a.share));
             share_places(&mut standings);
@@ -381,7 +383,8 @@ mod tests {
         });
         let runs = [first, second];
         let comparisons = compare(&runs);
-        let is_of_load = |it: &&Comparison| it.entries[0].as_ref().is_some_and(|it| it.step == load);
+        let is_of_load =
+            |it: &&Comparison| it.entries[0].as_ref().is_some_and(|it| it.step == load);
         assert!(comparisons.iter().any(|it| is_of_load(&it)), "it is shown");
         assert!(!common(&comparisons).iter().any(|it| is_of_load(&it)), "nobody wins by it");
         assert_eq!(common(&comparisons).len() + 1, comparisons.len());

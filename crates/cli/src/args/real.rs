@@ -56,6 +56,18 @@ impl RealArgs {
         Access { destroy, purge, size, raw, conditions }
     }
 
+    /// The options given that change nothing on a model.
+    pub(crate) fn without_effect_on_models(&self) -> Vec<&'static str> {
+        let given = [
+            (self.destroy, "--destroy"),
+            (self.purge != PurgeMethod::Auto, "--purge"),
+            (self.size.is_some(), "--size"),
+            (self.temperature_max.is_some(), "--temperature-max"),
+            (self.tune, "--tune"),
+        ];
+        given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name).collect()
+    }
+
     /// The options with which a run on a real drive goes on as it began. What it wrote so far may
     /// be destroyed: without leave to do so it would be taken for somebody's data.
     pub(crate) fn to_go_on(&self) -> String {

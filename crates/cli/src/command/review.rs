@@ -34,6 +34,7 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
 fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
+    setup::tell_without_effect(&subject, &args.real, &args.data);
     let time_lapse_max = setup::plan(&args.protocol, args.model.seed)?.time_lapse_max;
     let choice = Choice { time_lapse_max, ..setup::choice(Some(&args.format), &args.model) };
     let choice = setup::on_clients(choice, &args.clients);

@@ -24,6 +24,7 @@ use crate::{Ending, output, setup, steps, table};
 /// Measures, prints the rate and the mean latency, and the rest to stderr.
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
+    setup::tell_without_effect(&subject, &args.real, &args.data);
     let choice = setup::choice(args.format.as_deref(), &args.model);
     let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setup(&setup::placed(choice, &args.place))?;
@@ -46,8 +47,12 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     };
     let outcomes = carry_out(&[assignment], 1, &progress);
     progress.clear();
-    let mut outcomes = outcomes.inspect_err(|_| raw.keep())?;
-    shown(&outcomes.remove(0), args.json.then_some(args.model.seed))
+    let outcome = outcomes.inspect_err(|_| raw.keep())?.remove(0);
+    let ending = shown(&outcome, args.json.then_some(args.model.seed))?;
+    let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
+    let told: Vec<&Warning> = warnings(&outcome).collect();
+    setup::tell_intact(&args.place, &told, Nanos::from_secs_f64(lasted_s));
+    Ok(ending)
 }
 
 /// Folder for job files and reports of a load generator: deleted when the run succeeds, kept for

@@ -79,8 +79,11 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     let unsettled = loads().filter(|step| run.is_settled(step) != Some(true)).count();
     let (text, remedy) = if unsettled == 0 {
         let figures = "IOPS, write amplification and mean latency are those of full scale";
-        (format!("{begins}{figures}; {tails}"), "--full-scale simulates the whole drive for the \
-         whole time")
+        (
+            format!("{begins}{figures}; {tails}"),
+            "--full-scale simulates the whole drive for the \
+         whole time",
+        )
     } else {
         let all = loads().count();
         let text = format!(
@@ -89,8 +92,11 @@ fn time_lapse(run: &Run) -> Option<Warning> {
              work that the drive puts off do not shrink with it, and last for a larger share of \
              the time; {tails}"
         );
-        (text, "a longer load, a preconditioning or a smaller --time-lapse leaves less of the \
-         start; --full-scale simulates the whole drive for the whole time")
+        (
+            text,
+            "a longer load, a preconditioning or a smaller --time-lapse leaves less of the \
+         start; --full-scale simulates the whole drive for the whole time",
+        )
     };
     let (kind, step) = (WarningKind::Scale, String::new());
     (k > 1).then(|| Warning { kind, step, text, remedy: remedy.into() })

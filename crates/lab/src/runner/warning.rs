@@ -144,11 +144,7 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
 /// What the load generator was at work on is allowed for: a thread with one request at a time
 /// cannot have it outstanding while it prepares it. The edges of the span are not, beyond 5 %: a
 /// request that stands still when the span ends is missing from every figure.
-fn outstanding(
-    step: &PlannedStep,
-    requests: Outstanding,
-    summary: &Summary,
-) -> Option<Warning> {
+fn outstanding(step: &PlannedStep, requests: Outstanding, summary: &Summary) -> Option<Warning> {
     if step.pace.is_some() {
         return None;
     }

@@ -1,8 +1,6 @@
 //! Runs beside each other: bars, ratios, places, summary tables.
 
-use results::{
-    Run, Steady, SteadyEvidence, Step, StepKind, TargetKind, Warning, WarningKind,
-};
+use results::{Run, Steady, SteadyEvidence, Step, StepKind, TargetKind, Warning, WarningKind};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
