@@ -70,6 +70,17 @@ fn a_sweep_of_nothing_or_of_a_key_that_is_not_there_is_refused_once() {
 }
 
 #[test]
+fn a_sweep_without_a_feasible_point_fails_and_so_does_a_load_beyond_the_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["sweep", "csd-3000-7680", "--compressible", "0", "--time-lapse", "512"];
+    let output = floatgate_in(dir.path(), &args);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("none of 1 points of the sweep is feasible: "), "{output:?}");
+    let (_, said) = refused(&["sweep", "iodrive-duo", "--threads", "2000", "--queue", "1,2"]);
+    assert!(said.contains("threads is 2000, not a whole number from 1 to 1024"), "{said}");
+}
+
+#[test]
 fn a_sweep_on_a_cluster_names_what_its_driver_lacks_before_a_folder_is_made() {
     let dir = tempfile::tempdir().unwrap();
     let sweep = |path: &Path| {

@@ -93,6 +93,9 @@ impl SweepOrder {
     /// # Errors
     /// Fails with the name of the invalid key, value or grid.
     pub fn check(&self) -> Result<(), Error> {
+        for (key, fixed) in [(THREADS, self.threads), (QUEUE, self.queue_per_thread)] {
+            load(key, &Value::Number(fixed.into()))?;
+        }
         let points = grid(&self.dimensions)?;
         let mut reason = String::new();
         let mut feasible = false;

@@ -195,12 +195,26 @@ fn how_to_go_on(store: &Store, args: &args::Sweep) -> String {
     format!("continue with `floatgate sweep --resume {name} --out {}`", setup::shell_word(&out))
 }
 
+/// Fails if no point of a whole sweep could be measured, with the reason of the first.
+fn infeasible(sweep: &Sweep) -> Result<()> {
+    let reasons = sweep.points.iter().map(|point| match &point.outcome {
+        PointOutcome::Infeasible { reason } => Some(reason),
+        PointOutcome::Measured(_) => None,
+    });
+    let reasons: Option<Vec<&String>> = reasons.collect();
+    let Some([first, ..]) = reasons.as_deref() else { return Ok(()) };
+    let text = format!("none of {} points of the sweep is feasible: {first}", sweep.points.len());
+    let hint = "sweep other values, or a smaller --time-lapse, which leaves more of the drive";
+    Err(Error::new(Kind::Input, text).hint(hint).into())
+}
+
 fn ending(sweep: &Sweep, store: &Store, args: &args::Sweep) -> Result<Ending> {
     let planned: usize = sweep.dimensions.iter().map(|dimension| dimension.values.len()).product();
     if sweep.points.len() < planned {
         let text = format!("interrupted after {} of {planned} points", sweep.points.len());
         return Err(Error::new(Kind::Program, text).hint(how_to_go_on(store, args)).into());
     }
+    infeasible(sweep)?;
     let steady = sweep.points.iter().filter_map(Point::settled).all(|settled| settled.steady);
     Ok(if steady { Ending::Done } else { Ending::NotSteady })
 }
