@@ -269,7 +269,7 @@ pub fn between(runs: &[Run]) -> Vec<Finding> {
     let hosts = groups(runs, |a, b| a.name == b.name && a.format == b.format);
     let formats = groups(runs, |a, b| a.name == b.name && a.host == b.host);
     let parities = hosts.iter().filter_map(|runs| host_parity(runs));
-    parities.chain(formats.iter().filter_map(|runs| format_gain(runs))).collect()
+    parities.chain(formats.iter().flat_map(|runs| format_gains(runs))).collect()
 }
 
 /// The runs whose targets are `alike`, group by group, in order of appearance.
@@ -402,16 +402,25 @@ fn host_parity(runs: &[&Run]) -> Option<Finding> {
     Some(worst.finding(FindingKind::HostParity, 1.0 / worst.gain()))
 }
 
-/// The preconditioning at which the formats of one drive on one host differ most.
-fn format_gain(runs: &[&Run]) -> Option<Finding> {
+/// The preconditionings at which the formats of one drive differ by a strength, those of 4K writes
+/// first, then the widest; where none do, the one at which they differ most.
+fn format_gains(runs: &[&Run]) -> Vec<Finding> {
     let loads = compare(runs);
-    let widest = loads
+    let mut gains: Vec<Finding> = loads
         .iter()
         .filter(|load| load.kind == StepKind::Precondition)
         .filter(|load| load.entries.iter().flatten().all(|it| it.settled != Some(false)))
         .filter_map(|load| Extremes::of(load, runs, |target| &target.format))
-        .max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
-    Some(widest.finding(FindingKind::FormatGain, widest.gain()))
+        .map(|extremes| extremes.finding(FindingKind::FormatGain, extremes.gain()))
+        .collect();
+    gains.sort_by(|a, b| b.value.total_cmp(&a.value));
+    if gains.iter().any(|gain| gain.verdict == Verdict::Strength) {
+        gains.retain(|gain| gain.verdict == Verdict::Strength);
+        gains.sort_by_key(|gain| gain.workload != "4k-rand-write");
+    } else {
+        gains.truncate(1);
+    }
+    gains
 }
 
 /// The best and the worst run of a load, by IOPS.
@@ -646,7 +655,7 @@ mod tests {
             other,
         ];
         let findings = between(&runs);
-        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert_eq!(findings.len(), 3, "{findings:?}");
         assert_eq!(findings[0].kind, FindingKind::HostParity);
         assert_eq!(findings[0].between, ["linux", "windows"]);
         assert!((findings[0].value - 0.9).abs() < 1e-9);
@@ -654,5 +663,7 @@ mod tests {
         assert_eq!(findings[1].between, ["high-performance", "stock"]);
         assert!((findings[1].value - 2.1).abs() < 1e-9);
         assert_eq!(findings[1].verdict, Verdict::Strength);
+        let gains = findings[1..].iter().map(|it| it.workload.as_str());
+        assert_eq!(gains.collect::<Vec<_>>(), ["4k-rand-write", "8k-70-30"], "all that pass");
     }
 }
