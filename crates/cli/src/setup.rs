@@ -1,7 +1,7 @@
 //! Interpretation of arguments that several commands share.
 
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::{fs, thread};
 
 use anyhow::Result;
 use blockio::Nanos;
@@ -104,6 +104,22 @@ pub(crate) fn check_output(path: &Path, overwrite: bool) -> Result<()> {
     let text = format!("{} already exists", path.display());
     let hint = "name another file, or add --overwrite to replace it";
     Err(Error::new(Kind::Refused, text).hint(hint).into())
+}
+
+/// Refuses a file that cannot be written, before any work is done for it.
+pub(crate) fn check_writable(path: &Path) -> Result<()> {
+    let is_new = !path.exists();
+    // Not truncated: the file is replaced at the end, and whole.
+    let opened = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    opened.map_err(|source| {
+        let text = format!("writing {}", path.display());
+        let hint = "name a file in a folder that exists and may be written to";
+        Error::new(Kind::Io, text).source(source).hint(hint)
+    })?;
+    if is_new {
+        fs::remove_file(path)?;
+    }
+    Ok(())
 }
 
 /// `name`, or what stands before its ending with the first number from 2 of which there is no file.

@@ -193,6 +193,18 @@ fn each_family_of_a_drive_is_predicted_from_the_others() {
 }
 
 #[test]
+fn a_fit_whose_file_cannot_be_written_is_refused_before_the_search() {
+    let dir = tempfile::tempdir().unwrap();
+    let duo = stdout(&floatgate(&["drives", "iodrive-duo", "--toml"]));
+    fs::write(dir.path().join("start.toml"), duo).unwrap();
+    let fit = ["fit", "start.toml", "--free", "nand.t_read_us=40..60", "--out", "none/x.toml"];
+    let output = floatgate_in(dir.path(), &fit);
+    let said = stderr(&output);
+    assert!(said.starts_with("error: writing none/x.toml: "), "{said}");
+    assert!(said.contains("hint: name a file in a folder that exists"), "{said}");
+}
+
+#[test]
 fn a_fit_without_figures_of_the_drive_names_the_devices_there_are() {
     let dir = tempfile::tempdir().unwrap();
     let drive =

@@ -37,6 +37,7 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         .map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
     let out = args.out.clone().unwrap_or_else(|| beside(&args.drive));
     setup::check_output(&out, args.overwrite)?;
+    setup::check_writable(&out)?;
     let evidence = match &args.run {
         Some(run) => of_run(&spec, &args.dir, run)?,
         None => of_figures(args.figures.as_deref())?,
@@ -65,12 +66,13 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
     let found = fit::fit(&file, question, &progress);
     progress.clear();
     let found = found?;
-    write_text(&out, &found.drive)?;
+    // What a long search found is printed first: writing may still fail.
     if args.json {
         output::json(&found)?;
     } else {
         output::data(&shown(&found))?;
     }
+    write_text(&out, &found.drive)?;
     output::talk(&format!("wrote {}", out.display()));
     Ok(Ending::Done)
 }
