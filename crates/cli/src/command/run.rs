@@ -152,6 +152,7 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         let state = state + &lapsed(outcome.target.time_lapse, is_fresh);
         let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
         let told = if lacks { LACKING.to_owned() } else { latencies(&record.step, summary) };
+        let state = state + &climate(&record.step, summary);
         output::talk(&details(&told, summary, &state));
     }
     let mut ending = Ending::Done;
@@ -234,16 +235,22 @@ fn latencies(step: &Step, summary: &Summary) -> String {
     table::columns(&rows)
 }
 
-/// The `latencies`, the `state` of the drive, its power and heat, and its placement handles.
+/// Line on the power of a load and on its heat: at its end, and the highest that was read in it, which
+/// may be left from what came before. Empty where neither is known.
+fn climate(step: &Step, summary: &Summary) -> String {
+    let Some(climate) = summary.climate else { return String::new() };
+    let power = climate.power_w.map(|power_w| format!("{power_w:.1} W on average"));
+    let end_c = step.samples.last().and_then(|it| it.summary.climate?.temperature_c);
+    let end = end_c.map(|celsius| format!("{celsius:.1} °C at the end of the load"));
+    let most = climate.temperature_c.map(|celsius| format!("{celsius:.1} °C at most in it"));
+    let told: Vec<String> = power.into_iter().chain(end).chain(most).collect();
+    format!("\n{}", told.join(", "))
+}
+
+/// The `latencies`, the `state` of the drive, and its placement handles.
 fn details(latencies: &str, summary: &Summary, state: &str) -> String {
-    let climate = summary.climate.map_or_else(String::new, |climate| {
-        let power = climate.power_w.map(|power_w| format!("{power_w:.1} W on average"));
-        let heat = climate.temperature_c.map(|celsius| format!("{celsius:.1} °C at most"));
-        let told: Vec<String> = power.into_iter().chain(heat).collect();
-        format!("\n{}", told.join(", "))
-    });
     let placement: String = summary.placement.iter().map(placement).collect();
-    format!("{latencies}\n{state}{climate}{placement}")
+    format!("{latencies}\n{state}{placement}")
 }
 
 /// Line on what was programmed for one placement handle.

@@ -172,6 +172,8 @@ impl DriveSpec {
         for (table, key, value, limits) in numbers {
             at.within(table, key, value, limits)?;
         }
+        let text = format!("{}, must be above the {} W of idling", power.slot_w, energy.idle_w);
+        at.require(power.slot_w > energy.idle_w, "power", "slot_w", &text)?;
         let limit_w = power.limit_w.unwrap_or(f64::INFINITY);
         let text = format!("{limit_w}, must be above the {} W of idling", energy.idle_w);
         at.require(limit_w > energy.idle_w, "power", "limit_w", &text)?;
@@ -551,6 +553,8 @@ mod tests {
             "page_kib = 4\npages_per_program = 3",
             "a divisor of pages_per_erase",
         );
+        check("slot_w = 25", "slot_w = -25", "power.slot_w is -25, must be above the 11 W");
+        check("idle_w = 11", "idle_w = 30", "power.slot_w is 25, must be above the 30 W");
         check("burst = 0.3", "burst = 0.3\nbuffer_kib = 0", "relocation.buffer_kib is 0, must be");
         check("stripe_dies = 25", "stripe_dies = 7", "stripe_dies is 7, must be 0, or a divisor");
     }
