@@ -78,6 +78,20 @@ fn applications_are_told_as_predictions_of_transactions() {
     assert!(!alone.contains("side by side"));
 }
 
+#[test]
+fn a_rate_from_a_recording_with_a_pause_is_marked_and_explained() {
+    let mut of = of_applications("A", 1.0);
+    assert!(!review(std::slice::from_ref(&of), TITLE).contains("† The recording has a pause"));
+    for figures in of.steps.iter_mut().filter_map(|step| step.application.as_mut()) {
+        figures.recorded.pause_share = Some(0.12);
+    }
+    let page = review(&[of], TITLE);
+    assert!(page.contains("<td>800 †</td>"));
+    assert!(page.contains("<td>16</td><td>–</td>"), "no rate, no mark");
+    assert!(page.contains("† The recording has a pause of all clients, in which no request was"));
+    assert!(page.contains("for 12 % of its time"));
+}
+
 /// A run of one application on the drive `name`, with `factor` times 100 transactions a second for
 /// each of its clients.
 fn of_applications(name: &str, factor: f64) -> Run {
@@ -113,6 +127,7 @@ fn of_applications(name: &str, factor: f64) -> Run {
                 span_s: 3.0,
                 tps: Some(50.0),
                 host_share: 0.1,
+                pause_share: None,
             },
         };
         Step {

@@ -85,4 +85,8 @@ pub struct RecordedApplication {
     pub tps: Option<f64>,
     /// Share of the host in the recording itself, 0 to 1.
     pub host_share: f64,
+    /// Share of its time that its longest pause takes, in which no request of any client was
+    /// outstanding, 0 to 1; absent where it is at most 0.05, or there is one client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause_share: Option<f64>,
 }

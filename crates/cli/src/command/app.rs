@@ -231,7 +231,7 @@ fn shown(points: &[Point]) -> String {
 }
 
 /// Note below a table with a rate that was predicted from a recording with a long pause.
-fn paused(share: f64) -> String {
+pub(super) fn paused(share: f64) -> String {
     format!(
         "\n\n† The recording has a pause of all clients, in which no request was outstanding, for \
          {:.0} % of its time. The prediction has it too: TPS are lower and the 99th percentile is \

@@ -2,9 +2,9 @@
 
 use blockio::Nanos;
 use lab::results::mark::marked;
-use lab::results::{Doubt, Run, Step, StepKind, Summary};
+use lab::results::{ApplicationFigures, Doubt, Run, Step, StepKind, Summary};
 
-use super::replay;
+use super::{app, replay};
 use crate::table;
 
 /// Indent of the numbers below a title with lines of its own.
@@ -62,9 +62,12 @@ fn applications(steps: &[Step]) -> String {
     let rows = steps.iter().filter_map(|step| {
         let it = step.application.as_ref()?;
         Some([
-            it.application.clone(),
+            it.node.map_or_else(
+                || it.application.clone(),
+                |node| format!("{}, drive {node}", it.application),
+            ),
             step.threads.to_string(),
-            it.tps.map_or_else(|| "-".to_owned(), |tps| format!("{tps:.1}")),
+            it.tps.map_or_else(|| "-".to_owned(), |tps| format!("{tps:.1}{}", marked_pause(it))),
             shown(it.latency_ms_mean),
             shown(it.latency_ms_p99),
             format!("{:.0} %", it.host_share * 100.0),
@@ -75,10 +78,20 @@ fn applications(steps: &[Step]) -> String {
         return String::new();
     }
     let mut text = table::columns(&rows);
-    if steps.iter().filter_map(|it| it.application.as_ref()).any(|it| it.tps.is_none()) {
+    let figures = || steps.iter().filter_map(|it| it.application.as_ref());
+    if figures().any(|it| it.tps.is_none()) {
         text += &replay::host_dominates();
     }
+    let shares = figures().filter(|it| it.tps.is_some()).filter_map(|it| it.recorded.pause_share);
+    if let Some(longest) = shares.reduce(f64::max) {
+        text += &app::paused(longest);
+    }
     text
+}
+
+/// Mark of a rate that was predicted from a recording with a long pause.
+const fn marked_pause(figures: &ApplicationFigures) -> &'static str {
+    if figures.recorded.pause_share.is_some() { " †" } else { "" }
 }
 
 /// A row in lines of its own, for a screen that is too narrow for the table.

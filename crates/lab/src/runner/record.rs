@@ -118,6 +118,7 @@ impl Record {
                 span_s: replayed.recorded_s,
                 tps: benchmark.map(|it| it.tps),
                 host_share: replayed.recorded_host_share,
+                pause_share: replayed.long_pause().filter(|_| step.threads > 1),
             },
         };
         let how = format!(

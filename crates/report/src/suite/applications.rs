@@ -273,7 +273,7 @@ fn numbers(replayed: &Replayed<'_>) -> String {
         vec![
             subject.label.clone(),
             it.node.unwrap_or(step.threads).to_string(),
-            shown(it.tps),
+            format!("{}{}", shown(it.tps), if has_pause(it) { " †" } else { "" }),
             shown(it.latency_ms_mean),
             shown(it.latency_ms_p99),
             format!("{:.0} %", it.host_share * 100.0),
@@ -285,5 +285,24 @@ fn numbers(replayed: &Replayed<'_>) -> String {
     let rows = replayed.iter().flat_map(|(subject, steps)| {
         steps.iter().map(move |step| row((subject, step))).collect::<Vec<_>>()
     });
-    table(&heads.map(String::from), rows)
+    let all = replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
+    let shares = all.filter(|it| has_pause(it)).filter_map(|it| it.recorded.pause_share);
+    let note = shares.reduce(f64::max).map_or_else(String::new, paused);
+    table(&heads.map(String::from), rows) + &note
+}
+
+/// True if the rate of `figures` was predicted from a recording with a long pause.
+fn has_pause(figures: &ApplicationFigures) -> bool {
+    figures.tps.is_some() && figures.recorded.pause_share.is_some()
+}
+
+/// Note below a table with a rate that was predicted from a recording with a pause of this `share`.
+fn paused(share: f64) -> String {
+    format!(
+        "<p class=\"small\">† The recording has a pause of all clients, in which no request was \
+         outstanding, for {:.0} % of its time. The prediction has it too: the rate is lower and \
+         the 99th percentile is higher than without. Record it again, or compare only drives with \
+         each other.</p>",
+        share * 100.0
+    )
 }
