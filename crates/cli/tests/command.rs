@@ -67,6 +67,12 @@ fn a_sweep_of_nothing_or_of_a_key_that_is_not_there_is_refused_once() {
     let (_, said) = refused(&["sweep", "iodrive-duo", "--user-capacity", "400..720"]);
     let expected = "error: sweeping user_capacity_gb over `400..720`: no unit: write `400G` or";
     assert!(said.starts_with(expected), "{said}");
+    assert!(said.contains("hint: values look like `400G..720G`, "), "{said}");
+    let (_, said) = refused(&["run", "iodrive-duo", "--fail-die", "999@10s"]);
+    assert!(said.contains("hint: name a die that the drive has"), "{said}");
+    let (status, said) = refused(&["fit", "nofile.toml", "--free", "nand.t_read_us=40..60"]);
+    assert_eq!(status, Some(2));
+    assert!(said.contains("`floatgate drives NAME --toml` prints one"), "{said}");
 }
 
 #[test]
@@ -146,6 +152,19 @@ fn what_an_order_says_is_not_said_again_when_it_is_resumed() {
     assert_eq!(status, Some(2));
     let (_, said) = refused(&["sweep", "--resume", "x"]);
     assert!(!said.contains("cannot be used with"), "defaults are no arguments: {said}");
+}
+
+#[test]
+fn a_folder_of_another_kind_is_not_resumed_but_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("runs/x");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("order.json"), "{\"schema\": 1, \"plan\": {}}").unwrap();
+    let said = stderr(&floatgate_in(dir.path(), &["sweep", "--resume", "x"]));
+    assert!(said.contains("it is a run, not a sweep\nhint: `floatgate review --resume"), "{said}");
+    fs::write(folder.join("order.json"), "{\"schema\": 1, \"dimensions\": []}").unwrap();
+    let said = stderr(&floatgate_in(dir.path(), &["review", "--resume", "x"]));
+    assert!(said.contains("it is a sweep, not a run\nhint: `floatgate sweep --resume"), "{said}");
 }
 
 #[test]

@@ -58,8 +58,10 @@ impl DriveFile {
     /// Fails if it cannot be read, or is not a drive; says where.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path)
-            .map_err(|source| Error::new(Kind::Io, format!("reading {file}")).source(source))?;
+        let text = fs::read_to_string(path).map_err(|source| {
+            let hint = "name a drive file: `floatgate drives NAME --toml` prints one";
+            Error::new(Kind::Input, format!("reading {file}")).source(source).hint(hint)
+        })?;
         Self::parse(&text, &file)
     }
 

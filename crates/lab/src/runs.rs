@@ -34,7 +34,7 @@ use results::{Run, StepKind};
 
 use self::durable::unwritable;
 use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
-pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, read_json, write_json};
+pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, is_order_of_run, read_json, write_json};
 use self::progress_file::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
@@ -153,6 +153,11 @@ impl Runs {
     /// Fails if there is none, its order cannot be understood, or it is finished.
     pub fn open(&self, asked: &str) -> Result<Folder, Error> {
         let path = self.find(asked)?;
+        if files::is_order_of_sweep(&path) {
+            let text = format!("resuming {}: it is a sweep, not a run", path.display());
+            let hint = format!("`floatgate sweep --resume {}` continues it", path.display());
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
         let order: Order = read_json(&path.join(ORDER))?;
         order.check(&path)?;
         if path.join(RUN).exists() && !path.join(STEPS).exists() {

@@ -24,7 +24,7 @@ pub enum Error {
         found: u64,
     },
     /// A Parquet file could not be written or read.
-    #[error("{table} could not be written or read")]
+    #[error("{table} is not a whole Parquet file, or could not be written")]
     Table {
         /// Name of the file.
         table: &'static str,

@@ -186,6 +186,11 @@ impl Model {
     pub fn new(spec: DriveSpec, setup: Setup) -> Result<Self, Error> {
         let drive = Drive::new(&spec, &setup).map_err(|source| {
             let error = Error::new(Kind::Input, "setting up the drive").source(source);
+            // Dies are as many at every scale: without the one that fails, would it fit?
+            let intact = DriveSpec { die_failure: None, ..spec.clone() };
+            if spec.die_failure.is_some() && Drive::new(&intact, &setup).is_ok() {
+                return error.hint("name a die that the drive has and can do without");
+            }
             match setup.time_lapse {
                 0 | 1 => error,
                 k => error.hint(format!("a time lapse below {k} leaves more of the drive")),

@@ -1,7 +1,7 @@
 //! Warnings about the figures of one step.
 
 use blockio::{Bytes, Nanos};
-use results::steady::Demand;
+use results::steady::{Demand, WINDOW_ROUNDS};
 use results::{Lateness, Steady, SteadyEvidence, Summary, Warning, WarningKind};
 
 use crate::plan::PlannedStep;
@@ -126,15 +126,19 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
         steady.variables.iter().map(of).fold(0.0, f64::max) * 100.0
     };
     let (range, slope) = (worst(|variable| variable.range), worst(|variable| variable.slope));
+    let rounds = format!("{} rounds of {}", steady.rounds, Nanos::from_secs_f64(steady.round_s));
+    let text = if (steady.rounds as usize) < WINDOW_ROUNDS {
+        format!("steady state not judged: {rounds} are fewer than the {WINDOW_ROUNDS} it takes")
+    } else {
+        format!(
+            "steady state not achieved in {rounds}: in the last five the range was {range:.0} % of \
+             the average (at most 20), the slope {slope:.0} % (at most 10)"
+        )
+    };
     (!steady.achieved).then(|| Warning {
         kind: WarningKind::NotSteady,
         step: step.id.clone(),
-        text: format!(
-            "steady state not achieved in {} rounds of {}: in the last five the range was \
-             {range:.0} % of the average (at most 20), the slope {slope:.0} % (at most 10)",
-            steady.rounds,
-            Nanos::from_secs_f64(steady.round_s),
-        ),
+        text,
         remedy: "precondition for longer; the last five rounds are reported anyway".into(),
     })
 }
@@ -297,6 +301,11 @@ mod tests {
         assert!(text.starts_with("steady state not achieved in 12 rounds of 30.0 min"), "{text}");
         assert!(text.contains("the range was 27 % of the average (at most 20)"), "{text}");
         assert_eq!(warnings[0].step, "4k/precondition");
+        let few = Steady { rounds: 1, ..steady(false, None) };
+        let text = judged(500_000_000_000, &few).remove(0).text;
+        let expected =
+            "steady state not judged: 1 rounds of 30.0 min are fewer than the 5 it takes";
+        assert_eq!(text, expected);
     }
 
     #[test]

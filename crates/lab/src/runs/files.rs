@@ -45,6 +45,22 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     })
 }
 
+/// True if the order in `folder` is that of a run; false of any other, and where there is none.
+pub(crate) fn is_order_of_run(folder: &Path) -> bool {
+    order_has(folder, "plan")
+}
+
+/// True if the order in `folder` is that of a sweep.
+pub(super) fn is_order_of_sweep(folder: &Path) -> bool {
+    order_has(folder, "dimensions")
+}
+
+fn order_has(folder: &Path, key: &str) -> bool {
+    let text = fs::read(folder.join(ORDER)).unwrap_or_default();
+    let order: Option<serde_json::Value> = serde_json::from_slice(&text).ok();
+    order.is_some_and(|order| order.get(key).is_some())
+}
+
 pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
     durable::write(path, |file| {
         serde_json::to_writer_pretty(&mut *file, value)

@@ -7,7 +7,7 @@ use std::slice;
 
 use results::sweep::{Dimension, Value};
 
-use super::{QUEUE, THREADS};
+use super::{QUEUE, THREADS, USER_CAPACITY};
 use crate::{Error, Kind};
 
 /// Numbers of a range that says nothing else.
@@ -16,6 +16,12 @@ const COUNT_DEFAULT: u32 = 5;
 const COUNT_MAX: u32 = 1000;
 /// Most points of a grid.
 const POINTS_MAX: usize = 10_000;
+
+/// Hint for values that are plain numbers.
+const NUMBERS: &str = "values look like `400..720`, `400..720:40`, `400..720/9` or `400,512,640`";
+/// Hint for values that have a unit.
+const CAPACITIES: &str =
+    "values look like `400G..720G`, `400G..720G:40G`, `400G..720G/9` or `400G,512G,640G`";
 
 /// The dimension `key` with the values of `text`, whose numbers `number` reads.
 ///
@@ -28,7 +34,7 @@ pub fn dimension(
 ) -> Result<Dimension, Error> {
     let refused = |why: String| {
         Error::new(Kind::Input, format!("sweeping {key} over `{text}`: {why}"))
-            .hint("values look like `400..720`, `400..720:40`, `400..720/9` or `400,512,640`")
+            .hint(if key == USER_CAPACITY { CAPACITIES } else { NUMBERS })
     };
     let values = match text.split_once("..") {
         Some((from, rest)) => {

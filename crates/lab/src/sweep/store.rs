@@ -52,6 +52,11 @@ impl Store {
             let text = format!("no sweep `{asked}` in {}", root.display());
             return Err(Error::new(Kind::Input, text).hint("name the folder of the sweep"));
         };
+        if crate::runs::is_order_of_run(&path) {
+            let text = format!("resuming {}: it is a run, not a sweep", path.display());
+            let hint = format!("`floatgate review --resume {}` continues it", path.display());
+            return Err(Error::new(Kind::Input, text).hint(hint));
+        }
         let order: SweepOrder = read_json(&path.join(ORDER))?;
         order.check_version(&path)?;
         Ok(Self { path, order })
