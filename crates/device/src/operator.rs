@@ -307,7 +307,9 @@ impl Shared {
         flushed.and_then(|()| self.backing.keep(&kept)).map_err(|reason| {
             OperationError::Failed { attempted: "storing the state of namespaces", reason }
         })?;
-        changed.iter().for_each(|(portion, changes)| portion.note_stored(*changes));
+        for (portion, changes) in changed {
+            portion.note_stored(changes);
+        }
         Ok(())
     }
 

@@ -140,14 +140,9 @@ fn a_volume_opens_without_the_one_die_that_is_refused() {
         |path| fs::create_dir(path).unwrap(),
         |path| std::os::unix::fs::symlink(path, path).unwrap(),
         |path| {
-            rustix::fs::mknodat(
-                rustix::fs::CWD,
-                path,
-                rustix::fs::FileType::Fifo,
-                rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-                0,
-            )
-            .unwrap()
+            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            let (folder, fifo) = (rustix::fs::CWD, rustix::fs::FileType::Fifo);
+            rustix::fs::mknodat(folder, path, fifo, mode, 0).unwrap();
         },
     ];
     for refusal in refusals {

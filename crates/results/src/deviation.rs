@@ -63,7 +63,7 @@ fn is_of(model: &Run, real: &Run) -> bool {
 
 /// Letters and digits of a name, in lower case: makers, kernels and files write it differently.
 fn plain(name: &str) -> String {
-    let letters = name.chars().filter(|c| c.is_ascii_alphanumeric());
+    let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 

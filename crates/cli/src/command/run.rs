@@ -235,8 +235,8 @@ fn latencies(step: &Step, summary: &Summary) -> String {
     table::columns(&rows)
 }
 
-/// Line on the power of a load and on its heat: at its end, and the highest that was read in it, which
-/// may be left from what came before. Empty where neither is known.
+/// Line on the power of a load and on its heat: at its end, and the highest that was read in it,
+/// which may be left from what came before. Empty where neither is known.
 fn climate(step: &Step, summary: &Summary) -> String {
     let Some(climate) = summary.climate else { return String::new() };
     let power = climate.power_w.map(|power_w| format!("{power_w:.1} W on average"));

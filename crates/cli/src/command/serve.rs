@@ -88,11 +88,11 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let served = ServedDrive::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let doors = Doors { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits };
-    let done = serve_through(doors, args, &served, pace, configuration);
+    let done = serve_through(doors, args, &served, pace.as_ref(), configuration);
     served.close_after(done)
 }
 
-/// What clients come in by, made before the drive is opened.
+/// The ways in for clients, made before the drive is opened.
 struct Doors {
     listeners: Vec<Listener>,
     nvme_listeners: Vec<Listener>,
@@ -109,18 +109,18 @@ fn serve_through(
     doors: Doors,
     args: &Serve,
     served: &ServedDrive,
-    pace: Option<Arc<Pace>>,
+    pace: Option<&Arc<Pace>>,
     configuration: Option<Configuration>,
 ) -> Result<()> {
     let Doors { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits } = doors;
     let size = {
         // Dropped here, because a reference to it keeps the drive from being closed.
         let device = served.service.device();
-        hold(pace.as_deref(), &*device)?;
+        hold(pace.map(|pace| &**pace), &*device)?;
         device.size()
     };
     let recording = args.record.as_deref().map(|file| record(file, args, size)).transpose()?;
-    let exports = served.exports(args, pace.as_ref())?;
+    let exports = served.exports(args, pace)?;
     let exports = with(exports, recording.as_ref(), tls);
     let signals = signals::received()?;
     let files = args.fuse.as_deref().map(|folder| Files::mount(&exports, folder)).transpose()?;
@@ -143,7 +143,7 @@ fn serve_through(
     let server = Server::start_each(exports, listeners, limits, observer);
     let server = server.context("starting the server")?;
     print_addresses(&text);
-    wait(&signals, &served.service, configuration, Watch::new(pace.as_ref()))?;
+    wait(&signals, &served.service, configuration, Watch::new(pace))?;
     drop((management, web));
     drop((files, started));
     server.stop().context("making all writes durable")?;
@@ -346,7 +346,7 @@ impl ServedDrive {
         };
         let served = Self { drive, service, operator };
         if let Err(error) = served.look_after(args, recipients) {
-            served.close().map(drop).unwrap_or_else(|also| warn_unclosed(&also));
+            served.close().unwrap_or_else(|also| warn_unclosed(&also));
             return Err(error);
         }
         Ok(served)

@@ -101,10 +101,11 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
 }
 
 /// The die that each of the media is of the one drive that they can be; none for a medium that is
-/// none of its dies, or not as good as another one, and for all where opening fails or has to choose.
+/// none of its dies, or not as good as another one, and for all where opening fails or has to
+/// choose.
 pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize>> {
-    let header = |medium: &Box<dyn Medium>| newest_header(&**medium).ok().flatten();
-    let headers: Vec<_> = media.iter().map(|it| it.as_ref().and_then(header)).collect();
+    let header = |medium: &dyn Medium| newest_header(medium).ok().flatten();
+    let headers: Vec<_> = media.iter().map(|it| it.as_deref().and_then(header)).collect();
     let mut drives: BTreeMap<u64, BTreeMap<usize, (usize, &Header)>> = BTreeMap::new();
     for (medium, header) in headers.iter().enumerate() {
         let Some(header) = header else { continue };

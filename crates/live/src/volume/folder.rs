@@ -424,7 +424,7 @@ pub(crate) fn open_dies(
 struct ListedDies {
     /// In the order of the list; none where a die cannot be had.
     media: Vec<Option<Box<dyn Medium>>>,
-    /// Why the first one was not opened that is there, if there is such a one.
+    /// The error of the first one that is there and was not opened, if there is such a one.
     refused: Option<OpenError>,
 }
 
@@ -477,8 +477,8 @@ impl ListedDies {
     }
 }
 
-/// The entry of a list for each die, from the die that each entry is, if that is known. Entries that
-/// are not known stay where they are as far as possible.
+/// The entry of a list for each die, from the die that each entry is, if that is known. Entries
+/// that are not known stay where they are as far as possible.
 fn order_of(dies: &[Option<usize>]) -> Vec<usize> {
     let mut order: Vec<Option<usize>> = vec![None; dies.len()];
     let mut place = |die: usize, entry: usize| match order.get_mut(die) {

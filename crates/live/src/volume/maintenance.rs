@@ -143,8 +143,8 @@ impl Maintenance {
     }
 
     /// From now on, when a die fails, fills a spare one with what belongs there; where there is
-    /// none, or none that can be used now, moves what lies in rows that lack a unit, as long as there is space, so that the
-    /// volume tolerates another failure.
+    /// none, or none that can be used now, moves what lies in rows that lack a unit, as long as
+    /// there is space, so that the volume tolerates another failure.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.

@@ -125,8 +125,8 @@ impl Drive {
         }
         let held = if scope.is_host() { 0 } else { core.ftl.held_erased().len() };
         let is_empty = !core.is_dirty() && scope != Scope::Again && held == 0;
-        // What is in rows that are not complete is in the batch. Where no batch is written nothing is
-        // synced, and what was programmed stays to be.
+        // What is in rows that are not complete is in the batch. Where no batch is written nothing
+        // is synced, and what was programmed stays to be.
         let dirty = if is_empty || core.completed.is_empty() && scope.is_host() {
             DieSet::default()
         } else {
@@ -445,7 +445,8 @@ mod tests {
             let core = drive.core().unwrap();
             let layout = &drive.store().layout;
             let place = layout.place(core.place_of(Lpn(5)).unwrap());
-            layout.unit_from(place.row) as usize + layout.extent_from(place.slot).unwrap() + 132
+            let unit_from = usize::try_from(layout.unit_from(place.row)).unwrap();
+            unit_from + layout.extent_from(place.slot).unwrap() + 132
         };
         drive.close().unwrap();
         disks.damage(0, at..at + 1, |byte| byte ^ 1);

@@ -420,7 +420,7 @@ mod tests {
             }
             drive.purge().unwrap();
             for (die, contents) in disks.contents().iter().enumerate() {
-                let is_left = |part: &[u8]| part.iter().filter(|byte| **byte == 0xAB).count() > 64;
+                let is_left = |part: &[u8]| part.chunks(64).any(|run| run == [0xAB; 64]);
                 let left = contents.chunks(512).filter(|part| is_left(part)).count();
                 assert_eq!(left, 0, "sectors of die {die} of {dies} with what was written");
             }
