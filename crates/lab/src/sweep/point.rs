@@ -239,7 +239,7 @@ mod tests {
     fn level_writes_that_erased_something_but_wrote_a_tenth_settle_nothing() {
         let little = vec![round(1000, 20.0, 0); 5];
         assert!(!history(&little).is_settled(&demand()), "a burst, as in a run");
-        let all = vec![round(1000, 200.0, 0); 5];
+        let all = vec![round(1000, 250.0, 0); 5];
         assert!(history(&all).is_settled(&demand()), "all that it addresses");
     }
 

@@ -87,12 +87,12 @@ fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
 fn a_transaction_begins_and_ends_on_the_clock_of_the_replay() {
     let (spec, setup) = duo();
     let (latency, think) = (Nanos::from_millis(2), Nanos::from_micros(300));
-    let mut recording = recording(chain(300, latency, think), 100.0);
+    let mut recording = recording(chain(330, latency, think), 100.0);
     // Each is three requests with the think time after each, from 100 us after a completion on.
     let each = latency + think;
     let begin = |index: u64| each * (3 * index) + latency + Nanos::from_micros(100);
     recording.transactions =
-        (0..99).map(|index| Transaction { from: begin(index), to: begin(index + 1) }).collect();
+        (0..109).map(|index| Transaction { from: begin(index), to: begin(index + 1) }).collect();
     let replayed =
         replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap();
     let (p99, read) =
@@ -242,10 +242,10 @@ fn copies_run_at_once_on_parts_of_the_drive_of_their_own() {
     let (alone_tps, eight_tps) = (alone.prediction.unwrap().tps, eight.prediction.unwrap().tps);
     assert!(eight_tps > 4.0 * alone_tps && eight_tps <= 8.0 * alone_tps, "{alone_tps} {eight_tps}");
     let eight = eight.prediction.unwrap();
-    // A copy is one transaction: the slowest is the percentile, and no faster than the mean.
-    let (mean, p99) = (eight.latency_ms_mean.unwrap(), eight.latency_ms_p99.unwrap());
+    let mean = eight.latency_ms_mean.unwrap();
     assert!(mean >= alone.prediction.unwrap().latency_ms_mean.unwrap());
-    assert!(p99 / 1e3 <= alone.replayed_s * 8.0 && p99 > 0.0, "{p99}");
+    // A copy is one transaction, and the slowest of eight is no percentile.
+    assert_eq!(eight.latency_ms_p99, None);
     // Copies on one place would fit; those on places of their own do not.
     let error = replayed(700).unwrap_err().to_string();
     assert!(error.contains("700 copies of the recording need "), "{error}");
