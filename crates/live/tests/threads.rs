@@ -15,7 +15,7 @@ use live::{Compression, Device as _, DeviceError, Drive, Durability, Plan, Shape
 const PAGE_BYTES: usize = 4096;
 const PAGE: u64 = PAGE_BYTES as u64;
 const WRITERS: usize = 3;
-const SEEDS: u64 = 48;
+const SEEDS: u64 = 120;
 /// Cuts of the power in the life of a drive.
 const CUTS: usize = 4;
 /// Most commands of the dies until the power goes.
@@ -73,7 +73,7 @@ fn number_of(page: usize, bytes: &[u8]) -> Option<u64> {
     if bytes.iter().all(|byte| *byte == 0) {
         return None;
     }
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
     assert!(bytes == content(page, word(8)), "page {page} has what was never written to it");
     Some(word(8))
 }
@@ -85,16 +85,22 @@ fn read(drive: &Drive, page: usize) -> Result<Option<u64>, DeviceError> {
     Ok(number_of(page, &bytes))
 }
 
-/// Writes, trims, reads and flushes pages of its own until a command fails.
-fn write_on(drive: &Drive, pages: &mut [(usize, Page)], rng: &mut Rng) -> DeviceError {
+/// Writes, trims, reads and flushes pages of its own until a command fails; `is_urgent`: it only
+/// writes, durably.
+fn write_on(
+    drive: &Drive,
+    pages: &mut [(usize, Page)],
+    rng: &mut Rng,
+    is_urgent: bool,
+) -> DeviceError {
     loop {
         let most = if rng.below(3) > 0 { pages.len() / 4 } else { pages.len() } as u64;
-        let (index, page) = &mut pages[usize::try_from(rng.below(most)).unwrap()];
+        let (index, page) = &mut pages[usize::try_from(rng.below(most)).expect("a place")];
         let (index, offset) = (*index, *index as u64 * PAGE);
-        let done = match rng.below(20) {
+        let done = match if is_urgent { 0 } else { rng.below(20) } {
             0..12 => {
                 let written = content(index, page.write());
-                let is_durable = rng.below(8) == 0;
+                let is_durable = is_urgent || rng.below(8) == 0;
                 let durability =
                     if is_durable { Durability::Durable } else { Durability::Volatile };
                 drive.write(offset, &written, durability).map(|()| {
@@ -122,42 +128,54 @@ fn write_on(drive: &Drive, pages: &mut [(usize, Page)], rng: &mut Rng) -> Device
     }
 }
 
-/// Checkpoints, scrubs, and dies that fail and are replaced, until the power goes.
-fn maintain(drive: &Drive, disks: &Disks, is_protected: bool, mut rng: Rng) {
+/// Checkpoints, until the power goes; unless `is_urgent` also scrubs, and dies that fail and are
+/// replaced.
+fn maintain(drive: &Drive, disks: &Disks, is_protected: bool, (mut rng, is_urgent): (Rng, bool)) {
+    let kinds = match (is_urgent, is_protected) {
+        (true, _) => 1,
+        (false, true) => 8,
+        (false, false) => 6,
+    };
     while !disks.is_cut() {
-        let done = match rng.below(if is_protected { 8 } else { 6 }) {
+        let done = match rng.below(kinds) {
             0..5 => drive.checkpoint(),
             5 => {
                 drive.scrub(true).map(|found| assert!(disks.is_cut() || found.lost_lbas.is_empty()))
             }
             _ => match drive.lost_dies().first() {
-                None => drive.fail_die(usize::try_from(rng.below(2)).unwrap()),
+                None => drive.fail_die(usize::from(rng.below(2) == 0)),
                 Some(die) => drive.replace_die(*die, disks.replace(*die)),
             },
         };
         assert!(done.is_ok() || disks.is_cut(), "{done:?}");
-        thread::sleep(Duration::from_micros(rng.below(1000)));
+        thread::sleep(Duration::from_micros(rng.below(if is_urgent { 50 } else { 1000 })));
     }
 }
 
 fn shape(rng: &mut Rng) -> Shape {
-    let arrangements = [(1, false), (2, true), (3, true), (5, true), (8, true), (4, false)];
-    let (dies, is_protected) = arrangements[usize::try_from(rng.below(6)).unwrap()];
+    let (dies, is_protected) = match rng.below(6) {
+        0 => (1, false),
+        1 => (2, true),
+        2 => (3, true),
+        3 => (5, true),
+        4 => (8, true),
+        _ => (4, false),
+    };
     let compression = if rng.below(2) == 0 { Compression::None } else { Compression::Lz4 };
     let (size, physical, unit) = (Bytes(1 << 20), None, None);
     let over_provisioning = 0.3;
     Plan { size, dies, is_protected, over_provisioning, compression, physical, unit }
         .shape()
-        .unwrap()
+        .expect("the arrangement is possible")
 }
 
 /// The life of a drive.
 fn live(seed: u64) {
-    let mut rng = Rng::new(seed);
+    let (mut rng, is_urgent) = (Rng::new(seed), seed.is_multiple_of(2));
     let shape = shape(&mut rng);
-    let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+    let bytes = usize::try_from(shape.die_bytes().0).expect("some MiB");
     let disks = Disks::new(shape.dies as usize, bytes, Rng::new(seed + 1));
-    format(disks.media(), &shape, seed + 1).unwrap();
+    format(disks.media(), &shape, seed + 1).expect("the disks are large enough");
     let mut pages = vec![Page::default(); shape.pages_logical as usize];
     for cut in 0..=CUTS {
         let drive = Drive::open_media(disks.media())
@@ -170,7 +188,7 @@ fn live(seed: u64) {
             page.go_on_from(found);
         }
         if cut == CUTS {
-            drive.close().unwrap();
+            drive.close().expect("it is sound");
             return;
         }
         disks.cut_after(rng.below(COMMANDS_MAX));
@@ -179,21 +197,24 @@ fn live(seed: u64) {
             parts[number % WRITERS].push((number, page));
         }
         thread::scope(|scope| {
-            for part in &mut parts {
+            // One writer alone fills rows in the order in which it flushes them.
+            let writers = if is_urgent { 1 } else { WRITERS };
+            for part in &mut parts[..writers] {
                 let (drive, disks, mut rng) = (&drive, &disks, Rng::new(rng.below(u64::MAX)));
                 scope.spawn(move || {
-                    let error = write_on(drive, part, &mut rng);
+                    let error = write_on(drive, part, &mut rng, is_urgent);
                     assert!(disks.is_cut(), "seed {seed}, cut {cut}: {error}");
                 });
             }
             let (drive, disks, rng) = (&drive, &disks, Rng::new(rng.below(u64::MAX)));
-            scope.spawn(move || maintain(drive, disks, shape.is_protected, rng));
+            scope.spawn(move || maintain(drive, disks, shape.is_protected, (rng, is_urgent)));
         });
         drop(drive);
         let mut all: Vec<(usize, Page)> = parts.into_iter().flatten().collect();
         all.sort_by_key(|(number, _)| *number);
         pages = all.into_iter().map(|(_, page)| page).collect();
-        disks.restore();
+        // Where nothing survives that was not synced, whatever was to be synced is missed.
+        if is_urgent { disks.restore_by(|_| false) } else { disks.restore() }
     }
 }
 
