@@ -49,7 +49,7 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
         progress.clear();
         compared?
     };
-    if !args.drives.is_empty() {
+    if !args.drives.is_empty() && args.figures.is_none() {
         check_compared(&drives, &table, &compared)?;
     }
     if args.json {
@@ -86,7 +86,7 @@ fn check_compared(drives: &[DriveSpec], table: &[FigureRow], rows: &[Row]) -> Re
     });
     let text = format!("validating {}: no published figure is about it alone", drive.name);
     let hint = like.map_or_else(
-        || "give figures of it with `--figures FILE`".to_owned(),
+        || "give figures of its own with `--figures FILE`".to_owned(),
         |DriveSpec { name, .. }| format!("validated as {name}: run `floatgate validate {name}`"),
     );
     Err(Error::new(Kind::Input, text).hint(hint).into())

@@ -469,6 +469,10 @@ impl ListedDies {
             return Ok(self);
         }
         update(volume, |described| {
+            if described.dies.len() != order.len() {
+                let what = format!("the dies that {FILE} lists changed meanwhile: open it again");
+                return Err(OpenError::refused(what));
+            }
             described.dies = order.iter().map(|entry| described.dies[*entry].clone()).collect();
             Ok(())
         })?;
