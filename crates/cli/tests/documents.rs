@@ -36,6 +36,8 @@ const REASONS: [(&str, &[&str]); 7] = [
             "curl",
             "ssh",
             "systemctl",
+            "systemd-",
+            "runuser",
             "socket",
         ],
     ),

@@ -55,8 +55,8 @@ fn atomic_writes_find_the_room_that_they_looked_for_beside_large_writes() {
     drive.close().unwrap();
 }
 
-/// The journal of a drive whose units are larger than usual may be short of room for an atomic write
-/// beside its reserve, however empty it is: the error says how much fits, and that much does.
+/// The journal of a drive whose units are larger than usual may be short of room for an atomic
+/// write beside its reserve, however empty it is: the error says how much fits, and that much does.
 #[test]
 fn an_atomic_write_that_the_journal_has_no_room_for_is_refused() {
     let folder = tempfile::tempdir().unwrap();

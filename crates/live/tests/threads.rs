@@ -29,7 +29,7 @@ struct Page {
     versions: Vec<Option<u64>>,
     /// Numbers that were given out.
     numbers: u64,
-    /// How many of the versions are known to be durable, and how many were acknowledged.
+    /// Numbers of versions that are known to be durable, and that were acknowledged.
     durable: usize,
     acknowledged: usize,
 }
@@ -52,7 +52,7 @@ impl Page {
         (self.durable..=self.versions.len()).any(|versions| self.after(versions) == found)
     }
 
-    /// What was found is durable, and what came after it never will be.
+    /// Goes on from what was found: that is durable, and what came after it never will be.
     fn go_on_from(&mut self, found: Option<u64>) {
         self.versions = found.map(Some).into_iter().collect();
         (self.durable, self.acknowledged) = (self.versions.len(), self.versions.len());

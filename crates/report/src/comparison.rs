@@ -224,7 +224,8 @@ pub(crate) fn of_run(subjects: &[Subject<'_>], groups: &[Vec<usize>], run: usize
     group.map_or_else(|| subjects[run].label.clone(), |group| named(subjects, group))
 }
 
-/// A subject in the column of the place after `before` others, which says where its place is shared.
+/// A subject in the column of the place after `before` others, which says where its place is
+/// shared.
 fn place_of(standing: &Standing, before: usize, label: &str) -> String {
     let own = u32::try_from(before + 1).is_ok_and(|own| own == standing.place);
     if own { label.to_owned() } else { format!("{label} (shares place {})", standing.place) }

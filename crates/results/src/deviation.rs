@@ -45,8 +45,8 @@ pub fn deviations<R: Borrow<Run>>(runs: &[R], comparisons: &[Comparison]) -> Vec
     found
 }
 
-/// True if `model` is a model of what `real` measured: its file says that it was fitted to that run,
-/// or the target, its title or its sheet names the drive.
+/// True if `model` is a model of what `real` measured: its file says that it was fitted to that
+/// run, or the target, its title or its sheet names the drive.
 fn is_of(model: &Run, real: &Run) -> bool {
     let fitted_to = format!("run {}", real.id);
     let sources = model.target.sheet.iter().map(|row| row.source.as_str());

@@ -3,8 +3,8 @@
 //!
 //! | doubt | rule | what remains |
 //! |---|---|---|
-//! | unfinished | a warning of that kind names the step | a rate, without percentiles |
-//! | host-limited | the host's processors are busy for 95 % of what its threads have | all, marked |
+//! | unfinished | a warning of that kind names the step | a rate, no percentiles |
+//! | host-limited | processors of the host are busy for 95 % of what its threads have | all |
 //!
 //! Tables mark such figures, findings that rest on them are withheld, and a figure that lacks
 //! requests is compared with nothing.
