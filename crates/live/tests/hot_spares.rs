@@ -125,7 +125,7 @@ fn a_spare_die_that_is_gone_stays_one_while_the_next_one_is_taken() {
     let failures = drive.status().maintenance.spare_failures;
     let [failure] = failures.as_slice() else { panic!("{failures:?}") };
     assert_eq!((failure.path.as_str(), failure.die), (&*gone.display().to_string(), 0));
-    assert!(failure.is_kept && failure.reason.contains("Is a directory"), "{failure:?}");
+    assert!(failure.is_kept && failure.reason.contains("neither a file"), "{failure:?}");
 }
 
 #[test]
