@@ -133,10 +133,9 @@ impl Operator {
             None => Ok(entries.clone()),
         };
         let formatted = chosen(&mut lock(&self.shared.entries))?;
-        if request.is_secure {
-            check_open(&lock(&self.shared.entries))?;
-        }
-        check_open(&formatted)?;
+        let closed =
+            if request.is_secure { lock(&self.shared.entries).clone() } else { formatted.clone() };
+        check_open(&closed)?;
         let block_bytes = u64::from(request.block_bytes);
         if let Some(odd) =
             formatted.iter().find(|it| !it.portion.bytes().is_multiple_of(block_bytes))
@@ -147,8 +146,6 @@ impl Operator {
         self.begin(Work::Format)?;
         lock(&self.shared.background).format_failure = None;
         let request = *request;
-        let closed =
-            if request.is_secure { lock(&self.shared.entries).clone() } else { formatted.clone() };
         for entry in &closed {
             entry.portion.gate().work = Some(Work::Format);
         }

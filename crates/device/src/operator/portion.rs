@@ -109,16 +109,12 @@ impl Portion {
     /// The device is asked for a part at a time: it may look at every page meanwhile, and hold back
     /// writes.
     pub(super) fn stored(&self) -> Result<Vec<(u64, u64)>, DeviceError> {
-        let (mut at, size, mut stored) = (0, self.bytes(), Vec::new());
-        while at < size {
-            let runs = self.base.allocations(self.from + at, ASKED_BYTES.min(size - at))?;
-            let before = at;
-            for run in runs {
+        let (size, mut stored) = (self.bytes(), Vec::new());
+        for asked in (0..size).step_by(usize::try_from(ASKED_BYTES).expect("a GiB")) {
+            let mut at = asked;
+            for run in self.base.allocations(self.from + at, ASKED_BYTES.min(size - at))? {
                 stored.extend(run.is_stored.then_some((at, run.length)));
                 at += run.length;
-            }
-            if at == before {
-                break;
             }
         }
         Ok(stored)
