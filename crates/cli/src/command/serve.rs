@@ -87,13 +87,14 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let http = args.http.as_ref().map(listen_http).transpose()?;
     let served = ServedDrive::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
-    let doors = Doors { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits };
-    let done = serve_through(doors, args, &served, pace.as_ref(), configuration);
+    let endpoints =
+        Endpoints { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits };
+    let done = serve_through(endpoints, args, &served, pace.as_ref(), configuration);
     served.close_after(done)
 }
 
-/// The ways in for clients, made before the drive is opened.
-struct Doors {
+/// Endpoints for clients, made before the drive is opened.
+struct Endpoints {
     listeners: Vec<Listener>,
     nvme_listeners: Vec<Listener>,
     front_ends: Vec<Box<dyn Prepared>>,
@@ -106,13 +107,14 @@ struct Doors {
 /// Serves an open drive until a signal comes; afterwards nothing refers to the drive any more,
 /// whether or not that failed.
 fn serve_through(
-    doors: Doors,
+    endpoints: Endpoints,
     args: &Serve,
     served: &ServedDrive,
     pace: Option<&Arc<Pace>>,
     configuration: Option<Configuration>,
 ) -> Result<()> {
-    let Doors { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits } = doors;
+    let Endpoints { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits } =
+        endpoints;
     let size = {
         // Dropped here, because a reference to it keeps the drive from being closed.
         let device = served.service.device();
