@@ -7,9 +7,10 @@
 //! | host-limited | processors of the host are busy for 95 % of what its threads have | all |
 //!
 //! Tables mark such figures, findings that rest on them are withheld, and a figure that lacks
-//! requests is compared with nothing.
+//! requests is compared with nothing. Of a drive whose flash translation layer runs on the host no
+//! figure is host-limited: what keeps processors busy there is the drive.
 
-use crate::{Run, Step, Summary, WarningKind};
+use crate::{Run, Step, Summary, Target, WarningKind};
 
 /// Share of the processor time of all threads from which the host is the limit.
 const HOST_BUSY_MIN: f64 = 0.95;
@@ -30,8 +31,8 @@ impl Doubt {
         if run.lacks_requests(&step.id) {
             return Some(Self::Unfinished);
         }
-        let threads = u32::from(step.threads) * run.target.devices;
-        summary.is_host_limited(threads).then_some(Self::HostLimited(threads))
+        let threads = run.target.host_limit(step.threads, summary)?;
+        Some(Self::HostLimited(threads))
     }
 
     /// Few words beside the figures.
@@ -60,12 +61,16 @@ impl Run {
     }
 }
 
-impl Summary {
-    /// True if requests kept the processors of the host busy for at least 95 % of the time that
-    /// `threads` have: a drive that is faster would not be faster here.
-    pub fn is_host_limited(&self, threads: u32) -> bool {
-        let busy = self.host_processors().unwrap_or_default();
-        threads > 0 && busy >= HOST_BUSY_MIN * f64::from(threads)
+impl Target {
+    /// Threads of a load of `threads` on each device, if its requests kept the processors of the
+    /// host busy for at least 95 % of the time that they have: a drive that is faster would not be
+    /// faster here. Absent otherwise, and where the flash translation layer runs on the host.
+    pub fn host_limit(&self, threads: u16, figures: &Summary) -> Option<u32> {
+        let threads = u32::from(threads) * self.devices;
+        let busy = figures.host_processors().unwrap_or_default();
+        let is_limited = threads > 0 && busy >= HOST_BUSY_MIN * f64::from(threads);
+        // Only there the host keeps the map.
+        (is_limited && self.host_map_bytes.is_none()).then_some(threads)
     }
 }
 
@@ -104,6 +109,11 @@ mod tests {
         };
         assert_eq!(busy(0.94), None);
         assert_eq!(busy(0.96), Some(Doubt::HostLimited(32)), "sixteen on each device");
+        let mut managed = run.clone();
+        managed.target.host_map_bytes = Some(1);
+        let mut summary = step.summary.clone().unwrap();
+        summary.host_processor_us = Some(64e6 / summary.iops);
+        assert_eq!(Doubt::of(&managed, &step, &summary), None, "that is the drive");
         assert_eq!(Doubt::HostLimited(32).note(), "limited by the host (32 threads)");
         assert_eq!(Doubt::HostLimited(1).note(), "limited by the host (1 thread)");
     }

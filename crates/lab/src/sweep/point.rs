@@ -107,7 +107,7 @@ impl Setting {
             user_capacity_gb: target.user_capacity_bytes as f64 / 1e9,
             raw_capacity_gb: self.drive.raw_capacity().as_gb_f64(),
             steady: history.is_settled(demand),
-            host_limited: summary.is_host_limited(u32::from(self.threads) * target.devices),
+            host_limited: target.host_limit(self.threads, summary).is_some(),
             precondition_s: f64::from(history.rounds()) * ROUND_S,
             iops: summary.iops,
             throughput_mb_s: summary.throughput_mb_s(),
