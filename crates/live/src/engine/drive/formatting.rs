@@ -284,9 +284,8 @@ impl Core {
         let (seq, pages) = (self.next_seq(), self.ftl.pages_logical());
         self.giving_up(|core| core.ftl.purge());
         assert_eq!(self.ftl.pages_stored(), 0, "a drive that was purged stores nothing");
-        self.trims.clear();
         self.lost.clear(Lpn(0), pages);
-        self.trims.push(Trim { first: Lpn(0), pages, seq });
+        self.give_up_all(Trim { first: Lpn(0), pages, seq });
         self.forget_rows();
     }
 
@@ -308,6 +307,13 @@ impl Core {
             self.trims.push(Trim { first: Lpn(pages), pages: before - pages, seq });
             self.lost.clear(Lpn(pages), before - pages);
         }
+    }
+
+    /// Has the journal tell that no page of the present size is stored. Trims of what lies beyond
+    /// the end of a drive that became smaller are still to be told.
+    pub(crate) fn give_up_all(&mut self, all: Trim) {
+        self.trims.retain(|trim| trim.first.0 + trim.pages > all.pages);
+        self.trims.push(all);
     }
 
     /// The first page from `first` on that is stored.
@@ -404,6 +410,26 @@ mod tests {
             }
         }
         assert!(opened > 10, "{opened} drives were opened");
+    }
+
+    /// A format, and a change to a larger size before it has taken a checkpoint: what a crash goes
+    /// back to has the pages beyond the end that the drive had when all was forgotten.
+    #[test]
+    fn pages_beyond_a_smaller_size_stay_trimmed_when_all_is_forgotten() {
+        let disks = Disks::formatted(&SHAPE);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        drive.write(90 * PAGE, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+        drive.core_mut().unwrap().resize(50, 50).unwrap();
+        drive.still().unwrap().forget_all();
+        drive.commit(Scope::Everything).unwrap();
+        drive.core_mut().unwrap().resize(100, 100).unwrap();
+        drop(drive);
+        disks.restore();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.size(), 100 * PAGE, "the headers were not changed");
+        let mut page = [1; PAGE_BYTES];
+        drive.read(90 * PAGE, &mut page).unwrap();
+        assert_eq!(page, [0; PAGE_BYTES]);
     }
 
     /// The journal goes round the dies by turns: those whose turn it is not hold what the ring had

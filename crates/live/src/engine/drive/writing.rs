@@ -183,9 +183,7 @@ impl Drive {
         let (seq, pages) = (core.next_seq(), core.ftl.pages_logical());
         core.giving_up(|core| core.ftl.trim_all());
         core.lost.clear(Lpn(0), pages);
-        // It says all that those before it do, but of pages beyond the end of a smaller drive.
-        core.trims.retain(|trim| trim.first.0 + trim.pages > pages);
-        core.trims.push(Trim { first: Lpn(0), pages, seq });
+        core.give_up_all(Trim { first: Lpn(0), pages, seq });
         Ok(())
     }
 }
