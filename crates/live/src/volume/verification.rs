@@ -143,15 +143,16 @@ impl VerifiedRow {
     ) -> Option<(Extent, &'a [u8])> {
         let (layout, identity) = (&store.layout, store.identity(self.life.seq));
         let ppn = layout.ppn(place);
+        // Nobody has looked at the table's checksum, and what is right of it may come from another
+        // version of the unit than the extent.
         let entry_from = Layout::entry_from(place.slot);
-        unit.sources().find_map(|source| {
-            let from = match layout.extent_from(place.slot) {
-                Some(from) => from,
-                // Nobody has looked at the table's checksum.
-                None => unit::entry(&source[entry_from..])?.from,
-            };
-            (UNIT_HEADER_BYTES..layout.unit_bytes).contains(&from).then_some(())?;
-            unit::extent_in(source, from, identity, ppn)
+        let told = |source: &[u8]| match layout.extent_from(place.slot) {
+            Some(from) => Some(from),
+            None => Some(unit::entry(&source[entry_from..])?.from),
+        };
+        let within = |from: &usize| (UNIT_HEADER_BYTES..layout.unit_bytes).contains(from);
+        unit.sources().filter_map(told).filter(within).find_map(|from| {
+            unit.sources().find_map(|source| unit::extent_in(source, from, identity, ppn))
         })
     }
 }
