@@ -181,8 +181,14 @@ impl Drive {
         found: &mut Scrubbed,
     ) -> Result<(u64, Vec<Lpn>), DeviceError> {
         let store = self.store();
-        let verified = store.verify(row, life, None);
-        let pages = verified.pages(store, &core.ftl);
+        let mut verified = store.verify(row, life, None);
+        let mut pages = verified.pages(store, &core.ftl);
+        if !pages.lost.is_empty() {
+            // The die may have responded again only after it was asked for these.
+            store.dies.check_responsive()?;
+            verified = store.verify(row, life, None);
+            pages = verified.pages(store, &core.ftl);
+        }
         if !pages.lost.is_empty() {
             store.dies.check_responsive()?;
         }
