@@ -1,6 +1,8 @@
 //! Pages that nothing gives back, and those beside them.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use blockio::{Bytes, Rng};
 use live::{Compression, CreateOptions, Device as _, Drive, Durability};
@@ -34,41 +36,70 @@ fn unreadable(drive: &Drive) -> Vec<usize> {
     (0..PAGES).filter(|page| is_kept(*page) && !reads(page)).collect()
 }
 
-#[test]
-fn a_page_that_is_lost_takes_no_other_with_it_when_it_is_moved() {
-    let folder = tempfile::tempdir().unwrap();
-    let die = folder.path().join("d0.img");
-    let options = CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: vec![die.clone()],
+fn options(folder: &Path) -> CreateOptions {
+    CreateOptions {
+        volume: folder.join("volume"),
+        dies: vec![folder.join("d0.img")],
         size: Bytes((PAGES * PAGE_BYTES) as u64),
         is_protected: false,
         over_provisioning: 0.15,
         compression: Compression::None,
         physical: None,
         unit: None,
-    };
-    let drive = Drive::create(&options).unwrap();
-    (0..PAGES).for_each(|page| write(&drive, page, 0));
-    drive.close().unwrap();
-    let mut bytes = fs::read(&die).unwrap();
-    let begin = content(LOST, 0);
-    let at = bytes.windows(64).position(|part| part == &begin[..64]);
-    bytes[at.expect("its beginning is stored as it is") + 40] ^= 1;
-    fs::write(&die, bytes).unwrap();
+    }
+}
 
-    let drive = Drive::open(&options.volume).unwrap();
-    // In any order, so that no superblock is free of what is kept by itself.
+/// Flips a bit of the lost page where the die has it.
+fn flip(die: &Path) {
+    let bytes = fs::read(die).unwrap();
+    let begin = content(LOST, 0);
+    let at = bytes.windows(32).position(|part| part == &begin[..32]);
+    let at = at.expect("its beginning is stored as it is") + 40;
+    let file = OpenOptions::new().write(true).open(die).unwrap();
+    file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+}
+
+/// Writes other pages in any order, so that no superblock is free of what is kept by itself.
+fn write_others(drive: &Drive) {
     let mut rng = Rng::new(5);
     for round in 1..3000 {
         let page = usize::try_from(rng.below(PAGES as u64)).unwrap();
         if !is_kept(page) {
-            write(&drive, page, round);
+            write(drive, page, round);
         }
     }
+}
+
+#[test]
+fn a_page_that_is_lost_takes_no_other_with_it_when_it_is_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let drive = Drive::create(&options).unwrap();
+    (0..PAGES).for_each(|page| write(&drive, page, 0));
+    drive.close().unwrap();
+    flip(&options.dies[0]);
+
+    let drive = Drive::open(&options.volume).unwrap();
+    write_others(&drive);
     assert!(drive.status().smart.media_errors > Some(0), "it was moved");
     assert_eq!(unreadable(&drive), [LOST]);
     drive.close().unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     assert_eq!(unreadable(&drive), [LOST], "after opening");
+}
+
+#[test]
+fn a_page_that_can_be_read_again_when_it_is_moved_is_lost_no_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let drive = Drive::create(&options).unwrap();
+    (0..PAGES).for_each(|page| write(&drive, page, 0));
+    drive.flush().unwrap();
+    flip(&options.dies[0]);
+    assert_eq!(unreadable(&drive), [LOST]);
+    assert_eq!(drive.status().pages_lost, Some(1));
+    flip(&options.dies[0]);
+    write_others(&drive);
+    assert_eq!((unreadable(&drive), drive.status().pages_lost), (Vec::new(), Some(0)));
+    assert_eq!(drive.status().smart.media_errors, Some(1), "it was lost once");
 }

@@ -387,7 +387,7 @@ impl Core {
     }
 
     /// Copies an extent to a new place. What could not be read is remembered as lost, so that
-    /// reading it goes on to fail.
+    /// reading it goes on to fail; what can be read is lost no longer.
     fn move_extent(&mut self, unit: Option<&VictimUnit>, lpn: Lpn, (from, to): (Ppn, Ppn)) {
         assert_ne!(from, to, "a page is moved to another place");
         let seq = self.next_seq();
@@ -406,6 +406,9 @@ impl Core {
         let (extent, payload) = found.unwrap_or((none, &[]));
         if extent.codec == Codec::Lost {
             self.lost.find(lpn, seq);
+        } else {
+            // It may have been out of reach when it was found lost.
+            self.lost.clear(lpn, 1);
         }
         self.append(to, (Extent { seq, ..extent }, payload), true);
     }
