@@ -19,9 +19,9 @@ use blockio::Bytes;
 pub use self::administration::{Administration, DriveHealth, Identity};
 pub use self::memory::MemoryDevice;
 pub use self::operations::{
-    DriveEvent, EventKind, Exit, FormatRequest, NamespaceSpace, OperationError, OperationStatus,
-    Operations, Protection, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult,
-    ServedNamespace, Work,
+    DriveEvent, EventKind, Exit, FormatRequest, FormatResult, NamespaceSpace, OperationError,
+    OperationStatus, Operations, Protection, SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd,
+    SelfTestResult, ServedNamespace, Work,
 };
 
 /// Point at which a command that changes data is acknowledged.

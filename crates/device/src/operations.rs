@@ -10,7 +10,7 @@
 //! [`crate::DeviceError::InProgress`], so front ends need not check first. Terms are those of
 //! [nvme-base-2021].
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::{Administration, Device};
 
@@ -48,6 +48,22 @@ pub struct FormatRequest {
     pub block_bytes: u32,
     /// True if stored data is to be erased from the media too, not only deallocated.
     pub is_secure: bool,
+}
+
+/// Result of one format, which may be under way: it stays what it is when others follow.
+#[derive(Clone, Debug, Default)]
+pub struct FormatResult(Arc<OnceLock<Result<(), String>>>);
+
+impl FormatResult {
+    /// Returns whether the format succeeded, or why it failed; none while it is under way.
+    pub fn get(&self) -> Option<&Result<(), String>> {
+        self.0.get()
+    }
+
+    /// Ends the format.
+    pub(crate) fn end(&self, done: Result<(), String>) {
+        assert!(self.0.set(done).is_ok(), "a format ends once");
+    }
 }
 
 /// Failure mode of a sanitize.
@@ -316,11 +332,11 @@ pub trait Operations: Administration {
         Err(OperationError::Unsupported("delete namespaces"))
     }
 
-    /// Begins to format.
+    /// Begins to format. Returns where the result of this format will be.
     ///
     /// # Errors
     /// Fails if there is no such namespace, a value is not supported, or work is under way.
-    fn begin_format(&self, request: &FormatRequest) -> Result<(), OperationError> {
+    fn begin_format(&self, request: &FormatRequest) -> Result<FormatResult, OperationError> {
         let _ = request;
         Err(OperationError::Unsupported("be formatted"))
     }

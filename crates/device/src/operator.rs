@@ -24,8 +24,8 @@ use self::portion::{Opened, Portion};
 pub use self::sectors::Sectors;
 use crate::{
     Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, Exit, FormatRequest,
-    Identity, NamespaceSpace, OperationError, OperationStatus, Operations, Protection,
-    SanitizeState, SelfTest, SelfTestResult, ServedNamespace, Work,
+    FormatResult, Identity, NamespaceSpace, OperationError, OperationStatus, Operations,
+    Protection, SanitizeState, SelfTest, SelfTestResult, ServedNamespace, Work,
 };
 
 /// Most namespaces of a drive.
@@ -442,7 +442,7 @@ impl Operations for Operator {
         done.and(kept)
     }
 
-    fn begin_format(&self, request: &FormatRequest) -> Result<(), OperationError> {
+    fn begin_format(&self, request: &FormatRequest) -> Result<FormatResult, OperationError> {
         check_block(request.block_bytes)?;
         self.begin_formatting(request)
     }

@@ -6,8 +6,8 @@ use std::thread;
 
 use super::{Entry, Kept, KeptNamespace, Operator, Sectors, Shared, check_open, find, lock};
 use crate::{
-    DeviceError, EventKind, Exit, FormatRequest, OperationError, OperationStatus, SanitizeState,
-    SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, Work,
+    DeviceError, EventKind, Exit, FormatRequest, FormatResult, OperationError, OperationStatus,
+    SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, Work,
 };
 
 /// Bytes that a self-test reads at a time.
@@ -127,7 +127,10 @@ impl Operator {
         Ok(())
     }
 
-    pub(super) fn begin_formatting(&self, request: &FormatRequest) -> Result<(), OperationError> {
+    pub(super) fn begin_formatting(
+        &self,
+        request: &FormatRequest,
+    ) -> Result<FormatResult, OperationError> {
         let chosen = |entries: &mut Vec<Entry>| match request.namespace {
             Some(id) => find(entries, id).map(|it| vec![it.clone()]),
             None => Ok(entries.clone()),
@@ -157,16 +160,19 @@ impl Operator {
         );
         self.shared.backing.note(EventKind::FormatBegan, text);
         let ids: Vec<u32> = formatted.iter().map(|it| it.id).collect();
+        let result = FormatResult::default();
+        let to_end = result.clone();
         let spawned = self.spawn("format", move |shared| {
             let done = shared.format(&closed, &ids, &request);
-            shared.end_format(&closed, done);
+            shared.end_format(&closed, done.clone());
+            to_end.end(done);
         });
         if let Err(error) = &spawned {
             lock(&self.shared.background).running = None;
             lock(&self.shared.entries).iter().for_each(|it| it.portion.gate().work = None);
             lock(&self.shared.background).format_failure = Some(error.to_string());
         }
-        spawned
+        spawned.map(|()| result)
     }
 
     pub(super) fn begin_sanitizing(&self, exit: Exit) -> Result<(), OperationError> {

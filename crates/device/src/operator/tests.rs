@@ -154,7 +154,25 @@ fn a_format_forgets_one_namespace_and_a_secure_one_all() {
     await_end(&operator);
     assert!(!holds(2));
     let none = operator.begin_format(&FormatRequest { namespace: Some(9), ..request });
-    assert_eq!(none, Err(OperationError::NoNamespace { id: 9 }));
+    assert_eq!(none.err(), Some(OperationError::NoNamespace { id: 9 }));
+}
+
+#[test]
+fn each_format_has_a_result_of_its_own() {
+    let (operator, drive, _) = operator(Kept::whole(512));
+    let request = FormatRequest { namespace: Some(1), block_bytes: 512, is_secure: true };
+    *lock(&drive.holds) = true;
+    drive.fails.store(true, Ordering::SeqCst);
+    let first = operator.begin_format(&request).unwrap();
+    assert_eq!(first.get(), None, "it is under way");
+    *lock(&drive.holds) = false;
+    assert_eq!(await_end(&operator).format_failure, Some("a test".to_owned()));
+    drive.fails.store(false, Ordering::SeqCst);
+    let second = operator.begin_format(&request).unwrap();
+    assert_eq!(await_end(&operator).format_failure, None);
+    operator.stop();
+    assert_eq!(second.get(), Some(&Ok(())));
+    assert_eq!(first.get(), Some(&Err("a test".to_owned())));
 }
 
 #[test]
@@ -341,9 +359,10 @@ fn nothing_takes_away_a_namespace_that_a_host_protected() {
     operator.protect(2, true).unwrap();
     let refused = Err(OperationError::Protected { id: 2 });
     let request = FormatRequest { namespace: Some(1), block_bytes: 512, is_secure: false };
-    assert_eq!(operator.begin_format(&FormatRequest { namespace: Some(2), ..request }), refused);
-    assert_eq!(operator.begin_format(&FormatRequest { namespace: None, ..request }), refused);
-    assert_eq!(operator.begin_format(&FormatRequest { is_secure: true, ..request }), refused);
+    for (namespace, is_secure) in [(Some(2), false), (None, false), (Some(1), true)] {
+        let begun = operator.begin_format(&FormatRequest { namespace, is_secure, ..request });
+        assert_eq!(begun.map(drop), refused);
+    }
     assert_eq!(operator.begin_sanitize(Exit::Restricted), refused);
     assert_eq!(operator.delete_namespace(Some(2)), refused);
     assert_eq!(operator.delete_namespace(None), refused);

@@ -4,7 +4,6 @@ use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
 use super::context::{Completed, Context, Outcome};
 use super::controller::Controller;
-use super::drive::NvmeDrive;
 use super::feature::Features;
 use super::host::Purpose;
 use super::identify::identify;
@@ -76,12 +75,8 @@ pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl A
 }
 
 /// Completes the commands that were held and are due.
-pub(super) fn complete_held(
-    controller: &mut Controller,
-    drive: &NvmeDrive,
-    answers: &mut impl Answers,
-) {
-    for (id, status, value) in controller.completed(drive) {
+pub(super) fn complete_held(controller: &mut Controller, answers: &mut impl Answers) {
+    for (id, status, value) in controller.completed() {
         answers.complete(id, status, value.into());
     }
 }

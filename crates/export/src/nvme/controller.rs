@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockio::Nanos;
+use device::FormatResult;
 
 use super::command::Command;
 use super::context::{Completed, Context};
@@ -90,8 +91,8 @@ pub(super) struct Controller {
     errors: ErrorLog,
     link: Arc<Link>,
     view: View,
-    /// Formats that are under way, by command.
-    formats: Vec<u16>,
+    /// Formats that this controller began and that are under way, by command.
+    formats: Vec<(u16, FormatResult)>,
     telemetry: Telemetry,
     /// Persistent Event log as it was when the host began to read it.
     persistent_events: Option<Vec<u8>>,
@@ -192,8 +193,8 @@ impl Controller {
     }
 
     /// Completes a Format NVM once it has ended.
-    pub(super) fn hold_format(&mut self, command: u16) {
-        self.formats.push(command);
+    pub(super) fn hold_format(&mut self, command: u16, result: FormatResult) {
+        self.formats.push((command, result));
     }
 
     /// CC, as the host set it.
@@ -279,19 +280,14 @@ impl Controller {
 
     /// Completions of commands that were held, by command, with dword 0: Asynchronous Event
     /// Requests, aborted ones too, and formats that have ended.
-    pub(super) fn completed(&mut self, drive: &NvmeDrive) -> Vec<(u16, Status, u32)> {
+    pub(super) fn completed(&mut self) -> Vec<(u16, Status, u32)> {
         let mut completed = self.events.completed();
-        if self.formats.is_empty() {
-            return completed;
-        }
-        let status = drive.operations().operation_status();
-        if !status.is_formatting {
-            let status = match status.format_failure {
-                None => Status::SUCCESS,
-                Some(_) => Status::INTERNAL,
-            };
-            completed.extend(self.formats.drain(..).map(|command| (command, status, 0)));
-        }
+        self.formats.retain(|(command, result)| {
+            let Some(done) = result.get() else { return true };
+            let status = if done.is_ok() { Status::SUCCESS } else { Status::INTERNAL };
+            completed.push((*command, status, 0));
+            false
+        });
         completed
     }
 

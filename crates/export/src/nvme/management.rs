@@ -6,7 +6,7 @@
 //!   Sanitize, Device Self-test ──► begun: completed at once; their logs report the progress
 //! ```
 
-use device::{EventKind, Exit, FormatRequest, SelfTest, Work};
+use device::{EventKind, Exit, FormatRequest, FormatResult, SelfTest, Work};
 
 use super::command::{Command, admin};
 use super::context::{Completed, Context, Outcome};
@@ -41,8 +41,8 @@ pub(super) fn manage(
     }
     let done = match command.opcode() {
         admin::FORMAT_NVM => match format(context, command) {
-            Ok(()) => {
-                controller.hold_format(command.id());
+            Ok(result) => {
+                controller.hold_format(command.id(), result);
                 note(controller, context, command, "format");
                 return Outcome::Held;
             }
@@ -84,7 +84,7 @@ fn note(controller: &Controller, context: &Context<'_>, command: &Command, word:
     context.drive.operations().note(EventKind::Other, text);
 }
 
-fn format(context: &Context<'_>, command: &Command) -> Result<(), Status> {
+fn format(context: &Context<'_>, command: &Command) -> Result<FormatResult, Status> {
     let dword = command.dword(10);
     // Nothing of metadata or protection information; LBAFU is of formats above 15.
     if dword >> 4 & 0x1F != 0 || dword >> 12 & 3 != 0 {

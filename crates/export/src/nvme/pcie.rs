@@ -301,7 +301,7 @@ impl PcieController {
     /// Posts completions of the admin queue, with those that were held and are due.
     fn post_held(&mut self) -> Result<(), Outside> {
         let Some(queue) = &mut self.admin else { return Ok(()) };
-        complete_held(&mut locked(&self.controller), self.subsystem.drive(), &mut queue.answers);
+        complete_held(&mut locked(&self.controller), &mut queue.answers);
         let completions = std::mem::take(&mut queue.answers.completions);
         queue.completion.post(&self.machine, (0, queue.head), &completions)
     }

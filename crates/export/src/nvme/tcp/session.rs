@@ -288,7 +288,7 @@ impl Session {
                 };
                 self.is_over |= matches!(outcome, Outcome::Disconnected);
                 complete(command, outcome, &mut answers);
-                complete_held(&mut controller, self.subsystem.drive(), &mut answers);
+                complete_held(&mut controller, &mut answers);
             }
             Phase::Io(queue, io) => {
                 let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
@@ -487,7 +487,7 @@ impl Conversation for Session {
         let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
         let mut controller = locked(controller);
         let next = controller.advance(&context);
-        complete_held(&mut controller, self.subsystem.drive(), &mut answers);
+        complete_held(&mut controller, &mut answers);
         next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
     }
 }
