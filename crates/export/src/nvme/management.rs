@@ -13,7 +13,7 @@ use super::context::{Completed, Context, Outcome};
 use super::controller::Controller;
 use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
 use super::io::{in_progress, refusal};
-use super::namespace::ALL_NAMESPACES;
+use super::namespace::{ALL_NAMESPACES, Unchanged};
 use super::status::Status;
 use super::wire::{low8, u16_at, u64_at};
 
@@ -173,14 +173,12 @@ fn attachment(context: &Context<'_>, command: &Command, data: &[u8]) -> Result<C
     }
     let listed: Vec<u16> = (1..=usize::from(count)).map(|index| u16_at(data, 2 * index)).collect();
     let hosts = drive.hosts_of(&listed).ok_or(Status::CONTROLLER_LIST)?;
-    let is_done = |host: &String| drive.directory().is_attached(id, host) == is_attached;
-    if hosts.iter().any(is_done) {
-        return Err(if is_attached { Status::ALREADY_ATTACHED } else { Status::NOT_ATTACHED });
+    match drive.directory().attach(id, &hosts, is_attached) {
+        Ok(()) => Ok(Completed::value(0_u32)),
+        Err(Unchanged::TooManyHosts) => Err(Status::ATTACHMENT_LIMIT),
+        Err(Unchanged::IsSo) if is_attached => Err(Status::ALREADY_ATTACHED),
+        Err(Unchanged::IsSo) => Err(Status::NOT_ATTACHED),
     }
-    for host in &hosts {
-        drive.directory().attach(id, host, is_attached);
-    }
-    Ok(Completed::value(0_u32))
 }
 
 /// Work under way that does not admit changes of namespaces.

@@ -17,6 +17,9 @@ use super::wire::uuid;
 /// Namespace Identifier that means all of them.
 pub(super) const ALL_NAMESPACES: u32 = u32::MAX;
 
+/// Most hosts that the attachments of a namespace name.
+const HOSTS_MAX: usize = 1024;
+
 /// A namespace in logical blocks.
 #[derive(Debug)]
 pub(super) struct Namespace {
@@ -55,6 +58,15 @@ pub(super) struct Directory {
 /// Attachments by namespace.
 #[derive(Debug, Default)]
 struct Attachments(BTreeMap<u32, Attachment>);
+
+/// Reason why an attachment was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unchanged {
+    /// A host is attached, or detached, as it is asked for.
+    IsSo,
+    /// More than [`HOSTS_MAX`] hosts would be named.
+    TooManyHosts,
+}
 
 /// Namespaces that were attached to a host when a controller or a queue last looked.
 #[derive(Debug, Default)]
@@ -140,20 +152,20 @@ impl Directory {
         locked(&self.attachments).is_attached(id, host)
     }
 
-    /// Attaches a namespace to a host, or detaches it. Returns whether that changed anything.
-    pub(super) fn attach(&self, id: u32, host: &str, is_attached: bool) -> bool {
-        let mut attachments = locked(&self.attachments);
-        if attachments.is_attached(id, host) == is_attached {
-            return false;
-        }
-        let attachment = attachments.0.entry(id).or_default();
-        if attachment.is_open == is_attached {
-            attachment.hosts.remove(host);
-        } else {
-            attachment.hosts.insert(host.to_owned());
-        }
+    /// Attaches a namespace to hosts, or detaches it.
+    ///
+    /// # Errors
+    /// Fails if that changes nothing for one of them, or the namespace has too many hosts; then
+    /// nothing has changed.
+    pub(super) fn attach(
+        &self,
+        id: u32,
+        hosts: &[String],
+        is_attached: bool,
+    ) -> Result<(), Unchanged> {
+        locked(&self.attachments).attach(id, hosts, is_attached)?;
         self.version.fetch_add(1, Ordering::AcqRel);
-        true
+        Ok(())
     }
 
     /// Forgets the attachments of a namespace that was created or deleted.
@@ -167,6 +179,24 @@ impl Attachments {
     fn is_attached(&self, id: u32, host: &str) -> bool {
         self.0.get(&id).is_some_and(|it| it.is_open != it.hosts.contains(host))
     }
+
+    fn attach(&mut self, id: u32, hosts: &[String], is_attached: bool) -> Result<(), Unchanged> {
+        if hosts.iter().any(|host| self.is_attached(id, host) == is_attached) {
+            return Err(Unchanged::IsSo);
+        }
+        let attachment = self.0.entry(id).or_default();
+        // Two controllers may be of one host.
+        let changed: BTreeSet<String> = hosts.iter().cloned().collect();
+        if attachment.is_open == is_attached {
+            attachment.hosts.retain(|host| !changed.contains(host));
+            return Ok(());
+        }
+        if attachment.hosts.len() + changed.len() > HOSTS_MAX {
+            return Err(Unchanged::TooManyHosts);
+        }
+        attachment.hosts.extend(changed);
+        Ok(())
+    }
 }
 
 impl View {
@@ -178,5 +208,29 @@ impl View {
     /// The same, for one who keeps them beyond the next look.
     pub(super) fn shared(&self) -> Arc<Namespaces> {
         Arc::clone(&self.namespaces)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attachments_name_a_limited_number_of_hosts() {
+        let host = |number: usize| vec![format!("nqn.2014-08.org.nvmexpress:uuid:{number}")];
+        for is_open in [false, true] {
+            let there = Attachment { is_open, hosts: BTreeSet::new() };
+            let mut attachments = Attachments(BTreeMap::from([(1, there)]));
+            let is_new = !is_open;
+            for number in 0..HOSTS_MAX {
+                assert_eq!(attachments.attach(1, &host(number), is_new), Ok(()));
+            }
+            let next = host(HOSTS_MAX);
+            assert_eq!(attachments.attach(1, &next, is_new), Err(Unchanged::TooManyHosts));
+            assert_eq!(attachments.is_attached(1, &next[0]), is_open, "nothing has changed");
+            assert_eq!(attachments.attach(1, &host(7), is_new), Err(Unchanged::IsSo));
+            attachments.attach(1, &host(7), is_open).unwrap();
+            assert_eq!(attachments.attach(1, &next, is_new), Ok(()));
+        }
     }
 }

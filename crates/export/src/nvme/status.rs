@@ -51,6 +51,7 @@ impl Status {
     pub(crate) const ALREADY_ATTACHED: Self = Self::fixed(COMMAND_SPECIFIC, 0x18);
     pub(crate) const NOT_ATTACHED: Self = Self::fixed(COMMAND_SPECIFIC, 0x1A);
     pub(crate) const CONTROLLER_LIST: Self = Self::fixed(COMMAND_SPECIFIC, 0x1C);
+    pub(crate) const ATTACHMENT_LIMIT: Self = Self::fixed(COMMAND_SPECIFIC, 0x27);
     pub(crate) const SELF_TEST_IN_PROGRESS: Self = Self::retried(COMMAND_SPECIFIC, 0x1D);
     pub(crate) const CONNECT_FORMAT: Self = Self::fixed(COMMAND_SPECIFIC, 0x80);
     pub(crate) const CONNECT_BUSY: Self = Self::retried(COMMAND_SPECIFIC, 0x81);
