@@ -67,6 +67,9 @@ pub struct Status {
     pub state: State,
     /// Failure after which a failed drive takes no more writes.
     pub reason: Option<String>,
+    /// Reason why namespaces will refuse all commands when a closed drive is served.
+    #[serde(default)]
+    pub refusal: Option<Refusal>,
     /// State of its activity LED.
     #[serde(default)]
     pub led: Led,

@@ -228,6 +228,7 @@ impl Drive {
             health: Health::default(),
             state: State::Open,
             reason: None,
+            refusal: None,
             led: Led::Attached,
             is_locate_led_on: false,
             format: Format::of(shape),

@@ -195,7 +195,9 @@ fn problem(kind: ProblemKind, severity: HealthState, text: String, remedy: Strin
 }
 
 fn read_only(status: &Status) -> Option<Problem> {
-    let Some(reason) = &status.reason else { return refused(status) };
+    let Some(reason) = &status.reason else {
+        return will_be_refused(status).or_else(|| refused(status));
+    };
     let folder = &status.folder;
     Some(problem(
         ProblemKind::ReadOnly,
@@ -206,6 +208,25 @@ fn read_only(status: &Status) -> Option<Problem> {
              {folder}`, and serve the volume again: everything that was flushed is kept."
         ),
     ))
+}
+
+/// Returns the problem that a closed drive carries out no commands when it is served.
+fn will_be_refused(status: &Status) -> Option<Problem> {
+    let (text, remedy) = match status.refusal? {
+        Refusal::WritesFail => return None,
+        Refusal::SanitizeUnfinished => (
+            "A sanitize has not ended, and all reads and writes are refused until it has.",
+            "Serve the volume without --read-only: the server goes on with the sanitize.",
+        ),
+        Refusal::SanitizeFailed => (
+            "The last sanitize failed, and all reads and writes will be refused.",
+            "Look for the reason in the events, then serve the volume and repeat the sanitize, or \
+             leave the failure mode with `nvme sanitize -a exit-failure`, if the sanitize was \
+             begun with --ause.",
+        ),
+    };
+    let (kind, severity) = (ProblemKind::ReadOnly, HealthState::Critical);
+    Some(problem(kind, severity, text.to_owned(), remedy.to_owned()))
 }
 
 /// Returns the problem that namespaces refuse commands of a drive that could carry them out.

@@ -14,6 +14,7 @@ use crate::volume::folder::{die_paths, name_of, namespaces, open_dies, rated_cyc
 use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
 use crate::volume::locate;
+use crate::volume::operations::refusal;
 use crate::{FileMedium, Life, OpenError};
 
 /// The status of the drive of a folder that no process has open; nothing is changed.
@@ -33,6 +34,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         health: Health::default(),
         state: if header.is_open { State::Unclosed } else { State::Closed },
         reason: None,
+        refusal: refusal(volume)?,
         led: Led::Off,
         is_locate_led_on: false,
         format: Format::of(shape),

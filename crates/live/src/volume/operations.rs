@@ -18,6 +18,7 @@ use device::operator::{Kept, KeptNamespace, Sectors};
 use device::{SanitizeState, SelfTest, SelfTestEnd, SelfTestResult};
 use serde::{Deserialize, Serialize};
 
+use crate::status::Refusal;
 use crate::volume::folder::replace_file;
 use crate::{Namespace, Namespaces, OpenError};
 
@@ -80,15 +81,7 @@ enum FileSelfTestEnd {
 /// Fails if there is no volume, its namespaces are invalid, or the file of changes cannot be read,
 /// since a sanitize may be under way.
 pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenError> {
-    let path = volume.join(NAME);
-    let file: OperationsFile = match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
-            let what = format!("{NAME} of {}: {error}", volume.display());
-            OpenError::refused(format!("{what}; remove it to forget what hosts changed"))
-        })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => OperationsFile::default(),
-        Err(error) => return Err(OpenError::medium(&format!("reading {}", path.display()), error)),
-    };
+    let file = read_file(volume)?;
     let places = Namespaces::of(volume)?;
     let whole = Namespace { name: String::new(), offset_bytes: 0, size_bytes: 0 };
     let is_whole = places.is_empty();
@@ -128,6 +121,32 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenErro
         exit_is_free: file.exit_is_free,
         sanitizes_ended: file.sanitizes_ended,
         self_tests: file.self_tests.into_iter().map(SelfTestResult::from).collect(),
+    })
+}
+
+/// Reads the file of changes in a folder; without one, hosts changed nothing.
+fn read_file(volume: &Path) -> Result<OperationsFile, OpenError> {
+    let path = volume.join(NAME);
+    match fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
+            let what = format!("{NAME} of {}: {error}", volume.display());
+            OpenError::refused(format!("{what}; remove it to forget what hosts changed"))
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(OperationsFile::default()),
+        Err(error) => Err(OpenError::medium(&format!("reading {}", path.display()), error)),
+    }
+}
+
+/// Returns the reason why namespaces of the volume in a folder will refuse all commands when it is
+/// served.
+///
+/// # Errors
+/// As [`load_operations`].
+pub(crate) fn refusal(volume: &Path) -> Result<Option<Refusal>, OpenError> {
+    Ok(match read_file(volume)?.sanitize {
+        Sanitize::Never | Sanitize::Done => None,
+        Sanitize::Running => Some(Refusal::SanitizeUnfinished),
+        Sanitize::Failed => Some(Refusal::SanitizeFailed),
     })
 }
 
@@ -260,6 +279,21 @@ mod tests {
         keep_operations(&volume, &Kept::default()).unwrap();
         let whole = load_operations(&volume, 4096).unwrap();
         assert_eq!((whole.namespaces[0].id, whole.namespaces[0].size), (1, None));
+    }
+
+    #[test]
+    fn a_closed_volume_whose_sanitize_failed_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = volume(folder.path(), &[]);
+        let told = |sanitize| {
+            let kept = Kept { sanitize, ..load_operations(&volume, 512).unwrap() };
+            keep_operations(&volume, &kept).unwrap();
+            crate::inspect(&volume).unwrap().health.problems.into_iter().next()
+        };
+        let text = |sanitize| told(sanitize).map(|it| it.text).unwrap_or_default();
+        assert_eq!((told(SanitizeState::Never), told(SanitizeState::Done)), (None, None));
+        assert!(text(SanitizeState::Failed).starts_with("The last sanitize failed"));
+        assert!(text(SanitizeState::Running).starts_with("A sanitize has not ended"));
     }
 
     #[test]

@@ -108,6 +108,7 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
         health: live::status::Health::default(),
         state: State::Open,
         reason: None,
+        refusal: None,
         led: live::status::Led::default(),
         is_locate_led_on: false,
         format: Format {

@@ -39,6 +39,7 @@ pub(in crate::status) fn status() -> Status {
         health: Health::default(),
         state: State::Closed,
         reason: None,
+        refusal: None,
         led: super::super::Led::Off,
         is_locate_led_on: false,
         format,
