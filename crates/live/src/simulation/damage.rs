@@ -71,6 +71,7 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
     let disks = before.disks.fork();
     // It may have been closed a moment ago: what that left is durable.
     disks.restore();
+    disks.free_host();
     // What does wrong does no more: it would lose more with each look.
     for disk in 0..before.shape.dies as usize {
         disks.set_fault(disk, DiskFault::None);

@@ -87,11 +87,23 @@ struct Rack {
     /// fail before they all respond again.
     silent: u64,
     silent_reads: u64,
+    /// Room that the host beneath the disks has left.
+    room: Option<HostRoom>,
     /// Commands until the power goes.
     commands_left: Option<u64>,
     is_cut: bool,
     commands: u64,
     rng: Rng,
+}
+
+/// Room of the host's file system for what lies behind an offset of each disk, where nothing was
+/// allocated when the disks were made.
+#[derive(Clone, Copy, Debug)]
+struct HostRoom {
+    from: u64,
+    /// Writes there that still find room, and true once one found none.
+    writes_left: u64,
+    is_full: bool,
 }
 
 /// Disks that lose their power together.
@@ -146,6 +158,7 @@ impl Disks {
             hidden,
             silent: 0,
             silent_reads: 0,
+            room: None,
             commands_left: None,
             is_cut: false,
             commands: 0,
@@ -209,6 +222,21 @@ impl Disks {
         (rack.silent, rack.silent_reads) = (disks, reads);
     }
 
+    /// From now on the host has room for so many more writes behind an offset of the disks.
+    pub(super) fn fill_host(&self, from: u64, writes_left: u64) {
+        self.rack().room = Some(HostRoom { from, writes_left, is_full: false });
+    }
+
+    /// The host has room for everything again; says whether a write found none.
+    pub(super) fn free_host(&self) -> bool {
+        self.rack().room.take().is_some_and(|room| room.is_full)
+    }
+
+    /// True if a write found no room on the host.
+    pub(super) fn is_host_full(&self) -> bool {
+        self.rack().room.is_some_and(|room| room.is_full)
+    }
+
     /// Bytes of each disk.
     pub fn disk_bytes(&self) -> usize {
         self.rack().images.first().map_or(0, |image| image.now.len())
@@ -224,6 +252,11 @@ impl Disks {
             *byte = change(*byte);
         }
         image.leave(range.start, &bytes);
+    }
+
+    /// Flips a bit of what a disk holds while the power is on.
+    pub(super) fn flip(&self, disk: usize, byte: usize, bit: u8) {
+        self.rack().images[disk].flip(byte, bit);
     }
 
     /// From now on the sectors of a range cannot be read, until they are written.
@@ -267,6 +300,7 @@ impl Disks {
             hidden: rack.hidden,
             silent: rack.silent,
             silent_reads: rack.silent_reads,
+            room: rack.room,
             commands_left: rack.commands_left,
             is_cut: rack.is_cut,
             commands: rack.commands,
@@ -367,6 +401,20 @@ impl Rack {
     }
 }
 
+impl Rack {
+    /// Bytes of a write that are carried out before the host is found full; none if it has room.
+    fn lacking(&mut self, offset: u64, bytes: usize) -> Option<usize> {
+        let room = self.room.as_mut().filter(|room| offset >= room.from)?;
+        if room.writes_left > 0 {
+            room.writes_left -= 1;
+            return None;
+        }
+        room.is_full = true;
+        let sectors = bytes / SECTOR_BYTES;
+        Some(index(self.rng.below(sectors as u64 + 1)) * SECTOR_BYTES)
+    }
+}
+
 impl DiskImage {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.now.write(offset, bytes);
@@ -391,6 +439,12 @@ impl DiskImage {
     fn leave(&mut self, at: usize, bytes: &[u8]) {
         self.now.write(at, bytes);
         self.durable.write(at, bytes);
+    }
+
+    /// Flips a bit of a byte, for certain.
+    fn flip(&mut self, byte: usize, bit: u8) {
+        let flipped = self.now.range(byte..byte + 1)[0] ^ bit;
+        self.leave(byte, &[flipped]);
     }
 
     fn check_writable(&self) -> io::Result<()> {
@@ -442,9 +496,7 @@ impl Medium for Disk {
         }
         if image.fault == DiskFault::Rot && rack.rng.below(16) == 0 && !buffer.is_empty() {
             let byte = at + index(rack.rng.below(buffer.len() as u64));
-            let bit = 1 << rack.rng.below(8);
-            let flipped = image.now.range(byte..byte + 1)[0] ^ bit;
-            image.leave(byte, &[flipped]);
+            image.flip(byte, 1 << rack.rng.below(8));
         }
         image.now.read(at, buffer);
         Ok(())
@@ -456,6 +508,10 @@ impl Medium for Disk {
         let taken = rack.take(self.index);
         if taken.is_err() && (was_cut || !rack.is_cut) {
             return taken;
+        }
+        if let Some(whole) = rack.lacking(offset, bytes.len()) {
+            rack.images[self.index].write(index(offset), &bytes[..whole]);
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
         let image = &mut rack.images[self.index];
         image.check_writable()?;

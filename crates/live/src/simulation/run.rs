@@ -1,5 +1,6 @@
 //! One run: a drive, a host, cuts of the power.
 
+mod beside;
 mod outage;
 
 use std::fmt;
@@ -46,6 +47,12 @@ pub struct Tally {
     pub outages: u64,
     /// See `outages`.
     pub failed_in_outages: u64,
+    /// Scrubs that went through all rows, and times that something of a die was spoilt before one.
+    pub scrubbed: u64,
+    /// See `scrubbed`.
+    pub spoilt: u64,
+    /// Times that the file system beneath the dies was full.
+    pub hosts_full: u64,
     /// Searches of the whole map, since neither an extent nor a table told what lay there.
     pub maps_searched: u64,
     /// Copies of the dies that were damaged, those of them that opening refused, and pages that
@@ -72,6 +79,9 @@ impl std::ops::AddAssign for Tally {
         self.dies_unwritable += other.dies_unwritable;
         self.outages += other.outages;
         self.failed_in_outages += other.failed_in_outages;
+        self.scrubbed += other.scrubbed;
+        self.spoilt += other.spoilt;
+        self.hosts_full += other.hosts_full;
         self.maps_searched += other.maps_searched;
         self.damaged += other.damaged;
         self.damaged_refused += other.damaged_refused;
@@ -126,6 +136,8 @@ struct Run {
     damage: Rng,
     /// Draws outages.
     outages: Rng,
+    /// Draws scrubs, damage while the drive is open, and hosts without room.
+    beside: Rng,
     damaged: Damage,
     shape: Shape,
     /// The disks at some crash before.
@@ -141,6 +153,9 @@ struct Run {
     is_honest: bool,
     /// The die that does wrong by itself.
     wrong_die: Option<usize>,
+    /// True if units of that die are spoilt now and then while the drive is open, and that is all
+    /// that is wrong with it.
+    is_spoilt: bool,
     /// Tables that cannot be read while the drive is open.
     hidden: TableLocation,
 }
@@ -180,6 +195,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         rng,
         damage: Rng::new(seed).split("damage"),
         outages: Rng::new(seed).split("outages"),
+        beside: Rng::new(seed).split("beside"),
         damaged,
         shape,
         earlier: None,
@@ -190,6 +206,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         may_lose_die: false,
         is_honest: false,
         wrong_die: None,
+        is_spoilt: false,
         hidden: draw_hidden(&shape, seed),
     };
     let result = format(run.disks.media(), &shape, seed)
@@ -261,9 +278,10 @@ impl Run {
         };
         if is_protected && culprit < self.disks.media().len() {
             self.disks.set_fault(culprit, fault);
-            self.may_lose_die = fault == DiskFault::None;
-            self.is_honest = fault == DiskFault::None;
-            self.wrong_die = (fault != DiskFault::None).then_some(culprit);
+            self.is_spoilt = fault == DiskFault::None && self.beside.below(3) == 0;
+            let is_right = fault == DiskFault::None && !self.is_spoilt;
+            (self.may_lose_die, self.is_honest) = (is_right, is_right);
+            self.wrong_die = (!is_right).then_some(culprit);
         } else {
             self.is_honest = is_protected;
         }
@@ -290,7 +308,10 @@ impl Run {
             match stop {
                 Some(Stop::Broken(what)) => return Err(what),
                 Some(Stop::Done) => self.close(drive)?,
-                Some(Stop::Cut) | None => self.crash(drive),
+                Some(Stop::Cut) | None => {
+                    self.check_full_host(&drive)?;
+                    self.crash(drive);
+                }
             }
             self.damage(is_complete)?;
             drive = self.open()?;
@@ -334,6 +355,7 @@ impl Run {
         drop(drive);
         self.tally.crashes += 1;
         self.disks.restore();
+        self.free_host();
     }
 
     /// Closes the drive, after which everything is durable, unless the power goes.
@@ -349,6 +371,7 @@ impl Run {
             Err(Stop::Cut | Stop::Done) => {
                 self.tally.crashes += 1;
                 self.disks.restore();
+                self.free_host();
                 Ok(())
             }
         }
@@ -401,6 +424,10 @@ impl Run {
                     self.tally.crashes_in_recovery += 1;
                     self.disks.restore();
                 }
+                Err(_) if self.disks.is_host_full() => {
+                    self.disks.restore();
+                    self.free_host();
+                }
                 Ok(_) => unreachable!("the power is on, or it is not"),
                 Err(error) => return Err(format!("it does not open: {error}")),
             }
@@ -439,19 +466,13 @@ impl Run {
         if self.below(500) == 0 {
             return Err(Stop::Done);
         }
+        if let Some(done) = self.happen_beside(drive) {
+            return done;
+        }
         if self.below(200) == 0 {
             return if self.below(4) == 0 { self.purge(drive) } else { self.resize(drive) };
         }
         self.command(drive)
-    }
-
-    /// Everything is forgotten.
-    fn purge(&mut self, drive: &Drive) -> Result<(), Stop> {
-        let all = self.history.sectors();
-        self.history.trim(0, all);
-        let purged = drive.purge();
-        self.tally.reformatted += 1;
-        self.settled(purged, 0, all, Durability::Durable)
     }
 
     /// The drive becomes larger or smaller, if it can.
@@ -650,7 +671,7 @@ impl Run {
     fn outcome(&self, done: Result<(), DeviceError>) -> Result<(), Stop> {
         match done {
             Ok(()) => Ok(()),
-            Err(_) if self.disks.is_cut() => Err(Stop::Cut),
+            Err(_) if self.disks.is_cut() || self.disks.is_host_full() => Err(Stop::Cut),
             Err(error) => Err(Stop::Broken(error.to_string())),
         }
     }
