@@ -51,19 +51,19 @@ fn options(folder: &Path) -> CreateOptions {
 
 /// Flips a bit of the lost page where the die has it.
 fn flip(die: &Path) {
-    let bytes = fs::read(die).unwrap();
+    let bytes = fs::read(die).expect("it is there");
     let begin = content(LOST, 0);
     let at = bytes.windows(32).position(|part| part == &begin[..32]);
     let at = at.expect("its beginning is stored as it is") + 40;
-    let file = OpenOptions::new().write(true).open(die).unwrap();
-    file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+    let file = OpenOptions::new().write(true).open(die).expect("it is there");
+    file.write_all_at(&[bytes[at] ^ 1], at as u64).expect("nothing fails");
 }
 
 /// Writes other pages in any order, so that no superblock is free of what is kept by itself.
 fn write_others(drive: &Drive) {
     let mut rng = Rng::new(5);
     for round in 1..3000 {
-        let page = usize::try_from(rng.below(PAGES as u64)).unwrap();
+        let page = usize::try_from(rng.below(PAGES as u64)).expect("small");
         if !is_kept(page) {
             write(drive, page, round);
         }

@@ -309,10 +309,14 @@ fn pages_whose_entry_and_data_are_damaged_on_different_dies_are_not_lost() {
             (die, entry_from..entry_from + ENTRY_BYTES),
             ((die + 1) % 3, payload_from..payload_from + 16),
         ];
-        damage.iter().for_each(|(die, bytes)| flip(*die, bytes.clone()));
+        for (die, bytes) in &damage {
+            flip(*die, bytes.clone());
+        }
         assert_eq!(drive.lost(&open), BTreeSet::new(), "page {page}");
         assert!(drive.check().findings.iter().all(|it| it.kind != Kind::LostPage), "page {page}");
-        damage.iter().for_each(|(die, bytes)| flip(*die, bytes.clone()));
+        for (die, bytes) in &damage {
+            flip(*die, bytes.clone());
+        }
         tried += 1;
     }
     assert!(tried > 50, "{tried} pages lay on the media");
