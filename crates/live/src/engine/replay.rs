@@ -171,8 +171,10 @@ impl Reading<'_> {
             found.extend(self.head(*replica, at, place, failed));
         }
         if found.len() < expected.len() {
-            let others = self.store.replicas_all().filter(|it| !expected.contains(it));
-            found.extend(others.filter_map(|it| self.head(it, at, place, &mut 0)));
+            // A die that failed or went missing since has changed whose turn it was.
+            for other in self.store.replicas_all().filter(|it| !expected.contains(it)) {
+                found.extend(self.head(other, at, place, failed));
+            }
         }
         // Of two that a crash of recovery left, the later.
         found.sort_by_key(|it| std::cmp::Reverse(it.head.session));
@@ -297,4 +299,63 @@ fn largest_batch(layout: &Layout) -> u64 {
     let records = (crate::engine::core::TRIMS_MAX as u64 + u64::from(layout.shape.superblocks))
         * RECORD_BYTES as u64;
     4 * row + 2 * listed + 2 * records
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::drive::SMALL_SHAPE;
+    use crate::format::journal::last_batch;
+    use crate::format::layout::PAGE_BYTES;
+    use crate::simulation::Disks;
+    use crate::{Device as _, Drive, Durability, Shape};
+
+    /// Copies of the last batch of the journal: die, and bytes of it.
+    fn last_copies(disks: &Disks, layout: &Layout) -> Vec<(usize, std::ops::Range<usize>)> {
+        let size = usize::try_from(layout.shape.journal_bytes).expect("a small drive");
+        let from = usize::try_from(layout.journal_from(0)).expect("a small drive");
+        let of_die = |(die, bytes): (usize, &Vec<u8>)| {
+            let ring = &bytes[from..from + size];
+            let (number, range) = last_batch(size, |range| (&ring[range]).into())?;
+            Some((number, (die, from + range.start..from + range.end)))
+        };
+        let contents = disks.contents();
+        let found: Vec<_> = contents.iter().enumerate().filter_map(of_die).collect();
+        let last = found.iter().map(|(number, _)| *number).max();
+        found.into_iter().filter(|it| Some(it.0) == last).map(|(_, copy)| copy).collect()
+    }
+
+    /// Which dies have a copy of a batch is a matter of the dies that were whole when it was
+    /// written, not of those that are there when it is looked for.
+    #[test]
+    fn a_batch_whose_copies_are_missing_and_unreadable_is_not_taken_for_the_end() {
+        let shape = Shape { dies: 5, journal_bytes: 4 << 20, ..SMALL_SHAPE };
+        let shape = Shape { is_protected: true, ..shape };
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let (mut refused, mut page) = (0, [0; PAGE_BYTES]);
+        for round in 1..=100 {
+            page.fill(round);
+            drive.write(0, &page, Durability::Durable).unwrap();
+            let copies = last_copies(&disks, &Layout::new(&shape));
+            assert_eq!(copies.len(), REPLICAS, "a batch has its copies");
+            for missing in 0..REPLICAS {
+                let crashed = disks.fork();
+                crashed.restore();
+                let (die, bytes) = copies[1 - missing].clone();
+                crashed.make_unreadable(die, bytes);
+                let mut media = crashed.media();
+                media.remove(copies[missing].0);
+                match Drive::open_media(media) {
+                    Err(_) => refused += 1,
+                    Ok(drive) => {
+                        let mut found = [0; PAGE_BYTES];
+                        drive.read(0, &mut found).unwrap();
+                        assert_eq!(found, page, "batch {round} without die {missing}");
+                    }
+                }
+            }
+        }
+        assert!(refused > 100, "{refused} of 200 drives were refused");
+    }
 }
