@@ -236,7 +236,15 @@ fn archive_of(programs: &[&str]) -> Option<Archive> {
         if *name == "floatgate" {
             let other = std::env::var_os(PROGRAM_VARIABLE);
             let own = || env!("CARGO_BIN_EXE_floatgate").into();
-            assert!(archive.program(Path::new(&other.unwrap_or_else(own))), "it is built");
+            let built = PathBuf::from(other.unwrap_or_else(own));
+            let folder = tempfile::tempdir().unwrap();
+            let stripped = folder.path().join(name);
+            // More than half of it is for debuggers, which the guest would unpack at every start.
+            let mut strip = Command::new("strip");
+            strip.arg("-g").arg(&built).arg("-o").arg(&stripped);
+            let is_stripped = strip.output().is_ok_and(|output| output.status.success());
+            let program = if is_stripped { &stripped } else { &built };
+            assert!(archive.program(program), "it is built");
             continue;
         }
         let folders = ["/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin"];

@@ -19,8 +19,14 @@ const PROGRAMS: [&str; 9] =
 const PROCESSORS: [&str; 2] = ["max", "max,-erms,-fsrm"];
 /// Rounds of measurements in one machine, an odd number for a median.
 const ROUNDS: usize = 3;
-/// Requests by which two measurements differ: that fio begins and ends is in both.
-const REQUESTS: f64 = 8192.0;
+/// Requests of two measurements, of which the difference counts: that fio begins and ends is in
+/// both.
+const REQUESTS: [u32; 2] = [1024, 9216];
+/// The same where it is to show only that there is something to measure.
+const REQUESTS_BRIEF: [u32; 2] = [256, 2304];
+/// MiB of each device that are written before, and measured.
+const SIZE_MIB: u32 = 64;
+const SIZE_MIB_BRIEF: u32 = 8;
 /// Microseconds of a tick of the guest's kernel.
 const TICK_US: f64 = 10_000.0;
 /// Time limit for one machine.
@@ -42,10 +48,15 @@ fn a_request_over_ublk_and_over_kernel_nbd_takes_time_of_server_and_machine() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("initramfs"), archive.finished()).unwrap();
     let is_measurement = env::var_os(PROGRAM_VARIABLE).is_some();
-    let (rounds, processors) = if is_measurement { (ROUNDS, 2) } else { (1, 1) };
+    let (rounds, processors, requests, size_mib) = if is_measurement {
+        (ROUNDS, 2, REQUESTS, SIZE_MIB)
+    } else {
+        (1, 1, REQUESTS_BRIEF, SIZE_MIB_BRIEF)
+    };
     for processor in &PROCESSORS[..processors] {
         let devices = ["-cpu", processor, "-icount", "shift=2", "-machine", "q35"];
-        let words = format!("rounds={rounds}");
+        let [few, many] = requests;
+        let words = format!("rounds={rounds} few={few} many={many} mib={size_mib}");
         let mut guest = Running(linux::machine(folder.path(), &kernel, (&devices, &words)));
         let said = listen(&lines_of(&mut guest.0), PATIENCE, |_| {});
         let mut took = Took::new();
@@ -60,22 +71,22 @@ fn a_request_over_ublk_and_over_kernel_nbd_takes_time_of_server_and_machine() {
         }
         assert_eq!(took.len(), 8, "{said:#?}");
         assert!(took.values().all(|of| of.len() == rounds), "{said:#?}");
-        print(processor, &took);
+        print(processor, requests, &took);
     }
 }
 
 /// Prints medians in microseconds, and the ratios. All of the machine takes longer than the server.
 #[expect(clippy::print_stdout, reason = "the figures are what it is for")]
-fn print(processor: &str, took: &Took) {
+fn print(processor: &str, [few, many]: [u32; 2], took: &Took) {
     println!("processor {processor}: us of a 4 KiB request, 16 outstanding, medians");
     for kind in ["write", "read"] {
         let [ublk, nbd] = ["ublk", "nbd"].map(|front| {
             let of = |requests| &took[&(front.to_owned(), kind.to_owned(), requests)];
-            let rounds = of(1024).iter().zip(of(9216));
+            let rounds = of(few).iter().zip(of(many));
             let (server, machine): (Vec<f64>, Vec<f64>) = rounds
                 .map(|(few, many)| ((many.0 - few.0) / 1e3, (many.1 - few.1) * TICK_US))
                 .unzip();
-            [server, machine].map(|it| median(it) / REQUESTS)
+            [server, machine].map(|it| median(it) / f64::from(many - few))
         });
         for [server, machine] in [ublk, nbd] {
             assert!(0.0 < server && server < machine, "{server} of {machine} us");

@@ -22,7 +22,7 @@ ran() {
 measure() {
     busy=$(busy) ran=$(ran "$5")
     fio --name=load --filename="$4" --rw="rand$1" --bs=4k --iodepth=16 --ioengine=libaio \
-        --direct=1 --size=64m --io_size=$(($2 * 4096)) --minimal > /tmp/fio 2>&1 || cat /tmp/fio
+        --direct=1 --size="${mib}m" --io_size=$(($2 * 4096)) --minimal > /tmp/fio 2>&1 || cat /tmp/fio
     echo "measured $3 $1 $2 $(($(ran "$5") - ran)) $(($(busy) - busy))"
 }
 
@@ -34,11 +34,11 @@ while [ ! -s /tmp/ublk ] || [ ! -s /tmp/uris ]; do sleep 0.05; done
 read -r uri < /tmp/uris
 say attached floatgate attach "$uri"
 for device in $ublk $nbd; do
-    dd if=/dev/urandom of=$device bs=1M count=64 oflag=direct 2> /tmp/dd
+    dd if=/dev/urandom of=$device bs=1M count="$mib" oflag=direct 2> /tmp/dd
 done
 for round in $(seq "$rounds"); do
     for kind in write read; do
-        for requests in 1024 9216; do
+        for requests in "$few" "$many"; do
             say ublk measure $kind $requests ublk $ublk $ublk_server
             say nbd measure $kind $requests nbd $nbd $nbd_server
         done
