@@ -12,7 +12,7 @@ use crate::explain;
 use crate::number::{self, millis};
 use crate::subject::{Subject, Suite};
 use crate::suite::first_preconditioning;
-use crate::text::Text;
+use crate::text::{Text, listed};
 
 /// Drives of the baseline table that are shown beside the runs.
 const OTHERS: usize = 5;
@@ -40,7 +40,7 @@ fn strip(suites: &[Suite<'_>]) -> Option<Chart> {
     Some(Chart { id: "glance-strip".into(), explain: explain::STRIP, is_wide: true, ..chart })
 }
 
-/// A headline of a run, and whether the drive was in steady state.
+/// A headline of a run, and the state of the drive.
 struct Shown {
     value: f64,
     is_settled: bool,
@@ -52,7 +52,7 @@ fn shown(run: &Run, headline: Headline) -> Option<Shown> {
     Some(Shown {
         value: headline.of_summary(step.summary.as_ref()?),
         is_settled: run.is_settled(step).unwrap_or(false),
-        is_comparable: is_comparable(step),
+        is_comparable: is_comparable(run, step),
     })
 }
 
@@ -74,8 +74,8 @@ fn bars(subjects: &[Subject<'_>]) -> String {
         rows.push(own(subject, &headlines));
         rows.extend(published(subject, &headlines));
     }
-    let others = others(subjects);
-    rows.extend(others.iter().map(|row| Row {
+    let others = Others::of(subjects);
+    rows.extend(others.rows.iter().map(|row| Row {
         class: "other".into(),
         name: row.heading(),
         cells: headlines.iter().map(|headline| Some((headline.of_row(row), ""))).collect(),
@@ -146,18 +146,44 @@ fn published_of(run: &Run, headline: Headline) -> Option<f64> {
     Some(f64::midpoint(figure.value_low, figure.value_high))
 }
 
-/// The drives of the baseline table that are nearest; none where no load of the runs is theirs.
-fn others(subjects: &[Subject<'_>]) -> Vec<&'static BaselineRow> {
-    let known: Vec<&str> = subjects.iter().map(|it| it.run.target.name.as_str()).collect();
-    let first = subjects.iter().find_map(|subject| {
-        let shown = shown(subject.run, Headline::Write)?;
-        shown.is_comparable.then_some(shown.value)
-    });
-    match first {
-        Some(write_iops) if subjects.len() <= RUNS_MAX => {
-            baseline::nearest(write_iops, &known, OTHERS)
+/// The drives of the baseline table that are shown beside the runs.
+struct Others {
+    rows: Vec<&'static BaselineRow>,
+    /// Headline that they are the nearest by.
+    by: Headline,
+}
+
+impl Others {
+    /// The nearest drives by 4K random writes in steady state; by 4K random reads where no run has
+    /// such writes; none where no load of the runs is theirs.
+    fn of(subjects: &[Subject<'_>]) -> Self {
+        let known: Vec<&str> = subjects.iter().map(|it| it.run.target.name.as_str()).collect();
+        let comparable = |by: Headline| {
+            let mut all = subjects.iter().filter_map(|subject| shown(subject.run, by));
+            Some((by, all.find(|shown| shown.is_comparable)?.value))
+        };
+        let found = [Headline::Write, Headline::Read].into_iter().find_map(comparable);
+        match found {
+            Some((by, value)) if subjects.len() <= RUNS_MAX => {
+                Self { rows: baseline::nearest(by, value, &known, OTHERS), by }
+            }
+            _ => Self { rows: Vec::new(), by: Headline::Write },
         }
-        _ => Vec::new(),
+    }
+
+    /// Words for the figure that they were picked by.
+    fn picked_by(&self, subjects: &[Subject<'_>]) -> &'static str {
+        let has_writes = subjects.iter().any(|it| shown(it.run, Headline::Write).is_some());
+        match self.by {
+            Headline::Read if has_writes => {
+                "4K random reads are nearest, since no writes of the runs at T16Q16 were in steady \
+                 state"
+            }
+            Headline::Read => "4K random reads are nearest",
+            Headline::Write | Headline::Mixed | Headline::WriteTail => {
+                "4K random writes in steady state are nearest"
+            }
+        }
     }
 }
 
@@ -193,23 +219,27 @@ fn drawn(row: &Row, headlines: &[Headline], rows: &[Row]) -> String {
 
 /// Returns the caption of the table: the load and state of the measured rows, and the origin of
 /// other drives' rows.
-fn caption(subjects: &[Subject<'_>], others: &[&BaselineRow]) -> String {
-    let loads: Vec<String> = subjects
-        .iter()
-        .filter_map(|subject| Headline::ALL.iter().find_map(|it| it.step(subject.run)))
-        .map(|step| format!("T{}Q{}", step.threads, step.queue_per_thread))
-        .collect();
-    let load = loads.first().cloned().unwrap_or_default();
-    let mut said = format!("Measured at {load} after the preconditioning of each suite.");
-    if others.is_empty() {
+fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
+    let steps = subjects.iter().flat_map(|it| Headline::ALL.map(|headline| headline.step(it.run)));
+    let mut loads: Vec<String> = Vec::new();
+    for step in steps.flatten() {
+        let load = format!("T{}Q{}", step.threads, step.queue_per_thread);
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    let mut said =
+        format!("Measured at {} after the preconditioning of each suite.", listed(&loads));
+    if others.rows.is_empty() {
         return said;
     }
-    let versions: BTreeSet<u32> = others.iter().map(|other| other.model_version).collect();
+    let versions: BTreeSet<u32> = others.rows.iter().map(|other| other.model_version).collect();
     let own = subjects.iter().filter_map(|subject| subject.run.model_version);
     let _ = write!(
         said,
-        " In grey the drives of the baseline table whose 4K random writes are nearest, modelled at \
-         T16Q16 with {}",
+        " In grey the drives of the baseline table whose {}; modelled at T16Q16 after the \
+         preconditioning of the enterprise protocol, with {}",
+        others.picked_by(subjects),
         named_versions(&versions, own)
     );
     said
@@ -233,6 +263,23 @@ fn named_versions(others: &BTreeSet<u32>, mut own: impl Iterator<Item = u32>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::example::{STOCK, run};
+    use crate::subject::subjects;
+
+    #[test]
+    fn the_nearest_drives_of_a_burst_are_those_that_read_as_it_does() {
+        let mut runs = [run(STOCK)];
+        assert_eq!(Others::of(&subjects(&runs)).by, Headline::Write);
+        for steady in runs[0].steps.iter_mut().filter_map(|step| step.steady.as_mut()) {
+            steady.achieved = false;
+        }
+        let subjects = subjects(&runs);
+        let others = Others::of(&subjects);
+        assert_eq!((others.by, others.rows.len()), (Headline::Read, OTHERS));
+        let said = caption(&subjects, &others);
+        let reads = "whose 4K random reads are nearest, since no writes of the runs at T16Q16";
+        assert!(said.contains(reads), "{said}");
+    }
 
     #[test]
     fn a_run_names_its_model_version_unless_all_drives_have_it() {

@@ -107,7 +107,7 @@ impl Headline {
         });
         measured.max_by_key(|step| {
             let outstanding = u32::from(step.threads) * u32::from(step.queue_per_thread);
-            (is_comparable(step), outstanding)
+            (has_load(step), outstanding)
         })
     }
 }
@@ -123,8 +123,15 @@ pub fn place(headline: Headline, value: f64, known: &str) -> (usize, usize) {
 }
 
 /// True if `step` loads a drive as the table does.
-pub fn is_comparable(step: &Step) -> bool {
+fn has_load(step: &Step) -> bool {
     (step.threads, step.queue_per_thread) == (THREADS, QUEUE_PER_THREAD)
+}
+
+/// True if `run` measured `step` as the table does: under its load, and in steady state unless it
+/// only reads. A burst of writes is several times what the drives of the table sustain.
+pub fn is_comparable(run: &Run, step: &Step) -> bool {
+    let writes = step.summary.as_ref().is_some_and(|summary| summary.write.count > 0);
+    has_load(step) && (!writes || run.is_settled(step) == Some(true))
 }
 
 impl BaselineRow {
@@ -136,7 +143,7 @@ impl BaselineRow {
     /// The row of `run`, a model through the enterprise protocol; absent where a load is missing.
     pub fn of_run(run: &Run) -> Option<Self> {
         let value = |headline: Headline| {
-            let step = headline.step(run).filter(|step| is_comparable(step))?;
+            let step = headline.step(run).filter(|step| has_load(step))?;
             Some(headline.of_summary(step.summary.as_ref()?))
         };
         let write = Headline::Write.step(run)?.summary.as_ref()?;
@@ -182,15 +189,20 @@ pub fn to_csv(rows: &[BaselineRow]) -> Result<String, csv::Error> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// At most `count` rows besides `known`, those whose 4K random writes are nearest to `write_iops`
-/// by ratio, fastest first.
-pub fn nearest(write_iops: f64, known: &[&str], count: usize) -> Vec<&'static BaselineRow> {
+/// At most `count` rows besides `known`, those whose `headline` is nearest to `value` by ratio, the
+/// greatest first.
+pub fn nearest(
+    headline: Headline,
+    value: f64,
+    known: &[&str],
+    count: usize,
+) -> Vec<&'static BaselineRow> {
     let others = rows().iter().filter(|row| !known.contains(&row.drive.as_str()));
-    let mut others: Vec<&BaselineRow> = others.filter(|row| row.write_iops > 0.0).collect();
-    let distance = |row: &BaselineRow| (row.write_iops / write_iops.max(1.0)).ln().abs();
+    let mut others: Vec<&BaselineRow> = others.filter(|row| headline.of_row(row) > 0.0).collect();
+    let distance = |row: &BaselineRow| (headline.of_row(row) / value.max(1.0)).ln().abs();
     others.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
     others.truncate(count);
-    others.sort_by(|a, b| b.write_iops.total_cmp(&a.write_iops));
+    others.sort_by(|a, b| headline.of_row(b).total_cmp(&headline.of_row(a)));
     others
 }
 
@@ -212,10 +224,23 @@ mod tests {
     #[test]
     fn the_nearest_drives_leave_out_those_that_are_known() {
         let first = &rows()[0];
-        let near = nearest(first.write_iops, &[first.drive.as_str()], 4);
+        let near = nearest(Headline::Write, first.write_iops, &[first.drive.as_str()], 4);
         assert_eq!(near.len(), 4.min(rows().len() - 1));
         assert!(near.iter().all(|row| row.drive != first.drive));
         assert!(near.windows(2).all(|pair| pair[0].write_iops >= pair[1].write_iops));
+    }
+
+    #[test]
+    fn writes_are_comparable_in_steady_state_only_and_reads_always() {
+        let mut run = example::run();
+        let is =
+            |run: &Run, headline: Headline| headline.step(run).map(|step| is_comparable(run, step));
+        assert_eq!(is(&run, Headline::Write), Some(true));
+        for steady in run.steps.iter_mut().filter_map(|step| step.steady.as_mut()) {
+            steady.achieved = false;
+        }
+        assert_eq!(is(&run, Headline::Write), Some(false), "a burst");
+        assert_eq!(is(&run, Headline::Read), Some(true));
     }
 
     #[test]

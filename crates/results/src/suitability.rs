@@ -70,7 +70,7 @@ impl Suitability {
             is_settled: !settled.is_empty() && settled.into_iter().all(|settled| settled),
             written: write.and_then(|write| write.written),
             write_place: write
-                .filter(|write| is_comparable(write))
+                .filter(|write| is_comparable(run, write))
                 .and(write_iops)
                 .map(|iops| place(Headline::Write, iops, &run.target.name)),
         }
