@@ -277,14 +277,14 @@ fn a_review_opens_with_a_verdict_and_a_picture() {
     let page = review(&[run(STOCK)], TITLE);
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(
-        at("Steady state: 39K IOPS 4K random write") < at("class=\"glance\""),
+        at("Measured in steady state: 39K IOPS 4K random write") < at("class=\"glance\""),
         "the verdict first"
     );
     assert!(at("class=\"glance\"") < at("glance-strip"));
     assert!(at("glance-strip") < at("id=\"summary\""), "tables follow");
     assert!(page.contains(">published<"), "the published figure is beside the run's");
     assert!(page.contains("class=\"other\""), "drives of the catalogue are beside it");
-    assert!(page.contains("is not for sustained 4K random writes above"));
+    assert!(page.contains("The IOPS of 4K random writes settle at "));
 }
 
 #[test]
@@ -294,7 +294,8 @@ fn a_drive_that_never_settled_is_not_said_to_have() {
         step.steady.as_mut().expect("it is there").achieved = false;
     }
     let page = review(&[burst], TITLE);
-    assert!(page.contains("Steady state not reached: ") && !page.contains("Steady state: "));
+    assert!(page.contains("Steady state not reached: "));
+    assert!(!page.contains("Steady state: ") && !page.contains("in steady state: "));
     let own = &page[page.find("<tr class=\"own").unwrap()..];
     let cells: Vec<&str> = own[..own.find("</tr>").unwrap()].split("<td").skip(1).collect();
     let is_marked: Vec<bool> = cells.iter().map(|it| it.contains("<i>not steady</i>")).collect();

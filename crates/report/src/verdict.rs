@@ -1,11 +1,11 @@
-//! The verdict in three sentences: what the drive does, what it is for, what it is not for.
+//! The verdict: what the drive does, and the ratios that a choice of a drive rests on.
 //!
-//! The rules are those of [`results::suitability`]; of several drives it says who wins.
+//! It states the figures of [`results::headlines`]; of several drives it says who wins.
 
 use results::Run;
 use results::compare::{Winner, common, compare, rankings, winner};
+use results::headlines::Headlines;
 use results::repeats::groups;
-use results::suitability::Suitability;
 
 use crate::comparison::of_run;
 use crate::number::written_times;
@@ -17,7 +17,7 @@ use crate::text::listed;
 /// The sentences about `subjects`, which are one drive or several.
 pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
     let [first, others @ ..] = subjects else { return vec![settles(subjects)] };
-    let it = Suitability::of(first.run);
+    let it = Headlines::of(first.run);
     if it.write_iops.or(it.read_iops).or(it.mixed_iops).is_none() {
         return vec![settles(subjects)];
     }
@@ -29,12 +29,12 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
     if !is_one_drive {
         said.push(winners(subjects));
     } else if it.is_settled {
-        said.extend([is_for(&it, &first.label), is_not_for(&it, &first.label)]);
+        said.extend(ratios(&it, Some(&first.label)));
     }
     said
 }
 
-fn of_one(it: &Suitability) -> Vec<String> {
+fn of_one(it: &Headlines) -> Vec<String> {
     if !it.is_settled {
         return vec![
             unsettled(it),
@@ -42,24 +42,26 @@ fn of_one(it: &Suitability) -> Vec<String> {
             "Precondition for longer, until the steady-state rule is met.".into(),
         ];
     }
-    vec![format!("Steady state: {}.", does(it)), is_for(it, "it"), is_not_for(it, "it")]
+    let mut said = vec![format!("Measured in steady state: {}.", does(it))];
+    said.extend(ratios(it, None));
+    said
 }
 
 /// Its rates before steady state: reads apart, which need none.
-fn unsettled(it: &Suitability) -> String {
+fn unsettled(it: &Headlines) -> String {
     let reads = it.read_iops.map(|iops| format!("Reads: {} IOPS 4K random read.", short(iops)));
     let reads = reads.unwrap_or_default();
     if it.write_iops.or(it.mixed_iops).is_none() {
         return reads;
     }
-    let writing = Suitability { read_iops: None, ..*it };
+    let writing = Headlines { read_iops: None, ..*it };
     let after = it.written.map_or_else(String::new, |it| format!(" after {}", written_times(&it)));
     let said = format!("Steady state not reached: {}{after}. {reads}", does(&writing));
     said.trim_end().to_owned()
 }
 
 /// Its rates and the tail of its writes.
-fn does(it: &Suitability) -> String {
+fn does(it: &Headlines) -> String {
     let rates = [
         (it.write_iops, "4K random write"),
         (it.read_iops, "4K random read"),
@@ -77,97 +79,57 @@ fn does(it: &Suitability) -> String {
 }
 
 /// Returns the word that tells figures of a model from those of a real drive.
-const fn origin(it: &Suitability) -> &'static str {
+const fn origin(it: &Headlines) -> &'static str {
     if it.is_model { "modelled" } else { "measured" }
 }
 
-/// Returns a sentence on the use that a drive is suited for; `who` names the drive.
-fn is_for(it: &Suitability, who: &str) -> String {
-    let place = it.write_place.map_or(String::new(), |(place, of)| {
+/// Returns the sentences on reads against writes, and on burst and tail of the writes; `of` names
+/// the drive where several are told of.
+fn ratios(it: &Headlines, of: Option<&str>) -> Vec<String> {
+    let of = of.map_or_else(String::new, |name| format!(" of {name}"));
+    [reads_against_writes(it, &of), burst_and_tail(it, &of)].into_iter().flatten().collect()
+}
+
+/// Returns the sentence on reads against writes, and on the place by writes; absent without any.
+fn reads_against_writes(it: &Headlines, of: &str) -> Option<String> {
+    let ratio = it.reads_over_writes().map(|ratio| {
+        let times = number::trimmed(ratio);
+        format!("4K random reads{of} reach {times} times the IOPS of steady-state 4K random writes")
+    });
+    let place = it.write_place.map(|(place, count)| {
         format!(
-            "; place {place} of {of} by 4K random writes, among this drive and those of the \
+            "place {place} of {count} by 4K random writes, among this drive and those of the \
              baseline table"
         )
     });
-    if let Some(ratio) = it.mostly_reads() {
-        let reads = number::trimmed(ratio);
-        let of = named("of", who);
-        return format!(
-            "For work that mostly reads: 4K random reads{of} reach {reads} times the IOPS of \
-             steady-state 4K random writes{place}."
-        );
-    }
-    if let Some(ratio) = it.keeps() {
-        let kept = number::percent(1.0 / ratio);
-        return format!(
-            "For sustained writes: {who} keeps {kept} of its burst IOPS in steady state{place}."
-        );
-    }
-    match (it.write_iops, it.read_iops) {
-        (Some(write), Some(read)) if read > 0.0 => {
-            let share = number::percent(write / read);
-            let of = named("of", who);
-            format!(
-                "For mixed work: steady-state 4K random writes{of} reach {share} of the IOPS of \
-                 4K random reads{place}."
-            )
-        }
-        (write, read) => {
-            let loads = [
-                (write, "4K random writes"),
-                (read, "4K random reads"),
-                (it.mixed_iops, "8K requests, 70 % of them reads,"),
-            ];
-            let rate = loads.into_iter().find_map(|(iops, load)| Some((iops?, load)));
-            let (iops, load) = rate.expect("a drive without a rate gets no such sentence");
-            format!("For {load} up to {} IOPS{}{place}.", short(iops), named("with", who))
-        }
+    match (ratio, place) {
+        (Some(ratio), Some(place)) => Some(format!("{ratio}; {place}.")),
+        (Some(ratio), None) => Some(format!("{ratio}.")),
+        (None, Some(place)) => Some(format!("By steady state{of}: {place}.")),
+        (None, None) => None,
     }
 }
 
-/// Returns a sentence on the uses that a drive is not suited for; `who` names the drive.
-fn is_not_for(it: &Suitability, who: &str) -> String {
-    let mut against = Vec::new();
-    if let (Some(ratio), Some(burst), Some(write)) = (it.falls(), it.burst_iops, it.write_iops) {
-        against.push(format!(
-            "for sustained 4K random writes above {} IOPS, which is {} of the burst of {}",
-            short(write),
-            number::percent(1.0 / ratio),
-            short(burst),
-        ));
-    }
-    if let (Some(ratio), Some(tail)) = (it.slow_tail(), it.write_latency_ns_p999) {
-        against.push(format!(
-            "for work that needs a p99.9 write latency below the {} {} ms, which is {} times the \
-             average",
-            origin(it),
-            number::trimmed(millis(tail)),
-            number::trimmed(ratio),
-        ));
-    }
-    match against.as_slice() {
-        [] => format!(
-            "Steady-state 4K random writes{} and their p99.9 latency show no weakness.",
-            named("of", who),
-        ),
-        _ => format!("{} is not {}.", capitalized(who), against.join(", nor ")),
-    }
-}
-
-/// Returns the name of the drive after `preposition`; nothing for the pronoun `it`.
-fn named(preposition: &str, who: &str) -> String {
-    if who == "it" { String::new() } else { format!(" {preposition} {who}") }
-}
-
-/// Returns the pronoun `it` as it begins a sentence; a name stays as it is.
-fn capitalized(who: &str) -> &str {
-    if who == "it" { "It" } else { who }
+/// Returns the sentence on the burst and the tail latency of the writes; absent without either.
+fn burst_and_tail(it: &Headlines, of: &str) -> Option<String> {
+    let burst = it.settled_over_burst().zip(it.burst_iops).map(|(share, burst)| {
+        let (share, burst) = (number::percent(share), short(burst));
+        format!("the IOPS of 4K random writes{of} settle at {share} of the burst of {burst}")
+    });
+    let tail = it.tail_over_average().filter(|ratio| *ratio > 0.0).map(|ratio| {
+        let (origin, times) = (origin(it), number::trimmed(ratio));
+        format!("the {origin} p99.9 latency of these writes is {times} times their average")
+    });
+    let said: Vec<String> = burst.into_iter().chain(tail).collect();
+    let sentence = said.join("; ");
+    let rest = sentence.strip_prefix('t')?;
+    Some(format!("T{rest}."))
 }
 
 /// Returns a sentence that names the winner by the rule of [`winner`], over the loads that all runs
 /// measured.
 fn winners(subjects: &[Subject<'_>]) -> String {
-    let is_settled = |subject: &&Subject<'_>| Suitability::of(subject.run).is_settled;
+    let is_settled = |subject: &&Subject<'_>| Headlines::of(subject.run).is_settled;
     if let Some(unsettled) = subjects.iter().find(|it| !is_settled(it))
         && subjects.iter().any(|it| is_settled(&it))
     {

@@ -15,6 +15,7 @@ mod error;
 #[cfg(test)]
 mod example;
 pub mod findings;
+pub mod headlines;
 pub mod heat;
 mod histogram;
 mod lateness;
@@ -29,7 +30,6 @@ mod run;
 mod sample;
 pub mod steady;
 mod storage;
-pub mod suitability;
 pub mod sweep;
 pub mod table;
 

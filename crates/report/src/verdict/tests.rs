@@ -4,101 +4,81 @@ use super::*;
 use crate::example::{FAST, STOCK, run};
 use crate::subject::subjects;
 
-fn settled() -> Suitability {
-    Suitability {
-        write_iops: Some(50_000.0),
-        read_iops: Some(90_000.0),
+fn settled() -> Headlines {
+    Headlines {
+        write_iops: Some(400_000.0),
+        read_iops: Some(1_000_000.0),
+        is_one_load: true,
         is_settled: true,
-        ..Suitability::default()
+        ..Headlines::default()
     }
 }
 
 #[test]
-fn a_drive_reads_more_than_it_writes_from_twice_on() {
-    let at = |read_iops| is_for(&Suitability { read_iops: Some(read_iops), ..settled() }, "it");
-    let reads = "For work that mostly reads: 4K random reads reach 2 times the IOPS of \
-                 steady-state 4K random writes.";
-    assert_eq!(at(100_000.0), reads);
-    let mixed = "For mixed work: steady-state 4K random writes reach 50.5 % of the IOPS of 4K \
-                 random reads.";
-    assert_eq!(at(99_000.0), mixed);
+fn reads_against_writes_are_told_as_observed_and_no_use_is_advised() {
+    let said = ratios(&settled(), None);
+    let ratio = "4K random reads reach 2.5 times the IOPS of steady-state 4K random writes.";
+    assert_eq!(said, [ratio], "a drive that writes 400K is no drive for reading");
+    let named = ratios(&settled(), Some("stock")).join(" ");
+    assert!(named.starts_with("4K random reads of stock reach 2.5 times"), "{named}");
+    let apart = Headlines { is_one_load: false, ..settled() };
+    assert_eq!(ratios(&apart, None), [""; 0], "loads that differ have no ratio");
 }
 
 #[test]
-fn a_drive_that_keeps_its_burst_is_for_sustained_writes() {
-    let at = |burst_iops| is_for(&Suitability { burst_iops: Some(burst_iops), ..settled() }, "it");
-    let said = "For sustained writes: it keeps 90.9 % of its burst IOPS in steady state.";
-    assert_eq!(at(55_000.0), said);
-    assert!(at(56_000.0).starts_with("For mixed work"), "{}", at(56_000.0));
+fn its_place_among_the_baseline_table_follows_the_ratio_or_stands_alone() {
+    let it = Headlines { write_place: Some((3, 41)), ..settled() };
+    let place = "place 3 of 41 by 4K random writes, among this drive and those of the baseline \
+                 table.";
+    let said = ratios(&it, None).join(" ");
+    assert!(said.ends_with(&format!("steady-state 4K random writes; {place}")), "{said}");
+    let writes = Headlines { read_iops: None, ..it };
+    assert_eq!(ratios(&writes, None), [format!("By steady state: {place}")]);
 }
 
 #[test]
-fn its_place_among_the_catalogue_is_told_with_what_it_is_for() {
-    let it = Suitability { write_place: Some((3, 41)), ..settled() };
-    let said = "For mixed work: steady-state 4K random writes reach 55.6 % of the IOPS of 4K \
-                random reads; place 3 of 41 by 4K random writes, among this drive and those of \
-                the baseline table.";
-    assert_eq!(is_for(&it, "it"), said);
-}
-
-#[test]
-fn a_drive_with_one_kind_of_load_is_for_loads_up_to_its_rate() {
-    let writes = Suitability { read_iops: None, ..settled() };
-    assert_eq!(is_for(&writes, "it"), "For 4K random writes up to 50K IOPS.");
-    let mixed = Suitability { write_iops: None, mixed_iops: Some(7000.0), ..writes };
-    let said = "For 8K requests, 70 % of them reads, up to 7K IOPS with stock.";
-    assert_eq!(is_for(&mixed, "stock"), said);
-}
-
-#[test]
-fn what_speaks_against_a_drive_begins_at_the_limits() {
-    let at = |burst_iops, tail_ms: f64| {
-        let it = Suitability {
-            burst_iops: Some(burst_iops),
-            write_latency_ns_p999: Some(tail_ms * 1e6),
-            write_latency_ns_avg: Some(1e6),
-            ..settled()
-        };
-        is_not_for(&it, "stock")
+fn burst_and_tail_are_told_as_far_as_they_were_measured() {
+    let tail = Headlines {
+        write_iops: Some(50_000.0),
+        read_iops: None,
+        is_model: true,
+        write_latency_ns_p999: Some(3e6),
+        write_latency_ns_avg: Some(1e6),
+        ..settled()
     };
-    assert_eq!(
-        at(74_000.0, 2.9),
-        "Steady-state 4K random writes of stock and their p99.9 latency show no weakness."
-    );
-    let fall = "stock is not for sustained 4K random writes above 50K IOPS, which is 66.7 % of \
-                the burst of 75K";
-    assert_eq!(at(75_000.0, 2.9), format!("{fall}."));
-    // 99.9 % of the writes do take at most 3 ms: it is a shorter limit that they do not meet.
-    let tail = "for work that needs a p99.9 write latency below the measured 3 ms, which is 3 \
-                times the average.";
-    assert_eq!(at(74_000.0, 3.0), format!("stock is not {tail}"));
-    assert_eq!(at(75_000.0, 3.0), format!("{fall}, nor {tail}"));
+    let of_tail = "he modelled p99.9 latency of these writes is 3 times their average.";
+    assert_eq!(ratios(&tail, None), [format!("T{of_tail}")]);
+    let both = Headlines { burst_iops: Some(75_000.0), window_iops: Some(50_000.0), ..tail };
+    let fall = "The IOPS of 4K random writes settle at 66.7 % of the burst of 75K; t";
+    assert_eq!(ratios(&both, None), [format!("{fall}{of_tail}")]);
+    let burst = Headlines { is_settled: false, ..both };
+    assert_eq!(ratios(&burst, None), [""; 0], "before steady state there is no ratio");
 }
 
 #[test]
 fn rates_are_listed_as_far_as_they_were_measured() {
-    let tail = Suitability { write_latency_ns_p999: Some(12.5e6), ..settled() };
-    let rates = "50K IOPS 4K random write and 90K IOPS 4K random read";
+    let tail = Headlines { write_latency_ns_p999: Some(12.5e6), ..settled() };
+    let rates = "400K IOPS 4K random write and 1M IOPS 4K random read";
     assert_eq!(does(&tail), format!("{rates}; measured p99.9 write latency 12.5 ms"));
-    let modelled = Suitability { is_model: true, ..tail };
+    let modelled = Headlines { is_model: true, ..tail };
     assert_eq!(does(&modelled), format!("{rates}; modelled p99.9 write latency 12.5 ms"));
-    let reads = Suitability { write_iops: None, ..settled() };
-    assert_eq!(does(&reads), "90K IOPS 4K random read");
-    let none = Suitability { write_latency_ns_p999: Some(0.0), ..settled() };
+    let reads = Headlines { write_iops: None, ..settled() };
+    assert_eq!(does(&reads), "1M IOPS 4K random read");
+    let none = Headlines { write_latency_ns_p999: Some(0.0), ..settled() };
     assert!(!does(&none).contains("p99.9"), "a tail of nothing is none");
 }
 
 #[test]
 fn a_drive_that_was_not_in_steady_state_gets_no_praise_and_its_reads_stand_apart() {
-    let it = Suitability { is_settled: false, ..settled() };
+    let it = Headlines { is_settled: false, ..settled() };
     let said = of_one(&it);
-    let first = "Steady state not reached: 50K IOPS 4K random write. Reads: 90K IOPS 4K random \
+    let first = "Steady state not reached: 400K IOPS 4K random write. Reads: 1M IOPS 4K random \
                  read.";
     assert_eq!(said[0], first);
     assert_eq!(said.len(), 3);
     assert!(said[2].starts_with("Precondition for longer"), "{}", said[2]);
-    let only_reads = Suitability { write_iops: None, ..it };
-    assert_eq!(of_one(&only_reads)[0], "Reads: 90K IOPS 4K random read.");
+    let only_reads = Headlines { write_iops: None, ..it };
+    assert_eq!(of_one(&only_reads)[0], "Reads: 1M IOPS 4K random read.");
 }
 
 #[test]

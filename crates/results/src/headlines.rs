@@ -1,38 +1,31 @@
-//! Suitability of a drive for kinds of work, as numbers judged by stated rules.
+//! Headline figures of one run, and their ratios: what a verdict states of a drive.
 //!
-//! | rule | number | limit |
-//! |---|---|---|
-//! | mostly reads | 4K random reads ÷ writes | ≥ 2 |
-//! | falls | burst ÷ steady-state 4K random writes | ≥ 1.5 |
-//! | keeps | burst ÷ steady-state 4K random writes | ≤ 1.1 |
-//! | slow tail | latency of 99.9 % of the writes ÷ their average | ≥ 3 |
+//! | ratio | of |
+//! |---|---|
+//! | reads over writes | 4K random reads ÷ 4K random writes under the same load |
+//! | settled over burst | 4K random writes of the last window of the preconditioning ÷ its burst |
+//! | tail over average | latency of 99.9 % of the 4K random writes ÷ their average |
 //!
-//! The limits are this project's. Nothing is judged of a drive that was not in steady state.
+//! They are observations without limits: which work a drive is for depends on the rate that the
+//! work needs, and not on one ratio. A drive that was not in steady state has none.
 
 use crate::baseline::{Headline, is_comparable, place};
 use crate::published::burst;
 use crate::{Run, Step, StepKind, Written};
 
-/// Smallest ratio of reads to writes at which a drive is for work that mostly reads.
-pub const READS_MIN: f64 = 2.0;
-/// Smallest ratio of burst to settled writes at which a drive is said to fall.
-pub const FALL_MIN: f64 = 1.5;
-/// Largest ratio of burst to settled writes at which a drive keeps its rate.
-pub const KEEP_MAX: f64 = 1.1;
-/// Smallest ratio of the 99.9th percentile to the average at which the tail is said to be slow.
-pub const TAIL_MIN: f64 = 3.0;
-
-/// The numbers of one run that say what its drive is for.
+/// Headline figures of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Suitability {
+pub struct Headlines {
     /// 4K random writes in each second.
     pub write_iops: Option<f64>,
     /// 4K random reads in each second.
     pub read_iops: Option<f64>,
     /// 8K random requests in each second, 70 % of them reads.
     pub mixed_iops: Option<f64>,
-    /// 4K random writes in each second of the purged drive, where these fell.
+    /// 4K random writes in each second of the burst of the preconditioning.
     pub burst_iops: Option<f64>,
+    /// 4K random writes in each second of the last window of the same preconditioning.
+    pub window_iops: Option<f64>,
     /// Latency that 99.9 % of the 4K random writes do not exceed, in nanoseconds.
     pub write_latency_ns_p999: Option<f64>,
     /// Average latency of the 4K random writes, in nanoseconds.
@@ -43,12 +36,14 @@ pub struct Suitability {
     pub is_settled: bool,
     /// Amount written to the drive by the end of the writes, where that was kept.
     pub written: Option<Written>,
+    /// True if 4K random reads and writes were measured with the same threads and queue depth.
+    pub is_one_load: bool,
     /// Place by 4K random writes among this drive and the others of the baseline table, from 1, and
     /// how many these are together.
     pub write_place: Option<(usize, usize)>,
 }
 
-impl Suitability {
+impl Headlines {
     /// Reads the numbers of `run`.
     pub fn of(run: &Run) -> Self {
         let step = |headline: Headline| headline.step(run);
@@ -56,19 +51,23 @@ impl Suitability {
             |headline: Headline| Some(headline.of_summary(step(headline)?.summary.as_ref()?));
         let write = step(Headline::Write);
         let write_iops = value(Headline::Write);
+        let precondition = write.and_then(|write| preconditioning(run, write));
+        let load = |step: &Step| (step.threads, step.queue_per_thread);
         let steps = Headline::ALL.into_iter().filter_map(step);
         let settled: Vec<bool> = steps.map(|step| run.is_settled(step).unwrap_or(false)).collect();
         Self {
             write_iops,
             read_iops: value(Headline::Read),
             mixed_iops: value(Headline::Mixed),
-            burst_iops: write.and_then(|write| burst_iops(run, write)),
+            burst_iops: precondition.and_then(|step| burst_iops(run, step)),
+            window_iops: precondition.and_then(|step| Some(step.settled.as_ref()?.iops)),
             write_latency_ns_p999: value(Headline::WriteTail),
             write_latency_ns_avg: write
                 .and_then(|write| Some(write.summary.as_ref()?.latency.latency_ns_avg)),
             is_model: run.target.kind.is_model(),
             is_settled: !settled.is_empty() && settled.into_iter().all(|settled| settled),
             written: write.and_then(|write| write.written),
+            is_one_load: write.map(load) == step(Headline::Read).map(load),
             write_place: write
                 .filter(|write| is_comparable(run, write))
                 .and(write_iops)
@@ -76,25 +75,19 @@ impl Suitability {
         }
     }
 
-    /// Reads over writes, where that makes the drive one for reading.
-    pub fn mostly_reads(&self) -> Option<f64> {
-        self.ratio(self.read_iops, self.write_iops).filter(|ratio| *ratio >= READS_MIN)
+    /// 4K random reads over 4K random writes under the same load.
+    pub fn reads_over_writes(&self) -> Option<f64> {
+        self.ratio(self.read_iops, self.write_iops).filter(|_| self.is_one_load)
     }
 
-    /// Burst over settled writes, where the drive falls.
-    pub fn falls(&self) -> Option<f64> {
-        self.ratio(self.burst_iops, self.write_iops).filter(|ratio| *ratio >= FALL_MIN)
+    /// 4K random writes of the last window of the preconditioning over those of its burst.
+    pub fn settled_over_burst(&self) -> Option<f64> {
+        self.ratio(self.window_iops, self.burst_iops)
     }
 
-    /// Burst over settled writes, where the drive keeps its rate.
-    pub fn keeps(&self) -> Option<f64> {
-        self.ratio(self.burst_iops, self.write_iops).filter(|ratio| *ratio <= KEEP_MAX)
-    }
-
-    /// The 99.9th percentile of the writes over their average, where the tail is slow.
-    pub fn slow_tail(&self) -> Option<f64> {
+    /// The 99.9th percentile of the 4K random writes over their average.
+    pub fn tail_over_average(&self) -> Option<f64> {
         self.ratio(self.write_latency_ns_p999, self.write_latency_ns_avg)
-            .filter(|ratio| *ratio >= TAIL_MIN)
     }
 
     /// `a` over `b` of a drive that had settled.
@@ -103,13 +96,17 @@ impl Suitability {
     }
 }
 
-/// IOPS of the burst of the preconditioning before `step`; absent where it was another load.
-fn burst_iops(run: &Run, step: &Step) -> Option<f64> {
-    let precondition = run.steps.iter().find(|other| {
+/// The preconditioning before `step` with the same workload; absent where it was another.
+fn preconditioning<'a>(run: &'a Run, step: &Step) -> Option<&'a Step> {
+    run.steps.iter().find(|other| {
         other.kind == StepKind::Precondition
             && other.suite == step.suite
             && other.workload == step.workload
-    })?;
+    })
+}
+
+/// IOPS of the burst of `precondition`.
+fn burst_iops(run: &Run, precondition: &Step) -> Option<f64> {
     let burst = burst(run, precondition);
     let sum: f64 = burst.iter().map(|sample| sample.summary.iops).sum();
     (!burst.is_empty()).then(|| sum / burst.len() as f64)
@@ -119,30 +116,40 @@ fn burst_iops(run: &Run, step: &Step) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::example;
+    use crate::findings::{Finding, FindingKind};
 
     #[test]
-    fn a_settled_drive_is_judged_by_its_ratios() {
-        let it = Suitability {
+    fn a_settled_drive_has_ratios_and_a_burst_has_none() {
+        let it = Headlines {
             write_iops: Some(40_000.0),
             read_iops: Some(140_000.0),
-            burst_iops: Some(257_000.0),
+            burst_iops: Some(250_000.0),
+            window_iops: Some(40_000.0),
+            is_one_load: true,
             write_latency_ns_p999: Some(20e6),
             write_latency_ns_avg: Some(6e6),
             is_settled: true,
-            ..Suitability::default()
+            ..Headlines::default()
         };
-        assert_eq!(it.mostly_reads(), Some(3.5));
-        assert_eq!(it.falls(), Some(6.425));
-        assert_eq!((it.keeps(), it.slow_tail()), (None, Some(20.0 / 6.0)));
-        let burst = Suitability { is_settled: false, ..it };
-        assert_eq!((burst.mostly_reads(), burst.falls(), burst.slow_tail()), (None, None, None));
+        assert_eq!(it.reads_over_writes(), Some(3.5));
+        assert_eq!(it.settled_over_burst(), Some(0.16));
+        assert_eq!(it.tail_over_average(), Some(20.0 / 6.0));
+        let burst = Headlines { is_settled: false, ..it };
+        assert_eq!((burst.reads_over_writes(), burst.settled_over_burst()), (None, None));
+        assert_eq!(burst.tail_over_average(), None);
+        let apart = Headlines { is_one_load: false, ..it };
+        assert_eq!(apart.reads_over_writes(), None, "a load that is larger reaches more");
     }
 
     #[test]
     fn the_numbers_are_those_of_the_run() {
-        let it = Suitability::of(&example::run());
+        let it = Headlines::of(&example::run());
         assert!(it.is_settled);
         assert!(it.write_iops.is_some() && it.read_iops.is_some() && it.mixed_iops.is_some());
-        assert!(it.falls().is_some_and(|ratio| ratio > 5.0), "{it:?}");
+        let findings = crate::findings::of_run(&example::run());
+        let of_kind = |it: &&Finding| it.kind == FindingKind::BurstOverSettled;
+        let finding = findings.iter().find(of_kind).unwrap();
+        let ratio = it.settled_over_burst().unwrap() * finding.value;
+        assert!((ratio - 1.0).abs() < 1e-9, "the verdict and the conclusion state one ratio");
     }
 }
