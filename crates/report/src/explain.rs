@@ -24,7 +24,8 @@ pub(crate) const BANDS: &str = "The line is the median of each interval; the fil
 pub(crate) const TAILS: &str = "The 99.9th percentile of latency in each interval: a low, flat \
     line is a drive with predictable latency.";
 pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on top marks the \
-    five rounds that were judged; the summary says whether this was steady state.";
+    five rounds that were judged, and the number at the end of the line is its last interval; the \
+    summary has the average of the five rounds, and says whether this was steady state.";
 pub(crate) const DEPTH: &str = "The gain of each doubling of the queue depth: where the line \
     turns level, more outstanding requests add latency and no throughput.";
 pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; \

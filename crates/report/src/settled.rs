@@ -29,14 +29,19 @@ pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     let workload = &first.workload;
     let settled = of(Some(true));
     if !settled.is_empty() {
-        said.push(format!("Steady state: {} under {workload}.", listed(&settled)));
+        said.push(format!(
+            "Steady state: {} under {workload}, average of the last five rounds of the \
+             preconditioning.",
+            listed(&settled)
+        ));
     }
     let states = [(Some(false), "Steady state not reached"), (None, "Steady state not judged")];
     for (state, heading) in states {
         let rates = of(state);
         if !rates.is_empty() {
             said.push(format!(
-                "{heading}: {} under {workload} when the preconditioning ended.",
+                "{heading}: {} under {workload}, average of the last five rounds of the \
+                 preconditioning.",
                 listed(&rates)
             ));
         }

@@ -29,9 +29,9 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);
     let settled = settled.filter_map(|step| {
         let verdict = match &step.steady {
-            Some(steady) if steady.achieved => "steady state",
-            Some(_) => "not steady",
-            None => "not judged",
+            Some(steady) if steady.achieved => "last five rounds, steady state",
+            Some(_) => "last five rounds, not steady",
+            None => "last five rounds, not judged",
         };
         Some(row(run, step, (step.settled.as_ref()?, verdict)))
     });

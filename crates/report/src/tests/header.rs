@@ -337,8 +337,11 @@ fn of_two_runs_those_not_in_steady_state_are_told_apart() {
     let page = review(&runs, TITLE);
     let verdict = bare(part(&page, "<p class=\"verdict\">", "</p>"));
     assert!(verdict.contains("IOPS (stock, write amplification"), "{verdict}");
+    let (settled, _) = verdict.split_once("Steady state not reached").unwrap();
+    assert!(settled.contains("average of the last five rounds of the preconditioning"));
     let burst = "Steady state not reached: 9";
     let at = verdict.find(burst).unwrap_or_else(|| panic!("{verdict}"));
     assert!(verdict[at..].contains("(high-performance, 1.0 drive writes since the purge"));
-    assert!(verdict[at..].contains("under 4k-rand-write when the preconditioning ended."));
+    let window = "under 4k-rand-write, average of the last five rounds of the preconditioning.";
+    assert!(verdict[at..].contains(window), "{verdict}");
 }
