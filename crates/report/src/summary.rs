@@ -144,7 +144,7 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
         "<tr><th scope=\"row\" class=\"t{}\"><i class=\"key\"></i>{}{}</th>",
         Look::of_run(subject.index).tone,
         Text(&subject.label),
-        noted(doubt),
+        noted(doubt.map(Doubt::note)) + &noted(latency.mean_note()),
     );
     for cell in cells {
         let _ = write!(html, "<td>{cell}</td>");
@@ -152,10 +152,9 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
     html
 }
 
-/// A note of `doubt` behind the name of a run.
-fn noted(doubt: Option<Doubt>) -> String {
-    let note = |doubt: Doubt| format!(" <span class=\"interval\">{}</span>", Text(&doubt.note()));
-    doubt.map_or(String::new(), note)
+/// A note behind the name of a run; empty without one.
+fn noted(note: Option<String>) -> String {
+    note.map_or(String::new(), |note| format!(" <span class=\"interval\">{}</span>", Text(&note)))
 }
 
 fn verdict(subject: &Subject<'_>, entry: &Entry) -> String {

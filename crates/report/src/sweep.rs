@@ -354,8 +354,11 @@ fn remark(point: &Point) -> String {
                 Some(LifetimeBasis::Cycles) => "lifetime by program/erase cycles",
                 None => "",
             };
-            let said: Vec<&str> =
-                [steady, limited, basis].into_iter().filter(|text| !text.is_empty()).collect();
+            let mean = settled.latency.mean_note().unwrap_or_default();
+            let said: Vec<&str> = [steady, limited, &mean, basis]
+                .into_iter()
+                .filter(|text| !text.is_empty())
+                .collect();
             said.join("; ")
         }
     }

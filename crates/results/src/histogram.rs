@@ -8,6 +8,7 @@
 //! array that grows with the largest latency seen, to 36 KiB at an hour. A closed histogram keeps
 //! only the bins that counted something; both forms count on and merge alike.
 
+use blockio::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
@@ -33,6 +34,24 @@ pub struct LatencySummary {
     pub latency_ns_p999: u64,
     /// 99.99th percentile.
     pub latency_ns_p9999: u64,
+}
+
+impl LatencySummary {
+    /// Note on a mean that is above a percentile, as rare long requests make it: the highest such
+    /// percentile and the longest request. Absent where it is above none from the 99th on.
+    pub fn mean_note(&self) -> Option<String> {
+        let percentiles = [
+            ("p99.99", self.latency_ns_p9999),
+            ("p99.9", self.latency_ns_p999),
+            ("p99", self.latency_ns_p99),
+        ];
+        let is_below = |(_, latency_ns): &(_, u64)| {
+            *latency_ns > 0 && self.latency_ns_avg > *latency_ns as f64
+        };
+        let (name, _) = percentiles.into_iter().find(is_below)?;
+        let longest = Nanos(self.latency_ns_max);
+        Some(format!("mean above {name}: rare requests of up to {longest} raise it"))
+    }
 }
 
 /// One bin of a latency histogram.

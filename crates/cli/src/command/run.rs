@@ -151,7 +151,11 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         let is_fresh = summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
         let state = state + &lapsed(outcome.target.time_lapse, is_fresh);
         let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
-        let told = if lacks { LACKING.to_owned() } else { latencies(&record.step, summary) };
+        let told = if lacks {
+            LACKING.to_owned()
+        } else {
+            latencies(&record.step, summary) + &mean_notes(summary)
+        };
         let state = state + &climate(&record.step, summary);
         output::talk(&details(&told, summary, &state));
     }
@@ -235,6 +239,20 @@ fn latencies(step: &Step, summary: &Summary) -> String {
     table::columns(&rows)
 }
 
+/// Lines on means that are above a percentile of the table; empty without any.
+fn mean_notes(summary: &Summary) -> String {
+    let kinds = [
+        ("reads and writes", &summary.latency),
+        ("read", &summary.read),
+        ("write", &summary.write),
+    ];
+    // Of one kind of request all are of that kind.
+    let has_both = summary.read.count > 0 && summary.write.count > 0;
+    let kinds = kinds.into_iter().skip(usize::from(!has_both));
+    let notes = kinds.filter_map(|(kind, latency)| Some((kind, latency.mean_note()?)));
+    notes.map(|(kind, note)| format!("\n{kind}: {note}")).collect()
+}
+
 /// Line on the power of a load and on its heat: at its end, and the highest that was read in it,
 /// which may be left from what came before. Empty where neither is known.
 fn climate(step: &Step, summary: &Summary) -> String {
@@ -276,6 +294,26 @@ fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mean_that_rare_requests_raise_is_told_of_each_kind_once() {
+        let stalled = LatencySummary {
+            count: 10_000,
+            latency_ns_avg: 5e6,
+            latency_ns_p99: 1_000_000,
+            latency_ns_p999: 6_000_000,
+            latency_ns_p9999: 7_000_000,
+            latency_ns_max: 20_000_000_000,
+            ..LatencySummary::default()
+        };
+        let one = Summary { latency: stalled, write: stalled, ..Summary::default() };
+        let note = "mean above p99: rare requests of up to 20.0 s raise it";
+        assert_eq!(mean_notes(&one), format!("\nwrite: {note}"));
+        let read = LatencySummary { latency_ns_avg: 9e5, ..stalled };
+        let both = Summary { read, ..one };
+        assert_eq!(mean_notes(&both), format!("\nreads and writes: {note}\nwrite: {note}"));
+        assert_eq!(mean_notes(&Summary::default()), "");
+    }
 
     #[test]
     fn rates_before_steady_state_are_said_to_depend_on_the_scale() {

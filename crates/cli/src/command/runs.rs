@@ -67,6 +67,12 @@ fn shown(run: &Run) -> String {
     let head = ["STEP", "IOPS", "MB/S", "MEAN", "P99.9", "MAX"].map(str::to_owned);
     let rows = steps.iter().filter_map(row);
     text.push_str(&table::columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
+    for step in steps {
+        let note = step.summary.as_ref().and_then(|summary| summary.latency.mean_note());
+        if let Some(note) = note {
+            let _ = write!(text, "\n{}: {note}", step.id);
+        }
+    }
     for warning in &run.warnings {
         let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
         let _ = write!(text, "\n\nwarning: {step}: {}\n  {}", warning.text, warning.remedy);

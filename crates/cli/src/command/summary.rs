@@ -147,7 +147,11 @@ fn row(run: &Run, step: &Step, (summary, what): (&Summary, &str)) -> [String; 7]
         format!("{:.1}", summary.throughput_mb_s()),
         Nanos::from_micros_f64(latency.latency_ns_avg / 1e3).to_string(),
         if has_percentiles { p999 } else { "-".into() },
-        doubt.map_or_else(|| what.to_owned(), |doubt| format!("{what}, {}", doubt.note())),
+        std::iter::once(what.to_owned())
+            .chain(doubt.map(Doubt::note))
+            .chain(latency.mean_note())
+            .collect::<Vec<_>>()
+            .join(", "),
     ]
 }
 

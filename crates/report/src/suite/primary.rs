@@ -329,7 +329,8 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
         let show = |nanos: u64| number::plain(millis(nanos as f64));
         let percentile = |nanos: u64| if has_percentiles { show(nanos) } else { "–".into() };
-        let note = doubt.map_or(String::new(), |doubt| format!(", {}", doubt.note()));
+        let notes = doubt.map(Doubt::note).into_iter().chain(latency.mean_note());
+        let note: String = notes.map(|note| format!(", {note}")).collect();
         Some(vec![
             subject.label.clone(),
             step.workload.clone(),

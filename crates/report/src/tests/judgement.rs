@@ -343,3 +343,20 @@ fn formats_of_one_drive_differ_in_nothing_that_a_reader_must_be_told() {
     let told = bare(part(&page, "Other differences between these runs", "</aside>"));
     assert!(told.contains("model version: 1 (stock), 2 (high-performance)"), "{told}");
 }
+
+#[test]
+fn a_mean_above_a_percentile_is_noted_in_every_table_that_has_both() {
+    let mut of = run(STOCK);
+    let is_shown = |step: &&mut Step| {
+        step.kind == StepKind::Measure && step.workload == "8k-70-30" && step.threads == 16
+    };
+    let shown = of.steps.iter_mut().filter(is_shown).max_by_key(|step| step.queue_per_thread);
+    let latency = &mut shown.unwrap().summary.as_mut().unwrap().latency;
+    latency.latency_ns_avg = latency.latency_ns_p999 as f64 * 1.5;
+    latency.latency_ns_p9999 = latency.latency_ns_p999 * 2;
+    let note = "mean above p99.9: rare requests of up to ";
+    let page = review(&[of], TITLE);
+    assert!(section(&page, "summary").contains(note));
+    assert!(section(&page, "suite-8k-70-30").contains(note), "the table of the loads");
+    assert!(!review(&[run(STOCK)], TITLE).contains("rare requests of up to"));
+}

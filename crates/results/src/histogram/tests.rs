@@ -18,6 +18,19 @@ fn seen(latencies: &Latencies) -> (LatencySummary, Vec<Bin>) {
 }
 
 #[test]
+fn a_mean_above_the_99th_percentile_has_a_note_that_names_the_longest_request() {
+    let with_stalls = |count: usize| {
+        let usual = vec![100_000; 10_000 - count];
+        recorded(&[usual, vec![10_000_000_000; count]].concat()).summary()
+    };
+    let note = "mean above p99.9: rare requests of up to 10.0 s raise it";
+    assert_eq!(with_stalls(5).mean_note().as_deref(), Some(note));
+    assert_eq!(with_stalls(200).mean_note(), None, "the 99th percentile is one of them");
+    assert_eq!(recorded(&[5; 1000]).summary().mean_note(), None);
+    assert_eq!(LatencySummary::default().mean_note(), None);
+}
+
+#[test]
 fn figures_of_a_hand_worked_example() {
     let summary = recorded(&[2, 4, 4, 4, 5, 5, 7, 9]).summary();
     assert_eq!(
