@@ -12,6 +12,9 @@ use crate::text::{Text, anchor};
 /// Lines of one chart at most: as many as colours tell apart.
 const LINES_MAX: usize = 8;
 
+/// Heading of the over-provisioning of a point.
+const OVER_PROVISIONING: &str = "Over-provisioning, % of user";
+
 /// One metric of a settled drive.
 struct SweepMetric {
     id: &'static str,
@@ -105,10 +108,12 @@ const METRICS: [SweepMetric; 11] = [
 /// The body of the page.
 pub(crate) fn body(sweep: &Sweep) -> String {
     let mut html = format!(
-        "<main><header id=\"top\"><h1>{}</h1><p class=\"verdict\">Sweep over {}.</p>\
+        "<main><header id=\"top\"><h1>{}</h1><p class=\"verdict\">Sweep over {}: {}.{}</p>\
          <p class=\"small\">{}</p>{}</header>",
         Text(&sweep.heading()),
         Text(&swept(sweep).join(" and ")),
+        Text(&sweep.load()),
+        Text(&over_provisioning(sweep)),
         Text(&conditions(sweep)),
         reason(sweep),
     );
@@ -137,6 +142,18 @@ pub(crate) fn contents(sweep: &Sweep) -> String {
     html + "<li><a href=\"#numbers\">The numbers</a></li></ol></nav>"
 }
 
+/// Returns a sentence on the over-provisioning of the points; empty where none has any.
+fn over_provisioning(sweep: &Sweep) -> String {
+    let settled = sweep.points.iter().filter_map(Point::settled);
+    let percents = || settled.clone().filter_map(|settled| settled.over_provisioning_percent);
+    let (Some(low), Some(high)) = (percents().reduce(f64::min), percents().reduce(f64::max)) else {
+        return String::new();
+    };
+    let (low, high) = (number::trimmed(low), number::trimmed(high));
+    let range = if low == high { low } else { format!("{low} to {high}") };
+    format!(" Over-provisioning, (raw − user) ÷ user capacity, is {range} %.")
+}
+
 /// Returns the swept quantities, with units.
 fn swept(sweep: &Sweep) -> Vec<String> {
     keys(sweep).into_iter().map(quantity).collect()
@@ -158,16 +175,9 @@ fn conditions(sweep: &Sweep) -> String {
         k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
     };
     format!(
-        "{}, format {}, host {}; {} at T{}Q{} where these are not swept; each point purged, filled \
-         once in order, loaded until steady and then measured, {lapse}; seed {}, model version {}.",
-        sweep.id,
-        sweep.format,
-        sweep.host,
-        sweep.workload,
-        sweep.threads,
-        sweep.queue_per_thread,
-        sweep.seed,
-        sweep.model_version,
+        "{}, format {}, host {}; each point purged, filled once in order, loaded until steady and \
+         then measured, {lapse}; seed {}, model version {}.",
+        sweep.id, sweep.format, sweep.host, sweep.seed, sweep.model_version,
     )
 }
 
@@ -266,10 +276,11 @@ fn chart(
         title: metric.title.into(),
         explain: metric.explain,
         provenance: vec![format!(
-            "{}, seed {}, against {}.",
+            "{}, seed {}, against {}: {}.",
             marked(&sweep.id, sweep.unvalidated),
             sweep.seed,
-            dimension.key
+            dimension.key,
+            sweep.load(),
         )],
         cautions: Vec::new(),
         x: Axis::linear(quantity(&dimension.key), Unit::Plain),
@@ -318,7 +329,8 @@ fn numbers(sweep: &Sweep) -> String {
     );
     let metrics =
         METRICS.iter().map(|metric| format!("{}, {}", metric.title, metric.unit.symbol()));
-    let heads = keys(sweep).into_iter().map(str::to_owned).chain(metrics);
+    let heads = keys(sweep).into_iter().map(quantity).chain([OVER_PROVISIONING.to_owned()]);
+    let heads = heads.chain(metrics);
     for head in heads.chain(["remark".to_owned()]) {
         let _ = write!(html, "<th scope=\"col\">{}</th>", Text(&head));
     }
@@ -335,9 +347,12 @@ fn row(point: &Point) -> String {
     for value in &point.at {
         let _ = write!(html, "<th scope=\"row\">{}</th>", Text(&value.to_string()));
     }
+    let shown = |value: Option<f64>| value.map_or("–".into(), number::plain);
+    let shares = point.settled().and_then(|settled| settled.over_provisioning_percent);
+    let _ = write!(html, "<td>{}</td>", shown(shares));
     for metric in &METRICS {
         let value = point.settled().and_then(|settled| (metric.of)(settled));
-        let _ = write!(html, "<td>{}</td>", value.map_or("–".into(), number::plain));
+        let _ = write!(html, "<td>{}</td>", shown(value));
     }
     let _ = write!(html, "<td class=\"prose\">{}</td>", Text(&remark(point)));
     html
@@ -374,6 +389,7 @@ mod tests {
         let settled = Settled {
             user_capacity_gb: 640.0,
             raw_capacity_gb: 800.0,
+            over_provisioning_percent: Some(25.0),
             steady: true,
             host_limited: false,
             precondition_s: 9000.0,
@@ -414,6 +430,21 @@ mod tests {
         assert!(figure("user-capacity-gb-iops").contains("\"kind\":\"lines\""));
         assert!(figure("victim-iops").contains("\"kind\":\"bars\""));
         assert!(!html.contains("user-capacity-gb-years"), "no load was given");
+    }
+
+    #[test]
+    fn the_page_names_load_phase_and_over_provisioning() {
+        let html = crate::sweep(&sweep());
+        let load = "4k-rand-write at T16Q16, measured after preconditioning to steady state";
+        let head = &html[html.find("class=\"verdict\"").unwrap()..];
+        let head = &head[..head.find("</header>").unwrap()];
+        assert!(head.contains(load), "{head}");
+        assert!(
+            head.contains("Over-provisioning, (raw − user) ÷ user capacity, is 25 %."),
+            "{head}"
+        );
+        assert!(html.contains(&format!("<th scope=\"col\">{OVER_PROVISIONING}</th>")));
+        assert!(html.contains(&format!("against victim: {load}.")), "below each chart");
     }
 
     #[test]

@@ -98,6 +98,10 @@ pub struct Settled {
     pub user_capacity_gb: f64,
     /// All of the media at full scale, in decimal GB.
     pub raw_capacity_gb: f64,
+    /// Over-provisioning at full scale, (raw − user) ÷ user, in percent; of a drive that compresses
+    /// user is the physical capacity. Absent in earlier sweeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_provisioning_percent: Option<f64>,
     /// True if the steady-state rule was met before the measurement.
     pub steady: bool,
     /// True if the processors of the host were the limit, not the drive. Absent: false.
@@ -153,6 +157,21 @@ impl Sweep {
 
     /// Version of this schema.
     pub const SCHEMA: u32 = 1;
+
+    /// Load of every point and the phase that its figures are of, with what is swept named so:
+    /// `4k-rand-write at T16Q16, measured after preconditioning to steady state`.
+    pub fn load(&self) -> String {
+        let is_swept = |key: &str| self.dimensions.iter().any(|it| it.key == key);
+        let load = match (is_swept("threads"), is_swept("queue_per_thread")) {
+            (false, false) => format!("T{}Q{}", self.threads, self.queue_per_thread),
+            (true, false) => format!("swept threads of queue depth {}", self.queue_per_thread),
+            (false, true) => format!("{} threads of swept queue depth", self.threads),
+            (true, true) => "swept threads and queue depth".to_owned(),
+        };
+        let reads = if is_swept("read_percent") { " with a swept share of reads" } else { "" };
+        let workload = &self.workload;
+        format!("{workload}{reads} at {load}, measured after preconditioning to steady state")
+    }
 }
 
 impl Value {
@@ -181,5 +200,41 @@ impl Point {
             PointOutcome::Measured(settled) => Some(settled),
             PointOutcome::Infeasible { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_names_its_load_and_what_of_it_is_swept() {
+        let sweep = |keys: &[&str]| Sweep {
+            schema: Sweep::SCHEMA,
+            id: String::new(),
+            started_at: String::new(),
+            model_version: 1,
+            seed: 1,
+            drive: "duo".into(),
+            title: "Duo".into(),
+            unvalidated: false,
+            format: "stock".into(),
+            host: "linux".into(),
+            time_lapse: 32,
+            workload: "8k-70-30".into(),
+            threads: 16,
+            queue_per_thread: 4,
+            load_gb_per_day: None,
+            dimensions: keys
+                .iter()
+                .map(|key| Dimension { key: (*key).to_owned(), values: Vec::new() })
+                .collect(),
+            points: Vec::new(),
+        };
+        let phase = "measured after preconditioning to steady state";
+        assert_eq!(sweep(&["user_capacity_gb"]).load(), format!("8k-70-30 at T16Q4, {phase}"));
+        let reads = sweep(&["threads", "read_percent"]).load();
+        let expected = "8k-70-30 with a swept share of reads at swept threads of queue depth 4";
+        assert_eq!(reads, format!("{expected}, {phase}"));
     }
 }

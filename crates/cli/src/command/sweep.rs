@@ -19,6 +19,8 @@ use crate::{Ending, output, quantity, setup, table};
 
 /// Load of a sweep that sweeps neither threads nor queue.
 const LOAD_DEFAULT: u16 = 16;
+/// Meaning of a column of the table.
+const OP: &str = "OP is over-provisioning, (raw - user) / user capacity.";
 
 /// Sweeps, or goes on with an interrupted sweep, and prints every point.
 pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
@@ -129,13 +131,14 @@ fn whole(number: f64) -> u16 {
     number as u16
 }
 
-/// A line for each point.
+/// The load, a line for each point, and the meaning of the columns.
 fn shown(sweep: &Sweep) -> String {
     let keys: Vec<&str> = sweep.dimensions.iter().map(|dimension| dimension.key.as_str()).collect();
     let keys = keys.join(", ");
-    let mut rows: Vec<[String; 11]> = vec![
+    let mut rows: Vec<[String; 12]> = vec![
         [
             &*keys,
+            "OP %",
             "IOPS",
             "avg ms",
             "p50 ms",
@@ -151,24 +154,37 @@ fn shown(sweep: &Sweep) -> String {
     ];
     rows.extend(sweep.points.iter().map(cells));
     let reason = if sweep.unvalidated { UNVALIDATED_REASON } else { "" };
-    format!("{}\n{reason}", table::columns(&rows)).trim_end().to_owned()
+    let notes: String = sweep.points.iter().filter_map(mean_note).collect();
+    let table = table::columns(&rows);
+    let text = format!("{}\n\n{table}\n\n{OP}{notes}\n{reason}", sweep.load());
+    text.trim_end().to_owned()
 }
 
-fn cells(point: &Point) -> [String; 11] {
-    let at: Vec<String> = point.at.iter().map(Value::to_string).collect();
-    let at = at.join(", ");
+/// A line on the mean latency of a point that rare requests raise; absent for any other.
+fn mean_note(point: &Point) -> Option<String> {
+    let note = point.settled()?.latency.mean_note()?;
+    Some(format!("\n{}: {note}", at(point)))
+}
+
+/// The place of a point in the grid.
+fn at(point: &Point) -> String {
+    point.at.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn cells(point: &Point) -> [String; 12] {
+    let at = at(point);
     match &point.outcome {
         PointOutcome::Infeasible { reason } => {
-            let mut cells: [String; 11] = std::array::from_fn(|_| String::new());
+            let mut cells: [String; 12] = std::array::from_fn(|_| String::new());
             cells[0] = at;
-            cells[10] = format!("infeasible: {reason}");
+            cells[11] = format!("infeasible: {reason}");
             cells
         }
         PointOutcome::Measured(settled) => measured(at, settled),
     }
 }
 
-fn measured(at: String, settled: &Settled) -> [String; 11] {
+fn measured(at: String, settled: &Settled) -> [String; 12] {
     let Settled { latency, lifetime, .. } = settled;
     let ms = |latency_ns: f64| format!("{:.3}", latency_ns / 1e6);
     let number = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
@@ -176,6 +192,7 @@ fn measured(at: String, settled: &Settled) -> [String; 11] {
     let limited = if settled.host_limited { " (limited by the host)" } else { "" };
     [
         at,
+        settled.over_provisioning_percent.map_or_else(String::new, |it| format!("{it:.1}")),
         format!("{:.0}{unsteady}{limited}", settled.iops),
         ms(latency.latency_ns_avg),
         ms(latency.latency_ns_p50 as f64),
@@ -217,4 +234,65 @@ fn ending(sweep: &Sweep, store: &Store, args: &args::Sweep) -> Result<Ending> {
     infeasible(sweep)?;
     let steady = sweep.points.iter().filter_map(Point::settled).all(|settled| settled.steady);
     Ok(if steady { Ending::Done } else { Ending::NotSteady })
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::results::LatencySummary;
+
+    use super::*;
+
+    #[test]
+    fn the_table_names_load_phase_and_over_provisioning_and_explains_a_raised_mean() {
+        let latency = LatencySummary {
+            latency_ns_avg: 5e6,
+            latency_ns_p99: 1_000_000,
+            latency_ns_p999: 6_000_000,
+            latency_ns_p9999: 7_000_000,
+            latency_ns_max: 20_000_000_000,
+            ..LatencySummary::default()
+        };
+        let settled = Settled {
+            user_capacity_gb: 640.0,
+            raw_capacity_gb: 800.0,
+            over_provisioning_percent: Some(25.0),
+            steady: true,
+            host_limited: false,
+            precondition_s: 9000.0,
+            iops: 42_600.0,
+            throughput_mb_s: 175.0,
+            latency,
+            write_amplification: None,
+            lifetime: None,
+        };
+        let outcome = PointOutcome::Measured(Box::new(settled));
+        let at = vec![Value::Number(640.0)];
+        let sweep = Sweep {
+            schema: Sweep::SCHEMA,
+            id: String::new(),
+            started_at: String::new(),
+            model_version: 1,
+            seed: 1,
+            drive: "duo".into(),
+            title: "Duo".into(),
+            unvalidated: false,
+            format: "stock".into(),
+            host: "linux".into(),
+            time_lapse: 32,
+            workload: "4k-rand-write".into(),
+            threads: 16,
+            queue_per_thread: 16,
+            load_gb_per_day: None,
+            dimensions: vec![Dimension { key: USER_CAPACITY.into(), values: at.clone() }],
+            points: vec![Point { at, outcome }],
+        };
+        let text = shown(&sweep);
+        let lines: Vec<&str> = text.lines().collect();
+        let load = "4k-rand-write at T16Q16, measured after preconditioning to steady state";
+        assert_eq!(lines[0], load);
+        assert!(lines[2].starts_with("user_capacity_gb  OP %"), "{text}");
+        assert!(lines[3].starts_with("640               25.0"), "{text}");
+        assert_eq!(lines[5], OP);
+        assert_eq!(lines[6], "640: mean above p99: rare requests of up to 20.0 s raise it");
+    }
 }

@@ -103,9 +103,11 @@ impl Setting {
         summary: &Summary,
     ) -> Settled {
         let target = model.target();
+        let shares = self.drive.over_provisioning(&self.setup.format);
         let settled = Settled {
             user_capacity_gb: target.user_capacity_bytes as f64 / 1e9,
             raw_capacity_gb: self.drive.raw_capacity().as_gb_f64(),
+            over_provisioning_percent: shares.map(|shares| shares.of_user * 100.0),
             steady: history.is_settled(demand),
             host_limited: target.host_limit(self.threads, summary).is_some(),
             precondition_s: f64::from(history.rounds()) * ROUND_S,

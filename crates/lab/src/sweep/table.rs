@@ -5,8 +5,9 @@ use results::sweep::{LifetimeBasis, Point, PointOutcome, Settled, Sweep};
 use crate::{Error, Kind};
 
 /// Columns after those of the dimensions.
-const COLUMNS: [&str; 16] = [
+const COLUMNS: [&str; 17] = [
     "user_capacity_gb",
+    "over_provisioning_percent",
     "steady",
     "iops",
     "throughput_mb_s",
@@ -61,6 +62,7 @@ fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
     });
     [
         settled.user_capacity_gb.to_string(),
+        shown(settled.over_provisioning_percent),
         settled.steady.to_string(),
         settled.iops.to_string(),
         settled.throughput_mb_s.to_string(),

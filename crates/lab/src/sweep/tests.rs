@@ -130,6 +130,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
     let settled = results::sweep::Settled {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
+        over_provisioning_percent: Some(25.0),
         steady: true,
         host_limited: false,
         precondition_s: 0.0,

@@ -12,6 +12,7 @@ fn settled(iops: f64) -> Settled {
     Settled {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
+        over_provisioning_percent: Some(25.0),
         steady: true,
         host_limited: false,
         precondition_s: 9000.0,
@@ -54,7 +55,8 @@ fn a_sweep_says_under_which_conditions_it_was_measured() {
     let said = |of: &Sweep| bare(part(&sweep(of), "<header id=\"top\">", "</header>"));
     let header = said(&of);
     assert!(header.contains("Duo &lt;640&gt;"), "{header}");
-    assert!(header.contains("format stock, host linux; 4k-rand-write at T16Q16"), "{header}");
+    assert!(header.contains("4k-rand-write at swept threads and queue depth, measured"));
+    assert!(header.contains("format stock, host linux; each point purged"), "{header}");
     assert!(header.contains("in time lapse, 1/32 of the capacity"), "{header}");
     assert!(header.ends_with("seed 9, model version 3."), "{header}");
     of.time_lapse = 1;
@@ -66,7 +68,9 @@ fn a_dimension_of_one_value_has_no_section() {
     let html = sweep(&swept(&[1, 2, 4], &[8]));
     assert!(html.contains("id=\"against-threads\"") && html.contains("#against-threads"));
     assert!(!html.contains("against-queue-per-thread"));
-    assert!(bare(&html).contains("Sweep over threads and queue depth of each thread."));
+    assert!(
+        bare(&html).contains("Sweep over threads and queue depth of each thread: 4k-rand-write")
+    );
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn points_say_what_is_odd_about_them() {
     assert_eq!(remarks[2], "limited by the host; lifetime by the rating of the maker");
     assert_eq!(remarks[3], "infeasible: no &lt;room&gt;");
     assert_eq!(table[3][2..12], ["–"; 10], "an infeasible point has no numbers");
-    assert_eq!(table[2][9..12], ["12.0", "2.50", "7.00"]);
+    assert_eq!(table[2][10..13], ["12.0", "2.50", "7.00"]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ fn settled() -> Settled {
     Settled {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
+        over_provisioning_percent: Some(25.0),
         steady: true,
         host_limited: false,
         precondition_s: 9000.0,
