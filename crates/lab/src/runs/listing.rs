@@ -4,9 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use results::Run;
-use serde::Serialize;
+use results::sweep::Dimension;
+use serde::{Deserialize, Serialize};
 
-use super::files::{ORDER, PAGE, RUN, STEPS, SWEEP_POINTS, SWEEP_RESULT, read, read_json};
+use super::files::{
+    ORDER, PAGE, RUN, STEPS, SWEEP_POINTS, SWEEP_RESULT, is_order_of_sweep, read, read_json,
+};
 use super::{Order, Runs, progress_file};
 use crate::{Error, Kind};
 
@@ -119,22 +122,41 @@ pub(super) fn listed(path: &Path) -> Result<Listed, Error> {
             ..Listed::default()
         });
     }
-    let has_result = path.join(SWEEP_RESULT).is_file();
-    if has_result || path.join(SWEEP_POINTS).is_dir() {
-        return Ok(sweep(path, has_result));
+    if path.join(SWEEP_RESULT).is_file() || is_order_of_sweep(path) {
+        return sweep(path);
     }
     let order: Order = read_json(&path.join(ORDER))?;
     Ok(Listed { done: results_in(&path.join(STEPS)), ..Listed::of_order(&order) })
 }
 
-/// The folder of a sweep: its points stand for steps, and how many are planned is in its result
-/// alone.
-fn sweep(path: &Path, has_result: bool) -> Listed {
+/// What a list tells of the order of a sweep.
+#[derive(Deserialize)]
+struct Grid {
+    #[serde(default)]
+    drive: String,
+    #[serde(default)]
+    format: String,
+    dimensions: Vec<Dimension>,
+}
+
+/// The folder of a sweep: the points of its grid stand for steps.
+fn sweep(path: &Path) -> Result<Listed, Error> {
+    let grid: Grid = read_json(&path.join(ORDER))?;
     let done = results_in(&path.join(SWEEP_POINTS));
+    let planned = grid.dimensions.iter().map(|dimension| dimension.values.len()).product();
+    // An interrupted sweep has a result too, of the points that it came to.
     let fault =
-        if has_result { "" } else { "interrupted: `floatgate sweep --resume` continues it" };
-    let protocol = "sweep".to_owned();
-    Listed { protocol, done, planned: done, fault: fault.to_owned(), ..Listed::default() }
+        if done < planned { "interrupted: `floatgate sweep --resume` continues it" } else { "" };
+    let drive = ssd::DriveSpec::parse(&grid.drive, ORDER);
+    Ok(Listed {
+        target: drive.map_or_else(|_| String::new(), |drive| drive.name),
+        format: grid.format,
+        protocol: "sweep".to_owned(),
+        done,
+        planned,
+        fault: fault.to_owned(),
+        ..Listed::default()
+    })
 }
 
 /// Number of JSON files in a folder; 0 without one.

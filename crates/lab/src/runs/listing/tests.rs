@@ -36,17 +36,29 @@ fn a_run_that_was_only_ordered_is_listed_with_nothing_done() {
 }
 
 #[test]
-fn a_sweep_is_listed_as_one_and_not_as_a_run_that_cannot_be_read() {
+fn a_sweep_is_listed_with_the_points_of_its_grid_and_is_interrupted_until_all_are_done() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("2026-11-25T071826Z-iodrive-duo-sweep");
-    fs::create_dir_all(path.join("points")).unwrap();
-    fs::write(path.join(ORDER), "{\"dimensions\": []}").unwrap();
-    fs::write(path.join("points/0000.json"), "{}").unwrap();
+    fs::create_dir_all(&path).unwrap();
+    let order = serde_json::json!({
+        "drive": ssd::catalogue::text("iodrive-duo").unwrap(),
+        "format": "stock",
+        "dimensions": [{"key": "threads", "values": [1, 2]}],
+    });
+    fs::write(path.join(ORDER), order.to_string()).unwrap();
     let listed = || Runs::new(dir.path()).listed().remove(0);
-    assert_eq!((listed().protocol.as_str(), listed().done), ("sweep", 1));
-    assert!(listed().fault.starts_with("interrupted"), "{:?}", listed());
+    let steps = || (listed().done, listed().planned, listed().is_complete());
+    assert_eq!(steps(), (0, 2, false), "no point yet");
     fs::write(path.join("sweep.json"), "{}").unwrap();
-    assert!(listed().fault.is_empty() && listed().is_complete(), "{:?}", listed());
+    assert_eq!(steps(), (0, 2, false), "stopped before the first point");
+    fs::create_dir(path.join("points")).unwrap();
+    fs::write(path.join("points/0000.json"), "{}").unwrap();
+    assert_eq!(steps(), (1, 2, false), "stopped before the second one");
+    assert!(listed().fault.starts_with("interrupted"), "{:?}", listed());
+    assert_eq!((listed().target.as_str(), listed().format.as_str()), ("iodrive-duo", "stock"));
+    fs::write(path.join("points/0001.json"), "{}").unwrap();
+    assert_eq!(steps(), (2, 2, true));
+    assert_eq!(listed().protocol, "sweep");
 }
 
 #[test]
