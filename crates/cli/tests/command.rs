@@ -436,8 +436,9 @@ fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
     let exported = floatgate_in(dir.path(), &["runs", "export", name, "--out", "data"]);
     assert_eq!(stdout(&exported), "data/charts.csv\ndata/charts.parquet\n", "{exported:?}");
     let csv = fs::read_to_string(dir.path().join("data/charts.csv")).unwrap();
-    assert!(csv.starts_with("chart,title,series,x_name,x,y_name,label,y\r\n"), "{csv:.200}");
-    assert!(csv.contains("4k-time-iops,Throughput,high-performance,\"protocol time, s\",1,"));
+    assert!(csv.starts_with("chart,title,series,x_name,y_name,label,x,y,share\r\n"), "{csv:.200}");
+    let of_iops = "4k-time-iops,Throughput,high-performance,\"protocol time, s\",";
+    assert!(csv.contains(&format!("{of_iops}\"Throughput, IOPS\",,1,")), "{csv:.200}");
     assert!(fs::read(dir.path().join("data/charts.parquet")).unwrap().starts_with(b"PAR1"));
 
     let kept = floatgate_in(dir.path(), &["runs", "delete", name]);

@@ -292,7 +292,9 @@
     const rows = [head.map((text) => text.trim())];
     if (chart.kind === "heat") {
       const [{ name, x, y, cells }] = chart.series;
-      rows[0].push("share");
+      rows[0][1] += ", end of the cell";
+      rows[0][2] += ", upper end of the cell";
+      rows[0].push("share of requests, 0 to 1");
       cells.forEach(([first, ...shares], at) => {
         let row = first;
         let last = 0;

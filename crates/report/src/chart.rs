@@ -17,7 +17,7 @@ mod scale;
 use std::fmt::Write as _;
 
 use results::heat::Heat;
-use results::points::Points;
+use results::points::{ChartPoint, Points};
 
 pub(crate) use axis::{Axis, Slot, Unit};
 pub(crate) use decimate::Point;
@@ -231,39 +231,44 @@ impl Chart {
 
     /// Adds everything that it draws to `points`.
     pub(crate) fn add_to(&self, points: &mut Points) {
-        let mut add = |series: &str, x: String, y: f64, label: String| {
-            points.rows.push(results::points::ChartPoint {
-                chart: self.id.clone(),
-                title: self.title.clone(),
-                series: series.to_owned(),
-                x_name: named(&self.x),
-                x,
-                y_name: named(&self.y),
-                y,
-                label,
-            });
+        let point = |series: &str, x: Option<f64>, y: f64, label: String| ChartPoint {
+            chart: self.id.clone(),
+            title: self.title.clone(),
+            series: series.to_owned(),
+            x_name: named(&self.x),
+            y_name: named(&self.y),
+            label,
+            x,
+            y,
+            share: None,
         };
         match &self.body {
             Body::Lines(all, _) | Body::Bands(all, _) | Body::Curve(all) | Body::Area(all) => {
                 for series in all {
-                    for (index, (x, y)) in series.points.iter().enumerate() {
+                    points.rows.extend(series.points.iter().enumerate().map(|(index, (x, y))| {
+                        // Loads stand at positions that are no numbers.
                         let slot = line::slot_name(self, *x);
-                        let label = series.labels.get(index).cloned().unwrap_or_default();
-                        add(&series.name, slot.unwrap_or_else(|| x.to_string()), *y, label);
-                    }
+                        let at = slot.is_none().then_some(*x);
+                        let label = || series.labels.get(index).cloned().unwrap_or_default();
+                        point(&series.name, at, *y, slot.unwrap_or_else(label))
+                    }));
                 }
             }
             Body::Bars(groups) => {
-                for (group, bar) in
-                    groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)))
-                {
-                    add(&bar.name, group.label.clone(), bar.value, String::new());
-                }
+                let bars =
+                    groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
+                points.rows.extend(
+                    bars.map(|(group, bar)| point(&bar.name, None, bar.value, group.label.clone())),
+                );
             }
             Body::Heat(heat) => {
-                for (x, y, share) in heat::cells(self, heat) {
-                    add("share of requests", x.to_string(), y, share.to_string());
-                }
+                let cells = heat::cells(self, heat).into_iter();
+                points.rows.extend(cells.map(|(x, y, share)| ChartPoint {
+                    x_name: format!("{}, end of the cell", named(&self.x)),
+                    y_name: format!("{}, upper end of the cell", named(&self.y)),
+                    share: Some(share),
+                    ..point("share of requests", Some(x), y, String::new())
+                }));
             }
         }
     }

@@ -1,6 +1,5 @@
 //! The data of charts as one long table: a row a point.
 
-use std::fmt::Write as _;
 use std::io::Write;
 
 use crate::Error;
@@ -22,41 +21,49 @@ pub struct ChartPoint {
     pub title: String,
     /// Series that the point belongs to: a run, a cause.
     pub series: String,
-    /// Name of the x axis, with its unit.
+    /// Name of the x axis, with its unit; of a heat map the end of the cell.
     pub x_name: String,
-    /// Position on the x axis: a number, a load such as `T8Q4`, or a name.
-    pub x: String,
-    /// Name of the y axis, with its unit.
+    /// Name of the y axis, with its unit; of a heat map the upper end of the cell.
     pub y_name: String,
-    /// Value on the y axis.
-    pub y: f64,
-    /// Label of the point: the load of a point of a curve, the share of a cell of a heat map.
+    /// Load of the point, such as `T8Q4`, or its name on an axis without numbers; else empty.
     pub label: String,
+    /// Position on the x axis, in the unit of its name; absent where the axis has no numbers.
+    pub x: Option<f64>,
+    /// Value on the y axis, in the unit of its name.
+    pub y: f64,
+    /// Share of the requests of its time in the cell of a heat map, 0 to 1; absent in others.
+    pub share: Option<f64>,
 }
 
 /// A column of texts, and what it is of.
 type Text = (&'static str, fn(&ChartPoint) -> &str);
+/// A column of numbers, and what it is of.
+type Number = (&'static str, fn(&ChartPoint) -> Option<f64>);
 
-const TEXTS: [Text; 7] = [
+const TEXTS: [Text; 6] = [
     ("chart", |point| &point.chart),
     ("title", |point| &point.title),
     ("series", |point| &point.series),
     ("x_name", |point| &point.x_name),
-    ("x", |point| &point.x),
     ("y_name", |point| &point.y_name),
     ("label", |point| &point.label),
 ];
+const NUMBERS: [Number; 3] =
+    [("x", |point| point.x), ("y", |point| Some(point.y)), ("share", |point| point.share)];
 
 impl Points {
     /// The table as CSV [rfc-4180], the numbers in full.
     pub fn to_csv(&self) -> String {
-        let mut csv = TEXTS.map(|(name, _)| name).join(",") + ",y\r\n";
+        let names = TEXTS.iter().map(|(name, _)| *name);
+        let names: Vec<&str> = names.chain(NUMBERS.iter().map(|(name, _)| *name)).collect();
+        let mut csv = names.join(",") + "\r\n";
         for row in &self.rows {
-            for (_, of) in TEXTS {
-                csv.push_str(&quoted(of(row)));
-                csv.push(',');
-            }
-            let _ = write!(csv, "{}\r\n", row.y);
+            let texts = TEXTS.iter().map(|(_, of)| quoted(of(row)));
+            let numbers = NUMBERS.iter().map(|(_, of)| of(row));
+            let numbers = numbers.map(|it| it.map_or_else(String::new, |it| it.to_string()));
+            let cells: Vec<String> = texts.chain(numbers).collect();
+            csv.push_str(&cells.join(","));
+            csv.push_str("\r\n");
         }
         csv
     }
@@ -71,7 +78,9 @@ impl Points {
             let texts = self.rows.iter().map(|row| of(row).to_owned());
             table.insert(name, Column::Text(texts.collect()));
         }
-        table.insert("y", Column::F64(self.rows.iter().map(|row| Some(row.y)).collect()));
+        for (name, of) in NUMBERS {
+            table.insert(name, Column::F64(self.rows.iter().map(of).collect()));
+        }
         table.write(to)
     }
 }
@@ -88,31 +97,38 @@ mod tests {
     use super::*;
 
     fn points() -> Points {
-        let point = ChartPoint {
+        let sample = ChartPoint {
             chart: "4k-time-iops".into(),
             title: "Throughput, \"4K\"".into(),
             series: "stock".into(),
-            x: "0.5".into(),
+            x: Some(0.5),
             y: 42_600.5,
             ..ChartPoint::default()
         };
-        Points { rows: vec![point] }
+        let load =
+            ChartPoint { chart: "8k-iops".into(), label: "T8Q4".into(), ..ChartPoint::default() };
+        let cell = ChartPoint { share: Some(0.25), ..sample.clone() };
+        Points { rows: vec![sample, load, cell] }
     }
 
     #[test]
-    fn texts_with_commas_and_quotes_stay_one_cell() {
+    fn numbers_are_columns_of_numbers_and_texts_with_commas_stay_one_cell() {
         let csv = points().to_csv();
         let rows: Vec<&str> = csv.split("\r\n").collect();
-        assert_eq!(rows[0], "chart,title,series,x_name,x,y_name,label,y");
-        assert_eq!(rows[1], "4k-time-iops,\"Throughput, \"\"4K\"\"\",stock,,0.5,,,42600.5");
+        assert_eq!(rows[0], "chart,title,series,x_name,y_name,label,x,y,share");
+        assert_eq!(rows[1], "4k-time-iops,\"Throughput, \"\"4K\"\"\",stock,,,,0.5,42600.5,");
+        assert_eq!(rows[2], "8k-iops,,,,,T8Q4,,0,", "a load is no number");
+        assert!(rows[3].ends_with(",0.5,42600.5,0.25"), "{}", rows[3]);
     }
 
     #[test]
-    fn parquet_holds_every_row() {
+    fn parquet_holds_every_row_with_its_numbers() {
         let mut bytes = Vec::new();
         points().to_parquet(&mut bytes).unwrap();
         let table = Table::read("charts.parquet", bytes.into()).unwrap();
-        assert_eq!(table.f64("y").unwrap(), [Some(42_600.5)]);
-        assert_eq!(table.text("series").unwrap(), ["stock"]);
+        assert_eq!(table.f64("x").unwrap(), [Some(0.5), None, Some(0.5)]);
+        assert_eq!(table.f64("y").unwrap(), [Some(42_600.5), Some(0.0), Some(42_600.5)]);
+        assert_eq!(table.f64("share").unwrap(), [None, None, Some(0.25)]);
+        assert_eq!(table.text("series").unwrap(), ["stock", "", "stock"]);
     }
 }

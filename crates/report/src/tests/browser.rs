@@ -149,7 +149,9 @@ fn a_reader_can_hide_zoom_switch_and_save() {
         assert!(png["size"].as_u64().unwrap() > 10_000, "{}", png["size"]);
     }
     let heat = tables[1]["text"].as_str().unwrap();
-    assert!(heat.starts_with("series,protocol time h,Latency ms,share\r\n"), "{heat}");
+    let head = "series,\"protocol time h, end of the cell\",\"Latency ms, upper end of the cell\",\
+                \"share of requests, 0 to 1\"\r\n";
+    assert!(heat.starts_with(head), "{heat}");
 }
 
 #[test]

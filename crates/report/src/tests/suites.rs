@@ -1,5 +1,6 @@
 //! The section of one suite: which charts there are, what their tables hold, where they come from.
 
+use results::points::ChartPoint;
 use results::{Climate, LatencySummary, Run, Sample, Step, StepKind, Summary};
 
 use super::TITLE;
@@ -387,6 +388,14 @@ fn the_data_of_all_charts_is_what_the_page_draws_from() {
     let shares = points.rows.iter().filter(|row| row.chart == "4k-free");
     assert!(shares.clone().count() > 0);
     assert!(shares.into_iter().all(|row| (0.0..=1.0).contains(&row.y)));
+    let is_cell = |row: &&ChartPoint| row.chart == "4k-heat-stock";
+    let cells: Vec<&ChartPoint> = points.rows.iter().filter(is_cell).collect();
+    assert!(cells.len() > 100, "{}", cells.len());
+    assert!(cells.iter().all(|it| it.x.is_some() && it.label.is_empty()));
+    assert_eq!(cells[0].x_name, "protocol time, h, end of the cell");
+    assert_eq!(cells[0].y_name, "Latency, ms, upper end of the cell");
+    let first = cells.iter().filter(|it| it.x == cells[0].x).filter_map(|it| it.share);
+    assert!((first.sum::<f64>() - 1.0).abs() < 0.01, "shares of one time add up to all");
 }
 
 #[test]
