@@ -114,8 +114,14 @@ fn told(contradiction: &Contradiction) -> String {
     format!("{}: {}", contradiction.rows.join(" and "), contradiction.text)
 }
 
+/// Meaning of the uncertainty of a fitted number.
+const DEVIATION: &str = "± is one standard deviation, from the scatter of the figures about the fitted model. Errors \
+     that\nfigures share are not in it, such as a mechanism that the model lacks or a wrong number \
+     that is\nnot free: the true value can lie several deviations away.";
+
 fn shown(fit: &Fit) -> String {
-    let mut parts = vec![table::columns(&parameters(fit)), table::columns(&figures(fit))];
+    let parameters = format!("{}\n\n{DEVIATION}", table::columns(&parameters(fit)));
+    let mut parts = vec![parameters, table::columns(&figures(fit))];
     let unused: Vec<[String; 6]> = fit.figures.iter().filter_map(unused_cells).collect();
     if !unused.is_empty() {
         parts.push(format!("not compared:\n{}", table::columns(&unused)));

@@ -44,7 +44,8 @@ pub struct Fitted {
     pub start: f64,
     /// Fitted value.
     pub value: f64,
-    /// One standard deviation of it, in its unit.
+    /// One standard deviation of it, in its unit, from the scatter of the figures about the model;
+    /// errors that figures share, such as a mechanism that the model lacks, are not in it.
     pub deviation: f64,
     /// True if the figures tell next to nothing of the number.
     pub undetermined: bool,
