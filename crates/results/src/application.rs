@@ -13,11 +13,12 @@ pub struct ApplicationFigures {
     /// Transactions per second; absent where the host dominates, so that none is predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tps: Option<f64>,
-    /// Mean latency of a transaction in milliseconds; absent with `tps`, or where the benchmark
-    /// printed none.
+    /// Mean latency of a transaction in milliseconds: the benchmark's times the time of the replay
+    /// over that of the recording; absent with `tps`, or where the benchmark printed none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms_mean: Option<f64>,
-    /// 99th percentile of that latency; absent with `tps`, or where no transactions were logged.
+    /// 99th percentile of the latency of logged transactions, from begin to commit in the replay;
+    /// absent with `tps`, or where no transactions were logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ms_p99: Option<f64>,
     /// Share of the host's think times in the critical path of the replay, 0 to 1: the chain of

@@ -23,6 +23,11 @@ const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms",
 /// Note below a table with predictions; the figures are those of docs/internals/applications.md.
 const ERROR: &str = "\n\nPublished SysBench rates of flash cards are predicted 1.3 to 2.1 times \
                      too high, mostly because the host is not the same. Use ratios between drives.";
+/// Note below a table with predicted latencies.
+pub(super) const LATENCIES: &str = "\n\nPredicted latencies have two bases. mean ms: the mean that the \
+                         benchmark printed, times the time of the replay / of the recording \
+                         (Little's law). p99 ms: logged transactions, from begin to commit in the \
+                         replay. Do not compare one with the other.";
 /// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 
@@ -221,6 +226,10 @@ fn shown(points: &[Point]) -> String {
     if let Some(longest) = pauses.reduce(f64::max) {
         text += &paused(longest);
     }
+    let has_both = |it: &Point| it.latency_ms_mean.is_some() && it.latency_ms_p99.is_some();
+    if points.iter().filter(is_predicted).any(has_both) {
+        text += LATENCIES;
+    }
     if points.iter().any(|it| it.unvalidated == Some(true)) {
         text += replay::UNVALIDATED;
     }
@@ -253,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_predicted_rate_has_its_error_below_the_table() {
+    fn predictions_have_their_error_and_the_bases_of_latencies_below_the_table() {
         let point = |origin, tps| Point {
             drive: "px600-2600".into(),
             origin,
@@ -268,5 +277,12 @@ mod tests {
         assert!(shown(&[point(Origin::Predicted, Some(900.0))]).ends_with(ERROR));
         assert!(!shown(&[point(Origin::Predicted, None)]).contains(ERROR), "there is no rate");
         assert!(!shown(&[point(Origin::Measured, Some(900.0))]).contains(ERROR));
+        let with_latencies = |origin| Point {
+            latency_ms_mean: Some(5.0),
+            latency_ms_p99: Some(4.0),
+            ..point(origin, Some(900.0))
+        };
+        assert!(shown(&[with_latencies(Origin::Predicted)]).contains(LATENCIES));
+        assert!(!shown(&[with_latencies(Origin::Measured)]).contains(LATENCIES), "one basis");
     }
 }

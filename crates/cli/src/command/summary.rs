@@ -86,6 +86,9 @@ fn applications(steps: &[Step]) -> String {
     if let Some(longest) = shares.reduce(f64::max) {
         text += &app::paused(longest);
     }
+    if figures().any(|it| it.latency_ms_mean.is_some() && it.latency_ms_p99.is_some()) {
+        text += app::LATENCIES;
+    }
     text
 }
 
