@@ -66,6 +66,7 @@ fn applications_are_told_as_predictions_of_transactions() {
     assert!(
         page.contains("whose replies had the latencies of the model slow, on a machine with 2 x")
     );
+    assert!(page.contains("the 99th percentile, which is of the logged transactions"));
     // The rate that the host decides has none.
     assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800</td>"));
     assert!(page.contains("Transactions per second, side by side"));
@@ -277,7 +278,7 @@ fn a_review_opens_with_a_verdict_and_a_picture() {
     let page = review(&[run(STOCK)], TITLE);
     let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(
-        at("Measured in steady state: 39K IOPS 4K random write") < at("class=\"glance\""),
+        at("Modelled in steady state: 39K IOPS 4K random write") < at("class=\"glance\""),
         "the verdict first"
     );
     assert!(at("class=\"glance\"") < at("glance-strip"));

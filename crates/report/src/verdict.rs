@@ -42,7 +42,8 @@ fn of_one(it: &Headlines) -> Vec<String> {
             "Precondition for longer, until the steady-state rule is met.".into(),
         ];
     }
-    let mut said = vec![format!("Measured in steady state: {}.", does(it))];
+    let origin = if it.is_model { "Modelled" } else { "Measured" };
+    let mut said = vec![format!("{origin} in steady state: {}.", does(it))];
     said.extend(ratios(it, None));
     said
 }
@@ -98,14 +99,14 @@ fn reads_against_writes(it: &Headlines, of: &str) -> Option<String> {
     });
     let place = it.write_place.map(|(place, count)| {
         format!(
-            "place {place} of {count} by 4K random writes, among this drive and those of the \
+            "{place} of {count} by 4K random writes, among this drive and those of the \
              baseline table"
         )
     });
     match (ratio, place) {
-        (Some(ratio), Some(place)) => Some(format!("{ratio}; {place}.")),
+        (Some(ratio), Some(place)) => Some(format!("{ratio}; place {place}.")),
         (Some(ratio), None) => Some(format!("{ratio}.")),
-        (None, Some(place)) => Some(format!("By steady state{of}: {place}.")),
+        (None, Some(place)) => Some(format!("Place{of}: {place}.")),
         (None, None) => None,
     }
 }
@@ -116,9 +117,11 @@ fn burst_and_tail(it: &Headlines, of: &str) -> Option<String> {
         let (share, burst) = (number::percent(share), short(burst));
         format!("the IOPS of 4K random writes{of} settle at {share} of the burst of {burst}")
     });
+    let writes = if burst.is_some() { "these writes" } else { "4K random writes" };
+    let of = if burst.is_some() { "" } else { of };
     let tail = it.tail_over_average().filter(|ratio| *ratio > 0.0).map(|ratio| {
         let (origin, times) = (origin(it), number::trimmed(ratio));
-        format!("the {origin} p99.9 latency of these writes is {times} times their average")
+        format!("the {origin} p99.9 latency of {writes}{of} is {times} times their average")
     });
     let said: Vec<String> = burst.into_iter().chain(tail).collect();
     let sentence = said.join("; ");

@@ -24,10 +24,11 @@ const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms",
 const ERROR: &str = "\n\nPublished SysBench rates of flash cards are predicted 1.3 to 2.1 times \
                      too high, mostly because the host is not the same. Use ratios between drives.";
 /// Note below a table with predicted latencies.
-pub(super) const LATENCIES: &str = "\n\nPredicted latencies have two bases. mean ms: the mean that the \
-                         benchmark printed, times the time of the replay / of the recording \
-                         (Little's law). p99 ms: logged transactions, from begin to commit in the \
-                         replay. Do not compare one with the other.";
+pub(super) const LATENCIES: &str = "\n\nPredicted latencies have two bases. mean ms: the mean that \
+                                    the benchmark printed, times the time of the replay / of the \
+                                    recording (Little's law). p99 ms: logged transactions, from \
+                                    begin to commit in the replay. Do not compare one with the \
+                                    other.";
 /// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 

@@ -115,9 +115,10 @@ fn told(contradiction: &Contradiction) -> String {
 }
 
 /// Meaning of the uncertainty of a fitted number.
-const DEVIATION: &str = "± is one standard deviation, from the scatter of the figures about the fitted model. Errors \
-     that\nfigures share are not in it, such as a mechanism that the model lacks or a wrong number \
-     that is\nnot free: the true value can lie several deviations away.";
+const DEVIATION: &str = "± is one standard deviation, from the scatter of the figures about the \
+                         fitted model. Errors that\nfigures share are not in it, such as a \
+                         mechanism that the model lacks or a wrong number that is\nnot free: the \
+                         true value can lie several deviations away.";
 
 fn shown(fit: &Fit) -> String {
     let parameters = format!("{}\n\n{DEVIATION}", table::columns(&parameters(fit)));
@@ -247,4 +248,38 @@ fn summary(fit: &Fit) -> String {
         fit.evaluations,
         fit.time_lapse_search
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fitted_numbers_are_followed_by_what_their_deviation_leaves_out() {
+        let number = Fitted {
+            path: "controller.relocate_us".into(),
+            low: 1.0,
+            high: 50.0,
+            start: 20.0,
+            value: 22.0,
+            deviation: 2.0,
+            undetermined: false,
+            goes_with: Vec::new(),
+            at_bound: false,
+        };
+        let text = shown(&Fit {
+            drive: String::new(),
+            parameters: vec![number],
+            figures: Vec::new(),
+            contradictions: Vec::new(),
+            left_out_error_median: None,
+            left_out_rate_error_median: None,
+            evaluations: 1,
+            time_lapse_search: 32,
+            verified: true,
+        });
+        let (numbers, rest) = text.split_once("\n\n").unwrap();
+        assert!(numbers.contains("22 ± 2"), "{text}");
+        assert!(rest.starts_with(DEVIATION), "{text}");
+    }
 }

@@ -249,8 +249,10 @@ fn mean_notes(summary: &Summary) -> String {
     // Of one kind of request all are of that kind.
     let has_both = summary.read.count > 0 && summary.write.count > 0;
     let kinds = kinds.into_iter().skip(usize::from(!has_both));
-    let notes = kinds.filter_map(|(kind, latency)| Some((kind, latency.mean_note()?)));
-    notes.map(|(kind, note)| format!("\n{kind}: {note}")).collect()
+    let line = |(kind, latency): (&str, &LatencySummary)| {
+        Some(format!("\n{kind}: {}", latency.mean_note()?))
+    };
+    kinds.filter_map(line).collect()
 }
 
 /// Line on the power of a load and on its heat: at its end, and the highest that was read in it,

@@ -330,11 +330,11 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         let show = |nanos: u64| number::plain(millis(nanos as f64));
         let percentile = |nanos: u64| if has_percentiles { show(nanos) } else { "–".into() };
         let notes = doubt.map(Doubt::note).into_iter().chain(latency.mean_note());
-        let note: String = notes.map(|note| format!(", {note}")).collect();
+        let named: Vec<String> = std::iter::once(slot(step).name()).chain(notes).collect();
         Some(vec![
             subject.label.clone(),
             step.workload.clone(),
-            format!("{}{note}", slot(step).name()),
+            named.join(", "),
             (slot(step).outstanding() * subject.run.target.devices).to_string(),
             number::whole(summary.iops),
             number::whole(summary.throughput_mb_s()),

@@ -28,12 +28,12 @@ fn reads_against_writes_are_told_as_observed_and_no_use_is_advised() {
 #[test]
 fn its_place_among_the_baseline_table_follows_the_ratio_or_stands_alone() {
     let it = Headlines { write_place: Some((3, 41)), ..settled() };
-    let place = "place 3 of 41 by 4K random writes, among this drive and those of the baseline \
+    let place = "3 of 41 by 4K random writes, among this drive and those of the baseline \
                  table.";
     let said = ratios(&it, None).join(" ");
-    assert!(said.ends_with(&format!("steady-state 4K random writes; {place}")), "{said}");
+    assert!(said.ends_with(&format!("steady-state 4K random writes; place {place}")), "{said}");
     let writes = Headlines { read_iops: None, ..it };
-    assert_eq!(ratios(&writes, None), [format!("By steady state: {place}")]);
+    assert_eq!(ratios(&writes, None), [format!("Place: {place}")]);
 }
 
 #[test]
@@ -46,11 +46,12 @@ fn burst_and_tail_are_told_as_far_as_they_were_measured() {
         write_latency_ns_avg: Some(1e6),
         ..settled()
     };
-    let of_tail = "he modelled p99.9 latency of these writes is 3 times their average.";
-    assert_eq!(ratios(&tail, None), [format!("T{of_tail}")]);
+    let alone = "The modelled p99.9 latency of 4K random writes of stock is 3 times their average.";
+    assert_eq!(ratios(&tail, Some("stock")), [alone]);
     let both = Headlines { burst_iops: Some(75_000.0), window_iops: Some(50_000.0), ..tail };
-    let fall = "The IOPS of 4K random writes settle at 66.7 % of the burst of 75K; t";
-    assert_eq!(ratios(&both, None), [format!("{fall}{of_tail}")]);
+    let said = "The IOPS of 4K random writes settle at 66.7 % of the burst of 75K; the modelled \
+                p99.9 latency of these writes is 3 times their average.";
+    assert_eq!(ratios(&both, None), [said]);
     let burst = Headlines { is_settled: false, ..both };
     assert_eq!(ratios(&burst, None), [""; 0], "before steady state there is no ratio");
 }
