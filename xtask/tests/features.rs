@@ -14,9 +14,9 @@ fn features(packages: &[&str]) -> BTreeSet<String> {
         .args(["tree", "--prefix", "none", "--no-dedupe", "--format", "{p} [{f}]"])
         .args(packages)
         .output()
-        .unwrap();
+        .expect("Cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = String::from_utf8(output.stdout).expect("names are UTF-8");
     text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
 }
 

@@ -325,8 +325,8 @@ mod tests {
         found.into_iter().filter(|it| Some(it.0) == last).map(|(_, copy)| copy).collect()
     }
 
-    /// Which dies have a copy of a batch is a matter of the dies that were whole when it was
-    /// written, not of those that are there when it is looked for.
+    /// Copies of a batch lie on dies that were whole when it was written, whichever are there when
+    /// it is looked for.
     #[test]
     fn a_batch_whose_copies_are_missing_and_unreadable_is_not_taken_for_the_end() {
         let shape = Shape { dies: 5, journal_bytes: 4 << 20, ..SMALL_SHAPE };
