@@ -90,7 +90,8 @@ fn an_interrupted_sweep_goes_on_to_the_same_result() {
     again.finish(&whole, "<html>").expect("it can be written");
     let table = std::fs::read_to_string(again.path().join("sweep.csv")).expect("a table");
     assert_eq!(table.lines().count(), 4);
-    assert!(table.starts_with("swept user_capacity_gb,user_capacity_gb,steady,iops,"), "{table}");
+    let head = "swept user_capacity_gb,user_capacity_gb,over_provisioning_percent,steady,iops,";
+    assert!(table.starts_with(head), "{table}");
 }
 
 #[test]
