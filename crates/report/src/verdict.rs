@@ -115,18 +115,19 @@ fn reads_against_writes(it: &Headlines, of: &str) -> Option<String> {
 fn burst_and_tail(it: &Headlines, of: &str) -> Option<String> {
     let burst = it.settled_over_burst().zip(it.burst_iops).map(|(share, burst)| {
         let (share, burst) = (number::percent(share), short(burst));
-        format!("the IOPS of 4K random writes{of} settle at {share} of the burst of {burst}")
+        format!("IOPS of 4K random writes{of} settle at {share} of the burst of {burst}")
     });
     let writes = if burst.is_some() { "these writes" } else { "4K random writes" };
     let of = if burst.is_some() { "" } else { of };
     let tail = it.tail_over_average().filter(|ratio| *ratio > 0.0).map(|ratio| {
         let (origin, times) = (origin(it), number::trimmed(ratio));
-        format!("the {origin} p99.9 latency of {writes}{of} is {times} times their average")
+        format!("{origin} p99.9 latency of {writes}{of} is {times} times their average")
     });
-    let said: Vec<String> = burst.into_iter().chain(tail).collect();
-    let sentence = said.join("; ");
-    let rest = sentence.strip_prefix('t')?;
-    Some(format!("T{rest}."))
+    match (burst, tail) {
+        (Some(burst), Some(tail)) => Some(format!("The {burst}; the {tail}.")),
+        (Some(one), None) | (None, Some(one)) => Some(format!("The {one}.")),
+        (None, None) => None,
+    }
 }
 
 /// Returns a sentence that names the winner by the rule of [`winner`], over the loads that all runs

@@ -10,7 +10,7 @@ use crate::LatencySummary;
 use crate::mark::{is_unset, marked};
 
 /// A whole sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Version of this schema, 1.
     pub schema: u32,
@@ -92,7 +92,7 @@ pub enum PointOutcome {
 }
 
 /// A settled drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settled {
     /// Capacity that the host sees at full scale, in decimal GB.
     pub user_capacity_gb: f64,
@@ -210,26 +210,14 @@ mod tests {
     #[test]
     fn a_sweep_names_its_load_and_what_of_it_is_swept() {
         let sweep = |keys: &[&str]| Sweep {
-            schema: Sweep::SCHEMA,
-            id: String::new(),
-            started_at: String::new(),
-            model_version: 1,
-            seed: 1,
-            drive: "duo".into(),
-            title: "Duo".into(),
-            unvalidated: false,
-            format: "stock".into(),
-            host: "linux".into(),
-            time_lapse: 32,
             workload: "8k-70-30".into(),
             threads: 16,
             queue_per_thread: 4,
-            load_gb_per_day: None,
             dimensions: keys
                 .iter()
                 .map(|key| Dimension { key: (*key).to_owned(), values: Vec::new() })
                 .collect(),
-            points: Vec::new(),
+            ..Sweep::default()
         };
         let phase = "measured after preconditioning to steady state";
         assert_eq!(sweep(&["user_capacity_gb"]).load(), format!("8k-70-30 at T16Q4, {phase}"));

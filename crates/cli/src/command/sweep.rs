@@ -252,39 +252,17 @@ mod tests {
             latency_ns_max: 20_000_000_000,
             ..LatencySummary::default()
         };
-        let settled = Settled {
-            user_capacity_gb: 640.0,
-            raw_capacity_gb: 800.0,
-            over_provisioning_percent: Some(25.0),
-            steady: true,
-            host_limited: false,
-            precondition_s: 9000.0,
-            iops: 42_600.0,
-            throughput_mb_s: 175.0,
-            latency,
-            write_amplification: None,
-            lifetime: None,
-        };
+        let settled =
+            Settled { over_provisioning_percent: Some(25.0), latency, ..Settled::default() };
         let outcome = PointOutcome::Measured(Box::new(settled));
         let at = vec![Value::Number(640.0)];
         let sweep = Sweep {
-            schema: Sweep::SCHEMA,
-            id: String::new(),
-            started_at: String::new(),
-            model_version: 1,
-            seed: 1,
-            drive: "duo".into(),
-            title: "Duo".into(),
-            unvalidated: false,
-            format: "stock".into(),
-            host: "linux".into(),
-            time_lapse: 32,
             workload: "4k-rand-write".into(),
             threads: 16,
             queue_per_thread: 16,
-            load_gb_per_day: None,
             dimensions: vec![Dimension { key: USER_CAPACITY.into(), values: at.clone() }],
             points: vec![Point { at, outcome }],
+            ..Sweep::default()
         };
         let text = shown(&sweep);
         let lines: Vec<&str> = text.lines().collect();
