@@ -91,15 +91,22 @@ impl Row {
         }
     }
 
-    /// The published value for a table: `42644`, or `41000 to 42000`; empty where there is none.
+    /// The published value for a table, see [`range_text`].
     pub fn published_text(&self) -> String {
-        match (self.value_low, self.value_high) {
-            (Some(low), Some(high)) if low < high => {
-                format!("{} to {}", number_text(low), number_text(high))
-            }
-            (Some(value), _) => number_text(value),
-            (None, _) => String::new(),
+        range_text(self.value_low, self.value_high)
+    }
+}
+
+/// The published value from `low` to `high` for a table: `42644`, `41000 to 42000`, or `at most 1`
+/// where no more than an upper bound was published; empty where there is none.
+pub fn range_text(low: Option<f64>, high: Option<f64>) -> String {
+    match (low, high) {
+        (Some(0.0), Some(high)) if high > 0.0 => format!("at most {}", number_text(high)),
+        (Some(low), Some(high)) if low < high => {
+            format!("{} to {}", number_text(low), number_text(high))
         }
+        (Some(value), _) => number_text(value),
+        (None, _) => String::new(),
     }
 }
 

@@ -109,7 +109,9 @@ fn row(figure: &Figure) -> String {
         figure.workload, figure.phase, figure.mode, figure.host
     );
     let range = figure.value_high - figure.value_low > figure.value_high.abs() * 1e-9;
-    let published = if range {
+    let published = if range && figure.value_low == 0.0 {
+        format!("at most {}", number::plain(figure.value_high))
+    } else if range {
         format!("{} to {}", number::plain(figure.value_low), number::plain(figure.value_high))
     } else {
         number::plain(figure.value_high)

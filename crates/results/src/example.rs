@@ -87,7 +87,7 @@ pub(crate) fn minutes(rates: &[u64], read_percent: u64) -> Vec<Interval> {
 /// A drive of 640 GB that bursts at 257K IOPS, settles at 42K, and reads at 140K.
 pub(crate) fn run() -> Run {
     let burst_and_settled = [[257_000; 4].as_slice(), &[90_000, 60_000], &[42_000; 34]].concat();
-    let mixed = [[120_000; 3].as_slice(), &[52_000; 37]].concat();
+    let mixed = [[120_000, 116_000, 110_000].as_slice(), &[52_000; 37]].concat();
     Run {
         schema: Run::SCHEMA,
         id: "2026-11-21T101503Z-iodrive-duo-stock".into(),

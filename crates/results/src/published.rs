@@ -6,7 +6,7 @@
 //!
 //! | phase | what of a run it is compared with |
 //! |---|---|
-//! | `burst` | the beginning of the preconditioning, see [`burst`], or a measurement in burst |
+//! | `burst` | the beginning of the preconditioning, see [`Part::Burst`], or a measurement in burst |
 //! | `precondition-end` | the last steady-state window of the preconditioning |
 //! | `steady` | the same; for a workload that is only measured, its measurement |
 //! | `primary` | the measurement at those threads and queue |
@@ -15,6 +15,9 @@
 //!
 //! A mode names a format, or what the data is like: `uncompressed`, or a ratio as
 //! `compressed-2:1`, see [`compressible`].
+//!
+//! A value of which only an upper bound was published has 0 as its lower end: a run may contradict
+//! it, but is no better for keeping it, so no fit and no median error counts it.
 //!
 //! Over a range of loads, such as threads `2-16`, the median is compared, of a maximum the largest.
 //! Latency and deviation are those of the reviews: the average is over reads and writes together,

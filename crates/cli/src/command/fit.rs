@@ -10,7 +10,7 @@ use lab::plan::Plan;
 use lab::results::published::{self, FigureRow};
 use lab::runs::{Runs, write_text};
 use lab::ssd::{DriveSpec, PublishedSpec};
-use lab::validate::{number_text, plans};
+use lab::validate::{number_text, plans, range_text};
 use lab::{Error, Kind};
 
 use crate::args;
@@ -195,7 +195,7 @@ fn figure_cells(figure: &Judged) -> Option<[String; 12]> {
         figure.load.clone(),
         figure.phase.clone(),
         figure.metric.clone(),
-        published_text(figure),
+        range_text(figure.value_low, figure.value_high),
         figure.start.map_or(String::new(), number_text),
         number_text(fitted),
         two(figure.ratio),
@@ -211,19 +211,10 @@ fn unused_cells(figure: &Judged) -> Option<[String; 6]> {
             figure.workload.clone(),
             figure.load.clone(),
             figure.metric.clone(),
-            published_text(figure),
+            range_text(figure.value_low, figure.value_high),
             figure.unused.clone(),
         ]
     })
-}
-
-fn published_text(figure: &Judged) -> String {
-    match (figure.value_low, figure.value_high) {
-        (Some(low), Some(high)) if low < high => {
-            format!("{} to {}", number_text(low), number_text(high))
-        }
-        (low, _) => low.map_or(String::new(), number_text),
-    }
 }
 
 fn summary(fit: &Fit) -> String {

@@ -25,7 +25,8 @@ pub struct Share {
     pub rows: usize,
     /// Rows that are in tolerance.
     pub near: usize,
-    /// Median of `|modelled / published - 1|`; absent where there are no rows.
+    /// Median of `|modelled / published - 1|` of the rows with more than an upper bound; absent where
+    /// there are none.
     pub error_median: Option<f64>,
 }
 
@@ -35,7 +36,7 @@ impl Tally {
         let (mut typical, mut spread, mut scheduled) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             let Some(compared) = row.compared() else { continue };
-            let near = tolerance(&row.metric);
+            let is_bound = row.value_low == Some(0.0);
             let of_kind = if is_typical(&row.metric) {
                 &mut typical
             } else if compared.scheduled {
@@ -43,7 +44,8 @@ impl Tally {
             } else {
                 &mut spread
             };
-            of_kind.push((compared.ratio, near));
+            let near = tolerance(&row.metric);
+            of_kind.push(Ratio { ratio: compared.ratio, near, is_bound });
         }
         Self {
             typical: Share::of(&typical),
@@ -53,14 +55,24 @@ impl Tally {
     }
 }
 
+/// Modelled over published of one row.
+struct Ratio {
+    ratio: f64,
+    /// Limits of its tolerance.
+    near: (f64, f64),
+    /// True if no more than an upper bound was published.
+    is_bound: bool,
+}
+
 impl Share {
-    /// The share of the ratios that lie between their limits.
-    fn of(ratios: &[(f64, (f64, f64))]) -> Self {
-        let near = ratios.iter().filter(|(ratio, (low, high))| (low..=high).contains(&ratio));
+    /// The share of `ratios` that lie between their limits.
+    fn of(ratios: &[Ratio]) -> Self {
+        let near = ratios.iter().filter(|it| (it.near.0..=it.near.1).contains(&it.ratio));
+        let told = ratios.iter().filter(|it| !it.is_bound);
         Self {
             rows: ratios.len(),
             near: near.count(),
-            error_median: median_size(ratios.iter().map(|(ratio, _)| ratio - 1.0)),
+            error_median: median_size(told.map(|it| it.ratio - 1.0)),
         }
     }
 

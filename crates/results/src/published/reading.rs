@@ -26,7 +26,9 @@ pub struct Reading {
 /// A part of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Its beginning on a purged drive, see [`burst`].
+    /// Its beginning on a purged drive, see [`burst`]; of rates and average latencies the best
+    /// interval of it. Reviews state the peak of the curve ("up to"), or where it starts, and a
+    /// mixed load leaves the peak at once: its reads first find nothing written, then data.
     Burst,
     /// Its last steady-state window.
     Settled,
@@ -95,10 +97,7 @@ impl Reading {
         let values = values?;
         match self.over {
             Over::Range => self.metric.over_range(values),
-            Over::Best => {
-                let best = if self.metric.is_rate() { f64::max } else { f64::min };
-                values.into_iter().reduce(best)
-            }
+            Over::Best => self.metric.best(values),
         }
     }
 
@@ -106,8 +105,14 @@ impl Reading {
         let of = |summary: &Summary| self.metric.of(summary, self.mb_bytes);
         match self.part {
             Part::Burst => {
-                let samples = burst(run, step).into_iter();
-                self.metric.over_range(samples.filter_map(|it| of(&it.summary)).collect())
+                let samples = burst(run, step);
+                let values = samples.into_iter().filter_map(|it| of(&it.summary)).collect();
+                match self.metric {
+                    Metric::Iops | Metric::Throughput | Metric::AvgLatency => {
+                        self.metric.best(values)
+                    }
+                    _ => self.metric.over_range(values),
+                }
             }
             Part::Settled => of(step.settled.as_ref()?),
             Part::Whole => of(step.summary.as_ref()?),
@@ -131,6 +136,11 @@ impl Metric {
             Self::P999Latency => ms(latency.latency_ns_p999),
             Self::P9999Latency => ms(latency.latency_ns_p9999),
         })
+    }
+
+    /// The highest rate, or the lowest latency.
+    fn best(self, values: Vec<f64>) -> Option<f64> {
+        values.into_iter().reduce(if self.is_rate() { f64::max } else { f64::min })
     }
 
     /// Reduces several values to one: the median, of a maximum the largest.

@@ -86,6 +86,7 @@ fn each_part_of_a_step_has_its_value() {
         ("stdev_latency_ms", Whole, write, 128.0 / 42.6),
         ("max_latency_ms", Whole, write, 384.0 / 42.6),
         ("avg_latency_ms", Burst, &mixed, 256.0 / 120.0),
+        ("max_latency_ms", Burst, &mixed, 384.0 / 110.0),
     ];
     for (metric, part, step, expect) in cases {
         let found = read(metric, part, &[step]).unwrap();

@@ -7,7 +7,7 @@ use lab::fit::cross::{
 };
 use lab::results::published::FigureRow;
 use lab::subject::{find_drive, find_drive_text};
-use lab::validate::{Bench, is_about, number_text, plans, validate as compare};
+use lab::validate::{Bench, is_about, number_text, plans, range_text, validate as compare};
 
 use super::{SEED, earlier, figures};
 use crate::args::Validate;
@@ -65,10 +65,7 @@ fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<Crossed>
 fn shown(of: &Crossed) -> String {
     let head = ["row", "left out with", "metric", "published", "fitted", "predicted", "error", ""];
     let rows = of.rows.iter().map(|row| {
-        let published = match (row.low, row.high) {
-            (low, high) if low < high => format!("{} to {}", number_text(low), number_text(high)),
-            (low, _) => number_text(low),
-        };
+        let published = range_text(Some(row.low), Some(row.high));
         [
             row.id.clone(),
             row.family.clone(),

@@ -53,6 +53,15 @@ fn a_tally_counts_by_the_tolerance_of_each_metric() {
 }
 
 #[test]
+fn an_upper_bound_that_is_kept_is_in_tolerance_and_in_no_median() {
+    let kept = Row { value_low: Some(0.0), ..row("avg_latency_ms", Some(1.0)) };
+    assert_eq!(kept.published_text(), "at most 100");
+    let tally = Tally::of(&[kept, row("avg_latency_ms", Some(1.1))]).typical;
+    assert_eq!((tally.rows, tally.near), (2, 2));
+    assert!((tally.error_median.unwrap() - 0.1).abs() < 1e-9);
+}
+
+#[test]
 fn rows_that_cannot_be_compared_are_in_no_tally() {
     let rows = [row("iops", None), row("max_latency_ms", None)];
     let tally = Tally::of(&rows);
