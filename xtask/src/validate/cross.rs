@@ -2,10 +2,10 @@
 //! data, and said in the documents.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Instant;
+use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
 use lab::fit::cross::{CrossQuestion, Crossed, cross_validate, drives_cross_validated, modelled};
@@ -97,7 +97,7 @@ fn of_drive(name: &str) -> Result<Crossed> {
     ensure!(!rows.is_empty(), "nothing was published of {name}");
     let plans = plans(SEED)?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let known = fs::read_to_string(cache(&drive)).ok();
+    let known = fs::read_to_string(cache(&drive)?).ok();
     let known = known.and_then(|text| serde_json::from_str::<BTreeMap<String, f64>>(&text).ok());
     let drives = [drive];
     let modelled = if let Some(known) = known {
@@ -126,7 +126,7 @@ fn of_drive(name: &str) -> Result<Crossed> {
 /// Fails if a file cannot be written.
 pub(super) fn remember(rows: &[Row], drives: &[DriveSpec]) -> Result<()> {
     for drive in drives.iter().filter(|drive| drives_cross_validated().contains(&&*drive.name)) {
-        let cache = cache(drive);
+        let cache = cache(drive)?;
         fs::create_dir_all(cache.parent().expect("a file in a folder"))?;
         fs::write(&cache, serde_json::to_string(&modelled(&drive.name, rows))?)
             .with_context(|| format!("writing {}", cache.display()))?;
@@ -134,11 +134,15 @@ pub(super) fn remember(rows: &[Row], drives: &[DriveSpec]) -> Result<()> {
     Ok(())
 }
 
-/// File that stores the results of the protocols for `drive`, by the model version and a sum of all
-/// its numbers.
-fn cache(drive: &DriveSpec) -> PathBuf {
-    let (name, sum) = (&drive.name, fnv(format!("{drive:?}").as_bytes()));
-    root().join(format!("target/cross-validation/{name}-model-{MODEL_VERSION}-{sum:016x}.json"))
+/// File that stores the results of the protocols for `drive`, by a sum of all its numbers and of
+/// this program, which holds the models, the protocols and the published figures.
+///
+/// # Errors
+/// Fails if this program cannot be read.
+fn cache(drive: &DriveSpec) -> Result<PathBuf> {
+    let program = env::current_exe().and_then(fs::read).context("reading this program")?;
+    let sum = fnv(&[format!("{drive:?}").as_bytes(), &program].concat());
+    Ok(root().join(format!("target/cross-validation/{}-{sum:016x}.json", drive.name)))
 }
 
 /// FNV-1a, 64 bits.
