@@ -11,7 +11,7 @@ use crate::program::{install, may_install, run, succeeds};
 use crate::target;
 
 /// Packages that the tests need, none of which the package itself does.
-const NEEDED: [&str; 9] = [
+const NEEDED: [&str; 10] = [
     "distributed",
     "ipykernel",
     "maturin>=1.9,<2",
@@ -21,12 +21,19 @@ const NEEDED: [&str; 9] = [
     "optuna>=5",
     "pyarrow",
     "pytest",
+    "pytest-xdist",
 ];
 /// Imports that succeed where all of them are there.
 const IMPORTS: &str =
-    "import distributed, ipykernel, maturin, mypy, nbclient, numpy, optuna, pyarrow, pytest";
+    "import distributed, ipykernel, maturin, mypy, nbclient, numpy, optuna, pyarrow, pytest, xdist";
 /// Seconds that installing Ray may take: it has 79 MB, and its tests are skipped without it.
 const RAY_S: &str = "60";
+/// Folder of the tests.
+const TESTS: &str = "crates/python/tests";
+/// Tests of Ray, which are run by themselves: its nodes give up where processors are busy.
+const TESTS_OF_RAY: &str = "crates/python/tests/test_ray.py";
+/// Option that leaves them out.
+const IGNORE_RAY: &str = "--ignore=crates/python/tests/test_ray.py";
 /// Manifest of the crate.
 const MANIFEST: &str = "crates/python/Cargo.toml";
 
@@ -56,14 +63,19 @@ pub(crate) fn test() -> Result<()> {
         println!("  to run them: pip install {}", NEEDED.map(|it| format!("'{it}'")).join(" "));
         return Ok(());
     };
-    environment.add_ray();
+    let has_ray = environment.add_ray();
     environment.install(&[])?;
     let python = environment.program("python");
     let command = target().join("debug").join("floatgate").display().to_string();
-    let pytest = ["-m", "pytest", "-c", "crates/python/pyproject.toml", "crates/python/tests"];
     // Else Python leaves its bytecode among the sources.
     let variables = [("FLOATGATE_COMMAND", &*command), ("PYTHONDONTWRITEBYTECODE", "1")];
-    run(&python, &pytest, &variables)
+    let pytest = ["-m", "pytest", "-c", "crates/python/pyproject.toml"];
+    let two_at_a_time = ["--numprocesses=2", "--dist=loadfile", TESTS, IGNORE_RAY];
+    run(&python, &[&pytest[..], &two_at_a_time].concat(), &variables)?;
+    if has_ray {
+        run(&python, &[&pytest[..], &[TESTS_OF_RAY]].concat(), &variables)?;
+    }
+    Ok(())
 }
 
 /// Installs the package, and another one beside it, into the environment, and returns the path of
@@ -154,12 +166,14 @@ impl Environment {
     }
 
     /// Installs Ray where that takes little time, and says so where it does not.
-    fn add_ray(&self) {
+    fn add_ray(&self) -> bool {
         let install = [RAY_S, &*self.program("pip"), "install", "--quiet", "ray"];
-        let is_there = succeeds(&self.program("python"), &["-c", "import ray"]);
-        if !is_there && !succeeds("timeout", &install) {
+        let is_there = succeeds(&self.program("python"), &["-c", "import ray"])
+            || succeeds("timeout", &install);
+        if !is_there {
             println!("Ray is not installed within {RAY_S} s: skips tests of its clusters");
         }
+        is_there
     }
 
     /// Builds the package and installs it.
