@@ -45,7 +45,7 @@ impl Tally {
                 &mut spread
             };
             let near = tolerance(&row.metric);
-            of_kind.push(Ratio { ratio: compared.ratio, near, is_bound });
+            of_kind.push(Rated { ratio: compared.ratio, near, is_bound });
         }
         Self {
             typical: Share::of(&typical),
@@ -56,7 +56,7 @@ impl Tally {
 }
 
 /// Modelled over published of one row.
-struct Ratio {
+struct Rated {
     ratio: f64,
     /// Limits of its tolerance.
     near: (f64, f64),
@@ -66,7 +66,7 @@ struct Ratio {
 
 impl Share {
     /// The share of `ratios` that lie between their limits.
-    fn of(ratios: &[Ratio]) -> Self {
+    fn of(ratios: &[Rated]) -> Self {
         let near = ratios.iter().filter(|it| (it.near.0..=it.near.1).contains(&it.ratio));
         let told = ratios.iter().filter(|it| !it.is_bound);
         Self {
