@@ -6,7 +6,7 @@
 //!
 //! | phase | what of a run it is compared with |
 //! |---|---|
-//! | `burst` | the beginning of the preconditioning, see [`Part::Burst`], or a measurement in burst |
+//! | `burst` | the start of the preconditioning, see [`Part::Burst`], or a measurement in burst |
 //! | `precondition-end` | the last steady-state window of the preconditioning |
 //! | `steady` | the same; for a workload that is only measured, its measurement |
 //! | `primary` | the measurement at those threads and queue |

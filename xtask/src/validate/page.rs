@@ -24,8 +24,8 @@ pub(crate) fn page(
          {unvalidated}\n\n\
          A row is compared with the first protocol, in the order of their names, that has its \
          workload, load and phase; protocols that name its document come first.\n\
-         Where a range was published, the ratio is to its nearer end. Rates and average latencies of \
-         a burst are those of its best interval, since reviews state peaks.\n\
+         Where a range was published, the ratio is to its nearer end. Rates and average latencies \
+         of a burst are those of its best interval, since reviews state peaks.\n\
          Loads that no row is read from are left out, such as the shares of a rate that VDbench \
          sends between two profiles. A review carries them out, and may find the drive in another \
          state after them.\n\

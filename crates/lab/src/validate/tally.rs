@@ -25,8 +25,8 @@ pub struct Share {
     pub rows: usize,
     /// Rows that are in tolerance.
     pub near: usize,
-    /// Median of `|modelled / published - 1|` of the rows with more than an upper bound; absent where
-    /// there are none.
+    /// Median of `|modelled / published - 1|` of the rows with more than an upper bound; absent
+    /// where there are none.
     pub error_median: Option<f64>,
 }
 
