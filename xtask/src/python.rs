@@ -165,7 +165,8 @@ impl Environment {
         self.folder.join("bin").join(name).display().to_string()
     }
 
-    /// Installs Ray where that takes little time, and says so where it does not.
+    /// Installs Ray where that takes little time, and says so where it does not; true if it is
+    /// there.
     fn add_ray(&self) -> bool {
         let install = [RAY_S, &*self.program("pip"), "install", "--quiet", "ray"];
         let is_there = succeeds(&self.program("python"), &["-c", "import ray"])

@@ -170,7 +170,9 @@ fn unused(
     format: Option<&str>,
     doubtful: &BTreeSet<&str>,
 ) -> &'static str {
-    if row.value_low.is_none_or(|low| low <= 0.0) {
+    if row.value_low == Some(0.0) && row.value_high > Some(0.0) {
+        "no more than an upper bound"
+    } else if row.value_low.is_none_or(|low| low <= 0.0) {
         "not above 0"
     } else if doubtful.contains(row.id.as_str()) {
         "contradicts another figure"
