@@ -66,6 +66,19 @@ pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
     Ok(Reading { metric, steps, part, over, mb_bytes: published.mb_bytes })
 }
 
+/// A host or mode of a row that is about all of them, or does not state one.
+pub(crate) const ANY: &str = "any";
+
+/// The host among `known`, those of a drive's file, that `row` is compared with under `plan`: its
+/// own; if it states none, that of the plan's protocol; if the drive has not that one, any.
+pub fn host<'a>(row: &'a FigureRow, plan: &'a Plan, known: &[String]) -> &'a str {
+    let stated = plan.published.as_ref().map(|published| published.host.as_str());
+    match stated.filter(|host| known.iter().any(|name| name == host)) {
+        Some(host) if row.os == ANY => host,
+        _ => &row.os,
+    }
+}
+
 /// True if a step has the workload of `row`, with data as compressible as its mode says.
 fn is_about(step: &PlannedStep, row: &FigureRow) -> bool {
     let named = match step.published_as.as_slice() {

@@ -7,7 +7,7 @@ use blockio::nearest;
 use results::{Figure, Run, published};
 use ssd::{DriveSpec, Surroundings};
 
-use crate::expression::reading;
+use crate::expression;
 use crate::plan::Plan;
 use crate::real::address::Address;
 use crate::real::nbd;
@@ -195,9 +195,11 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
     let of_document = rows.filter(|row| plan.expresses_document(&row.document));
     of_document
         .filter_map(|row| {
-            let figure = row.figure().filter(|figure| figure.is_about(&run.target))?;
-            let reading = reading(row, plan).ok()?;
-            Some(Figure { measured: reading.of(run), ..figure })
+            let host = expression::host(row, plan, &spec.hosts()).to_owned();
+            let figure = Figure { host, ..row.figure()? };
+            let reading = expression::reading(row, plan).ok()?;
+            let is_about = figure.is_about(&run.target);
+            is_about.then(|| Figure { measured: reading.of(run), ..figure })
         })
         .collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use results::baseline::{self, BaselineRow, Headline, is_comparable};
-use results::{Figure, Run};
+use results::{Figure, Run, TargetKind};
 
 use crate::chart::{Chart, Look};
 use crate::explain;
@@ -228,8 +228,14 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
             loads.push(load);
         }
     }
-    let mut said =
-        format!("Measured at {} after the preconditioning of each suite.", listed(&loads));
+    let is_model = |subject: &Subject<'_>| subject.run.target.kind == TargetKind::Model;
+    let done = match (subjects.iter().any(is_model), subjects.iter().all(is_model)) {
+        (_, true) => "Modelled",
+        (true, false) => "Measured or modelled",
+        (false, false) => "Measured",
+    };
+    let loads = listed(&loads);
+    let mut said = format!("{done} at {loads} after the preconditioning of each suite.");
     if others.rows.is_empty() {
         return said;
     }

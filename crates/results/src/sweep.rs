@@ -164,8 +164,8 @@ impl Sweep {
         let is_swept = |key: &str| self.dimensions.iter().any(|it| it.key == key);
         let load = match (is_swept("threads"), is_swept("queue_per_thread")) {
             (false, false) => format!("T{}Q{}", self.threads, self.queue_per_thread),
-            (true, false) => format!("swept threads of queue depth {}", self.queue_per_thread),
-            (false, true) => format!("{} threads of swept queue depth", self.threads),
+            (true, false) => format!("swept threads and queue depth {}", self.queue_per_thread),
+            (false, true) => format!("{} threads and swept queue depth", self.threads),
             (true, true) => "swept threads and queue depth".to_owned(),
         };
         let reads = if is_swept("read_percent") { " with a swept share of reads" } else { "" };
@@ -222,7 +222,7 @@ mod tests {
         let phase = "measured after preconditioning to steady state";
         assert_eq!(sweep(&["user_capacity_gb"]).load(), format!("8k-70-30 at T16Q4, {phase}"));
         let reads = sweep(&["threads", "read_percent"]).load();
-        let expected = "8k-70-30 with a swept share of reads at swept threads of queue depth 4";
+        let expected = "8k-70-30 with a swept share of reads at swept threads and queue depth 4";
         assert_eq!(reads, format!("{expected}, {phase}"));
     }
 }

@@ -69,6 +69,9 @@ pub struct Published {
     /// True if preconditioning lasts the hours that a drive's file gives, where it gives them.
     #[serde(default)]
     pub precondition_by_drive: bool,
+    /// Host of figures that state none, where the drive's file has it; empty: the drive's first.
+    #[serde(default)]
+    pub host: String,
 }
 
 /// Phase of a test that published figures belong to.

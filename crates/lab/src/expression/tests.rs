@@ -40,6 +40,19 @@ fn each_phase_has_its_part_of_a_settled_protocol() {
 }
 
 #[test]
+fn a_row_that_states_no_host_has_that_of_the_protocol_if_the_drive_has_it() {
+    let known = |names: &[&str]| names.iter().map(|&name| String::from(name)).collect::<Vec<_>>();
+    let of = |os: &str, protocol: &str, names: &[&str]| {
+        let row = FigureRow { os: os.into(), ..row("d", "4k-rand-read,4,1,burst") };
+        host(&row, &plan(protocol), &known(names)).to_owned()
+    };
+    assert_eq!(of("any", "iometer", &["linux", "windows"]), "windows");
+    assert_eq!(of("any", "iometer", &["linux"]), "any");
+    assert_eq!(of("linux", "iometer", &["linux", "windows"]), "linux");
+    assert_eq!(of("any", "enterprise", &["linux", "windows"]), "any");
+}
+
+#[test]
 fn a_range_of_loads_is_every_load_in_it() {
     let steps = |protocol, row| found(protocol, row).unwrap().0;
     assert_eq!(steps("enterprise", "8k-70-30,2-16,2-16,primary").len(), 16);

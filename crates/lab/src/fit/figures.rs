@@ -129,6 +129,7 @@ pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Measured {
         phase: PublishedPhase::Primary,
         mb_bytes: 1_000_000,
         precondition_by_drive: false,
+        host: String::new(),
     };
     let plan = Plan { published: Some(expresses), ..plan };
     Measured { rows: rows_of_run(spec, run, &named), plan, published: named }

@@ -8,15 +8,12 @@ use ssd::{DriveSpec, Surroundings};
 use workload::PublishedPhase;
 
 use crate::driver::model::Model;
-use crate::expression::express;
+use crate::expression::{ANY, express, host};
 use crate::plan::{Plan, PlannedStep};
 use crate::progress::Progress;
 use crate::runner::{Assignment, NoJournal, carry_out};
 use crate::wanted::ModelSetup;
 use crate::{Driver, Error, Kind};
-
-/// Word of a table of figures for all formats or all hosts.
-const ANY: &str = "any";
 
 /// Setups of drives with the steps that rows need of them, and where each row is read from.
 ///
@@ -61,10 +58,10 @@ impl WorkList {
         let needs: Vec<Result<_, String>> = rows
             .iter()
             .map(|row| {
-                let setup = setup(row, drives)?;
+                let spec = subject(row, drives)?;
                 let (plan, reading) =
                     express(row, plans).map_err(|miss| String::from(miss.reason()))?;
-                let key = (setup, plan);
+                let key = (setup(row, spec, &plans[plan])?, plan);
                 steps.entry(key.clone()).or_default().extend(reading.steps.iter().cloned());
                 Ok((key, reading))
             })
@@ -162,17 +159,22 @@ impl WorkList {
     }
 }
 
-/// The setup that `row` is about, at the drive's own time lapse.
-fn setup(row: &FigureRow, drives: &[DriveSpec]) -> Result<ModelSetup, String> {
+/// The drive that `row` is about.
+fn subject<'a>(row: &FigureRow, drives: &'a [DriveSpec]) -> Result<&'a DriveSpec, String> {
     if let Some(obstacle) = row.obstacle() {
         return Err(obstacle.into());
     }
     let spec = drives.iter().find(|spec| is_about(row, spec));
-    let spec = spec.ok_or("the drive is not modelled")?;
+    spec.ok_or_else(|| "the drive is not modelled".into())
+}
+
+/// The setup of `spec` that `row` is about under `plan`, at the drive's own time lapse.
+fn setup(row: &FigureRow, spec: &DriveSpec, plan: &Plan) -> Result<ModelSetup, String> {
+    let hosts = spec.hosts();
     Ok(ModelSetup {
         drive: spec.name.clone(),
         format: format(row, spec)?,
-        host: meant("host", &row.os, &spec.hosts())?,
+        host: meant("host", host(row, plan, &hosts), &hosts)?,
         time_lapse: spec.time_lapse_default(),
         surroundings: Surroundings::default(),
     })

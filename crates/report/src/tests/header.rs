@@ -298,7 +298,7 @@ fn a_load_that_the_catalogue_lacks_is_not_set_beside_it() {
     }
     let glance = glance(&[of]);
     assert!(!glance.contains("class=\"other\""));
-    assert!(bare(&glance).contains("Measured at T8Q16"));
+    assert!(bare(&glance).contains("Modelled at T8Q16"));
 }
 
 #[test]

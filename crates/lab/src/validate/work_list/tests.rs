@@ -66,6 +66,12 @@ fn another_format_or_another_host_is_another_simulation() {
 }
 
 #[test]
+fn the_protocol_names_the_host_of_rows_that_state_none() {
+    let list = work_list(&["640,stock,any,iometer-4k-rand-read,4,8,burst,iops,1,1"]);
+    assert_eq!(setups(&list), ["iodrive-duo stock windows"]);
+}
+
+#[test]
 fn a_row_that_cannot_be_compared_leaves_the_places_of_the_others() {
     let list = work_list(&["640,turbo,linux,4k-rand-write,16,16,primary,iops,1,1", PRIMARY]);
     let [refused, found] = list.entries() else { panic!("one for each row") };
