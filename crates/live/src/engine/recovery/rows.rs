@@ -119,6 +119,11 @@ impl<'a> Scan<'a> {
             let is_held = |row: &u32| rows.life(*row).seq != 0;
             let is_begun = of_superblock.clone().any(|row| is_held(&row));
             let is_full = is_held(&(of_superblock.end - 1));
+            let is_partly_held = is_begun && !is_full;
+            if !is_partly_held {
+                let batches = self.batches_of_next_life(of_superblock.start);
+                scanned.batches = scanned.batches.max(batches);
+            }
             let is_new = |unit_header: UnitHeader| unit_header.programmed_at >= self.since;
             if is_full || !is_begun && !self.unit_headers(of_superblock.start).any(is_new) {
                 continue;
@@ -154,6 +159,24 @@ impl<'a> Scan<'a> {
             let die = layout.die(row, position, DieSet::default());
             self.unit_on(die, row, &mut [0; UNIT_HEADER_BYTES]).map(|unit| unit.unit_header)
         })
+    }
+
+    /// The number of batches that were durable when the first units of a superblock's next life were
+    /// programmed: those of its first row's first two positions; two, since one die may have lost
+    /// what was written to it. Its rows of an earlier life may still count, where the batch that
+    /// released them is lost, and no later row need be complete. 0 if it has no next life.
+    fn batches_of_next_life(&self, row: u32) -> u64 {
+        let layout = &self.store.layout;
+        let positions = 0..(2 + self.left_out.count()).min(layout.shape.dies);
+        let unit_headers = positions.filter_map(|position| {
+            let die = layout.die(row, position, DieSet::default());
+            Some(self.unit_on(die, row, &mut [0; UNIT_HEADER_BYTES])?.unit_header)
+        });
+        let is_next = |unit_header: &UnitHeader| {
+            unit_header.programmed_at >= self.since
+                && unit_header.identity.row_seq >> 40 >= self.session
+        };
+        unit_headers.filter(is_next).map(|unit_header| unit_header.batches).max().unwrap_or(0)
     }
 
     /// The stream that filled a row which counts.
