@@ -157,6 +157,12 @@ pub(crate) fn blank(suite: &str, suite_title: &str) -> PlannedStep {
     suite::purge(suite, suite_title)
 }
 
+/// Passes in which a real target is filled, at least: a device gets two, as the SNIA specification
+/// preconditions it [snia-pts-2020], so that its over-provisioning is used up, too.
+pub(crate) const fn fill_passes(is_file: bool) -> u32 {
+    if is_file { 1 } else { 2 }
+}
+
 impl Plan {
     /// The steps of `protocol`, whose workloads are looked up among `workloads`.
     ///
@@ -248,11 +254,13 @@ impl Plan {
         plan
     }
 
-    /// This plan on a real target, which is written `passes` times at least before its first load:
-    /// a read of space that was never written measures the mapping table, or the file system. Its
-    /// preconditionings last as long as the protocol has it on real drives.
+    /// This plan on a real target, a file or a device, which is filled before the first load of
+    /// each suite: a read of space that was never written measures the mapping table, or the file
+    /// system. A suite that only writes begins on the purged device. Preconditionings last as long
+    /// as the protocol has it on real drives.
     #[must_use]
-    pub fn for_real(mut self, passes: u32) -> Self {
+    pub fn for_real(mut self, is_file: bool) -> Self {
+        let passes = fill_passes(is_file);
         for step in self.steps.iter_mut().filter(|step| step.is_fill_in_order()) {
             step.fill_passes = step.fill_passes.max(passes);
         }
@@ -261,7 +269,10 @@ impl Plan {
                 step.duration_s = real.duration_s_min as f64;
             }
         }
-        self.with_fills(|_| passes)
+        self.with_fills(|suite| {
+            let is_filled = is_file || suite.iter().any(PlannedStep::reads);
+            if is_filled { passes } else { 0 }
+        })
     }
 
     /// This plan with a fill after the purge of every suite that has none, of as many passes as
@@ -550,13 +561,21 @@ mod tests {
 
     #[test]
     fn a_real_target_is_written_all_over_before_every_suite() {
-        let plan = plan("quick").for_real(2);
+        let plan = plan("quick").for_real(false);
         for range in plan.suites() {
             assert_eq!(plan.steps[range.start].kind, StepKind::Purge);
             let fill = &plan.steps[range.start + 1];
             assert_eq!((fill.kind, fill.fill_passes), (StepKind::Fill, 2));
         }
-        assert_eq!(plan.clone().for_real(2), plan, "once is enough");
+        assert_eq!(plan.clone().for_real(false), plan, "once is enough");
+    }
+
+    #[test]
+    fn a_suite_that_only_writes_begins_on_the_purged_device() {
+        let filled = |plan: &Plan| plan.steps.iter().any(|step| step.id == "wsat/fill");
+        let plan = plan("snia-pts");
+        assert!(!filled(&plan.clone().for_real(false)));
+        assert!(filled(&plan.for_real(true)), "a file is not allocated before it is written");
     }
 
     #[test]
@@ -566,10 +585,14 @@ mod tests {
             steps.map(|it| (it.duration_s, it.real.map(|real| real.duration_s_max))).collect()
         };
         for protocol in ["enterprise", "enterprise-2021"] {
-            let real = plan(protocol).for_real(2);
+            let real = plan(protocol).for_real(false);
             assert_eq!(bounds(&real), [(21_600.0, Some(43_200)); 4], "{protocol}");
         }
-        assert_eq!(bounds(&plan("quick").for_real(2)), [(90.0, None); 2], "a first look stays one");
+        assert_eq!(
+            bounds(&plan("quick").for_real(false)),
+            [(90.0, None); 2],
+            "a first look stays one"
+        );
         let spec = ssd::catalogue::find("p5510-eight").unwrap();
         let model = plan("enterprise-2021").for_drive(&spec);
         let (random, in_order) = ((21_600.0, None), (1_800.0, None));

@@ -39,7 +39,7 @@ type Measure = (&'static str, &'static str, Unit, fn(&Summary) -> f64);
 
 const MEASURES: [Measure; 2] = [
     ("iops", "Throughput at the greatest load", Unit::Iops, |it| it.iops),
-    ("tail", "Latency of 99.9 % of the requests at the greatest load", Unit::Millis, |it| {
+    ("tail", "p99.9 latency at the greatest load", Unit::Millis, |it| {
         millis(it.latency.latency_ns_p999 as f64)
     }),
 ];

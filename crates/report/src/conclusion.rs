@@ -103,7 +103,7 @@ fn list(title: &str, class: &str, cases: &[Case], verdict: Verdict) -> String {
     kinds.dedup();
     let items: String = kinds.iter().map(|kind| item(*kind, cases, verdict)).collect();
     let items = if items.is_empty() {
-        "<li class=\"none\">Nothing beyond a limit.</li>".to_owned()
+        "<li class=\"none\">No figure met a criterion.</li>".to_owned()
     } else {
         items
     };
@@ -140,7 +140,7 @@ fn item(kind: FindingKind, cases: &[Case], verdict: Verdict) -> String {
     let sign = if ascending { "≤" } else { "≥" };
     let rule = match kind {
         FindingKind::Unsteady => {
-            format!("Steady state needs {}, and enough written", explain::ratio(kind))
+            format!("Steady state needs {}, and enough data written before", explain::ratio(kind))
         }
         _ => format!("{} {sign} {}", explain::ratio(kind), number::trimmed(limit)),
     };

@@ -23,9 +23,10 @@ pub(crate) const BANDS: &str = "The line is the median of each interval; the fil
     with predictable latency.";
 pub(crate) const TAILS: &str = "The 99.9th percentile of latency in each interval: a low, flat \
     line is a drive with predictable latency.";
-pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on top marks the \
-    five rounds that were judged, and the number at the end of the line is its last interval; the \
-    summary has the average of the five rounds, and says whether this was steady state.";
+pub(crate) const STRIP: &str = "Each interval of the preconditioning. The bar on top marks \
+    the five rounds in which the drive first met the steady-state rule, or the last five if it \
+    never did. The number at the end of the line is the last interval; the summary has the \
+    average of the last five rounds.";
 pub(crate) const DEPTH: &str = "The gain of each doubling of the queue depth: where the line \
     turns level, more outstanding requests add latency and no throughput.";
 pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; \
@@ -70,7 +71,8 @@ pub(crate) const WINDOW: &str = "The five rounds that were judged. In steady sta
     at most 20 % of their average, and the line fitted to them rises or falls by at most 10 %. The \
     vertical axis does not start at zero.";
 pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds \
-    of the window; the darker a cell, the greater its value.";
+    of the window; the darker a cell, the greater its value. A percentile beyond which fewer than \
+    ten requests lie is not shown (–).";
 pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; where the line turns \
     level, the drive or the host is at its limit.";
 pub(crate) const TRANSACTION_LATENCY: &str = "Time of a transaction: the average, which is that \
@@ -130,7 +132,9 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
         FindingKind::ReadOverWrite => {
             ("Writes nearly as fast as it reads", "Writes far slower than it reads")
         }
-        FindingKind::Scaling => ("Throughput rises with load", "Throughput hardly rises with load"),
+        FindingKind::Scaling => {
+            ("Throughput rises with load", "Throughput does not rise with load")
+        }
         FindingKind::WriteAmplification => ("Low write amplification", "High write amplification"),
         FindingKind::HostParity => ("Same speed on every host", "Depends on the host"),
         FindingKind::FormatGain => ("Large gain from the format", "Small gain from the format"),

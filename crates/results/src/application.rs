@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What predicted rates of transactions are worth: the error against published ones, as
+/// docs/internals/applications.md has it.
+pub const PREDICTION_ERROR: &str = "Published SysBench rates of flash cards are predicted 1.3 to \
+                                    2.1 times too high, mostly because the host is not the same. \
+                                    Use ratios between drives.";
+
 /// Rate and latency of an application's transactions on the target, predicted by replaying a
 /// recording of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -36,6 +36,16 @@ pub struct LatencySummary {
     pub latency_ns_p9999: u64,
 }
 
+/// Requests that must lie beyond a percentile for it to be told: fewer are chance.
+const BEYOND_MIN: f64 = 10.0;
+
+/// True if the percentile at `share`, such as 0.999, of so many requests is more than chance: at
+/// least ten requests lie beyond it.
+pub fn is_percentile_known(requests: u64, share: f64) -> bool {
+    // 1 - 0.999 is a little less than 0.001.
+    requests as f64 * (1.0 - share) >= BEYOND_MIN * (1.0 - 1e-9)
+}
+
 impl LatencySummary {
     /// Note on a mean that is above a percentile, as rare long requests make it: the highest such
     /// percentile and the longest request. Absent where it is above none from the 99th on.
@@ -230,9 +240,10 @@ impl Latencies {
         }
     }
 
-    /// Latency that 99.999 % of the requests do not exceed, in nanoseconds; 0 without requests.
-    pub fn five_nines_ns(&self) -> u64 {
-        self.percentiles([999_990])[0]
+    /// Latency that 99.999 % of the requests do not exceed, in nanoseconds; absent where fewer than
+    /// ten requests lie beyond it.
+    pub fn five_nines_ns(&self) -> Option<u64> {
+        is_percentile_known(self.count, 0.99999).then(|| self.percentiles([999_990])[0])
     }
 
     /// Latencies that the given shares of the requests do not exceed; shares in millionths,

@@ -34,11 +34,11 @@ pub mod sweep;
 pub mod table;
 
 pub use application::{
-    ApplicationFigures, ApplicationInterval, RecordedApplication, TransactionMix,
+    ApplicationFigures, ApplicationInterval, PREDICTION_ERROR, RecordedApplication, TransactionMix,
 };
 pub use doubt::Doubt;
 pub use error::Error;
-pub use histogram::{Bin, Latencies, LatencySummary};
+pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
 pub use lateness::Lateness;
 pub use placement::HandleWrites;
 pub use run::{

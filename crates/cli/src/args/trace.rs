@@ -19,7 +19,7 @@ Examples:
   floatgate trace import blkparse.txt --size 1920g --out oltp.rec
   floatgate trace import iolog.1 iolog.2 --latency-log lat.1.log,lat.2.log --out jobs.rec")]
     Import(TraceImport),
-    /// Summarize a trace, and report broken lines
+    /// Summarize a trace, and report invalid lines
     Show(TraceShow),
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use lab::application::HOST_SHARE_MAX;
 use lab::library::Library;
+use lab::results::PREDICTION_ERROR;
 use lab::subject::find_drive;
 use lab::workload::Application;
 use lab::{Error, Kind};
@@ -20,9 +21,6 @@ use crate::{Ending, output, signals, table};
 
 /// Columns of the table.
 const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms", "host"];
-/// Note below a table with predictions; the figures are those of docs/internals/applications.md.
-const ERROR: &str = "\n\nPublished SysBench rates of flash cards are predicted 1.3 to 2.1 times \
-                     too high, mostly because the host is not the same. Use ratios between drives.";
 /// Note below a table with predicted latencies.
 pub(super) const LATENCIES: &str = "\n\nPredicted latencies have two bases. mean ms: the mean that \
                                     the benchmark printed, times the time of the replay / of the \
@@ -235,7 +233,8 @@ fn shown(points: &[Point]) -> String {
         text += replay::UNVALIDATED;
     }
     if points.iter().filter(is_predicted).any(|it| it.tps.is_some()) {
-        text += ERROR;
+        text += "\n\n";
+        text += PREDICTION_ERROR;
     }
     text
 }
@@ -275,9 +274,12 @@ mod tests {
             host_share: None,
             recording_pause_share: None,
         };
-        assert!(shown(&[point(Origin::Predicted, Some(900.0))]).ends_with(ERROR));
-        assert!(!shown(&[point(Origin::Predicted, None)]).contains(ERROR), "there is no rate");
-        assert!(!shown(&[point(Origin::Measured, Some(900.0))]).contains(ERROR));
+        assert!(shown(&[point(Origin::Predicted, Some(900.0))]).ends_with(PREDICTION_ERROR));
+        assert!(
+            !shown(&[point(Origin::Predicted, None)]).contains(PREDICTION_ERROR),
+            "there is no rate"
+        );
+        assert!(!shown(&[point(Origin::Measured, Some(900.0))]).contains(PREDICTION_ERROR));
         let with_latencies = |origin| Point {
             latency_ms_mean: Some(5.0),
             latency_ms_p99: Some(4.0),

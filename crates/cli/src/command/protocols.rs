@@ -36,8 +36,11 @@ fn list(library: &Library) -> Result<()> {
         .all::<Protocol>()
         .into_iter()
         .map(|Entry { value, origin }| {
-            let length = length(value.duration_s());
-            [value.name, value.title, format!("{length} of load"), origin.to_string()]
+            let load = match value.duration_s() {
+                0 => "replays of recordings".into(),
+                duration_s => format!("{} of load", length(duration_s)),
+            };
+            [value.name, value.title, load, origin.to_string()]
         })
         .collect();
     output::data(&table::columns(&rows))?;

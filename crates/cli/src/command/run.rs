@@ -9,7 +9,11 @@ use blockio::{Bytes, Nanos};
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
-use lab::results::{HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
+use lab::results::mark::UNVALIDATED_REASON;
+use lab::results::{
+    HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind,
+    is_percentile_known,
+};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
 use lab::subject::Subject;
 use lab::workload::trace::Addresses;
@@ -131,6 +135,9 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
     let Some((record, summary)) = record else {
         return Err(Error::new(Kind::Program, "stopped before anything was measured").into());
     };
+    if summary.latency.count == 0 {
+        return Err(nothing_completed(&record.step, outcome.target.time_lapse).into());
+    }
     if let Some(seed) = json_seed {
         let is_model = outcome.target.kind.is_model();
         output::json(&json!({
@@ -149,7 +156,7 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         let state = state(precondition, &record.step, summary);
         let steady = precondition.and_then(|record| record.step.steady.as_ref());
         let is_fresh = summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
-        let state = state + &lapsed(outcome.target.time_lapse, is_fresh);
+        let state = state + &lapsed(outcome.target.time_lapse, record.step.duration_s, is_fresh);
         let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
         let told = if lacks {
             LACKING.to_owned()
@@ -157,7 +164,12 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
             latencies(&record.step, summary) + &mean_notes(summary)
         };
         let state = state + &climate(&record.step, summary);
-        output::talk(&details(&told, summary, &state));
+        let mark = if outcome.target.unvalidated {
+            format!("\n{UNVALIDATED_REASON}")
+        } else {
+            String::new()
+        };
+        output::talk(&(details(&told, summary, &state) + &mark));
     }
     let mut ending = Ending::Done;
     for warning in warnings(outcome) {
@@ -167,6 +179,19 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
         }
     }
     Ok(ending)
+}
+
+/// The error of a load in which no request completed.
+fn nothing_completed(step: &Step, time_lapse: u32) -> Error {
+    let span = Nanos::from_secs_f64(step.duration_s / f64::from(time_lapse.max(1)));
+    let scale = if time_lapse > 1 {
+        format!(" (simulated at 1/{time_lapse} scale)")
+    } else {
+        String::new()
+    };
+    let text = format!("{}: no request completed in {span}{scale}", step.workload);
+    let smaller = if time_lapse > 1 { " or a smaller --time-lapse" } else { "" };
+    Error::new(Kind::Input, text).hint(format!("use a longer --runtime{smaller}"))
 }
 
 /// The rate and the mean latency; at a rate, where requests may wait at the host before they are
@@ -208,7 +233,7 @@ fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) ->
 
 /// Returns a line on the scale of a model in time lapse, whose requests and bytes are a part of
 /// those at full scale, as are the rates of a settled drive only; empty at full scale.
-fn lapsed(time_lapse: u32, is_fresh: bool) -> String {
+fn lapsed(time_lapse: u32, duration_s: f64, is_fresh: bool) -> String {
     if time_lapse <= 1 {
         return String::new();
     }
@@ -219,16 +244,17 @@ fn lapsed(time_lapse: u32, is_fresh: bool) -> String {
     } else {
         ""
     };
+    let simulated = Nanos::from_secs_f64(duration_s / f64::from(time_lapse));
     format!(
-        "\nsimulated at 1/{time_lapse} scale: requests and bytes are 1/{time_lapse} of those at \
-         full scale{fresh}"
+        "\nsimulated at 1/{time_lapse} scale, for {simulated}: requests and bytes are \
+         1/{time_lapse} of those at full scale{fresh}"
     )
 }
 
 /// Line in place of the percentiles of a load whose figures lack requests.
 const LACKING: &str = "no percentiles: requests that had not completed are missing";
 
-/// The percentiles of each kind of request.
+/// The percentiles of each kind of request; `-` for those beyond which fewer than ten requests lie.
 fn latencies(step: &Step, summary: &Summary) -> String {
     let response = step.response.as_ref().map(|response| ("response", response));
     let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
@@ -259,10 +285,10 @@ fn mean_notes(summary: &Summary) -> String {
 /// which may be left from what came before. Empty where neither is known.
 fn climate(step: &Step, summary: &Summary) -> String {
     let Some(climate) = summary.climate else { return String::new() };
-    let power = climate.power_w.map(|power_w| format!("{power_w:.1} W on average"));
+    let power = climate.power_w.map(|power_w| format!("mean power {power_w:.1} W"));
     let end_c = step.samples.last().and_then(|it| it.summary.climate?.temperature_c);
-    let end = end_c.map(|celsius| format!("{celsius:.1} °C at the end of the load"));
-    let most = climate.temperature_c.map(|celsius| format!("{celsius:.1} °C at most in it"));
+    let end = end_c.map(|celsius| format!("temperature {celsius:.1} °C at the end"));
+    let most = climate.temperature_c.map(|celsius| format!("maximum {celsius:.1} °C"));
     let told: Vec<String> = power.into_iter().chain(end).chain(most).collect();
     format!("\n{}", told.join(", "))
 }
@@ -288,9 +314,18 @@ fn placement(writes: &HandleWrites) -> String {
 fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
     let LatencySummary { latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max, .. } =
         *latency;
-    let [p50, p99, p999, max] = [latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max]
-        .map(|latency_ns| Nanos(latency_ns).to_string());
-    [kind.into(), latency.count.to_string(), p50, p99, p999, max]
+    let known = |share: f64, latency_ns: u64| {
+        let is_known = is_percentile_known(latency.count, share);
+        if is_known { Nanos(latency_ns).to_string() } else { "-".into() }
+    };
+    [
+        kind.into(),
+        latency.count.to_string(),
+        known(0.5, latency_ns_p50),
+        known(0.99, latency_ns_p99),
+        known(0.999, latency_ns_p999),
+        Nanos(latency_ns_max).to_string(),
+    ]
 }
 
 #[cfg(test)]
@@ -319,9 +354,10 @@ mod tests {
 
     #[test]
     fn rates_before_steady_state_are_said_to_depend_on_the_scale() {
-        assert_eq!(lapsed(1, true), "");
-        assert!(!lapsed(32, false).contains("depend on the scale"));
-        let fresh = lapsed(32, true);
+        assert_eq!(lapsed(1, 5.0, true), "");
+        assert!(!lapsed(32, 5.0, false).contains("depend on the scale"));
+        let fresh = lapsed(32, 5.0, true);
+        assert!(fresh.contains("1/32 scale, for 156 ms: requests"), "{fresh}");
         assert!(fresh.contains("1/32 of those at full scale; before steady state"), "{fresh}");
     }
 }

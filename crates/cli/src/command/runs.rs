@@ -37,10 +37,11 @@ fn list(listed: &[Listed], dir: &Path) -> Result<()> {
         output::talk(&format!("no runs in {}", dir.display()));
         return Ok(());
     }
-    let head = ["RUN", "TARGET", "PROTOCOL", "STEPS", "SIZE", ""].map(str::to_owned);
+    let head = ["RUN", "TARGET", "PROTOCOL", "STEPS", "SIZE", "STATE"].map(str::to_owned);
     let rows = listed.iter().map(|run| {
         let state = match (run.fault.as_str(), run.is_complete()) {
-            ("", true) => "",
+            ("", true) => "done",
+            ("", false) if run.is_running => "running",
             ("", false) => "interrupted",
             (fault, _) => fault,
         };

@@ -2,7 +2,11 @@
 
 use blockio::Nanos;
 use lab::results::mark::marked;
-use lab::results::{ApplicationFigures, Doubt, Run, Step, StepKind, Summary};
+use lab::results::rounds::{WindowCell, window_cells};
+use lab::results::{
+    ApplicationFigures, Doubt, PREDICTION_ERROR, Run, Steady, Step, StepKind, Summary,
+    is_percentile_known,
+};
 
 use super::{app, replay};
 use crate::table;
@@ -36,10 +40,10 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
         Some(row(run, step, (step.settled.as_ref()?, verdict)))
     });
     let best = best(&run.steps).into_iter();
-    let best = best.filter_map(|step| {
-        Some(row(run, step, (step.summary.as_ref()?, &chosen(step, &run.steps))))
-    });
-    let rows: Vec<[String; 7]> = std::iter::once(head).chain(settled).chain(best).collect();
+    let best =
+        best.filter_map(|step| Some(row(run, step, (step.summary.as_ref()?, &chosen(run, step)))));
+    let rows: Vec<[String; 7]> =
+        std::iter::once(head).chain(settled).chain(best).chain(rounds(run)).collect();
     // Applications alone have no such rows.
     let mut numbers = if rows.len() > 1 { table::columns(&rows) } else { String::new() };
     if numbers.lines().any(|line| line.chars().count() > columns) {
@@ -82,6 +86,10 @@ fn applications(steps: &[Step]) -> String {
     if figures().any(|it| it.tps.is_none()) {
         text += &replay::host_dominates();
     }
+    if figures().any(|it| it.tps.is_some()) {
+        text += "\n\n";
+        text += PREDICTION_ERROR;
+    }
     let shares = figures().filter(|it| it.tps.is_some()).filter_map(|it| it.recorded.pause_share);
     if let Some(longest) = shares.reduce(f64::max) {
         text += &app::paused(longest);
@@ -109,11 +117,57 @@ fn stacked(row: &[String; 7], columns: usize) -> Vec<String> {
     lines
 }
 
-/// Of each workload of each suite the measurement with the most IOPS.
+/// Of suites that are measured in rounds each size and mix, on average over the rounds that were
+/// judged: single rounds before them are a burst.
+fn rounds(run: &Run) -> Vec<[String; 7]> {
+    let in_rounds = run.steps.iter().filter(|step| step.cell.is_some() && step.round.is_some());
+    let mut suites: Vec<&str> = in_rounds.map(|step| step.suite.as_str()).collect();
+    suites.dedup();
+    let rows = suites.into_iter().flat_map(|suite| {
+        let steps: Vec<&Step> = run.steps.iter().filter(|step| step.suite == suite).collect();
+        let steady = Steady::of_rounds(steps.iter().copied(), &run.target);
+        let cells = steady.map(|steady| (window_cells(&steps, &steady), steady));
+        let rows = cells.into_iter().flat_map(|(cells, steady)| {
+            let what = window(&steady);
+            let row = |cell: WindowCell| {
+                let step = steps.iter().find(|step| step.cell == Some(cell.cell))?;
+                Some(averaged(step, &cell, &what))
+            };
+            cells.into_iter().filter_map(row).collect::<Vec<_>>()
+        });
+        rows.collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+/// The rounds that were judged, and the verdict.
+fn window(steady: &Steady) -> String {
+    let count = steady.variables.first().map_or(1, |variable| variable.rounds.len());
+    let first = (steady.rounds as usize + 1).saturating_sub(count);
+    let verdict = if steady.achieved { "steady state" } else { "not steady" };
+    format!("average of rounds {first} to {}, {verdict}", steady.rounds)
+}
+
+/// Row of the averages `cell` of the load of `step`.
+fn averaged(step: &Step, cell: &WindowCell, what: &str) -> [String; 7] {
+    [
+        step.workload.clone(),
+        format!("T{}Q{}", step.threads, step.queue_per_thread),
+        format!("{:.0}", cell.iops),
+        format!("{:.1}", cell.throughput_mb_s),
+        Nanos::from_micros_f64(cell.latency_ns_avg / 1e3).to_string(),
+        "-".into(),
+        what.to_owned(),
+    ]
+}
+
+/// Of each workload of each suite that is not measured in rounds the measurement with the most
+/// IOPS.
 fn best(steps: &[Step]) -> Vec<&Step> {
     let iops = |step: &Step| step.summary.as_ref().map_or(0.0, |summary| summary.iops);
     let mut best: Vec<&Step> = Vec::new();
-    for step in steps.iter().filter(|step| step.kind == StepKind::Measure) {
+    let is_alone = |step: &&Step| step.kind == StepKind::Measure && step.round.is_none();
+    for step in steps.iter().filter(is_alone) {
         let is_same =
             |other: &&mut &Step| (&other.suite, &other.workload) == (&step.suite, &step.workload);
         match best.iter_mut().find(is_same) {
@@ -126,15 +180,16 @@ fn best(steps: &[Step]) -> Vec<&Step> {
 }
 
 /// Returns the reason why of the loads of its workload `step` is shown.
-fn chosen(step: &Step, steps: &[Step]) -> String {
+fn chosen(run: &Run, step: &Step) -> String {
     let is_alike = |other: &&Step| {
         other.kind == StepKind::Measure
             && (&other.suite, &other.workload) == (&step.suite, &step.workload)
     };
-    match (&step.rate, steps.iter().filter(is_alike).count()) {
+    match (&step.rate, run.steps.iter().filter(is_alike).count()) {
         (Some(_), _) => "at its rate".into(),
+        (None, 1) if run.target.kind.is_model() => "modelled".into(),
         (None, 1) => "measured".into(),
-        (None, loads) => format!("best of {loads}"),
+        (None, loads) => format!("highest IOPS of {loads} loads"),
     }
 }
 
@@ -142,7 +197,8 @@ fn row(run: &Run, step: &Step, (summary, what): (&Summary, &str)) -> [String; 7]
     let latency = &summary.latency;
     let doubt = Doubt::of(run, step, summary);
     let p999 = Nanos(latency.latency_ns_p999).to_string();
-    let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
+    let is_known = is_percentile_known(latency.count, 0.999);
+    let has_percentiles = is_known && doubt.is_none_or(Doubt::has_percentiles);
     [
         step.workload.clone(),
         format!("T{}Q{}", step.threads, step.queue_per_thread),

@@ -192,17 +192,17 @@ fn rows(trace: &Trace, statistics: &Statistics) -> Vec<(&'static str, String)> {
         ("times", times),
         ("reads", format!("{:.1} %", statistics.read_percent)),
         ("mean size", format!("{:.0} bytes", statistics.mean_bytes)),
-        ("in sequence", format!("{:.1} %", statistics.sequential_percent)),
+        ("sequential", format!("{:.1} %", statistics.sequential_percent)),
         ("address space", Bytes(statistics.space_bytes).to_string()),
         (
-            "touched",
+            "regions accessed",
             format!(
-                "{}, of which the hottest tenth takes {:.1} %",
-                Bytes(statistics.touched_bytes),
+                "{} of 1 MiB; the most accessed tenth of them takes {:.1} % of the requests",
+                statistics.touched_bytes >> 20,
                 statistics.hottest_tenth_percent
             ),
         ),
-        ("broken lines", broken),
+        ("invalid lines", broken),
         ("other requests", skipped.other.to_string()),
         ("out of order", skipped.disordered.to_string()),
     ]

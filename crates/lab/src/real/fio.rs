@@ -47,7 +47,7 @@ use super::tuning::Tuned;
 use crate::driver::{
     DeviceIntervals, Driver, DriverKind, Drivers, Fill, LatencyParts, Load, Loaded, Watch,
 };
-use crate::plan::Plan;
+use crate::plan::{Plan, fill_passes};
 use crate::subject::Subject;
 use crate::wanted::Wanted;
 use crate::{Error, Kind, PurgeMethod, Rate};
@@ -95,7 +95,7 @@ impl DriverKind for FioKind {
 
     fn plan(&self, plan: Plan, _: &Subject, wanted: &Wanted) -> Plan {
         let address = Address::parse(wanted.target(), wanted.host());
-        plan.for_real(fill_passes(address.is_ok_and(|it| it.is_file())))
+        plan.for_real(address.is_ok_and(|it| it.is_file()))
     }
 
     fn open<'a>(
@@ -597,13 +597,6 @@ fn health_before(raw: &Path, sites: &Sites) -> Vec<Option<Health>> {
 
 fn json_of(health: &Health) -> String {
     serde_json::to_string(health).expect("plain numbers")
-}
-
-/// Passes that a real target is written before its first load, at least: a device gets two, as the
-/// SNIA specification preconditions it [snia-pts-2020], so that its over-provisioning is used up
-/// too.
-const fn fill_passes(is_file: bool) -> u32 {
-    if is_file { 1 } else { 2 }
 }
 
 /// Share of the total latency that may pass before a request is submitted.

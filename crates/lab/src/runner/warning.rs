@@ -122,18 +122,23 @@ pub(super) fn unwritten(
 }
 
 fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
-    let worst = |of: fn(&results::SteadyVariable) -> f64| {
-        steady.variables.iter().map(of).fold(0.0, f64::max) * 100.0
-    };
-    let (range, slope) = (worst(|variable| variable.range), worst(|variable| variable.slope));
     let rounds = format!("{} rounds of {}", steady.rounds, Nanos::from_secs_f64(steady.round_s));
     let text = if (steady.rounds as usize) < WINDOW_ROUNDS {
         format!("steady state not judged: {rounds} are fewer than the {WINDOW_ROUNDS} it takes")
     } else {
-        format!(
-            "steady state not achieved in {rounds}: in the last five the range was {range:.0} % of \
-             the average (at most 20), the slope {slope:.0} % (at most 10)"
-        )
+        let unsteady = steady.variables.iter().filter(|variable| !variable.is_steady());
+        let of = |variable: &results::SteadyVariable| {
+            let (range, slope) = (variable.range * 100.0, variable.slope * 100.0);
+            let name = &variable.name;
+            format!("{name} has a range of {range:.1} % and a slope of {slope:.1} %")
+        };
+        let unsteady: Vec<String> = unsteady.map(of).collect();
+        let reason = if unsteady.is_empty() {
+            "too little was written".into()
+        } else {
+            format!("of the average of the last five, {} (limits 20 and 10 %)", unsteady.join(", "))
+        };
+        format!("steady state not achieved in {rounds}: {reason}")
     };
     (!steady.achieved).then(|| Warning {
         kind: WarningKind::NotSteady,

@@ -28,6 +28,8 @@ pub struct Listed {
     pub done: usize,
     /// Steps that the plan has.
     pub planned: usize,
+    /// True if a process is carrying it out.
+    pub is_running: bool,
     /// Bytes that its files take.
     pub size_bytes: u64,
     /// Reason why the run cannot be read; empty where it can.
@@ -42,7 +44,7 @@ impl Runs {
             let size_bytes = size_of(&path);
             let listed = listed(&path)
                 .unwrap_or_else(|error| Listed { fault: cause(&error), ..Listed::default() });
-            Listed { name, size_bytes, ..listed }
+            Listed { name, size_bytes, is_running: progress_file::is_held(&path), ..listed }
         };
         self.names().into_iter().map(of).collect()
     }

@@ -97,7 +97,7 @@ pub(super) fn numbers(suite: &Suite<'_>) -> String {
     if taken.is_empty() {
         return String::new();
     }
-    let heads: Vec<String> = ["Run, whole preconditioning", "host sent, GB"]
+    let heads: Vec<String> = ["Run, whole preconditioning", "Host writes, GB"]
         .into_iter()
         .map(String::from)
         .chain(CAUSES.iter().map(|(name, _)| format!("{name}, GB")))

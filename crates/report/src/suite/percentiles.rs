@@ -1,6 +1,6 @@
 //! Latency in depth: against throughput, and its percentiles on an axis of nines.
 
-use results::{Bin, Latencies, LatencySummary, Step};
+use results::{Bin, Latencies, LatencySummary, Step, is_percentile_known};
 
 use super::{
     Axis, Body, Chart, Ends, Point, Series, Subject, Suite, Taken, Unit, apart, cautions, line,
@@ -15,8 +15,6 @@ use crate::text::anchor;
 const SHARE_MIN: f64 = 0.5;
 /// Five nines: the axis goes no further.
 const SHARE_MAX: f64 = 0.99999;
-/// Requests that must lie beyond a share for it to be drawn: of fewer, each is chance.
-const BEYOND_MIN: f64 = 10.0;
 /// Steps from one to the other.
 const STEPS: u32 = 160;
 
@@ -91,7 +89,7 @@ fn by_share(bins: &[Bin]) -> Vec<Point> {
     let mut points = Vec::new();
     for index in 0..=STEPS {
         let share = 1.0 - 10_f64.powf(-(nines(SHARE_MIN) + step * f64::from(index)));
-        if (1.0 - share) * (count as f64) < BEYOND_MIN * (1.0 - 1e-9) {
+        if !is_percentile_known(count, share) {
             break;
         }
         while (within as f64) < share * count as f64 {
@@ -135,22 +133,24 @@ fn row(
     step: &Step,
     (kind, latency, bins): (&str, LatencySummary, &Vec<Bin>),
 ) -> Vec<String> {
-    let is_told = latency.count as f64 * (1.0 - SHARE_MAX) >= BEYOND_MIN * (1.0 - 1e-9);
     // The upper end of a bin may lie beyond the largest latency in it.
-    let five_nines =
-        is_told.then(|| Latencies::from_bins(bins).five_nines_ns().min(latency.latency_ns_max));
+    let five_nines = Latencies::from_bins(bins).five_nines_ns();
+    let five_nines = five_nines.map_or(0, |it| it.min(latency.latency_ns_max));
     let show = |nanos: u64| number::plain(millis(nanos as f64));
+    let known = |share: f64, nanos: u64| {
+        if is_percentile_known(latency.count, share) { show(nanos) } else { "–".into() }
+    };
     vec![
         subject.label.clone(),
         step.workload.clone(),
         kind.into(),
         number::whole(latency.count as f64),
-        show(latency.latency_ns_p50),
-        show(latency.latency_ns_p90),
-        show(latency.latency_ns_p99),
-        show(latency.latency_ns_p999),
-        show(latency.latency_ns_p9999),
-        five_nines.map_or("–".into(), show),
+        known(0.5, latency.latency_ns_p50),
+        known(0.9, latency.latency_ns_p90),
+        known(0.99, latency.latency_ns_p99),
+        known(0.999, latency.latency_ns_p999),
+        known(0.9999, latency.latency_ns_p9999),
+        known(SHARE_MAX, five_nines),
         show(latency.latency_ns_max),
     ]
 }

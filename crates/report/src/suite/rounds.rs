@@ -195,7 +195,7 @@ fn around(series: &[Series]) -> Option<(f64, f64)> {
 }
 
 /// Title of a table, and the number that it shows of a cell.
-type Table = (&'static str, fn(&WindowCell) -> f64);
+type Table = (&'static str, fn(&WindowCell) -> Option<f64>);
 
 /// The tables of sizes by mixes over the window: IOPS, throughput, and three latencies.
 fn tables(steps: &[&Step], steady: &Steady) -> String {
@@ -204,11 +204,11 @@ fn tables(steps: &[&Step], steady: &Steady) -> String {
         return String::new();
     }
     let tables: [Table; 5] = [
-        ("IOPS", |it| it.iops),
-        ("Throughput, MB/s", |it| it.throughput_mb_s),
-        ("Average latency, ms", |it| millis(it.latency_ns_avg)),
-        ("Latency of 99.999 % of the requests, ms", |it| millis(it.latency_ns_p99999 as f64)),
-        ("Maximum latency, ms", |it| millis(it.latency_ns_max as f64)),
+        ("IOPS", |it| Some(it.iops)),
+        ("Throughput, MB/s", |it| Some(it.throughput_mb_s)),
+        ("Average latency, ms", |it| Some(millis(it.latency_ns_avg))),
+        ("p99.999 latency, ms", |it| Some(millis(it.latency_ns_p99999? as f64))),
+        ("Maximum latency, ms", |it| Some(millis(it.latency_ns_max as f64))),
     ];
     let tables: String = tables.iter().map(|(title, of)| heat_map(title, &cells, *of)).collect();
     format!(
@@ -218,10 +218,10 @@ fn tables(steps: &[&Step], steady: &Steady) -> String {
 }
 
 /// A table of sizes by mixes, each cell shaded by its place between the least and the greatest.
-fn heat_map(title: &str, cells: &[WindowCell], of: fn(&WindowCell) -> f64) -> String {
+fn heat_map(title: &str, cells: &[WindowCell], of: fn(&WindowCell) -> Option<f64>) -> String {
     let columns = distinct(cells.iter().map(|it| it.cell.read_percent));
     let rows = distinct(cells.iter().map(|it| f64::from(it.cell.bytes)));
-    let values = || cells.iter().map(of).filter(|value| *value > 0.0);
+    let values = || cells.iter().filter_map(of).filter(|value| *value > 0.0);
     let (least, most) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
     let mut html = format!(
         "<figure><figcaption><h4>{}</h4></figcaption><div class=\"scroll\">\
@@ -240,12 +240,13 @@ fn heat_map(title: &str, cells: &[WindowCell], of: fn(&WindowCell) -> f64) -> St
                     && it.cell.read_percent.total_cmp(read).is_eq()
             });
             let _ = match found.map(of) {
-                Some(value) => write!(
+                Some(Some(value)) => write!(
                     html,
                     "<td class=\"s{}\">{}</td>",
                     shade(value, least, most),
                     Text(&number::plain(value))
                 ),
+                Some(None) => write!(html, "<td>–</td>"),
                 None => write!(html, "<td></td>"),
             };
         }

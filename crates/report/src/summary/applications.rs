@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use results::{ApplicationFigures, Step, StepKind};
+use results::{ApplicationFigures, PREDICTION_ERROR, Step, StepKind};
 
 use crate::chart::Look;
 use crate::number;
@@ -24,7 +24,8 @@ pub(crate) fn sentence(subjects: &[Subject<'_>]) -> String {
         match greatest(subject, name) {
             None => format!("not predicted{who}"),
             Some((clients, tps, _)) => {
-                format!("{}{who} at {clients} clients", number::whole(tps))
+                let plural = if clients == 1 { "" } else { "s" };
+                format!("{}{who} at {clients} client{plural}", number::whole(tps))
             }
         }
     };
@@ -34,7 +35,8 @@ pub(crate) fn sentence(subjects: &[Subject<'_>]) -> String {
         format!("{title}: {}", listed(&rates))
     };
     let all: Vec<String> = names(subjects).into_iter().map(of).collect();
-    format!("Maximum transactions per second, predicted. {}.", all.join("; "))
+    let rates = all.join("; ");
+    format!("Maximum transactions per second, predicted. {rates}. {PREDICTION_ERROR}")
 }
 
 /// The table; empty where no application was replayed.

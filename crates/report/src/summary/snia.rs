@@ -97,12 +97,13 @@ fn throughput(cell: &WindowCell) -> String {
 }
 
 fn latency(cell: &WindowCell) -> String {
+    let shown = |latency_ns: u64| number::trimmed(millis(latency_ns as f64));
     format!(
         "{} {}, {} and {} ms",
         mix(cell),
         number::trimmed(millis(cell.latency_ns_avg)),
-        number::trimmed(millis(cell.latency_ns_p99999 as f64)),
-        number::trimmed(millis(cell.latency_ns_max as f64)),
+        cell.latency_ns_p99999.map_or_else(|| "–".into(), shown),
+        shown(cell.latency_ns_max),
     )
 }
 

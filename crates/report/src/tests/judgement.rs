@@ -43,8 +43,8 @@ fn a_drive_without_judged_ratios_has_neither_pros_nor_cons() {
     let mut of = run(STOCK);
     of.steps.retain(|step| step.kind == StepKind::Purge);
     let html = conclusion(&[of]);
-    assert_eq!(items(&html, "pros"), ["Nothing beyond a limit."]);
-    assert_eq!(items(&html, "cons"), ["Nothing beyond a limit."]);
+    assert_eq!(items(&html, "pros"), ["No figure met a criterion."]);
+    assert_eq!(items(&html, "cons"), ["No figure met a criterion."]);
     assert!(!html.contains("Steady state was"), "there was nothing to settle");
 }
 

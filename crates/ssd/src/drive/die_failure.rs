@@ -66,7 +66,10 @@ impl Drive {
         let Some((module, within)) = self.die_of_module(die) else {
             let dies = self.modules.iter().map(|module| module.ftl.config().geometry.dies());
             let dies: u32 = dies.sum();
-            return Err(fault(format!("die {die} is to fail, must be below the {dies} of NAND")));
+            return Err(fault(format!(
+                "there is no die {die} to fail: the drive has dies 0 to {}",
+                dies.saturating_sub(1)
+            )));
         };
         self.modules[module]
             .ftl

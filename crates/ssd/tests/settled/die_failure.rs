@@ -115,7 +115,7 @@ fn a_die_that_a_drive_lacks_or_cannot_do_without_is_refused_at_once() {
         Drive::new(&spec, &setup).err().map(|error| error.to_string())
     };
     let text = refusal(Some(10_000), 640).expect("refused");
-    assert!(text.contains("die 10000 is to fail, must be below the"), "{text}");
+    assert!(text.contains("there is no die 10000 to fail: the drive has dies 0 to"), "{text}");
     let largest = (640..859).rev().find(|user_gb| refusal(None, *user_gb).is_none());
     let text = refusal(Some(3), largest.expect("one fits")).expect("refused");
     assert!(text.contains("without die 3 it becomes read-only"), "{text}");

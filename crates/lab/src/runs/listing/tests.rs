@@ -143,11 +143,13 @@ fn a_run_that_is_carried_out_is_not_deleted() {
     let runs = Runs::new(dir.path());
     let folder = runs.create(plan(), wanted("mock")).unwrap();
     let id = folder.order().id.clone();
+    assert!(runs.listed()[0].is_running && !runs.listed()[0].is_complete());
     let refused = runs.delete(&id).unwrap_err();
     assert_eq!(refused.kind(), Kind::Refused);
     assert!(refused.to_string().ends_with("it is in progress"), "{refused}");
     assert_eq!(refused.remedy(), "stop it first");
     drop(folder);
+    assert!(!runs.listed()[0].is_running);
     assert!(runs.delete(&id).is_ok(), "its process let go of it");
 }
 

@@ -250,7 +250,8 @@ fn each_device_of_a_group_has_a_section_of_its_own_and_a_share_of_the_rate() {
 #[test]
 fn the_protocol_of_2021_stays_within_a_fifth_of_each_device() {
     let protocol = catalogue::find_protocol("enterprise-2021").unwrap();
-    let plan = crate::plan::Plan::new(&protocol, &catalogue::workloads(), 1).unwrap().for_real(2);
+    let plan =
+        crate::plan::Plan::new(&protocol, &catalogue::workloads(), 1).unwrap().for_real(false);
     let group = ["/dev/nvme1n1", "/dev/nvme2n1"].map(PathBuf::from);
     let place = JobTarget { group: &group, capacity_bytes: 800 << 30, ..place("/dev/nvme1n1") };
     let is_load = |step: &&crate::plan::PlannedStep| step.threads > 0;
