@@ -31,6 +31,18 @@ pub enum OpenError {
         /// Description of what is missing.
         reason: String,
     },
+    /// No die that the folder lists is there.
+    #[error(
+        "none of the dies that {} lists is there; the first is {}",
+        path.join("volume.toml").display(),
+        first.display()
+    )]
+    NoDies {
+        /// Folder of the drive.
+        path: PathBuf,
+        /// The first die of the list.
+        first: PathBuf,
+    },
     /// A process has the drive open.
     #[error("{} is in use by {by}; stop that first", path.display())]
     InUse {
@@ -99,6 +111,9 @@ impl OpenError {
             Self::Refused { .. } | Self::Format(_) => {
                 format!("`floatgate status {folder}` shows the properties of the volume")
             }
+            Self::NoDies { .. } => {
+                format!("where the dies were moved, correct `dies` in {folder}/volume.toml")
+            }
             Self::NoDrive { .. } => {
                 format!("`floatgate create {folder} --dies PATH --size SIZE` creates one")
             }
@@ -145,18 +160,20 @@ mod tests {
             OpenError::System { .. }
             | OpenError::Refused { .. }
             | OpenError::NoDrive { .. }
+            | OpenError::NoDies { .. }
             | OpenError::InUse { .. }
             | OpenError::Version { .. }
             | OpenError::DiesMissing { .. }
             | OpenError::Damaged { .. }
             | OpenError::Format(_)
-            | OpenError::Device(_) => 9,
+            | OpenError::Device(_) => 10,
         };
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
             OpenError::System { attempted: "opening a die".into(), source: denied },
             OpenError::refused("none of the media is a die of a volume".into()),
             OpenError::NoDrive { path: "volume".into(), reason: "volume.toml: not found".into() },
+            OpenError::NoDies { path: "volume".into(), first: "/gone/d0.img".into() },
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },
             OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },

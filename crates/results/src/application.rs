@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What predicted rates of transactions are worth: the error against published ones, as
+/// Error of predicted rates of transactions against published ones, as
 /// docs/internals/applications.md has it.
 pub const PREDICTION_ERROR: &str = "Published SysBench rates of flash cards are predicted 1.3 to \
                                     2.1 times too high, mostly because the host is not the same. \

@@ -128,8 +128,8 @@ fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
         workloads.push(workload);
     }
     notes.push(
-        "the target is purged before the first job and preconditioned by none: add `fill` or a \
-         [suites.precondition] to measure steady state"
+        "the target is purged before the first job, then filled once in order where a job reads, \
+         and not preconditioned: add a [suites.precondition] to measure steady state"
             .into(),
     );
     notes.dedup();

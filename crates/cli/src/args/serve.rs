@@ -31,6 +31,7 @@ pub(crate) struct TimingArgs {
     pub(crate) timing: Timing,
     /// Modelled drive: a catalogue name, or a drive file
     #[arg(long, default_value = "iodrive-duo", value_name = "DRIVE", help_heading = "Timing")]
+    #[arg(requires = "timing")]
     pub(crate) model: String,
     /// Format of the modelled drive [default: its first]
     #[arg(long, value_name = "NAME", help_heading = "Timing")]

@@ -411,13 +411,8 @@ pub(crate) fn open_dies(
     volume: &Path,
     open: impl Fn(&Path) -> io::Result<FileMedium>,
 ) -> Result<Vec<Box<dyn Medium>>, OpenError> {
-    let ListedDies { media, refused } = ListedDies::open(volume, open)?;
-    let media: Vec<_> = media.into_iter().flatten().collect();
-    match refused {
-        // Who reads is told why there is nothing to be read.
-        Some(error) if media.is_empty() => Err(error),
-        _ => Ok(media),
-    }
+    let ListedDies { media, .. } = ListedDies::open(volume, open)?;
+    Ok(media.into_iter().flatten().collect())
 }
 
 /// The dies that a folder lists, opened.
@@ -456,6 +451,12 @@ impl ListedDies {
             if is_there {
                 refused.get_or_insert(error);
             }
+        }
+        if media.iter().all(Option::is_none) {
+            let missing = |first: PathBuf| OpenError::NoDies { path: volume.to_owned(), first };
+            let first = read(volume)?.dies.into_iter().next();
+            let error = refused.take().or_else(|| first.map(missing));
+            return error.map_or_else(|| Ok(Self { media, refused }), Err);
         }
         Ok(Self { media, refused })
     }

@@ -301,7 +301,9 @@ impl Sheet {
         self.counters(("host", BYTES, "Bytes of commands that succeeded"), &moved);
         let failures = by_kind(|commands| commands.failures);
         self.counters(("command_failures", PURE, "Commands that failed"), &failures);
-        let family = ("command", SECONDS, "Time that commands of clients took");
+        let help = "Service time of client commands in the volume, without queueing, network and \
+                    modelled delay";
+        let family = ("command", SECONDS, help);
         let name = self.begin(Kind::Histogram, family);
         for (kind, commands) in kinds {
             self.histogram(&name, kind, commands);

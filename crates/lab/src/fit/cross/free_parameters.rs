@@ -77,7 +77,7 @@ const RELOCATION: Tie = Tie {
 };
 /// Waking takes as long under both systems of one machine.
 const WAKING: Tie = Tie { key: "host.windows.wake_us", terms: &[("host.linux.wake_us", 1.0)] };
-/// Where only the whole of a request's processor time shows, a completion takes half of it.
+/// Half of a request's processor time for its completion, where only the whole of it shows.
 const COMPLETION: Tie = Tie { key: WINDOWS_COMPLETE, terms: &[(WINDOWS_SUBMIT, 1.0)] };
 
 /// Free parameters of one drive.

@@ -161,10 +161,10 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// The number of batches that were durable when the first units of a superblock's next life were
-    /// programmed: those of its first row's first two positions; two, since one die may have lost
-    /// what was written to it. Its rows of an earlier life may still count, where the batch that
-    /// released them is lost, and no later row need be complete. 0 if it has no next life.
+    /// The number of batches that were durable when the first units of a superblock's next life
+    /// were programmed: those of its first row's first two positions; two, since one die may have
+    /// lost what was written to it. Its rows of an earlier life may still count, where the batch
+    /// that released them is lost, and no later row need be complete. 0 if it has no next life.
     fn batches_of_next_life(&self, row: u32) -> u64 {
         let layout = &self.store.layout;
         let positions = 0..(2 + self.left_out.count()).min(layout.shape.dies);

@@ -1,0 +1,99 @@
+//! Damage that recovery must notice, and sessions that follow each other.
+
+use super::*;
+use crate::engine::drive::SMALL_SHAPE;
+use crate::format::journal::last_batch;
+use crate::format::layout::Shape;
+use crate::simulation::Disks;
+use crate::{Device as _, Durability};
+
+/// Damages all copies of the last batch of the journal.
+fn damage_last_batch(disks: &Disks, shape: &Shape) {
+    let layout = Layout::new(shape);
+    let size = usize::try_from(shape.journal_bytes).unwrap();
+    let rings = (0..shape.regions()).flat_map(|region| {
+        let from = usize::try_from(layout.journal_from(region)).unwrap();
+        (0..shape.dies as usize).map(move |die| (die, from))
+    });
+    let batches: Vec<_> = rings
+        .filter_map(|(die, from)| {
+            let content = &disks.contents()[die][from..from + size];
+            let (last, bytes) = last_batch(size, |range| content[range].into())?;
+            Some((last, die, from + bytes.start))
+        })
+        .collect();
+    let newest = batches.iter().map(|(last, ..)| *last).max().unwrap();
+    for (_, die, from) in batches.iter().filter(|(last, ..)| *last == newest) {
+        disks.damage(*die, from + HEAD_BYTES..from + HEAD_BYTES + 1, |byte| byte ^ 1);
+    }
+}
+
+/// A unit that was programmed after the last batch is proof of it, wherever in a superblock it
+/// lies: opening refuses, and never has the page as it was before that batch.
+#[test]
+fn a_last_batch_that_is_damaged_is_missed_wherever_the_next_unit_was_programmed() {
+    let protected = Shape {
+        dies: 4,
+        is_protected: true,
+        superblocks: 12,
+        journal_bytes: 2 << 20,
+        ..SMALL_SHAPE
+    };
+    for shape in [SMALL_SHAPE, protected] {
+        let superblock_pages = shape.rows * shape.data_units() * shape.unit_pages;
+        let mut refused = 0;
+        for fillers in (0..shape.superblocks * superblock_pages + 2 * superblock_pages).step_by(7) {
+            let disks = Disks::formatted(&shape);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            let write = |page: u32, content: u8, durability| {
+                drive.write(u64::from(page) * 4096, &[content; PAGE_BYTES], durability).unwrap();
+            };
+            for filler in 0..fillers {
+                write(20 + filler % 60, 9, Durability::Volatile);
+            }
+            write(0, 1, Durability::Durable);
+            write(0, 2, Durability::Durable);
+            for page in 1..=shape.unit_pages {
+                write(page, 3, Durability::Volatile);
+            }
+            drop(drive);
+            disks.media().iter().for_each(|medium| medium.sync().unwrap());
+            damage_last_batch(&disks, &shape);
+            let Ok(drive) = Drive::open_media(disks.media()) else {
+                refused += 1;
+                continue;
+            };
+            let mut page = [0; PAGE_BYTES];
+            drive.read(0, &mut page).unwrap();
+            assert_eq!(page[0], 2, "after {fillers} pages");
+        }
+        assert!(refused > 0, "no unit was programmed after the last batch");
+    }
+}
+
+/// A session of more events than sessions are apart, and a crash in the next one.
+#[test]
+fn no_event_of_a_later_session_counts_as_earlier() {
+    let disks = Disks::formatted(&SMALL_SHAPE);
+    for (events, crashes) in [(0, false), (1, true), (1, false), (5, true)] {
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let seq = drive.core().unwrap().seq + events * SESSION_EVENTS;
+        drive.core_mut().unwrap().seq = seq;
+        for content in [1, 2] {
+            drive.write(0, &[content; PAGE_BYTES], Durability::Durable).unwrap();
+        }
+        if crashes {
+            drop(drive);
+        } else {
+            drive.close().unwrap();
+        }
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert!(drive.core().unwrap().seq > seq, "events are counted up");
+        drive.write(0, &[3; PAGE_BYTES], Durability::Durable).unwrap();
+        drop(drive);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let mut page = [0; PAGE_BYTES];
+        drive.read(0, &mut page).unwrap();
+        assert_eq!(page, [3; PAGE_BYTES], "the page that was flushed last");
+    }
+}
