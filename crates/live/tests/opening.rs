@@ -1,7 +1,7 @@
 //! Opening a drive that was closed writes nothing but headers, and closing it again, too.
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+use live::{Compression, CreateOptions, Device as _, Drive, Durability, Replacement};
 
 const SIZE: u64 = 64 << 20;
 const DIES: u64 = 4;
@@ -65,5 +65,47 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
     for at in 0..64 {
         drive.read(at << 20, &mut found).unwrap();
         assert!(found.iter().all(|byte| *byte == 7), "megabyte {at}");
+    }
+}
+
+/// The file of a die is replaced by a copy of another die's, and a new one takes its place: the one
+/// that is in use stays in the list, whichever of the two was opened.
+#[test]
+fn a_copy_of_another_die_is_replaced_and_the_die_itself_stays() {
+    for (copied, over) in [(1, 0), (0, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let dies = [path("d0.img"), path("d1.img")];
+        let options = CreateOptions {
+            volume: path("volume"),
+            dies: dies.to_vec(),
+            size: Bytes(16 << 20),
+            is_protected: true,
+            over_provisioning: 0.15,
+            compression: Compression::None,
+            physical: None,
+            unit: None,
+        };
+        let drive = Drive::create(&options).unwrap();
+        drive.write(0, &[1; 4096], Durability::Durable).unwrap();
+        drive.close().unwrap();
+        std::fs::copy(&dies[copied], &dies[over]).unwrap();
+
+        let drive = Drive::open(&options.volume).unwrap();
+        assert_eq!(drive.lost_dies(), [over]);
+        drive.write(0, &[2; 4096], Durability::Durable).unwrap();
+        let new = path("new.img");
+        drop(Replacement::prepare(&options.volume, &drive, over, &new).unwrap());
+        let listed = std::fs::read_to_string(options.volume.join("volume.toml")).unwrap();
+        assert!(
+            listed.contains("new.img") && listed.contains(&format!("d{copied}.img")),
+            "{listed}"
+        );
+        // A crash in the middle of the rebuild.
+        drop(drive);
+        let drive = Drive::open(&options.volume).unwrap();
+        let mut found = [0; 4096];
+        drive.read(0, &mut found).unwrap();
+        assert_eq!(found[0], 2, "die {copied} was copied over die {over}");
     }
 }

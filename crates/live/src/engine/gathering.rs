@@ -102,7 +102,7 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
 
 /// The die that each of the media is of the one drive that they can be; none for a medium that is
 /// none of its dies, or not as good as another one, and for all where opening fails or has to
-/// choose.
+/// choose. Of two copies of a die that know as much, it is the one in that die's place.
 pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize>> {
     let header = |medium: &dyn Medium| newest_header(medium).ok().flatten();
     let headers: Vec<_> = media.iter().map(|it| it.as_deref().and_then(header)).collect();
@@ -110,8 +110,9 @@ pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize
     for (medium, header) in headers.iter().enumerate() {
         let Some(header) = header else { continue };
         let found = drives.entry(header.drive).or_default();
-        let best = found.entry(header.die as usize).or_insert((medium, header));
-        if header.version > best.1.version {
+        let die = header.die as usize;
+        let best = found.entry(die).or_insert((medium, header));
+        if (header.version, medium == die) > (best.1.version, best.0 == die) {
             *best = (medium, header);
         }
     }

@@ -298,9 +298,8 @@ impl Drive {
     /// As [`Drive::open`], and when they cannot be accessed so.
     pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        let ListedDies { media, refused } = listed.in_order(volume)?;
-        Self::open_media(media.into_iter().flatten().collect())
-            .map_err(|error| explained(error, refused))
+        let (ListedDies { media, refused }, is_chosen) = listed.in_order(volume)?;
+        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| explained(error, refused))
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -314,10 +313,9 @@ impl Drive {
         injector: &Arc<FaultInjector>,
     ) -> Result<Self, OpenError> {
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        let ListedDies { media, refused } = listed.in_order(volume)?;
+        let (ListedDies { media, refused }, is_chosen) = listed.in_order(volume)?;
         let media = injector.media(media);
-        Self::open_media(media.into_iter().flatten().collect())
-            .map_err(|error| explained(error, refused))
+        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| explained(error, refused))
     }
 }
 
@@ -463,11 +461,14 @@ impl ListedDies {
 
     /// The same in the order of the dies, which that of the list need not be: files and devices
     /// change places. The list is put into that order, since everything else names dies by it,
-    /// above all what replaces one.
-    fn in_order(mut self, volume: &Path) -> Result<Self, OpenError> {
-        let order = order_of(&die_of_each(&self.media));
+    /// above all what replaces one. And whether each entry is then known to be the die of its
+    /// place; another copy of a die may be in the place of one that is gone.
+    fn in_order(mut self, volume: &Path) -> Result<(Self, Vec<bool>), OpenError> {
+        let dies = die_of_each(&self.media);
+        let order = order_of(&dies);
+        let is_chosen = (0..).zip(&order).map(|(die, entry)| dies[*entry] == Some(die)).collect();
         if order.iter().enumerate().all(|(die, entry)| die == *entry) {
-            return Ok(self);
+            return Ok((self, is_chosen));
         }
         update(volume, |described| {
             if described.dies.len() != order.len() {
@@ -478,8 +479,17 @@ impl ListedDies {
             Ok(())
         })?;
         self.media = order.iter().map(|entry| self.media[*entry].take()).collect();
-        Ok(self)
+        Ok((self, is_chosen))
     }
+}
+
+/// The media that are there, first those that are the dies of their places. Of two copies of a die
+/// that know as much the first one is opened; were that the other one, the list would name the one
+/// in use as another die, and lose it when that is replaced.
+fn chosen_first(media: Vec<Option<Box<dyn Medium>>>, is_chosen: &[bool]) -> Vec<Box<dyn Medium>> {
+    let (chosen, others): (Vec<_>, Vec<_>) =
+        media.into_iter().zip(is_chosen).partition(|(_, is_chosen)| **is_chosen);
+    chosen.into_iter().chain(others).filter_map(|(medium, _)| medium).collect()
 }
 
 /// The entry of a list for each die, from the die that each entry is, if that is known. Entries
