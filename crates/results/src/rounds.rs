@@ -274,7 +274,7 @@ mod tests {
         let largest = steps.iter().filter(|it| it.round == Some(3)).nth(1).unwrap();
         let largest = largest.summary.as_ref().unwrap().latency.latency_ns_max;
         assert!(cells[1].latency_ns_max >= largest);
-        assert_eq!(cells[1].latency_ns_p99999, None, "fewer than a million requests");
+        assert!(cells[1].latency_ns_p99999.is_some_and(|it| it <= cells[1].latency_ns_max));
     }
 
     #[test]

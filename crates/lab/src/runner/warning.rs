@@ -129,14 +129,16 @@ fn not_steady(step: &PlannedStep, steady: &Steady) -> Option<Warning> {
         let unsteady = steady.variables.iter().filter(|variable| !variable.is_steady());
         let of = |variable: &results::SteadyVariable| {
             let (range, slope) = (variable.range * 100.0, variable.slope * 100.0);
-            let name = &variable.name;
-            format!("{name} has a range of {range:.1} % and a slope of {slope:.1} %")
+            let is_rate = variable.name.ends_with("iops");
+            let name = if is_rate { "IOPS" } else { "average latency" };
+            format!("{name} had a range of {range:.1} % and a slope of {slope:.1} %")
         };
         let unsteady: Vec<String> = unsteady.map(of).collect();
         let reason = if unsteady.is_empty() {
             "too little was written".into()
         } else {
-            format!("of the average of the last five, {} (limits 20 and 10 %)", unsteady.join(", "))
+            let unsteady = unsteady.join(", ");
+            format!("in the last five {unsteady} of the average (limits 20 % and 10 %)")
         };
         format!("steady state not achieved in {rounds}: {reason}")
     };
@@ -304,7 +306,8 @@ mod tests {
         assert_eq!(warnings[0].kind, WarningKind::NotSteady);
         let text = &warnings[0].text;
         assert!(text.starts_with("steady state not achieved in 12 rounds of 30.0 min"), "{text}");
-        assert!(text.contains("the range was 27 % of the average (at most 20)"), "{text}");
+        let told = "in the last five IOPS had a range of 26.8 % and a slope of ";
+        assert!(text.contains(told) && !text.contains("latency"), "{text}");
         assert_eq!(warnings[0].step, "4k/precondition");
         let few = Steady { rounds: 1, ..steady(false, None) };
         let text = judged(500_000_000_000, &few).remove(0).text;
