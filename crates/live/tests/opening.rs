@@ -1,7 +1,12 @@
 //! Opening a drive that was closed writes nothing but headers, and closing it again, too.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability, Replacement};
+use live::{
+    Compression, CreateOptions, Device as _, Drive, Durability, RecoveredVolume, Replacement,
+};
 
 const SIZE: u64 = 64 << 20;
 const DIES: u64 = 4;
@@ -74,29 +79,19 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
 fn a_copy_of_another_die_is_replaced_and_the_die_itself_stays() {
     for (copied, over) in [(1, 0), (0, 1)] {
         let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let dies = [path("d0.img"), path("d1.img")];
-        let options = CreateOptions {
-            volume: path("volume"),
-            dies: dies.to_vec(),
-            size: Bytes(16 << 20),
-            is_protected: true,
-            over_provisioning: 0.15,
-            compression: Compression::None,
-            physical: None,
-            unit: None,
-        };
+        let options = options(folder.path(), 2, true);
+        let dies = &options.dies;
         let drive = Drive::create(&options).unwrap();
         drive.write(0, &[1; 4096], Durability::Durable).unwrap();
         drive.close().unwrap();
-        std::fs::copy(&dies[copied], &dies[over]).unwrap();
+        fs::copy(&dies[copied], &dies[over]).unwrap();
 
         let drive = Drive::open(&options.volume).unwrap();
         assert_eq!(drive.lost_dies(), [over]);
         drive.write(0, &[2; 4096], Durability::Durable).unwrap();
-        let new = path("new.img");
+        let new = folder.path().join("new.img");
         drop(Replacement::prepare(&options.volume, &drive, over, &new).unwrap());
-        let listed = std::fs::read_to_string(options.volume.join("volume.toml")).unwrap();
+        let listed = fs::read_to_string(options.volume.join("volume.toml")).unwrap();
         assert!(
             listed.contains("new.img") && listed.contains(&format!("d{copied}.img")),
             "{listed}"
@@ -107,5 +102,105 @@ fn a_copy_of_another_die_is_replaced_and_the_die_itself_stays() {
         let mut found = [0; 4096];
         drive.read(0, &mut found).unwrap();
         assert_eq!(found[0], 2, "die {copied} was copied over die {over}");
+    }
+}
+
+/// A protected or plain volume of so many dies in `folder`.
+fn options(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
+    CreateOptions {
+        volume: folder.join("volume"),
+        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes(16 << 20),
+        is_protected,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    }
+}
+
+/// Writes `content` to some pages, durably, and closes the volume.
+fn fill(volume: &Path, content: u8) {
+    let drive = Drive::open(volume).unwrap();
+    for page in 0..50 {
+        drive.write(page * 4096, &[content; 4096], Durability::Durable).unwrap();
+    }
+    drive.close().unwrap();
+}
+
+fn aside(die: &Path) -> PathBuf {
+    die.with_extension("aside")
+}
+
+#[test]
+fn two_dies_that_were_each_written_without_the_other_are_refused_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 2, true);
+    Drive::create(&options).unwrap().close().unwrap();
+    for (gone, content) in [(1, 1), (0, 2)] {
+        fs::rename(&options.dies[gone], aside(&options.dies[gone])).unwrap();
+        fill(&options.volume, content);
+        fs::rename(aside(&options.dies[gone]), &options.dies[gone]).unwrap();
+    }
+    let refused = Drive::open(&options.volume).unwrap_err().to_string();
+    assert!(refused.contains("were each written without the other"), "{refused}");
+    let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+    assert!(!recovered.doubts().is_empty());
+    drop(recovered);
+    // One of them is given up.
+    fs::rename(&options.dies[1], aside(&options.dies[1])).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    let mut found = [0; 4096];
+    drive.read(0, &mut found).unwrap();
+    assert_eq!(found[0], 1);
+}
+
+/// All dies but one go back to a backup and go on without it; then it returns, with as new a header
+/// as theirs or an older or newer one.
+#[test]
+fn a_die_of_an_abandoned_state_is_not_used_beside_dies_that_went_on_without_it() {
+    for opened_more in 0..4 {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), 4, true);
+        Drive::create(&options).unwrap().close().unwrap();
+        fill(&options.volume, 1);
+        for die in &options.dies[1..] {
+            fs::copy(die, die.with_extension("backup")).unwrap();
+        }
+        fill(&options.volume, 2);
+        for die in &options.dies[1..] {
+            fs::rename(die.with_extension("backup"), die).unwrap();
+        }
+        fs::rename(&options.dies[0], aside(&options.dies[0])).unwrap();
+        for _ in 0..=opened_more {
+            fill(&options.volume, 3);
+        }
+        fs::rename(aside(&options.dies[0]), &options.dies[0]).unwrap();
+        let Ok(drive) = Drive::open(&options.volume) else { continue };
+        for page in 0..50 {
+            let mut found = [0; 4096];
+            drive.read(page * 4096, &mut found).unwrap();
+            assert_eq!(found[0], 3, "page {page}, opened {opened_more} times more");
+        }
+    }
+}
+
+#[test]
+fn what_is_recovered_without_two_dies_may_be_older_than_what_was_written_last() {
+    for is_protected in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), 4, is_protected);
+        Drive::create(&options).unwrap().close().unwrap();
+        fill(&options.volume, 1);
+        let drive = Drive::open(&options.volume).unwrap();
+        drive.write(0, &[2; 4096], Durability::Durable).unwrap();
+        // A crash.
+        drop(drive);
+        for die in &options.dies[1..3] {
+            fs::rename(die, aside(die)).unwrap();
+        }
+        let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+        let doubts = recovered.doubts().join("; ");
+        assert!(doubts.contains("2 of 4 dies are missing"), "{doubts}");
     }
 }

@@ -7,6 +7,7 @@ use blockio::Bytes;
 use crate::engine::dies::Dies;
 use crate::engine::header_copies::header_copy;
 use crate::engine::store::Store;
+use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::mutants::{self, Mutant};
@@ -149,12 +150,21 @@ fn list_drives(drives: &BTreeMap<u64, Vec<FoundDie>>) -> String {
 fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
-    let header = found.first().expect("one at least").0;
+    let mut header = found.first().expect("one at least").0;
     let shape = header.shape;
     check_relations(&found, &shape)?;
+    // Headers of one version say the same, unless the volume was in use in two states of itself.
+    let as_new = found.iter().filter(|(own, _)| own.version == header.version);
+    header.lost = as_new.fold(header.lost, |lost, (own, _)| DieSet(lost.0 | own.lost.0));
     let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
     slots.resize_with(shape.dies as usize, || None);
     let mut unused = Vec::new();
+    if let Some(text) = parted(&found) {
+        if allowed == Missing::Limited {
+            return Err(OpenError::refused(text));
+        }
+        unused.push(Unused { die: None, text });
+    }
     for found in found {
         let die = found.0.die as usize;
         let is_any = allowed == Missing::Any;
@@ -181,6 +191,24 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     }
     let store = Store::new(Layout::new(&shape), dies, header.drive);
     Ok(Gathered { store, header, unused })
+}
+
+/// Description of two dies each of which was in use without the other, if there are such: they
+/// hold different data, and only their owner knows which is wanted. The newest one comes first.
+fn parted(found: &[FoundDie]) -> Option<String> {
+    let newest = &found[0];
+    let (header, own) = (&newest.0, newest.0.die as usize);
+    let is_other = |(other, _): &&FoundDie| {
+        let die = other.die as usize;
+        die != own && header.lost.has(die) && other.lost.has(own)
+    };
+    let other = found.iter().find(is_other)?;
+    let (first, second) = (name_of(newest), name_of(other));
+    Some(format!(
+        "{first} (die {own}) and {second} (die {}) were each written without the other and hold \
+         different data: move the one whose data is to be given up away, and replace that die",
+        other.0.die
+    ))
 }
 
 /// Returns the reason why a medium is not used as the die that its header names, whose place is

@@ -16,7 +16,7 @@ use crate::engine::gathering::{Gathered, gather_all};
 use crate::engine::recovery::{Accounted, Doubts, JournaledPages, account, checkpoint_numbers};
 use crate::engine::store::Store;
 use crate::format::compress;
-use crate::format::layout::PAGE_BYTES;
+use crate::format::layout::{PAGE_BYTES, REPLICAS};
 use crate::format::unit::Extent;
 use crate::volume::folder::open_dies;
 use crate::{
@@ -68,6 +68,14 @@ impl RecoveredVolume {
         let Gathered { store, header, unused } = gather_all(media)?;
         let mut doubts = Doubts { is_recovery: true, checkpoint, ..Doubts::default() };
         doubts.found.extend(unused.into_iter().map(|unused| unused.text));
+        let missed = store.dies.missed().count();
+        if missed as usize >= REPLICAS {
+            let dies = store.layout.shape.dies;
+            doubts.found.push(format!(
+                "{missed} of {dies} dies are missing, and may have had both copies of what was \
+                 written last"
+            ));
+        }
         let checkpoints = checkpoint_numbers(&store);
         let accounted = account(&store, &header, &mut doubts)?;
         let Accounted { ftl, rows, summary, pending, checkpoints_damaged, .. } = accounted;

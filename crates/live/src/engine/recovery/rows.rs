@@ -119,13 +119,10 @@ impl<'a> Scan<'a> {
             let is_held = |row: &u32| rows.life(*row).seq != 0;
             let is_begun = of_superblock.clone().any(|row| is_held(&row));
             let is_full = is_held(&(of_superblock.end - 1));
-            let is_partly_held = is_begun && !is_full;
-            if !is_partly_held {
-                let batches = self.batches_of_next_life(of_superblock.start);
-                scanned.batches = scanned.batches.max(batches);
-            }
-            let is_new = |unit_header: UnitHeader| unit_header.programmed_at >= self.since;
-            if is_full || !is_begun && !self.unit_headers(of_superblock.start).any(is_new) {
+            let next_life = self.next_life(of_superblock.start);
+            let batches = next_life.iter().map(|unit_header| unit_header.batches).max();
+            scanned.batches = scanned.batches.max(batches.unwrap_or(0));
+            if is_full || !is_begun && !next_life.iter().any(|it| self.is_near_end(it)) {
                 continue;
             }
             let unknown: Vec<u32> = of_superblock.filter(|row| !is_held(row)).collect();
@@ -147,36 +144,27 @@ impl<'a> Scan<'a> {
         scanned
     }
 
-    /// The unit headers that say whether a superblock has begun another life: those of its first
-    /// row's last two positions, which are programmed together when all others have been; two,
-    /// since one die may have lost what was written to it. Where rows leave out dies they come
-    /// earlier.
-    fn unit_headers(&self, row: u32) -> impl Iterator<Item = UnitHeader> {
-        let layout = &self.store.layout;
-        let dies = layout.shape.dies;
-        let positions = dies.saturating_sub(2 + self.left_out.count())..dies;
-        positions.filter_map(move |position| {
-            let die = layout.die(row, position, DieSet::default());
-            self.unit_on(die, row, &mut [0; UNIT_HEADER_BYTES]).map(|unit| unit.unit_header)
-        })
-    }
-
-    /// The number of batches that were durable when the first units of a superblock's next life
-    /// were programmed: those of its first row's first two positions; two, since one die may have
-    /// lost what was written to it. Its rows of an earlier life may still count, where the batch
-    /// that released them is lost, and no later row need be complete. 0 if it has no next life.
-    fn batches_of_next_life(&self, row: u32) -> u64 {
-        let layout = &self.store.layout;
-        let positions = 0..(2 + self.left_out.count()).min(layout.shape.dies);
-        let unit_headers = positions.filter_map(|position| {
-            let die = layout.die(row, position, DieSet::default());
-            Some(self.unit_on(die, row, &mut [0; UNIT_HEADER_BYTES])?.unit_header)
-        });
+    /// The unit headers of a superblock's first row that were programmed since the checkpoint.
+    /// They say which batches were durable then, even where the row is not complete, or where rows
+    /// of an earlier life still count because the batch that released them is lost.
+    fn next_life(&self, row: u32) -> Vec<UnitHeader> {
         let is_next = |unit_header: &UnitHeader| {
             unit_header.programmed_at >= self.since
                 && unit_header.identity.row_seq >> 40 >= self.session
         };
-        unit_headers.filter(is_next).map(|unit_header| unit_header.batches).max().unwrap_or(0)
+        let dies = 0..self.store.layout.shape.dies as usize;
+        let unit_headers = dies.filter_map(|die| {
+            Some(self.unit_on(die, row, &mut [0; UNIT_HEADER_BYTES])?.unit_header)
+        });
+        unit_headers.filter(is_next).collect()
+    }
+
+    /// True if a unit is one of a row's last two, which are programmed together when all others
+    /// have been; two, since one die may have lost what was written to it. Where rows leave out
+    /// dies they come earlier.
+    fn is_near_end(&self, unit_header: &UnitHeader) -> bool {
+        let dies = self.store.layout.shape.dies;
+        unit_header.position >= dies.saturating_sub(2 + self.left_out.count())
     }
 
     /// The stream that filled a row which counts.
