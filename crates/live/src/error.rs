@@ -31,6 +31,14 @@ pub enum OpenError {
         /// Description of what is missing.
         reason: String,
     },
+    /// The description of the drive in its folder cannot be used.
+    #[error("{}: {reason}", path.join("volume.toml").display())]
+    Description {
+        /// Folder of the drive.
+        path: PathBuf,
+        /// Description of what is wrong with it.
+        reason: String,
+    },
     /// No die that the folder lists is there.
     #[error(
         "none of the dies that {} lists is there; the first is {}",
@@ -111,6 +119,12 @@ impl OpenError {
             Self::Refused { .. } | Self::Format(_) => {
                 format!("`floatgate status {folder}` shows the properties of the volume")
             }
+            Self::Description { .. } => {
+                format!(
+                    "correct {folder}/volume.toml: it has the lines `schema = 1` and `dies = \
+                     [\"PATH\", ...]` with each die once; creating the volume again would erase it"
+                )
+            }
             Self::NoDies { .. } => {
                 format!("where the dies were moved, correct `dies` in {folder}/volume.toml")
             }
@@ -160,19 +174,21 @@ mod tests {
             OpenError::System { .. }
             | OpenError::Refused { .. }
             | OpenError::NoDrive { .. }
+            | OpenError::Description { .. }
             | OpenError::NoDies { .. }
             | OpenError::InUse { .. }
             | OpenError::Version { .. }
             | OpenError::DiesMissing { .. }
             | OpenError::Damaged { .. }
             | OpenError::Format(_)
-            | OpenError::Device(_) => 10,
+            | OpenError::Device(_) => 11,
         };
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
             OpenError::System { attempted: "opening a die".into(), source: denied },
             OpenError::refused("none of the media is a die of a volume".into()),
             OpenError::NoDrive { path: "volume".into(), reason: "volume.toml: not found".into() },
+            OpenError::Description { path: "volume".into(), reason: "no dies".into() },
             OpenError::NoDies { path: "volume".into(), first: "/gone/d0.img".into() },
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },

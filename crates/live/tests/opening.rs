@@ -121,11 +121,12 @@ fn options(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
 
 /// Writes `content` to some pages, durably, and closes the volume.
 fn fill(volume: &Path, content: u8) {
-    let drive = Drive::open(volume).unwrap();
+    let drive = Drive::open(volume).expect("it opens");
     for page in 0..50 {
-        drive.write(page * 4096, &[content; 4096], Durability::Durable).unwrap();
+        let written = drive.write(page * 4096, &[content; 4096], Durability::Durable);
+        written.expect("there is room");
     }
-    drive.close().unwrap();
+    drive.close().expect("it closes");
 }
 
 fn aside(die: &Path) -> PathBuf {
@@ -203,4 +204,28 @@ fn what_is_recovered_without_two_dies_may_be_older_than_what_was_written_last() 
         let doubts = recovered.doubts().join("; ");
         assert!(doubts.contains("2 of 4 dies are missing"), "{doubts}");
     }
+}
+
+#[test]
+fn a_description_that_cannot_be_used_says_so_and_does_not_advise_to_create_the_volume() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 2, true);
+    Drive::create(&options).unwrap().close().unwrap();
+    let path = options.volume.join("volume.toml");
+    let [first, second] = [&options.dies[0], &options.dies[1]].map(|die| die.display().to_string());
+    let cases = [
+        (String::new(), "missing field"),
+        ("schema = 2\ndies = []".to_owned(), "schema is 2, must be 1"),
+        (format!("schema = 1\ndies = ['{first}', '{first}']"), "is listed twice"),
+        (format!("schema = 1\ndies = ['{first}.gone', '{second}.gone']"), "none of the dies"),
+    ];
+    for (text, expected) in cases {
+        fs::write(&path, text).unwrap();
+        let error = Drive::open(&options.volume).unwrap_err();
+        let remedy = error.remedy(&options.volume);
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(remedy.contains("volume.toml") && !remedy.contains("floatgate create"), "{remedy}");
+    }
+    fs::write(&path, format!("schema = 1\ndies = ['{second}', '{first}']")).unwrap();
+    Drive::open(&options.volume).unwrap();
 }

@@ -1,5 +1,6 @@
 //! Drives by name: a folder that says where the dies are.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf, absolute};
@@ -558,11 +559,18 @@ fn server_of(volume: &Path) -> String {
 
 pub(super) fn read(volume: &Path) -> Result<Volume, OpenError> {
     let path = volume.join(FILE);
-    let none = |reason: String| OpenError::NoDrive { path: volume.to_owned(), reason };
-    let text = fs::read_to_string(&path).map_err(|error| none(format!("{FILE}: {error}")))?;
-    let read: Volume = toml::from_str(&text).map_err(|error| none(format!("{FILE}: {error}")))?;
+    let wrong = |reason: String| OpenError::Description { path: volume.to_owned(), reason };
+    let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => wrong(error.to_string()),
+        _ => OpenError::NoDrive { path: volume.to_owned(), reason: format!("{FILE}: {error}") },
+    })?;
+    let read: Volume = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     if read.schema != SCHEMA {
-        return Err(none(format!("{FILE} has schema {}, must be {SCHEMA}", read.schema)));
+        return Err(wrong(format!("schema is {}, must be {SCHEMA}", read.schema)));
+    }
+    let mut once = BTreeSet::new();
+    if let Some(twice) = read.dies.iter().find(|die| !once.insert(*die)) {
+        return Err(wrong(format!("the die {} is listed twice", twice.display())));
     }
     Ok(read)
 }
