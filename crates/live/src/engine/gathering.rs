@@ -193,10 +193,14 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     Ok(Gathered { store, header, unused })
 }
 
-/// Description of two dies each of which was in use without the other, if there are such: they
-/// hold different data, and only their owner knows which is wanted. The newest one comes first.
+/// Description of the two dies of a mirror if each was in use without the other: they hold
+/// different data, and only their owner knows which is wanted. The newest one comes first. Of more
+/// dies any two groups that can be in use share one, which knows what came later.
 fn parted(found: &[FoundDie]) -> Option<String> {
     let newest = &found[0];
+    if newest.0.shape.dies != 2 {
+        return None;
+    }
     let (header, own) = (&newest.0, newest.0.die as usize);
     let is_other = |(other, _): &&FoundDie| {
         let die = other.die as usize;
