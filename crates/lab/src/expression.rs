@@ -12,7 +12,7 @@
 //!   many requests outstanding. A data sheet is about the best of all loads.
 
 use results::StepKind;
-use results::published::{FigureRow, Loads, Over, Part, Phase, Reading, is_of};
+use results::published::{ANY, FigureRow, Loads, Over, Part, Phase, Reading, is_of};
 use workload::PublishedPhase;
 
 use crate::plan::{Plan, PlannedStep};
@@ -65,9 +65,6 @@ pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
     let over = if row.phase.is_stated() { Over::Best } else { Over::Range };
     Ok(Reading { metric, steps, part, over, mb_bytes: published.mb_bytes })
 }
-
-/// A host or mode of a row that is about all of them, or does not state one.
-pub(crate) const ANY: &str = "any";
 
 /// The host among `known`, those of a drive's file, that `row` is compared with under `plan`: its
 /// own; if it states none, that of the plan's protocol; if the drive has not that one, any.

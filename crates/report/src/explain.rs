@@ -133,7 +133,7 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
             ("Writes nearly as fast as it reads", "Writes far slower than it reads")
         }
         FindingKind::Scaling => {
-            ("Throughput rises with load", "Throughput does not rise with load")
+            ("Throughput rises with load", "Throughput gains little or nothing with load")
         }
         FindingKind::WriteAmplification => ("Low write amplification", "High write amplification"),
         FindingKind::HostParity => ("Same speed on every host", "Depends on the host"),

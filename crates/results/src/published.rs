@@ -32,7 +32,9 @@ use std::sync::LazyLock;
 use thiserror::Error;
 
 pub use self::condition::{Loads, Metric, Range, compressible, is_of};
-pub use self::reading::{Over, Part, Reading, burst, is_from_listed_stalls, is_typical, tolerance};
+pub use self::reading::{
+    ANY, Over, Part, Reading, burst, is_from_listed_stalls, is_typical, tolerance,
+};
 pub use self::row::{Confidence, FigureRow, Phase};
 
 /// Name of the project's own table.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blockio::nearest;
-use results::published::{self, Confidence, FigureRow, Metric, Phase};
+use results::published::{self, ANY, Confidence, FigureRow, Metric, Phase};
 use results::{Run, StepKind, Summary};
 use serde::Serialize;
 use ssd::{DriveSpec, PublishedSpec};
@@ -199,7 +199,7 @@ pub fn contradictions(rows: &[&FigureRow], devices: u32) -> Vec<Contradiction> {
 
 /// True if both rows are about one load of one setup in one phase.
 fn is_same_load(row: &FigureRow, other: &FigureRow) -> bool {
-    let same = |a: &str, b: &str| a == b || a == "any" || b == "any";
+    let same = |a: &str, b: &str| a == b || a == ANY || b == ANY;
     row.workload == other.workload
         && row.threads == other.threads
         && row.queue_per_thread == other.queue_per_thread

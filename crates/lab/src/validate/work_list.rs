@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::Run;
-use results::published::{FigureRow, Part, Reading, compressible, figures_for};
+use results::published::{ANY, FigureRow, Part, Reading, compressible, figures_for};
 use ssd::{DriveSpec, Surroundings};
 use workload::PublishedPhase;
 
 use crate::driver::model::Model;
-use crate::expression::{ANY, express, host};
+use crate::expression::{express, host};
 use crate::plan::{Plan, PlannedStep};
 use crate::progress::Progress;
 use crate::runner::{Assignment, NoJournal, carry_out};

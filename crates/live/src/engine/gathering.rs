@@ -159,7 +159,7 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
     slots.resize_with(shape.dies as usize, || None);
     let mut unused = Vec::new();
-    if let Some(text) = parted(&found) {
+    if let Some(text) = split_brain(&found) {
         if allowed == Missing::Limited {
             return Err(OpenError::refused(text));
         }
@@ -193,10 +193,11 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     Ok(Gathered { store, header, unused })
 }
 
-/// Description of the two dies of a mirror if each was in use without the other: they hold
-/// different data, and only their owner knows which is wanted. The newest one comes first. Of more
-/// dies any two groups that can be in use share one, which knows what came later.
-fn parted(found: &[FoundDie]) -> Option<String> {
+/// Description of the split brain of a mirror, if each of its two dies was in use without the
+/// other: they hold different data, and only their owner knows which is wanted. The newest one
+/// comes first. Of more dies any two groups that can be in use share one, which knows what came
+/// later.
+fn split_brain(found: &[FoundDie]) -> Option<String> {
     let newest = &found[0];
     if newest.0.shape.dies != 2 {
         return None;

@@ -427,8 +427,9 @@ impl ListedDies {
         volume: &Path,
         open: impl Fn(&Path) -> io::Result<FileMedium>,
     ) -> Result<Self, OpenError> {
+        let dies = read(volume)?.dies;
         let (mut media, mut refused) = (Vec::<Option<Box<dyn Medium>>>::new(), None);
-        for die in &read(volume)?.dies {
+        for die in &dies {
             let source = match open(die) {
                 Ok(medium) => {
                     media.push(Some(Box::new(medium)));
@@ -453,8 +454,7 @@ impl ListedDies {
         }
         if media.iter().all(Option::is_none) {
             let missing = |first: PathBuf| OpenError::NoDies { path: volume.to_owned(), first };
-            let first = read(volume)?.dies.into_iter().next();
-            let error = refused.take().or_else(|| first.map(missing));
+            let error = refused.take().or_else(|| dies.into_iter().next().map(missing));
             return error.map_or_else(|| Ok(Self { media, refused }), Err);
         }
         Ok(Self { media, refused })

@@ -189,8 +189,8 @@ impl Figure {
     }
 }
 
-/// A mode or host that stands for all of them.
-const ANY: &str = "any";
+/// Mode or host of a figure that is about all of them, or does not state one.
+pub const ANY: &str = "any";
 
 impl Summary {
     /// Deviation as the reviews chart it: the mean of that of reads and that of writes, in
