@@ -299,13 +299,14 @@ impl Drive {
         self.raw_capacity_full_scale
     }
 
-    /// Takes a request that the host submits at `at`.
+    /// Takes a request that the host submits at `at`, no earlier than what the drive has done.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "a request that is passed on is copied through memory"
     )]
     pub fn submit(&mut self, at: Nanos, request: Request) {
+        self.events.assert_not_past(at);
         if self.host.admit() {
             self.dispatch(at, (at, request));
         } else {
@@ -373,8 +374,15 @@ impl Drive {
     ///
     /// The drive is done by `until`; the host may need a little longer to notice, so that
     /// `completed_at` can lie beyond it.
+    ///
+    /// Time passes to `until` where nothing completes by then, and the drive does what it does in
+    /// idle time. Until [`Nanos::MAX`] it passes to the last completion only: beyond that nobody
+    /// could submit a request any more.
     #[inline]
     pub fn next_completion(&mut self, until: Nanos) -> Option<Completion> {
+        if until == Nanos::MAX && self.slots_free.len() == self.in_flight.len() {
+            return None;
+        }
         while let Some((at, event)) = self.events.pop(until) {
             match event {
                 Event::Sensed { slot, channel, pages, page_lines } => {

@@ -296,6 +296,9 @@ pub(crate) struct EventQueue {
     /// True if the heap's root has been taken and not been replaced yet.
     vacant: bool,
     inserted: u32,
+    /// Time of the event that was removed last; kept for assertions.
+    #[cfg(debug_assertions)]
+    popped_at: Nanos,
 }
 
 /// The heap's place in the tournament; those of the lanes follow.
@@ -315,6 +318,8 @@ impl EventQueue {
             heap: Vec::new(),
             vacant: false,
             inserted: 0,
+            #[cfg(debug_assertions)]
+            popped_at: Nanos::ZERO,
         }
     }
 
@@ -387,7 +392,20 @@ impl EventQueue {
             event
         };
         debug_assert!(self.next_at().is_none_or(|next| next >= at), "events come in order of time");
+        #[cfg(debug_assertions)]
+        {
+            self.popped_at = at;
+        }
         Some((at, Event::unpacked(event)))
+    }
+
+    /// Asserts that nothing later than `at` has happened.
+    #[inline]
+    pub(crate) fn assert_not_past(&self, at: Nanos) {
+        #[cfg(debug_assertions)]
+        assert!(at >= self.popped_at, "{at} is past: the drive is at {}", self.popped_at);
+        #[cfg(not(debug_assertions))]
+        let _ = at;
     }
 
     /// All events that are pending, in any order.

@@ -99,7 +99,9 @@ fn a_write_cache_answers_at_once_until_it_is_full_and_sorts_what_it_holds() {
     let burst = closed.run(Nanos::from_millis(50), true).iops();
     closed.run(SPAN, false);
     let settled = closed.run(SPAN, true).iops();
-    closed.drain();
+    let drained_at = closed.drain();
+    let idle = cached.next_completion(drained_at + SPAN);
+    assert!(idle.is_none(), "what is in the cache is written in idle time");
     assert!(burst > 5_000.0, "{burst}");
     assert!(settled > through * 2.0 && settled < through * 8.0, "{settled} {through}");
     let counters = cached.counters();

@@ -75,12 +75,14 @@ fn everything_programmed_has_a_cause() {
 fn a_request_beyond_the_end_is_refused_and_changes_nothing() {
     let mut drive = duo(128);
     let before = drive.counters();
+    let mut now = Nanos::ZERO;
     for (lba, sectors) in [(drive.user_sectors(), 8), (drive.user_sectors() - 7, 8), (u64::MAX, 8)]
     {
         let request =
             Request { tag: 7, thread: 0, op: Op::Write, handle: 0, lba: Lba(lba), sectors };
-        drive.submit(Nanos::ZERO, request);
+        drive.submit(now, request);
         let done = drive.next_completion(Nanos::MAX).unwrap();
+        now = done.completed_at;
         assert_eq!((done.tag, done.status), (7, Status::OutOfRange));
     }
     assert_eq!(drive.counters(), before);

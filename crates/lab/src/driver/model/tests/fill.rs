@@ -1,5 +1,7 @@
 //! Writing everything once: how much of it is written, and what ends it.
 
+use blockio::{Lba, Op, Request};
+
 use super::*;
 
 /// Bytes that the host has sent to `drive`.
@@ -43,6 +45,26 @@ fn a_fill_takes_time_and_what_follows_begins_after_it() {
     assert!(first > Nanos::ZERO);
     filled(&mut model, 1);
     assert!(model.now > first);
+}
+
+#[test]
+fn reads_after_a_fill_wait_for_nothing_that_a_drive_does_in_idle_time() {
+    let mut spec = ssd::catalogue::find("intel-660p-1024").unwrap();
+    let blocks = &mut spec.geometry;
+    (blocks.erase_blocks_per_plane, blocks.spare_erase_blocks_per_plane) = (512, 0);
+    blocks.pages_per_erase_block = 64;
+    spec.formats[0].user_gb = 13.0;
+    let cache = spec.slc_cache.as_mut().unwrap();
+    (cache.static_gb, cache.dynamic_gb, cache.idle_ms) = (0.2, 1.0, 1.0);
+    let setup = Setup { format: "stock".into(), host: "linux".into(), time_lapse: 1, seed: 1 };
+    let mut model = Model::new(spec, setup).unwrap();
+    filled(&mut model, 1);
+    assert!(model.drive.next_event().is_some(), "its cache is left to be folded");
+    let read = Request { tag: 0, thread: 0, op: Op::Read, handle: 0, lba: Lba(0), sectors: 8 };
+    model.drive.submit(model.now, read);
+    let done = model.drive.next_completion(Nanos::MAX).unwrap();
+    let latency = done.completed_at - done.submitted_at;
+    assert!(latency < Nanos::from_millis(100), "{latency}");
 }
 
 #[test]
