@@ -35,12 +35,12 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
 }
 
 /// Numbers that runs are set side by side by: name, heading, unit, the number itself.
-type Measure = (&'static str, &'static str, Unit, fn(&Summary) -> f64);
+type Measure = (&'static str, &'static str, Unit, fn(&Summary) -> Option<f64>);
 
 const MEASURES: [Measure; 2] = [
-    ("iops", "Throughput at the greatest load", Unit::Iops, |it| it.iops),
+    ("iops", "Throughput at the greatest load", Unit::Iops, |it| Some(it.iops)),
     ("tail", "p99.9 latency at the greatest load", Unit::Millis, |it| {
-        millis(it.latency.latency_ns_p999 as f64)
+        Some(millis(it.latency.p999_ns()? as f64))
     }),
 ];
 
@@ -55,7 +55,7 @@ fn bars(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
                 Some(Bar {
                     name: subject.label.clone(),
                     tone: Look::of_run(subject.index).tone,
-                    value: of(&entry.summary),
+                    value: of(&entry.summary)?,
                 })
             });
             Bars {

@@ -62,6 +62,11 @@ pub(crate) fn millis(nanos: f64) -> f64 {
     nanos / 1e6
 }
 
+/// A latency in milliseconds as [`plain`] has it, or a dash where it is not known.
+pub(crate) fn plain_millis(latency_ns: Option<u64>) -> String {
+    latency_ns.map_or_else(|| "–".into(), |it| plain(millis(it as f64)))
+}
+
 /// A share as a percentage: `4.2 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", trimmed(share * 100.0))

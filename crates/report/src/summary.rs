@@ -129,13 +129,13 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
     let step = subject.run.step(&entry.step);
     let doubt = step.and_then(|step| Doubt::of(subject.run, step, summary));
     let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
-    let p999 = number::plain(millis(latency.latency_ns_p999 as f64));
+    let p999 = latency.p999_ns().filter(|_| has_percentiles);
     let amplification = summary.nand.and_then(|nand| nand.write_amplification());
     let cells = [
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
         number::plain(millis(latency.latency_ns_avg)),
-        if has_percentiles { p999 } else { "–".into() },
+        number::plain_millis(p999),
         number::plain(millis(latency.latency_ns_max as f64)),
         number::plain(millis(summary.latency_ns_stdev_reviewed())),
         amplification.map_or("–".into(), number::plain),

@@ -89,11 +89,12 @@ impl Headline {
         }
     }
 
-    /// Its value in a summary of its workload: requests a second, or nanoseconds.
-    pub const fn of_summary(self, summary: &Summary) -> f64 {
+    /// Its value in a summary of its workload: requests a second, or nanoseconds, absent where too
+    /// few requests were measured.
+    pub fn of_summary(self, summary: &Summary) -> Option<f64> {
         match self {
-            Self::WriteTail => summary.latency.latency_ns_p999 as f64,
-            Self::Write | Self::Read | Self::Mixed => summary.iops,
+            Self::WriteTail => summary.latency.p999_ns().map(|it| it as f64),
+            Self::Write | Self::Read | Self::Mixed => Some(summary.iops),
         }
     }
 
@@ -144,7 +145,7 @@ impl BaselineRow {
     pub fn of_run(run: &Run) -> Option<Self> {
         let value = |headline: Headline| {
             let step = headline.step(run).filter(|step| has_load(step))?;
-            Some(headline.of_summary(step.summary.as_ref()?))
+            headline.of_summary(step.summary.as_ref()?)
         };
         let write = Headline::Write.step(run)?.summary.as_ref()?;
         Some(Self {
@@ -248,7 +249,8 @@ mod tests {
         let run = example::run();
         let step = Headline::Write.step(&run).unwrap();
         let iops = step.summary.as_ref().unwrap().iops;
-        assert!((Headline::Write.of_summary(step.summary.as_ref().unwrap()) - iops).abs() < 1e-9);
+        let found = Headline::Write.of_summary(step.summary.as_ref().unwrap()).unwrap();
+        assert!((found - iops).abs() < 1e-9);
         let row = BaselineRow::of_run(&run);
         assert!(row.is_none_or(|row| (row.write_iops - iops.round()).abs() < 1.0));
     }

@@ -47,8 +47,7 @@ impl Headlines {
     /// Reads the numbers of `run`.
     pub fn of(run: &Run) -> Self {
         let step = |headline: Headline| headline.step(run);
-        let value =
-            |headline: Headline| Some(headline.of_summary(step(headline)?.summary.as_ref()?));
+        let value = |headline: Headline| headline.of_summary(step(headline)?.summary.as_ref()?);
         let write = step(Headline::Write);
         let write_iops = value(Headline::Write);
         let precondition = write.and_then(|write| preconditioning(run, write));

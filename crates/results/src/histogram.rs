@@ -47,6 +47,36 @@ pub fn is_percentile_known(requests: u64, share: f64) -> bool {
 }
 
 impl LatencySummary {
+    /// Median in nanoseconds; as of the percentiles below, absent where fewer than ten requests lie
+    /// beyond it, so that it would be chance.
+    pub fn p50_ns(&self) -> Option<u64> {
+        self.known(0.5, self.latency_ns_p50)
+    }
+
+    /// 90th percentile in nanoseconds, where it is known.
+    pub fn p90_ns(&self) -> Option<u64> {
+        self.known(0.9, self.latency_ns_p90)
+    }
+
+    /// 99th percentile in nanoseconds, where it is known.
+    pub fn p99_ns(&self) -> Option<u64> {
+        self.known(0.99, self.latency_ns_p99)
+    }
+
+    /// 99.9th percentile in nanoseconds, where it is known.
+    pub fn p999_ns(&self) -> Option<u64> {
+        self.known(0.999, self.latency_ns_p999)
+    }
+
+    /// 99.99th percentile in nanoseconds, where it is known.
+    pub fn p9999_ns(&self) -> Option<u64> {
+        self.known(0.9999, self.latency_ns_p9999)
+    }
+
+    fn known(&self, share: f64, latency_ns: u64) -> Option<u64> {
+        is_percentile_known(self.count, share).then_some(latency_ns)
+    }
+
     /// Note on a mean that is above a percentile, as rare long requests make it: the highest such
     /// percentile and the longest request. Absent where it is above none from the 99th on.
     pub fn mean_note(&self) -> Option<String> {

@@ -179,7 +179,7 @@ fn row(row: &ReplayRow) -> [String; 10] {
     let mean =
         |of: &Option<LatencySummary>| of.as_ref().map_or_else(dash, |it| us(it.latency_ns_avg));
     let p99 = |of: &Option<LatencySummary>| {
-        of.as_ref().map_or_else(dash, |it| us(it.latency_ns_p99 as f64))
+        of.as_ref().and_then(LatencySummary::p99_ns).map_or_else(dash, |it| us(it as f64))
     };
     [
         format!("{}{}", row.drive, if row.unvalidated { " *" } else { "" }),

@@ -10,10 +10,7 @@ use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::mark::UNVALIDATED_REASON;
-use lab::results::{
-    HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind,
-    is_percentile_known,
-};
+use lab::results::{HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
 use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
 use lab::subject::Subject;
 use lab::workload::trace::Addresses;
@@ -312,19 +309,15 @@ fn placement(writes: &HandleWrites) -> String {
 }
 
 fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
-    let LatencySummary { latency_ns_p50, latency_ns_p99, latency_ns_p999, latency_ns_max, .. } =
-        *latency;
-    let known = |share: f64, latency_ns: u64| {
-        let is_known = is_percentile_known(latency.count, share);
-        if is_known { Nanos(latency_ns).to_string() } else { "-".into() }
-    };
+    let known =
+        |latency_ns: Option<u64>| latency_ns.map_or_else(|| "-".into(), |it| Nanos(it).to_string());
     [
         kind.into(),
         latency.count.to_string(),
-        known(0.5, latency_ns_p50),
-        known(0.99, latency_ns_p99),
-        known(0.999, latency_ns_p999),
-        Nanos(latency_ns_max).to_string(),
+        known(latency.p50_ns()),
+        known(latency.p99_ns()),
+        known(latency.p999_ns()),
+        Nanos(latency.latency_ns_max).to_string(),
     ]
 }
 

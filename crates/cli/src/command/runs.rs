@@ -89,7 +89,7 @@ fn row(step: &Step) -> Option<[String; 6]> {
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
         blockio::Nanos::from_micros_f64(summary.latency.latency_ns_avg / 1e3).to_string(),
-        span(summary.latency.latency_ns_p999),
+        summary.latency.p999_ns().map_or_else(|| "-".into(), span),
         span(summary.latency.latency_ns_max),
     ])
 }

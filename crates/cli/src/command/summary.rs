@@ -5,7 +5,6 @@ use lab::results::mark::marked;
 use lab::results::rounds::{WindowCell, window_cells};
 use lab::results::{
     ApplicationFigures, Doubt, PREDICTION_ERROR, Run, Steady, Step, StepKind, Summary,
-    is_percentile_known,
 };
 
 use super::{app, replay};
@@ -196,16 +195,14 @@ fn chosen(run: &Run, step: &Step) -> String {
 fn row(run: &Run, step: &Step, (summary, what): (&Summary, &str)) -> [String; 7] {
     let latency = &summary.latency;
     let doubt = Doubt::of(run, step, summary);
-    let p999 = Nanos(latency.latency_ns_p999).to_string();
-    let is_known = is_percentile_known(latency.count, 0.999);
-    let has_percentiles = is_known && doubt.is_none_or(Doubt::has_percentiles);
+    let p999 = latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));
     [
         step.workload.clone(),
         format!("T{}Q{}", step.threads, step.queue_per_thread),
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
         Nanos::from_micros_f64(latency.latency_ns_avg / 1e3).to_string(),
-        if has_percentiles { p999 } else { "-".into() },
+        p999.map_or_else(|| "-".into(), |it| Nanos(it).to_string()),
         std::iter::once(what.to_owned())
             .chain(doubt.map(Doubt::note))
             .chain(latency.mean_note())

@@ -187,6 +187,7 @@ fn cells(point: &Point) -> [String; 12] {
 fn measured(at: String, settled: &Settled) -> [String; 12] {
     let Settled { latency, lifetime, .. } = settled;
     let ms = |latency_ns: f64| format!("{:.3}", latency_ns / 1e6);
+    let known = |latency_ns: Option<u64>| latency_ns.map_or_else(|| "-".into(), |it| ms(it as f64));
     let number = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
     let unsteady = if settled.steady { "" } else { " (not steady)" };
     let limited = if settled.host_limited { " (limited by the host)" } else { "" };
@@ -195,10 +196,10 @@ fn measured(at: String, settled: &Settled) -> [String; 12] {
         settled.over_provisioning_percent.map_or_else(String::new, |it| format!("{it:.1}")),
         format!("{:.0}{unsteady}{limited}", settled.iops),
         ms(latency.latency_ns_avg),
-        ms(latency.latency_ns_p50 as f64),
-        ms(latency.latency_ns_p99 as f64),
-        ms(latency.latency_ns_p999 as f64),
-        ms(latency.latency_ns_p9999 as f64),
+        known(latency.p50_ns()),
+        known(latency.p99_ns()),
+        known(latency.p999_ns()),
+        known(latency.p9999_ns()),
         number(settled.write_amplification),
         number(lifetime.map(|lifetime| lifetime.host_writes_pb)),
         number(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),

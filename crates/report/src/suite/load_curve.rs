@@ -187,7 +187,6 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         "p99.9, ms",
         "Limit",
     ];
-    let show = |nanos: u64| number::plain(millis(nanos as f64));
     let rows = taken.iter().filter_map(|(subject, step)| {
         let (rate, summary) = (step.rate.as_ref()?, step.summary.as_ref()?);
         let percent = rate.percent.map_or_else(String::new, number::trimmed);
@@ -202,8 +201,8 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             row.extend(latency.map_or_else(Default::default, |it| {
                 [
                     number::plain(millis(it.latency_ns_avg)),
-                    show(it.latency_ns_p99),
-                    show(it.latency_ns_p999),
+                    number::plain_millis(it.p99_ns()),
+                    number::plain_millis(it.p999_ns()),
                 ]
             }));
         }

@@ -135,23 +135,19 @@ fn row(
 ) -> Vec<String> {
     // The upper end of a bin may lie beyond the largest latency in it.
     let five_nines = Latencies::from_bins(bins).five_nines_ns();
-    let five_nines = five_nines.map_or(0, |it| it.min(latency.latency_ns_max));
-    let show = |nanos: u64| number::plain(millis(nanos as f64));
-    let known = |share: f64, nanos: u64| {
-        if is_percentile_known(latency.count, share) { show(nanos) } else { "–".into() }
-    };
+    let five_nines = five_nines.map(|it| it.min(latency.latency_ns_max));
     vec![
         subject.label.clone(),
         step.workload.clone(),
         kind.into(),
         number::whole(latency.count as f64),
-        known(0.5, latency.latency_ns_p50),
-        known(0.9, latency.latency_ns_p90),
-        known(0.99, latency.latency_ns_p99),
-        known(0.999, latency.latency_ns_p999),
-        known(0.9999, latency.latency_ns_p9999),
-        known(SHARE_MAX, five_nines),
-        show(latency.latency_ns_max),
+        number::plain_millis(latency.p50_ns()),
+        number::plain_millis(latency.p90_ns()),
+        number::plain_millis(latency.p99_ns()),
+        number::plain_millis(latency.p999_ns()),
+        number::plain_millis(latency.p9999_ns()),
+        number::plain_millis(five_nines),
+        number::plain_millis(Some(latency.latency_ns_max)),
     ]
 }
 

@@ -18,13 +18,10 @@ const EXPLAIN: [&str; 4] =
 /// Charts that a decision needs: throughput, and how latency spreads.
 const SHOWN: usize = 2;
 /// A percentile of a summary of latencies, and its name.
-type Percentile = (&'static str, fn(&LatencySummary) -> u64);
+type Percentile = (&'static str, fn(&LatencySummary) -> Option<u64>);
 /// The lines of the bands.
-const SPREAD: [Percentile; 3] = [
-    ("median", |it| it.latency_ns_p50),
-    ("99 %", |it| it.latency_ns_p99),
-    ("99.9 %", |it| it.latency_ns_p999),
-];
+const SPREAD: [Percentile; 3] =
+    [("median", |it| it.p50_ns()), ("99 %", |it| it.p99_ns()), ("99.9 %", |it| it.p999_ns())];
 /// Rows of the table of numbers at most.
 const ROWS_MAX: usize = 24;
 
@@ -84,7 +81,7 @@ fn bands(taken: &[Taken<'_>], id: &str) -> Chart {
 /// The 99.9th percentile of every interval, a line a run.
 fn tails(taken: &[Taken<'_>], id: &str) -> Chart {
     let (x, secs) = time_axis(taken);
-    let of = |sample: &Sample| some_millis(sample.summary.latency.latency_ns_p999);
+    let of = |sample: &Sample| some_millis(sample.summary.latency.p999_ns());
     let series = taken.iter().map(|(subject, step)| {
         line(subject.label.clone(), Look::of_run(subject.index), points(step, secs, of))
     });
@@ -92,8 +89,8 @@ fn tails(taken: &[Taken<'_>], id: &str) -> Chart {
     Chart { explain: explain::TAILS, ..spread(taken, id, x, body) }
 }
 
-fn some_millis(latency_ns: u64) -> Option<f64> {
-    (latency_ns > 0).then(|| millis(latency_ns as f64))
+fn some_millis(latency_ns: Option<u64>) -> Option<f64> {
+    latency_ns.filter(|it| *it > 0).map(|it| millis(it as f64))
 }
 
 /// Returns a chart of latency percentiles over time that draws `body`.
@@ -267,14 +264,13 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             ["Time", throughput, "Average, ms", "Maximum, ms", "Std. dev., ms", "p99.9, ms"];
         let rows = step.samples.iter().skip(stride - 1).step_by(stride).map(|sample| {
             let numbers = metrics.map(|metric| (metric.of)(&sample.summary));
-            let p999 = millis(sample.summary.latency.latency_ns_p999 as f64);
             vec![
                 span(sample.at_s),
                 number::plain(numbers[0]),
                 number::plain(numbers[1]),
                 number::plain(numbers[2]),
                 number::plain(numbers[3]),
-                number::plain(p999),
+                number::plain_millis(sample.summary.latency.p999_ns()),
             ]
         });
         html.push_str(&table(&heads.map(String::from), rows));

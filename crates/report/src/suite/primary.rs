@@ -260,22 +260,22 @@ fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Se
 fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
     let taken = taken(measured);
     let metric = throughput(&taken);
-    let curve = |steps: &[&Step], of: fn(&Summary) -> f64| -> (Vec<Point>, Vec<String>) {
+    let curve = |steps: &[&Step], of: fn(&Summary) -> Option<f64>| -> (Vec<Point>, Vec<String>) {
         let points = frontier(steps).into_iter().filter_map(|step| {
             let summary = step.summary.as_ref()?;
-            Some((((metric.of)(summary), of(summary)), slot(step).name()))
+            Some((((metric.of)(summary), of(summary)?), slot(step).name()))
         });
         points.unzip()
     };
     let mut series = Vec::new();
     for (subject, steps) in measured {
         let look = Look { dash: 0, ..Look::of_run(subject.index) };
-        let (points, labels) = curve(steps, |it| millis(it.latency.latency_ns_avg));
+        let (points, labels) = curve(steps, |it| Some(millis(it.latency.latency_ns_avg)));
         series.push(Series { name: format!("{}, average", subject.label), look, points, labels });
         if measured.len() <= TAILED_MAX {
             let mut steps = steps.clone();
             steps.retain(|step| !subject.run.lacks_requests(&step.id));
-            let (points, _) = curve(&steps, |it| millis(it.latency.latency_ns_p999 as f64));
+            let (points, _) = curve(&steps, |it| Some(millis(it.latency.p999_ns()? as f64)));
             let look = Look { dash: 2, ..look };
             series.push(line(format!("{}, 99.9 %", subject.label), look, points));
         }
@@ -327,8 +327,8 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         let latency = &summary.latency;
         let doubt = Doubt::of(subject.run, step, summary);
         let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
-        let show = |nanos: u64| number::plain(millis(nanos as f64));
-        let percentile = |nanos: u64| if has_percentiles { show(nanos) } else { "–".into() };
+        let percentile =
+            |known: Option<u64>| number::plain_millis(known.filter(|_| has_percentiles));
         let notes = doubt.map(Doubt::note).into_iter().chain(latency.mean_note());
         let named: Vec<String> = std::iter::once(slot(step).name()).chain(notes).collect();
         Some(vec![
@@ -339,10 +339,10 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             number::whole(summary.iops),
             number::whole(summary.throughput_mb_s()),
             number::plain(millis(latency.latency_ns_avg)),
-            percentile(latency.latency_ns_p99),
-            percentile(latency.latency_ns_p999),
-            percentile(latency.latency_ns_p9999),
-            show(latency.latency_ns_max),
+            percentile(latency.p99_ns()),
+            percentile(latency.p999_ns()),
+            percentile(latency.p9999_ns()),
+            number::plain(millis(latency.latency_ns_max as f64)),
             number::plain(millis(summary.latency_ns_stdev_reviewed())),
             summary.iops_per_watt().map_or("–".into(), number::plain),
         ])

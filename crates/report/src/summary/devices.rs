@@ -74,7 +74,7 @@ fn row(device: &DeviceFigures) -> String {
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
         number::plain(millis(latency.latency_ns_avg)),
-        number::plain(millis(latency.latency_ns_p999 as f64)),
+        number::plain_millis(latency.p999_ns()),
         number::plain(millis(latency.latency_ns_max as f64)),
     ];
     let name = Text(&device.name);
