@@ -4,6 +4,7 @@ mod backing;
 mod changes;
 mod event_log;
 mod history;
+mod latencies;
 mod model;
 mod orders;
 mod subject;

@@ -5,7 +5,7 @@
 //!                                        each second  ├─► Log: a line an event, on stderr
 //!                                                     ├─► event log in the drive's folder
 //!                                                     └─► Monitor: a program or mail
-//!          └──► Recorder: RecordingFile, what clients asked for
+//!          └──► Recorder: latencies for the DriveService; RecordingFile, what clients asked for
 //! ```
 //!
 //! The command line says what to serve and where; everything that goes on afterwards is here.

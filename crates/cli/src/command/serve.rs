@@ -123,7 +123,12 @@ fn serve_through(
     };
     let recording = args.record.as_deref().map(|file| record(file, args, size)).transpose()?;
     let exports = served.exports(args, pace)?;
-    let exports = with(exports, recording.as_ref(), tls);
+    let recorder = served.service.recorder(recording.as_ref().map(RecordingFile::recorder));
+    let exports = exports.recorded(recorder);
+    let exports = match tls {
+        Some(tls) => exports.encrypted(tls),
+        None => exports,
+    };
     let signals = signals::received()?;
     let files = args.fuse.as_deref().map(|folder| Files::mount(&exports, folder)).transpose()?;
     let mut offered = offered(&exports, &listeners);
@@ -164,18 +169,6 @@ fn print_addresses(text: &str) {
     if let Err(error) = output::data(text) {
         let error = server::chain_text(&error);
         warn!("could not print the addresses for clients to stdout: {error}");
-    }
-}
-
-/// `exports` with the recording and the encryption that were requested.
-fn with(exports: Exports, recording: Option<&RecordingFile>, tls: Option<Tls>) -> Exports {
-    let exports = match recording {
-        Some(recording) => exports.recorded(recording.recorder()),
-        None => exports,
-    };
-    match tls {
-        Some(tls) => exports.encrypted(tls),
-        None => exports,
     }
 }
 

@@ -256,9 +256,9 @@ pub struct Commands {
     /// Nanoseconds since the last one ended; none before the first.
     #[serde(default)]
     pub idle_ns: Option<u64>,
-    /// Their latencies together, in nanoseconds.
+    /// Latencies of those that succeeded, added up, in nanoseconds: from receipt to reply.
     pub latency_ns_sum: u64,
-    /// Histogram of their latencies; empty from a server of schema 1.
+    /// Histogram of these latencies; empty from a server of schema 1.
     #[serde(default)]
     pub latency_histogram: LatencyHistogram,
 }

@@ -1,8 +1,11 @@
-//! Commands of clients, counted and timed where they enter a device.
+//! Commands of clients, counted where they enter a device, and their latencies, which whoever
+//! answers them knows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use blockio::Op;
 
 use crate::status::{Commands, LATENCY_BUCKETS, LatencyHistogram, Traffic, latency_bucket};
 use crate::{Allocation, Device, DeviceError, Durability, Read};
@@ -29,7 +32,7 @@ struct Counters {
     commands: AtomicU64,
     bytes: AtomicU64,
     failures: AtomicU64,
-    nanos: AtomicU64,
+    latency_ns_sum: AtomicU64,
     /// Completion time of the last command, in nanoseconds since the meter was made; 0 before the
     /// first.
     ended_at: AtomicU64,
@@ -38,10 +41,10 @@ struct Counters {
 
 impl Default for Counters {
     fn default() -> Self {
-        let [commands, bytes, failures, nanos, ended_at] =
+        let [commands, bytes, failures, latency_ns_sum, ended_at] =
             std::array::from_fn(|_| AtomicU64::new(0));
         let buckets = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { commands, bytes, failures, nanos, ended_at, buckets }
+        Self { commands, bytes, failures, latency_ns_sum, ended_at, buckets }
     }
 }
 
@@ -70,6 +73,19 @@ impl Meter {
             trims: self.trims.seen(age),
         }
     }
+
+    /// Counts the latency of a command that succeeded, from its receipt to its reply.
+    pub fn note_latency(&self, op: Op, latency: Duration) {
+        let counters = match op {
+            Op::Read => &self.reads,
+            Op::Write => &self.writes,
+            Op::Flush => &self.flushes,
+            Op::Trim => &self.trims,
+        };
+        let latency_ns = nanos(latency);
+        counters.latency_ns_sum.fetch_add(latency_ns, Ordering::Relaxed);
+        counters.buckets[latency_bucket(latency_ns)].fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Counters {
@@ -80,42 +96,38 @@ impl Counters {
         bytes: u64,
         carry_out: impl FnOnce() -> Result<T, DeviceError>,
     ) -> Result<T, DeviceError> {
-        let (done, took) = self.timed(born, carry_out);
-        self.count_one(took, done.as_ref().map_or(None, |_| Some(bytes)));
+        let done = carry_out();
+        self.count_one(done.as_ref().map_or(None, |_| Some(bytes)));
+        self.note_end(born);
         done
     }
 
-    /// As [`Counters::count`], several commands, each of which takes as long as all of them.
+    /// As [`Counters::count`], several commands.
     fn count_many<T>(
         &self,
         born: Instant,
         bytes: &[u64],
         carry_out: impl FnOnce() -> Vec<Result<T, DeviceError>>,
     ) -> Vec<Result<T, DeviceError>> {
-        let (done, took) = self.timed(born, carry_out);
+        let done = carry_out();
         for (done, bytes) in done.iter().zip(bytes) {
-            self.count_one(took, done.as_ref().map_or(None, |_| Some(*bytes)));
+            self.count_one(done.as_ref().map_or(None, |_| Some(*bytes)));
         }
+        self.note_end(born);
         done
     }
 
-    fn timed<T>(&self, born: Instant, carry_out: impl FnOnce() -> T) -> (T, Duration) {
-        let begun = Instant::now();
-        let done = carry_out();
-        let ended = Instant::now();
-        self.ended_at.store(nanos(ended - born).max(1), Ordering::Relaxed);
-        (done, ended - begun)
+    fn note_end(&self, born: Instant) {
+        self.ended_at.store(nanos(born.elapsed()).max(1), Ordering::Relaxed);
     }
 
     /// Counts a command and the bytes that it moved; none if it failed.
-    fn count_one(&self, took: Duration, moved: Option<u64>) {
+    fn count_one(&self, moved: Option<u64>) {
         self.commands.fetch_add(1, Ordering::Relaxed);
         match moved {
             Some(bytes) => self.bytes.fetch_add(bytes, Ordering::Relaxed),
             None => self.failures.fetch_add(1, Ordering::Relaxed),
         };
-        self.nanos.fetch_add(nanos(took), Ordering::Relaxed);
-        self.buckets[latency_bucket(nanos(took))].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the counters as of an age of the meter in nanoseconds.
@@ -126,7 +138,7 @@ impl Counters {
             commands: self.commands.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
-            latency_ns_sum: self.nanos.load(Ordering::Relaxed),
+            latency_ns_sum: self.latency_ns_sum.load(Ordering::Relaxed),
             latency_histogram: LatencyHistogram::new(
                 self.buckets.iter().map(|count| count.load(Ordering::Relaxed)),
             ),
@@ -200,8 +212,19 @@ mod tests {
         assert_eq!((reads.commands, reads.bytes, reads.failures), (2, 512, 1));
         assert_eq!((writes.commands, writes.bytes, writes.failures), (1, 4096, 0));
         assert_eq!((flushes.commands, trims.commands), (1, 0));
-        assert_eq!(reads.latency_histogram.total(), 2);
-        assert!(reads.latency_ns_sum > 0);
         assert!(reads.idle_ns.is_some() && trims.idle_ns.is_none());
+        assert_eq!(reads.latency_histogram.total(), 0, "whoever answers knows the latency");
+    }
+
+    #[test]
+    fn latencies_are_those_of_the_kind_that_was_answered() {
+        let meter = Meter::default();
+        meter.note_latency(Op::Write, Duration::from_micros(3));
+        meter.note_latency(Op::Write, Duration::from_micros(5));
+        meter.note_latency(Op::Flush, Duration::from_millis(2));
+        let Traffic { reads, writes, flushes, trims } = meter.traffic();
+        assert_eq!([reads, trims].map(|it| it.latency_histogram.total()), [0, 0]);
+        assert_eq!((writes.latency_ns_sum, writes.latency_histogram.total()), (8_000, 2));
+        assert_eq!((flushes.latency_ns_sum, flushes.commands), (2_000_000, 0));
     }
 }
