@@ -75,6 +75,18 @@ fn one_die_rolled_back_is_left_aside_and_two_are_refused_by_name() {
 }
 
 #[test]
+fn dies_that_are_not_found_are_named_where_too_many_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(&folder.path().join("own"));
+    write(&options, 1);
+    options.dies[1..3].iter().for_each(|die| fs::remove_file(die).unwrap());
+    let text = Drive::open(&options.volume).unwrap_err().to_string();
+    let named =
+        |die: usize| text.contains(&format!("{} was not found", options.dies[die].display()));
+    assert_eq!([0, 1, 2, 3].map(named), [false, true, true, false], "{text}");
+}
+
+#[test]
 fn dies_in_another_order_and_a_copy_of_one_are_sorted_out() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(&folder.path().join("own"));

@@ -299,8 +299,8 @@ impl Drive {
     /// As [`Drive::open`], and when they cannot be accessed so.
     pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        let (ListedDies { media, refused }, is_chosen) = listed.in_order(volume)?;
-        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| explained(error, refused))
+        let (ListedDies { media, absent }, is_chosen) = listed.in_order(volume)?;
+        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| absent.explain(error))
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -314,9 +314,9 @@ impl Drive {
         injector: &Arc<FaultInjector>,
     ) -> Result<Self, OpenError> {
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        let (ListedDies { media, refused }, is_chosen) = listed.in_order(volume)?;
+        let (ListedDies { media, absent }, is_chosen) = listed.in_order(volume)?;
         let media = injector.media(media);
-        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| explained(error, refused))
+        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| absent.explain(error))
     }
 }
 
@@ -418,8 +418,32 @@ pub(crate) fn open_dies(
 struct ListedDies {
     /// In the order of the list; none where a die cannot be had.
     media: Vec<Option<Box<dyn Medium>>>,
+    absent: AbsentDies,
+}
+
+/// The listed dies that cannot be had.
+#[derive(Default)]
+struct AbsentDies {
+    /// Paths of those that nothing was found at.
+    not_found: Vec<PathBuf>,
     /// The error of the first one that is there and was not opened, if there is such a one.
     refused: Option<OpenError>,
+}
+
+impl AbsentDies {
+    /// The reason why too few dies could be opened: one that is there was refused, or some were not
+    /// found.
+    fn explain(self, error: OpenError) -> OpenError {
+        match (error, self.refused) {
+            (OpenError::DiesMissing { .. }, Some(refused)) => refused,
+            (OpenError::DiesMissing { missing, dies, spare, why }, None) => {
+                let not_found = |path: &PathBuf| format!("; {} was not found", path.display());
+                let why = why + &self.not_found.iter().map(not_found).collect::<String>();
+                OpenError::DiesMissing { missing, dies, spare, why }
+            }
+            (error, _) => error,
+        }
+    }
 }
 
 impl ListedDies {
@@ -428,7 +452,8 @@ impl ListedDies {
         open: impl Fn(&Path) -> io::Result<FileMedium>,
     ) -> Result<Self, OpenError> {
         let dies = read(volume)?.dies;
-        let (mut media, mut refused) = (Vec::<Option<Box<dyn Medium>>>::new(), None);
+        let mut media = Vec::<Option<Box<dyn Medium>>>::new();
+        let mut absent = AbsentDies::default();
         for die in &dies {
             let source = match open(die) {
                 Ok(medium) => {
@@ -449,15 +474,17 @@ impl ListedDies {
             }
             media.push(None);
             if is_there {
-                refused.get_or_insert(error);
+                absent.refused.get_or_insert(error);
+            } else {
+                absent.not_found.push(die.clone());
             }
         }
         if media.iter().all(Option::is_none) {
             let missing = |first: PathBuf| OpenError::NoDies { path: volume.to_owned(), first };
-            let error = refused.take().or_else(|| dies.into_iter().next().map(missing));
-            return error.map_or_else(|| Ok(Self { media, refused }), Err);
+            let error = absent.refused.take().or_else(|| dies.into_iter().next().map(missing));
+            return error.map_or_else(|| Ok(Self { media, absent }), Err);
         }
-        Ok(Self { media, refused })
+        Ok(Self { media, absent })
     }
 
     /// The same in the order of the dies, which that of the list need not be: files and devices
@@ -514,14 +541,6 @@ fn order_of(dies: &[Option<usize>]) -> Vec<usize> {
     }
     let mut left = (0..dies.len()).filter(|entry| !is_placed[*entry]);
     order.into_iter().map(|entry| entry.or_else(|| left.next()).expect("as many")).collect()
-}
-
-/// The reason why too few dies could be opened, where one that is there was refused.
-fn explained(error: OpenError, refused: Option<OpenError>) -> OpenError {
-    match (error, refused) {
-        (OpenError::DiesMissing { .. }, Some(refused)) => refused,
-        (error, _) => error,
-    }
 }
 
 /// True if a die cannot be had: nothing is there, or a device that does not respond.
