@@ -83,7 +83,7 @@ pub use volume::folder::{
     name_drive, name_of, rate_cycles, rated_cycles,
 };
 pub use volume::hot_spares::{add_spare, hot_spares};
-pub use volume::inspect::{inspect, was_closed};
+pub use volume::inspect::{Unserved, inspect, unserved};
 pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;

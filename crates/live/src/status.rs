@@ -287,7 +287,13 @@ pub struct Writes {
     pub parity_bytes: u64,
     /// Journal, checkpoints, and headers of pages.
     pub metadata_bytes: u64,
-    /// All of it by what clients wrote, in whole pages; none before their first.
+    /// Units that a rebuild or a scrub restored.
+    #[serde(default)]
+    pub rebuild_bytes: u64,
+    /// Bytes that clients wrote, in whole pages.
+    #[serde(default)]
+    pub host_sent_bytes: u64,
+    /// All of it but `rebuild_bytes` by `host_sent_bytes`; none before the first write of a client.
     pub write_amplification: Option<f64>,
     /// Bytes that clients wrote, in whole pages, by the bytes stored of them; none before their
     /// first.
@@ -305,14 +311,19 @@ pub(crate) fn named(drive: u64) -> String {
 
 impl Status {
     /// Adds what only an open drive knows.
-    pub(crate) fn opened(mut self, ftl: &Ftl, lost_ever: u64, reason: Option<String>) -> Self {
+    pub(crate) fn opened(
+        mut self,
+        ftl: &Ftl,
+        (lost_ever, rebuild_bytes): (u64, u64),
+        reason: Option<String>,
+    ) -> Self {
         let sum = |of: fn(&Die) -> u64| self.dies.iter().map(of).sum();
         let written = sum(|die| die.written_bytes);
         self.state = if reason.is_some() { State::Failed } else { State::Open };
         self.smart.media_errors = Some(lost_ever);
         self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
         self.smart.physical_media_units_written = Some(written);
-        self.writes = Some(Writes::of(&ftl.counters(), written));
+        self.writes = Some(Writes::of(&ftl.counters(), (written, rebuild_bytes)));
         self.reason = reason;
         self
     }
@@ -449,7 +460,7 @@ impl Wear {
 }
 
 impl Writes {
-    fn of(counters: &ftl::Counters, written_bytes: u64) -> Self {
+    fn of(counters: &ftl::Counters, (written_bytes, rebuild_bytes): (u64, u64)) -> Self {
         let page_bytes = PAGE_BYTES as u64;
         let sent = counters.pages_host * page_bytes;
         let [host_bytes, relocation_bytes, wear_bytes, parity_bytes] = [
@@ -460,7 +471,7 @@ impl Writes {
         ];
         let pages_bytes = host_bytes + relocation_bytes + wear_bytes + parity_bytes;
         // Pages that still wait in memory for their unit to be full were not written yet.
-        let metadata_bytes = written_bytes.saturating_sub(pages_bytes);
+        let metadata_bytes = written_bytes.saturating_sub(pages_bytes + rebuild_bytes);
         let ratio = |above: u64, below: u64| (below > 0).then(|| above as f64 / below as f64);
         Self {
             host_bytes,
@@ -468,6 +479,8 @@ impl Writes {
             wear_bytes,
             parity_bytes,
             metadata_bytes,
+            rebuild_bytes,
+            host_sent_bytes: sent,
             write_amplification: ratio(pages_bytes + metadata_bytes, sent),
             compression_ratio: ratio(sent, host_bytes),
             superblocks_erased: counters.superblocks_erased,

@@ -14,4 +14,5 @@ pub(crate) mod namespace;
 pub(crate) mod operations;
 pub(crate) mod recover;
 pub(crate) mod shortages;
+pub(crate) mod silent_die;
 pub(crate) mod verification;

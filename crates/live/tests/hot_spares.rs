@@ -54,6 +54,27 @@ fn is_whole(drive: &Drive) -> bool {
 }
 
 #[test]
+fn a_spare_takes_the_place_of_a_die_that_fails_every_read_though_nobody_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    add_spare(&options.volume, &drive, &folder.path().join("s0.img")).unwrap();
+    drive.write(0, &contents(), Durability::Durable).unwrap();
+    let drive = Arc::new(drive);
+    let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    let emptied = std::fs::OpenOptions::new().write(true).open(&options.dies[1]).unwrap();
+    emptied.set_len(0).unwrap();
+    assert_all_there(&drive);
+    assert!(drive.lost_dies().is_empty(), "it may answer again");
+    wait_until(&drive, |drive| {
+        assert_all_there(drive);
+        hot_spares(&options.volume).is_empty() && is_whole(drive)
+    });
+    assert_all_there(&drive);
+    assert_eq!(drive.status().health.state, live::status::HealthState::Ok);
+}
+
+#[test]
 fn hot_spares_take_the_places_of_two_that_fail_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);

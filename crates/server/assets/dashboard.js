@@ -1,7 +1,7 @@
 // The page of a served drive: is told its status once a second, and shows it.
 "use strict";
 
-const CAUSES = ["host", "relocation", "wear", "parity", "metadata"];
+const CAUSES = ["host", "relocation", "wear", "parity", "metadata", "rebuild"];
 const STATES = { f: "free", o: "open", c: "closed", v: "being relocated", b: "bad" };
 
 const CHARTS = {
@@ -32,6 +32,8 @@ at("charts").append(...Object.values(CHARTS).map((chart) => chart.node));
 let before = null;
 
 const written = (writes) => CAUSES.reduce((sum, cause) => sum + writes[`${cause}_bytes`], 0);
+// What clients' writes made the drive write: rebuilds and scrubs are no part of it.
+const amplifying = (writes) => written(writes) - writes.rebuild_bytes;
 
 function showNow(status, then, seconds) {
   const { reads, writes, flushes } = status.server.traffic;
@@ -62,9 +64,9 @@ function showNow(status, then, seconds) {
   CHARTS.causes.add(causes);
   CHARTS.space.add([status.space.stored_bytes, status.space.stored_bytes_max]);
   CHARTS.wear.add([status.wear?.erase_count_mean ?? null]);
-  const sent = (writes.bytes - since.writes.bytes) / seconds;
+  const sent = status.writes.host_sent_bytes - then.writes.host_sent_bytes;
   const amplified = sent > 0
-    ? (written(status.writes) - written(then.writes)) / seconds / sent : null;
+    ? (amplifying(status.writes) - amplifying(then.writes)) / sent : null;
   show("wa-now", ratio(amplified), amplified ?? "");
   show("relocation", `${rate(causes[1])} relocated`);
 }

@@ -274,7 +274,7 @@ fn write_rows(writes: &Writes) -> [StatusRow; 2] {
     ]
 }
 
-fn cause_rows(writes: &Writes) -> [StatusRow; 5] {
+fn cause_rows(writes: &Writes) -> [StatusRow; 6] {
     let written = |cause: &str, count: u64| row(&format!("written, {cause}"), bytes(count));
     [
         written("host", writes.host_bytes),
@@ -282,6 +282,7 @@ fn cause_rows(writes: &Writes) -> [StatusRow; 5] {
         written("wear", writes.wear_bytes),
         written("parity", writes.parity_bytes),
         written("metadata", writes.metadata_bytes),
+        written("rebuild", writes.rebuild_bytes),
     ]
 }
 

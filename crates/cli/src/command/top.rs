@@ -231,13 +231,13 @@ fn heat(now: &Server, then: &Server, seconds: f64) -> Option<String> {
     Some(format!("{temperature:.1} °C, throttles at {limit_c}; {power:.1}{limit} W{throttled}"))
 }
 
-/// Of the span, and since the drive was opened.
+/// Of the span, and since the drive was opened; rebuilds and scrubs are no part of it.
 fn amplification(now: &Writes, then: &Writes) -> String {
     let all = |it: &Writes| {
         let moved = it.relocation_bytes + it.wear_bytes + it.parity_bytes;
         it.host_bytes + moved + it.metadata_bytes
     };
-    let host = now.host_bytes.saturating_sub(then.host_bytes);
+    let host = now.host_sent_bytes.saturating_sub(then.host_sent_bytes);
     let written = all(now).saturating_sub(all(then));
     let recent = (host > 0).then(|| written as f64 / host as f64);
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| format!("{it:.3}"));

@@ -156,8 +156,8 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     let events = "document.getElementById('event-rows').textContent";
     assert!(browser.value(events).as_str().unwrap().contains("beta: Die 1 ("));
     assert!(again.stop().success());
-    let closed = "The served volume is ok. 1 volume is not served.";
-    browser.wait_until(&format!("{health} === '{closed}'"));
+    let degraded = "beta: Not served; closed cleanly without die 1";
+    browser.wait_until(&format!("{health}.startsWith('{degraded}')"));
     drop(dashboard);
     browser.wait_until(&format!("{health}.startsWith('Unknown: ')"));
     assert!(browser.faults.is_empty(), "{:?}", browser.faults);

@@ -73,6 +73,8 @@ pub(crate) struct Dies {
     /// True if rows have parity, so that each survives the loss of one die.
     is_protected: bool,
     traffic: Vec<Moved>,
+    /// Bytes written since the drive was opened that restored units.
+    rebuilt_bytes: AtomicU64,
 }
 
 /// Bytes moved since the drive was opened, and requests that failed.
@@ -108,7 +110,18 @@ impl Dies {
         let lost = AtomicU64::new(lost.0);
         let [filling, joining, removed] = [0; 3].map(AtomicU64::new);
         let changing = Mutex::new(());
-        Self { media, changing, lost, filling, joining, removed, is_protected, traffic }
+        let rebuilt_bytes = AtomicU64::new(0);
+        Self {
+            media,
+            changing,
+            lost,
+            filling,
+            joining,
+            removed,
+            is_protected,
+            traffic,
+            rebuilt_bytes,
+        }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -298,17 +311,35 @@ impl Dies {
             return Ok(());
         }
         for die in self.healthy() {
-            // The answer must come from the medium, not from the system's cache.
-            medium(&self.shared(die)).begin_sync(0, 2 * HEADER_BYTES);
-            let mut copy = [0; PAGE_BYTES];
-            let mut peek = |place| self.peek(die, place * HEADER_BYTES, &mut copy);
-            let first = peek(0);
-            if let Err(error) = first.or_else(|_| peek(1)) {
+            if let Err(error) = self.probe(die) {
                 let reason = format!("die {die} does not respond to reads: {error}");
                 return Err(DeviceError::Transient { reason });
             }
         }
         Ok(())
+    }
+
+    /// Reads a copy of the header of a die.
+    ///
+    /// # Errors
+    /// Fails if neither copy can be read.
+    fn probe(&self, die: usize) -> io::Result<()> {
+        // The answer must come from the medium, not from the system's cache.
+        medium(&self.shared(die)).begin_sync(0, 2 * HEADER_BYTES);
+        let mut copy = [0; PAGE_BYTES];
+        let mut peek = |place| self.peek(die, place * HEADER_BYTES, &mut copy);
+        let first = peek(0);
+        first.or_else(|_| peek(1))
+    }
+
+    /// Dies that have not failed, and do not respond to reads now.
+    pub(crate) fn unresponsive(&self) -> DieSet {
+        self.healthy().filter(|die| self.probe(*die).is_err()).collect()
+    }
+
+    /// True if a die has failed a request since its medium was put in place.
+    pub(crate) fn has_failures(&self, die: usize) -> bool {
+        self.traffic[die].failures.load(Ordering::Relaxed) > 0
     }
 
     /// Reads all of them, and says of each whether its buffers were filled.
@@ -348,6 +379,18 @@ impl Dies {
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let written = medium(&self.shared(die)).write_at(offset, bytes);
         self.count_write(die, bytes.len(), written)
+    }
+
+    /// As [`Dies::write`], of a unit that a rebuild or a scrub restores.
+    pub(crate) fn restore(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.write(die, offset, bytes)?;
+        self.rebuilt_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Bytes that rebuilds and scrubs have written to dies since the drive was opened.
+    pub(crate) fn rebuilt_bytes(&self) -> u64 {
+        self.rebuilt_bytes.load(Ordering::Relaxed)
     }
 
     /// Programs a unit; returns the die that was written, none where the drive does without it.

@@ -245,7 +245,8 @@ impl Drive {
             maintenance,
             server: None,
         };
-        status.opened(&core.ftl, core.lost.found(), reason).judged()
+        let counted = (core.lost.found(), self.store.dies.rebuilt_bytes());
+        status.opened(&core.ftl, counted, reason).judged()
     }
 
     /// Bytes that each die has at least.

@@ -201,7 +201,7 @@ impl Drive {
                 continue;
             }
             found.units_bad += 1;
-            let write = |whole| store.dies.write(unit.die, store.layout.unit_from(row), whole);
+            let write = |whole| store.dies.restore(unit.die, store.layout.unit_from(row), whole);
             match &unit.whole {
                 Some(whole) if repair && write(whole).is_ok() => found.units_restored += 1,
                 Some(_) => {}
@@ -340,7 +340,7 @@ impl Drive {
             self.vacate_if_possible(row, life, &pages)?;
             return Ok(false);
         };
-        let written = store.dies.write(die, store.layout.unit_from(row), unit);
+        let written = store.dies.restore(die, store.layout.unit_from(row), unit);
         written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;
         Ok(true)
     }
@@ -370,7 +370,7 @@ impl Core {
             let position = store.layout.position(open.row, die, open.out);
             let unit = position.and_then(|position| open.units.get(position as usize));
             if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
-                store.dies.write(die, store.layout.unit_from(open.row), bytes)?;
+                store.dies.restore(die, store.layout.unit_from(open.row), bytes)?;
             }
         }
         Ok(())

@@ -73,8 +73,8 @@ pub struct Step {
     pub writes: StepCommands,
     /// Flushes of clients.
     pub flushes: StepCommands,
-    /// Bytes a second written to the dies: host, relocation, wear, parity, metadata.
-    pub written_bytes_per_s: [u64; 5],
+    /// Bytes a second written to the dies: host, relocation, wear, parity, metadata, rebuild.
+    pub written_bytes_per_s: [u64; 6],
     /// Temperature of the modelled drive at its end, in degrees Celsius; none without a model.
     pub temperature_c: Option<f32>,
     /// Power of the modelled drive on average, in watts; none without one.

@@ -121,9 +121,11 @@ impl Tried {
             if !goes_on() {
                 return true;
             }
-            // After a failure of the drive it would take no spare.
+            // After a failure of the drive it would take no spare; and where another die failed, the
+            // spare is not to blame.
             let is_drive = matches!(error, DeviceError::Poisoned { .. });
-            let is_kept = is_drive || forget_spare(volume, &spare).is_err();
+            let is_blameless = is_drive || !drive.store().dies.has_failures(die);
+            let is_kept = is_blameless || forget_spare(volume, &spare).is_err();
             note(drive, die, &spare, (error.to_string(), is_kept));
             if !is_kept {
                 return true;

@@ -54,14 +54,23 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     Ok(status.rated(rated_cycles(volume)).described(volume))
 }
 
-/// True if the drive of a folder that no process has open was closed by whoever had; reads no more
-/// than the headers of its dies, and changes nothing.
+/// What the headers of the dies tell of a drive that no process has open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unserved {
+    /// True if it was closed by whoever had it.
+    pub is_closed: bool,
+    /// Dies that have failed, or are missing.
+    pub lost_dies: Vec<usize>,
+}
+
+/// Looks at the drive of a folder that no process has open; reads no more than the headers of its
+/// dies, and changes nothing.
 ///
 /// # Errors
 /// As [`inspect`].
-pub fn was_closed(volume: &Path) -> Result<bool, OpenError> {
-    let Gathered { header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
-    Ok(!header.is_open)
+pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
+    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
+    Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 
 impl Status {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{Tried, add_spare};
+use crate::volume::silent_die::Silence;
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
 /// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
@@ -142,7 +143,7 @@ impl Maintenance {
         add_spare(&self.volume, &self.drive, new)
     }
 
-    /// From now on, when a die fails, fills a spare one with what belongs there; where there is
+    /// From now on takes a die out of service that fails every read, and, when a die fails, fills a spare one with what belongs there; where there is
     /// none, or none that can be used now, moves what lies in rows that lack a unit, as long as
     /// there is space, so that the volume tolerates another failure.
     ///
@@ -153,8 +154,10 @@ impl Maintenance {
         self.begin("redundancy", move |drive, rest, told| {
             tell(told);
             let (mut pause, mut tried) = (LOOK_EVERY, Tried::default());
+            let mut silence = Silence::default();
             while rest.pause(pause) {
                 pause = LOOK_EVERY;
+                silence.end(drive);
                 if drive.lost_dies().is_empty() || is_spared(&volume, drive, rest, &mut tried) {
                     continue;
                 }

@@ -207,7 +207,7 @@ fn unused(status: &Status, failure: &SpareFailure) -> String {
     if *is_kept {
         format!(
             "The hot spare {path} could not replace {die}: {reason}. It stays a hot spare and is \
-             tried again: make it accessible, or {add}."
+             tried again: remedy the cause, or {add}."
         )
     } else {
         format!(

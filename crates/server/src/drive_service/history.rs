@@ -128,6 +128,7 @@ fn step(now: &Counters, then: &Counters, seconds: f64) -> Step {
             causes(|it| it.wear_bytes),
             causes(|it| it.parity_bytes),
             causes(|it| it.metadata_bytes),
+            causes(|it| it.rebuild_bytes),
         ],
         temperature_c: now.climate.map(|climate| narrow(climate.temperature_c)),
         power_w: power.map(narrow),

@@ -279,6 +279,7 @@ impl Sheet {
             (Some(("cause", "wear")), writes.wear_bytes),
             (Some(("cause", "parity")), writes.parity_bytes),
             (Some(("cause", "metadata")), writes.metadata_bytes),
+            (Some(("cause", "rebuild")), writes.rebuild_bytes),
         ];
         self.counters(("written", BYTES, "Written to the dies by cause"), &causes);
         let erased = [(None, writes.superblocks_erased)];
@@ -301,8 +302,7 @@ impl Sheet {
         self.counters(("host", BYTES, "Bytes of commands that succeeded"), &moved);
         let failures = by_kind(|commands| commands.failures);
         self.counters(("command_failures", PURE, "Commands that failed"), &failures);
-        let help = "Service time of client commands in the volume, without queueing, network and \
-                    modelled delay";
+        let help = "Latency of client commands that succeeded, from receipt to reply";
         let family = ("command", SECONDS, help);
         let name = self.begin(Kind::Histogram, family);
         for (kind, commands) in kinds {

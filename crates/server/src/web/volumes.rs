@@ -22,8 +22,7 @@ use anyhow::{Context as _, Result, bail};
 use lab::runs::RunsSnapshot;
 use live::management::{Answer, Connection, Request as Asked};
 use live::status::{History, HistorySpan, Status};
-use live::was_closed;
-use live::{is_volume, locate};
+use live::{is_volume, locate, unserved};
 use serde::Serialize;
 use toml::Table;
 
@@ -206,6 +205,20 @@ impl Volumes {
     }
 }
 
+/// The fault of a drive that was closed without some of its dies; none without such.
+fn without(lost_dies: &[usize]) -> Option<String> {
+    let shown: Vec<String> = lost_dies.iter().map(ToString::to_string).collect();
+    let (which, have) = match shown.as_slice() {
+        [] => return None,
+        [one] => (format!("die {one}"), "has"),
+        several => (format!("dies {}", several.join(", ")), "have"),
+    };
+    Some(format!(
+        "Not served; closed cleanly without {which}, which {have} failed or cannot be found: serve \
+         it, and replace what is missing."
+    ))
+}
+
 /// The number of a drive, and the path below its page.
 fn drive_path(path: &str) -> Option<(&str, &str)> {
     let rest = path.strip_prefix(DRIVES)?;
@@ -296,9 +309,9 @@ impl VolumeEntry {
             return fault;
         }
         // Whoever serves it now, or checks it, is seen at the next look.
-        let fault = match was_closed(&self.volume) {
-            Ok(true) => None,
-            Ok(false) => Some(UNCLOSED.to_owned()),
+        let fault = match unserved(&self.volume) {
+            Ok(found) if !found.is_closed => Some(UNCLOSED.to_owned()),
+            Ok(found) => without(&found.lost_dies),
             Err(error) => Some(format!("Not served, and its dies cannot be read: {error}.")),
         };
         self.seen().unserved = Some((Instant::now(), fault.clone()));

@@ -31,7 +31,7 @@ fn a_hot_spare_that_could_not_be_used_is_told_once_with_why_and_what_to_do() {
     let mut known = Known::default();
     assert!(told(&mut known, &Status { hot_spares: 1, ..status() }).is_empty());
     let text = "The hot spare /s0 could not replace Die 1 (/d1): opening it: No such file. It \
-                stays a hot spare and is tried again: make it accessible, or add another one with \
+                stays a hot spare and is tried again: remedy the cause, or add another one with \
                 `floatgate add-spare /v PATH`.";
     assert_eq!(told(&mut known, &with_failure(1, true)), [text]);
     assert!(told(&mut known, &with_failure(1, true)).is_empty());
