@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn an_older_checkpoint_that_is_taken_in_silence_is_found() {
-        assert!(is_found_by_damage(Mutant::OlderCheckpoint, 14));
+        assert!(is_found_by_damage(Mutant::OlderCheckpoint, 82));
     }
 
     #[test]

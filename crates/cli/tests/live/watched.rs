@@ -92,6 +92,27 @@ fn a_drive_remembers_its_life_and_what_happened_to_it() {
 }
 
 #[test]
+fn latencies_are_those_from_receipt_to_reply_with_the_times_of_a_model() {
+    if !is_there("nbdcopy") {
+        return;
+    }
+    // A disk, which takes milliseconds, over a volume in files, which takes microseconds.
+    let model = ["--timing", "model", "--model", "savvio-15k1-73"];
+    let served = Served::start_small_drive_saying(&model, Stdio::inherit());
+    let (data, folder) = (served.path("data"), served.path("volume"));
+    fs::write(&data, vec![7; 1 << 20]).unwrap();
+    client("nbdcopy", &["--flush", &data.display().to_string(), &served.uri]);
+    let status = served.beside(&["status", folder.to_str().unwrap(), "--json"]);
+    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    let writes = &status["server"]["traffic"]["writes"];
+    let counts = writes["latency_histogram"].as_array().unwrap().iter();
+    let counted: u64 = counts.map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(counted, writes["commands"].as_u64().unwrap(), "{writes}");
+    let mean_ns = writes["latency_ns_sum"].as_u64().unwrap() / counted.max(1);
+    assert!(mean_ns > 1_000_000, "{writes}");
+}
+
+#[test]
 fn a_drive_at_the_times_of_a_model_tells_its_power_and_heat_everywhere() {
     let served = Served::start_small_drive_saying(&["--timing", "model"], Stdio::inherit());
     let said = |args: &[&str]| String::from_utf8_lossy(&served.beside(args).stdout).into_owned();
