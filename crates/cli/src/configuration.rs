@@ -19,11 +19,14 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use toml::{Table, Value};
 
 use crate::args::{Cli, Command, Serve};
+use crate::failure::Input;
 
 const COMMAND: &str = "serve";
 const VOLUME: &str = "volume";
 const OPTION: &str = "--config";
 const SCRUB: &str = "scrub";
+/// An option whose value may be left out.
+const FAULT_INJECTION: &str = "fault-injection";
 /// Keys that may change while a server runs.
 const CHANGEABLE: [&str; 3] = ["log-level", "log-json", SCRUB];
 
@@ -89,9 +92,9 @@ fn differing(before: &Table, after: &Table) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Result<Table> {
-    let shown = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
-    text.parse().with_context(|| format!("reading {shown}"))
+    let reading = || Input(format!("reading {}", path.display()));
+    let text = fs::read_to_string(path).with_context(reading)?;
+    text.parse().with_context(reading)
 }
 
 /// Returns the options on the command line, completed by those of the configuration file that they
@@ -105,7 +108,7 @@ pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     if typed.volume.is_some() || typed.memory.is_some() {
         table.remove(VOLUME);
     }
-    let words = words_of(&table).with_context(|| format!("reading {}", path.display()))?;
+    let words = words_of(&table).with_context(|| Input(format!("reading {}", path.display())))?;
     let mut command = parsed(words).unwrap_or_else(|error| error.exit());
     if let Command::Serve(serve) = &mut command {
         serve.config = Some(path.clone());
@@ -127,14 +130,21 @@ fn words_of(table: &Table) -> Result<Vec<OsString>> {
     let keys = keys();
     let mut words = Vec::new();
     for (key, value) in table {
-        if !keys.contains(key) {
-            bail!("unknown key `{key}`; known keys are {}", keys.join(", "));
-        }
+        let Some((_, takes_value)) = keys.iter().find(|(name, _)| name == key) else {
+            let known: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
+            bail!("unknown key `{key}`; known keys are {}", known.join(", "));
+        };
         let values = match value {
             Value::Array(values) => values.as_slice(),
             value => std::slice::from_ref(value),
         };
         for value in values {
+            // As an option without its value it would take the next word for it.
+            let is_fitting = *takes_value != value.is_bool();
+            if !is_fitting && key != FAULT_INJECTION {
+                let must = if *takes_value { "a text or a number" } else { "true or false" };
+                bail!("`{key}` is {value}, must be {must}");
+            }
             words.extend(word(key, value)?);
         }
     }
@@ -154,13 +164,16 @@ fn word(key: &str, value: &Value) -> Result<Option<OsString>> {
     Ok(Some(if key == VOLUME { text } else { format!("--{key}={text}") }.into()))
 }
 
-/// The keys that there are: the options that a file may hold.
-fn keys() -> Vec<String> {
+/// The keys that there are, which are the options that a file may hold, and whether each takes a
+/// value.
+fn keys() -> Vec<(String, bool)> {
     let command = Cli::command();
     let serve = command.find_subcommand(COMMAND).expect("there is such a command");
-    let options = serve.get_arguments().filter_map(|it| it.get_long());
-    let options = options.filter(|name| !["config", "help", "version"].contains(name));
-    [VOLUME].into_iter().chain(options).map(str::to_owned).collect()
+    let options = serve.get_arguments().filter_map(|it| {
+        let name = it.get_long().filter(|name| !["config", "help", "version"].contains(name))?;
+        Some((name.to_owned(), it.get_action().takes_values()))
+    });
+    std::iter::once((VOLUME.to_owned(), true)).chain(options).collect()
 }
 
 /// Returns the words typed after the command, except the option that names the file.
@@ -202,6 +215,10 @@ mod tests {
             refused.starts_with("unknown key `bnd`; known keys are volume, memory, nbd, nvme, ")
         );
         assert!(words("nbd = {a = 1}").unwrap_err().to_string().contains("must be a text"));
+        let text = words("volume = \"v\"\nnbd = true").unwrap_err().to_string();
+        assert_eq!(text, "`nbd` is true, must be a text or a number");
+        let text = words("read-only = \"yes\"").unwrap_err().to_string();
+        assert_eq!(text, "`read-only` is \"yes\", must be true or false");
     }
 
     #[test]
@@ -210,7 +227,7 @@ mod tests {
         let lines = example.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line));
         let whole: Table = lines.collect::<Vec<_>>().join("\n").parse().unwrap();
         let named: Vec<&String> = whole.keys().collect();
-        for key in keys() {
+        for (key, _) in keys() {
             assert!(named.contains(&&key), "contrib/floatgate.toml lacks {key}");
         }
         words_of(&whole).unwrap();

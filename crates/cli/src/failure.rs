@@ -72,6 +72,17 @@ impl fmt::Display for Opening {
     }
 }
 
+/// What was attempted with something that the user named, as context for the error: the input is
+/// at fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Input(pub(crate) String);
+
+impl fmt::Display for Input {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
 /// Prints `error: a: b: c`, then `hint: ...` where a remedy is known, and says how to exit.
 ///
 /// A reader that closed the pipe has what it wanted: that is no failure.
@@ -100,6 +111,13 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// True if the arguments are at fault.
 fn is_usage(error: &anyhow::Error) -> bool {
+    if error.downcast_ref::<Input>().is_some() {
+        return true;
+    }
+    let of_drive = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
+    if of_drive.is_some_and(|error| matches!(error, OpenError::NoDrive { .. })) {
+        return true;
+    }
     error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<lab::Error>())
@@ -113,6 +131,17 @@ mod tests {
     use export::{Address, BindError};
 
     use super::*;
+
+    #[test]
+    fn what_the_user_named_wrongly_is_wrong_input_however_deep_it_lies() {
+        let failed = || anyhow::Error::new(io::Error::other("no such file"));
+        let named = failed().context(Input("reading a.toml".into())).context("serving");
+        assert!(is_usage(&named) && !is_usage(&failed().context("serving")));
+        let none = OpenError::NoDrive { path: "v".into(), reason: "volume.toml: gone".into() };
+        assert!(is_usage(&anyhow::Error::new(none).context(Opening::of(Path::new("v")))));
+        let busy = OpenError::InUse { path: "v".into(), by: "process 7".into() };
+        assert!(!is_usage(&anyhow::Error::new(busy)));
+    }
 
     #[test]
     fn what_an_error_says_of_its_source_is_not_said_again() {

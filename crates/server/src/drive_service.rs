@@ -238,7 +238,11 @@ impl DriveService {
     /// Returns the status of the drive and of its server.
     pub fn status(&self) -> Status {
         let Process { cpu_s, memory_bytes } = Process::own();
-        let traffic = self.meter.traffic();
+        let mut traffic = self.meter.traffic();
+        // The device is flushed once for many flushes of clients, and for writes that are to be
+        // durable.
+        let flushes = &mut traffic.flushes;
+        flushes.commands = flushes.latency_histogram.total() + flushes.failures;
         let (namespaces, controllers) = (self.namespace_traffic(), self.controllers());
         // Before the lock of the clients: the model may be busy, and clients that connect or
         // disconnect must not wait for it.

@@ -59,7 +59,7 @@ pub(crate) struct Serve {
     pub(crate) nvme: Vec<Place<Address>>,
     /// Logical block size for NVMe hosts in bytes: 512 or 4096. Namespaces that a host formatted or
     /// created keep theirs
-    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    #[arg(long, default_value_t = 512, value_name = "BYTES", value_parser = block_bytes)]
     pub(crate) nvme_block_bytes: u32,
     /// File with the secrets of NVMe hosts (DH-HMAC-CHAP): a line for each host with its NQN and
     /// its secret (DHHC-1:...)
@@ -124,4 +124,13 @@ pub(crate) struct Serve {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
+}
+
+/// Reads the size of a logical block of NVMe hosts.
+fn block_bytes(text: &str) -> Result<u32, &'static str> {
+    match text {
+        "512" => Ok(512),
+        "4096" => Ok(4096),
+        _ => Err("must be 512 or 4096"),
+    }
 }

@@ -13,7 +13,7 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) tls_certificates: Option<PathBuf>,
     /// Policy for clients that do not use TLS
-    #[arg(long, value_enum, default_value_t = Encryption::Required)]
+    #[arg(long, value_enum, default_value_t = Encryption::Required, requires = "tls_certificates")]
     pub(crate) tls: Encryption,
     /// Require a client certificate signed by ca-cert.pem
     #[arg(long, requires = "tls_certificates")]

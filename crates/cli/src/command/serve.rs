@@ -37,7 +37,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::args::{Encryption, HttpArgs, MonitorArgs, Serve, Timing, TimingArgs, TlsArgs};
 use crate::configuration::{Configuration, Reread};
-use crate::failure::Opening;
+use crate::failure::{Input, Opening};
 use crate::keeper::Keeper;
 use crate::lateness::Watch;
 use crate::mount;
@@ -81,6 +81,8 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let nvme_listeners = nvme::listen(args, &mut passed)?;
+    nvme::secrets(args)?;
+    nvme::tls_keys(args)?;
     let front_ends = args.front_ends.prepare()?;
     check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
@@ -122,6 +124,7 @@ fn serve_through(
         device.size()
     };
     let recording = args.record.as_deref().map(|file| record(file, args, size)).transpose()?;
+    let mut unused = UnusedRecording(args.record.as_deref());
     let exports = served.exports(args, pace)?;
     let recorder = served.service.recorder(recording.as_ref().map(RecordingFile::recorder));
     let exports = exports.recorded(recorder);
@@ -149,12 +152,26 @@ fn serve_through(
     let text = shown(&offered, args.json)?;
     let server = Server::start_each(exports, listeners, limits, observer);
     let server = server.context("starting the server")?;
+    unused.0 = None;
     print_addresses(&text);
     wait(&signals, &served.service, configuration, Watch::new(pace))?;
     drop((management, web));
     drop((files, started));
     server.stop().context("making all writes durable")?;
     recording.map_or(Ok(()), finish)
+}
+
+/// The file of a recording that no client is part of yet: it is removed where serving does not
+/// begin, so that it is not in the way of the next attempt.
+struct UnusedRecording<'a>(Option<&'a Path>);
+
+impl Drop for UnusedRecording<'_> {
+    fn drop(&mut self) {
+        if let Some(file) = self.0 {
+            // What cannot be removed is named by the next attempt.
+            let _ = fs::remove_file(file);
+        }
+    }
 }
 
 /// Ends a recording at this moment.
@@ -444,7 +461,7 @@ fn operate(
         Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
         None => Kept::whole(args.nvme_block_bytes),
     };
-    check_blocks(&kept, args.nvme_block_bytes, service.device().size())?;
+    check_blocks(&kept, service.device().size())?;
     let backing = Arc::<DriveService>::clone(service);
     let operator = Operator::open(service.device(), backing, kept, args.read_only);
     let operator = Arc::new(operator.context("operating the drive")?);
@@ -477,10 +494,7 @@ fn open_volume(
 }
 
 /// Checks that namespaces consist of whole logical blocks.
-fn check_blocks(kept: &Kept, wanted: u32, capacity: u64) -> Result<()> {
-    if ![512, 4096].contains(&wanted) {
-        bail!("--nvme-block-bytes is {wanted}, must be 512 or 4096");
-    }
+fn check_blocks(kept: &Kept, capacity: u64) -> Result<()> {
     for KeptNamespace { id, size, block_bytes, .. } in &kept.namespaces {
         let size = size.unwrap_or(capacity);
         if !size.is_multiple_of((*block_bytes).into()) {
@@ -522,9 +536,9 @@ fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
     let schedule = match file {
         None => Schedule::default(),
         Some(file) => {
-            let shown = file.display();
-            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-            Schedule::parse(&text).with_context(|| format!("{shown}"))?
+            let reading = || Input(format!("reading {}", file.display()));
+            let text = fs::read_to_string(file).with_context(reading)?;
+            Schedule::parse(&text).with_context(reading)?
         }
     };
     let injector = FaultInjector::new(schedule, end_without_power);
@@ -560,7 +574,7 @@ pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
 fn tls(args: &TlsArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.tls_certificates else { return Ok(None) };
     let loaded = Tls::load(folder, args.tls.into(), args.tls_verify_peer);
-    loaded.map(Some).context("reading the certificates")
+    loaded.map(Some).with_context(|| Input("reading the certificates".into()))
 }
 
 fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<Listener> {
@@ -598,7 +612,7 @@ fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
 pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.http_tls_certificates else { return Ok(None) };
     let loaded = Tls::load(folder, Demand::Required, args.http_tls_verify_peer);
-    loaded.map(Some).context("reading the certificates for HTTP")
+    loaded.map(Some).with_context(|| Input("reading the certificates for HTTP".into()))
 }
 
 /// Listens for browsers; warns if other machines can reach the address.

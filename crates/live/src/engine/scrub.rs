@@ -80,6 +80,11 @@ impl Drive {
     ) -> Result<Scrubbed, DeviceError> {
         let mut found = Scrubbed::default();
         let rows = self.store().layout.shape.rows_total();
+        if repair {
+            // What lies on the media of a row that is begun cannot be compared with its parity. It
+            // is read from memory until the row is complete, and nobody would look at it then.
+            self.act(Core::finish_rows)?;
+        }
         for row in 0..rows {
             if !go_on(row.into(), rows.into()) {
                 break;
@@ -201,7 +206,14 @@ impl Drive {
                 continue;
             }
             found.units_bad += 1;
-            let write = |whole| store.dies.restore(unit.die, store.layout.unit_from(row), whole);
+            let write = |whole| {
+                let (dies, from) = (&store.dies, store.layout.unit_from(row));
+                dies.restore(unit.die, from, whole)
+                    // As any other write that fails, it takes the die out of service.
+                    .inspect_err(|error| {
+                        dies.lose_for(unit.die, error);
+                    })
+            };
             match &unit.whole {
                 Some(whole) if repair && write(whole).is_ok() => found.units_restored += 1,
                 Some(_) => {}

@@ -274,7 +274,10 @@ pub(crate) fn parse(
                 rest = after;
                 Record::Row(parse_row(record, list, (number, from), layout)?)
             }
-            RELEASE => Record::Release { superblock: first, seq },
+            RELEASE => {
+                (first < layout.shape.superblocks).then_some(())?;
+                Record::Release { superblock: first, seq }
+            }
             EXTENT => {
                 let record = prefix::<ExtentRecord>(record)?;
                 let extent = Extent {

@@ -189,8 +189,11 @@ impl Known {
         let before = self.hot_spares.replace(left).unwrap_or(left);
         let mut changes: Vec<_> = news.iter().map(|it| warning(unused(status, it))).collect();
         // One that is given up is gone as well, and replaced nothing.
-        if u64::from(before.saturating_sub(left)) > given_up {
-            let is_filling = status.maintenance.rebuild.as_ref().is_some_and(|it| it.is_running);
+        let rebuild = status.maintenance.rebuild.as_ref();
+        // One whose filling failed, and that is kept, is in the place of a die, and replaced none.
+        let has_failed = rebuild.is_some_and(|it| it.failure.is_some());
+        if u64::from(before.saturating_sub(left)) > given_up && !has_failed {
+            let is_filling = rebuild.is_some_and(|it| it.is_running);
             let did = if is_filling { "is replacing" } else { "replaced" };
             let are = if left == 1 { "1 is".to_owned() } else { format!("{left} are") };
             changes.push(warning(format!("A hot spare {did} a failed die; {are} left.")));

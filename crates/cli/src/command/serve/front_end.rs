@@ -8,18 +8,18 @@
 //! list at the end of this file.
 
 use std::cell::OnceCell;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use export::nvme::{Secrets, Subsystem, TlsKeys};
+use export::nvme::Subsystem;
 use export::{Address, Exports, Listener, Observer};
 use live::operator::Operator;
 use live::{Operations as _, status};
 use server::drive_service::DriveService;
 
+use super::nvme;
 use crate::args::Serve;
 
 /// Options of a front end.
@@ -83,16 +83,10 @@ impl<'a> Served<'a> {
         let operations = Arc::<Operator>::clone(self.operator);
         let pace = self.exports.iter().next().and_then(|export| export.pace.clone());
         let mut made = Subsystem::operated(operations).paced(pace);
-        if let Some(file) = &self.args.nvme_secrets {
-            let shown = file.display();
-            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-            let secrets = Secrets::parse(&text).with_context(|| format!("{shown}"))?;
+        if let Some(secrets) = nvme::secrets(self.args)? {
             made = made.authenticated(secrets);
         }
-        if let Some(file) = &self.args.nvme_tls_keys {
-            let shown = file.display();
-            let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-            let keys = TlsKeys::parse(&text).with_context(|| format!("{shown}"))?;
+        if let Some(keys) = nvme::tls_keys(self.args)? {
             made = made.secured(keys, self.args.nvme_tls.into());
         }
         let made = Arc::new(made);

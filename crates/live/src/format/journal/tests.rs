@@ -173,6 +173,12 @@ fn pages_that_are_trimmed_do_not_wrap_around() {
 }
 
 #[test]
+fn a_superblock_that_is_released_is_one_of_the_drive() {
+    assert!(records(&range(RELEASE, SHAPE.superblocks - 1, 0)).is_some());
+    assert!(records(&range(RELEASE, SHAPE.superblocks, 0)).is_none());
+}
+
+#[test]
 fn a_row_is_one_that_the_drive_can_have() {
     assert!(records(&row(0, 0, 3, 1)).is_some());
     assert!(records(&row(0, 0, 3, 0)).is_some(), "a unit may be empty");
