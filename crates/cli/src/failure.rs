@@ -72,8 +72,7 @@ impl fmt::Display for Opening {
     }
 }
 
-/// What was attempted with something that the user named, as context for the error: the input is
-/// at fault.
+/// Attempt to read something that the user named, as context for the error: the input is at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Input(pub(crate) String);
 

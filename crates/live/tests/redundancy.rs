@@ -140,3 +140,29 @@ fn a_die_that_is_replaced_takes_part_again() {
     drive.fail_die(2).unwrap();
     assert!(is_there(&drive, &contents(2)));
 }
+
+/// Changes a byte in each page of the file of a die, header and journal apart.
+fn spoil(die: &std::path::Path) {
+    let mut bytes = std::fs::read(die).expect("the die is a file");
+    for page in bytes.chunks_mut(4096).skip(512).filter(|page| page.iter().any(|it| *it != 0)) {
+        page[100] ^= 0x55;
+    }
+    std::fs::write(die, bytes).expect("the die takes bytes");
+}
+
+#[test]
+fn what_a_scrub_has_repaired_survives_the_loss_of_another_die_in_rows_that_are_begun_as_well() {
+    for pages in (200..700).step_by(60) {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), 0.3);
+        let drive = Drive::create(&options).unwrap();
+        let written = &contents(1)[..pages * 4096];
+        drive.write(0, written, Durability::Durable).unwrap();
+        spoil(&options.dies[1]);
+        let scrubbed = drive.scrub(true).unwrap();
+        assert!(scrubbed.units_bad > 0 && scrubbed.units_bad == scrubbed.units_restored);
+        assert!(scrubbed.lost_lbas.is_empty());
+        drive.fail_die(0).unwrap();
+        assert!(is_there(&drive, written), "{pages} pages");
+    }
+}

@@ -1,6 +1,7 @@
 //! `floatgate serve`: a volume, offered to clients until it is told to stop.
 
 mod front_end;
+mod host_keys;
 mod nvme;
 
 use std::fmt::Display;
@@ -81,8 +82,8 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let nvme_listeners = nvme::listen(args, &mut passed)?;
-    nvme::secrets(args)?;
-    nvme::tls_keys(args)?;
+    host_keys::secrets(args)?;
+    host_keys::tls_keys(args)?;
     let front_ends = args.front_ends.prepare()?;
     check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());

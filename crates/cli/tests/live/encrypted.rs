@@ -117,7 +117,7 @@ fn a_folder_without_a_certificate_is_refused_with_the_file_that_is_missing() {
     let args = ["serve", "--memory", "16MiB", "--nbd", "unix:s", "--tls-certificates", &here];
     let refused = super::served::floatgate(folder.path(), &args);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(
         said.contains("reading the certificates: ") && said.contains("server-cert.pem"),
         "{said}"

@@ -18,16 +18,16 @@ fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("`none` is not an address"), "{said}");
     let (code, said) = refusal("volume = \"nothing\"\nnbd = \"unix:s\"", &["other"]);
-    assert!(code == Some(1) && said.starts_with("error: opening other: "), "{said}");
+    assert!(code == Some(2) && said.starts_with("error: opening other: "), "{said}");
     let (code, said) = refusal("volume = \"volume\"\nbnd = \"unix:s\"", &[]);
     assert!(
-        code == Some(1) && said.starts_with("error: reading c.toml: unknown key `bnd`"),
+        code == Some(2) && said.starts_with("error: reading c.toml: unknown key `bnd`"),
         "{said}"
     );
     let (code, said) = refusal("volume = \"volume\"", &[]);
     assert!(code == Some(2) && said.contains("--nbd ADDRESS"), "{said}");
     let (code, said) = refusal("volume = ", &[]);
-    assert!(code == Some(1) && said.starts_with("error: reading c.toml: "), "{said}");
+    assert!(code == Some(2) && said.starts_with("error: reading c.toml: "), "{said}");
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl Tried {
             if !goes_on() {
                 return true;
             }
-            // After a failure of the drive it would take no spare; and where another die failed, the
+            // After a failure of the drive it would take no spare. Where another die failed, the
             // spare is not to blame.
             let is_drive = matches!(error, DeviceError::Poisoned { .. });
             let is_blameless = is_drive || !drive.store().dies.has_failures(die);

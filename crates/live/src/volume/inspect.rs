@@ -54,7 +54,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     Ok(status.rated(rated_cycles(volume)).described(volume))
 }
 
-/// What the headers of the dies tell of a drive that no process has open.
+/// State of a drive that no process has open, as the headers of its dies tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unserved {
     /// True if it was closed by whoever had it.

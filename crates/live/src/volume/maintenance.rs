@@ -143,9 +143,10 @@ impl Maintenance {
         add_spare(&self.volume, &self.drive, new)
     }
 
-    /// From now on takes a die out of service that fails every read, and, when a die fails, fills a spare one with what belongs there; where there is
-    /// none, or none that can be used now, moves what lies in rows that lack a unit, as long as
-    /// there is space, so that the volume tolerates another failure.
+    /// From now on takes a die out of service that fails every read. When a die fails, fills a hot
+    /// spare with what belongs there; where there is none, or none that can be used now, moves what
+    /// lies in rows that lack a unit, as long as there is space, so that the volume tolerates
+    /// another failure.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.

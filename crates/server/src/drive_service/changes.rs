@@ -49,6 +49,8 @@ pub(super) struct Known {
     rebuild: Option<Rebuild>,
     purge: Option<Purge>,
     hot_spares: Option<u32>,
+    /// Paths of the dies.
+    paths: Vec<Option<String>>,
     /// Hot spares that could not be used, as they were told.
     spare_failures: Vec<SpareFailure>,
     supply: Option<Supply>,
@@ -187,6 +189,8 @@ impl Known {
         let given_up = news.iter().filter(|it| !it.is_kept).count() as u64;
         let left = status.hot_spares;
         let before = self.hot_spares.replace(left).unwrap_or(left);
+        let paths = status.dies.iter().map(|die| die.path.clone()).collect();
+        let paths_before = std::mem::replace(&mut self.paths, paths);
         let mut changes: Vec<_> = news.iter().map(|it| warning(unused(status, it))).collect();
         // One that is given up is gone as well, and replaced nothing.
         let rebuild = status.maintenance.rebuild.as_ref();
@@ -196,7 +200,20 @@ impl Known {
             let is_filling = rebuild.is_some_and(|it| it.is_running);
             let did = if is_filling { "is replacing" } else { "replaced" };
             let are = if left == 1 { "1 is".to_owned() } else { format!("{left} are") };
-            changes.push(warning(format!("A hot spare {did} a failed die; {are} left.")));
+            // Within one look a die may fail and be replaced, so that nothing else names it.
+            let places = paths_before.iter().zip(&self.paths).enumerate();
+            let taken = places.filter_map(|(die, (old, new))| {
+                let (old, new) =
+                    (old.as_ref()?, new.as_ref().filter(|it| old.as_ref() != Some(*it))?);
+                Some(format!("The hot spare {new} {did} die {die} ({old}), which failed"))
+            });
+            let taken: Vec<String> = taken.collect();
+            let what = if taken.is_empty() {
+                format!("A hot spare {did} a failed die")
+            } else {
+                taken.join("; ")
+            };
+            changes.push(warning(format!("{what}; {are} left.")));
         }
         changes
     }

@@ -19,7 +19,7 @@ use live::operator::Operator;
 use live::{Operations as _, status};
 use server::drive_service::DriveService;
 
-use super::nvme;
+use super::host_keys;
 use crate::args::Serve;
 
 /// Options of a front end.
@@ -83,10 +83,10 @@ impl<'a> Served<'a> {
         let operations = Arc::<Operator>::clone(self.operator);
         let pace = self.exports.iter().next().and_then(|export| export.pace.clone());
         let mut made = Subsystem::operated(operations).paced(pace);
-        if let Some(secrets) = nvme::secrets(self.args)? {
+        if let Some(secrets) = host_keys::secrets(self.args)? {
             made = made.authenticated(secrets);
         }
-        if let Some(keys) = nvme::tls_keys(self.args)? {
+        if let Some(keys) = host_keys::tls_keys(self.args)? {
             made = made.secured(keys, self.args.nvme_tls.into());
         }
         let made = Arc::new(made);

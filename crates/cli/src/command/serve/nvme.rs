@@ -1,10 +1,8 @@
 //! NVMe/TCP of `floatgate serve`: listeners, and the URIs for hosts.
 
-use std::fs;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, bail};
-use export::nvme::{Secrets, TlsKeys};
+use anyhow::{Result, bail};
 use export::{Address, Listener, Protocol};
 use live::status;
 use server::activation::{Passed, Place};
@@ -13,7 +11,6 @@ use tracing::warn;
 use super::front_end::Served;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
-use crate::failure::Input;
 
 /// Listens for NVMe/TCP hosts. An address that other machines can reach requires authentication, by
 /// secrets or by TLS, or that the user allows any host.
@@ -27,28 +24,6 @@ pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>>
         );
     }
     args.nvme.iter().map(|place| listen_at(place, args, passed)).collect()
-}
-
-/// The secrets of hosts; none without `--nvme-secrets`.
-///
-/// # Errors
-/// Fails if the file cannot be read, or holds anything else.
-pub(super) fn secrets(args: &Serve) -> Result<Option<Secrets>> {
-    let Some(file) = &args.nvme_secrets else { return Ok(None) };
-    let reading = || Input(format!("reading {}", file.display()));
-    let text = fs::read_to_string(file).with_context(reading)?;
-    Secrets::parse(&text).map(Some).with_context(reading)
-}
-
-/// The TLS keys of hosts; none without `--nvme-tls-keys`.
-///
-/// # Errors
-/// Fails if the file cannot be read, or holds anything else.
-pub(super) fn tls_keys(args: &Serve) -> Result<Option<TlsKeys>> {
-    let Some(file) = &args.nvme_tls_keys else { return Ok(None) };
-    let reading = || Input(format!("reading {}", file.display()));
-    let text = fs::read_to_string(file).with_context(reading)?;
-    TlsKeys::parse(&text).map(Some).with_context(reading)
 }
 
 /// True if hosts have to use TLS, with their key.
