@@ -91,25 +91,56 @@ struct Row {
 /// # Errors
 /// Fails if a measurement fails.
 pub(crate) fn run_all(options: Options<'_>) -> Result<()> {
+    let (rows, in_real_time) = in_folder(options, |folder| {
+        let rows = compare(folder, options)?;
+        Ok((rows, real_time::compare(folder, options)?))
+    })?;
+    let published = published::published(options)?;
+    let text = [
+        table::document(&rows, options)?,
+        real_time::text(&in_real_time, options.repeats)?,
+        published::text(&published)?,
+    ]
+    .concat();
+    write(&text)
+}
+
+/// Measures the database on models in real time, and on the drive that it is predicted from there,
+/// and makes that section anew.
+///
+/// # Errors
+/// Fails if a measurement does, or the document has no such section.
+pub(crate) fn renew_models(options: Options<'_>) -> Result<()> {
+    let rows = in_folder(options, |folder| {
+        let (name, us) = DRIVES[0];
+        fs::write(drive_file(folder, name), drive(name, us))?;
+        for repeat in 0..options.repeats {
+            Stage { folder, application: &APPLICATIONS[0], repeat, options }.measure(name)?;
+        }
+        real_time::compare(folder, options)
+    })?;
+    let path = root().join(DOCUMENT);
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let parted = text.split_once(real_time::HEADING);
+    let parted =
+        parted.and_then(|(before, rest)| Some((before, rest.split_once(published::HEADING)?)));
+    let (before, (_, after)) = parted
+        .with_context(|| format!("{DOCUMENT} lacks a section on models or on transactions"))?;
+    write(&[before, &real_time::text(&rows, options.repeats)?, published::HEADING, after].concat())
+}
+
+/// Does something with the folder for measurements, which it removes unless it is to be kept.
+fn in_folder<T>(options: Options<'_>, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     ensure!(options.repeats > 0, "--repeats is 0, not at least 1");
     build(options)?;
     let own = std::env::temp_dir().join(format!("floatgate-applications-{}", std::process::id()));
     let folder = options.keep.unwrap_or(&own);
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    let compared = compare(folder, options);
-    let in_real_time = compared.and_then(|rows| Ok((rows, real_time::compare(folder, options)?)));
+    let done = work(folder);
     if options.keep.is_none() {
         fs::remove_dir_all(folder)?;
     }
-    let (rows, in_real_time) = in_real_time?;
-    let published = published::published(options)?;
-    let text = [
-        table::document(&rows, options)?,
-        real_time::text(&in_real_time)?,
-        published::text(&published)?,
-    ]
-    .concat();
-    write(&text)
+    done
 }
 
 /// Makes the document's last section anew, which needs no measurement.

@@ -133,6 +133,9 @@ enum Task {
         /// Measures nothing, and renews the section on published transactions
         #[arg(long)]
         published: bool,
+        /// Renews the section on models beneath a real database alone
+        #[arg(long, conflicts_with = "published")]
+        models: bool,
         /// Program to measure with [default: the one of this workspace, built for release]
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
@@ -211,7 +214,7 @@ fn main() -> Result<()> {
             let numbers = [minutes.as_str(), seed.as_str()];
             program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
         }
-        Task::Applications { threads, repeats, realtime, keep, published, floatgate } => {
+        Task::Applications { threads, repeats, realtime, keep, published, models, floatgate } => {
             let options = applications::Options {
                 threads: &threads,
                 repeats,
@@ -221,6 +224,9 @@ fn main() -> Result<()> {
             };
             if published {
                 return applications::renew_published(options);
+            }
+            if models {
+                return applications::renew_models(options);
             }
             applications::run_all(options)
         }

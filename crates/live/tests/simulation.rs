@@ -19,7 +19,7 @@ fn check(seeds: std::ops::Range<u64>) {
     assert!(tally.redundancy_restored > 20 && tally.reformatted > 100, "{tally:?}");
     assert!(tally.closed > 100 && tally.maps_searched > 5, "{tally:?}");
     assert!(tally.outages > 500 && tally.failed_in_outages > 300, "{tally:?}");
-    assert!(tally.dies_unwritable > 20, "{tally:?}");
+    assert!(tally.dies_unwritable > 10, "{tally:?}");
     assert!(tally.scrubbed > 200 && tally.spoilt > 200 && tally.hosts_full > 50, "{tally:?}");
 }
 

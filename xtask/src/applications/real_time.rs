@@ -10,9 +10,8 @@ use super::{APPLICATIONS, DRIVES, Options, Point, Stage};
 
 /// Models of the catalogue beneath the database, as they are without time lapse.
 const MODELS: [&str; 2] = ["iodrive-duo", "px600-2600"];
-/// Measurements of each: they take the whole machine for minutes, and the host decides most of
-/// them.
-const REPEATS: u32 = 1;
+/// Heading of the section.
+pub(super) const HEADING: &str = "\n## Models beneath a real database\n";
 
 /// The database on a model, with a number of clients.
 pub(super) struct RealTime {
@@ -30,8 +29,9 @@ pub(super) struct RealTime {
 pub(super) fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<RealTime>> {
     let application = &APPLICATIONS[0];
     let mut rows: Vec<RealTime> = Vec::new();
-    for model in MODELS {
-        for repeat in 0..REPEATS {
+    // The models in turn, so that a busy hour hurts both.
+    for repeat in 0..options.repeats {
+        for model in MODELS {
             let stage = Stage { folder, application, repeat, options };
             let on = ["--model", model, "--time-lapse", "1"].map(Path::new);
             let measured = stage.measure_on(model, &on)?;
@@ -60,15 +60,16 @@ pub(super) fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<RealTim
 }
 
 /// The section of the document.
-pub(super) fn text(rows: &[RealTime]) -> Result<String> {
-    let mut text = String::from(
-        "\n## Models beneath a real database\n\nMariaDB under SysBench on a drive in memory whose \
+pub(super) fn text(rows: &[RealTime], repeats: u32) -> Result<String> {
+    let mut text = format!(
+        "{HEADING}\nMariaDB under SysBench on a drive in memory whose \
          replies have the latencies of a model of the catalogue in real time (`--timing model \
          --time-lapse 1`), beside what replays of the recordings on the drive of 4 ms predict for \
          the same model. These models answer in tens of microseconds: most of a transaction is the \
          host's, which has two processors for the database, its clients and the drive. The replay \
-         lets think times share them. The larger `host` is, the less certain is a prediction. Each \
-         model is measured once, which earlier differed by a factor of two from run to run.\n\n\
+         lets think times share them. The larger `host` is, the less certain is a prediction. \
+         Each figure is the median of {repeats} measurements or predictions, and in brackets are \
+         the lowest and the highest.\n\n\
          | model | threads | measured TPS | predicted TPS | error | host |\n\
          |---|---|---|---|---|---|\n",
     );
