@@ -92,7 +92,7 @@ fn differing(before: &Table, after: &Table) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Result<Table> {
-    let reading = || Input(format!("reading {}", path.display()));
+    let reading = || Input::reading(path);
     let text = fs::read_to_string(path).with_context(reading)?;
     text.parse().with_context(reading)
 }
@@ -108,7 +108,7 @@ pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     if typed.volume.is_some() || typed.memory.is_some() {
         table.remove(VOLUME);
     }
-    let words = words_of(&table).with_context(|| Input(format!("reading {}", path.display())))?;
+    let words = words_of(&table).with_context(|| Input::reading(path))?;
     let mut command = parsed(words).unwrap_or_else(|error| error.exit());
     if let Command::Serve(serve) = &mut command {
         serve.config = Some(path.clone());

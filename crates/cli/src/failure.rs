@@ -76,6 +76,13 @@ impl fmt::Display for Opening {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Input(pub(crate) String);
 
+impl Input {
+    /// Reading a file.
+    pub(crate) fn reading(file: &Path) -> Self {
+        Self(format!("reading {}", file.display()))
+    }
+}
+
 impl fmt::Display for Input {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)

@@ -2,6 +2,7 @@
 //! beside serving them.
 
 pub mod check;
+pub(crate) mod failing_reads;
 pub(crate) mod folder;
 pub(crate) mod hot_spares;
 pub(crate) mod identity;
@@ -14,5 +15,4 @@ pub(crate) mod namespace;
 pub(crate) mod operations;
 pub(crate) mod recover;
 pub(crate) mod shortages;
-pub(crate) mod silent_die;
 pub(crate) mod verification;

@@ -47,6 +47,7 @@ use crate::{Ending, output, setup};
 
 pub(crate) use self::front_end::FrontEndArgs;
 use self::front_end::Prepared;
+use self::host_keys::HostKeys;
 
 /// Interval between two looks of a server at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -82,8 +83,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let nvme_listeners = nvme::listen(args, &mut passed)?;
-    host_keys::secrets(args)?;
-    host_keys::tls_keys(args)?;
+    let host_keys = HostKeys::read(args)?;
     let front_ends = args.front_ends.prepare()?;
     check_reachable(args, front_ends.is_empty())?;
     let listen_http = |place| listen_http(place, &mut passed, http_tls.as_ref());
@@ -91,7 +91,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let served = ServedDrive::open(args, recipients, paced.as_ref())?;
     let pace = paced.map(|paced| Arc::clone(&paced.pace));
     let endpoints =
-        Endpoints { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits };
+        Endpoints { listeners, nvme_listeners, host_keys, front_ends, http, tls, http_tls, limits };
     let done = serve_through(endpoints, args, &served, pace.as_ref(), configuration);
     served.close_after(done)
 }
@@ -100,6 +100,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
 struct Endpoints {
     listeners: Vec<Listener>,
     nvme_listeners: Vec<Listener>,
+    host_keys: HostKeys,
     front_ends: Vec<Box<dyn Prepared>>,
     http: Option<TcpListener>,
     tls: Option<Tls>,
@@ -116,7 +117,7 @@ fn serve_through(
     pace: Option<&Arc<Pace>>,
     configuration: Option<Configuration>,
 ) -> Result<()> {
-    let Endpoints { listeners, nvme_listeners, front_ends, http, tls, http_tls, limits } =
+    let Endpoints { listeners, nvme_listeners, host_keys, front_ends, http, tls, http_tls, .. } =
         endpoints;
     let size = {
         // Dropped here, because a reference to it keeps the drive from being closed.
@@ -140,9 +141,9 @@ fn serve_through(
         files.add_to(&mut offered);
     }
     let observer = observer(&served.service);
-    let front =
-        front_end::Served::new(&exports, (&served.operator, &served.service), &observer, args);
-    let listeners = nvme::with_subsystem((listeners, nvme_listeners), &front, &mut offered)?;
+    let drive = (&served.operator, &served.service);
+    let front = front_end::Served::new(&exports, drive, &observer, (args, &host_keys));
+    let listeners = nvme::with_subsystem((listeners, nvme_listeners), &front, &mut offered);
     let started = front_ends.into_iter().map(|it| it.start(&front, &mut offered));
     let started: Vec<_> = started.collect::<Result<_>>()?;
     drop(front);
@@ -151,7 +152,7 @@ fn serve_through(
     let management = is_volume.then(|| served.service.manage(&offered)).transpose()?;
     let web = http.map(|listener| show(args, (listener, http_tls), &served.service)).transpose()?;
     let text = shown(&offered, args.json)?;
-    let server = Server::start_each(exports, listeners, limits, observer);
+    let server = Server::start_each(exports, listeners, endpoints.limits, observer);
     let server = server.context("starting the server")?;
     unused.0 = None;
     print_addresses(&text);
@@ -537,7 +538,7 @@ fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
     let schedule = match file {
         None => Schedule::default(),
         Some(file) => {
-            let reading = || Input(format!("reading {}", file.display()));
+            let reading = || Input::reading(file);
             let text = fs::read_to_string(file).with_context(reading)?;
             Schedule::parse(&text).with_context(reading)?
         }

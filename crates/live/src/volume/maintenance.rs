@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::lock::lock;
+use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{Tried, add_spare};
-use crate::volume::silent_die::Silence;
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
 /// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
@@ -155,10 +155,10 @@ impl Maintenance {
         self.begin("redundancy", move |drive, rest, told| {
             tell(told);
             let (mut pause, mut tried) = (LOOK_EVERY, Tried::default());
-            let mut silence = Silence::default();
+            let mut failing = FailingReads::default();
             while rest.pause(pause) {
                 pause = LOOK_EVERY;
-                silence.end(drive);
+                failing.end(drive);
                 if drive.lost_dies().is_empty() || is_spared(&volume, drive, rest, &mut tried) {
                     continue;
                 }

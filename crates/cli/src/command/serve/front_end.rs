@@ -19,7 +19,7 @@ use live::operator::Operator;
 use live::{Operations as _, status};
 use server::drive_service::DriveService;
 
-use super::host_keys;
+use super::host_keys::HostKeys;
 use crate::args::Serve;
 
 /// Options of a front end.
@@ -58,6 +58,7 @@ pub(super) struct Served<'a> {
     pub(super) operator: &'a Arc<Operator>,
     service: &'a DriveService,
     args: &'a Serve,
+    host_keys: &'a HostKeys,
     /// The NVMe subsystem, which all front ends share; made for the first one that needs it.
     subsystem: OnceCell<Arc<Subsystem>>,
 }
@@ -67,31 +68,27 @@ impl<'a> Served<'a> {
         exports: &'a Exports,
         (operator, service): (&'a Arc<Operator>, &'a Arc<DriveService>),
         observer: &'a Arc<dyn Observer>,
-        args: &'a Serve,
+        (args, host_keys): (&'a Serve, &'a HostKeys),
     ) -> Self {
-        Self { exports, observer, operator, service, args, subsystem: OnceCell::new() }
+        Self { exports, observer, operator, service, args, host_keys, subsystem: OnceCell::new() }
     }
 
     /// The NVMe subsystem of the drive.
-    ///
-    /// # Errors
-    /// Fails if the secrets or the TLS keys of hosts cannot be read.
-    pub(super) fn subsystem(&self) -> Result<Arc<Subsystem>> {
-        if let Some(subsystem) = self.subsystem.get() {
-            return Ok(Arc::clone(subsystem));
-        }
-        let operations = Arc::<Operator>::clone(self.operator);
-        let pace = self.exports.iter().next().and_then(|export| export.pace.clone());
-        let mut made = Subsystem::operated(operations).paced(pace);
-        if let Some(secrets) = host_keys::secrets(self.args)? {
-            made = made.authenticated(secrets);
-        }
-        if let Some(keys) = host_keys::tls_keys(self.args)? {
-            made = made.secured(keys, self.args.nvme_tls.into());
-        }
-        let made = Arc::new(made);
-        self.service.show_to_hosts(&made);
-        Ok(Arc::clone(self.subsystem.get_or_init(|| made)))
+    pub(super) fn subsystem(&self) -> Arc<Subsystem> {
+        Arc::clone(self.subsystem.get_or_init(|| {
+            let operations = Arc::<Operator>::clone(self.operator);
+            let pace = self.exports.iter().next().and_then(|export| export.pace.clone());
+            let mut made = Subsystem::operated(operations).paced(pace);
+            if let Some(secrets) = &self.host_keys.secrets {
+                made = made.authenticated(secrets.clone());
+            }
+            if let Some(keys) = &self.host_keys.tls_keys {
+                made = made.secured(keys.clone(), self.args.nvme_tls.into());
+            }
+            let made = Arc::new(made);
+            self.service.show_to_hosts(&made);
+            made
+        }))
     }
 
     /// Adds a URI to the export of each namespace; `uri` makes it of the namespace's number.

@@ -63,17 +63,17 @@ pub(super) fn with_subsystem(
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
     served: &Served<'_>,
     offered: &mut [status::Export],
-) -> Result<Vec<(Listener, Protocol)>> {
+) -> Vec<(Listener, Protocol)> {
     let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();
     if nvme.is_empty() {
-        return Ok(listeners);
+        return listeners;
     }
-    let subsystem = served.subsystem()?;
+    let subsystem = served.subsystem();
     for listener in nvme {
         served.add_uris(offered, |id| uri(listener.address(), subsystem.nqn(), id));
         listeners.push((listener, Protocol::Nvme(Arc::clone(&subsystem))));
     }
-    Ok(listeners)
+    listeners
 }
 
 /// The URI of a namespace, as the NVMe boot specification writes it.

@@ -23,7 +23,7 @@ impl FrontEnd for Options {
     fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
         let start: Box<Start<VfioUser>> = Box::new(|listener, served, offered| {
             served.add_uris(offered, |id| format!("vfio-user:{}#{id}", path(&listener)));
-            let (subsystem, observer) = (served.subsystem()?, Arc::clone(served.observer));
+            let (subsystem, observer) = (served.subsystem(), Arc::clone(served.observer));
             Ok(VfioUser::start(served.exports, subsystem, listener, observer)?)
         });
         Sockets::prepare(&self.vfio_user, start)

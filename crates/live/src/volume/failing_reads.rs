@@ -12,11 +12,11 @@ use crate::status::Die;
 /// Linux lets a member of a RAID correct in an hour (`max_read_errors` of md).
 const FAILURES_MIN: u64 = 20;
 /// Time for which it fails all of them: an outage of a link or of a network may end sooner.
-const SILENCE: Duration = Duration::from_secs(10);
+const FAILING_FOR: Duration = Duration::from_secs(10);
 
 /// Dies whose reads have failed since some time, by index.
 #[derive(Debug, Default)]
-pub(crate) struct Silence(Vec<Reads>);
+pub(crate) struct FailingReads(Vec<Reads>);
 
 /// Counters of a die at its last read that succeeded.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ struct Reads {
     failing_since: Option<Instant>,
 }
 
-impl Silence {
+impl FailingReads {
     /// Looks at the counters of all dies at `now`; returns a die that has failed every read for
     /// long enough.
     fn look(&mut self, dies: &[Die], now: Instant) -> Option<usize> {
@@ -39,7 +39,7 @@ impl Silence {
         if self.0.len() != dies.len() {
             self.0 = dies.iter().map(reads).collect();
         }
-        let mut silent = None;
+        let mut found = None;
         for (index, (seen, die)) in self.0.iter_mut().zip(dies).enumerate() {
             let is_other = die.read_bytes != seen.read_bytes || die.failures < seen.failures;
             if is_other || die.is_lost {
@@ -49,12 +49,12 @@ impl Silence {
             let failed = die.failures - seen.failures;
             if failed > 0 {
                 let since = *seen.failing_since.get_or_insert(now);
-                if failed >= FAILURES_MIN && now.duration_since(since) >= SILENCE {
-                    silent = silent.or(Some(index));
+                if failed >= FAILURES_MIN && now.duration_since(since) >= FAILING_FOR {
+                    found = found.or(Some(index));
                 }
             }
         }
-        silent
+        found
     }
 
     /// Takes a die out of service that has failed every read for ten seconds, twenty at least, and
@@ -79,11 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn a_die_is_silent_once_enough_of_its_reads_have_failed_for_long_enough() {
-        let (mut silence, start) = (Silence::default(), Instant::now());
+    fn a_die_is_found_once_enough_of_its_reads_have_failed_for_long_enough() {
+        let (mut failing, start) = (FailingReads::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut look =
-            |seconds, failures| silence.look(&dies([(7, 0), (9, failures)]), at(seconds));
+            |seconds, failures| failing.look(&dies([(7, 0), (9, failures)]), at(seconds));
         assert_eq!(look(0, 3), None);
         assert_eq!(look(600, 3), None, "nobody asked it");
         assert_eq!(look(601, 50), None, "it began to fail just now");
@@ -92,10 +92,10 @@ mod tests {
     }
 
     #[test]
-    fn a_die_with_few_failures_or_a_read_that_succeeds_is_not_silent() {
-        let (mut silence, start) = (Silence::default(), Instant::now());
+    fn a_die_with_few_failures_or_a_read_that_succeeds_is_not_found() {
+        let (mut failing, start) = (FailingReads::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut look = |seconds, counters| silence.look(&dies([counters, (0, 0)]), at(seconds));
+        let mut look = |seconds, counters| failing.look(&dies([counters, (0, 0)]), at(seconds));
         assert_eq!(look(0, (512, 0)), None);
         assert_eq!(look(1, (512, 5)), None);
         assert_eq!(look(60, (512, 19)), None, "too few");
