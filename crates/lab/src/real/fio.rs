@@ -75,6 +75,9 @@ const QUEUE_FILLED_MIN: f64 = 0.9;
 const RATE_MISSED_MAX: f64 = 0.02;
 /// CPU time of a job from which it, not the drive, is measured, in percent of a core.
 const JOB_CPU_PERCENT_MAX: f64 = 90.0;
+/// CPU time of all jobs from which the processors of their machine, not the drive, are measured, as
+/// a share of all of it. Interrupts and other processes take some of the rest.
+const PROCESSORS_BUSY_MAX: f64 = 0.9;
 
 /// The fio driver, for every subject that is real.
 pub(crate) struct FioKind;
@@ -300,6 +303,9 @@ impl Fio {
         let wanted =
             f64::from(load.threads) * f64::from(load.queue_per_thread) * f64::from(place.devices());
         let mut warnings = judged(load, wanted, &output);
+        // How many processors other machines have, fio does not report.
+        let here = thread::available_parallelism().ok().filter(|_| place.hosts.is_none());
+        warnings.extend(here.and_then(|here| processors_busy(load, &output, here.get())));
         let (counted, parts) = (output::counted(&totals), output::parts(&totals));
         warnings.extend(parts.as_ref().and_then(|parts| submission(load, parts)));
         if logging.interval_ms != job::milliseconds(load.interval_s) {
@@ -650,6 +656,24 @@ fn judged(load: &Load<'_>, wanted: f64, output: &FioOutput) -> Vec<Warning> {
         });
     }
     warnings
+}
+
+/// Jobs that together take nearly all of the `processors` of their machine, though none needs a
+/// whole one.
+fn processors_busy(load: &Load<'_>, output: &FioOutput, processors: usize) -> Option<Warning> {
+    let busy = output.cpu_percent() / 100.0 * output.jobs.len() as f64;
+    let is_told_of_jobs = output.cpu_percent() > JOB_CPU_PERCENT_MAX;
+    (busy > PROCESSORS_BUSY_MAX * processors as f64 && !is_told_of_jobs).then(|| Warning {
+        kind: WarningKind::Environment,
+        step: load.step.into(),
+        text: format!(
+            "fio's jobs used {busy:.1} of {}: the machine, not the drive, may be the limit",
+            blockio::text::counted(processors as u64, "processor")
+        ),
+        remedy: "measure on a machine with more processors, or compare the rate only with those \
+                 of the same machine"
+            .into(),
+    })
 }
 
 /// True if fio had neither all `wanted` requests outstanding nor a core to spare: then it, not the

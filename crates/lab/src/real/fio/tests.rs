@@ -612,6 +612,30 @@ fn latency_is_total_latency_and_its_parts_are_kept() {
 }
 
 #[test]
+fn jobs_that_fill_the_processors_of_the_machine_are_warned_of() {
+    let mut report = FioOutput::parse(include_str!("tests/file-server/output.json")).unwrap();
+    let workload = catalogue::find_workload("file-server").unwrap();
+    let load = load(&workload, "file-server/T2Q4");
+    for (percent, processors, expected) in [
+        (80.0, 2, None),
+        (80.0, 1, Some("fio's jobs used 1.6 of 1 processor: ")),
+        (95.0, 4, None),
+        // Told of already, as of a job that takes a core.
+        (95.0, 2, None),
+    ] {
+        for job in &mut report.jobs {
+            (job.usr_cpu, job.sys_cpu) = (percent / 4.0, percent * 3.0 / 4.0);
+        }
+        let text = processors_busy(&load, &report, processors).map(|it| it.text);
+        let is_as_expected = match (&text, expected) {
+            (Some(text), Some(begins)) => text.starts_with(begins),
+            (text, expected) => text.is_none() && expected.is_none(),
+        };
+        assert!(is_as_expected, "{percent} % of each on {processors}: {text:?}");
+    }
+}
+
+#[test]
 fn submissions_that_take_more_than_a_twentieth_of_the_latency_are_warned_of() {
     let mut report = FioOutput::parse(include_str!("tests/file-server/output.json")).unwrap();
     let workload = catalogue::find_workload("file-server").unwrap();
