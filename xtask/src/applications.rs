@@ -73,6 +73,10 @@ struct Point {
     #[serde(default)]
     latency_ms_p99: Option<f64>,
     host_share: Option<f64>,
+    /// Time by which replies of a drive with a model's timing were late, as a share of their time
+    /// in the model.
+    #[serde(default)]
+    slowdown: Option<f64>,
 }
 
 /// An application on the drive `to`, measured there some times, and predicted from as many

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// docs/internals/applications.md has it.
 pub const PREDICTION_ERROR: &str = "Published SysBench rates of flash cards are predicted 1.3 to \
                                     2.1 times too high, mostly because the host is not the same. \
-                                    Use ratios between drives.";
+                                    Ratios between cards can be off by a factor of 1.6.";
 
 /// Rate and latency of an application's transactions on the target, predicted by replaying a
 /// recording of it.

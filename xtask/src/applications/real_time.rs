@@ -8,8 +8,18 @@ use anyhow::{Context, Result};
 use super::table::Spread;
 use super::{APPLICATIONS, DRIVES, Options, Point, Stage};
 
-/// Models of the catalogue beneath the database, as they are without time lapse.
-const MODELS: [&str; 2] = ["iodrive-duo", "px600-2600"];
+/// Models of the catalogue beneath the database, as they are without time lapse, and the options
+/// with which they are predicted. A model of NAND in time lapse has the same latencies, and is
+/// filled in seconds; a disk has other seeks, and needs no filling.
+const MODELS: [(&str, &[&str]); 4] = [
+    ("ultrastar-7k4000-4000", &["--time-lapse", "1"]),
+    ("savvio-15k1-73", &["--time-lapse", "1"]),
+    ("iodrive-duo", &[]),
+    ("px600-2600", &[]),
+];
+/// Largest share of their time in the model by which replies may be late where a prediction for the
+/// model is compared.
+const SLOWDOWN_MAX: f64 = 0.05;
 /// Heading of the section.
 pub(super) const HEADING: &str = "\n## Models beneath a real database\n";
 
@@ -19,6 +29,29 @@ pub(super) struct RealTime {
     threads: u32,
     measured: Vec<Point>,
     predicted: Vec<Point>,
+}
+
+impl RealTime {
+    fn measured(&self) -> Option<Spread> {
+        Spread::of(self.measured.iter().map(|it| it.tps))
+    }
+
+    fn predicted(&self) -> Option<Spread> {
+        Spread::of(self.predicted.iter().map(|it| it.tps))
+    }
+
+    /// Time by which replies were late, as a share of their time in the model.
+    fn late(&self) -> Option<Spread> {
+        Spread::of(self.measured.iter().map(|it| it.slowdown))
+    }
+
+    /// Relative error of the median of the predictions; none where one is missing, or the drive
+    /// was not as fast as the model.
+    fn error(&self) -> Option<f64> {
+        let (measured, predicted) = (self.measured()?, self.predicted()?);
+        let is_in_time = self.late()?.median <= SLOWDOWN_MAX;
+        is_in_time.then_some(predicted.median / measured.median - 1.0)
+    }
 }
 
 /// Measures `SysBench` on each model, and predicts it from the recordings on the first emulated
@@ -31,12 +64,13 @@ pub(super) fn compare(folder: &Path, options: Options<'_>) -> Result<Vec<RealTim
     let mut rows: Vec<RealTime> = Vec::new();
     // The models in turn, so that a busy hour hurts both.
     for repeat in 0..options.repeats {
-        for model in MODELS {
+        for (model, predicted_with) in MODELS {
             let stage = Stage { folder, application, repeat, options };
             let on = ["--model", model, "--time-lapse", "1"].map(Path::new);
             let measured = stage.measure_on(model, &on)?;
-            // A model in time lapse has the same latencies, and is filled in seconds.
-            for predicted in stage.predict_on(DRIVES[0].0, &[Path::new(model)])? {
+            let on = std::iter::once(&model).chain(predicted_with).map(Path::new);
+            let on: Vec<&Path> = on.collect();
+            for predicted in stage.predict_on(DRIVES[0].0, &on)? {
                 let threads = predicted.threads;
                 let measured = measured.iter().find(|it| it.threads == threads);
                 let measured = measured.context("as many clients were measured")?.clone();
@@ -65,33 +99,47 @@ pub(super) fn text(rows: &[RealTime], repeats: u32) -> Result<String> {
         "{HEADING}\nMariaDB under SysBench on a drive in memory whose \
          replies have the latencies of a model of the catalogue in real time (`--timing model \
          --time-lapse 1`), beside what replays of the recordings on the drive of 4 ms predict for \
-         the same model. These models answer in tens of microseconds: most of a transaction is the \
-         host's, which has two processors for the database, its clients and the drive. The replay \
-         lets think times share them. The larger `host` is, the less certain is a prediction. \
-         Each figure is the median of {repeats} measurements or predictions, and in brackets are \
-         the lowest and the highest.\n\n\
-         | model | threads | measured TPS | predicted TPS | error | host |\n\
-         |---|---|---|---|---|---|\n",
+         the same model. The first two are hard disks with their seeks and their write cache, the \
+         others cards that answer in tens of microseconds. Each figure is the median of {repeats} \
+         measurements or predictions, and in brackets are the lowest and the highest.\n\n\
+         `late` is the time by which the drive's replies were later than in the model, as a share \
+         of their time in the model. The machine has two processors for the database, its clients \
+         and the drive. Where they are too few for the drive to answer in time, what was measured \
+         is not the model, and no error is stated: above {:.0} %. `host` is the share of think \
+         times in the prediction, which share the two processors, too.\n\n\
+         | model | threads | measured TPS | late | predicted TPS | error | host |\n\
+         |---|---|---|---|---|---|---|\n",
+        SLOWDOWN_MAX * 100.0
     );
+    let errors: Vec<f64> = rows.iter().filter_map(RealTime::error).map(f64::abs).collect();
     for row in rows {
-        let tps = |points: &[Point]| Spread::of(points.iter().map(|it| it.tps));
-        let (measured, predicted) = (tps(&row.measured), tps(&row.predicted));
-        let error = predicted.zip(measured).map_or_else(
-            || "-".to_owned(),
-            |(predicted, measured)| {
-                format!("{:+.1} %", (predicted.median / measured.median - 1.0) * 100.0)
-            },
-        );
-        let host = Spread::of(row.predicted.iter().map(|it| it.host_share));
+        let percent = |of: Option<Spread>| {
+            of.map_or_else(|| "-".to_owned(), |it| format!("{:.0} %", it.median * 100.0))
+        };
+        let error = row.error();
         writeln!(
             text,
-            "| {} | {} | {} | {} | {error} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} |",
             row.model,
             row.threads,
-            Spread::shown(measured),
-            Spread::shown(predicted),
-            host.map_or_else(|| "-".to_owned(), |it| format!("{:.0} %", it.median * 100.0)),
+            Spread::shown(row.measured()),
+            percent(row.late()),
+            Spread::shown(row.predicted()),
+            error.map_or_else(|| "-".to_owned(), |it| format!("{:+.1} %", it * 100.0)),
+            percent(Spread::of(row.predicted.iter().map(|it| it.host_share))),
         )?;
+    }
+    let all = rows.len();
+    match Spread::of(errors.iter().copied().map(Some)) {
+        None => writeln!(text, "\nIn none of these {all} did the drive answer in time.")?,
+        Some(Spread { median, high, .. }) => writeln!(
+            text,
+            "\nIn {} of these {all} the drive answered in time. There predictions are off by \
+             {:.1} % in the median and by {:.1} % at most.",
+            errors.len(),
+            median * 100.0,
+            high * 100.0,
+        )?,
     }
     Ok(text)
 }

@@ -293,6 +293,7 @@ mod tests {
             latency_ms_mean: None,
             latency_ms_p99: None,
             host_share: None,
+            slowdown: None,
         };
         rates.iter().map(point).collect()
     }

@@ -66,6 +66,10 @@ struct Point {
     /// Share of the host's think times in what the last request waited for; absent where nothing
     /// was recorded.
     host_share: Option<f64>,
+    /// Time by which the drive's replies were late, all together, as a share of their time in the
+    /// model that sets the timing; absent without a model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slowdown: Option<f64>,
     /// Share of the recording in which all of several clients paused at once, if that is much.
     #[serde(skip_serializing_if = "Option::is_none")]
     recording_pause_share: Option<f64>,
@@ -272,6 +276,7 @@ mod tests {
             latency_ms_mean: None,
             latency_ms_p99: None,
             host_share: None,
+            slowdown: None,
             recording_pause_share: None,
         };
         assert!(shown(&[point(Origin::Predicted, Some(900.0))]).ends_with(PREDICTION_ERROR));

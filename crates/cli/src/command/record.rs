@@ -123,6 +123,11 @@ impl Opened {
         Ok(Self { device, drive, pace, about, model })
     }
 
+    /// The model that sets the timing, if there is one.
+    pub(super) fn pace(&self) -> Option<&Pace> {
+        self.pace.as_deref()
+    }
+
     pub(super) fn exports(&self) -> Result<Exports> {
         let whole = Export {
             name: String::new(),

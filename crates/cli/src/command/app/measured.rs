@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use blockio::{Bytes, Nanos};
-use export::{Recorder, Served};
+use export::{Pace, Recorder, Served};
 use lab::application;
 use lab::workload::Application;
 use lab::workload::recording::{Transaction, latency_percentile};
@@ -41,7 +41,7 @@ pub(super) fn on_folder(
     let folder = fs::canonicalize(folder)?;
     let drive = folder.display().to_string();
     let mut stage = Stage::new(application, (&folder, scratch), keeper, signals)?;
-    stage.measure(&drive, |_| Ok(None))
+    stage.measure((&drive, None), |_| Ok(None))
 }
 
 /// Measures an application on a live drive, the one in `volume` or one in memory, which is mounted
@@ -78,7 +78,7 @@ pub(super) fn on_live(
     let front_end = front_end.transpose()?;
     let measured =
         Stage::new(application, (&mount, scratch), keeper, signals).and_then(|mut stage| {
-            stage.measure(&drive, |threads| {
+            stage.measure((&drive, opened.pace()), |threads| {
                 let Some(out) = &args.out else { return Ok(None) };
                 fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
                 let path = predicted::recording(out, application, threads);
@@ -176,11 +176,12 @@ impl<'a> Stage<'a> {
         Ok(Self { application, folder, scratch, leader, signals, keeper: Some(keeper) })
     }
 
-    /// Sets the application up, measures it with each number of threads, and ends it. `begin` is
-    /// called before each measurement, and may begin a recording of it.
+    /// Sets the application up, measures it with each number of threads, and ends it. `pace` sets
+    /// the timing of the drive, if a model does. `begin` is called before each measurement, and may
+    /// begin a recording of it.
     fn measure(
         &mut self,
-        drive: &str,
+        (drive, pace): (&str, Option<&Pace>),
         begin: impl Fn(u32) -> Result<Option<Recording>>,
     ) -> Result<Vec<Point>> {
         let application = self.application;
@@ -194,7 +195,10 @@ impl<'a> Stage<'a> {
         for &threads in &application.threads {
             output::talk(&format!("{}: {threads} threads", application.title));
             let recording = begin(threads)?;
+            let before = pace.map(Pace::lateness);
             let ran = self.step("run", &steps.run, threads)?;
+            let late = pace.map(Pace::lateness_and_peaks).zip(before);
+            let late = late.map(|((now, peaks), before)| now.since(&before, &peaks));
             let Some(benchmark) = ran.benchmark.clone() else {
                 bail!(
                     "`run` of {} printed no result of sysbench, pgbench or db_bench",
@@ -216,6 +220,7 @@ impl<'a> Stage<'a> {
                 latency_ms_mean: benchmark.latency_ms_mean,
                 latency_ms_p99,
                 host_share,
+                slowdown: late.map(|it| it.slowdown()),
                 recording_pause_share: None,
             });
         }

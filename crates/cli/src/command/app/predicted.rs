@@ -43,6 +43,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
             latency_ms_mean: replayed.prediction.and_then(|it| it.latency_ms_mean),
             latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
             host_share: Some(replayed.host_share),
+            slowdown: None,
             recording_pause_share: replayed.long_pause().filter(|_| *threads > 1),
         })
     };
