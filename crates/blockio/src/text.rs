@@ -23,6 +23,42 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
+/// The message of an error in a TOML file, whose types of Rust become those that a user knows.
+pub fn in_toml_types(message: &str) -> String {
+    const WORDS: [(&str, &str); 17] = [
+        ("a nonzero u8", "a whole number from 1 to 255"),
+        ("a nonzero u16", "a whole number from 1 to 65535"),
+        ("a nonzero u32", "a whole number from 1 to 4294967295"),
+        ("a nonzero u64", "a whole number above zero"),
+        ("u8", "a whole number from 0 to 255"),
+        ("u16", "a whole number from 0 to 65535"),
+        ("u32", "a whole number from 0 to 4294967295"),
+        ("u64", "a whole number, not below zero"),
+        ("usize", "a whole number, not below zero"),
+        ("i16", "a whole number from -32768 to 32767"),
+        ("i32", "a whole number"),
+        ("i64", "a whole number"),
+        ("f32", "a number"),
+        ("f64", "a number"),
+        ("a boolean", "true or false"),
+        ("a sequence", "a list"),
+        ("a map", "a table"),
+    ];
+    let Some((before, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    // What follows the type, such as ` for key`, stays.
+    let of_type = |(rust, toml): &(&str, &str)| {
+        let rest = expected.strip_prefix(rust)?;
+        let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric());
+        is_whole.then(|| format!("{before}, expected {toml}{rest}"))
+    };
+    if expected.starts_with("struct ") {
+        return format!("{before}, expected a table");
+    }
+    WORDS.iter().find_map(of_type).unwrap_or_else(|| message.to_owned())
+}
+
 fn scaled(value: f64) -> String {
     let (mut value, mut unit) = (value, 0);
     // What rounds to a thousand belongs to the next unit.
@@ -50,6 +86,26 @@ mod tests {
         assert_eq!([bytes(1 << 30), bytes(640_000_000_000)], ["1.07 GB", "640 GB"]);
         assert_eq!(bytes(u64::MAX), "18447 PB");
         assert_eq!([rate(12_340_000.0), rate(-0.1)], ["12.3 MB/s", "0 B/s"]);
+    }
+
+    #[test]
+    fn types_are_told_in_words_of_toml() {
+        let told =
+            |expected| in_toml_types(&format!("invalid type: string \"a\", expected {expected}"));
+        for (rust, toml) in [
+            ("u64", "a whole number, not below zero"),
+            ("i16", "a whole number from -32768 to 32767"),
+            ("u16 for key `a`", "a whole number from 0 to 65535 for key `a`"),
+            ("a nonzero u32", "a whole number from 1 to 4294967295"),
+            ("f64", "a number"),
+            ("a boolean", "true or false"),
+            ("a sequence", "a list"),
+            ("struct Geometry", "a table"),
+            ("one of a, b", "one of a, b"),
+        ] {
+            assert_eq!(told(rust), format!("invalid type: string \"a\", expected {toml}"));
+        }
+        assert_eq!(in_toml_types("missing field `name`"), "missing field `name`");
     }
 
     #[test]

@@ -380,13 +380,13 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Simulate 1/K of the capacity for 1/K of the time [default: the drive's own]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", value_parser = quantity::within(1..=u32::MAX))]
     pub(crate) time_lapse: Option<u32>,
     /// Simulate the whole capacity for the whole time
     #[arg(long, conflicts_with = "time_lapse")]
     pub(crate) full_scale: bool,
     /// Seed of every random stream: the same seed gives the same figures
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = quantity::whole::<u64>)]
     pub(crate) seed: u64,
 }
 
@@ -438,7 +438,7 @@ pub(crate) struct Review {
     /// Repeat the whole protocol this many times, for confidence intervals of ratios; models get a
     /// new seed each time
     #[arg(long, default_value_t = 1, value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=99), conflicts_with = "resume",
+        value_parser = quantity::within(1..=99_u32), conflicts_with = "resume",
         help_heading = "Results")]
     pub(crate) repeat: u32,
     /// Print the runs as JSON instead of the path of the review
@@ -450,6 +450,7 @@ pub(crate) struct Review {
     pub(crate) clients: ClientArgs,
     /// Suites to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(value_parser = quantity::within(1..=4096_usize))]
     pub(crate) jobs: Option<usize>,
 }
 
@@ -463,10 +464,10 @@ pub(crate) struct Run {
     #[arg(default_value = "4k-rand-write")]
     pub(crate) workload: String,
     /// Number of jobs
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=1024_u16))]
     pub(crate) threads: u16,
     /// Queue depth of each job
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=4096_u16))]
     pub(crate) queue: u16,
     /// Length of the measurement, in the drive's protocol time
     #[arg(long, default_value = "60s", value_parser = quantity::span, value_name = "TIME")]
@@ -625,7 +626,7 @@ pub(crate) struct Validate {
     #[arg(long)]
     pub(crate) json: bool,
     /// Simulations to run in parallel [default: number of processors]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::within(1..=4096_usize))]
     pub(crate) jobs: Option<usize>,
 }
 
@@ -678,6 +679,7 @@ pub(crate) struct Sweep {
     pub(crate) json: bool,
     /// Points to simulate in parallel [default: number of processors]
     #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(value_parser = quantity::within(1..=4096_usize))]
     pub(crate) jobs: Option<usize>,
     /// Measure the points on a Ray cluster: HOST:PORT, auto, or local for one on this machine
     ///
@@ -708,10 +710,10 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
     /// Drives that the global search simulates; 0: only local search from the file's values
-    #[arg(long, default_value_t = 400, value_name = "N")]
+    #[arg(long, default_value_t = 400, value_name = "N", value_parser = quantity::whole::<usize>)]
     pub(crate) search: usize,
     /// Seed of the search: the same seed gives the same result
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = quantity::whole::<u64>)]
     pub(crate) seed: u64,
     /// File for the fitted drive [default: DRIVE-fitted.toml beside the file]
     #[arg(long, value_name = "FILE")]
@@ -723,7 +725,7 @@ pub(crate) struct Fit {
     #[arg(long)]
     pub(crate) json: bool,
     /// Simulations to run in parallel [default: number of processors]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::within(1..=4096_usize))]
     pub(crate) jobs: Option<usize>,
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Opening {
 enum Attempt {
     /// To be used.
     Use,
+    /// To ask its server, or to read its status.
+    Find,
     /// To be checked.
     Check,
     /// For what is left of it, so that there is no other way.
@@ -38,6 +40,11 @@ impl Opening {
     /// Opening a drive as it should be.
     pub(crate) fn of(folder: &Path) -> Self {
         Self { attempt: Attempt::Use, folder: folder.to_owned() }
+    }
+
+    /// Finding a drive, to ask its server or to read its status.
+    pub(crate) fn to_find(folder: &Path) -> Self {
+        Self { attempt: Attempt::Find, folder: folder.to_owned() }
     }
 
     /// Opening a drive to check it.
@@ -65,6 +72,7 @@ impl fmt::Display for Opening {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let attempted = match self.attempt {
             Attempt::Use => "opening",
+            Attempt::Find => "finding",
             Attempt::Check => "checking",
             Attempt::Recover => "reading the remaining data of",
         };
@@ -143,7 +151,7 @@ mod tests {
         let failed = || anyhow::Error::new(io::Error::other("no such file"));
         let named = failed().context(Input("reading a.toml".into())).context("serving");
         assert!(is_usage(&named) && !is_usage(&failed().context("serving")));
-        let none = OpenError::NoDrive { path: "v".into(), reason: "volume.toml: gone".into() };
+        let none = OpenError::NoDrive { path: "v".into(), reason: "it has no volume.toml".into() };
         assert!(is_usage(&anyhow::Error::new(none).context(Opening::of(Path::new("v")))));
         let busy = OpenError::InUse { path: "v".into(), by: "process 7".into() };
         assert!(!is_usage(&anyhow::Error::new(busy)));

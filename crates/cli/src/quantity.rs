@@ -1,5 +1,7 @@
 //! Values with units, as they are typed: `60s`, `4k`, `50k`.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use blockio::Bytes;
@@ -16,7 +18,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, String> {
         "" => return Err(format!("no unit: write `{text}s`, `{text}min` or `{text}h`")),
         other => return Err(format!("unknown unit `{other}`: use ms, s, min, h or d")),
     };
-    Duration::try_from_secs_f64(positive(number)? * second)
+    Duration::try_from_secs_f64(positive(number, "60s")? * second)
         .map_err(|_| format!("`{text}` is longer than any run"))
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         "k" | "K" => 1e3,
         other => return Err(format!("unknown unit `{other}`: write `50000` or `50k`")),
     };
-    Ok(positive(number)? * factor)
+    Ok(positive(number, "50k")? * factor)
 }
 
 /// A share in percent, 0 to 100.
@@ -125,7 +127,27 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
 
 /// A plain amount above zero.
 pub(crate) fn amount(text: &str) -> Result<f64, String> {
-    positive(text)
+    positive(text, "1.5")
+}
+
+/// A whole number.
+pub(crate) fn whole<T: TryFrom<i128>>(text: &str) -> Result<T, String> {
+    let number: i128 = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
+    T::try_from(number).map_err(|_| format!("`{text}` is out of range"))
+}
+
+/// A parser of a whole number in `range`.
+pub(crate) fn within<T>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync
+where
+    T: TryFrom<i128> + PartialOrd + Display + Copy + Send + Sync,
+{
+    move |text| {
+        let number: i128 = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
+        let fitting = T::try_from(number).ok().filter(|number| range.contains(number));
+        fitting.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end()))
+    }
 }
 
 fn split(text: &str) -> (&str, &str) {
@@ -133,10 +155,10 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn positive(number: &str) -> Result<f64, String> {
+fn positive(number: &str, example: &str) -> Result<f64, String> {
     let value: f64 = number
         .parse()
-        .map_err(|_| format!("`{number}` is not a number; values look like `60s`"))?;
+        .map_err(|_| format!("`{number}` is not a number; values look like `{example}`"))?;
     if value > 0.0 && value.is_finite() { Ok(value) } else { Err("must be above zero".into()) }
 }
 
@@ -171,6 +193,20 @@ mod tests {
         for text in ["", "k", "0", "5m", "-5"] {
             assert!(rate(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn whole_numbers_are_told_in_words_of_no_programming_language() {
+        assert_eq!((whole("16"), within(1..=64)("64")), (Ok(16_u16), Ok(64_u16)));
+        for text in ["x", "", "1.5", "4k"] {
+            let told = Err(format!("`{text}` is not a whole number"));
+            assert_eq!((whole::<u32>(text), within(1..=9_u32)(text)), (told.clone(), told));
+        }
+        assert_eq!(within(1..=64_u8)("65"), Err("must be from 1 to 64".into()));
+        assert_eq!(within(1..=64_u8)("0"), Err("must be from 1 to 64".into()));
+        assert_eq!(within(-60..=125_i16)("-60"), Ok(-60));
+        let told = "`-1` is out of range".to_owned();
+        assert_eq!(whole::<usize>("-1"), Err(told));
     }
 
     #[test]

@@ -57,7 +57,8 @@ fn a_sweep_of_nothing_or_of_a_key_that_is_not_there_is_refused_once() {
     assert_eq!(status, Some(2));
     assert_eq!(
         said,
-        "error: nothing to sweep\nhint: give a range, such as --user-capacity 400G..720G\n"
+        "error: no parameter to sweep was given\n\
+         hint: give a range, such as --user-capacity 400G..720G\n"
     );
     let (_, said) = refused(&["sweep", "iodrive-duo", "--set", "nand.t_raed_us=40,50"]);
     assert_eq!(
@@ -549,4 +550,74 @@ fn the_help_is_as_it_was_agreed() {
         let name = format!("help-{command}").trim_end_matches('-').to_owned();
         insta::assert_snapshot!(name, stdout(&floatgate(&args)));
     }
+}
+
+#[test]
+fn numbers_and_addresses_are_refused_in_words_of_no_programming_language() {
+    for (args, expected) in [
+        (&["run", "--threads", "x"][..], "'--threads <THREADS>': `x` is not a whole number"),
+        (&["run", "--threads", "0"], "must be from 1 to 1024"),
+        (&["run", "--seed", "1.5"], "`1.5` is not a whole number"),
+        (&["validate", "--jobs", "0"], "must be from 1 to 4096"),
+        (&["replay", "a.rec", "p5800x", "--copies", "0"], "must be from 1 to 4294967295"),
+        (&["fail-die", "v", "x"], "`x` is not a whole number"),
+        (&["dashboard", "--http", "8480"], "`8480` is not an IP address and a port, such as"),
+        (&["serve", "v", "--nvme", "unix:a"], "use tcp:PORT, tcp:HOST:PORT or fd:N"),
+        (&["serve", "v", "--format", "stock"], "--timing <TIMING>"),
+    ] {
+        let (status, said) = refused(args);
+        assert!(status == Some(2) && said.contains(expected), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn a_key_of_another_type_is_refused_in_words_of_toml() {
+    let dir = tempfile::tempdir().unwrap();
+    let shown = floatgate(&["drives", "iodrive-duo", "--toml"]);
+    let text = stdout(&shown).replacen("year = ", "year = false # ", 1);
+    fs::write(dir.path().join("mine.toml"), text).unwrap();
+    let said = stderr(&floatgate_in(dir.path(), &["plan", "mine.toml"]));
+    assert!(
+        said.contains("boolean `false`, expected a whole number from 0 to 4294967295"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_time_lapse_that_leaves_too_little_is_refused_with_the_largest_that_leaves_enough() {
+    let run = |lapse: &str| floatgate(&["run", "--runtime", "1s", "--time-lapse", lapse]);
+    let refused = run("100000");
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    let (_, largest) = said.rsplit_once("hint: a time lapse of ").unwrap();
+    let largest = largest.trim().strip_suffix(" leaves enough").unwrap();
+    assert!(run(largest).status.success(), "{said}");
+    let larger = largest.parse::<u32>().unwrap() + 1;
+    assert_eq!(run(&larger.to_string()).status.code(), Some(2), "{said}");
+}
+
+#[test]
+fn a_volume_that_cannot_be_or_is_none_is_wrong_input_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("d9.img"), "").unwrap();
+    let create =
+        |more: &[&'static str]| [&["create", "v", "--dies", "d0.img,d1.img"], more].concat();
+    for (args, expected) in [
+        (create(&["--size", "1k"]), "creating v: a size of 1000 bytes is not a multiple of 4096"),
+        (create(&["--size", "64m", "--protect", "7+1"]), "--protect 7+1 needs 8 dies"),
+        (create(&["--size", "64m", "--export", "a=1g"]), "creating v: "),
+        (vec!["scrub", "v"], "finding v: v is not the folder of a volume: there is no such folder"),
+        (vec!["inject", "v", "fill"], "hint: `floatgate create v --dies PATH --size SIZE`"),
+        (
+            vec!["top", "d9.img"],
+            "finding d9.img: d9.img is not the folder of a volume: it is not a folder",
+        ),
+        (vec!["locate", "d9.img", "on"], "hint: name the folder of the volume; d9.img may be one"),
+        (vec!["status", "."], ". is not the folder of a volume: it has no volume.toml"),
+    ] {
+        let output = floatgate_in(dir.path(), &args);
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(expected), "{args:?}: {said}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "only what was there");
 }

@@ -72,7 +72,12 @@ impl Tls {
             let path = folder.join(AUTHORITY);
             let mut roots = RootCertStore::empty();
             for certificate in self::certificates(&path)? {
-                roots.add(certificate).map_err(|error| refused(&path, error))?;
+                roots.add(certificate).map_err(|error| match error {
+                    rustls::Error::InvalidCertificate(_) => {
+                        refused(&path, "it holds something that is not a valid certificate")
+                    }
+                    error => refused(&path, error),
+                })?;
             }
             let roots = Arc::new(roots);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
@@ -81,7 +86,12 @@ impl Tls {
             builder.with_no_client_auth()
         };
         let config = builder.with_single_cert(certificates, key);
-        let config = Arc::new(config.map_err(|error| refused(&key_path, error))?);
+        let config = Arc::new(config.map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                refused(&key_path, format_args!("it is not the key of {CERTIFICATE}"))
+            }
+            error => refused(&key_path, error),
+        })?);
         Ok(Self { config, demand, verifies_clients })
     }
 

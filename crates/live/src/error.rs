@@ -24,11 +24,11 @@ pub enum OpenError {
         what: String,
     },
     /// The folder holds no drive.
-    #[error("{}: {reason}", path.display())]
+    #[error("{} is not the folder of a volume: {reason}", path.display())]
     NoDrive {
         /// Folder of the drive.
         path: PathBuf,
-        /// Description of what is missing.
+        /// Description of what it is, or of what it lacks.
         reason: String,
     },
     /// The description of the drive in its folder cannot be used.
@@ -128,6 +128,9 @@ impl OpenError {
             Self::NoDies { .. } => {
                 format!("where the dies were moved, correct `dies` in {folder}/volume.toml")
             }
+            Self::NoDrive { path, .. } if path.exists() && !path.is_dir() => {
+                format!("name the folder of the volume; {folder} may be one of its dies")
+            }
             Self::NoDrive { .. } => {
                 format!("`floatgate create {folder} --dies PATH --size SIZE` creates one")
             }
@@ -187,7 +190,7 @@ mod tests {
         let all = vec![
             OpenError::System { attempted: "opening a die".into(), source: denied },
             OpenError::refused("none of the media is a die of a volume".into()),
-            OpenError::NoDrive { path: "volume".into(), reason: "volume.toml: not found".into() },
+            OpenError::NoDrive { path: "volume".into(), reason: "it has no volume.toml".into() },
             OpenError::Description { path: "volume".into(), reason: "no dies".into() },
             OpenError::NoDies { path: "volume".into(), first: "/gone/d0.img".into() },
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },

@@ -44,7 +44,7 @@ impl SweepArguments {
             }
         }
         if dimensions.is_empty() {
-            let error = Error::new(Kind::Input, "nothing to sweep");
+            let error = Error::new(Kind::Input, "no parameter to sweep was given");
             return Err(error.hint("give values, such as {\"user_capacity_gb\": [400, 720]}"));
         }
         let order = SweepOrder {

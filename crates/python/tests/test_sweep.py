@@ -99,7 +99,7 @@ def test_a_grid_of_python_is_that_of_the_command(duo, commanded, tmp_path):
 
 
 def test_ranges_are_read_as_by_the_command(duo):
-    with pytest.raises(fg.Error, match="nothing to sweep"):
+    with pytest.raises(fg.Error, match="no parameter to sweep"):
         fg.sweep(duo, {})
     with pytest.raises(fg.Error, match="sweeping threads over `4..1`"):
         fg.sweep(duo, {"threads": "4..1"})

@@ -3,18 +3,40 @@
 //! The protocol is that of `sd_listen_fds(3)`: `LISTEN_PID` names this process, and `LISTEN_FDS`
 //! says how many sockets there are from descriptor 3 on.
 
-use std::fmt;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Result, anyhow};
-use export::Listener;
+use export::{Address, AddressError, Listener};
 use listenfd::ListenFd;
 
 /// Prefix of a place that names a passed descriptor.
 const PREFIX: &str = "fd:";
 /// The first descriptor that is passed.
 const FIRST: usize = 3;
+
+/// Kind of address that a server listens at.
+pub trait Listening: Sized {
+    /// Reads an address; the error says what one looks like.
+    ///
+    /// # Errors
+    /// Fails if the text is none.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl Listening for Address {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: AddressError| error.to_string())
+    }
+}
+
+impl Listening for SocketAddr {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| {
+            format!("`{text}` is not an IP address and a port, such as 127.0.0.1:8480")
+        })
+    }
+}
 
 /// Place that a server listens at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,15 +47,12 @@ pub enum Place<A> {
     Passed(usize),
 }
 
-impl<A: FromStr> FromStr for Place<A>
-where
-    A::Err: fmt::Display,
-{
+impl<A: Listening> FromStr for Place<A> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some(number) = text.strip_prefix(PREFIX) else {
-            return text.parse().map(Self::At).map_err(|error: A::Err| error.to_string());
+            return A::read(text).map(Self::At);
         };
         let index = number.parse::<usize>().ok().and_then(|it| it.checked_sub(FIRST));
         index.map(Self::Passed).ok_or_else(|| {

@@ -159,6 +159,12 @@ impl DriveService {
         self.note(what.to_owned());
     }
 
+    /// As [`DriveService::tell`], but logged as a warning.
+    pub fn tell_warning(&self, what: &str) {
+        warn!(drive = self.number(), "{what}");
+        self.note(what.to_owned());
+    }
+
     /// Records the start of the server, and logs it.
     pub fn tell_start(&self) {
         let text = format!("The server started, process {}.", std::process::id());

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use blockio::text::in_toml_types;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use toml::Spanned;
@@ -77,7 +78,8 @@ pub(crate) fn parse<T: DeserializeOwned>(
         // The first line repeats the position; the rest is the line, a caret and the message.
         let shown = error.to_string();
         let excerpt = shown.lines().filter(|line| line.contains('|')).collect::<Vec<_>>();
-        let text = std::iter::once(error.message()).chain(excerpt).collect::<Vec<_>>().join("\n");
+        let message = in_toml_types(error.message());
+        let text = std::iter::once(&*message).chain(excerpt).collect::<Vec<_>>().join("\n");
         SpecError { file: file.into(), line, column, text }
     })?;
     check(&value).map_err(|fault| {

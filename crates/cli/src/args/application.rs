@@ -29,7 +29,8 @@ pub(crate) struct Replay {
     pub(crate) format: Option<String>,
     /// Copies of the recording to run at once, each on its own part of the drive, like guests that
     /// share only the drive
-    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN,
+        value_parser = count)]
     pub(crate) copies: NonZeroU32,
     /// Print JSON
     #[arg(long)]
@@ -47,14 +48,14 @@ pub(crate) struct Replay {
 #[command(next_help_heading = "Host of a prediction")]
 pub(crate) struct HostArgs {
     /// Speed of the host, as a multiple of the recording's host
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = quantity::amount)]
     pub(crate) host_speed: f64,
     /// Processors of the host, which think times share [default: as many as the recording's host]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) host_processors: Option<NonZeroU32>,
     /// Percentage of reads that additional host memory answers instead of the drive, and of writes
     /// of pages that it holds back
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = quantity::percent)]
     pub(crate) buffered: f64,
     /// Keep the time that requests took through the file system and the front end of the recording,
     /// as for another drive that is served in the same way
@@ -77,6 +78,7 @@ impl HostArgs {
 
 /// `floatgate record`.
 #[derive(Debug, Args)]
+#[command(mut_arg("model", |model| model.requires("timing")))]
 pub(crate) struct Record {
     /// Folder of the volume, created by `floatgate create`
     #[arg(required_unless_present = "memory", conflicts_with = "memory")]
@@ -89,7 +91,7 @@ pub(crate) struct Record {
     pub(crate) out: PathBuf,
     /// Slowdown of the emulated processor that the command uses, such as that of a guest without
     /// KVM; replays divide think times by it
-    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "TIMES", value_parser = quantity::within(1..=10_000_u32))]
     pub(crate) emulated: Option<u32>,
     /// Mount the volume's file system on this folder while the command runs
     #[arg(long, value_name = "DIR")]
@@ -106,6 +108,7 @@ pub(crate) struct Record {
 
 /// `floatgate app`.
 #[derive(Debug, Args)]
+#[command(mut_arg("model", |model| model.requires("timing")))]
 pub(crate) struct App {
     /// Application: a built-in name, or the path of a file [default: list the built-in ones]
     pub(crate) application: Option<String>,
@@ -119,7 +122,7 @@ pub(crate) struct App {
     pub(crate) mkfs: bool,
     /// Numbers of concurrent clients [default: those of the application]
     #[arg(long, value_delimiter = ',', value_name = "COUNTS",
-        value_parser = clap::value_parser!(u32).range(1..=4096))]
+        value_parser = quantity::within(1..=4096_u32))]
     pub(crate) threads: Vec<u32>,
     /// Length of each measurement [default: that of the application]
     #[arg(long, value_parser = quantity::span, value_name = "TIME")]
@@ -142,6 +145,12 @@ pub(crate) struct App {
     pub(crate) host: HostArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
+}
+
+/// A number of at least one.
+fn count(text: &str) -> Result<NonZeroU32, String> {
+    let number = quantity::within(1..=u32::MAX)(text)?;
+    NonZeroU32::new(number).ok_or_else(|| "must be above zero".to_owned())
 }
 
 /// A name and a value with `=` between them.

@@ -27,7 +27,7 @@ pub(crate) struct Create {
     /// Physical space for stored data, if less than --size; further writes fail
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) thin: Option<Bytes>,
-    /// Over-provisioning as a share of the physical space; more makes random writes faster
+    /// Over-provisioning in percent of --size, or of --thin; more makes random writes faster
     #[arg(long, default_value = "15%", value_name = "PERCENT", value_parser = quantity::percent)]
     pub(crate) spare: f64,
     /// Program unit of a die, 16k to 4m [default: 256k, less on small volumes]
@@ -51,7 +51,7 @@ pub(crate) struct Create {
     #[arg(long, value_name = "NAME=SIZE", value_parser = named_size)]
     pub(crate) export: Vec<(String, Bytes)>,
     /// Rated erase cycles of the dies, for the wear in percent
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = quantity::within(1..=u32::MAX))]
     pub(crate) rated_cycles: Option<u32>,
 }
 

@@ -12,6 +12,7 @@ use crate::quantity;
 pub(crate) struct LimitArgs {
     /// Maximum number of clients; further clients are rejected
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
+    #[arg(value_parser = quantity::whole::<usize>)]
     pub(crate) max_connections: usize,
     /// Memory for requests and replies of all clients; those above 1 MiB wait for free memory
     #[arg(long, value_parser = quantity::size, default_value = "768MiB", value_name = "SIZE")]

@@ -37,6 +37,7 @@ pub(crate) struct FailDie {
     /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
     /// Index of the die from 0, in the order given to `floatgate create`
+    #[arg(value_parser = quantity::whole::<usize>)]
     pub(crate) die: usize,
 }
 
@@ -46,6 +47,7 @@ pub(crate) struct ReplaceDie {
     /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
     /// Index of the failed or missing die, from 0
+    #[arg(value_parser = quantity::whole::<usize>)]
     pub(crate) die: usize,
     /// New die: a new file, or a block device, whose data is lost
     #[arg(long, value_name = "PATH")]
@@ -83,15 +85,16 @@ pub(crate) enum Fault {
     /// Fail every command to a die
     FailDie {
         /// Index of the die, from 0
+        #[arg(value_parser = quantity::whole::<u32>)]
         die: u32,
     },
     /// Flip bits of a die's data
     FlipBits {
         /// Index of the die from 0 [default: a random one]
-        #[arg(long)]
+        #[arg(long, value_parser = quantity::whole::<u32>)]
         die: Option<u32>,
         /// Number of bits
-        #[arg(long, default_value_t = 8)]
+        #[arg(long, default_value_t = 8, value_parser = quantity::whole::<u32>)]
         bits: u32,
     },
     /// Stop answering for this time, such as 2s
@@ -106,6 +109,7 @@ pub(crate) enum Fault {
     FailReads {
         /// Number of reads that fail
         #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+        #[arg(value_parser = quantity::whole::<u32>)]
         commands: u32,
     },
     /// Reset all NVMe controllers: connections end, and hosts may reconnect at once
@@ -121,12 +125,13 @@ pub(crate) enum Fault {
     /// Fail writes to a namespace, as if its media were worn out
     FailWrites {
         /// Namespace identifier (NSID)
+        #[arg(value_parser = quantity::whole::<u32>)]
         namespace: u32,
     },
     /// Report this temperature in degrees Celsius, until another one is set
     Heat {
         /// Degrees, -40 to 200
-        #[arg(allow_negative_numbers = true)]
+        #[arg(allow_negative_numbers = true, value_parser = quantity::within(-40..=200_i16))]
         celsius: i16,
     },
 }
@@ -137,7 +142,7 @@ pub(crate) struct Recover {
     /// Folder of a volume that is not open
     pub(crate) volume: PathBuf,
     /// Use this checkpoint instead of the newest readable one
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = quantity::whole::<u64>)]
     pub(crate) checkpoint: Option<u64>,
     /// Copy readable data to a sparse raw image, and write a map of it to IMAGE.map
     #[arg(long, value_name = "IMAGE", conflicts_with = "nbd")]

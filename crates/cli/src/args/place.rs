@@ -12,10 +12,10 @@ use crate::quantity;
 pub(crate) struct PlaceArgs {
     /// Inlet air temperature of a model in degrees Celsius [default: the drive's own]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i16).range(-60..=125))]
+    #[arg(value_parser = quantity::within(-60..=125_i16))]
     pub(crate) ambient: Option<i16>,
     /// Airflow in linear feet per minute [default: as much as the drive needs]
-    #[arg(long, value_name = "LFM", value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    #[arg(long, value_name = "LFM", value_parser = quantity::within(0..=10_000_u16))]
     pub(crate) airflow: Option<u16>,
     /// Power limit of a model in watts, such as 25, or `external` for none [default: the drive's
     /// own]

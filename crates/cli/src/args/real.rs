@@ -29,7 +29,7 @@ pub(crate) struct RealArgs {
     /// Stop when the drive reaches this temperature in °C [default: its critical temperature]
     ///
     /// Finished steps are kept; --resume continues once the drive has cooled down.
-    #[arg(long, value_name = "CELSIUS", value_parser = clap::value_parser!(i64).range(1..=150))]
+    #[arg(long, value_name = "CELSIUS", value_parser = quantity::within(1..=150_i64))]
     pub(crate) temperature_max: Option<i64>,
     /// Tune I/O scheduler, merging, CPU governor and PCI links; restore them at the end
     ///

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blockio::Bytes;
-use clap::{Args, ValueEnum};
+use clap::{Arg, ArgGroup, Args, ValueEnum};
 use export::Address;
 use server::activation::Place;
 use server::log::Level;
@@ -31,7 +31,6 @@ pub(crate) struct TimingArgs {
     pub(crate) timing: Timing,
     /// Modelled drive: a catalogue name, or a drive file
     #[arg(long, default_value = "iodrive-duo", value_name = "DRIVE", help_heading = "Timing")]
-    #[arg(requires = "timing")]
     pub(crate) model: String,
     /// Format of the modelled drive [default: its first]
     #[arg(long, value_name = "NAME", help_heading = "Timing")]
@@ -42,6 +41,8 @@ pub(crate) struct TimingArgs {
 
 /// `floatgate serve`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new(TIMED).args(["timing", "config"]).multiple(true)))]
+#[command(mut_args(with_model))]
 pub(crate) struct Serve {
     /// Folder of the volume, created by `floatgate create`
     #[arg(required_unless_present_any = ["memory", "config"], conflicts_with = "memory")]
@@ -55,7 +56,7 @@ pub(crate) struct Serve {
     pub(crate) nbd: Vec<Place<Address>>,
     /// Address for NVMe/TCP hosts: tcp:PORT (loopback), tcp:HOST:PORT or fd:N; may be repeated.
     /// Exports are namespaces of one subsystem
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = tcp)]
     pub(crate) nvme: Vec<Place<Address>>,
     /// Logical block size for NVMe hosts in bytes: 512 or 4096. Namespaces that a host formatted or
     /// created keep theirs
@@ -90,7 +91,8 @@ pub(crate) struct Serve {
     /// exports, one of them [default: the first]
     #[arg(long, default_value = "", hide_default_value = true, value_name = "NAME")]
     pub(crate) export: String,
-    /// Refuse writes and all other changes
+    /// Refuse writes and all other changes by clients. Repairs, and the commands of `floatgate`,
+    /// still change the volume
     #[arg(long)]
     pub(crate) read_only: bool,
     /// Allow `floatgate inject`, and follow a schedule of faults if one is given
@@ -124,6 +126,24 @@ pub(crate) struct Serve {
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
+}
+
+/// Options that may say that a model sets the timing: `--timing`, or the file of a configuration.
+const TIMED: &str = "timed";
+
+/// Makes the options of a model need what may say that there is one.
+fn with_model(option: Arg) -> Arg {
+    const OF_MODEL: [&str; 6] = ["model", "format", "host", "time_lapse", "full_scale", "seed"];
+    if OF_MODEL.contains(&option.get_id().as_str()) { option.requires(TIMED) } else { option }
+}
+
+/// Reads an address for hosts of NVMe/TCP.
+fn tcp(text: &str) -> Result<Place<Address>, String> {
+    match text.parse::<Place<Address>>() {
+        Ok(Place::At(Address::Unix(_))) => None,
+        read => read.ok(),
+    }
+    .ok_or_else(|| format!("`{text}` is not an address: use tcp:PORT, tcp:HOST:PORT or fd:N"))
 }
 
 /// Reads the size of a logical block of NVMe hosts.

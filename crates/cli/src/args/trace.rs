@@ -32,10 +32,10 @@ pub(crate) struct TraceMake {
     #[arg(long, default_value = "mail-server", value_name = "NAME")]
     pub(crate) workload: String,
     /// Number of requests [default: that of the workload]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, value_name = "N", value_parser = quantity::within(1..=100_000_000_u64))]
     pub(crate) requests: Option<u64>,
     /// Seed of the random numbers: the same seed gives the same trace
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = quantity::whole::<u64>)]
     pub(crate) seed: u64,
     /// Overwrite an existing file
     #[arg(long)]

@@ -1,13 +1,15 @@
 //! `floatgate create`: a volume, created over files or block devices.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use blockio::text;
+use lab::{Error, Kind};
 use live::{
     Compression, CreateOptions, Namespaces, Preallocation, VolumeOptions, create as make,
     host_shortages,
 };
 
 use crate::args::{Compress, Create, Protection};
+use crate::failure::Input;
 use crate::{Ending, output};
 
 /// Creates the volume and prints what it is.
@@ -19,11 +21,13 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         Some(Protection::One { dies: wanted }) if wanted == dies => true,
         Some(Protection::One { dies: wanted }) => {
             let data = wanted - 1;
-            bail!("--protect {data}+1 needs {wanted} dies, but --dies names {dies}");
+            let text = format!("--protect {data}+1 needs {wanted} dies, but --dies names {dies}");
+            return Err(Error::new(Kind::Input, text).into());
         }
     };
     if !is_protected && !args.hot_spares.is_empty() {
-        bail!("--hot-spares needs parity: leave out --protect none, or give at least two --dies");
+        let hint = "leave out --protect none, or give at least two --dies";
+        return Err(Error::new(Kind::Input, "--hot-spares needs parity").hint(hint).into());
     }
     let options = CreateOptions {
         volume: args.volume.clone(),
@@ -40,14 +44,18 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         unit: args.unit,
     };
     let shown = args.volume.display();
+    let attempted = || format!("creating {shown}");
+    options.check().with_context(|| Input(attempted()))?;
+    let namespaces = Namespaces::laid_out(&args.export, args.size);
+    let namespaces = namespaces.with_context(|| Input(attempted()))?;
     let volume_options = VolumeOptions {
         name: args.name.clone(),
         preallocation: if args.sparse { Preallocation::Off } else { Preallocation::Full },
         hot_spares: args.hot_spares.clone(),
         rated_cycles: args.rated_cycles,
-        namespaces: Namespaces::laid_out(&args.export, args.size)?,
+        namespaces,
     };
-    make(&options, &volume_options).with_context(|| format!("creating {shown}"))?;
+    make(&options, &volume_options).with_context(attempted)?;
     for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }

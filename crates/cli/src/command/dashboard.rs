@@ -1,6 +1,7 @@
 //! `floatgate dashboard`: several served drives and the runs of a folder, on one page.
 
 use anyhow::{Context as _, Result};
+use lab::{Error, Kind};
 use server::activation::Passed;
 use server::log::{Level, Log};
 use server::web::{Content, Door, Token, Volumes, Web};
@@ -13,7 +14,8 @@ use crate::{Ending, output};
 /// Shows them until a signal comes.
 pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
     let _log = Log::start(Level::Info, false)?;
-    let volumes = Volumes::new(&args.places, args.runs.as_deref())?;
+    let volumes = Volumes::new(&args.places, args.runs.as_deref());
+    let volumes = volumes.map_err(|error| Error::new(Kind::Input, server::chain_text(&error)))?;
     let tls = http_tls(&args.pages)?;
     let listener = listen_http(&args.http, &mut Passed::of_process(), tls.as_ref())?;
     let signals = signals::received()?;

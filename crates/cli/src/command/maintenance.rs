@@ -26,9 +26,9 @@ const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 /// Scrubs a served drive and prints the result.
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let shown = args.volume.display();
-    let Some(mut server) = server(&args.volume)? else {
-        bail!("{shown} is not served; `floatgate check --repair {shown}` checks a closed volume");
-    };
+    let mut server = needed_server(&args.volume, || {
+        format!("`floatgate check --repair {shown}` checks a closed volume")
+    })?;
     server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
     if args.no_wait {
         return Ok(Ending::Done);
@@ -168,9 +168,9 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
 /// Injects a fault into a served drive.
 pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     let shown = args.volume.display();
-    let Some(mut server) = server(&args.volume)? else {
-        bail!("{shown} is not served; start `floatgate serve {shown} --fault-injection`");
-    };
+    let mut server = needed_server(&args.volume, || {
+        format!("start `floatgate serve {shown} --fault-injection`")
+    })?;
     let fault = match args.fault {
         args::Fault::CutPower => Fault::CutPower,
         args::Fault::FailDie { die } => Fault::FailDie { die },
@@ -218,12 +218,25 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// The server of a drive, if it has one.
+///
+/// # Errors
+/// Fails if a folder without a server is not that of a drive, too.
 pub(crate) fn server(volume: &Path) -> Result<Option<Connection>> {
-    // A folder that is not there is better told of by whoever looks for the drive.
-    if !volume.is_dir() {
-        return Ok(None);
+    let attempted = || format!("asking the server of {}", volume.display());
+    let found =
+        if volume.is_dir() { Connection::open(volume).with_context(attempted)? } else { None };
+    if found.is_none() && !live::is_volume(volume) {
+        live::check_volume(volume).with_context(|| Opening::to_find(volume))?;
     }
-    Connection::open(volume).with_context(|| format!("asking the server of {}", volume.display()))
+    Ok(found)
+}
+
+/// The server of a drive that must have one; `remedy` says what to do otherwise.
+pub(crate) fn needed_server(volume: &Path, remedy: impl FnOnce() -> String) -> Result<Connection> {
+    match server(volume)? {
+        Some(server) => Ok(server),
+        None => bail!("{} is not served; {}", volume.display(), remedy()),
+    }
 }
 
 /// Watches what a server does until it has ended.

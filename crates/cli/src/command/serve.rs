@@ -74,8 +74,11 @@ struct ServedDrive {
 pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let _log = Log::start(args.log_level, args.log_json)?;
     let configuration = Configuration::of(args)?;
-    let limits = Limits::from(args.limits).checked()?;
+    let limits = Limits::from(args.limits).checked();
+    let limits = limits.map_err(|error| Error::new(Kind::Input, error.to_string()))?;
     check_pages(args)?;
+    check_export(args)?;
+    args.record.as_deref().map(check_recording).transpose()?;
     let (paced, tls, http_tls) = (paced(&args.timing)?, tls(&args.tls)?, http_tls(&args.pages)?);
     let recipients = recipients(&args.monitor)?;
     // Before the drive is opened, so that a failure leaves it unchanged.
@@ -371,8 +374,7 @@ impl ServedDrive {
         let service = &self.service;
         if let Some(drive) = &self.drive {
             for unused in drive.unused_media() {
-                warn!("{unused}");
-                service.tell(&format!("A die is not used: {unused}."));
+                service.tell_warning(&format!("A die is not used: {unused}."));
             }
         }
         if let Some(recipients) = recipients {
@@ -514,10 +516,8 @@ fn with_default_first(mut exports: Vec<Export>, default: &str) -> Result<Vec<Exp
     if default.is_empty() {
         return Ok(exports);
     }
-    let Some(index) = exports.iter().position(|export| export.name == *default) else {
-        let names: Vec<&str> = exports.iter().map(|export| export.name.as_str()).collect();
-        bail!("no export is named `{default}`; the exports are {}", names.join(", "));
-    };
+    let index = exports.iter().position(|export| export.name == *default);
+    let index = index.with_context(|| format!("the export `{default}` was removed"))?;
     exports[..=index].rotate_right(1);
     Ok(exports)
 }
@@ -540,7 +540,12 @@ fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
         Some(file) => {
             let reading = || Input::reading(file);
             let text = fs::read_to_string(file).with_context(reading)?;
-            Schedule::parse(&text).with_context(reading)?
+            let schedule = Schedule::parse(&text).with_context(reading)?;
+            // A drive in memory has no dies, and takes no notice of their faults.
+            if let Some(volume) = &args.volume {
+                schedule.check_dies(live::die_count(volume)?).with_context(reading)?;
+            }
+            schedule
         }
     };
     let injector = FaultInjector::new(schedule, end_without_power);
@@ -596,16 +601,44 @@ fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<
 fn check_pages(args: &Serve) -> Result<()> {
     let HttpArgs { http_host, http_tls_certificates, .. } = &args.pages;
     if args.http.is_none() && (!http_host.is_empty() || http_tls_certificates.is_some()) {
-        bail!("--http-host and --http-tls-certificates need --http ADDRESS");
+        let text = "--http-host and --http-tls-certificates need --http ADDRESS";
+        return Err(Error::new(Kind::Input, text).into());
     }
     Ok(())
 }
 
+/// Refuses a recording where there is a file already, before the drive is opened.
+fn check_recording(file: &Path) -> Result<()> {
+    if !file.exists() {
+        return Ok(());
+    }
+    let text = format!("{} already exists", file.display());
+    Err(Error::new(Kind::Refused, text).hint("name a new file for the recording").into())
+}
+
+/// Refuses a default export that the volume does not have. A volume without exports is served
+/// under any name.
+fn check_export(args: &Serve) -> Result<()> {
+    let Some(volume) = &args.volume else { return Ok(()) };
+    let namespaces = Namespaces::of(volume).with_context(|| Opening::of(volume))?;
+    let names: Vec<&str> = namespaces.iter().map(|it| it.name.as_str()).collect();
+    if args.export.is_empty() || names.is_empty() || names.contains(&args.export.as_str()) {
+        return Ok(());
+    }
+    let text = format!("{} has no export named `{}`", volume.display(), args.export);
+    let hint = format!("its exports are {}", names.join(", "));
+    Err(Error::new(Kind::Input, text).hint(hint).into())
+}
+
 /// Recipients of alerts at each change of health; none where nobody is to be called.
 fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
-    let recipients = Recipients::new(args.program.clone(), args.mail.as_deref())?;
+    let recipients = Recipients::new(args.program.clone(), args.mail.as_deref());
+    let recipients =
+        recipients.map_err(|error| Error::new(Kind::Input, server::chain_text(&error)))?;
     if recipients.is_none() && args.is_test {
-        bail!("--monitor-test has no recipient: give --monitor-program or --monitor-mail");
+        let text = "--monitor-test has no recipient";
+        let hint = "give --monitor-program or --monitor-mail";
+        return Err(Error::new(Kind::Input, text).hint(hint).into());
     }
     Ok(recipients)
 }

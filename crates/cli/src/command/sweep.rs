@@ -77,7 +77,7 @@ fn order(args: &args::Sweep) -> Result<SweepOrder> {
     let dimensions: Vec<Dimension> =
         swept.into_iter().filter(|it| !is_load(it) || it.values.len() > 1).collect();
     if dimensions.is_empty() {
-        return Err(Error::new(Kind::Input, "nothing to sweep")
+        return Err(Error::new(Kind::Input, "no parameter to sweep was given")
             .hint("give a range, such as --user-capacity 400G..720G")
             .into());
     }

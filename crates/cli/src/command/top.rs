@@ -7,13 +7,13 @@ mod terminal;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use blockio::Nanos;
 use blockio::text::{bytes, counted, rate};
-use live::management::Connection;
 use live::status::{Commands, Die, Problem, Server, Status, Writes};
 
 use self::terminal::{Terminal, size};
+use super::maintenance::needed_server;
 use crate::args::Top;
 use crate::{Ending, output, table};
 
@@ -41,9 +41,8 @@ struct Span<'a> {
 pub(crate) fn top(args: &Top) -> Result<Ending> {
     let shown = args.volume.display();
     let attempted = || format!("asking the server of {shown}");
-    let Some(mut connection) = Connection::open(&args.volume).with_context(attempted)? else {
-        bail!("{shown} is not served; start `floatgate serve {shown}`");
-    };
+    let start = || format!("start `floatgate serve {shown}`");
+    let mut connection = needed_server(&args.volume, start)?;
     let mut then = (Instant::now(), connection.status().with_context(attempted)?);
     let terminal = if args.once { None } else { Terminal::take()? };
     loop {

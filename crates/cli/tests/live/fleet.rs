@@ -253,17 +253,17 @@ fn nobody_changes_a_drive_by_its_page_without_the_token_its_number_and_an_own_pa
 fn a_place_that_is_none_and_a_file_that_is_no_token_are_one_clear_error_each() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("notes"), "not to be lost").unwrap();
-    let refused = |args: &[&str]| {
+    let refused = |code: i32, args: &[&str]| {
         let refused = floatgate(folder.path(), &[&["dashboard"][..], args].concat());
-        assert_eq!(refused.status.code(), Some(1));
+        assert_eq!(refused.status.code(), Some(code));
         let said = said(&refused);
         assert_eq!(said.lines().count(), 1, "{said}");
         said
     };
-    assert!(refused(&["nothing"]).starts_with("error: looking at nothing: No such file"));
-    let no_drive = refused(&["notes"]);
+    assert!(refused(2, &["nothing"]).starts_with("error: looking at nothing: No such file"));
+    let no_drive = refused(2, &["notes"]);
     assert!(no_drive.starts_with("error: notes is neither the folder of a volume"), "{no_drive}");
-    let no_token = refused(&[".", "--http", "127.0.0.1:0", "--token", "notes"]);
+    let no_token = refused(1, &[".", "--http", "127.0.0.1:0", "--token", "notes"]);
     assert!(no_token.contains("the file contains something other than a token"), "{no_token}");
     assert_eq!(fs::read_to_string(folder.path().join("notes")).unwrap(), "not to be lost");
 }

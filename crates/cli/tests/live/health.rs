@@ -170,7 +170,7 @@ fn whoever_cannot_be_called_is_refused_before_the_drive_is_opened() {
     let refused = |args: &[&str]| {
         let serve = ["serve", "volume", "--nbd", "unix:s"];
         let refused = floatgate(folder.path(), &[&serve[..], args].concat());
-        assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
         said(&refused)
     };
     assert!(refused(&["--monitor-program", "plain"]).contains("is not an absolute path"));

@@ -144,7 +144,7 @@ fn limits_are_options_and_those_that_cannot_hold_are_refused() {
     let little = ["serve", "--memory", "64MiB", "--nbd", "unix:t", "--max-memory", "100MiB"];
     let refused = served.beside(&little);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert_eq!(refused.status.code(), Some(2), "{said}");
     let expected = "error: 100 MiB of memory for 256 clients, must be at least ";
     assert!(said.starts_with(expected) && said.lines().count() == 1, "{said}");
 }

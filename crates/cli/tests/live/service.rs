@@ -26,8 +26,51 @@ fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {
     );
     let (code, said) = refusal("volume = \"volume\"", &[]);
     assert!(code == Some(2) && said.contains("--nbd ADDRESS"), "{said}");
+    let timed = "volume = \"nothing\"\nnbd = \"unix:s\"\ntiming = \"model\"";
+    let (code, said) = refusal(timed, &["--seed", "2"]);
+    assert!(code == Some(2) && said.contains("nothing is not the folder of a volume"), "{said}");
+    let (code, said) = refusal(&timed.replace("timing", "#"), &["--seed", "2"]);
+    assert!(code == Some(2) && said.contains("--timing <TIMING>"), "{said}");
     let (code, said) = refusal("volume = ", &[]);
     assert!(code == Some(2) && said.starts_with("error: reading c.toml: "), "{said}");
+}
+
+#[test]
+fn what_a_server_cannot_do_is_refused_before_the_volume_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let floatgate = |args: &[&str]| floatgate(folder.path(), args);
+    let power_cycles = || {
+        let shown = floatgate(&["status", "volume", "--json"]);
+        let status: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        status["smart"]["power_cycles"].as_u64().expect("a number")
+    };
+    fs::write(folder.path().join("taken.rec"), "").unwrap();
+    let schedule = "[[fault]]\nkind = \"fail-die\"\ndie = 4\nafter_ms = 1\n";
+    fs::write(folder.path().join("faults.toml"), schedule).unwrap();
+    fs::write(folder.path().join("hidden.toml"), schedule.replace('4', "\"a\"")).unwrap();
+    assert!(floatgate(&["export", "add", "volume", "logs", "--size", "1MiB"]).status.success());
+    let before = power_cycles();
+    for (code, option, expected) in [
+        (1, &["--record", "taken.rec"][..], "taken.rec already exists"),
+        (2, &["--export", "data"], "volume has no export named `data`\nhint: its exports are logs"),
+        (2, &["--fault-injection", "faults.toml"], "names die 4, but there are 4 dies, counted"),
+        (
+            2,
+            &["--fault-injection", "hidden.toml"],
+            "expected a whole number from 0 to 4294967295\n",
+        ),
+        (2, &["--max-connections", "0"], "the maximum number of clients is 0"),
+        (2, &["--monitor-test"], "--monitor-test has no recipient"),
+    ] {
+        let record: &[&str] = if option[0] == "--record" { &[] } else { &["--record", "new.rec"] };
+        let args = [&["serve", "volume", "--nbd", "unix:s"], record, option].concat();
+        let refused = floatgate(&args);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(code) && said.contains(expected), "{said}");
+        assert!(!folder.path().join("new.rec").exists(), "{args:?} left a recording");
+    }
+    assert_eq!(power_cycles(), before, "none opened the volume");
 }
 
 #[test]

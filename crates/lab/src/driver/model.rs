@@ -178,6 +178,23 @@ impl Timetable {
     }
 }
 
+/// A time lapse below that of `setup`, which leaves too little of the drive, that leaves enough:
+/// usually the largest. None where something else is wrong.
+fn largest_time_lapse(spec: &DriveSpec, setup: &Setup) -> Option<u32> {
+    let format = spec.format(&setup.format).ok()?;
+    let can_be = |time_lapse: u32| spec.ftl_config(format, time_lapse).is_ok();
+    if !spec.is_nand() || setup.time_lapse <= 1 || can_be(setup.time_lapse) || !can_be(1) {
+        return None;
+    }
+    let (mut largest, mut too_large) = (1, setup.time_lapse);
+    while too_large - largest > 1 {
+        let middle = largest + (too_large - largest) / 2;
+        *(if can_be(middle) { &mut largest } else { &mut too_large }) = middle;
+    }
+    let with_it = Setup { time_lapse: largest, ..setup.clone() };
+    Drive::new(spec, &with_it).is_ok().then_some(largest)
+}
+
 impl Model {
     /// A purged drive of `spec`, set up as `setup` says.
     ///
@@ -191,9 +208,12 @@ impl Model {
             if spec.die_failure.is_some() && Drive::new(&intact, &setup).is_ok() {
                 return error.hint("name a die that the drive has and can do without");
             }
-            match setup.time_lapse {
-                0 | 1 => error,
-                k => error.hint(format!("a time lapse below {k} leaves more of the drive")),
+            match (largest_time_lapse(&spec, &setup), setup.time_lapse) {
+                (Some(largest), _) => {
+                    error.hint(format!("a time lapse of {largest} leaves enough"))
+                }
+                (None, 0 | 1) => error,
+                (None, k) => error.hint(format!("a time lapse below {k} leaves more of the drive")),
             }
         })?;
         let space = Space::new(&spec);

@@ -1,5 +1,6 @@
 //! Schedules: which faults come when, from a TOML file.
 
+use blockio::text::in_toml_types;
 use serde::Deserialize;
 
 use super::fault::Fault;
@@ -29,8 +30,8 @@ pub enum When {
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The text is not TOML, or not of this form.
-    #[error(transparent)]
-    Form(#[from] toml::de::Error),
+    #[error("{0}")]
+    Form(String),
     /// A fault does not say what it has to.
     #[error("fault {fault}: {what}")]
     Fault {
@@ -38,6 +39,16 @@ pub enum ScheduleError {
         fault: usize,
         /// Description of what is missing or superfluous.
         what: &'static str,
+    },
+    /// A fault names a die that the drive does not have.
+    #[error("fault {fault} names die {die}, but there are {dies} dies, counted from 0")]
+    NoDie {
+        /// Number of the fault, from 1.
+        fault: usize,
+        /// Index of the die.
+        die: u32,
+        /// Number of dies of the drive.
+        dies: u32,
     },
 }
 
@@ -142,13 +153,30 @@ impl Schedule {
     /// # Errors
     /// Fails if it is none; says which fault, and what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, ScheduleError> {
-        let ScheduleFile { seed, fault } = toml::from_str(text)?;
+        let ScheduleFile { seed, fault } = toml::from_str(text)
+            .map_err(|error| ScheduleError::Form(in_toml_types(error.to_string().trim_end())))?;
         let mut planned = Vec::new();
         for (number, entry) in (1..).zip(&fault) {
             let both = entry.when().and_then(|when| Ok((when, entry.fault()?)));
             planned.push(both.map_err(|what| ScheduleError::Fault { fault: number, what })?);
         }
         Ok(Self { seed, planned })
+    }
+
+    /// Checks that each die that a fault names is one of `dies`.
+    ///
+    /// # Errors
+    /// Names the first fault of which it is not.
+    pub fn check_dies(&self, dies: u32) -> Result<(), ScheduleError> {
+        for (fault, (_, planned)) in (1..).zip(&self.planned) {
+            let (Fault::FailDie { die } | Fault::FlipBits { die: Some(die), .. }) = *planned else {
+                continue;
+            };
+            if die >= dies {
+                return Err(ScheduleError::NoDie { fault, die, dies });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -165,6 +193,16 @@ mod tests {
             (When::AfterCommands(10), Fault::FlipBits { die: None, bits: 8 }),
         ];
         assert_eq!(Schedule::parse(text).unwrap(), Schedule { seed: 7, planned: expected });
+    }
+
+    #[test]
+    fn a_die_that_the_drive_lacks_is_refused() {
+        let text = "[[fault]]\nkind = \"fill\"\nafter_ms = 1\n\
+                    [[fault]]\nkind = \"fail-die\"\ndie = 3\nafter_ms = 1\n";
+        let schedule = Schedule::parse(text).unwrap();
+        assert!(schedule.check_dies(4).is_ok());
+        let refused = schedule.check_dies(3).unwrap_err().to_string();
+        assert_eq!(refused, "fault 2 names die 3, but there are 3 dies, counted from 0");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blockio::Bytes;
+use blockio::text::in_toml_types;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,7 @@ pub struct CreateOptions {
     pub size: Bytes,
     /// True if each row has a unit of parity, so that the drive survives the loss of one die.
     pub is_protected: bool,
-    /// Spare space as a share of what may be stored, above 0.
+    /// Over-provisioning as a share of the bytes that fit as they are stored, above 0.
     pub over_provisioning: f64,
     /// Compression of pages.
     pub compression: Compression,
@@ -51,6 +52,18 @@ pub struct CreateOptions {
 }
 
 impl CreateOptions {
+    /// Checks that such a drive is possible, without a look at where it is to be.
+    ///
+    /// # Errors
+    /// Fails if it is not, such as with a size above the limit.
+    pub fn check(&self) -> Result<(), OpenError> {
+        self.plan(self.die_count()).shape().map(drop)
+    }
+
+    fn die_count(&self) -> u32 {
+        u32::try_from(self.dies.len()).unwrap_or(u32::MAX)
+    }
+
     /// The drive apart from where it is.
     const fn plan(&self, dies: u32) -> Plan {
         let Self { size, is_protected, over_provisioning, compression, physical, unit, .. } = *self;
@@ -81,6 +94,22 @@ pub(super) struct Volume {
 /// True if a folder is that of a drive.
 pub fn is_volume(folder: &Path) -> bool {
     folder.join(FILE).is_file()
+}
+
+/// Checks that a folder is that of a drive, without a look at its dies.
+///
+/// # Errors
+/// Fails if it is not, or if its description cannot be used.
+pub fn check_volume(folder: &Path) -> Result<(), OpenError> {
+    read(folder).map(drop)
+}
+
+/// Returns the number of dies that a folder's drive has, wherever they are.
+///
+/// # Errors
+/// As [`check_volume`].
+pub fn die_count(folder: &Path) -> Result<u32, OpenError> {
+    Ok(u32::try_from(read(folder)?.dies.len()).unwrap_or(u32::MAX))
 }
 
 /// The namespaces that a folder lists, unchecked.
@@ -217,8 +246,7 @@ impl Unfinished {
         options: &CreateOptions,
         preallocation: Preallocation,
     ) -> Result<(), OpenError> {
-        let dies = u32::try_from(options.dies.len()).unwrap_or(u32::MAX);
-        let shape = options.plan(dies).shape()?;
+        let shape = options.plan(options.die_count()).shape()?;
         let path = options.volume.join(FILE);
         if path.exists() {
             let what = format!("{} exists: remove it, or name another folder", path.display());
@@ -579,11 +607,16 @@ fn server_of(volume: &Path) -> String {
 pub(super) fn read(volume: &Path) -> Result<Volume, OpenError> {
     let path = volume.join(FILE);
     let wrong = |reason: String| OpenError::Description { path: volume.to_owned(), reason };
+    let none = |reason: &str| OpenError::NoDrive { path: volume.to_owned(), reason: reason.into() };
     let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => wrong(error.to_string()),
-        _ => OpenError::NoDrive { path: volume.to_owned(), reason: format!("{FILE}: {error}") },
+        io::ErrorKind::NotADirectory => none("it is not a folder"),
+        io::ErrorKind::NotFound if volume.exists() => none("it has no volume.toml"),
+        io::ErrorKind::NotFound => none("there is no such folder"),
+        _ => OpenError::medium(&format!("reading {}", path.display()), error),
     })?;
-    let read: Volume = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let read: Volume = toml::from_str(&text)
+        .map_err(|error| wrong(in_toml_types(error.to_string().trim_end())))?;
     if read.schema != SCHEMA {
         return Err(wrong(format!("schema is {}, must be {SCHEMA}", read.schema)));
     }

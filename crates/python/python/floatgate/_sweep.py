@@ -174,7 +174,7 @@ def sweep(
         order, count = folder.order(), folder.count()
     else:
         if drive is None or not grid:
-            raise Error("nothing to sweep", 'pass a drive and values: {"threads": [1, 4, 16]}')
+            raise Error("no parameter to sweep was given", 'pass a drive and values: {"threads": [1, 4, 16]}')
         drive_of(drive)
         if not isinstance(grid, Mapping):
             raise Error(f"the grid is {grid!r}", 'pass a dict: {"threads": [1, 4, 16]}')

@@ -1,5 +1,6 @@
 //! Drive files that say only where they differ from a drive of the catalogue.
 
+use blockio::text::in_toml_types;
 use toml::{Table, Value};
 
 use crate::catalogue;
@@ -46,7 +47,7 @@ fn merged(text: &str, file: &str) -> Result<(Table, bool), SpecError> {
 }
 
 fn fault(error: &toml::de::Error, file: &str) -> SpecError {
-    SpecError { place: file.to_owned(), text: error.to_string().trim_end().to_owned() }
+    SpecError { place: file.to_owned(), text: in_toml_types(error.to_string().trim_end()) }
 }
 
 /// Keys that a drive of the catalogue gives to one that is `like` it.

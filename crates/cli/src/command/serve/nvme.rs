@@ -33,9 +33,6 @@ fn requires_tls(args: &Serve) -> bool {
 
 fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Result<Listener> {
     let listener = match place {
-        Place::At(Address::Unix(path)) => {
-            bail!("--nvme unix:{}: must be a TCP address, such as tcp:4420", path.display())
-        }
         Place::At(address) => Listener::bind(address)?,
         Place::Passed(index) => passed.clients(*index)?,
     };

@@ -163,15 +163,25 @@ impl Drive {
     fn checked(&self, capacity: &Capacity) -> Result<(u32, u32), OpenError> {
         let (pages, stored_max) = capacity.pages()?;
         let shape = &self.store.layout.shape;
-        if pages > shape.pages_mappable {
-            let most = Bytes(u64::from(shape.pages_mappable) * PAGE_BYTES as u64);
-            return Err(OpenError::refused(format!(
-                "a capacity of {} is too large: the dies have room to map at most {most}",
-                capacity.size
-            )));
+        let too_large = |asked: Bytes, pages_most: u64| {
+            // Exact, so that it can be typed.
+            let most = pages_most * PAGE_BYTES as u64;
+            OpenError::refused(format!(
+                "a capacity of {asked} is too large: the dies have room for at most {most} bytes"
+            ))
+        };
+        let wanted = Shape { pages_logical: pages, pages_stored_max: stored_max, ..*shape };
+        let mappable = u64::from(shape.pages_mappable);
+        match (wanted.config().check(), capacity.physical) {
+            (Err(ConfigError::NoSpare { limit, .. }), Some(physical)) => {
+                Err(too_large(physical, limit.saturating_sub(1)))
+            }
+            (Err(ConfigError::NoSpare { limit, .. }), None) => {
+                Err(too_large(capacity.size, limit.saturating_sub(1).min(mappable)))
+            }
+            _ if u64::from(pages) > mappable => Err(too_large(capacity.size, mappable)),
+            (checked, _) => Ok(checked.map(|()| (pages, stored_max))?),
         }
-        Shape { pages_logical: pages, pages_stored_max: stored_max, ..*shape }.config().check()?;
-        Ok((pages, stored_max))
     }
 
     /// Forgets what is stored, durably, in both checkpoints too.
