@@ -214,7 +214,8 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
     }
     html + "</tbody></table></div><p class=\"small\">A subject wins a workload where its IOPS, \
             the geometric mean over its repeats and the loads that all runs measured, are 5 % or \
-            more above those of the second; otherwise they are level. In grey is the share of the \
+            more above those of the second, and its lowest repeat is above the second's highest; \
+            otherwise they are level. In grey is the share of the \
             first one's IOPS. Subjects less than 5 % behind share a place.</p>"
 }
 

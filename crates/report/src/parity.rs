@@ -25,7 +25,7 @@ pub(crate) fn bottom_line(subjects: &[Subject<'_>]) -> String {
     let all = parities(&runs);
     let mut said = String::new();
     for parity in &all {
-        let Some([rates, ..]) = &parity.overall else { continue };
+        let Some([Some(rates), ..]) = &parity.overall else { continue };
         let format = &runs[parity.runs[0]].target.format;
         let format = if all.len() > 1 { format!(" ({format})") } else { String::new() };
         let (hosts, extent) = (listed(&parity.hosts), extent(parity, rates));
@@ -44,14 +44,16 @@ fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: boo
     };
     let mut html = format!("<h3>Host parity{}</h3><p>", Text(&of));
     let _ = write!(html, "{}</p>", Text(&sentences(parity)));
-    let Some(overall) = &parity.overall else { return html };
+    if parity.overall.is_none() {
+        return html;
+    }
     html.push_str("<div class=\"scroll\"><table class=\"parity\"><thead><tr>");
     html.push_str("<th scope=\"col\">Workload</th>");
     for host in &parity.hosts {
         let _ = write!(html, "<th scope=\"col\">IOPS, {}</th>", Text(host));
     }
-    for spread in overall {
-        let _ = write!(html, "<th scope=\"col\">{} apart</th>", heading(spread.figure));
+    for figure in ParityFigure::ALL {
+        let _ = write!(html, "<th scope=\"col\">{} apart</th>", heading(figure));
     }
     html.push_str("</tr></thead><tbody>");
     for row in &parity.rows {
@@ -83,12 +85,16 @@ fn sentences(parity: &HostParity) -> String {
     let mut said = String::new();
     if let Some(overall) = &parity.overall {
         let hosts = listed(&parity.hosts);
-        let whats = ["average latencies", "p99.9 latencies", "longest requests"];
-        let _ = write!(said, "Rates of {hosts} are {}", extent(parity, &overall[0]));
-        for (what, spread) in whats.into_iter().zip(&overall[1..]) {
-            let _ = write!(said, "; {what} are {}", extent(parity, spread));
-        }
-        said.push_str(". ");
+        let whats = [
+            &*format!("Rates of {hosts}"),
+            "average latencies",
+            "p99.9 latencies",
+            "longest requests",
+        ];
+        let each = whats.into_iter().zip(overall);
+        let each = each.filter_map(|(what, spread)| Some((what, spread.as_ref()?)));
+        let each = each.map(|(what, spread)| format!("{what} are {}", extent(parity, spread)));
+        said += &(each.collect::<Vec<_>>().join("; ") + ". ");
     }
     if parity.left_out > 0 {
         let _ = write!(
@@ -130,6 +136,10 @@ fn drawn(run: &Run, parity: &HostParity, row: &ParityRow) -> String {
         let _ = write!(html, "<td>{}</td>", number::whole(*iops));
     }
     for spread in &row.spreads {
+        let Some(spread) = spread else {
+            html.push_str("<td>–</td>");
+            continue;
+        };
         let widest = &spread.widest;
         let told = if widest.apart < MEANINGFUL_MIN { "ratio even" } else { "ratio" };
         let worst = Text(&parity.hosts[widest.worst]).to_string();

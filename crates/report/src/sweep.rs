@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use results::mark::{UNVALIDATED_REASON, marked};
-use results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
+use results::sweep::{
+    Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value,
+};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Series, Unit};
 use crate::number;
@@ -27,9 +29,9 @@ struct SweepMetric {
 const METRICS: [SweepMetric; 11] = [
     SweepMetric {
         id: "iops",
-        title: "Settled throughput",
+        title: "Throughput",
         unit: Unit::Iops,
-        explain: "Reads and writes together, after steady state was reached.",
+        explain: "Reads and writes together, after the preconditioning.",
         of: |settled| Some(settled.iops),
     },
     SweepMetric {
@@ -79,21 +81,21 @@ const METRICS: [SweepMetric; 11] = [
         title: "Host writes in a lifetime",
         unit: Unit::Petabytes,
         explain: "What the host can write before the drive is worn out, in decimal PB.",
-        of: |settled| Some(settled.lifetime?.host_writes_pb),
+        of: |settled| Some(lifetime(settled)?.host_writes_pb),
     },
     SweepMetric {
         id: "per-day",
         title: "Drive writes per day",
         unit: Unit::Plain,
         explain: "Times that the whole drive can be written each day until its warranty ends.",
-        of: |settled| settled.lifetime?.drive_writes_per_day,
+        of: |settled| lifetime(settled)?.drive_writes_per_day,
     },
     SweepMetric {
         id: "years",
         title: "Years at the given load",
         unit: Unit::Years,
         explain: "Lifetime at the given load per day.",
-        of: |settled| settled.lifetime?.years,
+        of: |settled| lifetime(settled)?.years,
     },
     SweepMetric {
         id: "read-retries",
@@ -104,6 +106,25 @@ const METRICS: [SweepMetric; 11] = [
         of: |settled| settled.lifetime?.read_retries_at_end_of_life,
     },
 ];
+
+/// Lifetime of a settled drive; none before, since it follows from the write amplification.
+fn lifetime(settled: &Settled) -> Option<Lifetime> {
+    settled.lifetime.filter(|_| settled.steady)
+}
+
+/// The points of a chart that are not those of a settled drive; empty where all are.
+fn cautions(sweep: &Sweep) -> Vec<String> {
+    let all: Vec<&Settled> = sweep.points.iter().filter_map(Point::settled).collect();
+    let unsteady = all.iter().filter(|settled| !settled.steady).count();
+    let caution = || {
+        format!(
+            "{unsteady} of {} points had not reached steady state when they were measured, see \
+             the table.",
+            all.len()
+        )
+    };
+    (unsteady > 0).then(caution).into_iter().collect()
+}
 
 /// The body of the page.
 pub(crate) fn body(sweep: &Sweep) -> String {
@@ -175,8 +196,8 @@ fn conditions(sweep: &Sweep) -> String {
         k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
     };
     format!(
-        "{}, format {}, host {}; each point purged, filled once in order, loaded until steady and \
-         then measured, {lapse}; seed {}, model version {}.",
+        "{}, format {}, host {}; each point purged, filled once in order, loaded until \
+         steady, for twelve hours at most, and then measured, {lapse}; seed {}, model version {}.",
         sweep.id, sweep.format, sweep.host, sweep.seed, sweep.model_version,
     )
 }
@@ -282,7 +303,7 @@ fn chart(
             dimension.key,
             sweep.load(),
         )],
-        cautions: Vec::new(),
+        cautions: cautions(sweep),
         x: Axis::linear(quantity(&dimension.key), Unit::Plain),
         y: Axis::linear(metric.title, metric.unit),
         ends: Ends::Last,

@@ -147,6 +147,8 @@ pub struct Standing {
     /// Its IOPS over those of the best subject: the geometric mean over all loads and repeats, 0
     /// to 1.
     pub share: f64,
+    /// The same of its lowest repeat, and of its highest; equal where there is one.
+    pub share_of_repeats: (f64, f64),
     /// Its place, from 1: subjects within [`MEANINGFUL_MIN`] of the first of a place share it.
     pub place: u32,
 }
@@ -169,8 +171,15 @@ pub fn rankings(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<Rankin
                 groups.iter().filter_map(|group| Some((group[0], mean_iops(&loads, group)?)));
             let iops: Vec<(usize, f64)> = iops.collect();
             let best = iops.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
-            let standing =
-                |(run, iops)| Some(Standing { run, share: ratio(iops, best)?, place: 1 });
+            let standing = |(run, iops)| {
+                let group = groups.iter().find(|group| group[0] == run)?;
+                let each = group.iter().filter_map(|one| mean_iops(&loads, &[*one]));
+                let (low, high) = each.fold((f64::INFINITY, 0.0_f64), |(low, high), one| {
+                    (low.min(one), high.max(one))
+                });
+                let share_of_repeats = (ratio(low, best)?, ratio(high, best)?);
+                Some(Standing { run, share: ratio(iops, best)?, share_of_repeats, place: 1 })
+            };
             let mut standings: Vec<Standing> = iops.into_iter().filter_map(standing).collect();
             standings.sort_by(|a, b| b.share.total_cmp(&a.share));
             share_places(&mut standings);
@@ -200,11 +209,13 @@ pub struct Winner {
 }
 
 /// The winner of a workload: the first where its IOPS are [`MEANINGFUL_MIN`] above those of the
-/// second, both as geometric means over all loads; absent where they are level or there is one run.
+/// second, both as geometric means over all loads, and its lowest repeat is above the highest of
+/// the second. Absent where they are level, where repeats overlap, or there is one run.
 pub fn winner(ranking: &Ranking) -> Option<Winner> {
     let [first, second, ..] = ranking.standings.as_slice() else { return None };
     let lead = ratio(first.share, second.share)? - 1.0;
-    (lead >= MEANINGFUL_MIN).then_some(Winner { run: first.run, lead })
+    let is_beyond_chance = first.share_of_repeats.0 > second.share_of_repeats.1;
+    (lead >= MEANINGFUL_MIN && is_beyond_chance).then_some(Winner { run: first.run, lead })
 }
 
 /// Geometric mean of the IOPS of the runs of `group` over all `loads`; absent where one lacks a
@@ -299,11 +310,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_subject_whose_repeats_overlap_with_those_of_the_second_wins_nothing() {
+        let standing =
+            |run, share, share_of_repeats| Standing { run, share, share_of_repeats, place: 1 };
+        let ranking = |low| Ranking {
+            workload: "4k-rand-write".into(),
+            standings: vec![standing(0, 1.0, (low, 1.2)), standing(2, 0.9, (0.8, 0.95))],
+        };
+        assert!(winner(&ranking(0.96)).is_some());
+        assert_eq!(winner(&ranking(0.94)), None, "one of the second's is faster");
+    }
+
+    #[test]
     fn a_winner_leads_by_five_percent() {
         let ranking = |second| Ranking {
             workload: "4k-rand-write".into(),
             standings: [(1, 1.0), (0, second)]
-                .map(|(run, share)| Standing { run, share, place: 1 })
+                .map(|(run, share)| Standing {
+                    run,
+                    share,
+                    share_of_repeats: (share, share),
+                    place: 1,
+                })
                 .to_vec(),
         };
         assert_eq!(winner(&ranking(0.8)), Some(Winner { run: 1, lead: 0.25 }));
@@ -368,7 +396,10 @@ mod tests {
         let read = rankings.iter().find(|ranking| ranking.workload == "4k-rand-read").unwrap();
         assert_eq!(mixed.standings.iter().map(|it| it.place).collect::<Vec<_>>(), [1, 1]);
         assert_eq!(read.standings[1].place, 2);
-        assert_eq!(read.standings[0], Standing { run: 0, share: 1.0, place: 1 });
+        assert_eq!(
+            read.standings[0],
+            Standing { run: 0, share: 1.0, share_of_repeats: (1.0, 1.0), place: 1 }
+        );
     }
 
     #[test]

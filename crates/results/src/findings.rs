@@ -331,7 +331,7 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
         return Vec::new();
     };
     let average = summary.latency.latency_ns_avg;
-    let deviation = ratio(summary.latency_ns_stdev_reviewed(), average);
+    let deviation = ratio(summary.latency.latency_ns_stdev, average);
     let watched = watched(run, step);
     let longest = watched.iter().map(|(_, summary)| summary.latency.latency_ns_max).max();
     let peak = ratio(longest.unwrap_or_default() as f64, average);
@@ -380,7 +380,7 @@ fn read_over_write(run: &Run) -> Option<Finding> {
             Some((read, write))
         })
         .max_by_key(|(read, _)| outstanding(read))?;
-    if run.is_settled(write) == Some(false) {
+    if run.is_settled(write) != Some(true) {
         return None;
     }
     let value = ratio(read.summary.as_ref()?.iops, write.summary.as_ref()?.iops);
@@ -423,30 +423,55 @@ fn format_gains(runs: &[&Run]) -> Vec<Finding> {
     gains
 }
 
-/// The best and the worst run of a load, by IOPS.
+/// The best and the worst host or format of a load, by the mean IOPS of its runs.
 struct Extremes<'a> {
     workload: &'a str,
-    best: (&'a str, &'a Entry),
-    worst: (&'a str, &'a Entry),
+    best: Named<'a>,
+    worst: Named<'a>,
+}
+
+/// The runs of one host or format under a load.
+struct Named<'a> {
+    name: &'a str,
+    /// The first of them.
+    entry: &'a Entry,
+    iops: Vec<f64>,
+}
+
+impl Named<'_> {
+    fn iops_mean(&self) -> f64 {
+        self.iops.iter().sum::<f64>() / self.iops.len() as f64
+    }
 }
 
 impl<'a> Extremes<'a> {
-    /// Absent where fewer than two runs completed something under the load.
+    /// Absent where runs of fewer than two names completed something under the load: repeats of one
+    /// differ by chance.
     fn of(load: &'a Comparison, runs: &[&'a Run], name: fn(&Target) -> &String) -> Option<Self> {
-        let named = runs
+        let entries = runs
             .iter()
             .zip(&load.entries)
             .filter_map(|(run, entry)| Some((name(&run.target).as_str(), entry.as_ref()?)))
-            .filter(|(_, entry)| entry.is_whole());
-        let mut named: Vec<_> = named.filter(|(_, entry)| entry.summary.iops > 0.0).collect();
-        named.sort_by(|(_, a), (_, b)| b.summary.iops.total_cmp(&a.summary.iops));
-        let [best, .., worst] = named.as_slice() else { return None };
-        Some(Self { workload: &load.workload, best: *best, worst: *worst })
+            .filter(|(_, entry)| entry.is_whole() && entry.summary.iops > 0.0);
+        let mut named: Vec<Named<'a>> = Vec::new();
+        for (name, entry) in entries {
+            match named.iter_mut().find(|it| it.name == name) {
+                Some(it) => it.iops.push(entry.summary.iops),
+                None => named.push(Named { name, entry, iops: vec![entry.summary.iops] }),
+            }
+        }
+        if named.len() < 2 {
+            return None;
+        }
+        named.sort_by(|a, b| b.iops_mean().total_cmp(&a.iops_mean()));
+        let worst = named.pop()?;
+        let best = named.into_iter().next()?;
+        Some(Self { workload: &load.workload, best, worst })
     }
 
     /// IOPS of the best over those of the worst, at least 1.
     fn gain(&self) -> f64 {
-        self.best.1.summary.iops / self.worst.1.summary.iops
+        self.best.iops_mean() / self.worst.iops_mean()
     }
 
     fn finding(&self, kind: FindingKind, value: f64) -> Finding {
@@ -455,8 +480,8 @@ impl<'a> Extremes<'a> {
             value,
             verdict: kind.judge(value),
             workload: self.workload.to_owned(),
-            between: vec![self.best.0.to_owned(), self.worst.0.to_owned()],
-            steps: vec![self.best.1.step.clone(), self.worst.1.step.clone()],
+            between: vec![self.best.name.to_owned(), self.worst.name.to_owned()],
+            steps: vec![self.best.entry.step.clone(), self.worst.entry.step.clone()],
         }
     }
 }
@@ -665,5 +690,36 @@ mod tests {
         assert_eq!(findings[1].verdict, Verdict::Strength);
         let gains = findings[1..].iter().map(|it| it.workload.as_str());
         assert_eq!(gains.collect::<Vec<_>>(), ["4k-rand-write", "8k-70-30"], "all that pass");
+        let repeats = [slower("stock", "linux", 100), slower("stock", "linux", 60)];
+        assert_eq!(between(&repeats), [], "repeats differ by chance");
+        let three = [&repeats[..], &[slower("stock", "windows", 80)]].concat();
+        let parity = &between(&three)[0];
+        assert!((parity.value - 1.0).abs() < 1e-9, "80 is the mean of 100 and 60: {parity:?}");
+    }
+
+    #[test]
+    fn reads_over_writes_need_a_steady_state_that_was_judged() {
+        let mut run = example::run();
+        let is_found = |run: &Run| read_over_write(run).is_some();
+        assert!(is_found(&run));
+        for step in &mut run.steps {
+            step.steady = None;
+        }
+        assert!(!is_found(&run), "nobody judged whether the drive had settled");
+    }
+
+    #[test]
+    fn consistency_is_judged_by_the_deviation_of_all_requests() {
+        let mut run = example::run();
+        let step = run.steps.iter_mut().find(|step| step.workload == "8k-70-30");
+        let id = step.as_ref().map(|step| step.workload.clone()).expect("it is in the example");
+        for step in run.steps.iter_mut().filter(|step| step.workload == id) {
+            let Some(summary) = &mut step.summary else { continue };
+            // Reads and writes that hardly vary, far from each other.
+            summary.latency.latency_ns_stdev = summary.latency.latency_ns_avg * 1.3;
+            (summary.read.latency_ns_stdev, summary.write.latency_ns_stdev) = (1.0, 1.0);
+        }
+        let found = of_kind(&of_run(&run), FindingKind::Deviation, &id);
+        assert!((found.value - 1.3).abs() < 1e-9, "{found:?}");
     }
 }

@@ -30,13 +30,14 @@ impl ParityFigure {
     /// Every figure, in the order in which reports show them.
     pub const ALL: [Self; 4] = [Self::Iops, Self::Average, Self::P999, Self::Maximum];
 
-    fn of(self, summary: &Summary) -> f64 {
+    /// Absent where too few requests lie beyond a percentile.
+    fn of(self, summary: &Summary) -> Option<f64> {
         let latency = &summary.latency;
         match self {
-            Self::Iops => summary.iops,
-            Self::Average => latency.latency_ns_avg,
-            Self::P999 => latency.latency_ns_p999 as f64,
-            Self::Maximum => latency.latency_ns_max as f64,
+            Self::Iops => Some(summary.iops),
+            Self::Average => Some(latency.latency_ns_avg),
+            Self::P999 => latency.p999_ns().map(|it| it as f64),
+            Self::Maximum => Some(latency.latency_ns_max as f64),
         }
     }
 
@@ -59,7 +60,7 @@ pub struct HostParity {
     /// One row for each workload of each suite, preconditionings apart.
     pub rows: Vec<ParityRow>,
     /// Every load together, one entry for each of [`ParityFigure::ALL`]; absent without a load.
-    pub overall: Option<[Spread; 4]>,
+    pub overall: Option<[Option<Spread>; 4]>,
     /// Loads that every host measured and that are left out: they write, and the drive had not
     /// settled under some host.
     pub left_out: u32,
@@ -76,8 +77,9 @@ pub struct ParityRow {
     pub workload: String,
     /// Geometric mean over the loads of the IOPS of each host, in their order.
     pub iops: Vec<f64>,
-    /// One entry for each of [`ParityFigure::ALL`].
-    pub spreads: [Spread; 4],
+    /// One entry for each of [`ParityFigure::ALL`]; absent where no load has the figure under every
+    /// host.
+    pub spreads: [Option<Spread>; 4],
 }
 
 /// Distances of hosts in one figure over several loads.
@@ -182,22 +184,28 @@ pub(crate) fn is_of_host(load: &Comparison) -> bool {
 /// Figures of every host under one load.
 struct Load<'a> {
     load: &'a Comparison,
-    /// For each host the values of [`ParityFigure::ALL`].
-    hosts: Vec<[f64; 4]>,
+    /// For each host the values of [`ParityFigure::ALL`]; rates and average latencies are there.
+    hosts: Vec<[Option<f64>; 4]>,
 }
 
 impl<'a> Load<'a> {
-    /// Absent where some host did not measure it.
+    /// Absent where some host did not measure it, or some run lacks requests.
     fn of(load: &'a Comparison, runs: &[&Run], hosts: &[String]) -> Option<Self> {
         let figures = |host: &String| {
             let of_host =
                 runs.iter().zip(&load.entries).filter(|(run, _)| run.target.host == *host);
             let entries: Vec<&Entry> = of_host.filter_map(|(_, entry)| entry.as_ref()).collect();
+            if entries.iter().any(|entry| !entry.is_whole()) {
+                return None;
+            }
             let values = ParityFigure::ALL.map(|figure| {
-                let sum: f64 = entries.iter().map(|entry| figure.of(&entry.summary)).sum();
-                sum / entries.len() as f64
+                let of = entries.iter().map(|entry| figure.of(&entry.summary));
+                let sum: f64 = of.sum::<Option<f64>>()?;
+                let mean = sum / entries.len() as f64;
+                (mean.is_finite() && mean > 0.0).then_some(mean)
             });
-            values.iter().all(|value| value.is_finite() && *value > 0.0).then_some(values)
+            let [iops, average, ..] = values;
+            (iops.is_some() && average.is_some()).then_some(values)
         };
         let hosts = hosts.iter().map(figures).collect::<Option<Vec<_>>>()?;
         Some(Self { load, hosts })
@@ -208,34 +216,36 @@ impl<'a> Load<'a> {
         (self.load.kind, &self.load.suite, &self.load.workload)
     }
 
-    /// Distance of the hosts in the figure with the index `at`.
-    fn distance(&self, at: usize) -> Distance {
-        let values = || self.hosts.iter().map(|host| host[at]).enumerate();
+    /// Distance of the hosts in the figure with the index `at`; absent where one lacks it.
+    fn distance(&self, at: usize) -> Option<Distance> {
+        let all: Vec<f64> = self.hosts.iter().map(|host| host[at]).collect::<Option<_>>()?;
+        let values = || all.iter().copied().enumerate();
         let least = values().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
         let most = values().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
         let is_small = ParityFigure::ALL[at].is_better_small();
         let (best, worst) = if is_small { (least, most) } else { (most, least) };
-        Distance {
+        Some(Distance {
             apart: (most.1 - least.1) / most.1,
             workload: self.load.workload.clone(),
             threads: self.load.threads,
             queue_per_thread: self.load.queue_per_thread,
             best: best.0,
             worst: worst.0,
-        }
+        })
     }
 }
 
 /// Geometric mean over `loads` of the IOPS of a host.
 fn mean_iops(loads: &[Load<'_>], host: usize) -> f64 {
-    let sum: f64 = loads.iter().map(|load| load.hosts[host][0].ln()).sum();
+    let sum: f64 = loads.iter().filter_map(|load| load.hosts[host][0]).map(f64::ln).sum();
     (sum / loads.len() as f64).exp()
 }
 
 /// Distances over `loads`, figure by figure; absent without any load.
-fn spreads(loads: &[Load<'_>]) -> Option<[Spread; 4]> {
+fn spreads(loads: &[Load<'_>]) -> Option<[Option<Spread>; 4]> {
     let spread = |at: usize| {
-        let mut distances: Vec<Distance> = loads.iter().map(|load| load.distance(at)).collect();
+        let mut distances: Vec<Distance> =
+            loads.iter().filter_map(|load| load.distance(at)).collect();
         // The first of equals stays the last of them, so that the widest is the first that was met.
         distances.reverse();
         distances.sort_by(|a, b| a.apart.total_cmp(&b.apart));
@@ -251,7 +261,7 @@ fn spreads(loads: &[Load<'_>]) -> Option<[Spread; 4]> {
             widest: distances.pop()?,
         })
     };
-    Some([spread(0)?, spread(1)?, spread(2)?, spread(3)?])
+    (!loads.is_empty()).then(|| [0, 1, 2, 3].map(spread))
 }
 
 #[cfg(test)]
@@ -280,7 +290,9 @@ mod tests {
         let parities = parities(&[&first, &second]);
         let [parity] = parities.as_slice() else { panic!("one drive: {parities:?}") };
         assert_eq!(parity.hosts, ["linux", "windows"]);
-        let [iops, average, ..] = parity.overall.as_ref().unwrap();
+        let [Some(iops), Some(average), ..] = parity.overall.as_ref().unwrap() else {
+            panic!("rates and averages are there")
+        };
         assert!((iops.widest.apart - 0.2).abs() < 1e-3, "{iops:?}");
         assert!((average.widest.apart - 0.2).abs() < 1e-3, "the slower host takes 1.25 times");
         assert_eq!((iops.widest.best, iops.widest.worst), (0, 1));
@@ -288,6 +300,18 @@ mod tests {
         assert_eq!((iops.loads, iops.equal), (6, 2), "the preconditionings are those of one run");
         let row = parity.rows.iter().find(|row| row.kind == StepKind::Measure).unwrap();
         assert!((row.iops[1] / row.iops[0] - 0.8).abs() < 1e-3, "{row:?}");
+    }
+
+    #[test]
+    fn a_percentile_that_is_chance_under_one_host_is_not_compared() {
+        let (first, mut second) = (on("linux", 100), on("windows", 80));
+        for summary in second.steps.iter_mut().filter_map(|step| step.summary.as_mut()) {
+            summary.latency.count = 6_600;
+        }
+        let parity = &parities(&[&first, &second])[0];
+        let measured = parity.rows.iter().find(|row| row.kind == StepKind::Measure).unwrap();
+        assert!(measured.spreads[1].is_some(), "averages are");
+        assert_eq!(measured.spreads[2], None, "six requests lie beyond p99.9");
     }
 
     #[test]
@@ -299,7 +323,7 @@ mod tests {
         assert_eq!(parities(&[&first, &other]), []);
         let windows = on("windows", 95);
         let parity = &parities(&[&first, &again, &windows])[0];
-        let iops = &parity.overall.as_ref().unwrap()[0];
+        let iops = parity.overall.as_ref().unwrap()[0].as_ref().unwrap();
         assert!(iops.widest.apart < 1e-3, "95 is the mean of 100 and 90: {iops:?}");
     }
 

@@ -369,19 +369,21 @@ impl Step {
 /// most 10 % of the average across the window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
-    /// True if every variable met both conditions in some window by whose end enough was written.
+    /// True if every variable met both conditions in some window by whose end enough was written,
+    /// and meets them in the last window, which `settled` is of.
     pub achieved: bool,
     /// Evidence that enough was written, or that it was not though the rounds were steady; absent
     /// where they were not, and where the amount was not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<SteadyEvidence>,
-    /// Rounds until the window that first met them, or all rounds if none did.
+    /// Rounds until the end of the window in `variables`.
     pub rounds: u32,
     /// Protocol time at the end of that window, in seconds.
     pub at_s: f64,
     /// Length of one round in protocol time, in seconds.
     pub round_s: f64,
-    /// The window judged: the first that met the rule, else the last one.
+    /// The window judged: the first that met the rule; else the last that held still on too little
+    /// written, else the last one.
     pub variables: Vec<SteadyVariable>,
 }
 

@@ -110,13 +110,19 @@ impl Steady {
     }
 
     /// Judges a step by its samples and by what it wrote: the first window that held still and by
-    /// whose end enough was written, else the last that held still, else the last one.
+    /// whose end enough was written, if the last one holds still, too; else the last that held
+    /// still before enough was written, else the last one.
     pub fn judge_written(samples: &[Sample], round_s: f64, demand: &Demand) -> Self {
         let rounds = rounds(samples, round_s);
         let mut last = None;
         for end in windows_that_hold(&rounds) {
             let evidence = demand.evidence(&rounds[..end]);
             if evidence != SteadyEvidence::TooLittleWritten {
+                // The figures of the step are those of its last window, which is judged, too.
+                let window = &rounds[rounds.len() - WINDOW_ROUNDS..];
+                if !holds(&variables(window)) {
+                    return Self::of_window(&rounds, None, round_s);
+                }
                 let evidence = Some(evidence);
                 return Self { evidence, ..Self::of_window(&rounds, Some(end), round_s) };
             }

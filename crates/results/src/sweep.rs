@@ -170,7 +170,20 @@ impl Sweep {
         };
         let reads = if is_swept("read_percent") { " with a swept share of reads" } else { "" };
         let workload = &self.workload;
-        format!("{workload}{reads} at {load}, measured after preconditioning to steady state")
+        format!("{workload}{reads} at {load}, measured after {}", self.preconditioning())
+    }
+
+    /// The preconditioning of the points, with the number of those that did not reach steady state.
+    fn preconditioning(&self) -> String {
+        let measured: Vec<&Settled> = self.points.iter().filter_map(Point::settled).collect();
+        let unsteady = measured.iter().filter(|settled| !settled.steady).count();
+        match unsteady {
+            0 => "preconditioning to steady state".to_owned(),
+            _ => format!(
+                "preconditioning: {unsteady} of {} points had not reached steady state",
+                measured.len()
+            ),
+        }
     }
 }
 
@@ -224,5 +237,12 @@ mod tests {
         let reads = sweep(&["threads", "read_percent"]).load();
         let expected = "8k-70-30 with a swept share of reads at swept threads and queue depth 4";
         assert_eq!(reads, format!("{expected}, {phase}"));
+        let point = |steady| Point {
+            at: Vec::new(),
+            outcome: PointOutcome::Measured(Box::new(Settled { steady, ..Settled::default() })),
+        };
+        let two = Sweep { points: vec![point(true), point(false)], ..sweep(&[]) };
+        let told = "measured after preconditioning: 1 of 2 points had not reached steady state";
+        assert_eq!(two.load(), format!("8k-70-30 at T16Q4, {told}"));
     }
 }

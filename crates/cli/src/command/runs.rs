@@ -8,10 +8,11 @@ use anyhow::{Context as _, Result};
 use blockio::Bytes;
 use lab::fio_report::{self, Imported};
 use lab::results::mark::marked;
-use lab::results::{Run, Step};
+use lab::results::{Doubt, Run, Step, StepKind};
 use lab::runs::{Listed, Runs, write_bytes, write_text};
 use lab::{Error, Kind};
 
+use super::summary::last_window;
 use crate::args::RunsCommand;
 use crate::{Ending, args, output, setup, table};
 
@@ -65,8 +66,8 @@ fn shown(run: &Run) -> String {
         marked(format!("{} {}", target.title, target.format).trim_end(), target.unvalidated),
         steps.len(),
     );
-    let head = ["STEP", "IOPS", "MB/S", "MEAN", "P99.9", "MAX"].map(str::to_owned);
-    let rows = steps.iter().filter_map(row);
+    let head = ["STEP", "IOPS", "MB/S", "MEAN", "P99.9", "MAX", ""].map(str::to_owned);
+    let rows = steps.iter().filter_map(|step| row(run, step));
     text.push_str(&table::columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
     for step in steps {
         let note = step.summary.as_ref().and_then(|summary| summary.latency.mean_note());
@@ -81,16 +82,25 @@ fn shown(run: &Run) -> String {
     text
 }
 
-fn row(step: &Step) -> Option<[String; 6]> {
-    let summary = step.summary.as_ref()?;
+/// Figures of a step; of a preconditioning those of its last five rounds, since a mean over the
+/// write cliff is a rate that the drive never had.
+fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
+    let (summary, what) = match (&step.settled, step.kind) {
+        (Some(settled), StepKind::Precondition) => (settled, last_window(step)),
+        _ => (step.summary.as_ref()?, ""),
+    };
+    let doubt = Doubt::of(run, step, summary);
     let span = |latency_ns: u64| blockio::Nanos(latency_ns).to_string();
+    let p999 = summary.latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));
+    let notes = [what.to_owned()].into_iter().chain(doubt.map(Doubt::note));
     Some([
         step.id.clone(),
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
         blockio::Nanos::from_micros_f64(summary.latency.latency_ns_avg / 1e3).to_string(),
-        summary.latency.p999_ns().map_or_else(|| "-".into(), span),
+        p999.map_or_else(|| "-".into(), span),
         span(summary.latency.latency_ns_max),
+        notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", "),
     ])
 }
 

@@ -30,14 +30,8 @@ fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
     let head = ["WORKLOAD", "LOAD", "IOPS", "MB/S", "MEAN", "P99.9", ""].map(str::to_owned);
     let applications = applications(&run.steps);
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);
-    let settled = settled.filter_map(|step| {
-        let verdict = match &step.steady {
-            Some(steady) if steady.achieved => "last five rounds, steady state",
-            Some(_) => "last five rounds, not steady",
-            None => "last five rounds, not judged",
-        };
-        Some(row(run, step, (step.settled.as_ref()?, verdict)))
-    });
+    let settled = settled
+        .filter_map(|step| Some(row(run, step, (step.settled.as_ref()?, last_window(step)))));
     let best = best(&run.steps).into_iter();
     let best =
         best.filter_map(|step| Some(row(run, step, (step.summary.as_ref()?, &chosen(run, step)))));
@@ -147,6 +141,15 @@ fn window(steady: &Steady) -> String {
     format!("average of rounds {first} to {}, {verdict}", steady.rounds)
 }
 
+/// The figures of a preconditioning, and whether they are those of a drive in steady state.
+pub(super) fn last_window(step: &Step) -> &'static str {
+    match &step.steady {
+        Some(steady) if steady.achieved => "last five rounds, steady state",
+        Some(_) => "last five rounds, not steady",
+        None => "last five rounds, not judged",
+    }
+}
+
 /// Row of the averages `cell` of the load of `step`.
 fn averaged(step: &Step, cell: &WindowCell, what: &str) -> [String; 7] {
     [
@@ -166,7 +169,14 @@ fn best(steps: &[Step]) -> Vec<&Step> {
     let iops = |step: &Step| step.summary.as_ref().map_or(0.0, |summary| summary.iops);
     let mut best: Vec<&Step> = Vec::new();
     let is_alone = |step: &&Step| step.kind == StepKind::Measure && step.round.is_none();
-    for step in steps.iter().filter(is_alone) {
+    // A rate that was asked for shows what the drive can do only where nothing else does.
+    let (free, rated): (Vec<&Step>, Vec<&Step>) =
+        steps.iter().filter(is_alone).partition(|step| step.rate.is_none());
+    let is_free = |step: &&Step| {
+        free.iter().any(|it| (&it.suite, &it.workload) == (&step.suite, &step.workload))
+    };
+    let rated: Vec<&Step> = rated.into_iter().filter(|step| !is_free(step)).collect();
+    for step in free.iter().copied().chain(rated) {
         let is_same =
             |other: &&mut &Step| (&other.suite, &other.workload) == (&step.suite, &step.workload);
         match best.iter_mut().find(is_same) {
@@ -185,7 +195,8 @@ fn chosen(run: &Run, step: &Step) -> String {
             && (&other.suite, &other.workload) == (&step.suite, &step.workload)
     };
     match (&step.rate, run.steps.iter().filter(is_alike).count()) {
-        (Some(_), _) => "at its rate".into(),
+        (Some(rate), _) if rate.limit.is_none() => "at its rate".into(),
+        (Some(rate), _) => format!("asked for {:.0} IOPS, which were not reached", rate.iops),
         (None, 1) if run.target.kind.is_model() => "modelled".into(),
         (None, 1) => "measured".into(),
         (None, loads) => format!("highest IOPS of {loads} loads"),

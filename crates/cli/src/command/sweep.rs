@@ -253,8 +253,12 @@ mod tests {
             latency_ns_max: 20_000_000_000,
             ..LatencySummary::default()
         };
-        let settled =
-            Settled { over_provisioning_percent: Some(25.0), latency, ..Settled::default() };
+        let settled = Settled {
+            over_provisioning_percent: Some(25.0),
+            latency,
+            steady: true,
+            ..Settled::default()
+        };
         let outcome = PointOutcome::Measured(Box::new(settled));
         let at = vec![Value::Number(640.0)];
         let sweep = Sweep {

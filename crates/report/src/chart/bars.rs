@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::frame::{self, WIDTH, place};
+use super::scale::{Scale, Spacing};
 use super::{Bars, Chart};
 use crate::text::Text;
 
@@ -16,7 +17,9 @@ const BETWEEN: f64 = 12.0;
 /// The groups of `chart`, top to bottom.
 pub(super) fn svg(chart: &Chart, groups: &[Bars]) -> String {
     let values = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.value);
-    let scale = chart.y.scale(values).onto(LEFT, RIGHT);
+    // Lengths are compared, so all begin at zero.
+    let largest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let scale = Scale::fitted(Spacing::Linear, 0.0, largest).onto(LEFT, RIGHT);
     let mut inner = String::new();
     let mut y = 0.0;
     for group in groups.iter().filter(|group| !group.bars.is_empty()) {

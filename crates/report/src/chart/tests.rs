@@ -47,6 +47,22 @@ fn bars_begin_at_zero_and_say_their_values() {
 }
 
 #[test]
+fn bars_of_plain_numbers_begin_at_zero_too() {
+    let bar = |name: &str, tone, value| Bar { name: name.into(), tone, value };
+    let bars = vec![bar("stock", 0, 1000.0), bar("fast", 1, 1050.0)];
+    let body = Body::Bars(vec![Bars { label: "8 clients".into(), bars }]);
+    let axis = Axis::linear("Transactions per second", Unit::Plain);
+    let svg = chart(Axis::loads(Vec::new()), axis, body).svg();
+    let widths: Vec<f64> = svg
+        .split("<rect")
+        .skip(1)
+        .filter_map(|rect| rect.split_once(" width=\"")?.1.split_once('"')?.0.parse().ok())
+        .collect();
+    let [first, second] = widths[..] else { panic!("two bars: {svg}") };
+    assert!((second / first - 1.05).abs() < 0.01, "{widths:?}");
+}
+
+#[test]
 fn layers_of_an_area_lie_upon_each_other() {
     let layers = vec![
         series("host", &[(1.0, 1.0), (2.0, 1.0)]),

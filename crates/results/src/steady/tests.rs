@@ -198,6 +198,24 @@ fn a_burst_that_holds_still_is_no_steady_state() {
     assert_eq!(steady.rounds, 8);
 }
 
+/// The figures of a step are those of its last five rounds.
+#[test]
+fn a_steady_state_that_was_lost_again_is_none() {
+    let mut samples = writing(20, 100_000, |_| 0.0);
+    assert!(Steady::judge_written(&samples, 10.0, &SMALL).achieved);
+    for (sample, percent) in samples[15..].iter_mut().zip([90.0, 76.0, 60.0, 50.0, 44.0]) {
+        sample.summary.iops *= percent / 100.0;
+        let latency = &mut sample.summary.latency;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a test")]
+        let count = (latency.count as f64 * percent / 100.0) as u64;
+        latency.count = count;
+    }
+    let steady = Steady::judge_written(&samples, 10.0, &SMALL);
+    assert!(!steady.achieved, "{steady:?}");
+    assert_eq!((steady.rounds, steady.evidence), (20, None), "the last window is told");
+    assert!(steady.variables[0].range > 0.2, "{:?}", steady.variables[0]);
+}
+
 #[test]
 fn a_steady_state_begins_where_the_drive_was_written_over() {
     let samples = writing(20, 100_000, |_| 0.0);
