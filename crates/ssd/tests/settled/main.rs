@@ -1,7 +1,5 @@
 //! Drives under load until they have settled.
 
-// The longest: tests run in the order of their names, and these would end alone.
-mod against_full_scale;
 mod climate;
 mod closed_loop;
 mod die_failure;
@@ -12,3 +10,4 @@ mod mechanisms;
 mod read_retry;
 mod slc_cache;
 mod state;
+mod time_lapse;
