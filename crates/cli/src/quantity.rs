@@ -144,7 +144,7 @@ where
     T: TryFrom<i128> + PartialOrd + Display + Copy + Send + Sync,
 {
     move |text| {
-        let number: i128 = text.parse().map_err(|_| format!("`{text}` is not a whole number"))?;
+        let number = whole::<i128>(text)?;
         let fitting = T::try_from(number).ok().filter(|number| range.contains(number));
         fitting.ok_or_else(|| format!("must be from {} to {}", range.start(), range.end()))
     }

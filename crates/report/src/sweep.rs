@@ -114,16 +114,8 @@ fn lifetime(settled: &Settled) -> Option<Lifetime> {
 
 /// The points of a chart that are not those of a settled drive; empty where all are.
 fn cautions(sweep: &Sweep) -> Vec<String> {
-    let all: Vec<&Settled> = sweep.points.iter().filter_map(Point::settled).collect();
-    let unsteady = all.iter().filter(|settled| !settled.steady).count();
-    let caution = || {
-        format!(
-            "{unsteady} of {} points had not reached steady state when they were measured, see \
-             the table.",
-            all.len()
-        )
-    };
-    (unsteady > 0).then(caution).into_iter().collect()
+    let caution = |unsteady| format!("{unsteady} when they were measured, see the table.");
+    sweep.unsteady().map(caution).into_iter().collect()
 }
 
 /// The body of the page.

@@ -167,18 +167,17 @@ pub fn rankings(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<Rankin
         .into_iter()
         .map(|workload| {
             let loads: Vec<_> = measures().filter(|it| it.workload == workload).collect();
-            let iops =
-                groups.iter().filter_map(|group| Some((group[0], mean_iops(&loads, group)?)));
-            let iops: Vec<(usize, f64)> = iops.collect();
+            let iops = groups.iter().filter_map(|group| Some((group, mean_iops(&loads, group)?)));
+            let iops: Vec<(&Vec<usize>, f64)> = iops.collect();
             let best = iops.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
-            let standing = |(run, iops)| {
-                let group = groups.iter().find(|group| group[0] == run)?;
+            let standing = |(group, iops): (&Vec<usize>, f64)| {
                 let each = group.iter().filter_map(|one| mean_iops(&loads, &[*one]));
                 let (low, high) = each.fold((f64::INFINITY, 0.0_f64), |(low, high), one| {
                     (low.min(one), high.max(one))
                 });
                 let share_of_repeats = (ratio(low, best)?, ratio(high, best)?);
-                Some(Standing { run, share: ratio(iops, best)?, share_of_repeats, place: 1 })
+                let (run, share) = (group[0], ratio(iops, best)?);
+                Some(Standing { run, share, share_of_repeats, place: 1 })
             };
             let mut standings: Vec<Standing> = iops.into_iter().filter_map(standing).collect();
             standings.sort_by(|a, b| b.share.total_cmp(&a.share));

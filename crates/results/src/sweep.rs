@@ -173,17 +173,21 @@ impl Sweep {
         format!("{workload}{reads} at {load}, measured after {}", self.preconditioning())
     }
 
-    /// The preconditioning of the points, with the number of those that did not reach steady state.
+    /// The preconditioning of the points, with those that did not reach steady state.
     fn preconditioning(&self) -> String {
+        match self.unsteady() {
+            None => "preconditioning to steady state".to_owned(),
+            Some(unsteady) => format!("preconditioning: {unsteady}"),
+        }
+    }
+
+    /// Number of the measured points that were not in steady state, in words; absent without any.
+    pub fn unsteady(&self) -> Option<String> {
         let measured: Vec<&Settled> = self.points.iter().filter_map(Point::settled).collect();
         let unsteady = measured.iter().filter(|settled| !settled.steady).count();
-        match unsteady {
-            0 => "preconditioning to steady state".to_owned(),
-            _ => format!(
-                "preconditioning: {unsteady} of {} points had not reached steady state",
-                measured.len()
-            ),
-        }
+        let told =
+            || format!("{unsteady} of {} points had not reached steady state", measured.len());
+        (unsteady > 0).then(told)
     }
 }
 

@@ -29,8 +29,7 @@ pub(crate) struct Replay {
     pub(crate) format: Option<String>,
     /// Copies of the recording to run at once, each on its own part of the drive, like guests that
     /// share only the drive
-    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN,
-        value_parser = count)]
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, value_parser = count)]
     pub(crate) copies: NonZeroU32,
     /// Print JSON
     #[arg(long)]

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use blockio::Bytes;
 use lab::fio_report::{self, Imported};
 use lab::results::mark::marked;
-use lab::results::{Doubt, Run, Step, StepKind};
+use lab::results::{Doubt, Run, Step, StepKind, Summary};
 use lab::runs::{Listed, Runs, write_bytes, write_text};
 use lab::{Error, Kind};
 
@@ -70,7 +70,7 @@ fn shown(run: &Run) -> String {
     let rows = steps.iter().filter_map(|step| row(run, step));
     text.push_str(&table::columns(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
     for step in steps {
-        let note = step.summary.as_ref().and_then(|summary| summary.latency.mean_note());
+        let note = figures(step).and_then(|(summary, _)| summary.latency.mean_note());
         if let Some(note) = note {
             let _ = write!(text, "\n{}: {note}", step.id);
         }
@@ -82,13 +82,17 @@ fn shown(run: &Run) -> String {
     text
 }
 
-/// Figures of a step; of a preconditioning those of its last five rounds, since a mean over the
-/// write cliff is a rate that the drive never had.
+/// Figures of a step, and what they are of; of a preconditioning those of its last five rounds,
+/// since a mean over the write cliff is a rate that the drive never had.
+fn figures(step: &Step) -> Option<(&Summary, &'static str)> {
+    match (&step.settled, step.kind) {
+        (Some(settled), StepKind::Precondition) => Some((settled, last_window(step))),
+        _ => Some((step.summary.as_ref()?, "")),
+    }
+}
+
 fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
-    let (summary, what) = match (&step.settled, step.kind) {
-        (Some(settled), StepKind::Precondition) => (settled, last_window(step)),
-        _ => (step.summary.as_ref()?, ""),
-    };
+    let (summary, what) = figures(step)?;
     let doubt = Doubt::of(run, step, summary);
     let span = |latency_ns: u64| blockio::Nanos(latency_ns).to_string();
     let p999 = summary.latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));

@@ -164,23 +164,18 @@ fn averaged(step: &Step, cell: &WindowCell, what: &str) -> [String; 7] {
 }
 
 /// Of each workload of each suite that is not measured in rounds the measurement with the most
-/// IOPS.
+/// IOPS; one at a rate only where there is no other, since the rate bounds them.
 fn best(steps: &[Step]) -> Vec<&Step> {
-    let iops = |step: &Step| step.summary.as_ref().map_or(0.0, |summary| summary.iops);
+    let standing = |step: &Step| {
+        (step.rate.is_none(), step.summary.as_ref().map_or(0.0, |summary| summary.iops))
+    };
     let mut best: Vec<&Step> = Vec::new();
     let is_alone = |step: &&Step| step.kind == StepKind::Measure && step.round.is_none();
-    // A rate that was asked for shows what the drive can do only where nothing else does.
-    let (free, rated): (Vec<&Step>, Vec<&Step>) =
-        steps.iter().filter(is_alone).partition(|step| step.rate.is_none());
-    let is_free = |step: &&Step| {
-        free.iter().any(|it| (&it.suite, &it.workload) == (&step.suite, &step.workload))
-    };
-    let rated: Vec<&Step> = rated.into_iter().filter(|step| !is_free(step)).collect();
-    for step in free.iter().copied().chain(rated) {
+    for step in steps.iter().filter(is_alone) {
         let is_same =
             |other: &&mut &Step| (&other.suite, &other.workload) == (&step.suite, &step.workload);
         match best.iter_mut().find(is_same) {
-            Some(other) if iops(other) < iops(step) => *other = step,
+            Some(other) if standing(other) < standing(step) => *other = step,
             Some(_) => {}
             None => best.push(step),
         }
@@ -192,6 +187,7 @@ fn best(steps: &[Step]) -> Vec<&Step> {
 fn chosen(run: &Run, step: &Step) -> String {
     let is_alike = |other: &&Step| {
         other.kind == StepKind::Measure
+            && other.rate.is_some() == step.rate.is_some()
             && (&other.suite, &other.workload) == (&step.suite, &step.workload)
     };
     match (&step.rate, run.steps.iter().filter(is_alike).count()) {
