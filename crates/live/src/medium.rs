@@ -171,7 +171,11 @@ pub(crate) fn file_of(medium: &dyn Medium) -> Option<&FileMedium> {
 }
 
 /// Writes zeroes over what lies there.
-fn overwrite(medium: &(impl Medium + ?Sized), offset: u64, length: u64) -> io::Result<()> {
+pub(crate) fn overwrite(
+    medium: &(impl Medium + ?Sized),
+    offset: u64,
+    length: u64,
+) -> io::Result<()> {
     let zeroes = vec![0; ZEROES_BYTES];
     let end = offset + length;
     for at in (offset..end).step_by(ZEROES_BYTES) {

@@ -25,7 +25,7 @@ pub use self::latency_histogram::{
 pub use self::led::Led;
 pub use self::life::Life;
 pub use self::maintenance::{
-    MaintenanceStatus, Purge, Rebuild, Redundancy, Scrub, Scrubs, SpareFailure,
+    MaintenanceStatus, NotErased, Purge, Rebuild, Redundancy, Scrub, Scrubs, SpareFailure,
 };
 pub use self::namespace::Namespace;
 pub use self::server::{
@@ -290,12 +290,12 @@ pub struct Writes {
     /// Units that a rebuild or a scrub restored.
     #[serde(default)]
     pub rebuild_bytes: u64,
-    /// Bytes that clients wrote, in whole pages.
+    /// Bytes that clients wrote. Of a write of part of a page, the page is in `host_bytes`.
     #[serde(default)]
     pub host_sent_bytes: u64,
     /// All of it but `rebuild_bytes` by `host_sent_bytes`; none before the first write of a client.
     pub write_amplification: Option<f64>,
-    /// Bytes that clients wrote, in whole pages, by the bytes stored of them; none before their
+    /// Pages that clients wrote, whole or in part, by the bytes stored of them; none before their
     /// first.
     pub compression_ratio: Option<f64>,
     /// Superblocks erased.
@@ -314,7 +314,7 @@ impl Status {
     pub(crate) fn opened(
         mut self,
         ftl: &Ftl,
-        (lost_ever, rebuild_bytes): (u64, u64),
+        (lost_ever, rebuild_bytes, sent_bytes): (u64, u64, u64),
         reason: Option<String>,
     ) -> Self {
         let sum = |of: fn(&Die) -> u64| self.dies.iter().map(of).sum();
@@ -323,7 +323,7 @@ impl Status {
         self.smart.media_errors = Some(lost_ever);
         self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
         self.smart.physical_media_units_written = Some(written);
-        self.writes = Some(Writes::of(&ftl.counters(), (written, rebuild_bytes)));
+        self.writes = Some(Writes::of(&ftl.counters(), (written, rebuild_bytes), sent_bytes));
         self.reason = reason;
         self
     }
@@ -377,8 +377,7 @@ impl Format {
             data_bytes,
             raw_bytes: geometry.raw_capacity().0,
             physical_bytes,
-            over_provisioning_percent: 100.0
-                * (data_bytes.saturating_sub(physical_bytes) as f64 / physical_bytes as f64),
+            over_provisioning_percent: over_provisioning(data_bytes, physical_bytes),
             dies: shape.dies,
             is_protected: shape.is_protected,
             is_compressed: shape.compression != Compression::None,
@@ -399,6 +398,23 @@ fn mapping_bytes(shape: &Shape) -> u64 {
     u64::from(shape.pages_logical) * (4 + sizes)
         + places.div_ceil(8)
         + u64::from(shape.rows_total()) * Rows::BYTES
+}
+
+impl Format {
+    /// The format of a drive whose rows leave out dies that failed: `left` of `all` data units of a
+    /// row remain.
+    pub(crate) fn leaving_out(mut self, (left, all): (u32, u32)) -> Self {
+        assert!(left <= all, "rows have no more data units than they were created with");
+        self.data_bytes = self.data_bytes / u64::from(all) * u64::from(left);
+        self.over_provisioning_percent = over_provisioning(self.data_bytes, self.physical_bytes);
+        self
+    }
+}
+
+/// Space for data beyond `physical_bytes`, which data may take at most, in percent of it; negative
+/// where there is less.
+fn over_provisioning(data_bytes: u64, physical_bytes: u64) -> f64 {
+    100.0 * (data_bytes as f64 / physical_bytes as f64 - 1.0)
 }
 
 impl Smart {
@@ -460,11 +476,15 @@ impl Wear {
 }
 
 impl Writes {
-    fn of(counters: &ftl::Counters, (written_bytes, rebuild_bytes): (u64, u64)) -> Self {
+    fn of(
+        counters: &ftl::Counters,
+        (written_bytes, rebuild_bytes): (u64, u64),
+        host_sent_bytes: u64,
+    ) -> Self {
         let page_bytes = PAGE_BYTES as u64;
-        let sent = counters.pages_host * page_bytes;
+        let pages_sent = counters.pages_host * page_bytes;
         let [host_bytes, relocation_bytes, wear_bytes, parity_bytes] = [
-            sent - counters.host_saved_bytes,
+            pages_sent - counters.host_saved_bytes,
             counters.pages_relocation * page_bytes - counters.relocation_saved_bytes,
             counters.pages_wear * page_bytes - counters.wear_saved_bytes,
             counters.pages_parity * page_bytes,
@@ -480,9 +500,9 @@ impl Writes {
             parity_bytes,
             metadata_bytes,
             rebuild_bytes,
-            host_sent_bytes: sent,
-            write_amplification: ratio(pages_bytes + metadata_bytes, sent),
-            compression_ratio: ratio(sent, host_bytes),
+            host_sent_bytes,
+            write_amplification: ratio(pages_bytes + metadata_bytes, host_sent_bytes),
+            compression_ratio: ratio(pages_sent, host_bytes),
             superblocks_erased: counters.superblocks_erased,
             trimmed_bytes: counters.pages_trimmed * page_bytes,
         }

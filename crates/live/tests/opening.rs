@@ -186,6 +186,122 @@ fn a_die_of_an_abandoned_state_is_not_used_beside_dies_that_went_on_without_it()
     }
 }
 
+/// Each half of a mirror is written alone, one of them for longer. That one is given up, and its
+/// medium takes its own place again: nothing of what it had may be taken for what was written to
+/// the other, neither after a close nor after a crash.
+#[test]
+fn a_die_that_was_given_up_brings_nothing_back_when_its_medium_is_the_replacement() {
+    for is_crash in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), 2, true);
+        let (volume, dies) = (&options.volume, &options.dies);
+        Drive::create(&options).unwrap().close().unwrap();
+        fill(volume, 1);
+        fs::rename(&dies[0], aside(&dies[0])).unwrap();
+        for _ in 0..6 {
+            fill(volume, 2);
+        }
+        fs::rename(&dies[1], aside(&dies[1])).unwrap();
+        fs::rename(aside(&dies[0]), &dies[0]).unwrap();
+        fill(volume, 3);
+        let drive = Drive::open(volume).unwrap();
+        assert_eq!(drive.lost_dies(), [1]);
+        fs::rename(aside(&dies[1]), &dies[1]).unwrap();
+        let replacement = Replacement::prepare(volume, &drive, 1, &dies[1]).unwrap();
+        replacement.carry_out(&drive, |_, _| true).unwrap();
+        if is_crash {
+            drop(drive);
+        } else {
+            drive.close().unwrap();
+        }
+        let drive = Drive::open(volume).unwrap();
+        assert_eq!(drive.lost_dies(), [0; 0]);
+        for page in 0..50 {
+            let mut found = [0; 4096];
+            drive.read(page * 4096, &mut found).unwrap();
+            assert_eq!(found, [3; 4096], "page {page}, crash: {is_crash}");
+        }
+    }
+}
+
+/// Of three dies one is given up for good, so that two are left, each of which opens alone.
+#[test]
+fn two_dies_that_are_left_of_three_are_refused_after_each_was_written_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = CreateOptions { over_provisioning: 1.5, ..options(folder.path(), 3, true) };
+    let (volume, dies) = (&options.volume, &options.dies);
+    let drive = Drive::create(&options).unwrap();
+    drive.fail_die(2).unwrap();
+    assert!(drive.restore_redundancy().unwrap());
+    drive.close().unwrap();
+    for (gone, content, times) in [(1, 1, 1), (0, 2, 2)] {
+        fs::rename(&dies[gone], aside(&dies[gone])).unwrap();
+        for _ in 0..times {
+            fill(volume, content);
+        }
+        fs::rename(aside(&dies[gone]), &dies[gone]).unwrap();
+    }
+    let refused = Drive::open(volume).unwrap_err().to_string();
+    assert!(refused.contains("were each written without the other"), "{refused}");
+    // The one that is given up comes back as a replacement.
+    fs::rename(&dies[0], aside(&dies[0])).unwrap();
+    let drive = Drive::open(volume).unwrap();
+    let mut found = [0; 4096];
+    drive.read(0, &mut found).unwrap();
+    assert_eq!(found, [2; 4096]);
+    let new = folder.path().join("new.img");
+    let replacement = Replacement::prepare(volume, &drive, 0, &new).unwrap();
+    replacement.carry_out(&drive, |_, _| true).unwrap();
+    drive.close().unwrap();
+    Drive::open(volume).unwrap();
+}
+
+/// Of four dies two have failed, and redundancy was restored without them.
+fn reduced_to_two(folder: &Path, failed: [usize; 2]) -> CreateOptions {
+    let options = CreateOptions { over_provisioning: 2.5, ..options(folder, 4, true) };
+    let drive = Drive::create(&options).expect("it is created");
+    drive.write(0, &[1; 4096], Durability::Durable).expect("it is written");
+    for die in failed {
+        drive.fail_die(die).expect("one is enough");
+        assert!(drive.restore_redundancy().expect("dies answer"));
+    }
+    drive.close().expect("it closes");
+    for die in failed {
+        fs::remove_file(&options.dies[die]).expect("it is there");
+    }
+    options
+}
+
+#[test]
+fn a_replacement_does_not_take_the_path_of_another_die() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = reduced_to_two(folder.path(), [2, 3]);
+    let (volume, dies) = (&options.volume, &options.dies);
+    let drive = Drive::open(volume).unwrap();
+    let refused = Replacement::prepare(volume, &drive, 3, &dies[2]).unwrap_err().to_string();
+    assert!(refused.contains("is listed as die 2 of this volume: replace die 2"), "{refused}");
+    let replacement = Replacement::prepare(volume, &drive, 2, &dies[2]).unwrap();
+    replacement.carry_out(&drive, |_, _| true).unwrap();
+    drive.close().unwrap();
+    Drive::open(volume).unwrap();
+}
+
+#[test]
+fn dies_that_changed_their_paths_are_listed_anew_without_those_that_were_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = reduced_to_two(folder.path(), [1, 2]);
+    let dies = &options.dies;
+    fs::rename(&dies[0], aside(&dies[0])).unwrap();
+    fs::rename(&dies[3], &dies[0]).unwrap();
+    fs::rename(aside(&dies[0]), &dies[3]).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    assert_eq!(drive.lost_dies(), [1, 2]);
+    let status = drive.status().described(&options.volume);
+    let path = |die: usize| status.dies[die].path.clone().unwrap();
+    assert_eq!(path(0), dies[3].display().to_string(), "its file has this name now");
+    assert_eq!(path(3), dies[0].display().to_string());
+}
+
 #[test]
 fn what_is_recovered_without_two_dies_may_be_older_than_what_was_written_last() {
     for is_protected in [false, true] {

@@ -34,15 +34,21 @@ fn one_die_after_the_other_fails_as_long_as_there_is_space() {
     let options = options(folder.path(), 2.5);
     let drive = Drive::create(&options).unwrap();
     drive.write(0, &contents(1), Durability::Volatile).unwrap();
+    let usable = drive.status().format.data_bytes;
     for (die, left) in [(1, 4), (4, 3)] {
         drive.fail_die(die).unwrap();
         assert!(!drive.is_redundant() && drive.fail_die(0).is_err());
         assert_ne!(drive.status().smart.critical_warning, 0);
         assert!(drive.restore_redundancy().unwrap(), "{left} dies have room");
-        assert_eq!(drive.status().smart.critical_warning, 0);
+        let status = drive.status();
+        assert_eq!(status.smart.critical_warning, 0);
+        // Of four data units of a row one is parity's with each die that is gone.
+        assert_eq!(status.format.data_bytes, usable / 4 * (left - 1));
         assert!(is_there(&drive, &contents(1)));
     }
+    let format = drive.status().format;
     drive.close().unwrap();
+    assert_eq!(live::inspect(&options.volume).unwrap().format, format, "closed, too");
     let drive = Drive::open(&options.volume).unwrap();
     assert!(drive.is_redundant());
     drive.write(0, &contents(2), Durability::Volatile).unwrap();

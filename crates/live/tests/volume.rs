@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockio::Bytes;
 use live::inspect;
 use live::management::{Answer, Connection, Management};
-use live::status::{Space, State};
+use live::status::{Space, State, Writes};
 use live::{
     Compression, CreateOptions, Device, Drive, Durability, OpenError, Preallocation, Queue,
     Replacement, VolumeOptions, create,
@@ -212,6 +212,11 @@ fn what_the_dies_were_written_has_a_cause_to_the_last_byte() {
     assert_eq!(written, status.dies.iter().map(|die| die.written_bytes).sum::<u64>());
     let amplification = writes.write_amplification.unwrap();
     assert!((amplification - written as f64 / writes.host_bytes as f64).abs() < 1e-9);
+    // Part of a page takes a page, and is no more than clients sent.
+    drive.write(0, &[1; 512], Durability::Volatile).unwrap();
+    let after = drive.status().writes.unwrap();
+    let grown = |of: fn(&Writes) -> u64| of(&after) - of(&writes);
+    assert_eq!((grown(|it| it.host_bytes), grown(|it| it.host_sent_bytes)), (4096, 512));
 }
 
 #[test]

@@ -364,6 +364,8 @@ fn logs_say_what_the_drive_counts() {
     let ocp = admin.log(0xC0, 512).data;
     assert_eq!((u64_at(&ocp, 0), u32_at(&ocp, 88), u16_at(&ocp, 494)), (5_000_000_000, 12, 3));
     assert_eq!(ocp[496..500], [0xC5, 0xAF, 0x10, 0x28]);
+    let healthy = (u16_at(&ocp, 38), u16_at(&ocp, 46), u16_at(&ocp, 128));
+    assert_eq!(healthy, (100, 100, 0xFFFF), "no bad block, and no capacitor");
     let group = |group: u32| Order::new(0x02, 0, &[9 | 127 << 16, group << 16]).with(Data::In(512));
     let log = admin.run(&group(1)).data;
     assert_eq!((u64_at(&log, 64), u64_at(&log, 80), u64_at(&log, 160)), (4, 5, SIZE));

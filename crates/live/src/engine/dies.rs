@@ -11,7 +11,7 @@ use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::medium::{file_of, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
-use crate::status::DieState;
+use crate::status::{DieState, NotErased};
 use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
 use device::is_host_full;
 
@@ -59,6 +59,8 @@ type Bay = Option<Box<dyn Medium>>;
 #[derive(Debug)]
 pub(crate) struct Dies {
     media: Vec<RwLock<Bay>>,
+    /// Of each die, held while it is made durable; the error of the sync that failed.
+    syncs: Vec<Mutex<Option<SyncFailure>>>,
     /// Held while one of the sets that follow is changed.
     changing: Mutex<()>,
     /// Failed dies, as a [`DieSet`].
@@ -70,11 +72,34 @@ pub(crate) struct Dies {
     joining: AtomicU64,
     /// Failed dies that no row has a unit on, as a [`DieSet`].
     removed: AtomicU64,
+    /// Media that failed since a purge began, which it does not reach any more, each with the die
+    /// that it was.
+    unreached: Mutex<Vec<NotErased>>,
     /// True if rows have parity, so that each survives the loss of one die.
     is_protected: bool,
     traffic: Vec<Moved>,
     /// Bytes written since the drive was opened that restored units.
     rebuilt_bytes: AtomicU64,
+}
+
+/// Failure of a sync of a die, which the system tells once: whoever syncs the die afterwards, or
+/// waited while it was synced, must not take what was written before for durable.
+#[derive(Debug)]
+struct SyncFailure {
+    /// Number of the error, where the system gave one.
+    code: Option<i32>,
+    text: String,
+}
+
+impl SyncFailure {
+    fn of(error: &io::Error) -> Self {
+        Self { code: error.raw_os_error(), text: error.to_string() }
+    }
+
+    fn error(&self) -> io::Error {
+        let other = || io::Error::other(format!("an earlier sync failed: {}", self.text));
+        self.code.map_or_else(other, io::Error::from_raw_os_error)
+    }
 }
 
 /// Bytes moved since the drive was opened, and requests that failed.
@@ -107,17 +132,21 @@ impl Dies {
         let media: Vec<_> = media.into_iter().map(RwLock::new).collect();
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
+        let mut syncs = Vec::new();
+        syncs.resize_with(media.len(), Mutex::default);
         let lost = AtomicU64::new(lost.0);
         let [filling, joining, removed] = [0; 3].map(AtomicU64::new);
         let changing = Mutex::new(());
         let rebuilt_bytes = AtomicU64::new(0);
         Self {
             media,
+            syncs,
             changing,
             lost,
             filling,
             joining,
             removed,
+            unreached: Mutex::default(),
             is_protected,
             traffic,
             rebuilt_bytes,
@@ -176,9 +205,28 @@ impl Dies {
         }
         self.lost.fetch_or(1 << die, Ordering::AcqRel);
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
-        *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = None;
+        let gone = self.media[die].write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(medium) = gone {
+            self.unreached().push(NotErased { die: number(die), path: medium.name() });
+        }
         assert!(self.lost().has(die) && self.is_protected, "only protected drives lose a die");
         true
+    }
+
+    fn unreached(&self) -> MutexGuard<'_, Vec<NotErased>> {
+        self.unreached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to note which media fail; those of dies that have failed already have no name.
+    pub(crate) fn note_unreached(&self) {
+        let lost = self.lost();
+        let media = lost.iter().map(|die| NotErased { die: number(die), path: String::new() });
+        *self.unreached() = media.collect();
+    }
+
+    /// Media that failed since [`Dies::note_unreached`], or had by then.
+    pub(crate) fn unreached_media(&self) -> Vec<NotErased> {
+        self.unreached().clone()
     }
 
     /// Returns the state and the traffic of each die since the drive was opened.
@@ -209,6 +257,7 @@ impl Dies {
         *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.traffic[die].failures.store(0, Ordering::Relaxed);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
+        *self.syncing(die) = None;
         self.joining.fetch_and(!(1 << die), Ordering::AcqRel);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
@@ -451,7 +500,20 @@ impl Dies {
     }
 
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
-        medium(&self.shared(die)).sync()
+        let mut syncing = self.syncing(die);
+        if let Some(failure) = &*syncing {
+            return Err(failure.error());
+        }
+        let synced = medium(&self.shared(die)).sync();
+        if let Err(error) = &synced {
+            *syncing = Some(SyncFailure::of(error));
+        }
+        synced
+    }
+
+    /// Waits until nobody else syncs a die. Several are waited for in ascending order.
+    fn syncing(&self, die: usize) -> MutexGuard<'_, Option<SyncFailure>> {
+        self.syncs[die].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes durable what was written to `dies`; goes on without those that fail where it can.
@@ -499,7 +561,17 @@ impl Dies {
             });
         }
         let copies: DieSet = writes.iter().map(|(die, _)| *die).collect();
-        let which = DieSet((dies.0 | copies.0) & !self.lost().0);
+        // Until all answers have been acted on, so that nobody whose sync does not fail, since
+        // another one was told, says that all is durable.
+        let wanted = DieSet(dies.0 | copies.0);
+        let mut syncing: BTreeMap<usize, _> =
+            wanted.iter().map(|die| (die, self.syncing(die))).collect();
+        let which = DieSet(wanted.0 & !self.lost().0);
+        for die in which.iter() {
+            if let Some(failure) = &*syncing[&die] {
+                return Err((die, failure.error()));
+            }
+        }
         let shared = self.shared_all(which);
         let below = |die: usize| {
             let medium = medium(shared[die].as_ref().expect("one of those"));
@@ -509,6 +581,11 @@ impl Dies {
         let asked: Vec<MediumWrite<'_>> = which.iter().map(below).collect();
         let answers = write_and_sync(&asked);
         drop(shared);
+        for (die, answer) in which.iter().zip(&answers) {
+            if let (Err(error), Some(failure)) = (answer, syncing.get_mut(&die)) {
+                **failure = Some(SyncFailure::of(error));
+            }
+        }
         for (die, answer) in which.iter().zip(answers) {
             let bytes = if copies.has(die) { bytes.len() } else { 0 };
             match self.count_write(die, bytes, answer) {
@@ -518,6 +595,10 @@ impl Dies {
         }
         Ok(())
     }
+}
+
+fn number(die: usize) -> u32 {
+    u32::try_from(die).expect("at most 64 dies")
 }
 
 fn medium(bay: &Bay) -> &dyn Medium {

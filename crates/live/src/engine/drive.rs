@@ -102,6 +102,8 @@ pub struct Drive {
     maintenance: Mutex<MaintenanceStatus>,
     /// The count of events, and the number of the next checkpoint, when it was opened.
     opened_at: (u64, u64),
+    /// Bytes that clients wrote since it was opened.
+    sent_bytes: AtomicU64,
     /// Pages that clients address.
     pages: AtomicU32,
     /// The failed dies that rows were last chosen for, as a
@@ -126,6 +128,7 @@ impl Drive {
             opened_at: (core.seq, checkpoint),
             checkpoint_due: AtomicU64::new(checkpointing::due_after(core.seq, &store)),
             listing_due: AtomicU64::new(checkpointing::listing_due_after(core.seq)),
+            sent_bytes: AtomicU64::new(0),
             pages: AtomicU32::new(core.ftl.pages_logical()),
             adapted: AtomicU64::new(core.out.0),
             store,
@@ -220,6 +223,7 @@ impl Drive {
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
         let maintenance = lock(&self.maintenance).clone();
+        let units = self.store.layout.data_units_left(core.out);
         let status = Status {
             schema: status::SCHEMA,
             drive: status::named(self.store.drive),
@@ -231,7 +235,7 @@ impl Drive {
             refusal: None,
             led: Led::Attached,
             is_locate_led_on: false,
-            format: Format::of(shape),
+            format: Format::of(shape).leaving_out(units),
             smart: Smart::of(&header, Some(&core.ftl)),
             pages_lost: Some(core.lost.count()),
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
@@ -245,7 +249,8 @@ impl Drive {
             maintenance,
             server: None,
         };
-        let counted = (core.lost.found(), self.store.dies.rebuilt_bytes());
+        let sent_bytes = self.sent_bytes.load(Ordering::Relaxed);
+        let counted = (core.lost.found(), self.store.dies.rebuilt_bytes(), sent_bytes);
         status.opened(&core.ftl, counted, reason).judged()
     }
 
@@ -366,6 +371,7 @@ impl Device for Drive {
         self.check_sound()?;
         self.headroom.take(&self.store, bytes.len() as u64)?;
         self.noting(self.write_range(offset, bytes))?;
+        self.sent_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.settle(durability)
     }
 

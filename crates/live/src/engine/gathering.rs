@@ -118,8 +118,11 @@ pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize
         }
     }
     drives.retain(|_, found| {
-        let shape = &found.values().next().expect("one at least").1.shape;
-        found.len() + usize::from(shape.is_protected) >= shape.dies as usize
+        let newest = found.values().map(|(_, header)| header).max_by_key(|header| header.version);
+        let (shape, removed) = newest.map(|it| (it.shape, it.removed)).expect("one at least");
+        let there: DieSet = found.keys().copied().collect();
+        let missing = DieSet(shape.all_dies().0 & !there.0 & !removed.0);
+        missing.count() <= u32::from(shape.is_protected)
     });
     let mut dies = vec![None; media.len()];
     if drives.len() == 1 {
@@ -193,21 +196,21 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     Ok(Gathered { store, header, unused })
 }
 
-/// Description of the split brain of a mirror, if each of its two dies was in use without the
-/// other: they hold different data, and only their owner knows which is wanted. The newest one
-/// comes first. Of more dies any two groups that can be in use share one, which knows what came
+/// Description of a split brain, if two dies were each in use without any other: they hold
+/// different data, and only their owner knows which is wanted. The newest one comes first. The two
+/// are those of a mirror, or all that was left of more dies, whose redundancy was restored without
+/// the others. Of more dies in use any two groups that suffice share one, which knows what came
 /// later.
 fn split_brain(found: &[FoundDie]) -> Option<String> {
     let newest = &found[0];
-    if newest.0.shape.dies != 2 {
-        return None;
-    }
-    let (header, own) = (&newest.0, newest.0.die as usize);
-    let is_other = |(other, _): &&FoundDie| {
-        let die = other.die as usize;
-        die != own && header.lost.has(die) && other.lost.has(own)
+    let was_alone = |(header, _): &FoundDie| {
+        let (all, mut known) = (header.shape.all_dies(), header.lost);
+        known.add(header.die as usize);
+        known.has_all(all)
     };
-    let other = found.iter().find(is_other)?;
+    let own = newest.0.die as usize;
+    let is_other = |found: &&FoundDie| found.0.die as usize != own && was_alone(found);
+    let other = found.iter().find(is_other).filter(|_| was_alone(newest))?;
     let (first, second) = (name_of(newest), name_of(other));
     Some(format!(
         "{first} (die {own}) and {second} (die {}) were each written without the other and hold \

@@ -9,10 +9,12 @@ use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
 use crate::engine::drive::Drive;
 use crate::engine::journal::Scope;
+use crate::engine::open_row::OpenRow;
 use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::RowEpoch;
 use crate::format::unit::UnitBuffer;
+use crate::medium::overwrite;
 use crate::status::{Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
@@ -292,6 +294,9 @@ impl Drive {
         mut go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
         let store = self.store();
+        // It may have been a die of this drive before, whose checkpoints and journal are of a
+        // history that the others do not know. Written over, so that reserved space stays so.
+        overwrite(&*medium, 0, store.layout.unit_from(0)).map_err(replacing(die))?;
         {
             let core = self.still()?;
             store.dies.fill(die, medium);
@@ -328,8 +333,9 @@ impl Drive {
         let store = self.store();
         let life = self.core()?.rows.life(row);
         let position = store.layout.position(row, die, life.out);
-        // Rows that are completed from now on have their units on the new medium.
-        let Some(position) = position.filter(|_| life.seq != 0) else { return Ok(true) };
+        let Some(position) = position.filter(|_| life.seq != 0) else {
+            return self.clear_unit(row, die).map(|()| true);
+        };
         let mut verified = store.verify(row, life, Some(position));
         if verified.unit(position).is_none_or(|unit| unit.whole.is_none()) {
             // What a die does not give back because it does not respond is not lost.
@@ -343,9 +349,11 @@ impl Drive {
         // A row that begins another life meanwhile must not be written over.
         let core = self.core_mut()?;
         if core.rows.life(row) != life {
-            return Ok(true);
+            drop(core);
+            return self.clear_unit(row, die).map(|()| true);
         }
         let Some(unit) = whole else {
+            clear(store, row, die)?;
             // Pages of the row that can be read would not survive another die.
             let pages = verified.pages(store, &core.ftl).readable;
             drop(core);
@@ -355,6 +363,21 @@ impl Drive {
         let written = store.dies.restore(die, store.layout.unit_from(row), unit);
         written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;
         Ok(true)
+    }
+
+    /// Clears what a medium that was given as a die had in place of its unit of a row, unless the
+    /// row has its own there: a unit of another history of this drive, which the medium may have
+    /// been a die of, must not count as one of the row's after a crash.
+    fn clear_unit(&self, row: u32, die: usize) -> Result<(), DeviceError> {
+        let store = self.store();
+        // Nobody begins a row or finishes a unit meanwhile.
+        let core = self.core_mut()?;
+        let life = core.rows.life(row);
+        // Rows that were completed since the medium was given have their units on it.
+        let is_held = life.seq != 0 && store.layout.position(row, die, life.out).is_some();
+        let open = core.open.iter().find(|open| open.row == row);
+        let is_written = open.is_some_and(|open| open.is_finished_on(store, die));
+        if is_held || is_written { Ok(()) } else { clear(store, row, die) }
     }
 
     /// Makes durable what was written to any die, as a commit does: the system tells an error only
@@ -375,13 +398,36 @@ fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {
     medium_error(format!("replacing die {die}"))
 }
 
+/// Clears the header of a die's unit of a row, so that it is none of any row.
+fn clear(store: &Store, row: u32, die: usize) -> Result<(), DeviceError> {
+    let cleared = store.dies.erase(die, store.layout.unit_from(row), PAGE_BYTES as u64);
+    cleared.map_err(medium_error(format!("clearing the place of row {row} on die {die}")))
+}
+
+impl OpenRow {
+    /// The data unit that belongs on a die, if it is finished.
+    fn finished_on(&self, store: &Store, die: usize) -> Option<&[u8]> {
+        let position = store.layout.position(self.row, die, self.out)?;
+        let bytes = self.units.get(position as usize).and_then(UnitBuffer::finished)?;
+        Some(bytes.as_slice())
+    }
+
+    /// True if the unit that belongs on a die is on its way there, or has been written; parity is
+    /// once all data units are finished.
+    fn is_finished_on(&self, store: &Store, die: usize) -> bool {
+        let position = store.layout.position(self.row, die, self.out);
+        if position.is_some_and(|position| store.layout.is_parity(position)) {
+            return self.units.iter().all(|unit| unit.finished().is_some());
+        }
+        self.finished_on(store, die).is_some()
+    }
+}
+
 impl Core {
     /// Writes the units of unfinished rows that belong on a die and were programmed without it.
     fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
         for open in &self.open {
-            let position = store.layout.position(open.row, die, open.out);
-            let unit = position.and_then(|position| open.units.get(position as usize));
-            if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
+            if let Some(bytes) = open.finished_on(store, die) {
                 store.dies.restore(die, store.layout.unit_from(open.row), bytes)?;
             }
         }

@@ -301,6 +301,12 @@ impl Layout {
         self.shape.data_units() - out.count()
     }
 
+    /// Data units that are left of a row without some dies, at least one, and those of a whole row.
+    pub(crate) fn data_units_left(&self, out: DieSet) -> (u32, u32) {
+        let all = self.shape.data_units();
+        (all.saturating_sub(out.count()).max(1), all)
+    }
+
     /// The positions of a row that leaves out some dies: those of its data, then parity.
     pub(crate) fn positions(&self, out: DieSet) -> impl Iterator<Item = u32> + Clone + use<> {
         let parity = self.shape.is_protected.then(|| self.shape.dies - 1);

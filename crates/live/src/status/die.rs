@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Status;
+use super::{NotErased, Status};
 
 /// A die.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,15 +81,30 @@ impl Die {
 }
 
 impl Status {
-    /// Sentence about the dies that an erasure of the drive does not reach, since they have failed;
-    /// none if it reaches all of them.
+    /// Sentence about the dies that an erasure of the drive does not reach, since they have failed,
+    /// and about media that failed before the last purge ended and have been replaced since; none
+    /// if it reaches all of them.
     pub fn not_erased(&self) -> Option<String> {
+        let purge = self.maintenance.purge.as_ref();
+        let unreached = purge.iter().flat_map(|purge| &purge.not_erased);
+        let is_replaced = |it: &&NotErased| {
+            self.dies.get(it.die as usize).is_some_and(|die| {
+                !die.is_lost || (!it.path.is_empty() && die.path.as_ref() != Some(&it.path))
+            })
+        };
+        let replaced = unreached.filter(is_replaced).map(|NotErased { die, path }| {
+            let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
+            format!(
+                "The former medium of die {die}{place}, which was replaced during the erasure, \
+                 failed and was not erased"
+            )
+        });
         let failed = self.dies.iter().enumerate().filter(|(_, die)| die.is_lost);
         let named = failed.map(|(index, die)| {
             let why = if die.is_missing { "is missing" } else { "has failed" };
             format!("{} {why} and was not erased", die.named(index))
         });
-        let named: Vec<String> = named.collect();
+        let named: Vec<String> = named.chain(replaced).collect();
         let rest = "destroy it, or erase it by other means";
         (!named.is_empty()).then(|| format!("{}: {rest}", named.join("; ")))
     }
@@ -98,6 +113,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Purge;
 
     #[test]
     fn a_die_is_named_by_all_that_is_known_of_its_place() {
@@ -122,6 +138,21 @@ mod tests {
         (status.dies[3].is_lost, status.dies[3].is_missing) = (true, true);
         let both = status.not_erased().unwrap();
         assert!(both.contains("; Die 3 (/dev/d3) is missing and was not erased: "), "{both}");
+    }
+
+    #[test]
+    fn a_medium_that_failed_and_was_replaced_during_an_erasure_is_named() {
+        let mut status = super::super::health::tests::status();
+        let lost = |die: u32, path: &str| NotErased { die, path: path.into() };
+        let not_erased = vec![lost(1, "/dev/d1"), lost(2, ""), lost(3, "/dev/d3")];
+        status.maintenance.purge = Some(Purge { not_erased, ..Purge::default() });
+        status.dies[1].path = Some("/dev/spare".into());
+        status.dies[3].is_lost = true;
+        let said = status.not_erased().unwrap();
+        assert!(said.starts_with("Die 3 (/dev/d3) has failed and was not erased; "), "{said}");
+        assert_eq!(said.matches("Die 3").count(), 1, "{said}");
+        assert!(said.contains("The former medium of die 1 (/dev/d1), which"), "{said}");
+        assert!(said.contains("The former medium of die 2, which"), "{said}");
     }
 
     #[test]

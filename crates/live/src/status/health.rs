@@ -356,8 +356,10 @@ fn worn_out(status: &Status) -> Option<Problem> {
     Some(problem(
         ProblemKind::WornOut,
         HealthState::Degraded,
-        format!("{used} % of the rated erase cycles of the dies are used."),
-        "Plan to replace the dies.".to_owned(),
+        format!("{used} % of the rated erase cycles are used, on average over the superblocks."),
+        "Plan to move the data to a new volume on new dies. Replacing dies one by one does not \
+         reset the count, which is kept for superblocks, not for dies."
+            .to_owned(),
     ))
 }
 

@@ -96,9 +96,14 @@ impl LatencyHistogram {
 
     /// Returns the latency in nanoseconds that `share` of the commands, 0 to 1, do not exceed: the
     /// percentile, interpolated within its bucket, so that it is off by an eighth at most; none
-    /// without commands. Where it is in the last bucket, its start: the latency is that or longer.
+    /// of so few commands that it would be their longest latency, such as a 99th percentile of
+    /// fewer than 100. Where it is in the last bucket, its start: the latency is that or longer.
     pub fn percentile_ns(&self, share: f64) -> Option<u64> {
-        assert!((0.0..=1.0).contains(&share), "a share is 0 to 1");
+        assert!((0.0..1.0).contains(&share), "a share is 0 to less than 1");
+        // 1 - 0.99 is a little more than 0.01, and 1 - 0.999 a little less than 0.001.
+        if (self.total() as f64) * (1.0 - share) < 1.0 - 1e-9 {
+            return None;
+        }
         let wanted = share * self.total() as f64;
         let mut below: u64 = 0;
         for (bucket, count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
@@ -158,7 +163,9 @@ mod tests {
         assert!(mixed.percentile_ns(0.5).unwrap() < 128);
         assert!((8192..=9216).contains(&mixed.percentile_ns(0.99).unwrap()));
         assert_eq!(LatencyHistogram::default().percentile_ns(0.5), None);
-        assert_eq!(histogram(&[(u64::MAX, 1)]).percentile_ns(0.5), Some(15 << 29));
+        assert_eq!(histogram(&[(u64::MAX, 2)]).percentile_ns(0.5), Some(15 << 29));
+        let few = |count| histogram(&[(2100, count)]).percentile_ns(0.99);
+        assert!(few(99).is_none() && few(100).is_some(), "the longest of a few is no percentile");
     }
 
     #[test]
@@ -173,7 +180,7 @@ mod tests {
         let told = format!("[{}0]", "18446744073709551615,".repeat(2 * LATENCY_BUCKETS));
         let read: LatencyHistogram = serde_json::from_str(&told).unwrap();
         assert_eq!((read.counts().len(), read.total()), (LATENCY_BUCKETS, u64::MAX));
-        assert!(read.percentile_ns(1.0).is_some() && read.since(&read).total() == 0);
+        assert!(read.percentile_ns(0.99).is_some() && read.since(&read).total() == 0);
         let read: LatencyHistogram = serde_json::from_str("[0,3,0,0]").unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), "[0,3]");
     }

@@ -44,6 +44,18 @@ pub struct Purge {
     pub superblocks: u64,
     /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
+    /// Media of dies that had failed, or failed before the end, and so were not erased.
+    #[serde(default)]
+    pub not_erased: Vec<NotErased>,
+}
+
+/// A medium that a purge did not erase.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotErased {
+    /// Number of the die that it was.
+    pub die: u32,
+    /// Its path; empty if it had failed before the purge, or has none.
+    pub path: String,
 }
 
 /// Pages that are moved to rows without the dies that have failed.

@@ -384,17 +384,26 @@ impl Replacement {
         new: &Path,
     ) -> Result<(PathBuf, Box<dyn Medium>), OpenError> {
         let count = described.dies.len();
-        let Some(path) = described.dies.get_mut(die) else {
+        if die >= count {
             return Err(OpenError::refused(format!(
                 "die {die} does not exist: the volume has {count} dies, numbered from 0"
             )));
-        };
+        }
         if !drive.lost_dies().contains(&die) {
             return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
         }
         let failed =
             |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
         let absolute = absolute(new).map_err(|error| failed("finding", error))?;
+        let is_other = |(other, path): &(usize, &PathBuf)| *other != die && **path == absolute;
+        if let Some((other, _)) = described.dies.iter().enumerate().find(is_other) {
+            return Err(OpenError::refused(format!(
+                "{} is listed as die {other} of this volume: replace die {other} with it, or give \
+                 another path",
+                new.display()
+            )));
+        }
+        let path = &mut described.dies[die];
         let dies = &drive.store().dies;
         let (access, preallocation) = (dies.access(), dies.preallocation());
         let is_ours = *path == absolute || described.spares.contains(&absolute);

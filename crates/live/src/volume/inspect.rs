@@ -26,6 +26,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let shape = &store.layout.shape;
     let closed = if header.is_open { None } else { view(&store, &header)? };
     let (ftl, lost) = closed.unzip();
+    let units = store.layout.data_units_left(store.dies.removed());
     let status = Status {
         schema: SCHEMA,
         drive: named(store.drive),
@@ -37,7 +38,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         refusal: refusal(volume)?,
         led: Led::Off,
         is_locate_led_on: false,
-        format: Format::of(shape),
+        format: Format::of(shape).leaving_out(units),
         smart: Smart::of(&header, ftl.as_ref()),
         pages_lost: lost.as_ref().map(LostPages::count),
         lost_lbas: lost.as_ref().map(|lost| lost.lbas(LBAS_MAX)).unwrap_or_default(),

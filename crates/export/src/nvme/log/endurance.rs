@@ -38,17 +38,21 @@ pub(super) fn group(context: &Context<'_>, warning: u8) -> Vec<u8> {
     it.into_bytes()
 }
 
-/// SMART / Health Information Extended: what the drive counts; the rest is zero.
+/// SMART / Health Information Extended: what the drive counts. No block has been retired, which is
+/// 100 in the normalized counts, and there is no capacitor, which is all ones; the rest is zero.
 pub(super) fn ocp(health: &DriveHealth) -> Vec<u8> {
     let mut it = Structure::new(512);
     it.put_u128(0, health.media_written_bytes.unwrap_or(0).into());
     it.put_u128(16, health.media_read_bytes.unwrap_or(0).into());
+    it.put_u16(38, 100);
+    it.put_u16(46, 100);
     it.put_u64(56, health.media_errors);
     it.put_u32(88, health.erase_count_max.unwrap_or(0));
     it.put_u32(92, health.erase_count_min.unwrap_or(0));
     it.put_u8(97, u8::from(health.is_throttled));
     it.put_u32(112, u32::try_from(health.unsafe_shutdowns).unwrap_or(u32::MAX));
     it.put_u8(120, health.free_superblocks_percent.unwrap_or(0));
+    it.put_u16(128, u16::MAX);
     it.put_u16(494, 3);
     it.put(496, &OCP_GUID);
     it.into_bytes()

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use ftl::Lpn;
 
@@ -106,6 +107,8 @@ impl Drive {
             let collected = self.collect(&mut journal, core, Scope::Together, |_| ())?;
             let collected = collected.expect("there was room for more than this");
             self.write_collected(&mut journal, Scope::Together, &collected)?;
+            let sent: u64 = ranges.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+            self.sent_bytes.fetch_add(sent, Ordering::Relaxed);
             return self.act(Core::release_programs);
         }
     }

@@ -234,8 +234,12 @@ impl Drive {
 
 #[cfg(test)]
 mod tests {
-    use blockio::Bytes;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::time::Duration;
+    use std::{io, thread};
 
+    use blockio::Bytes;
     use ftl::Lpn;
 
     use super::super::formatting::Beyond;
@@ -243,9 +247,10 @@ mod tests {
     use crate::engine::creation::Capacity;
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
+    use crate::lock::lock;
     use crate::simulation::{DiskFault, Disks};
     use crate::volume::check::check_media;
-    use crate::{Device as _, DeviceError, Drive, Durability, Shape};
+    use crate::{Device as _, DeviceError, Drive, Durability, Medium, Shape};
 
     /// A die fails before a row is complete, and the power goes while a batch is written that lists
     /// the row. The die is back, and later another one is gone.
@@ -302,6 +307,73 @@ mod tests {
             Beyond::Lost,
         );
         assert!(resized.is_err() && drive.size() == 100 * PAGE_BYTES as u64, "nothing changed");
+    }
+
+    /// A medium of which syncs wait while a gate is closed.
+    #[derive(Debug)]
+    struct Gated {
+        disk: Box<dyn Medium>,
+        gate: Arc<Gate>,
+    }
+
+    #[derive(Debug, Default)]
+    struct Gate {
+        is_closed: Mutex<bool>,
+        waiting: AtomicU32,
+        opened: Condvar,
+    }
+
+    impl Medium for Gated {
+        fn size(&self) -> u64 {
+            self.disk.size()
+        }
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.disk.read_at(offset, buffer)
+        }
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.disk.write_at(offset, bytes)
+        }
+        fn sync(&self) -> io::Result<()> {
+            let mut is_closed = lock(&self.gate.is_closed);
+            // Only the first to come waits.
+            if *is_closed && self.gate.waiting.fetch_add(1, Ordering::AcqRel) == 0 {
+                while *is_closed {
+                    is_closed = self.gate.opened.wait(is_closed).unwrap();
+                }
+            }
+            drop(is_closed);
+            self.disk.sync()
+        }
+    }
+
+    /// One thread is told that a sync of die 0 failed, and still waits for die 1. The sync of die 0
+    /// by another thread does not fail any more: its flush must not say that all is durable.
+    #[test]
+    fn a_flush_beside_a_sync_that_failed_and_is_not_over_does_not_succeed() {
+        let shape = Shape { dies: 2, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let gate = Arc::new(Gate::default());
+        let mut media = disks.media();
+        let disk = media.pop().unwrap();
+        media.push(Box::new(Gated { disk, gate: Arc::clone(&gate) }));
+        let drive = Drive::open_media(media).unwrap();
+        let row = vec![7; (shape.dies * shape.unit_pages) as usize * PAGE_BYTES];
+        drive.write(0, &row, Durability::Volatile).unwrap();
+        disks.set_fault(0, DiskFault::SyncFails);
+        *lock(&gate.is_closed) = true;
+        let flushed = thread::scope(|scope| {
+            let failing = scope.spawn(|| drive.sync_healthy());
+            while gate.waiting.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            let flushing = scope.spawn(|| drive.flush());
+            thread::sleep(Duration::from_millis(100));
+            *lock(&gate.is_closed) = false;
+            gate.opened.notify_all();
+            assert!(failing.join().unwrap().is_err());
+            flushing.join().unwrap()
+        });
+        assert!(flushed.is_err(), "{flushed:?}");
     }
 
     /// A drive with parity goes on without the die whose sync failed, and says so on the others.

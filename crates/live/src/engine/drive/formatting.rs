@@ -108,9 +108,11 @@ impl Drive {
         let superblocks = u64::from(self.store.layout.shape.superblocks);
         let begun = Purge { is_running: true, superblocks, ..Purge::default() };
         self.maintenance().purge = Some(begun);
+        self.store.dies.note_unreached();
         let purged = self.noting(self.forget_all().and_then(|()| self.erase_unused(go_on)));
         if let Some(purge) = &mut self.maintenance().purge {
             purge.is_running = false;
+            purge.not_erased = self.store.dies.unreached_media();
             purge.failure = match &purged {
                 Ok(()) if purge.superblocks_done < superblocks => Some("it was stopped".to_owned()),
                 Ok(()) => None,
@@ -362,7 +364,7 @@ mod tests {
     use super::*;
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::Layout;
-    use crate::simulation::Disks;
+    use crate::simulation::{DiskFault, Disks};
     use crate::{Device as _, Durability, format};
 
     // Small units and many superblocks, so that a resize takes few commands.
@@ -402,6 +404,51 @@ mod tests {
             disks.damage(0, slot..slot + PAGE_BYTES, |_| 0);
         }
         Some(disks)
+    }
+
+    /// A die fails while the drive is purged, and a spare one takes its place before the end.
+    #[test]
+    fn a_medium_that_a_purge_did_not_reach_is_told_of_though_it_was_replaced() {
+        let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        drive.write(0, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+        let mut is_replaced = false;
+        let purged = drive.purge_while(|done, _| {
+            match done {
+                1 => disks.set_fault(1, DiskFault::WritesFail),
+                4 => {
+                    assert_eq!(drive.lost_dies(), [1]);
+                    drive.replace_die(1, disks.replace(1)).unwrap();
+                    is_replaced = true;
+                }
+                _ => {}
+            }
+            true
+        });
+        purged.unwrap();
+        assert!(is_replaced && drive.lost_dies().is_empty());
+        let said = drive.status().not_erased().unwrap();
+        assert!(said.starts_with("The former medium of die 1, which was replaced"), "{said}");
+        drive.purge().unwrap();
+        assert_eq!(drive.status().not_erased(), None, "the next one reached all");
+    }
+
+    /// A drive that grew before the trim of all that it had took its turn.
+    #[test]
+    fn a_trim_of_the_whole_drive_leaves_what_was_written_beyond_it_meanwhile() {
+        let disks = Disks::formatted(&SHAPE);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let size = |pages: u64| Capacity { size: Bytes(pages * PAGE), physical: None };
+        drive.resize(&size(50), Beyond::Lost).unwrap();
+        drive.write(0, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+        drive.resize(&size(60), Beyond::Lost).unwrap();
+        drive.write(50 * PAGE, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+        assert!(!drive.trim_all(50).unwrap());
+        let mut page = [0; PAGE_BYTES];
+        drive.read(50 * PAGE, &mut page).unwrap();
+        assert_eq!(page, [7; PAGE_BYTES]);
+        assert!(drive.trim_all(60).unwrap());
     }
 
     /// The trim of what lies beyond a smaller size may be missing where the power went before it

@@ -132,8 +132,8 @@ impl Drive {
         let page_bytes = PAGE_BYTES as u64;
         let (first, end) = (offset.div_ceil(page_bytes), (offset + length) / page_bytes);
         let pages = u64::from(self.pages());
-        if (first, end) == (0, pages) {
-            return self.trim_all();
+        if (first, end) == (0, pages) && self.trim_all(pages)? {
+            return Ok(());
         }
         let ends = parts(offset, length.min(page_bytes)).take(1);
         let last = parts(offset + length - 1, 1);
@@ -178,13 +178,18 @@ impl Drive {
         if is_much { self.commit(Scope::Host) } else { Ok(()) }
     }
 
-    fn trim_all(&self) -> Result<(), DeviceError> {
+    /// Trims the whole drive, if it still has so many pages; says whether it has.
+    pub(super) fn trim_all(&self, asked: u64) -> Result<bool, DeviceError> {
         let mut core = self.core_mut()?;
-        let (seq, pages) = (core.next_seq(), core.ftl.pages_logical());
+        let pages = core.ftl.pages_logical();
+        if u64::from(pages) != asked {
+            return Ok(false);
+        }
+        let seq = core.next_seq();
         core.giving_up(|core| core.ftl.trim_all());
         core.lost.clear(Lpn(0), pages);
         core.give_up_all(Trim { first: Lpn(0), pages, seq });
-        Ok(())
+        Ok(true)
     }
 }
 
