@@ -61,7 +61,7 @@ Examples:
   floatgate review iodrive-duo                    review a modelled drive
   floatgate review ./disk.img --protocol quick    review a real file through fio
   floatgate compare RUN RUN --out side-by-side.html
-  floatgate run                                   one workload, a few figures at once")]
+  floatgate run                                   run one workload, print the result at once")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -254,9 +254,9 @@ Examples:
     Check(Check),
     /// Copy or serve the readable data of a volume that cannot be opened
     #[command(after_help = "\
-Reads the newest consistent state of the dies, reports everything that is doubtful, and copies the
-readable data. IMAGE.map is a mapfile of GNU ddrescue. Exit status is 0 if everything was read and
-nothing is doubtful.
+Reads the newest consistent state of the dies, reports all inconsistencies, and copies the readable
+data. IMAGE.map is a mapfile of GNU ddrescue. Exit status is 0 if everything was read without
+inconsistencies.
 
 Examples:
   floatgate recover volume --out rescued.img")]
@@ -341,7 +341,7 @@ Examples:
     Replay(Replay),
     /// Measure a database on a drive, or predict it from recordings
     #[command(after_help = "\
-A folder must be on a mounted file system. A live drive is mounted during the measurement, and --out
+A folder must be on a mounted file system. A volume is mounted during the measurement, and --out
 records its I/O. Modelled drives are predicted from such recordings, or from the built-in ones.
 
 Examples:
@@ -376,7 +376,7 @@ const HOSTS: &str = "Host driver, or all [default: the drive's first]";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Host driver [default: the drive's first]
+    /// Host driver of the model, by its name in the drive's file [default: the first one]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Simulate 1/K of the capacity for 1/K of the time [default: the drive's own]
@@ -463,10 +463,10 @@ pub(crate) struct Run {
     /// Workload to run: a name, or a workload file
     #[arg(default_value = "4k-rand-write")]
     pub(crate) workload: String,
-    /// Number of jobs
+    /// Number of threads (fio jobs)
     #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=1024_u16))]
     pub(crate) threads: u16,
-    /// Queue depth of each job
+    /// Queue depth of each thread
     #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=4096_u16))]
     pub(crate) queue: u16,
     /// Length of the measurement, in the drive's protocol time
@@ -484,7 +484,7 @@ pub(crate) struct Run {
     /// Replay a trace instead of a workload, with at most threads x queue outstanding requests
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "bs", "rate"])]
     pub(crate) trace: Option<PathBuf>,
-    /// Keep the times of the trace, this many times as fast [default: as fast as the drive answers]
+    /// Replay with the trace's own timing, sped up by this factor [default: closed loop, no timing]
     #[arg(long, value_name = "FACTOR", requires = "trace", value_parser = quantity::amount)]
     pub(crate) speed: Option<f64>,
     /// Keep the addresses of the trace and wrap them at the drive's end, instead of scaling them
@@ -619,7 +619,7 @@ pub(crate) struct Validate {
     /// it
     #[arg(long)]
     pub(crate) cross: bool,
-    /// Take the rows that --json printed of the same drive files, instead of simulating them
+    /// Use the rows that an earlier --json printed for the same drive files; simulate nothing
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
     /// Print the rows as JSON
@@ -639,10 +639,10 @@ pub(crate) struct Sweep {
     /// User capacities of the format, such as 400G..720G
     #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) user_capacity: Option<String>,
-    /// Numbers of jobs [default: 16]
+    /// Numbers of threads (fio jobs) [default: 16]
     #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) threads: Option<String>,
-    /// Queue depths of each job [default: 16]
+    /// Queue depths of each thread [default: 16]
     #[arg(long, value_name = "VALUES", help_heading = "Swept parameters")]
     pub(crate) queue: Option<String>,
     /// Percentages of reads, 0 to 100
@@ -709,7 +709,7 @@ pub(crate) struct Fit {
     /// Fit to the figures of this format only, and predict those of the others
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
-    /// Drives that the global search simulates; 0: only local search from the file's values
+    /// Parameter sets that the global search tries; 0: local search only, from the file's values
     #[arg(long, default_value_t = 400, value_name = "N", value_parser = quantity::whole::<usize>)]
     pub(crate) search: usize,
     /// Seed of the search: the same seed gives the same result

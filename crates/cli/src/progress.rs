@@ -73,8 +73,7 @@ impl Progress for TerminalProgress {
 
 impl Watcher for TerminalProgress {
     fn searched(&self, evaluations: usize, loss: f64) {
-        let text =
-            format!("{evaluations} candidate drives evaluated, lowest loss so far {loss:.3}");
+        let text = format!("{evaluations} parameter sets evaluated, lowest loss so far {loss:.3}");
         if let Some(bar) = &self.bar {
             bar.set_message(text);
         } else {

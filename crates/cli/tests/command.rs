@@ -372,7 +372,7 @@ fn all_hosts_of_a_model_are_reviewed_side_by_side_on_one_page() {
     let output = floatgate_in(dir.path(), &[model.as_slice(), &all].concat());
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     let page = fs::read_to_string(dir.path().join(stdout(&output).trim_end())).unwrap();
-    assert!(page.contains("<h3>Host parity</h3><p>Rates of linux and windows are"));
+    assert!(page.contains("<h3>Differences between hosts</h3><p>Rates of linux and windows are"));
     let listed = stdout(&floatgate_in(dir.path(), &["runs"]));
     assert!(listed.contains("iodrive-duo-stock-windows"), "{listed}");
 

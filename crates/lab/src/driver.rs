@@ -40,7 +40,7 @@ pub struct Load<'a> {
     /// Rate at which requests come, at most threads times queue of them at a time; absent where
     /// each completion is answered by the next request.
     pub rate: Option<Rate>,
-    /// The trace that is replayed; absent where the workload's requests are drawn one by one.
+    /// The trace that is replayed; absent where requests are generated independently.
     pub replay: Option<Replay<'a>>,
     /// Seed of the addresses.
     pub seed: u64,

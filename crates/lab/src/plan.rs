@@ -97,7 +97,7 @@ pub struct PlannedStep {
     /// absent: as long as `duration_s` in any case.
     #[serde(default)]
     pub real: Option<RealLength>,
-    /// The trace that is replayed; absent where the workload's requests are drawn one by one.
+    /// The trace that is replayed; absent where requests are generated independently.
     #[serde(default)]
     pub replay: Option<PlannedReplay>,
     /// The round that it belongs to, from 1; absent outside of rounds.
@@ -445,8 +445,10 @@ impl PlannedStep {
             Some(Pace::Fixed(rate)) => Ok(Some(*rate)),
             Some(Pace::Share { of, percent, gaps }) => {
                 let iops = reached(of).filter(|iops| *iops > 0.0).ok_or_else(|| {
-                    let text =
-                        format!("step {}: {of} completed no request to take a share of", self.id);
+                    let text = format!(
+                        "step {}: the rate is a share of {of}, which completed no request",
+                        self.id
+                    );
                     Error::new(Kind::Program, text).hint("measure for longer")
                 })?;
                 Ok(Some(Rate { iops: iops * percent / 100.0, gaps: *gaps }))
@@ -657,8 +659,8 @@ mod tests {
         let error = suite[12].rate(|_| None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "step uncompressed/sql/T32Q1-120percent: uncompressed/sql/T32Q1 completed no request \
-             to take a share of"
+            "step uncompressed/sql/T32Q1-120percent: the rate is a share of \
+             uncompressed/sql/T32Q1, which completed no request"
         );
     }
 

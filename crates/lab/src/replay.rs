@@ -145,7 +145,7 @@ impl Replay<'_> {
         };
         let pace = match speed {
             None if rate.is_some() => "in its order at the rate of the load".to_owned(),
-            None => "each completion answered by the next request".to_owned(),
+            None => "closed loop: each completion triggers the next request".to_owned(),
             Some(speed) => format!("at {speed} times its speed"),
         };
         let times = requests as f64 / trace.requests().len() as f64;

@@ -335,7 +335,7 @@ fn read_run(path: &Path) -> Result<Run, Error> {
     let mut run = Run::from_json(&text).map_err(refused)?;
     run.samples_from_parquet(read(&path.join(SAMPLES))?).map_err(refused)?;
     run.latencies_from_parquet(read(&path.join(LATENCIES))?).map_err(refused)?;
-    // Absent in results of before it was kept.
+    // Absent in results from versions without it.
     if path.join(HISTOGRAMS).exists() {
         run.histograms_from_parquet(read(&path.join(HISTOGRAMS))?).map_err(refused)?;
     }

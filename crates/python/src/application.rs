@@ -51,7 +51,7 @@ impl ReplayOrder {
         Ok(json!({
             "drive": spec.name,
             "unvalidated": !spec.is_validated(),
-            "slowdown": replayed.slowdown(),
+            "factor": 1.0 / replayed.slowdown(),
             "replayed": figures,
         }))
     }

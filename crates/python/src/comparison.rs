@@ -1,7 +1,7 @@
 //! Runs side by side.
 
 use lab::results::Run;
-use lab::results::compare::{compare, differences, rankings};
+use lab::results::compare::{common, compare, differences, rankings};
 use lab::results::repeats::groups;
 use pyo3::prelude::*;
 use serde_json::json as value;
@@ -17,7 +17,7 @@ pub(crate) fn compare_runs(runs: Vec<PyRef<'_, RunData>>) -> PyResult<String> {
     let loads = compare(&runs);
     json(&value!({
         "loads": loads,
-        "rankings": rankings(&loads, &groups(&runs)),
+        "rankings": rankings(&common(&loads), &groups(&runs)),
         "differences": differences(&runs),
     }))
 }

@@ -57,7 +57,7 @@ mod core {
     #[pymodule_export]
     use crate::table::ArrowTable;
     #[pymodule_export]
-    use crate::validation::{figure_owners, figures_text, validate_drives};
+    use crate::validation::{error_median, figure_owners, figures_text, validate_drives};
     #[pymodule_export]
     use crate::volume::{volume_history, volume_status};
 

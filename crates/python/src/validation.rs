@@ -2,7 +2,7 @@
 
 use lab::results::published::{self, FigureRow};
 use lab::ssd::DriveSpec;
-use lab::validate::{Bench, Row, is_about, plans, validate};
+use lab::validate::{Bench, Row, Tally, is_about, plans, validate};
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -65,6 +65,14 @@ impl ValidateOrder {
 pub(crate) fn figure_owners(order_json: &str) -> PyResult<Vec<Option<usize>>> {
     let asked: ValidateOrder = order(order_json)?;
     asked.owners().map_err(|error| exception(&error))
+}
+
+/// Median error of the rates and average latencies that were measured, of rows as JSON; nothing
+/// where there are none.
+#[pyfunction]
+pub(crate) fn error_median(rows_json: &str) -> PyResult<Option<f64>> {
+    let rows: Vec<Row> = order(rows_json)?;
+    Ok(Tally::of(rows.iter().filter(|row| row.is_measured())).typical.error_median)
 }
 
 /// Compares rows of figures with the drives, `jobs` simulations at once. Returns a list of rows as

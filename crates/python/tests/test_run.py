@@ -40,6 +40,16 @@ def test_the_same_run_twice_is_the_same_and_another_seed_is_not(duo):
     assert first.write_amplification >= 1
 
 
+def test_a_preconditioning_is_told_by_its_last_rounds(duo):
+    run = fg.run(duo, precondition="3h", runtime="60s", time_lapse=LAPSE)
+    step = run.step("run/precondition")
+    page = run._repr_html_()
+    assert "run/precondition, last five rounds" in page
+    assert step["settled"]["iops"] < step["summary"]["iops"]
+    assert "IOPS" not in repr(run), "two loads have two rates"
+    assert "IOPS" in repr(fg.run(duo, runtime="60s", time_lapse=LAPSE))
+
+
 def test_less_user_capacity_writes_less(duo):
     load = {"precondition": "1h", "time_lapse": LAPSE}
     full, spare = fg.run(duo, **load), fg.run(duo.set("user_capacity", "480G"), **load)

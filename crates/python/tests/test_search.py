@@ -1,5 +1,6 @@
 """Searches hold their limits, and find the same drive whatever measures it."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -33,6 +34,16 @@ def test_the_largest_drive_that_holds_a_limit_is_found(found):
     assert f"user_gb = {capacity}" in search.drive.toml()
     assert search.rows()[0]["holds"] in (True, False)
     assert "write_amplification" in search.rows()[0] and "goal" in search._repr_html_()
+
+
+def test_a_drive_that_was_not_in_steady_state_holds_no_limit(found):
+    trial = found[0].best
+    assert trial.holds and trial.figures["steady"]
+    burst = dataclasses.replace(trial, figures={**trial.figures, "steady": False})
+    assert not burst.holds
+    search = fg.Search([burst], -1, None)
+    with pytest.raises(fg.Error, match="meets every limit in steady state"):
+        search.best
 
 
 def test_it_is_the_same_again_and_kept(found, duo):

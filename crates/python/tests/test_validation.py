@@ -40,12 +40,27 @@ def test_drives_by_an_executor_are_the_command_s(drives, rows, tmp_path, floatga
     assert [row["id"] for row in printed] == [row["id"] for row in rows if row["id"] != "F1"]
     assert len(validation.compared) == 1 and validation.compared[0]["modelled"] > 1000
     assert validation.compared[0]["workload"] in validation._repr_html_()
+    assert validation.error_median == pytest.approx(abs(validation.compared[0]["ratio"] - 1))
     # Stored: nothing is simulated again, without an executor either.
     with ThreadPoolExecutor(1) as executor:
         assert fg.validate(drives, rows, executor=executor, out=tmp_path / "kept") == validation
     stored = sorted((tmp_path / "kept").iterdir())
     assert fg.validate(drives, rows, out=tmp_path / "kept") == validation
     assert sorted((tmp_path / "kept").iterdir()) == stored
+
+
+def test_the_median_error_is_that_of_the_command():
+    def row(id, confidence, low, ratio):
+        return {"id": id, "device": "d", "mode": "", "host": "", "workload": "4k-rand-read",
+                "threads": "1", "queue_per_thread": "1", "phase": "primary", "metric": "iops",
+                "value_low": low, "value_high": 100.0, "verdict": "in", "drive": "d", "model": "d",
+                "protocol": "p", "modelled": 100.0, "ratio": ratio, "scheduled": False,
+                "model_version": 1}
+
+    rows = [row("1", "", 100.0, 1.1), row("2", "", 100.0, 1.3), row("3", "", 0.0, 1.0)]
+    assert fg.Validation(rows).error_median == pytest.approx(0.2), "an upper bound has no error"
+    assert "≤ 100" in fg.Validation(rows)._repr_html_()
+    assert fg.Validation([]).error_median is None
 
 
 def test_results_are_stored_without_an_executor(drives, rows, tmp_path):

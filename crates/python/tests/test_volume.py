@@ -44,6 +44,7 @@ def test_a_served_volume_tells_of_its_server_and_its_past(folder, command):
         assert volume.counters()["server.uptime_s"] >= 0
         for step in volume.history("2min"):
             assert step["reads_iops"] == 0 and "host_written_bytes_per_s" in step
+            assert "rebuild_written_bytes_per_s" in step
         with pytest.raises(fg.Error, match="no history has the span") as raised:
             volume.history("2h")
         assert "24h" in raised.value.remedy

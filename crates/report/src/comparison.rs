@@ -179,7 +179,7 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
         return String::new();
     }
     let mut html = String::from(
-        "<h3>Winners and places</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
+        "<h3>Ranking</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
          <th scope=\"col\">Workload</th>",
     );
     html.push_str("<th scope=\"col\">Winner</th>");
@@ -212,11 +212,11 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div><p class=\"small\">A subject wins a workload where its IOPS, \
-            the geometric mean over its repeats and the loads that all runs measured, are 5 % or \
-            more above those of the second, and its lowest repeat is above the second's highest; \
-            otherwise they are level. In grey is the share of the \
-            first one's IOPS. Subjects less than 5 % behind share a place.</p>"
+    html + "</tbody></table></div><p class=\"small\">A run wins a workload if its IOPS (geometric mean \
+            over its repeats and over the loads that all runs measured) are at least 5 % above \
+            those of the second, and its lowest repeat is above the second's highest; otherwise \
+            they are even. In grey: IOPS relative to the first. Runs less than 5 % behind share a \
+            rank.</p>"
 }
 
 /// Name of the group whose first run is the one at this index.
@@ -235,7 +235,7 @@ fn place_of(standing: &Standing, before: usize, label: &str) -> String {
 /// The cell of the winner of a workload, and by how much it leads.
 fn won(subjects: &[Subject<'_>], groups: &[Vec<usize>], ranking: &Ranking) -> String {
     match winner(ranking) {
-        None => "<td class=\"absent\">level</td>".into(),
+        None => "<td class=\"absent\">even</td>".into(),
         Some(winner) => {
             let subject = &subjects[winner.run];
             format!(
@@ -257,8 +257,8 @@ fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {
         median_size(all.iter().map(of)).map_or("–".into(), number::percent)
     };
     let mut html = format!(
-        "<h3>Model against measurement</h3><p>The model misses half of the loads by less than {} \
-         in IOPS and {} in average latency.</p><div class=\"scroll\"><table><thead><tr><th \
+        "<h3>Model against measurement</h3><p>Median error of the model: {} in IOPS, {} in \
+         average latency.</p><div class=\"scroll\"><table><thead><tr><th \
          scope=\"col\">Load</th><th scope=\"col\">Model</th><th scope=\"col\">Measurement</th><th \
          scope=\"col\">IOPS off by</th><th scope=\"col\">average latency off \
          by</th></tr></thead><tbody>",

@@ -75,10 +75,10 @@ pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averag
     ten requests lie is not shown (–).";
 pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; where the line turns \
     level, the drive or the host is at its limit.";
-pub(crate) const TRANSACTION_LATENCY: &str = "Time of a transaction: the average, which is that \
-    of the recording times the time of the replay ÷ of the recording (Little's law), and dashed \
-    the 99th percentile, which is of the logged transactions from begin to commit in the replay. \
-    Compare each with itself only.";
+pub(crate) const TRANSACTION_LATENCY: &str = "Transaction latency. Solid: the average, scaled from \
+    the recording's average by replay time ÷ recording time (Little's law). Dashed: the 99th \
+    percentile of the logged transactions, from begin to commit in the replay. The two are \
+    computed differently; do not compare them with each other.";
 pub(crate) const HOST_SHARE: &str = "Share of the host's think times in the critical path of the \
     replay. A faster drive shortens only the rest.";
 pub(crate) const NODE_LATENCY: &str = "Average latency in each interval, calculated from the rate \

@@ -45,6 +45,8 @@ struct Shown {
     value: f64,
     is_settled: bool,
     is_comparable: bool,
+    /// True if the host was the limit, or a warning puts the value in doubt.
+    is_doubted: bool,
 }
 
 fn shown(run: &Run, headline: Headline) -> Option<Shown> {
@@ -53,6 +55,7 @@ fn shown(run: &Run, headline: Headline) -> Option<Shown> {
         value: headline.of_summary(step.summary.as_ref()?)?,
         is_settled: run.is_settled(step).unwrap_or(false),
         is_comparable: is_comparable(run, step),
+        is_doubted: run.distrusted(step).is_some(),
     })
 }
 
@@ -112,7 +115,13 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
     let cell = |headline: &Headline| {
         let shown = shown(subject.run, *headline)?;
         let is_of_writes = *headline != Headline::Read;
-        Some((shown.value, if shown.is_settled || !is_of_writes { "" } else { "not steady" }))
+        let note = match (shown.is_settled || !is_of_writes, shown.is_doubted) {
+            (true, true) => "in doubt",
+            (true, false) => "",
+            (false, true) => "not steady, in doubt",
+            (false, false) => "not steady",
+        };
+        Some((shown.value, note))
     };
     Row {
         class: format!("own t{}", Look::of_run(subject.index).tone),
@@ -236,6 +245,16 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
     };
     let loads = listed(&loads);
     let mut said = format!("{done} at {loads} after the preconditioning of each suite.");
+    let is_doubted = |subject: &Subject<'_>| {
+        let mut shown = Headline::ALL.iter().filter_map(|it| shown(subject.run, *it));
+        shown.any(|shown| shown.is_doubted)
+    };
+    if subjects.iter().any(is_doubted) {
+        said.push_str(
+            " In doubt: the host was the limit, or a warning says why the value may not be the \
+             drive's own.",
+        );
+    }
     if others.rows.is_empty() {
         return said;
     }

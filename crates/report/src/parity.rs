@@ -1,4 +1,4 @@
-//! Host parity: by how much one drive differs under its hosts, in a sentence and a table.
+//! Differences between hosts: how much one drive varies with its host, in a sentence and a table.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: boo
     } else {
         String::new()
     };
-    let mut html = format!("<h3>Host parity{}</h3><p>", Text(&of));
+    let mut html = format!("<h3>Differences between hosts{}</h3><p>", Text(&of));
     let _ = write!(html, "{}</p>", Text(&sentences(parity)));
     if parity.overall.is_none() {
         return html;
@@ -53,7 +53,7 @@ fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: boo
         let _ = write!(html, "<th scope=\"col\">IOPS, {}</th>", Text(host));
     }
     for figure in ParityFigure::ALL {
-        let _ = write!(html, "<th scope=\"col\">{} apart</th>", heading(figure));
+        let _ = write!(html, "<th scope=\"col\">{} difference</th>", heading(figure));
     }
     html.push_str("</tr></thead><tbody>");
     for row in &parity.rows {
@@ -62,10 +62,10 @@ fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: boo
     let equal = number::percent(MEANINGFUL_MIN);
     let _ = write!(
         html,
-        "</tbody></table></div><p class=\"small\">Apart: (greatest − least) ÷ greatest of the \
-         hosts under one load; the median over the loads, and in grey the widest, with the host \
-         that does worse there. Under {equal} is equal. IOPS are geometric means over the loads. \
-         Loads that every host measured; settled preconditionings by their last window.</p>"
+        "</tbody></table></div><p class=\"small\">Difference: (largest − smallest) ÷ largest over \
+         the hosts under one load; the median over the loads, and in grey the largest, with the \
+         slower host. Less than {equal} counts as equal. IOPS are geometric means over the loads \
+         that every host measured; a preconditioning counts by its last five rounds.</p>"
     );
     html
 }
@@ -107,29 +107,29 @@ fn sentences(parity: &HostParity) -> String {
     said.trim_end().to_owned()
 }
 
-/// `less than 5 % apart under 40 of 53 loads, and 12 % at most (8k-70-30 T2Q2, windows behind
-/// linux)`.
+/// `within 5 % of each other under 40 of 53 loads, largest difference 12 % (8k-70-30 T2Q2, windows
+/// slower than linux)`.
 fn extent(parity: &HostParity, spread: &Spread) -> String {
     let Spread { loads, equal, widest, .. } = spread;
-    let most = format!("{} at most ({})", number::percent(widest.apart), at(parity, widest));
+    let most = format!("{} ({})", number::percent(widest.apart), at(parity, widest));
     let limit = number::percent(MEANINGFUL_MIN);
     let under = match (equal, loads) {
         (equal, loads) if equal == loads => format!("all {loads} loads"),
         (0, loads) => format!("none of {loads} loads"),
         _ => format!("{equal} of {loads} loads"),
     };
-    format!("less than {limit} apart under {under}, and {most}")
+    format!("within {limit} of each other under {under}, largest difference {most}")
 }
 
 /// The load of a distance, and the hosts that are this far apart.
 fn at(parity: &HostParity, distance: &Distance) -> String {
     let Distance { workload, threads, queue_per_thread, best, worst, .. } = distance;
     let (best, worst) = (&parity.hosts[*best], &parity.hosts[*worst]);
-    format!("{workload} T{threads}Q{queue_per_thread}, {worst} behind {best}")
+    format!("{workload} T{threads}Q{queue_per_thread}, {worst} slower than {best}")
 }
 
 fn drawn(run: &Run, parity: &HostParity, row: &ParityRow) -> String {
-    let settled = if row.kind == StepKind::Precondition { ", settled" } else { "" };
+    let settled = if row.kind == StepKind::Precondition { ", last five rounds" } else { "" };
     let name = workload_of(run, &row.suite, &row.workload);
     let mut html = format!("<tr><th scope=\"row\">{}{settled}</th>", Text(&name));
     for iops in &row.iops {
@@ -171,16 +171,16 @@ mod tests {
         let (linux, mut windows) = (run(STOCK), run(Shape { settled_iops: 30_000.0, ..STOCK }));
         windows.target.host = "windows".into();
         let page = review(&[linux, windows], "Hosts");
-        assert!(page.contains("<h3>Host parity</h3>"));
-        assert!(page.contains("windows behind linux"), "the sentence names who is behind");
+        assert!(page.contains("<h3>Differences between hosts</h3>"));
+        assert!(page.contains("windows slower than linux"), "the sentence names the slower one");
         assert!(page.contains("<th scope=\"col\">IOPS, windows</th>"));
-        let between = "Between linux and windows rates are less than 5 % apart under";
+        let between = "Between linux and windows rates are within 5 % of each other under";
         assert!(page.contains(between), "the bottom line says it too");
     }
 
     #[test]
     fn formats_are_no_hosts() {
         let page = review(&[run(STOCK), run(FAST)], "Formats");
-        assert!(!page.contains("Host parity"));
+        assert!(!page.contains("Differences between hosts"));
     }
 }

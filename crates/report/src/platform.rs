@@ -35,8 +35,9 @@ fn listed(notes: &[&str]) -> String {
     let mut html = String::from(
         "<p class=\"small\">Every value carries its kind: <span class=\"kind published\">P</span> \
          published, <span class=\"kind derived\">D</span> derived from published values, <span \
-         class=\"kind estimated\">E</span> estimated; and the number of its source. A source is \
-         often that of several values: of D/E and P/E some are estimated, as its text says.</p>\
+         class=\"kind estimated\">E</span> estimated; and the number of its source. One source \
+         often covers several values. D/E and P/E mark sources of which some values are estimated; \
+         the text of the source says which.</p>\
          <ol class=\"notes\">",
     );
     for (index, note) in notes.iter().enumerate() {

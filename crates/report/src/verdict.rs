@@ -3,7 +3,7 @@
 //! It states the figures of [`results::headlines`]; of several drives it says who wins.
 
 use results::Run;
-use results::compare::{Winner, common, compare, rankings, winner};
+use results::compare::{Comparison, Winner, common, compare, rankings, winner};
 use results::headlines::Headlines;
 use results::repeats::groups;
 
@@ -45,6 +45,9 @@ fn of_one(it: &Headlines) -> Vec<String> {
     let origin = if it.is_model { "Modelled" } else { "Measured" };
     let mut said = vec![format!("{origin} in steady state: {}.", does(it))];
     said.extend(ratios(it, None));
+    if let Some(doubt) = it.doubt() {
+        said.push(format!("Some of these figures may not be the drive's own: {doubt}."));
+    }
     said
 }
 
@@ -55,7 +58,7 @@ fn unsettled(it: &Headlines) -> String {
     if it.write_iops.or(it.mixed_iops).is_none() {
         return reads;
     }
-    let writing = Headlines { read_iops: None, ..*it };
+    let writing = Headlines { read_iops: None, ..it.clone() };
     let after = it.written.map_or_else(String::new, |it| format!(" after {}", written_times(&it)));
     let said = format!("Steady state not reached: {}{after}. {reads}", does(&writing));
     said.trim_end().to_owned()
@@ -99,14 +102,14 @@ fn reads_against_writes(it: &Headlines, of: &str) -> Option<String> {
     });
     let place = it.write_place.map(|(place, count)| {
         format!(
-            "{place} of {count} by 4K random writes, among this drive and those of the \
+            "{place} of {count} in 4K random writes, among this drive and those of the \
              baseline table"
         )
     });
     match (ratio, place) {
-        (Some(ratio), Some(place)) => Some(format!("{ratio}; place {place}.")),
+        (Some(ratio), Some(place)) => Some(format!("{ratio}; rank {place}.")),
         (Some(ratio), None) => Some(format!("{ratio}.")),
-        (None, Some(place)) => Some(format!("Place{of}: {place}.")),
+        (None, Some(place)) => Some(format!("Rank{of}: {place}.")),
         (None, None) => None,
     }
 }
@@ -142,19 +145,32 @@ fn winners(subjects: &[Subject<'_>]) -> String {
     }
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
     let groups = groups(&runs);
-    let rankings = rankings(&common(&compare(&runs)), &groups);
+    let loads = compare(&runs);
+    let rankings = rankings(&common(&loads), &groups);
     let winners: Vec<Option<Winner>> = rankings.iter().map(winner).collect();
     let of = rankings.len();
     let won = |index: usize| winners.iter().flatten().filter(move |it| it.run == index);
     let most = (0..subjects.len()).max_by_key(|index| won(*index).count());
     let Some(best) = most.filter(|_| of > 0) else {
-        return "No winner is named: no load was measured by all of them.".into();
+        let is_of_all = |load: &Comparison| load.entries.iter().all(Option::is_some);
+        return if loads.iter().any(is_of_all) {
+            "No winner is named: warnings put every load that all of them measured in doubt.".into()
+        } else {
+            "No winner is named: no load was measured by all of them.".into()
+        };
     };
     let widest = won(best).map(|it| it.lead).fold(0.0, f64::max);
+    let before = if subjects.iter().any(|it| is_settled(&it)) {
+        ""
+    } else {
+        " None of them was in steady state: these are rates before it."
+    };
     match won(best).count() {
-        0 => format!("They are level: none leads by 5 % or more in any of {of} workloads."),
+        0 => format!(
+            "The runs are even: none leads by 5 % or more in any of {of} workloads.{before}"
+        ),
         count => format!(
-            "{} wins {count} of {of} workloads by 5 % or more, at most by {}.",
+            "{} wins {count} of {of} workloads by 5 % or more, at most by {}.{before}",
             of_run(subjects, &groups, best),
             number::percent(widest),
         ),

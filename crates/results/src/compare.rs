@@ -48,6 +48,10 @@ pub struct Entry {
     /// True if requests are missing from its figures: no comparison rests on them.
     #[serde(skip_serializing_if = "is_unset")]
     pub lacks_requests: bool,
+    /// Text of a warning that the figures may not be the drive's own: nobody wins by them. Absent
+    /// where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
 }
 
 /// Puts `runs` side by side: every load that any of them measured, in order of appearance.
@@ -99,6 +103,7 @@ fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
             latency_ratio: over_first(|summary| summary.latency.latency_ns_avg),
             rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),
             lacks_requests: run.lacks_requests(&step.id),
+            doubt: run.doubtful(&step.id).map(str::to_owned),
         }
     };
     Comparison {
@@ -123,9 +128,11 @@ impl Entry {
     }
 }
 
-/// The loads that every run measured in full: only over these can one be said to win.
+/// The loads that every run measured in full, and without a warning that puts the figures in doubt:
+/// only over these can one be said to win.
 pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
-    let is_whole = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_whole);
+    let is_sound = |entry: &Entry| entry.is_whole() && entry.doubt.is_none();
+    let is_whole = |entry: &Option<Entry>| entry.as_ref().is_some_and(is_sound);
     let is_common = |load: &&Comparison| load.entries.iter().all(is_whole);
     comparisons.iter().filter(is_common).cloned().collect()
 }
@@ -266,8 +273,14 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
 
 /// Rows of the test platform that tell what a run did, not what it was done on; of several devices
 /// followed by the name of one.
-const OUTCOMES: [&str; 4] =
-    ["Drive before", "Drive after", "Cost of the test", "Temperature under load"];
+const OUTCOMES: [&str; 5] = [
+    "Drive before",
+    "Drive after",
+    "Wear caused by the test",
+    // Its name in earlier results.
+    "Cost of the test",
+    "Temperature under load",
+];
 
 /// True if the row `name` of a test platform tells what a run did.
 pub(crate) fn is_outcome(name: &str) -> bool {

@@ -10,7 +10,7 @@
 //! requests is compared with nothing. Of a drive whose flash translation layer runs on the host no
 //! figure is host-limited: what keeps processors busy there is the drive.
 
-use crate::{Run, Step, Summary, Target, WarningKind};
+use crate::{Run, Step, Summary, Target, Warning, WarningKind};
 
 /// Share of the processor time of all threads from which the host is the limit.
 const HOST_BUSY_MIN: f64 = 0.95;
@@ -44,6 +44,11 @@ impl Doubt {
         }
     }
 
+    /// Reason why a finding does not rest on the figures.
+    pub(crate) fn reason(self) -> String {
+        format!("{}: the figures are those of the host", self.note())
+    }
+
     /// True if the percentiles of the latency tell something of the drive.
     pub const fn has_percentiles(self) -> bool {
         match self {
@@ -53,12 +58,55 @@ impl Doubt {
     }
 }
 
+/// True if a figure under such a warning may not be the drive's own.
+pub(crate) const fn is_doubt(kind: WarningKind) -> bool {
+    match kind {
+        WarningKind::QueueNotFilled
+        | WarningKind::LittlesLaw
+        | WarningKind::Unfinished
+        | WarningKind::Lateness
+        | WarningKind::PageCache
+        | WarningKind::Environment
+        | WarningKind::UnwrittenReads
+        | WarningKind::Interrupted => true,
+        WarningKind::NotSteady
+        | WarningKind::NotPreconditioned
+        | WarningKind::Submission
+        | WarningKind::Purge
+        | WarningKind::Scale
+        | WarningKind::Space
+        | WarningKind::Throttled
+        | WarningKind::DieFailure => false,
+    }
+}
+
 impl Run {
+    /// Text of the first warning that says that the figures of the step `id` may not be the drive's
+    /// own.
+    pub fn doubtful(&self, id: &str) -> Option<&str> {
+        let is_about = |it: &&Warning| is_doubt(it.kind) && (it.step.is_empty() || it.step == id);
+        self.warnings.iter().find(is_about).map(|it| it.text.as_str())
+    }
+
+    /// Reason why no ratio rests on the figures of `step`: a warning about them, or the host as
+    /// their limit; absent where there is none.
+    pub fn distrusted(&self, step: &Step) -> Option<String> {
+        let warned = self.doubtful(&step.id).map(str::to_owned);
+        warned.or_else(|| host_limited(self, step).map(Doubt::reason))
+    }
+
     /// True if a warning says that the figures of the step `id` lack requests.
     pub fn lacks_requests(&self, id: &str) -> bool {
         let mut warnings = self.warnings.iter();
         warnings.any(|warning| warning.kind == WarningKind::Unfinished && warning.step == id)
     }
+}
+
+/// The host as the limit of what counts of `step`.
+pub(crate) fn host_limited(run: &Run, step: &Step) -> Option<Doubt> {
+    let summary = step.settled.as_ref().or(step.summary.as_ref())?;
+    let doubt = Doubt::of(run, step, summary)?;
+    matches!(doubt, Doubt::HostLimited(_)).then_some(doubt)
 }
 
 impl Target {
@@ -77,7 +125,7 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Warning, example};
+    use crate::example;
 
     #[test]
     fn a_warning_of_unfinished_requests_takes_the_percentiles_of_its_step() {

@@ -21,9 +21,9 @@
 //! says the figure may not be the drive's own: a busy machine, a cache, requests that were missing,
 //! replies that a server sent late, reads of what nobody wrote; and where the processors of the
 //! host were the limit, but for write amplification, steady state and hosts themselves. A strength
-//! of the peak is withheld where the workload was watched for less than ten minutes, settled window
-//! included: stalls come
-//! once in minutes, and whether one falls into a short measurement is chance. A weakness of the
+//! of the peak is withheld where the workload was watched for less than ten minutes, the last window
+//! of a preconditioning included: stalls come once in minutes, and whether one falls into a short
+//! measurement is chance. A weakness of the
 //! peak is withheld where the longest request may be a stall that the file of a model lists. What
 //! speaks of a settled drive (burst over settled, write amplification, reads over writes, formats,
 //! loads that write on several hosts, scaling of loads that write) needs steady state.
@@ -31,9 +31,10 @@
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, compare, ratio};
+use crate::doubt::{host_limited, is_doubt};
 use crate::parity::is_of_host;
 use crate::published::{burst, is_from_listed_stalls};
-use crate::{Doubt, Run, Step, StepKind, Summary, Target, WarningKind};
+use crate::{Doubt, Run, Step, StepKind, Summary, Target};
 
 /// Ratio that may be a strength or a weakness.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -149,20 +150,20 @@ const PEAK_WATCHED_S_MIN: f64 = 600.0;
 /// Reason why `finding` is withheld; absent where it is not.
 fn reason(run: &Run, finding: &Finding) -> Option<String> {
     let warned = run.warnings.iter().find(|warning| {
-        doubts(warning.kind)
+        is_doubt(warning.kind)
             && finding.kind != FindingKind::Unsteady
             && (warning.step.is_empty() || finding.steps.contains(&warning.step))
     });
     if let Some(warning) = warned {
         return Some(warning.text.clone());
     }
-    if let Some(doubt) = host_limit(run, finding) {
-        return Some(format!("{}: the figures are those of the host", doubt.note()));
+    if let Some(doubt) = limit_of(run, finding) {
+        return Some(doubt.reason());
     }
     let steps = || finding.steps.iter().filter_map(|id| run.step(id));
     match (finding.kind, finding.verdict) {
         (FindingKind::Peak, Verdict::Strength) => {
-            let watched_s: f64 = steps().map(|step| step.duration_s).sum();
+            let watched_s: f64 = steps().filter_map(|step| Some(counted(step)?.span_s)).sum();
             (watched_s < PEAK_WATCHED_S_MIN).then(|| {
                 format!("watched for {watched_s:.0} s in all: rarer events may be missing")
             })
@@ -211,7 +212,7 @@ fn counted(step: &Step) -> Option<&Summary> {
 }
 
 /// The host as the limit of a step that `finding` rests on; of a peak, of its greatest load.
-fn host_limit(run: &Run, finding: &Finding) -> Option<Doubt> {
+fn limit_of(run: &Run, finding: &Finding) -> Option<Doubt> {
     let count = match finding.kind {
         FindingKind::Unsteady | FindingKind::WriteAmplification | FindingKind::HostParity => 0,
         FindingKind::Peak => 1,
@@ -222,33 +223,7 @@ fn host_limit(run: &Run, finding: &Finding) -> Option<Doubt> {
         | FindingKind::FormatGain => finding.steps.len(),
     };
     let mut steps = finding.steps.iter().take(count).filter_map(|id| run.step(id));
-    steps.find_map(|step| {
-        let summary = step.settled.as_ref().or(step.summary.as_ref())?;
-        let doubt = Doubt::of(run, step, summary)?;
-        matches!(doubt, Doubt::HostLimited(_)).then_some(doubt)
-    })
-}
-
-/// True if a figure under such a warning may not be the drive's own.
-const fn doubts(kind: WarningKind) -> bool {
-    match kind {
-        WarningKind::QueueNotFilled
-        | WarningKind::LittlesLaw
-        | WarningKind::Unfinished
-        | WarningKind::Lateness
-        | WarningKind::PageCache
-        | WarningKind::Environment
-        | WarningKind::UnwrittenReads
-        | WarningKind::Interrupted => true,
-        WarningKind::NotSteady
-        | WarningKind::NotPreconditioned
-        | WarningKind::Submission
-        | WarningKind::Purge
-        | WarningKind::Scale
-        | WarningKind::Space
-        | WarningKind::Throttled
-        | WarningKind::DieFailure => false,
-    }
+    steps.find_map(|step| host_limited(run, step))
 }
 
 fn all_of(run: &Run) -> Vec<Finding> {
@@ -489,7 +464,7 @@ impl<'a> Extremes<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::example;
+    use crate::{WarningKind, example};
 
     fn of_kind(findings: &[Finding], kind: FindingKind, workload: &str) -> Finding {
         let mut found =

@@ -14,7 +14,7 @@ use crate::published::burst;
 use crate::{Run, Step, StepKind, Written};
 
 /// Headline figures of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Headlines {
     /// 4K random writes in each second.
     pub write_iops: Option<f64>,
@@ -38,6 +38,13 @@ pub struct Headlines {
     pub written: Option<Written>,
     /// True if 4K random reads and writes were measured with the same threads and queue depth.
     pub is_one_load: bool,
+    /// Reason why the figures of 4K random writes may not be the drive's own, see
+    /// [`Run::distrusted`]: no ratio or place rests on them. Absent where there is none.
+    pub write_doubt: Option<String>,
+    /// The same of the figures of 4K random reads.
+    pub read_doubt: Option<String>,
+    /// The same of the preconditioning.
+    pub burst_doubt: Option<String>,
     /// Place by 4K random writes among this drive and the others of the baseline table, from 1, and
     /// how many these are together.
     pub write_place: Option<(usize, usize)>,
@@ -67,8 +74,11 @@ impl Headlines {
             is_settled: !settled.is_empty() && settled.into_iter().all(|settled| settled),
             written: write.and_then(|write| write.written),
             is_one_load: write.map(load) == step(Headline::Read).map(load),
+            write_doubt: write.and_then(|step| run.distrusted(step)),
+            read_doubt: step(Headline::Read).and_then(|step| run.distrusted(step)),
+            burst_doubt: precondition.and_then(|step| run.distrusted(step)),
             write_place: write
-                .filter(|write| is_comparable(run, write))
+                .filter(|write| is_comparable(run, write) && run.distrusted(write).is_none())
                 .and(write_iops)
                 .map(|iops| place(Headline::Write, iops, &run.target.name)),
         }
@@ -76,17 +86,25 @@ impl Headlines {
 
     /// 4K random reads over 4K random writes under the same load.
     pub fn reads_over_writes(&self) -> Option<f64> {
-        self.ratio(self.read_iops, self.write_iops).filter(|_| self.is_one_load)
+        let is_known = self.is_one_load && self.read_doubt.is_none() && self.write_doubt.is_none();
+        self.ratio(self.read_iops, self.write_iops).filter(|_| is_known)
     }
 
     /// 4K random writes of the last window of the preconditioning over those of its burst.
     pub fn settled_over_burst(&self) -> Option<f64> {
-        self.ratio(self.window_iops, self.burst_iops)
+        self.ratio(self.window_iops, self.burst_iops).filter(|_| self.burst_doubt.is_none())
     }
 
     /// The 99.9th percentile of the 4K random writes over their average.
     pub fn tail_over_average(&self) -> Option<f64> {
-        self.ratio(self.write_latency_ns_p999, self.write_latency_ns_avg)
+        let ratio = self.ratio(self.write_latency_ns_p999, self.write_latency_ns_avg);
+        ratio.filter(|_| self.write_doubt.is_none())
+    }
+
+    /// The first reason why a figure may not be the drive's own; absent where there is none.
+    pub fn doubt(&self) -> Option<&str> {
+        let doubts = [&self.write_doubt, &self.read_doubt, &self.burst_doubt];
+        doubts.into_iter().flatten().next().map(String::as_str)
     }
 
     /// `a` over `b` of a drive that had settled.
@@ -133,11 +151,35 @@ mod tests {
         assert_eq!(it.reads_over_writes(), Some(3.5));
         assert_eq!(it.settled_over_burst(), Some(0.16));
         assert_eq!(it.tail_over_average(), Some(20.0 / 6.0));
-        let burst = Headlines { is_settled: false, ..it };
+        let burst = Headlines { is_settled: false, ..it.clone() };
         assert_eq!((burst.reads_over_writes(), burst.settled_over_burst()), (None, None));
         assert_eq!(burst.tail_over_average(), None);
-        let apart = Headlines { is_one_load: false, ..it };
+        let apart = Headlines { is_one_load: false, ..it.clone() };
         assert_eq!(apart.reads_over_writes(), None, "a load that is larger reaches more");
+        let limited = Headlines { read_doubt: Some("limited by the host".into()), ..it.clone() };
+        assert_eq!(
+            (limited.reads_over_writes(), limited.doubt()),
+            (None, Some("limited by the host"))
+        );
+        assert_eq!(limited.settled_over_burst(), Some(0.16), "writes alone");
+    }
+
+    #[test]
+    fn no_ratio_and_no_place_rests_on_figures_that_a_warning_puts_in_doubt() {
+        let mut run = example::run();
+        let before = Headlines::of(&run);
+        assert!(before.reads_over_writes().is_some() && before.doubt().is_none());
+        run.warnings.push(crate::Warning {
+            kind: crate::WarningKind::PageCache,
+            step: String::new(),
+            text: "the page cache answered reads".into(),
+            remedy: String::new(),
+        });
+        let it = Headlines::of(&run);
+        assert_eq!((it.reads_over_writes(), it.settled_over_burst()), (None, None));
+        assert_eq!((it.tail_over_average(), it.write_place), (None, None));
+        assert_eq!(it.doubt(), Some("the page cache answered reads"));
+        assert_eq!(it.write_iops, before.write_iops, "what was measured is told");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Share of late replies above which figures are in part those of the server.
 const LATE_SHARE_MAX: f64 = 0.01;
-/// The same of the slowdown.
-const SLOWDOWN_MAX: f64 = 0.05;
+/// Slowdown above which figures are in part those of the server.
+pub const SLOWDOWN_MAX: f64 = 0.05;
 
 /// Replies of the server of a modelled drive under a load, its ramp included, and those of them
 /// that were late: by more than a twentieth of their latency in the model.

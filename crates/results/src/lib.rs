@@ -39,7 +39,7 @@ pub use application::{
 pub use doubt::Doubt;
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
-pub use lateness::Lateness;
+pub use lateness::{Lateness, SLOWDOWN_MAX};
 pub use placement::HandleWrites;
 pub use run::{
     AskedRate, Cell, DeviceFigures, Environment, Figure, HostSheet, Limits, RateLimit, Run,

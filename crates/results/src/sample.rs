@@ -196,7 +196,7 @@ pub struct Sample {
     /// Share of superblocks that are free at its end, 0 to 1; absent for real drives.
     pub superblocks_free_share: Option<f64>,
     /// Latencies of its reads and writes together, twenty bins to a decade, ascending; kept in
-    /// `histograms.parquet`. Empty in results of before it was kept.
+    /// `histograms.parquet`. Empty in results from versions without it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<Bin>,
 }

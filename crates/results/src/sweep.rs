@@ -117,7 +117,8 @@ pub struct Settled {
     pub latency: LatencySummary,
     /// NAND writes ÷ host writes; absent where the host wrote nothing.
     pub write_amplification: Option<f64>,
-    /// Lifetime; absent where its endurance is not known, or the host wrote nothing.
+    /// Lifetime; absent where its endurance is not known, the host wrote nothing, or the drive was
+    /// not in steady state.
     pub lifetime: Option<Lifetime>,
 }
 
@@ -128,7 +129,8 @@ pub struct Lifetime {
     pub basis: LifetimeBasis,
     /// Host writes in all, in decimal PB.
     pub host_writes_pb: f64,
-    /// Writes of the whole user capacity each day of the warranty; absent where that is not known.
+    /// Writes of the whole user capacity each day of the warranty, of at most what the maker rates
+    /// the drive for; absent where the years of the warranty are not known.
     pub drive_writes_per_day: Option<f64>,
     /// Years at the given load; absent where none was given.
     pub years: Option<f64>,

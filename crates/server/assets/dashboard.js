@@ -52,7 +52,7 @@ function showNow(status, then, seconds) {
       show(`${id}-iops`, `${number(speed.commands)} IOPS`);
     }
     show(`${id}-p50`, micros(speed.half), speed.half ?? "");
-    show(`${id}-p99`, speed.half === null ? "no commands" : `p99 ${micros(speed.most)}`);
+    show(`${id}-p99`, speed.commands > 0 ? `p99 ${micros(speed.most)}` : "no commands");
     speeds[id] = speed;
   }
   const all = (key) => [speeds.read[key], speeds.write[key], speeds.flush[key]];
@@ -202,7 +202,7 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
       ["Written to the dies", bytes(life.media_written_bytes)],
       ["Read from the dies", bytes(life.media_read_bytes)],
       ["Trimmed since it was opened", bytes(writes.trimmed_bytes)],
-      ["Compression", ratio(writes.compression_ratio)],
+      ["Compression of writes since it was opened", ratio(writes.compression_ratio)],
     ]),
   ]);
 }
@@ -301,7 +301,7 @@ const diesThat = (status, isLost) => status.dies.flatMap((die, index) =>
 const dieText = (status, index) => [index, status.dies[index].path, status.dies[index].model,
   status.dies[index].serial].filter(Boolean).join(", ");
 
-const BEYOND = ["stays", "is lost"];
+const BEYOND = ["keep it", "discard it"];
 const UNITS = { B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12,
   KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40 };
 const SIZE = /([0-9]+(?:\.[0-9]+)?) ?([kMGT]?B|[KMGT]iB)/;
@@ -372,7 +372,7 @@ const ACTIONS = [
     fields: [
       { name: "size", label: "New size, such as 500 MB or 4 GiB", pattern: SIZE.source },
       { name: "beyond", choices: () => BEYOND,
-        label: "Data beyond a smaller size: if it stays, the resize is refused where there is any" },
+        label: "Data beyond the new end (with \"keep it\", the resize is refused if there is any)" },
     ],
     request: ({ drive }, { size, beyond }) => ({ request: "resize", drive,
       size_bytes: sizeOf(size), discard: beyond === BEYOND[1], while_served: true }),
@@ -380,7 +380,8 @@ const ACTIONS = [
   {
     id: "format",
     title: () => "Format volume",
-    text: "Erases all data and sets another capacity: stock (15 % over-provisioning), or "
+    text: "Erases all data and sets another capacity: stock (15 % over-provisioning beyond the "
+      + "volume's own reserve), or "
       + "high-performance (80 % of the stock capacity), with which random writes are faster.",
     isFinal: true,
     fields: [{ name: "capacity", label: "Capacity", choices: () => ["stock", "high-performance"] }],

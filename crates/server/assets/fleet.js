@@ -121,7 +121,7 @@ class DriveCard {
     const facts = [
       drive.percentage_used === null ? "wear not rated" : `${drive.percentage_used} % of the rated wear`,
       `spare ${drive.available_spare ?? "–"} %`,
-      `write amplification ${ratio(drive.write_amplification)}`,
+      `write amplification ${ratio(drive.write_amplification)} since opened`,
       counted(drive.clients, "client"),
       ...(drive.hot_spares ? [counted(drive.hot_spares, "hot spare")] : []),
       ...(drive.temperature_c === null ? [] : [celsius(drive.temperature_c)]),

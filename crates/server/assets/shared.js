@@ -61,11 +61,14 @@ const micros = (value) => value === null ? "–"
 const bucketStart = (bucket) => bucket < 8 ? 0.128 * bucket
   : 0.128 * (8 + bucket % 8) * 2 ** (Math.floor(bucket / 8) - 1);
 
-// A percentile of the latencies between two counts in microseconds, interpolated within its bucket.
+// A percentile of the latencies between two counts in microseconds, interpolated within its bucket;
+// null of so few commands that it would be their longest latency.
 function latency(now, then, share) {
   const counts = now.latency_histogram.map(
     (count, index) => Math.max(0, count - (then.latency_histogram[index] ?? 0)));
-  const wanted = share * counts.reduce((sum, count) => sum + count, 0);
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  if (total * (1 - share) < 1 - 1e-9) return null;
+  const wanted = share * total;
   let below = 0;
   for (const [bucket, count] of counts.entries()) {
     if (count > 0 && below + count >= wanted) {

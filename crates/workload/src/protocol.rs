@@ -247,7 +247,7 @@ pub struct Measure {
     /// Mixes and sizes in which the workload is measured, instead of its own; absent: as it is.
     #[serde(default)]
     pub matrix: Option<Matrix>,
-    /// Replay of the workload as a trace; absent: its requests are drawn one by one.
+    /// Replay of the workload as a trace; absent: requests are independent.
     #[serde(default)]
     pub replay: Option<Replayed>,
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use lab::results::SLOWDOWN_MAX;
 
 use super::table::Spread;
 use super::{APPLICATIONS, DRIVES, Options, Point, Stage};
@@ -17,9 +18,6 @@ const MODELS: [(&str, &[&str]); 4] = [
     ("iodrive-duo", &[]),
     ("px600-2600", &[]),
 ];
-/// Largest share of their time in the model by which replies may be late where a prediction for the
-/// model is compared.
-const SLOWDOWN_MAX: f64 = 0.05;
 /// Heading of the section.
 pub(super) const HEADING: &str = "\n## Models beneath a real database\n";
 

@@ -73,16 +73,16 @@ fn headline(crossed: &[Crossed]) -> Option<String> {
     let CrossTally { rows: count, predicted, fitted } = tally(rows())?;
     let estimated = tally_estimated(rows()).map_or_else(String::new, |it| {
         format!(
-            " {} more rows are of workloads whose mix is an estimate: {} for those.",
+            " {} further figures are of workloads whose mix is estimated (median error {}).",
             it.rows,
             percent(it.predicted.0)
         )
     });
     Some(format!(
-        "Of {} drives, {count} rates and average latencies of {} loads are predicted, each by a \
-         refit that has not seen its family of loads: half within {}, nine of ten within {}; {}. \
-         {}The drives' files, fitted with these figures in view, reproduce them within {} and {}.\
-         {estimated}",
+        "For {} drives, {count} rates and average latencies under {} loads were predicted by models \
+         refitted without any figure of the same family of loads. Half of the predictions are \
+         within {}, 90 % within {}; {}. {}The drives' own files, fitted to these figures, reproduce \
+         them within {} (median) and {} (p90).{estimated}",
         crossed.len(),
         loads(crossed),
         percent(predicted.0),
@@ -105,7 +105,7 @@ fn extremes(crossed: &[Crossed]) -> String {
     };
     let worst = published.map(factor).fold(1.0, f64::max);
     format!(
-        "medians of single drives are {:.1} to {}, and the worst row is off by a factor of \
+        "medians per drive range from {:.1} to {}, and the worst prediction is off by a factor of \
          {worst:.1}",
         least * 100.0,
         percent(most)
@@ -128,8 +128,8 @@ fn chosen(crossed: &[Crossed], median: f64) -> String {
         String::new()
     } else {
         format!(
-            "; without {}, which are predicted better than that median, half of {} rows are within \
-             {}, nine of ten within {}",
+            "; without {}, which are predicted better than the median, half of {} figures are \
+             within {}, 90 % within {}",
             better.join(" and "),
             told.rows,
             percent(told.predicted.0),
@@ -137,8 +137,8 @@ fn chosen(crossed: &[Crossed], median: f64) -> String {
         )
     };
     format!(
-        "Spare space or parity of {} of the drives ({}) was chosen with published settled writes \
-         in view{without}. ",
+        "The over-provisioning or parity of {} of the drives ({}) was chosen with published \
+         steady-state write rates in view{without}. ",
         names.len(),
         names.join(", ")
     )

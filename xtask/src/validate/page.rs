@@ -88,7 +88,7 @@ pub(crate) fn count(rows: &[Row]) -> String {
     format!(
         "{} measured rows and {} data-sheet rows in tolerance (rates 15 %, average latencies 20 %, \
          maxima and standard deviations a factor of 2). Data-sheet rows are largely inputs of the \
-         models. {agreeing} of {facts} facts agree with the drives' files; {others} rows are not \
+         models. {agreeing} of {facts} specifications agree with the drives' files; {others} rows are not \
          comparable with a run",
         share(true),
         share(false),
@@ -252,7 +252,7 @@ pub(crate) mod tests {
         let page = page(&rows, &discussions, 1, &("Unvalidated: x.".into(), String::new()));
         for line in [
             "1 of 2 measured rows and 0 of 1 data-sheet rows in tolerance (rates 15 %",
-            "0 of 0 facts agree with the drives' files; 2 rows are not comparable with a run.",
+            "0 of 0 specifications agree with the drives' files; 2 rows are not comparable with a run.",
             "| all measured | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| duo | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  | 0 |  |",

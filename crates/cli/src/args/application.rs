@@ -49,11 +49,11 @@ pub(crate) struct HostArgs {
     /// Speed of the host, as a multiple of the recording's host
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = quantity::amount)]
     pub(crate) host_speed: f64,
-    /// Processors of the host, which think times share [default: as many as the recording's host]
+    /// Processors of the host, shared by all think times [default: as many as in the recording]
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) host_processors: Option<NonZeroU32>,
-    /// Percentage of reads that additional host memory answers instead of the drive, and of writes
-    /// of pages that it holds back
+    /// Percentage of page reads and page writes that a larger host cache absorbs, so that they do
+    /// not reach the drive
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = quantity::percent)]
     pub(crate) buffered: f64,
     /// Keep the time that requests took through the file system and the front end of the recording,
@@ -88,9 +88,9 @@ pub(crate) struct Record {
     /// New file for the recording
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
-    /// Slowdown of the emulated processor that the command uses, such as that of a guest without
+    /// Slowdown factor of the emulated processor that the command uses, such as a guest without
     /// KVM; replays divide think times by it
-    #[arg(long, value_name = "TIMES", value_parser = quantity::within(1..=10_000_u32))]
+    #[arg(long, value_name = "FACTOR", value_parser = quantity::within(1..=10_000_u32))]
     pub(crate) emulated: Option<u32>,
     /// Mount the volume's file system on this folder while the command runs
     #[arg(long, value_name = "DIR")]
@@ -111,12 +111,12 @@ pub(crate) struct Record {
 pub(crate) struct App {
     /// Application: a built-in name, or the path of a file [default: list the built-in ones]
     pub(crate) application: Option<String>,
-    /// Mounted folders, folders of drives that `floatgate create` made, or modelled drives
+    /// Mounted folders, folders of volumes, or modelled drives
     pub(crate) targets: Vec<String>,
-    /// Use a drive in memory of this size, with a new file system, instead of a folder
+    /// Use a volume in memory of this size, with a new file system, instead of a folder
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Create an ext4 file system on live drives first, which erases them
+    /// Create an ext4 file system on volumes first, which erases them
     #[arg(long)]
     pub(crate) mkfs: bool,
     /// Numbers of concurrent clients [default: those of the application]
@@ -129,7 +129,7 @@ pub(crate) struct App {
     /// Set a parameter of the application; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) set: Vec<(String, String)>,
-    /// New folder for a recording of each measurement on a live drive
+    /// New folder for a recording of each measurement on a volume
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Folder of recordings for predictions [default: the built-in recordings]

@@ -37,8 +37,9 @@ pub(crate) struct Purge {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A smaller capacity leaves more over-provisioning, which makes random writes faster. `stock` leaves
-15 % beyond what the volume keeps for itself (the status shows some 18 % on 4 GB), whatever --spare
-of `floatgate create` was. `high-performance` is 80 % of that, as on the ioDrive Duo.
+15 % in addition to the volume's own reserve (together about 18 % on 4 GB, as `floatgate status`
+shows), regardless of the --spare given to `floatgate create`. `high-performance` is 80 % of the
+stock capacity, as on the ioDrive Duo.
 
 Examples:
   floatgate format volume --capacity high-performance --destroy 5f0c6a1b2d3e4f50

@@ -11,7 +11,7 @@ use crate::quantity;
 /// `floatgate check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// Folder of a volume that is not open
+    /// Folder of a volume that is not being served
     pub(crate) volume: PathBuf,
     /// Rewrite damaged data from intact copies and parity
     #[arg(long)]
@@ -139,7 +139,7 @@ pub(crate) enum Fault {
 /// Options of `floatgate recover`.
 #[derive(Debug, Args)]
 pub(crate) struct Recover {
-    /// Folder of a volume that is not open
+    /// Folder of a volume that is not being served
     pub(crate) volume: PathBuf,
     /// Use this checkpoint instead of the newest readable one
     #[arg(long, value_name = "NUMBER", value_parser = quantity::whole::<u64>)]
@@ -151,7 +151,7 @@ pub(crate) struct Recover {
     /// tcp:HOST:PORT; reads of lost data fail with EIO; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
-    /// Serve it despite doubts: pages may be older than the last write
+    /// Serve it even though pages may be older than the last write
     #[arg(long, requires = "nbd")]
     pub(crate) force: bool,
     /// Print JSON

@@ -50,8 +50,8 @@ pub(crate) struct Serve {
     /// Serve a volume in memory of this size; it starts empty, and its data is lost at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N for a passed
-    /// socket; may be repeated
+    /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N for a socket
+    /// inherited from systemd; may be repeated
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Place<Address>>,
     /// Address for NVMe/TCP hosts: tcp:PORT (loopback), tcp:HOST:PORT or fd:N; may be repeated.
@@ -84,7 +84,7 @@ pub(crate) struct Serve {
     /// Address for browsers and monitoring: HOST:PORT, preferably of the loopback, or fd:N
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,
-    /// TOML file with options by name, and `volume`; options on the command line win
+    /// TOML file with options by name, and `volume`; options on the command line take precedence
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Name of the default export, which clients get that request no name. For a volume with

@@ -1,4 +1,4 @@
-//! `floatgate app`: an application on a mounted folder, on a live drive, or predicted from a
+//! `floatgate app`: an application on a mounted folder, on a volume, or predicted from a
 //! recording.
 
 mod measured;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use lab::application::HOST_SHARE_MAX;
 use lab::library::Library;
-use lab::results::PREDICTION_ERROR;
+use lab::results::{PREDICTION_ERROR, SLOWDOWN_MAX};
 use lab::subject::find_drive;
 use lab::workload::Application;
 use lab::{Error, Kind};
@@ -22,11 +22,14 @@ use crate::{Ending, output, signals, table};
 /// Columns of the table.
 const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms", "host"];
 /// Note below a table with predicted latencies.
-pub(super) const LATENCIES: &str = "\n\nPredicted latencies have two bases. mean ms: the mean that \
-                                    the benchmark printed, times the time of the replay / of the \
-                                    recording (Little's law). p99 ms: logged transactions, from \
-                                    begin to commit in the replay. Do not compare one with the \
-                                    other.";
+pub(super) const LATENCIES: &str = "\n\nThe predicted latencies are computed in two ways. mean ms: \
+                                    the benchmark's mean, times replay time / recording time \
+                                    (Little's law). p99 ms: from the logged transactions, begin to \
+                                    commit in the replay. Do not compare one with the other.";
+/// Note below a table with a rate of a model that its server could not serve in time.
+const LATE: &str = "\n\n‡ The replies of the model were late by more than 5 % of their time in it: \
+                    the figures are in part those of this machine. Measure with fewer threads, or on \
+                    a machine with more processors.";
 /// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 
@@ -35,7 +38,7 @@ const VOLUME_FILE: &str = "volume.toml";
 enum AppTarget {
     /// A folder of a mounted file system.
     Folder(PathBuf),
-    /// The folder of a live drive; none: a drive in memory.
+    /// The folder of a volume; none: a volume in memory.
     Live(Option<PathBuf>),
     /// A modelled drive, by name or file.
     Model(String),
@@ -75,6 +78,13 @@ struct Point {
     recording_pause_share: Option<f64>,
 }
 
+impl Point {
+    /// True if the figures are in part those of the server, and not of the model.
+    fn is_late(&self) -> bool {
+        self.slowdown.is_some_and(|slowdown| slowdown > SLOWDOWN_MAX)
+    }
+}
+
 /// Measures or predicts the application on each target, and prints the results.
 pub(crate) fn app(args: &App) -> Result<Ending> {
     let library = Library::of_user();
@@ -85,7 +95,7 @@ pub(crate) fn app(args: &App) -> Result<Ending> {
     let application = application(&library, name, args)?;
     let targets = targets(args)?;
     if let (Some(out), Some(_)) = (&args.out, targets.iter().find(|it| !it.is_live())) {
-        bail!("--out records live drives only, into {}; name no other target", out.display());
+        bail!("--out records volumes only, into {}; name no other target", out.display());
     }
     refuse_options_without_effect(args, &targets)?;
     let signals = signals::received()?;
@@ -141,7 +151,7 @@ fn targets(args: &App) -> Result<Vec<AppTarget>> {
         targets.push(AppTarget::Live(None));
     }
     if targets.is_empty() {
-        let hint = "name a mounted folder, a live drive or a modelled one, or give --memory SIZE";
+        let hint = "name a mounted folder, a volume or a modelled drive, or give --memory SIZE";
         return Err(Error::new(Kind::Input, "no drive to measure").hint(hint).into());
     }
     Ok(targets)
@@ -163,8 +173,7 @@ fn refuse_options_without_effect(args: &App, targets: &[AppTarget]) -> Result<()
         options.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
     };
     let (option, what, hint) = if predicted == targets.len() {
-        let hint =
-            "measure and record it on a live drive with --out, and predict with --recordings";
+        let hint = "measure and record it on a volume with --out, and predict with --recordings";
         (given(&of_measurements), "measurements, and all drives are predicted", hint)
     } else if predicted == 0 {
         let hint = "name a modelled drive, or leave it out";
@@ -225,6 +234,9 @@ fn shown(points: &[Point]) -> String {
     if points.iter().filter(is_predicted).any(|it| it.host_share > Some(HOST_SHARE_MAX)) {
         text += &replay::host_dominates();
     }
+    if points.iter().any(Point::is_late) {
+        text += LATE;
+    }
     let pauses = points.iter().filter_map(|it| it.recording_pause_share);
     if let Some(longest) = pauses.reduce(f64::max) {
         text += &paused(longest);
@@ -246,9 +258,9 @@ fn shown(points: &[Point]) -> String {
 /// Note below a table with a rate that was predicted from a recording with a long pause.
 pub(super) fn paused(share: f64) -> String {
     format!(
-        "\n\n† The recording has a pause of all clients, in which no request was outstanding, for \
-         {:.0} % of its time. The prediction has it too: TPS are lower and the 99th percentile is \
-         higher than without. Record it again, or compare only drives with each other.",
+        "\n\n† In the recording all clients paused at once, with no request outstanding, for {:.0} % \
+         of the time. The prediction includes this pause: the rate is lower and the 99th \
+         percentile higher than without it. Record again to predict without it.",
         share * 100.0
     )
 }
@@ -256,7 +268,11 @@ pub(super) fn paused(share: f64) -> String {
 /// Transactions per second to the digit that a measurement of some seconds supports.
 fn rate(point: &Point) -> String {
     let Some(tps) = point.tps else { return "-".to_owned() };
-    let mark = if point.recording_pause_share.is_some() { " †" } else { "" };
+    let mark = match (point.recording_pause_share, point.is_late()) {
+        (Some(_), _) => " †",
+        (None, true) => " ‡",
+        (None, false) => "",
+    };
     let digits = usize::from(tps < 100.0);
     format!("{tps:.digits$}{mark}")
 }

@@ -37,13 +37,13 @@ fn revert(json: bool) -> Result<Ending> {
     if json {
         output::json(&reverted)?;
     } else if reverted.is_empty() {
-        output::talk("no run left this machine tuned");
+        output::talk("no settings to restore");
     } else {
         let row = |it: &Reverted| [it.setting.clone(), it.text.clone()];
         output::data(&table::columns(&reverted.iter().map(row).collect::<Vec<_>>()))?;
     }
     if reverted.iter().any(|it| !it.is_done) {
-        let error = Error::new(Kind::Io, "not every setting could be put back");
+        let error = Error::new(Kind::Io, "not every setting could be restored");
         return Err(error.hint("run as root").into());
     }
     Ok(Ending::Done)

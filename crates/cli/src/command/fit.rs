@@ -231,7 +231,7 @@ fn summary(fit: &Fit) -> String {
         "{} in tolerance, {} out; {verified}\n\
          leave-one-out error, median: {} of all figures used, {} of rates (linear, one load at a \
          time)\n\
-         {} candidate drives evaluated in time lapse {}",
+         {} parameter sets evaluated in time lapse {}",
         of(true),
         of(false),
         percent(fit.left_out_error_median),

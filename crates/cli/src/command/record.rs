@@ -113,7 +113,7 @@ impl Opened {
         let (device, drive, about): (Arc<dyn Device>, _, _) = if let Some(volume) = volume {
             let drive = Drive::open_as(volume, Access::default());
             let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
-            let about = format!("the live drive {}", volume.display());
+            let about = format!("the volume {}", volume.display());
             (Arc::<Drive>::clone(&drive), Some(drive), about)
         } else {
             let size = memory.context("nothing to serve: name a drive, or --memory SIZE")?;

@@ -85,8 +85,15 @@ pub(crate) fn recover(args: &Recover) -> Result<Ending> {
     if found.pages_lost == 0 && found.doubts.is_empty() {
         return Ok(Ending::Done);
     }
-    let (lost, doubts) = (counted(found.pages_lost, "page"), found.doubts.len() as u64);
-    bail!("{shown}: {lost} lost, {} reported", counted(doubts, "doubt"))
+    let lost = counted(found.pages_lost, "page");
+    bail!("{shown}: {lost} lost, {} reported", inconsistencies(&found.doubts))
+}
+
+fn inconsistencies(doubts: &[String]) -> String {
+    match doubts.len() {
+        1 => "1 inconsistency".to_owned(),
+        count => format!("{count} inconsistencies"),
+    }
 }
 
 /// Serves what can be read until a signal ends it; refuses where something is doubtful, unless that
@@ -95,13 +102,13 @@ fn serve_read_only(args: &Recover, recovered: RecoveredVolume) -> Result<Ending>
     let _log = Log::start(Level::Info, false)?;
     let (shown, numbers) = (args.volume.display(), numbers(recovered.checkpoints()));
     for doubt in recovered.doubts() {
-        warn!("doubtful: {doubt}");
+        warn!("inconsistency: {doubt}");
     }
     if !recovered.doubts().is_empty() && !args.force {
-        let doubts = counted(recovered.doubts().len() as u64, "doubt");
+        let found = inconsistencies(recovered.doubts());
         bail!(
-            "{shown}: {doubts} reported, so any page may be older than what was written last; \
-             --force serves the data nevertheless"
+            "{shown}: {found} reported, so any page may be older than the last write; --force \
+             serves the data nevertheless"
         );
     }
     let bind = |address: &Address| {
@@ -207,7 +214,7 @@ fn text(found: &Found) -> String {
             found.pages_lost
         ),
     ];
-    lines.extend(found.doubts.iter().map(|doubt| format!("doubtful: {doubt}")));
+    lines.extend(found.doubts.iter().map(|doubt| format!("inconsistency: {doubt}")));
     for Range { offset_bytes, size_bytes } in found.lost.iter().take(LISTED_MAX) {
         let (first, sectors) = (offset_bytes / 512, size_bytes / 512);
         lines.push(format!("lost: sectors {first} to {}", first + sectors - 1));

@@ -8,13 +8,14 @@ use blockio::Nanos;
 use lab::application::{self, HOST_SHARE_MAX, ReplayHost, Replayed};
 use lab::driver::model::replay_recording;
 use lab::real::recorded::{self, RealReplay};
-use lab::results::LatencySummary;
+use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::Wanted;
 use lab::workload::recording::{Benchmark, Recording};
 use serde::Serialize;
 
+use super::app;
 use crate::args::Replay;
 use crate::{Ending, output, setup, table};
 
@@ -119,13 +120,20 @@ fn about(recording: &Recording) -> String {
 
 fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     let mut cells = vec![HEADINGS.map(str::to_owned), of_recording(recording, rows)];
-    cells.extend(rows.iter().map(row));
+    cells.extend(rows.iter().map(|it| row(it, it.pause(recording).is_some())));
     let mut text = table::columns(&cells);
     if rows.iter().any(|row| row.replayed.host_share > HOST_SHARE_MAX) {
         text += &host_dominates();
     }
     if rows.iter().any(|row| row.unvalidated) {
         text += UNVALIDATED;
+    }
+    if let Some(longest) = rows.iter().filter_map(|it| it.pause(recording)).reduce(f64::max) {
+        text += &app::paused(longest);
+    }
+    if rows.iter().any(|row| row.lateness.is_none() && row.replayed.prediction.is_some()) {
+        text += "\n\n";
+        text += PREDICTION_ERROR;
     }
     for row in rows {
         if let Some(late) = &row.lateness {
@@ -139,6 +147,21 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
         }
     }
     text
+}
+
+impl ReplayRow {
+    /// Share of a long pause in the time of the recording, if a rate is predicted from it. A pause
+    /// of a single client is a think time like others.
+    fn pause(&self, recording: &Recording) -> Option<f64> {
+        self.replayed.long_pause().filter(|_| !is_of_one_client(recording))
+    }
+}
+
+/// True if one client made the transactions of the recording one after another: their rate times
+/// their mean latency (Little's law) is the number of clients.
+fn is_of_one_client(recording: &Recording) -> bool {
+    let clients = benchmark(recording).and_then(|it| Some(it.tps * it.latency_ms_mean? / 1e3));
+    clients.is_some_and(|clients| clients < 1.5)
 }
 
 /// Note below a table in which a rate is left out because the host dominates.
@@ -173,9 +196,11 @@ fn of_recording(recording: &Recording, rows: &[ReplayRow]) -> [String; 10] {
     ]
 }
 
-fn row(row: &ReplayRow) -> [String; 10] {
+/// The cells of a drive; `is_paused` marks the rate.
+fn row(row: &ReplayRow, is_paused: bool) -> [String; 10] {
     let Replayed { prediction, read, write, flush, host_share, .. } = &row.replayed;
     let latency = prediction.and_then(|it| it.latency_ms_mean);
+    let mark = if is_paused { " †" } else { "" };
     let mean =
         |of: &Option<LatencySummary>| of.as_ref().map_or_else(dash, |it| us(it.latency_ns_avg));
     let p99 = |of: &Option<LatencySummary>| {
@@ -183,7 +208,7 @@ fn row(row: &ReplayRow) -> [String; 10] {
     };
     [
         format!("{}{}", row.drive, if row.unvalidated { " *" } else { "" }),
-        prediction.map_or_else(dash, |it| format!("{:.1}", it.tps)),
+        prediction.map_or_else(dash, |it| format!("{:.1}{mark}", it.tps)),
         latency.map_or_else(dash, |it| format!("{it:.2}")),
         format!("{:.2}", 1.0 / row.replayed.slowdown()),
         mean(read),

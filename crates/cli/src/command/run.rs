@@ -235,8 +235,8 @@ fn lapsed(time_lapse: u32, duration_s: f64, is_fresh: bool) -> String {
         return String::new();
     }
     let fresh = if is_fresh {
-        "; before steady state rates and latencies depend on the scale, too: caches and work that \
-         is put off do not shrink (use --precondition, a longer --runtime or a smaller \
+        "; before steady state, rates and latencies also depend on the scale, because caches and \
+         deferred work do not shrink (use --precondition, a longer --runtime or a smaller \
          --time-lapse)"
     } else {
         ""

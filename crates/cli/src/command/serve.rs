@@ -258,7 +258,7 @@ pub(super) fn hold(pace: Option<&Pace>, device: &dyn Device) -> Result<()> {
 /// Begins to record the requests of clients to a device of `size` bytes.
 fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     let device = match &args.volume {
-        Some(volume) => format!("the live drive {}", volume.display()),
+        Some(volume) => format!("the volume {}", volume.display()),
         None => format!("{} in memory", Bytes(size)),
     };
     let model = (args.timing.timing == Timing::Model).then_some(args.timing.model.as_str());

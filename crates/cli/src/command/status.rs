@@ -201,7 +201,11 @@ fn space_rows(space: &Space, format: &Format) -> [StatusRow; 3] {
         Supply::Gone => "; full: writes fail with ENOSPC until data is trimmed or deleted",
     };
     let most = bytes(stored_bytes_max);
-    let stored = format!("{} of {most}, {share}{supply}", bytes(stored_bytes));
+    let compressed = match (format.is_compressed, space.compression_ratio) {
+        (true, Some(ratio)) => format!(", compressed {ratio:.2} : 1"),
+        _ => String::new(),
+    };
+    let stored = format!("{} of {most}, {share}{compressed}{supply}", bytes(stored_bytes));
     let free = format!("{superblocks_free} of {} superblocks", format.superblocks);
     [row("data", held), row("stored", stored), row("free", free)]
 }
@@ -260,17 +264,19 @@ fn maintenance_rows(status: &Status) -> Vec<StatusRow> {
 
 fn wear_text(wear: &Wear) -> String {
     let Wear { erase_count_min, erase_count_mean, erase_count_max } = wear;
-    format!("{erase_count_min} to {erase_count_max} a superblock, {erase_count_mean:.2} on average")
+    format!(
+        "{erase_count_min} to {erase_count_max} per superblock, {erase_count_mean:.2} on average"
+    )
 }
 
-fn ratio(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
+fn since_opened(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3} since the volume was opened"))
 }
 
 fn write_rows(writes: &Writes) -> [StatusRow; 2] {
     [
-        row("write amplification", ratio(writes.write_amplification)),
-        row("compression", ratio(writes.compression_ratio)),
+        row("write amplification", since_opened(writes.write_amplification)),
+        row("compression of writes", since_opened(writes.compression_ratio)),
     ]
 }
 
@@ -304,7 +310,7 @@ fn server_rows(server: &Server) -> Vec<StatusRow> {
         rows.extend(export.uris.iter().map(|uri| row("", uri.clone())));
     }
     let clients = format!(
-        "{} connected; {} connections accepted, {} refused",
+        "{} connected; {} connections accepted, {} dropped or rejected",
         server.clients.len(),
         server.connections_accepted,
         server.clients_refused
@@ -393,10 +399,9 @@ fn commands_text(counted: &Commands) -> String {
     let Commands { commands, bytes: moved, failures, .. } = counted;
     let counts = format!("{commands}, {}, {failures} failed", bytes(*moved));
     let percentile = |share| counted.latency_histogram.percentile_ns(share).map(Nanos);
-    match (percentile(0.5), percentile(0.99)) {
-        (Some(p50), Some(p99)) => format!("{counts}; latency p50 {p50}, p99 {p99}"),
-        _ => counts,
-    }
+    let Some(p50) = percentile(0.5) else { return counts };
+    let p99 = percentile(0.99).map_or_else(|| "-".to_owned(), |p99| p99.to_string());
+    format!("{counts}; latency p50 {p50}, p99 {p99}")
 }
 
 fn die_rows(status: &Status) -> Vec<StatusRow> {

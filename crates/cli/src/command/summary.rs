@@ -191,8 +191,8 @@ fn chosen(run: &Run, step: &Step) -> String {
             && (&other.suite, &other.workload) == (&step.suite, &step.workload)
     };
     match (&step.rate, run.steps.iter().filter(is_alike).count()) {
-        (Some(rate), _) if rate.limit.is_none() => "at its rate".into(),
-        (Some(rate), _) => format!("asked for {:.0} IOPS, which were not reached", rate.iops),
+        (Some(rate), _) if rate.limit.is_none() => "at the requested rate".into(),
+        (Some(rate), _) => format!("requested {:.0} IOPS, not reached", rate.iops),
         (None, 1) if run.target.kind.is_model() => "modelled".into(),
         (None, 1) => "measured".into(),
         (None, loads) => format!("highest IOPS of {loads} loads"),

@@ -5,7 +5,7 @@ mod ray;
 use anyhow::Result;
 use lab::library::Library;
 use lab::results::mark::UNVALIDATED_REASON;
-use lab::results::sweep::{Dimension, Point, PointOutcome, Settled, Sweep, Value};
+use lab::results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
 use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
     COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension,
@@ -21,6 +21,8 @@ use crate::{Ending, output, quantity, setup, table};
 const LOAD_DEFAULT: u16 = 16;
 /// Meaning of a column of the table.
 const OP: &str = "OP is over-provisioning, (raw - user) / user capacity.";
+/// The same where lifetimes do not follow from the write amplification.
+const RATED: &str = "\nPBW is the manufacturer's rating, which does not depend on WA.";
 
 /// Sweeps, or goes on with an interrupted sweep, and prints every point.
 pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
@@ -156,8 +158,15 @@ fn shown(sweep: &Sweep) -> String {
     let reason = if sweep.unvalidated { UNVALIDATED_REASON } else { "" };
     let notes: String = sweep.points.iter().filter_map(mean_note).collect();
     let table = table::columns(&rows);
-    let text = format!("{}\n\n{table}\n\n{OP}{notes}\n{reason}", sweep.load());
+    let rated = if sweep.points.iter().any(is_rated) { RATED } else { "" };
+    let text = format!("{}\n\n{table}\n\n{OP}{rated}{notes}\n{reason}", sweep.load());
     text.trim_end().to_owned()
+}
+
+/// True if the lifetime at `point` is the maker's rating.
+fn is_rated(point: &Point) -> bool {
+    let lifetime = point.settled().and_then(|settled| settled.lifetime);
+    lifetime.is_some_and(|lifetime| lifetime.basis == LifetimeBasis::Rating)
 }
 
 /// A line on the mean latency of a point that rare requests raise; absent for any other.

@@ -139,7 +139,7 @@ fn shown(rows: &[Row], origin: &str) -> String {
     let mut parts = vec![table::columns(&compared)];
     if !facts.is_empty() {
         let facts = table::columns(&facts);
-        parts.push(format!("facts of data sheets beside the drives' files:\n{facts}"));
+        parts.push(format!("data-sheet specifications and the drive files:\n{facts}"));
     }
     if !others.is_empty() {
         parts.push(format!("not comparable with a run:\n{}", table::columns(&others)));
@@ -239,8 +239,8 @@ fn count(rows: &[Row]) -> String {
     let others = rows.len() - inside - outside - facts;
     format!(
         "{inside} in tolerance (rates 15 %, average latencies 20 %, all others a factor of 2), \
-         {outside} out; {agreeing} of {facts} facts agree with the drives' files; {others} not \
-         comparable with a run"
+         {outside} out; {agreeing} of {facts} data-sheet specifications agree with the drive files; \
+         {others} not comparable with a run"
     )
 }
 
@@ -264,7 +264,11 @@ mod tests {
     #[test]
     fn without_rows_no_error_is_stated() {
         assert_eq!(tallied(&[]), Vec::<String>::new());
-        assert!(!shown(&[], FITTED).contains("facts of data sheets"), "{}", shown(&[], FITTED));
+        assert!(
+            !shown(&[], FITTED).contains("data-sheet specifications"),
+            "{}",
+            shown(&[], FITTED)
+        );
     }
 
     #[test]

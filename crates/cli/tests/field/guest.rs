@@ -303,7 +303,7 @@ fn an_nvme_drive_is_formatted_measured_and_goes_on_after_a_reset() {
     assert_eq!(row(&run["target"]["sheet"], "Serial number"), "tested");
     let before = row(&run["environment"]["sheet"], "Drive before");
     assert!(before.starts_with("50 °C, 0 % of rated life used"), "{before}");
-    let cost = row(&run["environment"]["sheet"], "Cost of the test");
+    let cost = row(&run["environment"]["sheet"], "Wear caused by the test");
     assert!(cost.contains(" MB written"), "{cost}");
     let warned = run["warnings"].to_string();
     assert!(warned.contains("the disk is virtual (QEMU NVMe Ctrl)"), "{warned}");

@@ -214,10 +214,10 @@ fn a_drive_is_resized_from_the_page_and_what_it_stores_is_lost_only_where_that_i
     client("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri]);
     let capacity = || status(&served)["format"]["capacity_bytes"].clone();
     let outcome = "document.getElementById('outcome').textContent";
-    ask(&mut browser, "resize", &[("size", "4 MiB"), ("beyond", "stays")]);
+    ask(&mut browser, "resize", &[("size", "4 MiB"), ("beyond", "keep it")]);
     browser.wait_until(&format!("{outcome}.includes('beyond the new end')"));
     assert_eq!(capacity(), 8 << 20);
-    carry_out(&mut browser, "resize", &[("size", "4 MiB"), ("beyond", "is lost")]);
+    carry_out(&mut browser, "resize", &[("size", "4 MiB"), ("beyond", "discard it")]);
     browser.wait_until(&format!("before.format.capacity_bytes === {}", 4 << 20));
     assert_eq!(capacity(), 4 << 20);
     browser.value("document.getElementById('action-resize').click()");

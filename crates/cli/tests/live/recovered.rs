@@ -95,7 +95,7 @@ fn a_drive_that_opening_refuses_is_served_for_reading_where_doubts_are_accepted(
     assert!(said(&refused).contains("`floatgate recover volume`"), "{refused:?}");
     let doubtful = recover(folder.path()).output().unwrap();
     assert_eq!(doubtful.status.code(), Some(1));
-    for part in ["doubtful: batch ", "any page may be older", "--force serves the data"] {
+    for part in ["inconsistency: batch ", "any page may be older", "--force serves the data"] {
         assert!(said(&doubtful).contains(part), "no {part} in\n{}", said(&doubtful));
     }
     let mut served = recover_by_force(folder);

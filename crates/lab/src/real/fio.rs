@@ -428,7 +428,7 @@ impl Fio {
             rows.push((format!("Drive before{of}"), before.shown()));
             if let Some(after) = after {
                 rows.push((format!("Drive after{of}"), after.shown()));
-                rows.push((format!("Cost of the test{of}"), after.since(before)));
+                rows.push((format!("Wear caused by the test{of}"), after.since(before)));
             }
         }
         let heat = heat.lock().ok().and_then(|heat| *heat);

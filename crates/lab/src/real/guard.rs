@@ -9,7 +9,7 @@
 //!                     held exclusively (disk and each partition; a file: locked) ─► Permit
 //! ```
 //!
-//! A device is in use when it, a partition of it or the disk around it is mounted, swapped on or
+//! A device is in use when it, a partition of it or the disk around it is mounted, in use as swap or
 //! held by LVM, MD or dm, or when it belongs to the disk of the root file system. What sysfs does
 //! not show (btrfs, ZFS, a mount in another container) holds the device exclusively, so that the
 //! exclusive open is refused. fio itself checks no more than the node that it is given: it writes

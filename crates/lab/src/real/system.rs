@@ -87,7 +87,7 @@ impl System {
         table.lines().filter_map(Mount::parse).collect()
     }
 
-    /// Every device and file that is swapped on.
+    /// Every device and file in use as swap.
     pub(crate) fn swaps(&self) -> Vec<PathBuf> {
         let table = self.text("proc/swaps").unwrap_or_default();
         let names = table.lines().skip(1).filter_map(|line| line.split_whitespace().next());

@@ -131,7 +131,7 @@ impl Tuned {
                 told.push(text);
             }
         }
-        if told.is_empty() { "nothing was to be changed".into() } else { told.join(", ") }
+        if told.is_empty() { "no setting needed a change".into() } else { told.join(", ") }
     }
 
     /// Warnings about settings that the machine would not let be changed.
@@ -242,7 +242,7 @@ impl TuningJournal {
             .and_then(|()| OpenOptions::new().create(true).append(true).read(true).open(&path));
         let file = opened.map_err(|source| unwritten(&path, source))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-            Error::new(Kind::Refused, "another run has this machine tuned")
+            Error::new(Kind::Refused, "another run has tuned this machine and is still in progress")
                 .hint("wait until it ends")
                 .source(errno)
         })?;

@@ -137,7 +137,10 @@ fn a_replay_is_described_by_its_trace_its_pace_and_its_coverage() {
     );
     let how = replay(&trace, None).how(Span { sectors: 1 << 10 }, None, 1);
     assert!(how.contains("addresses wrapped from 1 MiB to 512 KiB"), "{how}");
-    assert!(how.contains("each completion answered by the next request, 0.33 times over"), "{how}");
+    assert!(
+        how.contains("closed loop: each completion triggers the next request, 0.33 times over"),
+        "{how}"
+    );
     let rate = Some(Rate { iops: 10.0, gaps: crate::Gaps::Constant });
     let how = replay(&trace, None).how(Span { sectors: 1 << 10 }, rate, 1);
     assert!(how.contains("in its order at the rate of the load, 0.33 times over"), "{how}");

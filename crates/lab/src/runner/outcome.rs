@@ -87,15 +87,15 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     } else {
         let all = loads().count();
         let text = format!(
-            "{begins}{unsettled} of {all} loads that write were measured before steady state, and \
-             their IOPS, write amplification and latency depend on the scale: caches, buffers and \
-             work that the drive puts off do not shrink with it, and last for a larger share of \
-             the time; {tails}"
+            "{begins}{unsettled} of {all} write loads were measured before steady state. Their \
+             IOPS, write amplification and latency depend on the scale, because caches, buffers \
+             and deferred work do not shrink with the drive and take a larger share of the time; \
+             {tails}"
         );
         (
             text,
-            "a longer load, a preconditioning or a smaller --time-lapse leaves less of the \
-         start; --full-scale simulates the whole drive for the whole time",
+            "use a longer load, preconditioning or a smaller --time-lapse; --full-scale simulates \
+             the whole drive for the whole time",
         )
     };
     let (kind, step) = (WarningKind::Scale, String::new());

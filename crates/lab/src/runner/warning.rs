@@ -169,7 +169,10 @@ fn outstanding(step: &PlannedStep, requests: Outstanding, summary: &Summary) -> 
     if deviation > allowed_above {
         return warning(
             WarningKind::LittlesLaw,
-            format!("IOPS times mean latency is {found:.1}, but {asked} were outstanding"),
+            format!(
+                "IOPS times mean latency gives {found:.1} outstanding requests, but there were \
+                 {asked}"
+            ),
             "measure for longer than the largest latency, with a ramp",
         );
     }
@@ -180,9 +183,10 @@ fn outstanding(step: &PlannedStep, requests: Outstanding, summary: &Summary) -> 
         return warning(
             WarningKind::Unfinished,
             format!(
-                "IOPS times mean latency is {found:.1}, but {asked} were outstanding: on average \
-                 {unfinished:.1} had not completed when the measurement ended, and are in no \
-                 figure; latencies are too low, percentiles and findings are withheld"
+                "IOPS times mean latency gives {found:.1} outstanding requests instead of \
+                 {asked}: on average {unfinished:.1} had not completed when the measurement ended \
+                 and are missing from all figures; latencies are too low, and percentiles and \
+                 findings are withheld"
             ),
             "measure for longer than the longest request, or use a smaller --time-lapse, which \
              makes the measurement longer on the drive's own clock",
@@ -257,7 +261,10 @@ mod tests {
         // A stall as long as the span, which the edges alone would excuse.
         let [(kind, text)] = told(59_000.0, stuck, 1_000_000_000_000).try_into().unwrap();
         assert_eq!(kind, WarningKind::Unfinished);
-        assert!(text.starts_with("IOPS times mean latency is 59.0, but 256 were"), "{text}");
+        assert!(
+            text.starts_with("IOPS times mean latency gives 59.0 outstanding requests instead"),
+            "{text}"
+        );
         assert!(text.contains("on average 197.0 had not completed"), "{text}");
         let few = Outstanding { unfinished: 12.0, ..asked(256.0) };
         assert_eq!(told(244_000.0, few, 1_000_000_000_000), [], "less than 5 %");
@@ -415,6 +422,7 @@ mod tests {
         assert_eq!(said(256_000.0), []);
         let said = said(280_000.0);
         assert_eq!(said[0].0, WarningKind::LittlesLaw);
-        assert_eq!(said[0].1, "IOPS times mean latency is 280.0, but 256 were outstanding");
+        let told = "IOPS times mean latency gives 280.0 outstanding requests, but there were 256";
+        assert_eq!(said[0].1, told);
     }
 }

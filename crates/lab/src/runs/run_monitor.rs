@@ -121,6 +121,8 @@ struct Finished {
 #[derive(Deserialize)]
 struct FinishedStep {
     summary: Option<Summary>,
+    /// The last rounds of a preconditioning, whose mean is a rate that the drive never had.
+    settled: Option<Summary>,
 }
 
 impl RunMonitor {
@@ -241,7 +243,8 @@ impl Known {
             if !self.finished.contains_key(&index)
                 && let Ok(Finished { step }) = read_json(&file)
             {
-                self.finished.insert(index, step.summary.as_ref().map(Glimpse::of_summary));
+                let figures = step.settled.or(step.summary);
+                self.finished.insert(index, figures.as_ref().map(Glimpse::of_summary));
             }
         }
     }

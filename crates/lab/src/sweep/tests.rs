@@ -153,6 +153,13 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
     assert!((by_cycles.years.unwrap() - 500.0 / 365.25).abs() < 1e-9);
     let per_day = by_cycles.drive_writes_per_day.unwrap();
     assert!((per_day - 1e6 / (5.0 * 365.25) / 640.0).abs() < 1e-9);
+    let unsteady = results::sweep::Settled { steady: false, ..settled.clone() };
+    assert_eq!(lifetime::lifetime(&drive, &unsteady, None), None, "its amplification still grows");
+    drive.endurance = Some(ssd::EnduranceSpec { rated_pb: Some(0.5), ..endurance.clone() });
+    let warranted = lifetime::lifetime(&drive, &settled, None).unwrap();
+    assert!((warranted.host_writes_pb - 1.0).abs() < 1e-9, "what the flash lasts for");
+    let half = warranted.drive_writes_per_day.unwrap() / per_day;
+    assert!((half - 0.5).abs() < 1e-9, "the warranty ends before");
     drive.endurance = Some(ssd::EnduranceSpec { pe_cycles: None, ..endurance });
     let rated = lifetime::lifetime(&drive, &settled, None).unwrap();
     assert_eq!((rated.host_writes_pb, rated.years), (7.0, None));

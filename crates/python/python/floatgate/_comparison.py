@@ -23,25 +23,32 @@ class Comparison:
         self.loads: list[dict[str, Any]] = values["loads"]
         """Every load that any run measured, with one entry per run, ``None`` without one."""
         self.rankings: list[dict[str, Any]] = values["rankings"]
-        """For each workload, the runs that measured all its loads, best first."""
+        """For each workload, the runs that measured all its loads, best first; only over loads that
+        every run measured in full, and without a warning that puts figures in doubt."""
         self.differences: list[dict[str, Any]] = values["differences"]
         """Other differences between the runs, such as model version, time lapse and machine."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns a flat dict for each load of each run, as pandas and Polars accept them."""
+        """Returns a flat dict for each load of each run, as pandas and Polars accept them.
+
+        Where ``lacks_requests`` is true, requests are missing from the figures, so ratios and rank
+        are ``None``.
+        """
         rows = []
         for load in self.loads:
             for index, entry in enumerate(load["entries"]):
                 if entry is None:
                     continue
+                lacking = entry.get("lacks_requests", False)
+                ratios = {key: None if lacking else entry[key]
+                          for key in ("iops_ratio", "latency_ratio", "rank")}
                 rows.append({
                     "run": self._name(index), "kind": load["kind"], "suite": load["suite"],
                     "workload": load["workload"], "threads": load["threads"],
                     "queue_per_thread": load["queue_per_thread"],
-                    "iops": entry["summary"]["iops"], "iops_ratio": entry["iops_ratio"],
+                    "iops": entry["summary"]["iops"],
                     "latency_ns_avg": entry["summary"]["latency"]["latency_ns_avg"],
-                    "latency_ratio": entry["latency_ratio"], "rank": entry["rank"],
-                    "settled": entry["settled"],
+                    **ratios, "settled": entry["settled"], "lacks_requests": lacking,
                 })
         return rows
 
@@ -65,7 +72,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         rows = self.rows()
         heads = ["run", "workload", "threads", "queue_per_thread", "iops", "iops_ratio",
-                 "latency_ratio", "rank"]
+                 "latency_ratio", "rank", "settled", "lacks_requests"]
         beware = "".join(f"<p>{escaped(it['what'])} differs: {escaped(it['values'])}</p>"
                          for it in self.differences)
         return beware + table(heads, ([row[head] for head in heads] for row in rows))

@@ -103,13 +103,21 @@ class Fit:
         )
         figures = table(
             ["figure", "workload", "load", "phase", "metric", "given", "before", "fitted", "ratio"],
-            ((it["id"], it["workload"], it["load"], it["phase"], it["metric"], it["value_low"],
+            ((it["id"], it["workload"], it["load"], it["phase"], it["metric"], published(it),
               it["start"], it["fitted"], it["ratio"])
              for it in self.figures if it["fitted"] is not None),
         )
         doubts = "".join(f"<p>Contradiction, not used: {escaped(it['rows'])}: "
                          f"{escaped(it['text'])}</p>" for it in self.contradictions)
         return numbers + figures + doubts
+
+
+def published(row: dict[str, Any]) -> Any:
+    """Returns the published value of a row: a number, a range, or an upper bound."""
+    low, high = row["value_low"], row["value_high"]
+    if high is None or high == low:
+        return low
+    return f"≤ {high:g}" if low == 0 else f"{low:g}–{high:g}"
 
 
 def _remark(parameter: dict[str, Any]) -> str:

@@ -61,11 +61,15 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """Figures of the last measured step."""
-        measured = [step for step in self.steps if step["summary"] is not None]
+        """Figures of the last measured step; of a preconditioning its last five rounds, since its
+        mean is a rate that the drive never had."""
+        measured = self._measured()
         if not measured:
             raise Error("the run has no measured step", "finish the run, or look at its steps")
-        return measured[-1]["summary"]
+        return _figures(measured[-1])
+
+    def _measured(self) -> list[dict[str, Any]]:
+        return [step for step in self.steps if step["summary"] is not None]
 
     @property
     def iops(self) -> float:
@@ -120,21 +124,27 @@ class Run:
 
     def __repr__(self) -> str:
         target = self.values["target"]
-        measured = any(step["summary"] is not None for step in self.steps)
-        rate = f", {self.iops:.0f} IOPS" if measured else ""
+        # One rate of several loads would look like the rate of the run.
+        rate = f", {self.iops:.0f} IOPS" if len(self._measured()) == 1 else ""
         return f"<Run {target['name']} {target['format']}: {self.values['protocol']}{rate}>"
 
     def _repr_html_(self) -> str:
         rows = [
-            (step["id"], it["iops"], it["throughput_read_mb_s"], it["throughput_write_mb_s"],
+            (step["id"] + (", last five rounds" if it is not step["summary"] else ""),
+             it["iops"], it["throughput_read_mb_s"], it["throughput_write_mb_s"],
              it["latency"]["latency_ns_avg"] / 1e6, it["latency"]["latency_ns_p99"] / 1e6)
-            for step in self.steps if (it := step["summary"]) is not None
+            for step in self._measured() for it in [_figures(step)]
         ]
         heads = ["step", "IOPS", "read MB/s", "write MB/s", "average ms", "p99 ms"]
         beware = "".join(f"<p>{escaped(it['text'])}</p>" for it in self.warnings)
         samples = self.samples()
         chart = self.chart().svg() if len(samples) > 1 else ""
         return chart + table(heads, rows) + beware
+
+
+def _figures(step: dict[str, Any]) -> dict[str, Any]:
+    """Figures of a measured step: the last five rounds of a preconditioning, else all of it."""
+    return step.get("settled") or step["summary"]
 
 
 class Review:

@@ -55,8 +55,9 @@ class Trial:
 
     @property
     def holds(self) -> bool:
-        """True if the drive is possible and meets every limit."""
-        return not self.reason and all(miss <= 0 for miss in self.misses.values())
+        """True if the drive is possible, was in steady state, and meets every limit."""
+        met = all(miss <= 0 for miss in self.misses.values())
+        return not self.reason and self.figures["steady"] and met
 
     def row(self) -> dict[str, Any]:
         """Returns the trial as a flat dict."""
@@ -75,17 +76,19 @@ class Search:
 
     @property
     def holding(self) -> list[Trial]:
-        """The trials that meet every limit, best first; ties are in the order of the search."""
+        """The trials in steady state that meet every limit, best first; ties are in the order of
+        the search."""
         holding = [trial for trial in self.trials if trial.holds]
         return sorted(holding, key=lambda trial: self._sign * trial.value)
 
     @property
     def best(self) -> Trial:
-        """The best trial among those that meet every limit."""
+        """The best trial among those in steady state that meet every limit."""
         holding = self.holding
         if not holding:
-            raise Error(f"none of {len(self.trials)} drives meets every limit",
-                        "`misses` of each trial says by how much; widen the space")
+            raise Error(f"none of {len(self.trials)} drives meets every limit in steady state",
+                        "`misses` of each trial says by how much, and its figure `steady`; widen "
+                        "the space")
         return holding[0]
 
     @property
@@ -102,14 +105,17 @@ class Search:
         return [trial.row() for trial in self.trials]
 
     def __repr__(self) -> str:
-        return f"<Search: {len(self.holding)} of {len(self.trials)} drives meet every limit>"
+        count = f"{len(self.holding)} of {len(self.trials)}"
+        return f"<Search: {count} drives meet every limit in steady state>"
 
     def _repr_html_(self) -> str:
         keys = list(dict.fromkeys(key for trial in self.trials for key in trial.values))
         rows = ([trial.number, trial.drive.name, *(trial.values.get(key) for key in keys),
-                 trial.value, trial.figures["iops"], trial.figures["latency_ns_p99"]]
+                 trial.value, trial.figures["iops"], trial.figures["latency_ns_p99"],
+                 trial.figures["host_limited"]]
                 for trial in self.holding[:10])
-        return table(["trial", "drive", *keys, "goal", "iops", "latency_ns_p99"], rows)
+        heads = ["trial", "drive", *keys, "goal", "iops", "latency_ns_p99", "host_limited"]
+        return table(heads, rows)
 
 
 #: Keys that belong to the load, not to the drive.
@@ -203,6 +209,8 @@ def _tell(study: Any, proposal: Any, trial: Trial, sign: int) -> None:
     if trial.reason:
         # Worse than any limit is ever missed.
         proposal.set_constraint("can be", 100.0)
+    elif not trial.figures["steady"]:
+        proposal.set_constraint("steady state", 10.0)
     study.tell(proposal, sign * trial.value if math.isfinite(trial.value) else 1e300)
 
 

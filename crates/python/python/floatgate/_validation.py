@@ -10,7 +10,7 @@ from . import _core
 from ._drive import Drive, drives as all_drives, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
-from ._fit import Figures, table_of
+from ._fit import Figures, published, table_of
 from ._html import table
 from ._progress import Progress, observer
 from ._tasks import gather
@@ -36,10 +36,9 @@ class Validation:
 
     @property
     def error_median(self) -> float | None:
-        """Median error of the compared rates and average latencies, as a fraction."""
-        typical = ("iops", "mb_s", "avg_latency_ms")
-        errors = sorted(abs(row["ratio"] - 1) for row in self.compared if row["metric"] in typical)
-        return errors[len(errors) // 2] if errors else None
+        """Median error of the compared rates and average latencies that were measured, as a
+        fraction, as ``floatgate validate`` prints it: without data sheets and upper bounds."""
+        return _core.error_median(json.dumps(self.rows))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Validation) and self.rows == other.rows
@@ -55,7 +54,7 @@ class Validation:
             ["row", "model", "workload", "T", "Q", "phase", "metric", "published", "modelled",
              "ratio", ""],
             ((row["id"], row["model"], row["workload"], row["threads"], row["queue_per_thread"],
-              row["phase"], row["metric"], row["value_low"], row["modelled"], row["ratio"],
+              row["phase"], row["metric"], published(row), row["modelled"], row["ratio"],
               row["verdict"]) for row in self.compared),
         )
 

@@ -54,7 +54,7 @@ class Volume:
                 if isinstance(value, dict):
                     row.update({f"{key}_{inner}": it for inner, it in value.items()})
                 elif key == "written_bytes_per_s":
-                    row.update({f"{cause}_{key}": it for cause, it in zip(_CAUSES, value)})
+                    row.update({f"{cause}_{key}": it for cause, it in zip(_CAUSES, value, strict=True)})
                 else:
                     row[key] = value
             rows.append(row)
@@ -77,7 +77,7 @@ class Volume:
                f"{table(['counter', 'value'], rows)}</details>"
 
 
-_CAUSES = ("host", "relocation", "wear", "parity", "metadata")
+_CAUSES = ("host", "relocation", "wear", "parity", "metadata", "rebuild")
 
 
 def _flatten(path: str, value: Any, into: dict[str, float]) -> None:

@@ -53,7 +53,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     }
     let rate: [Line; 1] = [("", 0, |it| it.tps)];
     let latency: [Line; 2] =
-        [(", average", 0, |it| it.latency_ms_mean), (", 99 %", 2, |it| it.latency_ms_p99)];
+        [(", average", 0, |it| it.latency_ms_mean), (", p99", 2, |it| it.latency_ms_p99)];
     let host: [Line; 1] = [("", 0, |it| Some(it.host_share))];
     let titles = [
         ("tps", "Transactions per second", Unit::Plain),
@@ -299,10 +299,10 @@ fn has_pause(figures: &ApplicationFigures) -> bool {
 /// Note below a table with a rate that was predicted from a recording with a pause of this `share`.
 fn paused(share: f64) -> String {
     format!(
-        "<p class=\"small\">† The recording has a pause of all clients, in which no request was \
-         outstanding, for {:.0} % of its time. The prediction has it too: the rate is lower and \
-         the 99th percentile is higher than without. Record it again, or compare only drives with \
-         each other.</p>",
+        "<p class=\"small\">† In the recording all clients paused at once, with no request \
+         outstanding, for {:.0} % of the time. The prediction includes this pause: the rate is \
+         lower and the 99th percentile higher than without it. Record again to predict without \
+         it.</p>",
         share * 100.0
     )
 }

@@ -31,7 +31,7 @@ const KINDS: [ClimateMetric; 2] = [
         ends: Ends::Mean,
         explain: explain::POWER,
         of: |climate| climate.power_w,
-        limits: &[("may draw", |limits| limits.power_w)],
+        limits: &[("power limit", |limits| limits.power_w)],
     },
     ClimateMetric {
         id: "temperature",
@@ -41,9 +41,9 @@ const KINDS: [ClimateMetric; 2] = [
         explain: explain::TEMPERATURE,
         of: |climate| climate.temperature_c,
         limits: &[
-            ("slows down at", |limits| limits.throttle_c),
-            ("warns of heat at", |limits| limits.warning_c),
-            ("is critical at", |limits| limits.critical_c),
+            ("throttles at", |limits| limits.throttle_c),
+            ("warning temperature", |limits| limits.warning_c),
+            ("critical temperature", |limits| limits.critical_c),
         ],
     },
 ];
@@ -177,9 +177,9 @@ mod tests {
         let [chart] = charts.as_slice() else { panic!("{} charts", charts.len()) };
         assert_eq!(chart.title, "Temperature");
         let html = chart.figure(false);
-        assert!(html.contains("warns of heat at 70 °C"), "{html}");
-        assert!(html.contains("is critical at 84 °C"), "{html}");
-        assert!(!html.contains("slows down at"), "nobody told that");
+        assert!(html.contains("warning temperature 70 °C"), "{html}");
+        assert!(html.contains("critical temperature 84 °C"), "{html}");
+        assert!(!html.contains("throttles at"), "nobody told that");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
 use crate::chart::Look;
 use crate::explain;
 use crate::number;
-use crate::text::anchor;
+use crate::text::{anchor, listed};
 
 /// The median: what lies left of it is hardly of interest.
 const SHARE_MIN: f64 = 0.5;
@@ -42,9 +42,13 @@ fn greatest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
 
 /// The percentiles of `workload` in `taken`.
 pub(super) fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
-    let load = taken.first().map_or(String::new(), |(_, step)| {
-        format!(", T{}Q{}", step.threads, step.queue_per_thread)
-    });
+    let load = |step: &Step| format!("T{}Q{}", step.threads, step.queue_per_thread);
+    let mut loads: Vec<String> = taken.iter().map(|(_, step)| load(step)).collect();
+    loads.dedup();
+    let load = match loads.as_slice() {
+        [] => String::new(),
+        loads => format!(", {}", listed(loads)),
+    };
     Chart {
         id: format!("{id}-{}-percentiles", anchor(workload)),
         title: format!("{workload}{load}, percentiles"),

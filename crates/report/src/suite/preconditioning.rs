@@ -21,7 +21,7 @@ const SHOWN: usize = 2;
 type Percentile = (&'static str, fn(&LatencySummary) -> Option<u64>);
 /// The lines of the bands.
 const SPREAD: [Percentile; 3] =
-    [("median", |it| it.p50_ns()), ("99 %", |it| it.p99_ns()), ("99.9 %", |it| it.p999_ns())];
+    [("median", |it| it.p50_ns()), ("p99", |it| it.p99_ns()), ("p99.9", |it| it.p999_ns())];
 /// Rows of the table of numbers at most.
 const ROWS_MAX: usize = 24;
 
@@ -74,7 +74,7 @@ fn bands(taken: &[Taken<'_>], id: &str) -> Chart {
         })
     });
     let body = Body::Bands(series.collect(), windows(taken, secs));
-    let title = "Latency, median to 99.9 %";
+    let title = "Latency, median to p99.9";
     Chart { title: title.into(), ..spread(taken, id, x, body) }
 }
 
@@ -97,7 +97,7 @@ fn some_millis(latency_ns: Option<u64>) -> Option<f64> {
 fn spread(taken: &[Taken<'_>], id: &str, x: Axis, body: Body) -> Chart {
     Chart {
         id: format!("{id}-time-spread"),
-        title: "Latency, 99.9 %".into(),
+        title: "Latency, p99.9".into(),
         explain: explain::BANDS,
         provenance: provenance(taken),
         cautions: cautions(taken),
@@ -166,7 +166,7 @@ fn reads_and_writes(taken: &[Taken<'_>], id: &str) -> Chart {
         .collect();
     Chart {
         id: format!("{id}-time-apart"),
-        title: "Average latency, reads and writes apart".into(),
+        title: "Average latency, reads and writes separately".into(),
         explain: explain::APART,
         provenance: provenance(taken),
         cautions: cautions(taken),

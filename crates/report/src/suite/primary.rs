@@ -96,8 +96,15 @@ fn all<'a>(single: &[(&str, Measured<'a>)]) -> Vec<Taken<'a>> {
 
 fn bars_charts(single: &[(&str, Measured<'_>)], id: &str) -> Vec<Chart> {
     let taken = all(single);
-    let metrics = metrics(&taken).into_iter().chain([EFFICIENCY]);
+    let metrics = metrics(&taken).into_iter().chain(efficiency(&taken));
     metrics.map(|metric| bars(single, &taken, metric, id)).collect()
+}
+
+/// The metric of IOPS per watt; absent where a run has several devices, whose power is the mean of
+/// one.
+fn efficiency(taken: &[Taken<'_>]) -> Option<Metric> {
+    let is_single = |(subject, _): &Taken<'_>| subject.run.target.devices == 1;
+    taken.iter().all(is_single).then_some(EFFICIENCY)
 }
 
 fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id: &str) -> Chart {
@@ -221,7 +228,7 @@ fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &st
     let taken = taken(measured);
     metrics(&taken)
         .into_iter()
-        .chain([EFFICIENCY])
+        .chain(efficiency(&taken))
         .zip(EXPLAIN)
         .map(|(metric, explain)| Chart {
             id: format!("{id}-sweep-{}", metric.id),
@@ -277,7 +284,7 @@ fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
             steps.retain(|step| !subject.run.lacks_requests(&step.id));
             let (points, _) = curve(&steps, |it| Some(millis(it.latency.p999_ns()? as f64)));
             let look = Look { dash: 2, ..look };
-            series.push(line(format!("{}, 99.9 %", subject.label), look, points));
+            series.push(line(format!("{}, p99.9", subject.label), look, points));
         }
     }
     Chart {
@@ -344,7 +351,10 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             percentile(latency.p9999_ns()),
             number::plain(millis(latency.latency_ns_max as f64)),
             number::plain(millis(summary.latency_ns_stdev_reviewed())),
-            summary.iops_per_watt().map_or("–".into(), number::plain),
+            match subject.run.target.devices {
+                1 => summary.iops_per_watt().map_or("–".into(), number::plain),
+                _ => "–".into(),
+            },
         ])
     });
     table(&heads.map(String::from), rows)

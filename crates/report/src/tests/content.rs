@@ -16,7 +16,7 @@ fn one_run_is_not_compared() {
 #[test]
 fn the_faster_format_wins_what_it_writes_and_reads_are_level() {
     let page = review(&review_of_two(), TITLE);
-    let places = rows(section(&page, "comparison"), "Winners and places");
+    let places = rows(section(&page, "comparison"), "Ranking");
     let of = |workload: &str| {
         let row = places.iter().find(|row| row[0] == workload);
         row.unwrap_or_else(|| panic!("no {workload} in {places:?}"))

@@ -28,12 +28,12 @@ fn reads_against_writes_are_told_as_observed_and_no_use_is_advised() {
 #[test]
 fn its_place_among_the_baseline_table_follows_the_ratio_or_stands_alone() {
     let it = Headlines { write_place: Some((3, 41)), ..settled() };
-    let place = "3 of 41 by 4K random writes, among this drive and those of the baseline \
+    let place = "3 of 41 in 4K random writes, among this drive and those of the baseline \
                  table.";
     let said = ratios(&it, None).join(" ");
-    assert!(said.ends_with(&format!("steady-state 4K random writes; place {place}")), "{said}");
+    assert!(said.ends_with(&format!("steady-state 4K random writes; rank {place}")), "{said}");
     let writes = Headlines { read_iops: None, ..it };
-    assert_eq!(ratios(&writes, None), [format!("Place: {place}")]);
+    assert_eq!(ratios(&writes, None), [format!("Rank: {place}")]);
 }
 
 #[test]
@@ -100,7 +100,30 @@ fn of_two_drives_the_faster_one_wins_and_by_how_much_is_told() {
     let mut level = [run(STOCK), run(STOCK)];
     level[1].target.name = "another".into();
     let said = sentences(&subjects(&level)).join(" ");
-    assert!(said.contains("They are level: none leads by 5 %"), "{said}");
+    assert!(said.contains("The runs are even: none leads by 5 %"), "{said}");
+}
+
+#[test]
+fn a_winner_among_bursts_is_called_one_and_a_warning_names_none() {
+    let mut runs = [run(STOCK), run(FAST)];
+    runs[1].target.name = "another".into();
+    let unsettle = |run: &mut Run| {
+        run.steps.iter_mut().filter_map(|it| it.steady.as_mut()).for_each(|it| it.achieved = false);
+    };
+    runs.iter_mut().for_each(unsettle);
+    let said = winners(&subjects(&runs));
+    assert!(
+        said.ends_with("None of them was in steady state: these are rates before it."),
+        "{said}"
+    );
+    runs[0].warnings.push(results::Warning {
+        kind: results::WarningKind::Environment,
+        step: String::new(),
+        text: "others used the device".into(),
+        remedy: String::new(),
+    });
+    let said = winners(&subjects(&runs));
+    assert!(said.starts_with("No winner is named: warnings put every load"), "{said}");
 }
 
 #[test]

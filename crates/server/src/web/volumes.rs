@@ -186,7 +186,10 @@ impl Volumes {
                 Ok(volumes) => found.extend(volumes),
                 // It may come back.
                 Err(error) => {
-                    faults.push(format!("A place cannot be read: {}.", chain_text(&error)));
+                    faults.push(format!(
+                        "Cannot read a path given to the dashboard: {}.",
+                        chain_text(&error)
+                    ));
                 }
             }
         }

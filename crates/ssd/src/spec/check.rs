@@ -58,13 +58,13 @@ impl DriveSpec {
         for (table, source) in nand {
             let text = match (&self.in_place, &self.disk) {
                 (None, None) => "missing, required unless the media is in_place or a disk",
-                (Some(_), _) => "given beside in_place: media is NAND or written in place",
-                (None, Some(_)) => "given beside disk: media is NAND or a disk",
+                (Some(_), _) => "not allowed with in_place: media is NAND or written in place",
+                (None, Some(_)) => "not allowed with disk: media is NAND or a disk",
             };
             at.require(self.is_nand() != source.is_empty(), "", table, text)?;
         }
         let both = self.in_place.is_some() && self.disk.is_some();
-        at.require(!both, "", "disk", "given beside in_place: the media is one of the two")?;
+        at.require(!both, "", "disk", "not allowed with in_place: the media is one of the two")?;
         match (&self.in_place, &self.disk) {
             (Some(in_place), _) => check_in_place(at, in_place),
             (None, Some(disk)) => check_disk(at, disk),
@@ -119,13 +119,13 @@ impl DriveSpec {
         if let Some(placement) = &self.placement {
             let handles = placement.handles.into();
             at.within("placement", "handles", handles, (1.0, 128.0))?;
-            let text = "given, but only NAND has placement";
+            let text = "only NAND drives have placement";
             at.require(self.is_nand(), "", "placement", text)?;
         }
         for (table, is_given) in
             [("slc_cache", self.slc_cache.is_some()), ("read_retry", self.read_retry.is_some())]
         {
-            let text = "given, but only NAND has it";
+            let text = "only NAND drives have it";
             at.require(self.is_nand() || !is_given, "", table, text)?;
         }
         if let Some(retry) = &self.read_retry {
@@ -149,10 +149,14 @@ impl DriveSpec {
         let (energy, thermal, power) = match (&self.energy, &self.thermal, &self.power) {
             (Some(energy), Some(thermal), Some(power)) => (energy, thermal, power),
             (None, None, _) => return Ok(()),
-            (None, Some(_), _) => return at.require(false, "", "energy", "missing beside thermal"),
-            (Some(_), None, _) => return at.require(false, "", "thermal", "missing beside energy"),
+            (None, Some(_), _) => {
+                return at.require(false, "", "energy", "missing, required with thermal");
+            }
+            (Some(_), None, _) => {
+                return at.require(false, "", "thermal", "missing, required with energy");
+            }
             (Some(_), Some(_), None) => {
-                return at.require(false, "", "power", "missing beside thermal");
+                return at.require(false, "", "power", "missing, required with thermal");
             }
         };
         let numbers = [

@@ -52,7 +52,7 @@ impl DriveSpec {
             ("Processors", host.processor.clone()),
             ("Processor time per request", format!("{} us", host.submit_us + host.complete_us)),
             ("Serialised section", format!("{} us", host.serial_us)),
-            ("Flash management, relative time", format!("{}", host.controller_factor)),
+            ("FTL processor time, relative", format!("{}", host.controller_factor)),
         ];
         let copies = (host.copy_us_per_kib > 0.0).then(|| {
             let turns = if host.one_at_a_time { ", one request of a thread at a time" } else { "" };
@@ -184,7 +184,7 @@ impl DriveSpec {
         }
         if let Some(cache) = &self.slc_cache {
             let size = format!(
-                "{} GB, and {} GB more on an empty drive, which shrink to none at {} % full",
+                "{} GB static, up to {} GB dynamic on an empty drive, none from {} % full",
                 cache.static_gb, cache.dynamic_gb, cache.full_at_percent
             );
             sheet.row("NAND", &cache.source, "SLC cache", size);
@@ -214,7 +214,7 @@ impl DriveSpec {
     fn control(&self, sheet: &mut Sheet) {
         let (controller, source) = (&self.controller, &self.controller.source);
         let place = if controller.on_host { "host driver" } else { "device" };
-        sheet.row("Controller", source, "Flash management by", place.to_owned());
+        sheet.row("Controller", source, "FTL runs on", place.to_owned());
         let read = format!("{} us + {} us/KiB", controller.read_us, controller.read_us_per_kib);
         sheet.row("Controller", source, "Read command", read);
         let write = format!("{} us + {} us/KiB", controller.write_us, controller.write_us_per_kib);
@@ -292,12 +292,12 @@ impl DriveSpec {
         sheet.row("Power", source, "Cooling", cooling);
         let flow = thermal.airflow_lfm.unwrap_or(power.airflow_lfm);
         let air = format!("{} °C at {flow} LFM", thermal.ambient_c);
-        sheet.row("Surroundings", source, "Air before the drive", air);
+        sheet.row("Operating conditions", source, "Inlet air", air);
         let supply = power.limit_w.map_or_else(
             || "as much power as it needs".to_owned(),
             |limit_w| format!("{limit_w} W from the slot, writes throttled to stay within"),
         );
-        sheet.row("Surroundings", &power.source, "Supply", supply);
+        sheet.row("Operating conditions", &power.source, "Power supply", supply);
     }
 }
 

@@ -79,10 +79,11 @@ fn pgbench(output: &str) -> Option<Benchmark> {
 }
 
 /// `db_bench` of RocksDB: `readrandom : 12.3 micros/op 81000 ops/sec 10.0 seconds 810000
-/// operations;`, with `--histogram` also `Percentiles: P50: … P99: …` in microseconds.
+/// operations;`, with `--histogram` also `Percentiles: P50: … P99: …` in microseconds and its
+/// buckets, for each kind of operation apart.
 fn db_bench(output: &str) -> Option<Benchmark> {
-    let mut lines = output.lines().rev();
-    let line = lines.find(|line| line.contains(" micros/op ") && line.contains(" ops/sec"))?;
+    let is_result = |line: &&str| line.contains(" micros/op ") && line.contains(" ops/sec");
+    let line = output.lines().rfind(is_result)?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let before = |unit: &str| {
         let at = words.iter().position(|word| word.trim_end_matches(';') == unit)?;
@@ -91,8 +92,14 @@ fn db_bench(output: &str) -> Option<Benchmark> {
     let tps = positive(before("ops/sec")?)?;
     let operations = before("operations");
     let seconds = before("seconds");
-    let percentiles = after(output, "Percentiles:");
-    let p99 = percentiles.and_then(|it| leading(it.split("P99: ").nth(1)?));
+    let histograms: Vec<&str> = output.lines().rev().take_while(|line| !is_result(line)).collect();
+    let mut percentiles =
+        histograms.iter().filter_map(|line| line.trim_start().strip_prefix("Percentiles:"));
+    let p99 = match (percentiles.next(), percentiles.next()) {
+        (Some(only), None) => only.split("P99: ").nth(1).and_then(leading),
+        // One histogram for reads and one for writes: the latency is that of both.
+        _ => percentile(histograms.into_iter().filter_map(bucket).collect(), 0.99),
+    };
     Some(Benchmark {
         tool: "db_bench".into(),
         transactions: count(&operations.or(Some(tps * seconds?))?.to_string())?,
@@ -100,6 +107,41 @@ fn db_bench(output: &str) -> Option<Benchmark> {
         latency_ms_mean: before("micros/op").map(|it| it / 1e3),
         latency_ms_p99: p99.map(|it| it / 1e3),
     })
+}
+
+/// Operations of a histogram that took more than `low_us` and at most `high_us`.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    low_us: f64,
+    high_us: f64,
+    operations: f64,
+}
+
+/// Parses a bucket as `db_bench` prints it: `(       4,       6 ]       29   1.611%  97.611% #`.
+fn bucket(line: &str) -> Option<Bucket> {
+    let (bounds, counts) = line.trim_start().strip_prefix(['(', '['])?.split_once(']')?;
+    let (low, high) = bounds.split_once(',')?;
+    Some(Bucket {
+        low_us: leading(low.trim_start())?,
+        high_us: leading(high.trim_start())?,
+        operations: leading(counts.trim_start())?,
+    })
+}
+
+/// Latency in microseconds that `share` of the operations in `buckets` do not exceed, by linear
+/// interpolation within a bucket as RocksDB does; absent without operations.
+fn percentile(mut buckets: Vec<Bucket>, share: f64) -> Option<f64> {
+    buckets.sort_by(|a, b| a.high_us.total_cmp(&b.high_us));
+    let mut left = buckets.iter().map(|it| it.operations).sum::<f64>() * share;
+    for Bucket { low_us, high_us, operations } in
+        buckets.into_iter().filter(|it| it.operations > 0.0)
+    {
+        if operations >= left {
+            return Some(low_us + (high_us - low_us) * left / operations);
+        }
+        left -= operations;
+    }
+    None
 }
 
 fn positive(tps: f64) -> Option<f64> {
@@ -165,6 +207,28 @@ Percentiles: P50: 55.00 P75: 70.10 P99: 170.25 P99.9: 250.00 P99.99: 400.00
         assert_eq!((found.transactions, found.tps), (650_070, 65_000.0));
         assert_eq!(found.latency_ms_mean, Some(0.0615));
         assert_eq!(found.latency_ms_p99, Some(0.17025));
+    }
+
+    #[test]
+    fn the_percentile_of_reads_and_updates_is_that_of_both() {
+        let histogram = |kind: &str, buckets: &str| {
+            format!("Microseconds per {kind}:\nPercentiles: P50: 1.00 P99: 2.00\n{buckets}\n")
+        };
+        let reads = histogram("read", "[       0,       1 ]      900  90.0%  90.0% ###");
+        let updates =
+            "(       1,       2 ]       50  50.0%  50.0% #\n(   10000,   20000 ]       50  50.0%";
+        let updates = histogram("write", updates);
+        let line = "readrandomwriterandom :  8.748 micros/op 110938 ops/sec 0.018 seconds 1000 \
+                    operations; ( reads:900 writes:100 total:1000 found:900)";
+        let p99 = |output: &str| Benchmark::parse(output).unwrap().latency_ms_p99;
+        // 950 within 2 us, so that 990 are within four fifths of the last bucket.
+        let both = p99(&format!("{line}\n{reads}{updates}")).unwrap();
+        assert!((both - 18.0).abs() < 1e-9, "{both}");
+        assert_eq!(p99(&format!("{line}\n{updates}{reads}")), Some(both), "in any order");
+        let earlier = format!("{}{line}\n", histogram("write", ""));
+        assert_eq!(p99(&earlier), None, "that of an earlier benchmark");
+        let bare = format!("{line}\n{}{}", histogram("read", ""), histogram("write", ""));
+        assert_eq!(p99(&bare), None, "without buckets it is not known");
     }
 
     #[test]

@@ -63,7 +63,8 @@ fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<Crossed>
 }
 
 fn shown(of: &Crossed) -> String {
-    let head = ["row", "left out with", "metric", "published", "fitted", "predicted", "error", ""];
+    let head =
+        ["row", "family left out", "metric", "published", "fitted", "predicted", "error", ""];
     let rows = of.rows.iter().map(|row| {
         let published = range_text(Some(row.low), Some(row.high));
         [
@@ -78,7 +79,7 @@ fn shown(of: &Crossed) -> String {
         ]
     });
     let rows: Vec<[String; 8]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
-    let head = ["parameter", "from", "to", "start", "refitted", "file", "rests on"];
+    let head = ["parameter", "low", "high", "start", "refitted", "drive file", "determined by"];
     let numbers = of.numbers.iter().map(|it| {
         let [low, high, start, refitted, file] =
             [it.low, it.high, it.start, it.refitted, it.file].map(number_text);
@@ -104,8 +105,8 @@ fn shown(of: &Crossed) -> String {
 fn told(what: &str, tally: Option<CrossTally>) -> Option<String> {
     let CrossTally { rows, predicted, fitted } = tally?;
     Some(format!(
-        "{what}: {rows} rates and averages; error of the predictions {} (median), {} (p90); of the \
-         file, which was fitted to them, {} and {}",
+        "{what}: {rows} rates and averages; prediction error {} (median), {} (p90); error of the \
+         drive file, which was fitted to these figures, {} and {}",
         percent(predicted.0),
         percent(predicted.1),
         percent(fitted.0),

@@ -171,7 +171,7 @@ fn a_share_of_a_rate_is_taken_of_what_the_step_reached() {
     assert!((step.rate(reached).unwrap().unwrap().iops - 500.0).abs() < 1e-9);
     for nothing in [None, Some(0.0)] {
         let error = step.rate(|_| nothing).unwrap_err();
-        assert!(error.to_string().contains("completed no request to take a share of"), "{error}");
+        assert!(error.to_string().contains("which completed no request"), "{error}");
         assert_eq!(error.remedy(), "measure for longer");
     }
 }

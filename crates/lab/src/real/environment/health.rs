@@ -128,7 +128,8 @@ impl Health {
         let risen = |of: fn(&Self) -> Option<u64>| Some(of(self)?.saturating_sub(of(before)?));
         let told = [
             risen(|it| it.written_bytes).map(|bytes| format!("{} written", Bytes(bytes))),
-            risen(|it| it.wear_percent).map(|points| format!("{points} points of wear")),
+            risen(|it| it.wear_percent)
+                .map(|points| format!("{points} percentage points of rated life")),
             risen(|it| it.media_errors).map(|count| format!("{count} media errors")),
         ];
         told.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -197,7 +198,10 @@ mod tests {
     fn what_a_test_cost_the_drive_is_the_difference() {
         let before = Health::of_nvme(NVME).unwrap();
         let after = Health { written_bytes: Some(517_120_000), ..before };
-        assert_eq!(after.since(&before), "512 MB written, 0 points of wear, 0 media errors");
+        assert_eq!(
+            after.since(&before),
+            "512 MB written, 0 percentage points of rated life, 0 media errors"
+        );
         assert_eq!(Health::default().since(&before), "");
         assert!(
             before.shown().starts_with("50 °C, 5 % of rated life used, "),

@@ -53,7 +53,7 @@ fn is_timed(load: &Load<'_>) -> bool {
 
 /// `load` as fio of this `version` carries it out with `engine`, and a warning where that is not
 /// as it was asked for: a made-up trace that cannot be replayed there, and has no times to be kept,
-/// is left out, and the requests of its workload are drawn one by one.
+/// is left out, and the requests of its workload are generated independently.
 ///
 /// # Errors
 /// Fails if any other trace cannot be replayed there, or would need too many jobs.
@@ -79,10 +79,13 @@ fn drawn_instead(load: &Load<'_>, refusal: &Error) -> Warning {
         kind: WarningKind::Environment,
         step: load.step.into(),
         text: format!(
-            "{refusal}: the requests of {name} were drawn one by one, without the phases and runs \
-             of its synthetic trace"
+            "{refusal}: the requests of {name} were generated independently from its mix instead, \
+             without the phases and sequential runs of its synthetic trace"
         ),
-        remedy: format!("compare it with draws of {name} alone; {}", refusal.remedy()),
+        remedy: format!(
+            "compare only with other runs of {name} made without a trace; {}",
+            refusal.remedy()
+        ),
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) fn of_file(system: &System, path: &Path) -> Option<Occupancy> {
     if let Some(swap) = swap {
         let swap = swap.display();
         return Some(Occupancy {
-            text: "it is swapped on".into(),
+            text: "it is in use as swap".into(),
             remedy: format!("swapoff {swap}, or name another file"),
         });
     }
@@ -76,7 +76,7 @@ fn swapped_on(system: &System, block: &Block) -> Option<Occupancy> {
     swaps.find(|swap| system.block_at(swap).as_ref() == Some(block))?;
     let node = block.node();
     Some(Occupancy {
-        text: format!("{node} is swapped on"),
+        text: format!("{node} is in use as swap"),
         remedy: format!("if it is the right drive: swapoff {node}"),
     })
 }

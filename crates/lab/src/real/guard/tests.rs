@@ -67,7 +67,7 @@ fn a_btrfs_mount_is_recognised_by_its_source() {
 fn a_disk_with_a_swap_partition_is_refused() {
     let machine = Machine::with_disk();
     machine.write("proc/swaps", "Filename Type Size Used Priority\n/dev/sda1 partition 1 0 -2");
-    assert!(refusal(&machine, "/dev/sda").ends_with("/dev/sda1 is swapped on"));
+    assert!(refusal(&machine, "/dev/sda").ends_with("/dev/sda1 is in use as swap"));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn a_swap_file_is_refused() {
     let machine = Machine::with_disk();
     machine.write("proc/swaps", "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2");
     let found = occupancy::of_file(&machine.system(), Path::new("/swap file")).unwrap();
-    assert_eq!(found.text, "it is swapped on");
+    assert_eq!(found.text, "it is in use as swap");
 }
 
 #[test]

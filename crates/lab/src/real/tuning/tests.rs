@@ -101,9 +101,9 @@ fn one_run_at_a_time_tunes_a_machine() {
     let machine = machine();
     let _first = tuned(&machine);
     let second = Tuned::begin(&machine.system(), &[]).unwrap_err();
-    assert_eq!(second.to_string(), "another run has this machine tuned");
+    assert_eq!(second.to_string(), "another run has tuned this machine and is still in progress");
     let refused = revert_on(&machine.system()).unwrap_err();
-    assert_eq!(refused.to_string(), "another run has this machine tuned");
+    assert_eq!(refused.to_string(), "another run has tuned this machine and is still in progress");
     assert_eq!(settings(&machine), AS_WISHED);
 }
 

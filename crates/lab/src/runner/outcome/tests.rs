@@ -87,7 +87,7 @@ fn only_figures_of_a_settled_drive_are_said_to_be_those_of_full_scale() {
     let fresh = made(TargetKind::Model, 32, unprepared(100));
     assert!(!claims(&fresh));
     let text = &fresh.warnings[0].text;
-    assert!(text.contains("1 of 1 loads that write were measured before steady state"), "{text}");
+    assert!(text.contains("1 of 1 write loads were measured before steady state"), "{text}");
     assert!(fresh.warnings[0].remedy.contains("a smaller --time-lapse"));
     assert!(claims(&made(TargetKind::Model, 32, unprepared(0))), "reads have no start");
     let settled = || {

@@ -254,7 +254,7 @@ fn a_share_of_a_step_that_completed_nothing_is_an_error() {
         plan.steps.iter().find_map(|step| step.pace.as_ref()?.depends_on()).unwrap().to_owned();
     plan.steps.iter_mut().find(|step| step.id == of).unwrap().interval_s = 1e9;
     let failed = watched(&plan, Vec::new(), &Observer::default()).outcome.map(|_| ()).unwrap_err();
-    let said = format!("{of} completed no request to take a share of");
+    let said = format!("a share of {of}, which completed no request");
     assert!(failed.to_string().ends_with(&said), "{failed}");
     assert_eq!(failed.remedy(), "measure for longer");
 }

@@ -204,7 +204,10 @@ fn a_made_up_trace_is_drawn_instead_where_it_cannot_be_replayed_and_a_recorded_o
         let (replays, warning) = of(&made_up, None, place, engine).unwrap();
         assert!(!replays);
         let text = warning.expect("it is told").text;
-        assert!(text.contains("the requests of mail-server were drawn one by one"), "{text}");
+        assert!(
+            text.contains("the requests of mail-server were generated independently from its mix"),
+            "{text}"
+        );
         of(&made_up, Some(1.0), place, engine).expect_err("its times would be lost");
         of(&recorded, None, place, engine).expect_err("it is the trace to measure");
     }
