@@ -1,8 +1,8 @@
 //! Configuration file of a server: options of `floatgate serve` as TOML.
 //!
 //! Its keys are the names of the options, and `volume`. Values, defaults and conflicts of an option
-//! apply to its key. Options on the command line win. A running server rereads the file on request:
-//! some keys take effect, and it names the others that changed.
+//! apply to its key. Options on the command line take precedence. A running server rereads the file
+//! on request: some keys take effect, and it names the others that changed.
 //!
 //! The file becomes words of the command line, which `clap` parses: [`Serve`] is the only
 //! declaration of an option. `serde::Deserialize` on [`Serve`] would bypass `clap` and so need a

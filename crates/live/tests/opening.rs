@@ -208,7 +208,22 @@ fn a_die_that_was_given_up_brings_nothing_back_when_its_medium_is_the_replacemen
         assert_eq!(drive.lost_dies(), [1]);
         fs::rename(aside(&dies[1]), &dies[1]).unwrap();
         let replacement = Replacement::prepare(volume, &drive, 1, &dies[1]).unwrap();
-        replacement.carry_out(&drive, |_, _| true).unwrap();
+        let mut is_read = false;
+        let filled = replacement.carry_out(&drive, |done, rows| {
+            // Before the first row, in the middle of it, and later.
+            if done == 0 || done == rows / 2 {
+                drive.scrub(true).unwrap();
+                is_read = true;
+                for page in 0..50 {
+                    let mut found = [0; 4096];
+                    drive.read(page * 4096, &mut found).unwrap();
+                    assert_eq!(found, [3; 4096], "page {page} while the die is filled");
+                }
+            }
+            true
+        });
+        filled.unwrap();
+        assert!(is_read);
         if is_crash {
             drop(drive);
         } else {

@@ -175,7 +175,8 @@ fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> Stri
 }
 
 fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -> String {
-    if groups.len() < 2 {
+    let rankings = rankings(&common(all), groups);
+    if groups.len() < 2 || rankings.is_empty() {
         return String::new();
     }
     let mut html = String::from(
@@ -187,7 +188,7 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
         let _ = write!(html, "<th scope=\"col\">{place}.</th>");
     }
     html.push_str("</tr></thead><tbody>");
-    for ranking in rankings(&common(all), groups) {
+    for ranking in rankings {
         let _ = write!(
             html,
             "<tr><th scope=\"row\">{}</th>{}",
@@ -212,11 +213,11 @@ fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
         }
         html.push_str("</tr>");
     }
-    html + "</tbody></table></div><p class=\"small\">A run wins a workload if its IOPS (geometric mean \
-            over its repeats and over the loads that all runs measured) are at least 5 % above \
-            those of the second, and its lowest repeat is above the second's highest; otherwise \
-            they are even. In grey: IOPS relative to the first. Runs less than 5 % behind share a \
-            rank.</p>"
+    html + "</tbody></table></div><p class=\"small\">A run wins a workload if its IOPS (geometric \
+            mean over its repeats and over the loads that all runs measured in full and without a \
+            warning that puts the load in doubt) are at least 5 % above those of the second, and \
+            its lowest repeat is above the second's highest; otherwise they are even. In grey: \
+            IOPS relative to the first. Runs less than 5 % behind share a rank.</p>"
 }
 
 /// Name of the group whose first run is the one at this index.
@@ -229,7 +230,7 @@ pub(crate) fn of_run(subjects: &[Subject<'_>], groups: &[Vec<usize>], run: usize
 /// shared.
 fn place_of(standing: &Standing, before: usize, label: &str) -> String {
     let own = u32::try_from(before + 1).is_ok_and(|own| own == standing.place);
-    if own { label.to_owned() } else { format!("{label} (shares place {})", standing.place) }
+    if own { label.to_owned() } else { format!("{label} (shares rank {})", standing.place) }
 }
 
 /// The cell of the winner of a workload, and by how much it leads.

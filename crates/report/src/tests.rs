@@ -66,7 +66,7 @@ fn applications_are_told_as_predictions_of_transactions() {
     assert!(
         page.contains("whose replies had the latencies of the model slow, on a machine with 2 x")
     );
-    assert!(page.contains("the 99th percentile, which is of the logged transactions"));
+    assert!(page.contains("percentile of the logged transactions, from begin to commit"));
     // The rate that the host decides has none.
     assert!(page.contains("<td>16</td><td>–</td>") && page.contains("<td>800</td>"));
     assert!(page.contains("Transactions per second, side by side"));
@@ -82,15 +82,17 @@ fn applications_are_told_as_predictions_of_transactions() {
 #[test]
 fn a_rate_from_a_recording_with_a_pause_is_marked_and_explained() {
     let mut of = of_applications("A", 1.0);
-    assert!(!review(std::slice::from_ref(&of), TITLE).contains("† The recording has a pause"));
+    assert!(
+        !review(std::slice::from_ref(&of), TITLE).contains("† In the recording all clients paused")
+    );
     for figures in of.steps.iter_mut().filter_map(|step| step.application.as_mut()) {
         figures.recorded.pause_share = Some(0.12);
     }
     let page = review(&[of], TITLE);
     assert!(page.contains("<td>800 †</td>"));
     assert!(page.contains("<td>16</td><td>–</td>"), "no rate, no mark");
-    assert!(page.contains("† The recording has a pause of all clients, in which no request was"));
-    assert!(page.contains("for 12 % of its time"));
+    assert!(page.contains("† In the recording all clients paused at once, with no request"));
+    assert!(page.contains("for 12 % of the time"));
 }
 
 /// A run of one application on the drive `name`, with `factor` times 100 transactions a second for

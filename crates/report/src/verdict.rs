@@ -2,10 +2,10 @@
 //!
 //! It states the figures of [`results::headlines`]; of several drives it says who wins.
 
-use results::Run;
 use results::compare::{Comparison, Winner, common, compare, rankings, winner};
 use results::headlines::Headlines;
 use results::repeats::groups;
+use results::{Run, StepKind};
 
 use crate::comparison::of_run;
 use crate::number::written_times;
@@ -30,24 +30,30 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
         said.push(winners(subjects));
     } else if it.is_settled {
         said.extend(ratios(&it, Some(&first.label)));
+        said.extend(doubt(&it));
     }
     said
 }
 
+/// Returns a sentence on the reason why a figure may not be the drive's own; absent without any.
+fn doubt(it: &Headlines) -> Option<String> {
+    Some(format!("Some of these figures may not be the drive's own: {}.", it.doubt()?))
+}
+
 fn of_one(it: &Headlines) -> Vec<String> {
     if !it.is_settled {
-        return vec![
+        let mut said = vec![
             unsettled(it),
             "These figures do not show what the drive sustains under continuous writes.".into(),
             "Precondition for longer, until the steady-state rule is met.".into(),
         ];
+        said.extend(doubt(it));
+        return said;
     }
     let origin = if it.is_model { "Modelled" } else { "Measured" };
     let mut said = vec![format!("{origin} in steady state: {}.", does(it))];
     said.extend(ratios(it, None));
-    if let Some(doubt) = it.doubt() {
-        said.push(format!("Some of these figures may not be the drive's own: {doubt}."));
-    }
+    said.extend(doubt(it));
     said
 }
 
@@ -152,7 +158,9 @@ fn winners(subjects: &[Subject<'_>]) -> String {
     let won = |index: usize| winners.iter().flatten().filter(move |it| it.run == index);
     let most = (0..subjects.len()).max_by_key(|index| won(*index).count());
     let Some(best) = most.filter(|_| of > 0) else {
-        let is_of_all = |load: &Comparison| load.entries.iter().all(Option::is_some);
+        let is_of_all = |load: &Comparison| {
+            load.kind == StepKind::Measure && load.entries.iter().all(Option::is_some)
+        };
         return if loads.iter().any(is_of_all) {
             "No winner is named: warnings put every load that all of them measured in doubt.".into()
         } else {

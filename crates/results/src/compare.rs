@@ -48,8 +48,8 @@ pub struct Entry {
     /// True if requests are missing from its figures: no comparison rests on them.
     #[serde(skip_serializing_if = "is_unset")]
     pub lacks_requests: bool,
-    /// Text of a warning that the figures may not be the drive's own: nobody wins by them. Absent
-    /// where there is none.
+    /// Text of a warning that the figures of this step may not be the drive's own: nobody wins by
+    /// them. Absent where there is none; warnings about a whole run are not repeated here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
 }
@@ -103,7 +103,7 @@ fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
             latency_ratio: over_first(|summary| summary.latency.latency_ns_avg),
             rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),
             lacks_requests: run.lacks_requests(&step.id),
-            doubt: run.doubtful(&step.id).map(str::to_owned),
+            doubt: run.doubt_of_step(&step.id).map(str::to_owned),
         }
     };
     Comparison {
@@ -128,8 +128,8 @@ impl Entry {
     }
 }
 
-/// The loads that every run measured in full, and without a warning that puts the figures in doubt:
-/// only over these can one be said to win.
+/// The loads that every run measured in full, and without a warning that puts the figures of that
+/// load in doubt: only over these can one be said to win.
 pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
     let is_sound = |entry: &Entry| entry.is_whole() && entry.doubt.is_none();
     let is_whole = |entry: &Option<Entry>| entry.as_ref().is_some_and(is_sound);

@@ -81,17 +81,19 @@ pub(crate) const fn is_doubt(kind: WarningKind) -> bool {
 }
 
 impl Run {
-    /// Text of the first warning that says that the figures of the step `id` may not be the drive's
-    /// own.
-    pub fn doubtful(&self, id: &str) -> Option<&str> {
-        let is_about = |it: &&Warning| is_doubt(it.kind) && (it.step.is_empty() || it.step == id);
+    /// Text of the first warning that says that the figures of the step `id`, and of no other, may
+    /// not be the drive's own.
+    pub(crate) fn doubt_of_step(&self, id: &str) -> Option<&str> {
+        let is_about = |it: &&Warning| is_doubt(it.kind) && it.step == id;
         self.warnings.iter().find(is_about).map(|it| it.text.as_str())
     }
 
     /// Reason why no ratio rests on the figures of `step`: a warning about them, or the host as
     /// their limit; absent where there is none.
     pub fn distrusted(&self, step: &Step) -> Option<String> {
-        let warned = self.doubtful(&step.id).map(str::to_owned);
+        let is_about =
+            |it: &&Warning| is_doubt(it.kind) && (it.step.is_empty() || it.step == step.id);
+        let warned = self.warnings.iter().find(is_about).map(|it| it.text.clone());
         warned.or_else(|| host_limited(self, step).map(Doubt::reason))
     }
 

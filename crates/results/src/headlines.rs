@@ -45,6 +45,8 @@ pub struct Headlines {
     pub read_doubt: Option<String>,
     /// The same of the preconditioning.
     pub burst_doubt: Option<String>,
+    /// The same of the 8K random requests.
+    pub mixed_doubt: Option<String>,
     /// Place by 4K random writes among this drive and the others of the baseline table, from 1, and
     /// how many these are together.
     pub write_place: Option<(usize, usize)>,
@@ -76,6 +78,7 @@ impl Headlines {
             is_one_load: write.map(load) == step(Headline::Read).map(load),
             write_doubt: write.and_then(|step| run.distrusted(step)),
             read_doubt: step(Headline::Read).and_then(|step| run.distrusted(step)),
+            mixed_doubt: step(Headline::Mixed).and_then(|step| run.distrusted(step)),
             burst_doubt: precondition.and_then(|step| run.distrusted(step)),
             write_place: write
                 .filter(|write| is_comparable(run, write) && run.distrusted(write).is_none())
@@ -103,7 +106,7 @@ impl Headlines {
 
     /// The first reason why a figure may not be the drive's own; absent where there is none.
     pub fn doubt(&self) -> Option<&str> {
-        let doubts = [&self.write_doubt, &self.read_doubt, &self.burst_doubt];
+        let doubts = [&self.write_doubt, &self.read_doubt, &self.mixed_doubt, &self.burst_doubt];
         doubts.into_iter().flatten().next().map(String::as_str)
     }
 

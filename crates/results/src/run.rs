@@ -247,7 +247,8 @@ pub struct Step {
     pub counted_s: Option<f64>,
     /// Length of one sample in protocol time, in seconds.
     pub interval_s: f64,
-    /// Amount written to the drive by the end of the step; absent in results from versions without it.
+    /// Amount written to the drive by the end of the step; absent in results from versions without
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Written>,
     /// Description of the step, in a sentence: purge method, fio command line.

@@ -71,8 +71,8 @@ pub struct DriveSpec {
     pub media: String,
     /// Form of the device, in words.
     pub form: String,
-    /// Largest accepted k: steady-state 4 KiB write rates are within 3 % of those at a smaller k, if
-    /// 1/k of the capacity is simulated for 1/k of the time.
+    /// Largest accepted k: steady-state 4 KiB write rates are within 3 % of those at a smaller k,
+    /// if 1/k of the capacity is simulated for 1/k of the time.
     pub time_lapse: u32,
     /// True if published rates confirm the model, false if none does. Absent: true if `published`
     /// is given.

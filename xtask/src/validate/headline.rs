@@ -79,10 +79,10 @@ fn headline(crossed: &[Crossed]) -> Option<String> {
         )
     });
     Some(format!(
-        "For {} drives, {count} rates and average latencies under {} loads were predicted by models \
-         refitted without any figure of the same family of loads. Half of the predictions are \
-         within {}, 90 % within {}; {}. {}The drives' own files, fitted to these figures, reproduce \
-         them within {} (median) and {} (p90).{estimated}",
+        "For {} drives, {count} rates and average latencies under {} loads were predicted by \
+         models refitted without any figure of the same family of loads. Half of the predictions \
+         are within {}, 90 % within {}; {}. {}The drives' own files, fitted to these figures, \
+         reproduce them within {} (median) and {} (p90).{estimated}",
         crossed.len(),
         loads(crossed),
         percent(predicted.0),
@@ -318,9 +318,11 @@ mod tests {
     #[test]
     fn predictions_come_first_and_estimated_workloads_are_told_apart() {
         let text = section(&[crossed()]);
-        assert!(text.contains("Of 1 drives, 1 rates and average latencies of 1 loads are"));
-        assert!(text.contains("loads: half within 10.0 %, nine of ten within 10.0 %"), "{text}");
-        assert!(text.contains("1 more rows are of workloads whose mix is an estimate: 70.0 %"));
+        assert!(text.contains("For 1 drives, 1 rates and average latencies under 1 loads"));
+        assert!(text.contains("predictions are within 10.0 %, 90 % within 10.0 %"), "{text}");
+        let estimated =
+            "1 further figures are of workloads whose mix is estimated (median error 70.0";
+        assert!(text.contains(estimated), "{text}");
         assert!(
             text.contains("| duo, estimated workloads | 1 | 70.0 % | 70.0 % | 2.0 % | 2.0 % |")
         );
@@ -341,11 +343,11 @@ mod tests {
         let all = [of("iodrive-duo", 0.02), of("px600-2600", 0.03), of("duo", 0.04)];
         let text = headline(&[&all[..], &[of("z-drive-r4-1600", 1.1)]].concat()).unwrap();
         for said in [
-            "medians of single drives are 2.0 to 110.0 %, and the worst row is off by a factor of \
-             2.1.",
+            "medians per drive range from 2.0 to 110.0 %, and the worst prediction is off by a \
+             factor of 2.1.",
             "parity of 3 of the drives (iodrive-duo, px600-2600, z-drive-r4-1600) was chosen",
-            "; without iodrive-duo and px600-2600, which are predicted better than that median, \
-             half of 2 rows are within 57.0 %, nine of ten within 110.0 %. The drives' files",
+            "; without iodrive-duo and px600-2600, which are predicted better than the median, \
+             half of 2 figures are within 57.0 %, 90 % within 110.0 %. The drives' own files",
         ] {
             assert!(text.contains(said), "{text}\nlacks {said}");
         }

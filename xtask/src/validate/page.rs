@@ -45,7 +45,7 @@ pub(crate) fn page(
 /// A table of the facts of data sheets beside what the drives' files state.
 fn facts(rows: &[Row]) -> String {
     let mut text = String::from(
-        "## Facts of data sheets\n\n\
+        "## Data-sheet specifications\n\n\
          Capacity, over-provisioning, endurance and warranty beside what the drive's file states; \
          they are inputs of a model, and count in no median. Raw capacity is that of the NAND in \
          GiB, which makers print as GB; over-provisioning is what follows from that, in the \
@@ -88,8 +88,8 @@ pub(crate) fn count(rows: &[Row]) -> String {
     format!(
         "{} measured rows and {} data-sheet rows in tolerance (rates 15 %, average latencies 20 %, \
          maxima and standard deviations a factor of 2). Data-sheet rows are largely inputs of the \
-         models. {agreeing} of {facts} specifications agree with the drives' files; {others} rows are not \
-         comparable with a run",
+         models. {agreeing} of {facts} specifications agree with the drives' files; {others} rows \
+         are not comparable with a run",
         share(true),
         share(false),
     )
@@ -252,7 +252,8 @@ pub(crate) mod tests {
         let page = page(&rows, &discussions, 1, &("Unvalidated: x.".into(), String::new()));
         for line in [
             "1 of 2 measured rows and 0 of 1 data-sheet rows in tolerance (rates 15 %",
-            "0 of 0 specifications agree with the drives' files; 2 rows are not comparable with a run.",
+            "0 of 0 specifications agree with the drives' files; 2 rows are not comparable with a \
+             run.",
             "| all measured | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| duo | 2 | 25.5 % | 1 of 2 (50 %) | 0 |  | 0 |  |",
             "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  | 0 |  |",

@@ -21,7 +21,7 @@ pub(crate) enum Export {
 /// An export of a volume.
 #[derive(Debug, Args)]
 pub(crate) struct NamedExport {
-    /// Folder of a volume that is not open
+    /// Folder of a volume that is not being served
     pub(crate) volume: PathBuf,
     /// Name of the export
     pub(crate) name: String,

@@ -28,8 +28,8 @@ pub(super) const LATENCIES: &str = "\n\nThe predicted latencies are computed in 
                                     commit in the replay. Do not compare one with the other.";
 /// Note below a table with a rate of a model that its server could not serve in time.
 const LATE: &str = "\n\n‡ The replies of the model were late by more than 5 % of their time in it: \
-                    the figures are in part those of this machine. Measure with fewer threads, or on \
-                    a machine with more processors.";
+                    the figures are in part those of this machine. Measure with fewer threads, \
+                    or on a machine with more processors.";
 /// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 
@@ -258,8 +258,8 @@ fn shown(points: &[Point]) -> String {
 /// Note below a table with a rate that was predicted from a recording with a long pause.
 pub(super) fn paused(share: f64) -> String {
     format!(
-        "\n\n† In the recording all clients paused at once, with no request outstanding, for {:.0} % \
-         of the time. The prediction includes this pause: the rate is lower and the 99th \
+        "\n\n† In the recording all clients paused at once, with no request outstanding, for \
+         {:.0} % of the time. The prediction includes this pause: the rate is lower and the 99th \
          percentile higher than without it. Record again to predict without it.",
         share * 100.0
     )

@@ -239,8 +239,8 @@ fn count(rows: &[Row]) -> String {
     let others = rows.len() - inside - outside - facts;
     format!(
         "{inside} in tolerance (rates 15 %, average latencies 20 %, all others a factor of 2), \
-         {outside} out; {agreeing} of {facts} data-sheet specifications agree with the drive files; \
-         {others} not comparable with a run"
+         {outside} out; {agreeing} of {facts} data-sheet specifications agree with the drive \
+         files; {others} not comparable with a run"
     )
 }
 

@@ -56,6 +56,8 @@ impl Medium for Gone {
 type Bay = Option<Box<dyn Medium>>;
 
 /// All dies; those that failed are without medium.
+///
+/// Locks are taken in this order: `syncs` of ascending dies, `changing`, `media`.
 #[derive(Debug)]
 pub(crate) struct Dies {
     media: Vec<RwLock<Bay>>,
@@ -219,6 +221,7 @@ impl Dies {
 
     /// Begins to note which media fail; those of dies that have failed already have no name.
     pub(crate) fn note_unreached(&self) {
+        let _changing = self.changing();
         let lost = self.lost();
         let media = lost.iter().map(|die| NotErased { die: number(die), path: String::new() });
         *self.unreached() = media.collect();
@@ -251,13 +254,14 @@ impl Dies {
 
     /// Puts an empty medium in the place of a die that failed.
     pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
+        let mut syncing = self.syncing(die);
         let _changing = self.changing();
         assert!(self.lost().has(die), "a die is replaced that has failed");
         let failure = &self.traffic[die].failure;
         *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.traffic[die].failures.store(0, Ordering::Relaxed);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
-        *self.syncing(die) = None;
+        *syncing = None;
         self.joining.fetch_and(!(1 << die), Ordering::AcqRel);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
@@ -563,7 +567,7 @@ impl Dies {
         let copies: DieSet = writes.iter().map(|(die, _)| *die).collect();
         // Until all answers have been acted on, so that nobody whose sync does not fail, since
         // another one was told, says that all is durable.
-        let wanted = DieSet(dies.0 | copies.0);
+        let wanted = DieSet((dies.0 | copies.0) & !self.lost().0);
         let mut syncing: BTreeMap<usize, _> =
             wanted.iter().map(|die| (die, self.syncing(die))).collect();
         let which = DieSet(wanted.0 & !self.lost().0);

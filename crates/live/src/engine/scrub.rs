@@ -9,9 +9,8 @@ use crate::engine::core::Core;
 use crate::engine::dies::medium_error;
 use crate::engine::drive::Drive;
 use crate::engine::journal::Scope;
-use crate::engine::open_row::OpenRow;
 use crate::engine::store::Store;
-use crate::format::layout::{PAGE_BYTES, lba};
+use crate::format::layout::{Layout, PAGE_BYTES, lba};
 use crate::format::row::RowEpoch;
 use crate::format::unit::UnitBuffer;
 use crate::medium::overwrite;
@@ -20,6 +19,8 @@ use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
 const LBAS_TOLD_MAX: usize = 1000;
+/// Bytes of a medium that are erased before somebody is asked whether to go on.
+const ERASED_AT_ONCE: usize = 64 << 20;
 /// Error text of work that was stopped.
 const STOPPED: &str = "it was stopped";
 
@@ -294,9 +295,14 @@ impl Drive {
         mut go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
         let store = self.store();
-        // It may have been a die of this drive before, whose checkpoints and journal are of a
-        // history that the others do not know. Written over, so that reserved space stays so.
-        overwrite(&*medium, 0, store.layout.unit_from(0)).map_err(replacing(die))?;
+        let rows = store.layout.shape.rows_total();
+        let mut go_on = |row: u32| {
+            if go_on(row.into(), rows.into()) {
+                return Ok(());
+            }
+            Err(replacing(die)(io::Error::other(STOPPED)))
+        };
+        erase_all(&*medium, &store.layout, || go_on(0), |error| replacing(die)(error))?;
         {
             let core = self.still()?;
             store.dies.fill(die, medium);
@@ -304,18 +310,17 @@ impl Drive {
                 "writing rows that are being filled to die {die}"
             )))?;
         }
-        let rows = store.layout.shape.rows_total();
         let mut units_lost = 0;
         for row in 0..rows {
-            if !go_on(row.into(), rows.into()) {
-                return Err(replacing(die)(io::Error::other(STOPPED)));
-            }
+            go_on(row)?;
             units_lost += u64::from(!self.fill_row(row, die)?);
             if let Some(rebuild) = &mut self.maintenance().rebuild {
                 (rebuild.rows_done, rebuild.units_lost) = (u64::from(row) + 1, units_lost);
             }
         }
         self.commit(Scope::Everything)?;
+        // The new die has most to write: flushes that need the others need not wait for it.
+        self.noting(store.dies.sync_all([die].into_iter().collect()).map_err(sync_failed))?;
         self.sync_healthy()?;
         // Copies of the journal and of checkpoints lie on other dies until now. The headers must
         // not say that the drive is redundant before this die has what another may take along.
@@ -333,9 +338,8 @@ impl Drive {
         let store = self.store();
         let life = self.core()?.rows.life(row);
         let position = store.layout.position(row, die, life.out);
-        let Some(position) = position.filter(|_| life.seq != 0) else {
-            return self.clear_unit(row, die).map(|()| true);
-        };
+        // Rows that are completed from now on have their units on the new medium.
+        let Some(position) = position.filter(|_| life.seq != 0) else { return Ok(true) };
         let mut verified = store.verify(row, life, Some(position));
         if verified.unit(position).is_none_or(|unit| unit.whole.is_none()) {
             // What a die does not give back because it does not respond is not lost.
@@ -349,11 +353,9 @@ impl Drive {
         // A row that begins another life meanwhile must not be written over.
         let core = self.core_mut()?;
         if core.rows.life(row) != life {
-            drop(core);
-            return self.clear_unit(row, die).map(|()| true);
+            return Ok(true);
         }
         let Some(unit) = whole else {
-            clear(store, row, die)?;
             // Pages of the row that can be read would not survive another die.
             let pages = verified.pages(store, &core.ftl).readable;
             drop(core);
@@ -365,29 +367,43 @@ impl Drive {
         Ok(true)
     }
 
-    /// Clears what a medium that was given as a die had in place of its unit of a row, unless the
-    /// row has its own there: a unit of another history of this drive, which the medium may have
-    /// been a die of, must not count as one of the row's after a crash.
-    fn clear_unit(&self, row: u32, die: usize) -> Result<(), DeviceError> {
-        let store = self.store();
-        // Nobody begins a row or finishes a unit meanwhile.
-        let core = self.core_mut()?;
-        let life = core.rows.life(row);
-        // Rows that were completed since the medium was given have their units on it.
-        let is_held = life.seq != 0 && store.layout.position(row, die, life.out).is_some();
-        let open = core.open.iter().find(|open| open.row == row);
-        let is_written = open.is_some_and(|open| open.is_finished_on(store, die));
-        if is_held || is_written { Ok(()) } else { clear(store, row, die) }
-    }
-
     /// Makes durable what was written to any die, as a commit does: the system tells an error only
     /// once, and whoever is told has to act on it.
     pub(crate) fn sync_healthy(&self) -> Result<(), DeviceError> {
         let dies = &self.store().dies;
-        let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
-        self.noting(dies.sync_all(dies.healthy().collect()).map_err(failed))?;
+        self.noting(dies.sync_all(dies.healthy().collect()).map_err(sync_failed))?;
         self.keep_header()
     }
+}
+
+fn sync_failed((die, source): (usize, io::Error)) -> DeviceError {
+    medium_error(format!("syncing die {die}"))(source)
+}
+
+/// Erases all of a medium that is to be a die. It may have been a die of this drive before, with
+/// checkpoints, a journal and units of a history that the others do not know: their numbers can be
+/// those of this one, so that nobody could tell them apart. Metadata is written over, so that space
+/// that was reserved for it stays so. `go_on` is asked before each part.
+fn erase_all(
+    medium: &dyn Medium,
+    layout: &Layout,
+    mut go_on: impl FnMut() -> Result<(), DeviceError>,
+    failed: impl Fn(io::Error) -> DeviceError,
+) -> Result<(), DeviceError> {
+    let (metadata, end) = (layout.unit_from(0), layout.die_bytes());
+    let parts = |from: u64, until: u64| {
+        let begins = (from..until).step_by(ERASED_AT_ONCE);
+        begins.map(move |at| (at, (until - at).min(ERASED_AT_ONCE as u64)))
+    };
+    for (at, length) in parts(0, metadata) {
+        go_on()?;
+        overwrite(medium, at, length).map_err(&failed)?;
+    }
+    for (at, length) in parts(metadata, end) {
+        go_on()?;
+        medium.erase(at, length).map_err(&failed)?;
+    }
+    medium.sync().map_err(failed)
 }
 
 fn die_number(die: usize) -> u32 {
@@ -398,36 +414,13 @@ fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {
     medium_error(format!("replacing die {die}"))
 }
 
-/// Clears the header of a die's unit of a row, so that it is none of any row.
-fn clear(store: &Store, row: u32, die: usize) -> Result<(), DeviceError> {
-    let cleared = store.dies.erase(die, store.layout.unit_from(row), PAGE_BYTES as u64);
-    cleared.map_err(medium_error(format!("clearing the place of row {row} on die {die}")))
-}
-
-impl OpenRow {
-    /// The data unit that belongs on a die, if it is finished.
-    fn finished_on(&self, store: &Store, die: usize) -> Option<&[u8]> {
-        let position = store.layout.position(self.row, die, self.out)?;
-        let bytes = self.units.get(position as usize).and_then(UnitBuffer::finished)?;
-        Some(bytes.as_slice())
-    }
-
-    /// True if the unit that belongs on a die is on its way there, or has been written; parity is
-    /// once all data units are finished.
-    fn is_finished_on(&self, store: &Store, die: usize) -> bool {
-        let position = store.layout.position(self.row, die, self.out);
-        if position.is_some_and(|position| store.layout.is_parity(position)) {
-            return self.units.iter().all(|unit| unit.finished().is_some());
-        }
-        self.finished_on(store, die).is_some()
-    }
-}
-
 impl Core {
     /// Writes the units of unfinished rows that belong on a die and were programmed without it.
     fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
         for open in &self.open {
-            if let Some(bytes) = open.finished_on(store, die) {
+            let position = store.layout.position(open.row, die, open.out);
+            let unit = position.and_then(|position| open.units.get(position as usize));
+            if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
                 store.dies.restore(die, store.layout.unit_from(open.row), bytes)?;
             }
         }

@@ -94,10 +94,11 @@ impl LatencyHistogram {
         Self::new(self.0.iter().zip(then).map(|(now, then)| now.saturating_sub(then)))
     }
 
-    /// Returns the latency in nanoseconds that `share` of the commands, 0 to 1, do not exceed: the
-    /// percentile, interpolated within its bucket, so that it is off by an eighth at most; none
-    /// of so few commands that it would be their longest latency, such as a 99th percentile of
-    /// fewer than 100. Where it is in the last bucket, its start: the latency is that or longer.
+    /// Returns the latency in nanoseconds that `share` of the commands, 0 to less than 1, do not
+    /// exceed: the percentile, interpolated within its bucket, so that it is off by an eighth at
+    /// most; none of so few commands that it would be their longest latency, such as a 99th
+    /// percentile of fewer than 100. Where it is in the last bucket, its start: the latency is that
+    /// or longer.
     pub fn percentile_ns(&self, share: f64) -> Option<u64> {
         assert!((0.0..1.0).contains(&share), "a share is 0 to less than 1");
         // 1 - 0.99 is a little more than 0.01, and 1 - 0.999 a little less than 0.001.

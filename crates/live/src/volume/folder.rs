@@ -397,9 +397,13 @@ impl Replacement {
         let absolute = absolute(new).map_err(|error| failed("finding", error))?;
         let is_other = |(other, path): &(usize, &PathBuf)| *other != die && **path == absolute;
         if let Some((other, _)) = described.dies.iter().enumerate().find(is_other) {
+            let remedy = if drive.lost_dies().contains(&other) {
+                format!("replace die {other} with it, or give another path")
+            } else {
+                "give another path".to_owned()
+            };
             return Err(OpenError::refused(format!(
-                "{} is listed as die {other} of this volume: replace die {other} with it, or give \
-                 another path",
+                "{} is listed as die {other} of this volume: {remedy}",
                 new.display()
             )));
         }

@@ -32,7 +32,8 @@ class Comparison:
         """Returns a flat dict for each load of each run, as pandas and Polars accept them.
 
         Where ``lacks_requests`` is true, requests are missing from the figures, so ratios and rank
-        are ``None``.
+        are ``None``. ``doubt`` is the text of a warning that the figures may not be the drive's
+        own.
         """
         rows = []
         for load in self.loads:
@@ -49,6 +50,7 @@ class Comparison:
                     "iops": entry["summary"]["iops"],
                     "latency_ns_avg": entry["summary"]["latency"]["latency_ns_avg"],
                     **ratios, "settled": entry["settled"], "lacks_requests": lacking,
+                    "doubt": entry.get("doubt"),
                 })
         return rows
 

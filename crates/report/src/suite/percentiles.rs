@@ -43,8 +43,12 @@ fn greatest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
 /// The percentiles of `workload` in `taken`.
 pub(super) fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
     let load = |step: &Step| format!("T{}Q{}", step.threads, step.queue_per_thread);
-    let mut loads: Vec<String> = taken.iter().map(|(_, step)| load(step)).collect();
-    loads.dedup();
+    let mut loads: Vec<String> = Vec::new();
+    for (_, step) in taken {
+        if !loads.contains(&load(step)) {
+            loads.push(load(step));
+        }
+    }
     let load = match loads.as_slice() {
         [] => String::new(),
         loads => format!(", {}", listed(loads)),

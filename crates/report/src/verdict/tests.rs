@@ -116,12 +116,13 @@ fn a_winner_among_bursts_is_called_one_and_a_warning_names_none() {
         said.ends_with("None of them was in steady state: these are rates before it."),
         "{said}"
     );
-    runs[0].warnings.push(results::Warning {
+    let steps: Vec<String> = runs[0].steps.iter().map(|step| step.id.clone()).collect();
+    runs[0].warnings.extend(steps.into_iter().map(|step| results::Warning {
         kind: results::WarningKind::Environment,
-        step: String::new(),
+        step,
         text: "others used the device".into(),
         remedy: String::new(),
-    });
+    }));
     let said = winners(&subjects(&runs));
     assert!(said.starts_with("No winner is named: warnings put every load"), "{said}");
 }

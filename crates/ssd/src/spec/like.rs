@@ -135,6 +135,6 @@ mod tests {
     fn media_of_both_kinds_is_refused() {
         let error =
             refused("[devices]", "[buffer]\nkib = 4\nsource = \"estimated: x\"\n\n[devices]");
-        assert!(error.contains("buffer is given beside in_place"), "{error}");
+        assert!(error.contains("buffer is not allowed with in_place"), "{error}");
     }
 }
