@@ -40,7 +40,7 @@ def test_drives_by_an_executor_are_the_command_s(drives, rows, tmp_path, floatga
     assert [row["id"] for row in printed] == [row["id"] for row in rows if row["id"] != "F1"]
     assert len(validation.compared) == 1 and validation.compared[0]["modelled"] > 1000
     assert validation.compared[0]["workload"] in validation._repr_html_()
-    assert validation.error_median == pytest.approx(abs(validation.compared[0]["ratio"] - 1))
+    assert validation.error_median is None, "what a data sheet states was not measured"
     # Stored: nothing is simulated again, without an executor either.
     with ThreadPoolExecutor(1) as executor:
         assert fg.validate(drives, rows, executor=executor, out=tmp_path / "kept") == validation

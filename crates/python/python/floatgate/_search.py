@@ -112,7 +112,7 @@ class Search:
         keys = list(dict.fromkeys(key for trial in self.trials for key in trial.values))
         rows = ([trial.number, trial.drive.name, *(trial.values.get(key) for key in keys),
                  trial.value, trial.figures["iops"], trial.figures["latency_ns_p99"],
-                 trial.figures["host_limited"]]
+                 trial.figures.get("host_limited", False)]
                 for trial in self.holding[:10])
         heads = ["trial", "drive", *keys, "goal", "iops", "latency_ns_p99", "host_limited"]
         return table(heads, rows)
