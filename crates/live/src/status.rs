@@ -356,8 +356,14 @@ impl Status {
     /// With health, critical warning and light as all the rest has it.
     #[must_use]
     pub fn judged(mut self) -> Self {
-        // Servers of earlier versions say no more than that.
-        self.dies.iter_mut().filter(|die| die.is_lost).for_each(|die| die.state = DieState::Failed);
+        let rebuild = self.maintenance.rebuild.as_ref().filter(|it| it.is_running);
+        let filled = rebuild.map(|it| it.die as usize);
+        // Servers of earlier versions say no more than that it is lost. Until the medium that takes
+        // its place is erased, a die is lost, too.
+        for (index, die) in self.dies.iter_mut().enumerate().filter(|(_, die)| die.is_lost) {
+            let is_filled = filled == Some(index);
+            die.state = if is_filled { DieState::Rebuilding } else { DieState::Failed };
+        }
         self.health = Health::of(&self);
         self.smart.critical_warning = self.health.critical_warning(&self);
         self.led = Led::of(&self);

@@ -128,3 +128,36 @@ fn a_format_leaves_nothing_but_room() {
         assert!(holds(&drive, 0..size.0, 2));
     }
 }
+
+/// A spare that was a die, or was filled in part, and one whose folder is away.
+#[test]
+fn a_purge_erases_hot_spares_too_and_names_those_that_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = create(folder.path());
+    let drive = Drive::open(&options.volume).unwrap();
+    let [used, away] = ["used.img", "away.img"].map(|name| folder.path().join(name));
+    live::add_spare(&options.volume, &drive, &used).unwrap();
+    live::add_spare(&options.volume, &drive, &away).unwrap();
+    let secret = b"what was on a die once";
+    let mut bytes = fs::read(&used).unwrap();
+    let middle = bytes.len() / 2;
+    for at in [0, middle, bytes.len() - secret.len()] {
+        bytes[at..at + secret.len()].copy_from_slice(secret);
+    }
+    fs::write(&used, bytes).unwrap();
+    fs::rename(&away, folder.path().join("aside.img")).unwrap();
+    let mut steps = 0;
+    live::erase_spares(&options.volume, &drive, &mut |_, _| {
+        steps += 1;
+        true
+    });
+    drive.purge().unwrap();
+    assert!(steps > 0 && fs::read(&used).unwrap().iter().all(|byte| *byte == 0));
+    let said = drive.status().not_erased().unwrap();
+    assert!(said.starts_with("The hot spare ") && said.contains("away.img ("), "{said}");
+    assert!(!said.contains("used.img"), "{said}");
+    fs::rename(folder.path().join("aside.img"), &away).unwrap();
+    live::erase_spares(&options.volume, &drive, &mut |_, _| true);
+    drive.purge().unwrap();
+    assert_eq!(drive.status().not_erased(), None);
+}

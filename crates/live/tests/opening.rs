@@ -295,6 +295,10 @@ fn a_replacement_does_not_take_the_path_of_another_die() {
     let drive = Drive::open(volume).unwrap();
     let refused = Replacement::prepare(volume, &drive, 3, &dies[2]).unwrap_err().to_string();
     assert!(refused.contains("is listed as die 2 of this volume: replace die 2"), "{refused}");
+    let link = folder.path().join("link.img");
+    std::os::unix::fs::symlink(&dies[0], &link).unwrap();
+    let refused = Replacement::prepare(volume, &drive, 3, &link).unwrap_err().to_string();
+    assert!(refused.ends_with("is listed as die 0 of this volume: give another path"), "{refused}");
     let replacement = Replacement::prepare(volume, &drive, 2, &dies[2]).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     drive.close().unwrap();

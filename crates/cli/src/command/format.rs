@@ -26,7 +26,10 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
-        let purged = with_progress("purging", |go_on| drive.purge_while(go_on));
+        let purged = with_progress("purging", |go_on| {
+            live::erase_spares(&args.target.volume, &drive, &mut |done, all| go_on(done, all));
+            drive.purge_while(go_on)
+        });
         let status = drive.status().described(&args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
         purged.with_context(attempted)?;
@@ -59,7 +62,10 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let done = Namespaces::allow(&args.target.volume, &drive, capacity).and_then(|()| {
-            with_progress("formatting", |go_on| drive.reformat_while(capacity, go_on))
+            with_progress("formatting", |go_on| {
+                live::erase_spares(&args.target.volume, &drive, &mut |done, all| go_on(done, all));
+                drive.reformat_while(capacity, go_on)
+            })
         });
         let status = drive.status().described(&args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;

@@ -265,7 +265,7 @@ mod tests {
     fn without_rows_no_error_is_stated() {
         assert_eq!(tallied(&[]), Vec::<String>::new());
         assert!(
-            !shown(&[], FITTED).contains("data-sheet specifications"),
+            !shown(&[], FITTED).contains("specifications and the drive files"),
             "{}",
             shown(&[], FITTED)
         );

@@ -112,9 +112,15 @@ struct Moved {
     failures: AtomicU64,
     /// Error of the last failed request, and the kind of request.
     failure: Mutex<Option<String>>,
+    /// Name of the medium that failed last; empty where it failed before the drive was opened.
+    gone: Mutex<String>,
 }
 
 impl Moved {
+    fn gone(&self) -> MutexGuard<'_, String> {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes a failed request, and keeps its error as the last one.
     fn fail(&self, what: &str, error: &io::Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
@@ -209,7 +215,9 @@ impl Dies {
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
         let gone = self.media[die].write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(medium) = gone {
-            self.unreached().push(NotErased { die: number(die), path: medium.name() });
+            let path = medium.name();
+            self.traffic[die].gone().clone_from(&path);
+            self.unreached().push(NotErased { die: Some(number(die)), path });
         }
         assert!(self.lost().has(die) && self.is_protected, "only protected drives lose a die");
         true
@@ -219,12 +227,23 @@ impl Dies {
         self.unreached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to note which media fail; those of dies that have failed already have no name.
+    /// Begins to note which media fail, beside hot spares that were not erased.
     pub(crate) fn note_unreached(&self) {
         let _changing = self.changing();
         let lost = self.lost();
-        let media = lost.iter().map(|die| NotErased { die: number(die), path: String::new() });
-        *self.unreached() = media.collect();
+        let gone = |die: usize| self.traffic[die].gone().clone();
+        let media = lost.iter().map(|die| NotErased { die: Some(number(die)), path: gone(die) });
+        let mut unreached = self.unreached();
+        unreached.retain(|it| it.die.is_none());
+        unreached.extend(media);
+    }
+
+    /// Notes the hot spares that the purge which comes does not erase, instead of those noted
+    /// before.
+    pub(crate) fn note_unerased_spares(&self, spares: impl Iterator<Item = String>) {
+        let mut unreached = self.unreached();
+        unreached.retain(|it| it.die.is_some());
+        unreached.extend(spares.map(|path| NotErased { die: None, path }));
     }
 
     /// Media that failed since [`Dies::note_unreached`], or had by then.
@@ -252,14 +271,26 @@ impl Dies {
         self.traffic.iter().enumerate().map(die).collect()
     }
 
+    /// Forgets the failures of a die that failed, in whose place another medium is to be put.
+    pub(crate) fn forget_failures(&self, die: usize) {
+        let failure = &self.traffic[die].failure;
+        *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.traffic[die].failures.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts a failed write to the medium that is to take the place of a die, unless the host has
+    /// no space.
+    pub(crate) fn count_failure(&self, die: usize, error: &io::Error) {
+        if !is_host_full(error) {
+            self.traffic[die].fail("write", error);
+        }
+    }
+
     /// Puts an empty medium in the place of a die that failed.
     pub(crate) fn fill(&self, die: usize, medium: Box<dyn Medium>) {
         let mut syncing = self.syncing(die);
         let _changing = self.changing();
         assert!(self.lost().has(die), "a die is replaced that has failed");
-        let failure = &self.traffic[die].failure;
-        *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.traffic[die].failures.store(0, Ordering::Relaxed);
         *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
         *syncing = None;
         self.joining.fetch_and(!(1 << die), Ordering::AcqRel);
@@ -570,12 +601,14 @@ impl Dies {
         let wanted = DieSet((dies.0 | copies.0) & !self.lost().0);
         let mut syncing: BTreeMap<usize, _> =
             wanted.iter().map(|die| (die, self.syncing(die))).collect();
-        let which = DieSet(wanted.0 & !self.lost().0);
-        for die in which.iter() {
-            if let Some(failure) = &*syncing[&die] {
-                return Err((die, failure.error()));
+        for die in wanted.iter() {
+            // Whoever was told may not have given up the die yet.
+            let failure = syncing[&die].as_ref().map(SyncFailure::error);
+            if let Some(error) = failure.filter(|error| !self.lose_for(die, error)) {
+                return Err((die, error));
             }
         }
+        let which = DieSet(wanted.0 & !self.lost().0);
         let shared = self.shared_all(which);
         let below = |die: usize| {
             let medium = medium(shared[die].as_ref().expect("one of those"));

@@ -110,7 +110,7 @@ pub struct Drive {
     /// [`DieSet`](crate::format::die_set::DieSet).
     adapted: AtomicU64,
     /// Bytes that clients may write before the host is asked for its free space again.
-    headroom: Headroom,
+    pub(crate) headroom: Headroom,
     /// Media that were given when it was opened and are not used, with why.
     unused: Vec<Unused>,
     /// Failure after which the drive takes no more writes, if there was one.

@@ -302,10 +302,18 @@ impl Drive {
             }
             Err(replacing(die)(io::Error::other(STOPPED)))
         };
-        erase_all(&*medium, &store.layout, || go_on(0), |error| replacing(die)(error))?;
+        store.dies.forget_failures(die);
+        let failed = |error: io::Error| {
+            store.dies.count_failure(die, &error);
+            replacing(die)(error)
+        };
+        let end = store.layout.die_bytes();
+        erase_all(&*medium, (&store.layout, end), || go_on(0), failed)?;
         {
             let core = self.still()?;
             store.dies.fill(die, medium);
+            // It may lie on another file system than the others.
+            self.headroom.ask_again();
             core.program_again(store, die).map_err(medium_error(format!(
                 "writing rows that are being filled to die {die}"
             )))?;
@@ -380,17 +388,17 @@ fn sync_failed((die, source): (usize, io::Error)) -> DeviceError {
     medium_error(format!("syncing die {die}"))(source)
 }
 
-/// Erases all of a medium that is to be a die. It may have been a die of this drive before, with
+/// Erases a medium that is to be a die, up to its byte `end`. It may have been a die of this drive before, with
 /// checkpoints, a journal and units of a history that the others do not know: their numbers can be
 /// those of this one, so that nobody could tell them apart. Metadata is written over, so that space
 /// that was reserved for it stays so. `go_on` is asked before each part.
-fn erase_all(
+pub(crate) fn erase_all(
     medium: &dyn Medium,
-    layout: &Layout,
+    (layout, end): (&Layout, u64),
     mut go_on: impl FnMut() -> Result<(), DeviceError>,
     failed: impl Fn(io::Error) -> DeviceError,
 ) -> Result<(), DeviceError> {
-    let (metadata, end) = (layout.unit_from(0), layout.die_bytes());
+    let metadata = layout.unit_from(0).min(end);
     let parts = |from: u64, until: u64| {
         let begins = (from..until).step_by(ERASED_AT_ONCE);
         begins.map(move |at| (at, (until - at).min(ERASED_AT_ONCE as u64)))

@@ -63,6 +63,11 @@ impl DieState {
 }
 
 impl Die {
+    /// True if it has failed, and no other medium is being put in its place.
+    fn has_failed(&self) -> bool {
+        self.is_lost && self.state != DieState::Rebuilding
+    }
+
     /// The die of an index as sentences begin with it: `Die 2 (/dev/sdc, model X, serial Y)`.
     pub fn named(&self, index: usize) -> String {
         match self.place() {
@@ -90,18 +95,21 @@ impl Status {
         // The last medium of a die that has failed is the one that is there now.
         let is_former = |(at, it): &(usize, &NotErased)| {
             let is_last = unreached[at + 1..].iter().all(|later| later.die != it.die);
-            let is_lost = self.dies.get(it.die as usize).is_some_and(|die| die.is_lost);
-            !(is_last && is_lost)
+            let die = it.die.and_then(|die| self.dies.get(die as usize));
+            !(is_last && die.is_some_and(Die::has_failed))
         };
         let former = unreached.iter().enumerate().filter(is_former);
         let replaced = former.map(|(_, NotErased { die, path })| {
+            let Some(die) = die else {
+                return format!("The hot spare {path} was not erased");
+            };
             let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
             format!(
                 "The former medium of die {die}{place}, which was replaced during the erasure, \
                  failed and was not erased"
             )
         });
-        let failed = self.dies.iter().enumerate().filter(|(_, die)| die.is_lost);
+        let failed = self.dies.iter().enumerate().filter(|(_, die)| die.has_failed());
         let named = failed.map(|(index, die)| {
             let why = if die.is_missing { "is missing" } else { "has failed" };
             format!("{} {why} and was not erased", die.named(index))
@@ -145,8 +153,10 @@ mod tests {
     #[test]
     fn a_medium_that_failed_and_was_replaced_during_an_erasure_is_named() {
         let mut status = super::super::health::tests::status();
-        let lost = |die: u32, path: &str| NotErased { die, path: path.into() };
+        let lost = |die: u32, path: &str| NotErased { die: Some(die), path: path.into() };
         let not_erased = vec![lost(1, "/dev/d1"), lost(2, ""), lost(3, ""), lost(3, "/dev/d3")];
+        let spare = NotErased { die: None, path: "/dev/s".into() };
+        let not_erased = [not_erased, vec![spare]].concat();
         status.maintenance.purge = Some(Purge { not_erased, ..Purge::default() });
         status.dies[1].path = Some("/dev/spare".into());
         status.dies[3].is_lost = true;
@@ -155,6 +165,7 @@ mod tests {
         assert!(said.contains("The former medium of die 3, which"), "the one before it: {said}");
         assert!(said.contains("The former medium of die 1 (/dev/d1), which"), "{said}");
         assert!(said.contains("The former medium of die 2, which"), "{said}");
+        assert!(said.contains("The hot spare /dev/s was not erased"), "{said}");
     }
 
     #[test]

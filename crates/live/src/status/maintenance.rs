@@ -44,7 +44,8 @@ pub struct Purge {
     pub superblocks: u64,
     /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
-    /// Media of dies that had failed, or failed before the end, and so were not erased.
+    /// Media of dies that had failed, or failed before the end, and so were not erased, and hot
+    /// spares that could not be.
     #[serde(default)]
     pub not_erased: Vec<NotErased>,
 }
@@ -52,9 +53,9 @@ pub struct Purge {
 /// A medium that a purge did not erase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotErased {
-    /// Number of the die that it was.
-    pub die: u32,
-    /// Its path; empty if it had failed before the purge, or has none.
+    /// Number of the die that it was; none of a hot spare.
+    pub die: Option<u32>,
+    /// Its path; empty if it had failed before the volume was opened, or has none.
     pub path: String,
 }
 

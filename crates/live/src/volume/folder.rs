@@ -395,7 +395,8 @@ impl Replacement {
         let failed =
             |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
         let absolute = absolute(new).map_err(|error| failed("finding", error))?;
-        let is_other = |(other, path): &(usize, &PathBuf)| *other != die && **path == absolute;
+        let is_other =
+            |(other, path): &(usize, &PathBuf)| *other != die && is_same(path, &absolute);
         if let Some((other, _)) = described.dies.iter().enumerate().find(is_other) {
             let remedy = if drive.lost_dies().contains(&other) {
                 format!("replace die {other} with it, or give another path")
@@ -582,6 +583,12 @@ fn order_of(dies: &[Option<usize>]) -> Vec<usize> {
     }
     let mut left = (0..dies.len()).filter(|entry| !is_placed[*entry]);
     order.into_iter().map(|entry| entry.or_else(|| left.next()).expect("as many")).collect()
+}
+
+/// True if two paths are those of one file or device, by whatever links.
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| fs::canonicalize(path).ok();
+    one == other || real(one).is_some_and(|one| real(other) == Some(one))
 }
 
 /// True if a die cannot be had: nothing is there, or a device that does not respond.

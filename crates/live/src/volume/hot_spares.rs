@@ -5,15 +5,17 @@
 //! that a crash cut off is known by it, and goes on.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::folder::{Replacement, Unfinished, Volume, new_die, read, update};
+use super::folder::{Replacement, Unfinished, Volume, is_same, new_die, read, update};
+use crate::engine::scrub::erase_all;
 use crate::medium::is_block_device;
 use crate::status::SpareFailure;
-use crate::{Access, DeviceError, Drive, OpenError};
+use crate::{Access, DeviceError, Drive, FileMedium, Medium as _, OpenError};
 
 impl Volume {
     /// Hot spares that took no place yet.
@@ -44,7 +46,8 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
     let path = absolute(new).map_err(failed)?;
     let mut unfinished = Unfinished::default();
     update(volume, |described| {
-        if described.dies.contains(&path) || described.spares.contains(&path) {
+        let is_it = |listed: &PathBuf| is_same(listed, &path);
+        if described.dies.iter().any(is_it) || described.spares.iter().any(is_it) {
             let what = format!("{shown} is already a die or a hot spare of the volume");
             return Err(OpenError::refused(what));
         }
@@ -62,6 +65,33 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
     })?;
     unfinished.keep();
     Ok(())
+}
+
+/// Erases the hot spares of a folder's drive before the drive is purged: one may have been a die, or
+/// have been filled in part. Those that cannot be erased are told by the status of the purge. Ends
+/// where `go_on` says so.
+pub fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) -> bool) {
+    let superblocks = u64::from(drive.status().format.superblocks);
+    let mut erase = |spare: &Path| -> Result<(), DeviceError> {
+        let failed = |source| {
+            let attempted = format!("erasing the hot spare {}", spare.display());
+            DeviceError::Medium { attempted, source }
+        };
+        let medium = FileMedium::open(spare, drive.store().dies.access()).map_err(failed)?;
+        let end = medium.size();
+        let go_on = || {
+            let is_stopped = !go_on(0, superblocks);
+            if is_stopped { Err(failed(io::Error::other("it was stopped"))) } else { Ok(()) }
+        };
+        erase_all(&medium, (&drive.store().layout, end), go_on, failed)
+    };
+    let mut left = Vec::new();
+    for spare in hot_spares(volume) {
+        if let Err(error) = erase(&spare) {
+            left.push(format!("{} ({error})", shown(&spare)));
+        }
+    }
+    drive.store().dies.note_unerased_spares(left.into_iter());
 }
 
 /// Hot spares that could not be used, with the times of the last attempts.

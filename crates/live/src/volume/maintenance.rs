@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
-use crate::volume::hot_spares::{Tried, add_spare};
+use crate::volume::hot_spares::{Tried, add_spare, erase_spares};
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
 /// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
@@ -226,7 +226,9 @@ impl Maintenance {
     /// # Errors
     /// Fails if that is under way already.
     pub fn purge(&self) -> Result<(), OpenError> {
-        self.begin_purge(|drive, go_on| {
+        let volume = self.volume.clone();
+        self.begin_purge(move |drive, go_on| {
+            erase_spares(&volume, drive, go_on);
             // Its status says how it went.
             let _ = drive.purge_while(go_on);
         })
@@ -239,7 +241,9 @@ impl Maintenance {
     pub fn format(&self, capacity: UserCapacity) -> Result<(), OpenError> {
         self.drive.check_capacity(capacity)?;
         Namespaces::allow(&self.volume, &self.drive, capacity)?;
+        let volume = self.volume.clone();
         self.begin_purge(move |drive, go_on| {
+            erase_spares(&volume, drive, go_on);
             // Its status says how it went.
             let _ = drive.reformat_while(capacity, go_on);
         })
