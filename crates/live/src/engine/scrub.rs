@@ -388,10 +388,10 @@ fn sync_failed((die, source): (usize, io::Error)) -> DeviceError {
     medium_error(format!("syncing die {die}"))(source)
 }
 
-/// Erases a medium that is to be a die, up to its byte `end`. It may have been a die of this drive before, with
-/// checkpoints, a journal and units of a history that the others do not know: their numbers can be
-/// those of this one, so that nobody could tell them apart. Metadata is written over, so that space
-/// that was reserved for it stays so. `go_on` is asked before each part.
+/// Erases a medium that is to be a die, up to its byte `end`. It may have been a die of this drive
+/// before, with checkpoints, a journal and units of a history that the others do not know: their
+/// numbers can be those of this one, so that nobody could tell them apart. Metadata is written
+/// over, so that space that was reserved for it stays so. `go_on` is asked before each part.
 pub(crate) fn erase_all(
     medium: &dyn Medium,
     (layout, end): (&Layout, u64),

@@ -67,9 +67,9 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
     Ok(())
 }
 
-/// Erases the hot spares of a folder's drive before the drive is purged: one may have been a die, or
-/// have been filled in part. Those that cannot be erased are told by the status of the purge. Ends
-/// where `go_on` says so.
+/// Erases the hot spares of a folder's drive before the drive is purged: one may have been a die,
+/// or have been filled in part. Those that cannot be erased are told by the status of the purge.
+/// Ends where `go_on` says so.
 pub fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) -> bool) {
     let superblocks = u64::from(drive.status().format.superblocks);
     let mut erase = |spare: &Path| -> Result<(), DeviceError> {
