@@ -88,8 +88,10 @@ fn print(processor: &str, [few, many]: [u32; 2], took: &Took) {
                 .unzip();
             [server, machine].map(|it| median(it) / f64::from(many - few))
         });
+        // Each of the two counts of a difference is right to a tick on each of two processors.
+        let ticks_us = 4.0 * TICK_US / f64::from(many - few);
         for [server, machine] in [ublk, nbd] {
-            assert!(0.0 < server && server < machine, "{server} of {machine} us");
+            assert!(0.0 < server && server < machine + ticks_us, "{server} of {machine} us");
         }
         for (of, what) in ["the server's threads", "all of the machine"].iter().enumerate() {
             let (ublk, nbd) = (ublk[of], nbd[of]);
