@@ -87,9 +87,13 @@ pub fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64
     };
     let mut left = Vec::new();
     for spare in hot_spares(volume) {
-        if let Err(error) = erase(&spare) {
-            left.push(format!("{} ({error})", shown(&spare)));
-        }
+        let why = match erase(&spare) {
+            Ok(()) => continue,
+            // The path is told with it.
+            Err(DeviceError::Medium { source, .. }) => source.to_string(),
+            Err(error) => error.to_string(),
+        };
+        left.push(format!("{} ({why})", shown(&spare)));
     }
     drive.store().dies.note_unerased_spares(left.into_iter());
 }
