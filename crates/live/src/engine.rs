@@ -6,6 +6,7 @@ pub(crate) mod core;
 pub(crate) mod creation;
 pub(crate) mod dies;
 pub(crate) mod drive;
+pub(crate) mod erasure;
 pub(crate) mod gathering;
 pub(crate) mod header_copies;
 pub(crate) mod headroom;

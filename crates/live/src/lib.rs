@@ -82,12 +82,13 @@ pub use volume::folder::{
     CreateOptions, NAME_CHARACTERS_MAX, Replacement, VolumeOptions, check_name, check_volume,
     create, die_count, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
 };
-pub use volume::hot_spares::{add_spare, erase_spares, hot_spares};
+pub use volume::hot_spares::{add_spare, hot_spares};
 pub use volume::inspect::{Unserved, inspect, unserved};
 pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;
 pub use volume::operations::{keep_operations, load_operations};
+pub use volume::purge::{purge_volume, reformat_volume};
 pub use volume::recover::{RecoveredPage, RecoveredVolume};
 pub use volume::shortages::{Shortage, host_shortages};
 pub use volume::{check, locate};

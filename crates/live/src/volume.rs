@@ -13,6 +13,7 @@ pub(crate) mod maintenance;
 pub(crate) mod meter;
 pub(crate) mod namespace;
 pub(crate) mod operations;
+pub(crate) mod purge;
 pub(crate) mod recover;
 pub(crate) mod shortages;
 pub(crate) mod verification;

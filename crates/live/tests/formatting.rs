@@ -147,17 +147,16 @@ fn a_purge_erases_hot_spares_too_and_names_those_that_it_cannot() {
     fs::write(&used, bytes).unwrap();
     fs::rename(&away, folder.path().join("aside.img")).unwrap();
     let mut steps = 0;
-    live::erase_spares(&options.volume, &drive, &mut |_, _| {
+    let purged = live::purge_volume(&options.volume, &drive, |_, _| {
         steps += 1;
         true
     });
-    drive.purge().unwrap();
+    purged.unwrap();
     assert!(steps > 0 && fs::read(&used).unwrap().iter().all(|byte| *byte == 0));
     let said = drive.status().not_erased().unwrap();
     assert!(said.starts_with("The hot spare ") && said.contains("away.img ("), "{said}");
     assert!(!said.contains("used.img"), "{said}");
     fs::rename(folder.path().join("aside.img"), &away).unwrap();
-    live::erase_spares(&options.volume, &drive, &mut |_, _| true);
-    drive.purge().unwrap();
+    live::purge_volume(&options.volume, &drive, |_, _| true).unwrap();
     assert_eq!(drive.status().not_erased(), None);
 }

@@ -12,7 +12,7 @@ use crate::explain;
 use crate::number::{self, millis};
 use crate::subject::{Subject, Suite};
 use crate::suite::first_preconditioning;
-use crate::text::{Text, listed};
+use crate::text::{Text, loads};
 
 /// Drives of the baseline table that are shown beside the runs.
 const OTHERS: usize = 5;
@@ -230,20 +230,13 @@ fn drawn(row: &Row, headlines: &[Headline], rows: &[Row]) -> String {
 /// other drives' rows.
 fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
     let steps = subjects.iter().flat_map(|it| Headline::ALL.map(|headline| headline.step(it.run)));
-    let mut loads: Vec<String> = Vec::new();
-    for step in steps.flatten() {
-        let load = format!("T{}Q{}", step.threads, step.queue_per_thread);
-        if !loads.contains(&load) {
-            loads.push(load);
-        }
-    }
+    let loads = loads(steps.flatten());
     let is_model = |subject: &Subject<'_>| subject.run.target.kind == TargetKind::Model;
     let done = match (subjects.iter().any(is_model), subjects.iter().all(is_model)) {
         (_, true) => "Modelled",
         (true, false) => "Measured or modelled",
         (false, false) => "Measured",
     };
-    let loads = listed(&loads);
     let mut said = format!("{done} at {loads} after the preconditioning of each suite.");
     let is_doubted = |subject: &Subject<'_>| {
         let mut shown = Headline::ALL.iter().filter_map(|it| shown(subject.run, *it));

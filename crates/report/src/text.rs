@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use results::Step;
+
 /// A string that is displayed escaped, safe as element text and inside quoted attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text<'a>(pub(crate) &'a str);
@@ -38,6 +40,18 @@ pub(crate) fn listed(items: &[String]) -> String {
         [only] => only.clone(),
         [head @ .., last] => format!("{} and {last}", head.join(", ")),
     }
+}
+
+/// The loads of `steps`, each once: `T4Q4 and T16Q16`.
+pub(crate) fn loads<'a>(steps: impl IntoIterator<Item = &'a Step>) -> String {
+    let mut loads: Vec<String> = Vec::new();
+    for step in steps {
+        let load = format!("T{}Q{}", step.threads, step.queue_per_thread);
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    listed(&loads)
 }
 
 #[cfg(test)]

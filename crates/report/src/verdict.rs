@@ -168,10 +168,15 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         };
     };
     let widest = won(best).map(|it| it.lead).fold(0.0, f64::max);
-    let before = if subjects.iter().any(|it| is_settled(&it)) {
-        ""
-    } else {
+    // Reads need no steady state.
+    let has_writes = |it: &Subject<'_>| {
+        let it = Headlines::of(it.run);
+        it.write_iops.or(it.mixed_iops).is_some()
+    };
+    let before = if subjects.iter().any(has_writes) && !subjects.iter().any(|it| is_settled(&it)) {
         " None of them was in steady state: these are rates before it."
+    } else {
+        ""
     };
     match won(best).count() {
         0 => format!(

@@ -131,9 +131,10 @@ impl Entry {
 /// The loads that every run measured in full, and without a warning that puts the figures of that
 /// load in doubt: only over these can one be said to win.
 pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
-    let is_sound = |entry: &Entry| entry.is_whole() && entry.doubt.is_none();
-    let is_whole = |entry: &Option<Entry>| entry.as_ref().is_some_and(is_sound);
-    let is_common = |load: &&Comparison| load.entries.iter().all(is_whole);
+    // One that lacks requests has a warning about it, too.
+    let is_sound =
+        |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.doubt.is_none());
+    let is_common = |load: &&Comparison| load.entries.iter().all(is_sound);
     comparisons.iter().filter(is_common).cloned().collect()
 }
 

@@ -27,8 +27,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let purged = with_progress("purging", |go_on| {
-            live::erase_spares(&args.target.volume, &drive, &mut |done, all| go_on(done, all));
-            drive.purge_while(go_on)
+            live::purge_volume(&args.target.volume, &drive, go_on)
         });
         let status = drive.status().described(&args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
@@ -63,8 +62,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let done = Namespaces::allow(&args.target.volume, &drive, capacity).and_then(|()| {
             with_progress("formatting", |go_on| {
-                live::erase_spares(&args.target.volume, &drive, &mut |done, all| go_on(done, all));
-                drive.reformat_while(capacity, go_on)
+                live::reformat_volume(&args.target.volume, &drive, capacity, go_on)
             })
         });
         let status = drive.status().described(&args.target.volume);

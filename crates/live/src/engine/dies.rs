@@ -217,7 +217,7 @@ impl Dies {
         if let Some(medium) = gone {
             let path = medium.name();
             self.traffic[die].gone().clone_from(&path);
-            self.unreached().push(NotErased { die: Some(number(die)), path });
+            self.unreached().push(NotErased::die(die_number(die), path));
         }
         assert!(self.lost().has(die) && self.is_protected, "only protected drives lose a die");
         true
@@ -232,7 +232,7 @@ impl Dies {
         let _changing = self.changing();
         let lost = self.lost();
         let gone = |die: usize| self.traffic[die].gone().clone();
-        let media = lost.iter().map(|die| NotErased { die: Some(number(die)), path: gone(die) });
+        let media = lost.iter().map(|die| NotErased::die(die_number(die), gone(die)));
         let mut unreached = self.unreached();
         unreached.retain(|it| it.die.is_none());
         unreached.extend(media);
@@ -240,10 +240,10 @@ impl Dies {
 
     /// Notes the hot spares that the purge which comes does not erase, instead of those noted
     /// before.
-    pub(crate) fn note_unerased_spares(&self, spares: impl Iterator<Item = String>) {
+    pub(crate) fn note_unerased_spares(&self, spares: Vec<NotErased>) {
         let mut unreached = self.unreached();
         unreached.retain(|it| it.die.is_some());
-        unreached.extend(spares.map(|path| NotErased { die: None, path }));
+        unreached.extend(spares);
     }
 
     /// Media that failed since [`Dies::note_unreached`], or had by then.
@@ -634,12 +634,18 @@ impl Dies {
     }
 }
 
-fn number(die: usize) -> u32 {
+/// The number of a die, as records and the status have it.
+pub(crate) fn die_number(die: usize) -> u32 {
     u32::try_from(die).expect("at most 64 dies")
 }
 
 fn medium(bay: &Bay) -> &dyn Medium {
     bay.as_deref().unwrap_or(&Gone)
+}
+
+/// The error of a die that could not be made durable.
+pub(crate) fn sync_failed((die, source): (usize, io::Error)) -> DeviceError {
+    medium_error(format!("syncing die {die}"))(source)
 }
 
 /// An error of the medium, with what was attempted.

@@ -8,8 +8,9 @@
 //!
 //! Dies are read and programmed without the lock of the core ([`Drive::act`]).
 //!
-//! Locks are taken in this order: checkpoints, victim, journal, programming, core, header. No
-//! thread waits for another beyond them, and none is handed a request.
+//! Locks are taken in this order: checkpoints, victim, journal, programming, core, header, those of
+//! the [dies](crate::engine::dies::Dies). No thread waits for another beyond them, and none is
+//! handed a request.
 
 mod atomic;
 mod checkpointing;

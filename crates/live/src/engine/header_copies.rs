@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::engine::dies::{Dies, medium_error};
+use crate::engine::dies::{Dies, die_number, medium_error};
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
@@ -60,7 +60,7 @@ impl Header {
     /// Writes one copy of each of these dies, the one that is torn or older.
     fn write_copy(&mut self, dies: &Dies, order: &[usize]) -> Result<(), (usize, io::Error)> {
         for die in order.iter().copied() {
-            self.die = u32::try_from(die).expect("at most 64 dies");
+            self.die = die_number(die);
             assert!(self.die < self.shape.dies, "a header is written to a die of the drive");
             assert!(self.check().is_ok(), "a header that is written can be read back");
             let place = self.stale_copy(dies, die) * HEADER_BYTES;

@@ -6,21 +6,19 @@ use std::io;
 use ftl::Lpn;
 
 use crate::engine::core::Core;
-use crate::engine::dies::medium_error;
+use crate::engine::dies::{die_number, medium_error, sync_failed};
 use crate::engine::drive::Drive;
+use crate::engine::erasure::erase_medium;
 use crate::engine::journal::Scope;
 use crate::engine::store::Store;
-use crate::format::layout::{Layout, PAGE_BYTES, lba};
+use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::RowEpoch;
 use crate::format::unit::UnitBuffer;
-use crate::medium::overwrite;
 use crate::status::{Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
 const LBAS_TOLD_MAX: usize = 1000;
-/// Bytes of a medium that are erased before somebody is asked whether to go on.
-const ERASED_AT_ONCE: usize = 64 << 20;
 /// Error text of work that was stopped.
 const STOPPED: &str = "it was stopped";
 
@@ -308,7 +306,7 @@ impl Drive {
             replacing(die)(error)
         };
         let end = store.layout.die_bytes();
-        erase_all(&*medium, (&store.layout, end), || go_on(0), failed)?;
+        erase_medium(&*medium, (&store.layout, end), || go_on(0), failed)?;
         {
             let core = self.still()?;
             store.dies.fill(die, medium);
@@ -382,40 +380,6 @@ impl Drive {
         self.noting(dies.sync_all(dies.healthy().collect()).map_err(sync_failed))?;
         self.keep_header()
     }
-}
-
-fn sync_failed((die, source): (usize, io::Error)) -> DeviceError {
-    medium_error(format!("syncing die {die}"))(source)
-}
-
-/// Erases a medium that is to be a die, up to its byte `end`. It may have been a die of this drive
-/// before, with checkpoints, a journal and units of a history that the others do not know: their
-/// numbers can be those of this one, so that nobody could tell them apart. Metadata is written
-/// over, so that space that was reserved for it stays so. `go_on` is asked before each part.
-pub(crate) fn erase_all(
-    medium: &dyn Medium,
-    (layout, end): (&Layout, u64),
-    mut go_on: impl FnMut() -> Result<(), DeviceError>,
-    failed: impl Fn(io::Error) -> DeviceError,
-) -> Result<(), DeviceError> {
-    let metadata = layout.unit_from(0).min(end);
-    let parts = |from: u64, until: u64| {
-        let begins = (from..until).step_by(ERASED_AT_ONCE);
-        begins.map(move |at| (at, (until - at).min(ERASED_AT_ONCE as u64)))
-    };
-    for (at, length) in parts(0, metadata) {
-        go_on()?;
-        overwrite(medium, at, length).map_err(&failed)?;
-    }
-    for (at, length) in parts(metadata, end) {
-        go_on()?;
-        medium.erase(at, length).map_err(&failed)?;
-    }
-    medium.sync().map_err(failed)
-}
-
-fn die_number(die: usize) -> u32 {
-    u32::try_from(die).expect("at most 64 dies")
 }
 
 fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {

@@ -99,9 +99,10 @@ impl Status {
             !(is_last && die.is_some_and(Die::has_failed))
         };
         let former = unreached.iter().enumerate().filter(is_former);
-        let replaced = former.map(|(_, NotErased { die, path })| {
+        let replaced = former.map(|(_, NotErased { die, path, reason })| {
             let Some(die) = die else {
-                return format!("The hot spare {path} was not erased");
+                let why = reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+                return format!("The hot spare {path}{why} was not erased");
             };
             let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
             format!(
@@ -153,9 +154,9 @@ mod tests {
     #[test]
     fn a_medium_that_failed_and_was_replaced_during_an_erasure_is_named() {
         let mut status = super::super::health::tests::status();
-        let lost = |die: u32, path: &str| NotErased { die: Some(die), path: path.into() };
+        let lost = |die: u32, path: &str| NotErased::die(die, path.into());
         let not_erased = vec![lost(1, "/dev/d1"), lost(2, ""), lost(3, ""), lost(3, "/dev/d3")];
-        let spare = NotErased { die: None, path: "/dev/s".into() };
+        let spare = NotErased { path: "/dev/s".into(), ..NotErased::default() };
         let not_erased = [not_erased, vec![spare]].concat();
         status.maintenance.purge = Some(Purge { not_erased, ..Purge::default() });
         status.dies[1].path = Some("/dev/spare".into());

@@ -57,6 +57,16 @@ pub struct NotErased {
     pub die: Option<u32>,
     /// Its path; empty if it had failed before the volume was opened, or has none.
     pub path: String,
+    /// Reason why a hot spare was not erased; none of a die, which had failed.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl NotErased {
+    /// The medium at `path` of a die that failed.
+    pub(crate) fn die(die: u32, path: String) -> Self {
+        Self { die: Some(die), path, reason: None }
+    }
 }
 
 /// Pages that are moved to rows without the dies that have failed.

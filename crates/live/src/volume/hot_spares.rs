@@ -5,17 +5,16 @@
 //! that a crash cut off is known by it, and goes on.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
 use super::folder::{Replacement, Unfinished, Volume, is_same, new_die, read, update};
-use crate::engine::scrub::erase_all;
+use crate::engine::dies::die_number;
 use crate::medium::is_block_device;
 use crate::status::SpareFailure;
-use crate::{Access, DeviceError, Drive, FileMedium, Medium as _, OpenError};
+use crate::{Access, DeviceError, Drive, OpenError};
 
 impl Volume {
     /// Hot spares that took no place yet.
@@ -65,37 +64,6 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
     })?;
     unfinished.keep();
     Ok(())
-}
-
-/// Erases the hot spares of a folder's drive before the drive is purged: one may have been a die,
-/// or have been filled in part. Those that cannot be erased are told by the status of the purge.
-/// Ends where `go_on` says so.
-pub fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) -> bool) {
-    let superblocks = u64::from(drive.status().format.superblocks);
-    let mut erase = |spare: &Path| -> Result<(), DeviceError> {
-        let failed = |source| {
-            let attempted = format!("erasing the hot spare {}", spare.display());
-            DeviceError::Medium { attempted, source }
-        };
-        let medium = FileMedium::open(spare, drive.store().dies.access()).map_err(failed)?;
-        let end = medium.size();
-        let go_on = || {
-            let is_stopped = !go_on(0, superblocks);
-            if is_stopped { Err(failed(io::Error::other("it was stopped"))) } else { Ok(()) }
-        };
-        erase_all(&medium, (&drive.store().layout, end), go_on, failed)
-    };
-    let mut left = Vec::new();
-    for spare in hot_spares(volume) {
-        let why = match erase(&spare) {
-            Ok(()) => continue,
-            // The path is told with it.
-            Err(DeviceError::Medium { source, .. }) => source.to_string(),
-            Err(error) => error.to_string(),
-        };
-        left.push(format!("{} ({why})", shown(&spare)));
-    }
-    drive.store().dies.note_unerased_spares(left.into_iter());
 }
 
 /// Hot spares that could not be used, with the times of the last attempts.
@@ -172,7 +140,7 @@ impl Tried {
 
 /// Takes note of why a spare did not take the place of a die, for the status.
 fn note(drive: &Drive, die: usize, spare: &Path, (reason, is_kept): (String, bool)) {
-    let (path, die) = (shown(spare), u32::try_from(die).expect("at most 64 dies"));
+    let (path, die) = (shown(spare), die_number(die));
     let failures = &mut drive.maintenance().spare_failures;
     failures.retain(|it| it.path != path);
     failures.push(SpareFailure { path, die, reason, is_kept });

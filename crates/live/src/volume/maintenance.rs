@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use crate::lock::lock;
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
-use crate::volume::hot_spares::{Tried, add_spare, erase_spares};
+use crate::volume::hot_spares::{Tried, add_spare};
+use crate::volume::purge::{purge_volume, reformat_volume};
 use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
 
 /// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
@@ -228,9 +229,8 @@ impl Maintenance {
     pub fn purge(&self) -> Result<(), OpenError> {
         let volume = self.volume.clone();
         self.begin_purge(move |drive, go_on| {
-            erase_spares(&volume, drive, go_on);
             // Its status says how it went.
-            let _ = drive.purge_while(go_on);
+            let _ = purge_volume(&volume, drive, go_on);
         })
     }
 
@@ -243,9 +243,8 @@ impl Maintenance {
         Namespaces::allow(&self.volume, &self.drive, capacity)?;
         let volume = self.volume.clone();
         self.begin_purge(move |drive, go_on| {
-            erase_spares(&volume, drive, go_on);
             // Its status says how it went.
-            let _ = drive.reformat_while(capacity, go_on);
+            let _ = reformat_volume(&volume, drive, capacity, go_on);
         })
     }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::chart::Look;
 use crate::explain;
 use crate::number;
-use crate::text::{anchor, listed};
+use crate::text::{anchor, loads};
 
 /// The median: what lies left of it is hardly of interest.
 const SHARE_MIN: f64 = 0.5;
@@ -42,20 +42,13 @@ fn greatest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
 
 /// The percentiles of `workload` in `taken`.
 pub(super) fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
-    let load = |step: &Step| format!("T{}Q{}", step.threads, step.queue_per_thread);
-    let mut loads: Vec<String> = Vec::new();
-    for (_, step) in taken {
-        if !loads.contains(&load(step)) {
-            loads.push(load(step));
-        }
+    let mut title = workload.to_owned();
+    if !taken.is_empty() {
+        title = format!("{title}, {}", loads(taken.iter().map(|(_, step)| *step)));
     }
-    let load = match loads.as_slice() {
-        [] => String::new(),
-        loads => format!(", {}", listed(loads)),
-    };
     Chart {
         id: format!("{id}-{}-percentiles", anchor(workload)),
-        title: format!("{workload}{load}, percentiles"),
+        title: format!("{title}, percentiles"),
         explain: explain::PERCENTILES,
         provenance: provenance(taken),
         cautions: cautions(taken),

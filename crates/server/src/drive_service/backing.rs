@@ -29,8 +29,8 @@ impl Backing for DriveService {
     fn erase(&self, go_on: &mut dyn FnMut(u64, u64) -> bool) -> Result<(), String> {
         match &self.subject {
             Subject::Volume(volume) => {
-                live::erase_spares(&volume.folder, &volume.drive, go_on);
-                volume.drive.purge_while(go_on).map_err(|error| error.to_string())?;
+                live::purge_volume(&volume.folder, &volume.drive, go_on)
+                    .map_err(|error| error.to_string())?;
                 // Of the drive alone: that of the service would ask the operator, which waits for
                 // this.
                 let status = volume.drive.status().described(&volume.folder);

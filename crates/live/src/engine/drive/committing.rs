@@ -12,7 +12,7 @@ use super::executing::Still;
 use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
-use crate::engine::dies::medium_error;
+use crate::engine::dies::sync_failed;
 use crate::engine::journal::{Journal, Scope};
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
@@ -201,8 +201,7 @@ impl Drive {
         dirty: DieSet,
     ) -> Result<(), DeviceError> {
         if !mutants::is(Mutant::JournalBeforeRows) {
-            let failed = |(die, source)| medium_error(format!("syncing die {die}"))(source);
-            self.store.dies.sync_all(dirty).map_err(failed)?;
+            self.store.dies.sync_all(dirty).map_err(sync_failed)?;
         }
         // Recovery relies on rows that a batch lists, and looks for no unit that they lack: a die
         // that is back must not count as one that has it.

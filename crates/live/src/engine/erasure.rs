@@ -1,0 +1,39 @@
+//! Erasure of media that are to be dies, or may have been.
+
+use std::io;
+
+use crate::Medium;
+use crate::format::layout::Layout;
+use crate::medium::overwrite;
+
+/// Bytes of a medium that are erased before somebody is asked whether to go on.
+const ERASED_AT_ONCE: usize = 64 << 20;
+
+/// Erases a medium that is to be a die, up to its byte `end`. It may have been a die of this drive
+/// before, with checkpoints, a journal and units of a history that the others do not know: their
+/// numbers can be those of this one, so that nobody could tell them apart. Metadata is written
+/// over, so that space that was reserved for it stays so. `go_on` is asked before each part.
+///
+/// # Errors
+/// That of `go_on`, or what `failed` makes of the error of the medium.
+pub(crate) fn erase_medium<E>(
+    medium: &dyn Medium,
+    (layout, end): (&Layout, u64),
+    mut go_on: impl FnMut() -> Result<(), E>,
+    failed: impl Fn(io::Error) -> E,
+) -> Result<(), E> {
+    let metadata = layout.unit_from(0).min(end);
+    let parts = |from: u64, until: u64| {
+        let begins = (from..until).step_by(ERASED_AT_ONCE);
+        begins.map(move |at| (at, (until - at).min(ERASED_AT_ONCE as u64)))
+    };
+    for (at, length) in parts(0, metadata) {
+        go_on()?;
+        overwrite(medium, at, length).map_err(&failed)?;
+    }
+    for (at, length) in parts(metadata, end) {
+        go_on()?;
+        medium.erase(at, length).map_err(&failed)?;
+    }
+    medium.sync().map_err(failed)
+}
