@@ -31,17 +31,7 @@ use crate::progress::{Event, Glimpse, Progress, TimeTally};
 use crate::{Error, Kind, Watch};
 
 pub use self::store::Store;
-
-/// Key of the user capacity of the format, in decimal GB.
-pub const USER_CAPACITY: &str = "user_capacity_gb";
-/// Key of the jobs.
-pub const THREADS: &str = "threads";
-/// Key of the requests that each job keeps outstanding.
-pub const QUEUE: &str = "queue_per_thread";
-/// Key of the share of requests that read.
-pub const READ_PERCENT: &str = "read_percent";
-/// Key of how far the data can be compressed.
-pub const COMPRESSIBLE: &str = "compressible_percent";
+pub use results::sweep::{COMPRESSIBLE, QUEUE, READ_PERCENT, THREADS, USER_CAPACITY};
 
 /// Version of the order and of the points kept beside it.
 const SCHEMA: u32 = 1;

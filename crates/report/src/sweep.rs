@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use results::mark::{UNVALIDATED_REASON, marked};
+use results::mark::marked;
 use results::sweep::{
     Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value,
 };
@@ -128,7 +128,7 @@ pub(crate) fn body(sweep: &Sweep) -> String {
         Text(&sweep.load()),
         Text(&over_provisioning(sweep)),
         Text(&conditions(sweep)),
-        reason(sweep),
+        validation_note(sweep),
     );
     for (index, dimension) in sweep.dimensions.iter().enumerate() {
         if dimension.values.len() > 1 {
@@ -176,10 +176,10 @@ fn keys(sweep: &Sweep) -> Vec<&str> {
     sweep.dimensions.iter().map(|dimension| dimension.key.as_str()).collect()
 }
 
-/// The sentence about an unvalidated model; empty for any other.
-fn reason(sweep: &Sweep) -> String {
-    let said = || format!("<p class=\"small\">{UNVALIDATED_REASON}</p>");
-    if sweep.unvalidated { said() } else { String::new() }
+/// The sentence on what published figures do not confirm; empty where there is nothing.
+fn validation_note(sweep: &Sweep) -> String {
+    let paragraph = |note: String| format!("<p class=\"small\">{}</p>", Text(&note));
+    sweep.validation_note().map(paragraph).unwrap_or_default()
 }
 
 fn conditions(sweep: &Sweep) -> String {
@@ -352,7 +352,7 @@ fn numbers(sweep: &Sweep) -> String {
         let _ = write!(html, "<tr>{}</tr>", row(point));
     }
     html.push_str("</tbody></table></div>");
-    html + &reason(sweep) + "</section>"
+    html + &validation_note(sweep) + "</section>"
 }
 
 fn row(point: &Point) -> String {
@@ -474,10 +474,16 @@ mod tests {
         let html = crate::sweep(&Sweep { unvalidated: true, ..sweep() });
         let heading = format!("<h1>{}, unvalidated model</h1>", sweep().title);
         assert!(html.contains(&heading), "{html:.400}");
-        assert_eq!(html.matches(UNVALIDATED_REASON).count(), 2, "the head and the table");
+        assert_eq!(
+            html.matches(results::mark::UNVALIDATED_REASON).count(),
+            2,
+            "the head and the table"
+        );
         let figures = html.matches("<figure id=").count();
         assert!(html.matches(", unvalidated model, seed").count() >= figures);
-        assert!(!crate::sweep(&sweep()).contains("nvalidated"));
+        let known = crate::sweep(&sweep());
+        assert!(!known.contains("nvalidated"));
+        assert_eq!(known.matches("not with a changed user_capacity_gb").count(), 2);
     }
 
     #[test]

@@ -7,7 +7,21 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::LatencySummary;
-use crate::mark::{is_unset, marked};
+use crate::mark::{UNVALIDATED_REASON, is_unset, marked};
+
+/// Key of the user capacity of the format, in decimal GB.
+pub const USER_CAPACITY: &str = "user_capacity_gb";
+/// Key of the jobs.
+pub const THREADS: &str = "threads";
+/// Key of the requests that each job keeps outstanding.
+pub const QUEUE: &str = "queue_per_thread";
+/// Key of the share of requests that read.
+pub const READ_PERCENT: &str = "read_percent";
+/// Key of how far the data can be compressed.
+pub const COMPRESSIBLE: &str = "compressible_percent";
+
+/// Keys of dimensions that change the load; any other changes the drive.
+const LOAD_KEYS: [&str; 4] = [THREADS, QUEUE, READ_PERCENT, COMPRESSIBLE];
 
 /// A whole sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -157,6 +171,25 @@ impl Sweep {
         marked(&self.title, self.unvalidated)
     }
 
+    /// What published figures do not confirm of the points, in a sentence: the rates of an
+    /// unvalidated model, and those of a validated one with keys of its file changed. Absent where
+    /// only the load of a validated model is swept.
+    pub fn validation_note(&self) -> Option<String> {
+        if self.unvalidated {
+            return Some(UNVALIDATED_REASON.to_owned());
+        }
+        let keys = self.dimensions.iter().map(|dimension| dimension.key.as_str());
+        let changed: Vec<&str> = keys.filter(|key| !LOAD_KEYS.contains(key)).collect();
+        let told = || {
+            format!(
+                "Predictions: published figures were compared with the model as its file \
+                 describes the drive, not with a changed {}.",
+                changed.join(", ")
+            )
+        };
+        (!changed.is_empty()).then(told)
+    }
+
     /// Version of this schema.
     pub const SCHEMA: u32 = 1;
 
@@ -164,13 +197,13 @@ impl Sweep {
     /// `4k-rand-write at T16Q16, measured after preconditioning to steady state`.
     pub fn load(&self) -> String {
         let is_swept = |key: &str| self.dimensions.iter().any(|it| it.key == key);
-        let load = match (is_swept("threads"), is_swept("queue_per_thread")) {
+        let load = match (is_swept(THREADS), is_swept(QUEUE)) {
             (false, false) => format!("T{}Q{}", self.threads, self.queue_per_thread),
             (true, false) => format!("swept threads and queue depth {}", self.queue_per_thread),
             (false, true) => format!("{} threads and swept queue depth", self.threads),
             (true, true) => "swept threads and queue depth".to_owned(),
         };
-        let reads = if is_swept("read_percent") { " with a swept share of reads" } else { "" };
+        let reads = if is_swept(READ_PERCENT) { " with a swept share of reads" } else { "" };
         let workload = &self.workload;
         format!("{workload}{reads} at {load}, measured after {}", self.preconditioning())
     }
@@ -250,5 +283,18 @@ mod tests {
         let two = Sweep { points: vec![point(true), point(false)], ..sweep(&[]) };
         let told = "measured after preconditioning: 1 of 2 points had not reached steady state";
         assert_eq!(two.load(), format!("8k-70-30 at T16Q4, {told}"));
+    }
+
+    #[test]
+    fn a_sweep_says_what_no_published_figure_confirms() {
+        let note = |unvalidated, keys: &[&str]| {
+            let dimension = |key: &&str| Dimension { key: (*key).to_owned(), values: Vec::new() };
+            let dimensions = keys.iter().map(dimension).collect();
+            Sweep { unvalidated, dimensions, ..Sweep::default() }.validation_note()
+        };
+        assert_eq!(note(false, &LOAD_KEYS), None);
+        let changed = note(false, &["threads", "user_capacity_gb", "nand.t_prog_us"]).unwrap();
+        assert!(changed.ends_with("not with a changed user_capacity_gb, nand.t_prog_us."));
+        assert_eq!(note(true, &["threads"]).as_deref(), Some(UNVALIDATED_REASON));
     }
 }

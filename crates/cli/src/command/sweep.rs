@@ -4,7 +4,6 @@ mod ray;
 
 use anyhow::Result;
 use lab::library::Library;
-use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
 use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
@@ -155,11 +154,11 @@ fn shown(sweep: &Sweep) -> String {
         .map(str::to_owned),
     ];
     rows.extend(sweep.points.iter().map(cells));
-    let reason = if sweep.unvalidated { UNVALIDATED_REASON } else { "" };
+    let validation = sweep.validation_note().unwrap_or_default();
     let notes: String = sweep.points.iter().filter_map(mean_note).collect();
     let table = table::columns(&rows);
     let rated = if sweep.points.iter().any(is_rated) { RATED } else { "" };
-    let text = format!("{}\n\n{table}\n\n{OP}{rated}{notes}\n{reason}", sweep.load());
+    let text = format!("{}\n\n{table}\n\n{OP}{rated}{notes}\n{validation}", sweep.load());
     text.trim_end().to_owned()
 }
 
