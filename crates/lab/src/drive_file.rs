@@ -186,6 +186,11 @@ impl DriveFile {
         }
     }
 
+    /// States that rates of the drive, as it is in this file, were compared with published ones.
+    pub(crate) fn claim_validated(&mut self) {
+        self.document["validated"] = toml_edit::value(true);
+    }
+
     /// Puts `words` before the source of each table that holds one of `keys`.
     pub(crate) fn note<'a>(&mut self, keys: &[&'a str], words: impl Fn(&[&'a str]) -> String) {
         let mut by_table: Vec<(Vec<&str>, Vec<&'a str>)> = Vec::new();

@@ -376,6 +376,10 @@ impl Work<'_> {
             let numbers = numbers.join(", ");
             format!("derived: {numbers} fitted to {rows} figures{of} in {evidence}")
         });
+        let original = self.candidates.file.spec();
+        if !paths.is_empty() && original.is_ok_and(|drive| drive.is_validated()) {
+            file.claim_validated();
+        }
         file.text()
     }
 }

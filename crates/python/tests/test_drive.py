@@ -28,6 +28,11 @@ def test_setting_a_number_returns_another_drive(duo):
     assert other.set("nand.t_erase_us", np.int64(3000)) == duo
 
 
+def test_published_rates_do_not_confirm_a_changed_drive(duo):
+    assert duo.is_validated and not duo.set("nand.t_erase_us", 2000).is_validated
+    assert duo.set("title", "Mine").is_validated
+
+
 @pytest.mark.parametrize("value", ["480G", "480GB", 480, "0.48T", np.float64(480.0)])
 def test_capacities_are_numbers_of_gb_or_texts(duo, value):
     changed = duo.set("ftl.user_capacity", value).toml()

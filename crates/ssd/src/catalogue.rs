@@ -8,15 +8,17 @@ const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/drives.rs"));
 /// The catalogue, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
     debug_assert!(names().is_sorted(), "the catalogue is ordered by name");
-    FILES
-        .iter()
-        .map(|(file, text)| DriveSpec::parse(text, file).expect("tested: every file is a drive"))
-        .collect()
+    FILES.iter().map(|(file, text)| parsed(file, text)).collect()
+}
+
+fn parsed(file: &str, text: &str) -> DriveSpec {
+    DriveSpec::parse(text, file).expect("tested: every file is a drive")
 }
 
 /// The drive named `name`.
 pub fn find(name: &str) -> Option<DriveSpec> {
-    drives().into_iter().find(|drive| drive.name == name)
+    let (file, text) = FILES.iter().find(|(file, _)| name_of(file) == name)?;
+    Some(parsed(file, text))
 }
 
 /// Names of the drives, in order: those of the files.

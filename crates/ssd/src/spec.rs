@@ -21,6 +21,7 @@ use ftl::{Config, Geometry, VictimPolicy, Watermarks};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::catalogue;
 use crate::die_failure::DieFailure;
 
 pub use climate::{EnergySpec, SlotPower, Surroundings, ThermalSpec};
@@ -75,7 +76,7 @@ pub struct DriveSpec {
     /// if 1/k of the capacity is simulated for 1/k of the time.
     pub time_lapse: u32,
     /// True if published rates confirm the model, false if none does. Absent: true if `published`
-    /// is given.
+    /// is given, and the file is no changed copy of one of the catalogue.
     pub validated: Option<bool>,
     /// Identity of the drive in published figures.
     pub published: Option<PublishedSpec>,
@@ -526,11 +527,32 @@ impl DriveSpec {
     }
 
     /// True if published rates confirm the model: reports mark the figures of any other.
-    pub const fn is_validated(&self) -> bool {
-        match self.validated {
-            Some(validated) => validated,
-            None => self.published.is_some(),
-        }
+    ///
+    /// Published rates were compared with the drives of the catalogue as they are. A file that has
+    /// the name of one, but describes another drive, must claim to be validated by a key of its
+    /// own.
+    pub fn is_validated(&self) -> bool {
+        let claimed = self.validated.unwrap_or(self.published.is_some());
+        let Some(listed) = catalogue::find(&self.name).filter(|_| claimed) else { return claimed };
+        self.behaves_like(&listed) || (self.validated == Some(true) && listed.validated.is_none())
+    }
+
+    /// True if the model does what that of `other` does, whatever is said or known of either.
+    fn behaves_like(&self, other: &Self) -> bool {
+        let described = Self {
+            title: self.title.clone(),
+            vendor: self.vendor.clone(),
+            year: self.year,
+            media: self.media.clone(),
+            form: self.form.clone(),
+            time_lapse: self.time_lapse,
+            validated: self.validated,
+            published: self.published.clone(),
+            fits: self.fits.clone(),
+            die_failure: self.die_failure,
+            ..other.clone()
+        };
+        *self == described
     }
 
     /// Hours for which its reviewer preconditioned it, where not as long as others.

@@ -85,7 +85,7 @@ class Drive:
 
     @property
     def is_validated(self) -> bool:
-        """True if rates of the model were compared with published ones."""
+        """True if rates of the model, as it is, were compared with published ones."""
         return self._facts["validated"]
 
     @property

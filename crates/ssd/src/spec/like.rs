@@ -120,6 +120,26 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_copy_of_a_validated_drive_is_not_validated_unless_it_says_so() {
+        for name in ["px600-2600", "p5510"] {
+            let text = catalogue::text(name).unwrap();
+            let of = |text: &str| DriveSpec::parse(text, "mine.toml").unwrap();
+            let mut changed = of(text);
+            assert!(changed.is_validated());
+            changed.title = "Mine".into();
+            assert!(changed.is_validated(), "another title is no other drive");
+            changed.controller.read_us += 1.0;
+            assert!(!changed.is_validated());
+            changed.name = "mine".into();
+            assert!(changed.is_validated(), "its author claims it");
+        }
+        let mut fitted = catalogue::find("px600-2600").unwrap();
+        fitted.controller.read_us += 1.0;
+        fitted.validated = Some(true);
+        assert!(fitted.is_validated(), "a key that the catalogue's file does not have");
+    }
+
+    #[test]
     fn within_a_table_only_what_differs_is_stated_with_its_source() {
         let (less, whole) =
             (catalogue::find("px600-1300").unwrap(), catalogue::find("px600-2600").unwrap());
