@@ -23,6 +23,15 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
+/// The load of `threads` and `queue_per_thread` as published, of which either may be empty:
+/// `T16Q16`, `T16`, `Q256`, or nothing.
+pub fn stated_load(threads: &str, queue_per_thread: &str) -> String {
+    let part = |letter: &str, number: &str| {
+        if number.is_empty() { String::new() } else { format!("{letter}{number}") }
+    };
+    part("T", threads) + &part("Q", queue_per_thread)
+}
+
 /// The message of an error in a TOML file, whose types of Rust become those that a user knows.
 pub fn in_toml_types(message: &str) -> String {
     const WORDS: [(&str, &str); 17] = [
@@ -106,6 +115,12 @@ mod tests {
             assert_eq!(told(rust), format!("invalid type: string \"a\", expected {toml}"));
         }
         assert_eq!(in_toml_types("missing field `name`"), "missing field `name`");
+    }
+
+    #[test]
+    fn a_published_load_has_the_parts_that_are_stated() {
+        let said = [("16", "4"), ("16", ""), ("", "256"), ("", "")].map(|(t, q)| stated_load(t, q));
+        assert_eq!(said, ["T16Q4", "T16", "Q256", ""]);
     }
 
     #[test]

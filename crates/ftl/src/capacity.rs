@@ -50,7 +50,11 @@ impl Ftl {
         let stored = self.extents.stored() - forgotten.sum::<u64>();
         if stored > pages {
             let limit = format!("at most {pages}, which is what may be stored");
-            return Err(ConfigError::OutOfRange { name: "granules stored", value: stored, limit });
+            return Err(ConfigError::OutOfRange {
+                name: "granules stored",
+                value: stored.to_string(),
+                limit,
+            });
         }
         (pages_logical..self.pages_logical()).map(Lpn).for_each(|lpn| self.trim(lpn));
         self.mapping.resize(pages_logical);

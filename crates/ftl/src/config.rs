@@ -103,8 +103,8 @@ pub enum ConfigError {
     OutOfRange {
         /// Name of the setting.
         name: &'static str,
-        /// Its value.
-        value: u64,
+        /// Its value, as text.
+        value: String,
         /// Range that it must be in, as text.
         limit: String,
     },
@@ -213,7 +213,7 @@ impl Config {
             ("extents_per_page", self.extents_per_page),
         ];
         for (name, value) in at_least_one {
-            check(name, value.into(), value >= 1, "at least 1")?;
+            check(name, value, value >= 1, "at least 1")?;
         }
         let rows = u64::from(geometry.pages_per_erase_block);
         check("pages_per_erase_block", rows, rows <= 65_535, "at most 65535")?;
@@ -227,10 +227,10 @@ impl Config {
         check("extents_per_page", extents, extents <= limit, &format!("at most {limit}"))?;
         let (stored, logical) = (self.pages_stored_max, self.pages_logical);
         let limit = format!("at most pages_logical ({logical})");
-        check("pages_stored_max", stored.into(), stored <= logical, &limit)?;
+        check("pages_stored_max", stored, stored <= logical, &limit)?;
         let (handles, limit) = (self.handles.count, ReclaimUnitHandles::COUNT_MAX);
         let fits = (1..=limit).contains(&handles);
-        check("handles.count", handles.into(), fits, &format!("from 1 to {limit}"))?;
+        check("handles.count", handles, fits, &format!("from 1 to {limit}"))?;
         self.check_slc_cache()?;
         self.check_stripe()?;
         self.check_watermarks()?;
@@ -260,7 +260,12 @@ impl Config {
         let limit = format!("a divisor of the {pages} pages of a program unit");
         check("slc_cache.bits_per_cell", bits, pages.is_multiple_of(bits), &limit)?;
         let full_at = cache.full_at;
-        check("slc_cache.full_at", 0, full_at > 0.0 && full_at <= 1.0, "above 0 and at most 1")?;
+        check(
+            "slc_cache.full_at",
+            full_at,
+            full_at > 0.0 && full_at <= 1.0,
+            "above 0 and at most 1",
+        )?;
         let fits = self.extents_per_page == 1 && self.handles.count == 1;
         let limit = "absent where pages are compressed, or placed by several handles";
         check("slc_cache.bits_per_cell", bits, fits, limit)
@@ -270,18 +275,18 @@ impl Config {
         let (stripe, dies) = (self.geometry.stripe_dies, self.geometry.dies_per_bank);
         let fits = stripe == 0 || (stripe >= 2 && dies % stripe == 0);
         let limit = format!("0, or a divisor of dies_per_bank ({dies}) and at least 2");
-        check("stripe_dies", stripe.into(), fits, &limit)
+        check("stripe_dies", stripe, fits, &limit)
     }
 
     fn check_watermarks(&self) -> Result<(), ConfigError> {
         let (low, high, open) =
             (self.watermarks.low, self.watermarks.high, self.superblocks_open_max());
         let limit = format!("above the {open} superblocks that can be open");
-        check("watermarks.low", low.into(), low > open, &limit)?;
-        check("watermarks.high", high.into(), high > low, &format!("above low ({low})"))?;
+        check("watermarks.low", low, low > open, &limit)?;
+        check("watermarks.high", high, high > low, &format!("above low ({low})"))?;
         let (burst, price_max) = (self.watermarks.burst, self.watermarks.price_max);
-        check("watermarks.burst", 0, burst > 0.0 && burst.is_finite(), "above 0")?;
-        check("watermarks.price_max", 0, price_max >= 0.0, "0 or above")
+        check("watermarks.burst", burst, burst > 0.0 && burst.is_finite(), "above 0")?;
+        check("watermarks.price_max", price_max, price_max >= 0.0, "0 or above")
     }
 
     fn check_capacity(&self) -> Result<(), ConfigError> {
@@ -291,13 +296,19 @@ impl Config {
             let page_kib = self.geometry.indirection_kib;
             return Err(ConfigError::TooLarge { pages, page_kib, limit });
         }
-        self.check_spare(self.geometry.superblocks(), self.superblocks_reserved())
+        self.check_spare(self.geometry.superblocks(), self.superblocks_reserved(), 0)
     }
 
-    /// Checks that `superblocks`, less those `reserved` for relocation, hold all data and leave
-    /// something to gain.
-    pub(crate) fn check_spare(&self, superblocks: u32, reserved: u32) -> Result<(), ConfigError> {
-        let granules = u64::from(superblocks.saturating_sub(reserved)) * self.granules_reliable();
+    /// Checks that `superblocks`, less those `reserved` for relocation and less `granules_lost`
+    /// that a failed die held of them, hold all data and leave something to gain.
+    pub(crate) fn check_spare(
+        &self,
+        superblocks: u32,
+        reserved: u32,
+        granules_lost: u64,
+    ) -> Result<(), ConfigError> {
+        let usable = u64::from(superblocks.saturating_sub(reserved)) * self.granules_reliable();
+        let granules = usable.saturating_sub(granules_lost);
         let limit = granules / u64::from(self.granules_per_page());
         let pages_logical = u64::from(self.pages_stored_max);
         if pages_logical >= limit {
@@ -307,10 +318,15 @@ impl Config {
     }
 }
 
-fn check(name: &'static str, value: u64, holds: bool, limit: &str) -> Result<(), ConfigError> {
+fn check(
+    name: &'static str,
+    value: impl Copy + ToString,
+    holds: bool,
+    limit: &str,
+) -> Result<(), ConfigError> {
     if holds {
         Ok(())
     } else {
-        Err(ConfigError::OutOfRange { name, value, limit: limit.to_owned() })
+        Err(ConfigError::OutOfRange { name, value: value.to_string(), limit: limit.to_owned() })
     }
 }

@@ -45,7 +45,7 @@ use crate::{
 
 /// Outcome of replacing an erase block gone bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replacement {
+pub enum EraseBlockReplacement {
     /// A spare took its place.
     Spare {
         /// Spares that the die has left.
@@ -181,7 +181,7 @@ impl Ftl {
         self.watch_room();
     }
 
-    /// Returns the configuration that it was formatted with.
+    /// Returns the present configuration: with the watermarks and the capacity that were set last.
     pub const fn config(&self) -> &Config {
         &self.config
     }
@@ -724,14 +724,14 @@ impl Ftl {
         superblock: SuperblockId,
         die: DieId,
         media: &mut impl Media,
-    ) -> Result<Replacement, ConfigError> {
+    ) -> Result<EraseBlockReplacement, ConfigError> {
         let spares = &mut self.spares_by_die[die.0 as usize];
         if *spares > 0 {
             *spares -= 1;
-            return Ok(Replacement::Spare { left: *spares });
+            return Ok(EraseBlockReplacement::Spare { left: *spares });
         }
         self.retire(superblock, media)?;
-        Ok(Replacement::Retired)
+        Ok(EraseBlockReplacement::Retired)
     }
 
     /// Retires a free superblock whose media has failed; its capacity is lost for good.
@@ -747,13 +747,13 @@ impl Ftl {
         media: &mut impl Media,
     ) -> Result<(), ConfigError> {
         let reserved = self.config.superblocks_reserved();
-        self.config.check_spare(self.superblocks_good().saturating_sub(1), reserved)?;
+        self.config.check_spare(self.superblocks_good().saturating_sub(1), reserved, 0)?;
         let free = self.superblocks_free();
         if free < 2 {
             let limit = "at least 2 to retire one".to_owned();
             return Err(ConfigError::OutOfRange {
                 name: "free superblocks",
-                value: free.into(),
+                value: free.to_string(),
                 limit,
             });
         }

@@ -74,7 +74,7 @@ mod wear;
 pub use config::{Config, ConfigError, SlcCache, Watermarks};
 pub use counters::Counters;
 pub use divider::Divider;
-pub use ftl::{Ftl, Replacement};
+pub use ftl::{EraseBlockReplacement, Ftl};
 pub use geometry::{DieId, Geometry, Layout};
 pub use id::{Lpn, PAGE_BYTES, Ppn};
 pub use media::{Cause, Media, MediaOp, NoMedia};

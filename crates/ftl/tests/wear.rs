@@ -2,8 +2,8 @@
 
 use blockio::Rng;
 use ftl::{
-    Config, DieId, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, Replacement, SuperblockId,
-    SuperblockState, VictimPolicy, Watermarks,
+    Config, DieId, EraseBlockReplacement, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles,
+    SuperblockId, SuperblockState, VictimPolicy, Watermarks,
 };
 
 const SUPERBLOCKS: u32 = 64;
@@ -108,9 +108,9 @@ fn a_spare_takes_the_place_of_a_bad_erase_block_until_the_die_has_none() {
     let free = first_free(&ftl).expect("nothing written yet");
     let mut replace =
         |die| ftl.replace_erase_block(free, DieId(die), &mut NoMedia).expect("room for one less");
-    assert_eq!(replace(0), Replacement::Spare { left: 1 });
-    assert_eq!(replace(0), Replacement::Spare { left: 0 });
-    assert_eq!(replace(0), Replacement::Retired);
+    assert_eq!(replace(0), EraseBlockReplacement::Spare { left: 1 });
+    assert_eq!(replace(0), EraseBlockReplacement::Spare { left: 0 });
+    assert_eq!(replace(0), EraseBlockReplacement::Retired);
     assert_eq!(ftl.superblock_state(free), SuperblockState::Bad);
 }
 

@@ -35,8 +35,6 @@ use crate::{Device, Medium};
 
 /// Interval at which the clock of a schedule is checked.
 const TICK: Duration = Duration::from_millis(20);
-/// Longest stall in milliseconds; a longer one is a power cut.
-const STALL_MS_MAX: u64 = 60 * 60 * 1000;
 
 /// Injects a fault that NVMe hosts see.
 pub type HostFaults = dyn Fn(Fault) -> io::Result<()> + Send + Sync;
@@ -62,12 +60,19 @@ pub struct FaultInjector {
     /// Called once the power is cut, with an error if the cut is incomplete; the owner decides what
     /// follows.
     on_cut: fn(&io::Result<()>),
+    /// Called with each scheduled fault that could not be injected, and why.
+    on_refused: fn(Fault, &io::Error),
 }
 
 impl FaultInjector {
-    /// Injects the faults of a schedule, and those of [`Self::commit`]. `on_cut` is called after a
-    /// power cut, with an error if the data of a die could not be changed.
-    pub fn new(schedule: Schedule, on_cut: fn(&io::Result<()>)) -> Arc<Self> {
+    /// Injects the faults of a schedule, and those of [`Self::inject`]. `on_cut` is called after a
+    /// power cut, with an error if the data of a die could not be changed; `on_refused` for each
+    /// scheduled fault that could not be injected, such as one of a die that has failed by then.
+    pub fn new(
+        schedule: Schedule,
+        on_cut: fn(&io::Result<()>),
+        on_refused: fn(Fault, &io::Error),
+    ) -> Arc<Self> {
         let Schedule { seed, planned } = schedule;
         Arc::new(Self {
             begun: Instant::now(),
@@ -81,6 +86,7 @@ impl FaultInjector {
             planned: Mutex::new(planned),
             is_cut: AtomicBool::new(false),
             on_cut,
+            on_refused,
         })
     }
 
@@ -112,8 +118,10 @@ impl FaultInjector {
     /// Injects a fault now.
     ///
     /// # Errors
-    /// Fails if there is no such die, what it holds cannot be changed, or a stall has no end.
-    pub fn commit(&self, fault: Fault) -> io::Result<()> {
+    /// Fails if there is no such die, what it holds cannot be changed, or a quantity is out of
+    /// range.
+    pub fn inject(&self, fault: Fault) -> io::Result<()> {
+        fault.check().map_err(io::Error::other)?;
         match fault {
             Fault::CutPower => self.cut_power(),
             Fault::FailDie { die } => {
@@ -121,9 +129,6 @@ impl FaultInjector {
                 Ok(())
             }
             Fault::FlipBits { die, bits } => self.flip_bits(die, bits),
-            Fault::Stall { stall_ms } if stall_ms > STALL_MS_MAX => Err(io::Error::other(format!(
-                "a stall of {stall_ms} ms, must be at most {STALL_MS_MAX}"
-            ))),
             Fault::Stall { stall_ms } => {
                 let until = Instant::now() + Duration::from_millis(stall_ms);
                 *lock(&self.stalled_until) = Some(until);
@@ -133,12 +138,6 @@ impl FaultInjector {
                 self.failing_reads.store(commands, Ordering::Release);
                 Ok(())
             }
-            Fault::Remove { for_ms } if for_ms > STALL_MS_MAX => Err(io::Error::other(format!(
-                "a removal of {for_ms} ms, must be at most {STALL_MS_MAX}"
-            ))),
-            Fault::Heat { celsius } if !(-40..=200).contains(&celsius) => Err(io::Error::other(
-                format!("a temperature of {celsius} degrees, must be from -40 to 200"),
-            )),
             Fault::ResetControllers
             | Fault::FailControllers
             | Fault::Remove { .. }
@@ -188,8 +187,9 @@ impl FaultInjector {
         planned.retain(|it| !is_due(&it.0));
         drop(planned);
         for fault in due {
-            // A schedule may name a die that has failed by now.
-            let _ = self.commit(fault);
+            if let Err(error) = self.inject(fault) {
+                (self.on_refused)(fault, &error);
+            }
         }
     }
 

@@ -48,9 +48,8 @@
 //! [`Plan`] and [`format()`] make a drive of media that are no files; [`Queue`] has calls that do
 //! not wait; [`fault_injection`] makes things go wrong.
 //!
-//! The rooms, from the lowest up: `lock`, `mutants`; `medium`; `fault_injection`; `format`, the
-//! structures of the media without I/O; `error`; `status`, types alone; `engine`; `management`;
-//! `volume`; `simulation`. A file uses its own room and lower ones, which a test keeps.
+//! `ARCHITECTURE.md` lists the layers, from the lowest up; a file uses its own and lower ones, which a
+//! test keeps.
 
 mod engine;
 mod error;

@@ -45,7 +45,7 @@ const SPARE_THRESHOLD: u8 = 10;
 /// Most lost sectors that a status names.
 pub(crate) const LBAS_MAX: usize = 1000;
 /// Bytes of a data unit of the NVMe SMART log.
-const DATA_PAGE_BYTES: u64 = 512_000;
+const DATA_UNIT_BYTES: u64 = 512_000;
 
 /// Status of a drive: state, health, space, wear and traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -331,7 +331,7 @@ impl Status {
     /// Adds what serving it tells.
     #[must_use]
     pub fn served(mut self, server: Server) -> Self {
-        let units = |bytes: u64| Some(bytes.div_ceil(DATA_PAGE_BYTES));
+        let units = |bytes: u64| Some(bytes.div_ceil(DATA_UNIT_BYTES));
         let Traffic { reads, writes, .. } = &server.traffic;
         self.smart.data_units_read = units(reads.bytes);
         self.smart.data_units_written = units(writes.bytes);

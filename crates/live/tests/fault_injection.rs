@@ -39,7 +39,7 @@ fn open_as(
     schedule: Schedule,
     access: Access,
 ) -> (Arc<FaultInjector>, Arc<dyn Device>) {
-    let injector = FaultInjector::new(schedule, |_| ());
+    let injector = FaultInjector::new(schedule, |_| (), |_, _| ());
     let drive = Drive::open_with_faults(&options.volume, access, &injector).expect("it is whole");
     let device = injector.device(Arc::new(drive));
     (injector, device)
@@ -85,7 +85,7 @@ fn cut_power_in_rounds(rounds: Range<u64>, access: Access) {
         for block in (0..BLOCKS).filter(others) {
             device.write(at(block), &content(block, round + 1000), Durability::Volatile).unwrap();
         }
-        injector.commit(Fault::CutPower).unwrap();
+        injector.inject(Fault::CutPower).unwrap();
         assert!(device.read(0, &mut [0; 512]).is_err() && device.flush().is_err());
         drop(device);
         drop(injector);
@@ -121,7 +121,7 @@ fn flipped_bits_are_repaired_or_an_error_and_never_wrong_data() {
             device.write(at(block), &content(block, 1), Durability::Volatile).unwrap();
         }
         device.flush().unwrap();
-        injector.commit(Fault::FlipBits { die: Some(0), bits }).unwrap();
+        injector.inject(Fault::FlipBits { die: Some(0), bits }).unwrap();
         let mut lost = 0;
         for block in 0..BLOCKS {
             let mut found = vec![0; BLOCK];
@@ -162,7 +162,7 @@ fn a_drive_that_is_filled_up_reads_trims_and_takes_what_was_trimmed() {
     let folder = tempfile::tempdir().unwrap();
     let (injector, device) = open(&create(folder.path(), 4), Schedule::default());
     device.write(0, &content(0, 1), Durability::Volatile).unwrap();
-    injector.commit(Fault::Fill { left_bytes: 0 }).unwrap();
+    injector.inject(Fault::Fill { left_bytes: 0 }).unwrap();
     let write = || device.write(at(1), &content(1, 1), Durability::Volatile);
     assert!(matches!(write(), Err(DeviceError::NoSpace { .. })));
     device.read(0, &mut [0; BLOCK]).unwrap();
@@ -177,7 +177,7 @@ fn a_drive_that_stalls_answers_when_it_is_over() {
     let (injector, device) = open(&create(folder.path(), 1), Schedule::default());
     device.write(0, &content(0, 1), Durability::Volatile).unwrap();
     let begun = Instant::now();
-    injector.commit(Fault::Stall { stall_ms: 120 }).unwrap();
+    injector.inject(Fault::Stall { stall_ms: 120 }).unwrap();
     device.flush().unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(120));
 }

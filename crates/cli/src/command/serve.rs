@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use export::Pace;
-use export::{Address, Demand, Export, Exports, Listener, Observer, Tls, fuse};
+use export::{Address, Export, Exports, Listener, Observer, Tls, TlsMode, fuse};
 use export::{Event, Limits, Server};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
@@ -548,7 +548,9 @@ fn injector(args: &Serve) -> Result<Option<Arc<FaultInjector>>> {
             schedule
         }
     };
-    let injector = FaultInjector::new(schedule, end_without_power);
+    let injector = FaultInjector::new(schedule, end_without_power, |fault, error| {
+        warn!("injecting the scheduled fault {fault:?}: {error}");
+    });
     injector.keep_time().context("starting the clock of the schedule")?;
     Ok(Some(injector))
 }
@@ -646,7 +648,7 @@ fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
 /// Loads the TLS certificates for HTTP; none without `--http-tls-certificates`.
 pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
     let Some(folder) = &args.http_tls_certificates else { return Ok(None) };
-    let loaded = Tls::load(folder, Demand::Required, args.http_tls_verify_peer);
+    let loaded = Tls::load(folder, TlsMode::Required, args.http_tls_verify_peer);
     loaded.map(Some).with_context(|| Input("reading the certificates for HTTP".into()))
 }
 
@@ -702,7 +704,7 @@ pub(super) fn warn_of_reach(place: &dyn Display) {
 
 /// Returns the exports with the URIs that clients reach them by.
 pub(super) fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
-    let is_encrypted = exports.tls().is_some_and(|tls| tls.demand() == Demand::Required);
+    let is_encrypted = exports.tls().is_some_and(|tls| tls.mode() == TlsMode::Required);
     let uri: fn(&Address, &str) -> String =
         if is_encrypted { Address::encrypted_uri } else { Address::uri };
     let offered = exports.iter().map(|export| status::Export {

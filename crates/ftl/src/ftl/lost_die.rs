@@ -227,7 +227,7 @@ impl Ftl {
     pub fn check_without(&self, die: DieId) -> Result<(), ConfigError> {
         let geometry = &self.config.geometry;
         let refuse = |name, value: u32, limit| {
-            Err(ConfigError::OutOfRange { name, value: value.into(), limit })
+            Err(ConfigError::OutOfRange { name, value: value.to_string(), limit })
         };
         if die.0 >= geometry.dies() {
             return refuse(
@@ -239,17 +239,11 @@ impl Ftl {
         if self.lost.is_some() {
             return refuse("dies lost", 2, "at most 1".to_owned());
         }
-        let (superblocks, reserved) = (self.superblocks_good(), self.config.superblocks_reserved());
-        let usable = u64::from(superblocks.saturating_sub(reserved + 1));
-        let left_out = u64::from(geometry.erase_blocks_per_plane)
+        let granules_lost = u64::from(geometry.erase_blocks_per_plane)
             * u64::from(geometry.pages_per_erase_block)
             * u64::from(self.granules_per_unit);
-        let granules = (usable * self.config.granules_reliable()).saturating_sub(left_out);
-        let limit = granules / u64::from(self.config.granules_per_page());
-        let pages_logical = u64::from(self.config.pages_stored_max);
-        if pages_logical >= limit {
-            return Err(ConfigError::NoSpare { pages_logical, limit, superblocks, reserved });
-        }
-        Ok(())
+        // One more than usual is kept: moving off the die opens a superblock of its own.
+        let reserved = self.config.superblocks_reserved() + 1;
+        self.config.check_spare(self.superblocks_good(), reserved, granules_lost)
     }
 }

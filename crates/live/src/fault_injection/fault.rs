@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Longest stall or removal in milliseconds; a longer one is a power cut.
+const MS_MAX: u64 = 60 * 60 * 1000;
+
 /// Fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "kebab-case", deny_unknown_fields)]
@@ -54,4 +57,25 @@ pub enum Fault {
         /// Bytes that may still be written.
         left_bytes: u64,
     },
+}
+
+impl Fault {
+    /// Checks the quantities of the fault, which hold of any drive.
+    ///
+    /// # Errors
+    /// States the value and its limits.
+    pub(super) fn check(&self) -> Result<(), String> {
+        match *self {
+            Self::Stall { stall_ms } if stall_ms > MS_MAX => {
+                Err(format!("a stall of {stall_ms} ms, must be at most {MS_MAX}"))
+            }
+            Self::Remove { for_ms } if for_ms > MS_MAX => {
+                Err(format!("a removal of {for_ms} ms, must be at most {MS_MAX}"))
+            }
+            Self::Heat { celsius } if !(-40..=200).contains(&celsius) => {
+                Err(format!("a temperature of {celsius} degrees, must be from -40 to 200"))
+            }
+            _ => Ok(()),
+        }
+    }
 }

@@ -37,8 +37,8 @@ pub enum ScheduleError {
     Fault {
         /// Its number, from 1.
         fault: usize,
-        /// Description of what is missing or superfluous.
-        what: &'static str,
+        /// Description of what is missing, superfluous or out of range.
+        what: String,
     },
     /// A fault names a die that the drive does not have.
     #[error("fault {fault} names die {die}, but there are {dies} dies, counted from 0")]
@@ -157,8 +157,11 @@ impl Schedule {
             .map_err(|error| ScheduleError::Form(in_toml_types(error.to_string().trim_end())))?;
         let mut planned = Vec::new();
         for (number, entry) in (1..).zip(&fault) {
+            let refuse = |what| ScheduleError::Fault { fault: number, what };
             let both = entry.when().and_then(|when| Ok((when, entry.fault()?)));
-            planned.push(both.map_err(|what| ScheduleError::Fault { fault: number, what })?);
+            let (when, fault) = both.map_err(|what| refuse(what.to_owned()))?;
+            fault.check().map_err(refuse)?;
+            planned.push((when, fault));
         }
         Ok(Self { seed, planned })
     }
@@ -213,6 +216,8 @@ mod tests {
             ("kind = \"fail-die\"\nafter_ms = 1", "fault 1: `fail-die` needs a `die`"),
             ("kind = \"fill\"\nafter_ms = 1\nwhen = 1", "unknown field"),
             ("kind = \"melt\"\nafter_ms = 1", "unknown variant"),
+            ("kind = \"heat\"\nafter_ms = 1\ncelsius = 300", "fault 1: a temperature of 300"),
+            ("kind = \"stall\"\nafter_ms = 1\nstall_ms = 3600001", "must be at most 3600000"),
         ] {
             let error = Schedule::parse(&format!("[[fault]]\n{text}\n")).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -164,7 +164,7 @@ impl Shape {
                 high: 7,
                 burst: 0.1,
                 price_max: f64::MAX,
-                // About half of a unit: each batch takes the locks of victim and core once.
+                // A quarter of the usual unit: each batch takes the locks of victim and core once.
                 batch_pages: 16,
             },
             // What lies below levels its own wear.
@@ -393,7 +393,7 @@ fn in_range(
         return Ok(());
     }
     let limit = format!("{} to {}", limits.start(), limits.end());
-    Err(ConfigError::OutOfRange { name, value, limit })
+    Err(ConfigError::OutOfRange { name, value: value.to_string(), limit })
 }
 
 /// The first sector of a page.

@@ -96,7 +96,7 @@ impl DriveService {
                 "faults are not allowed; start the server with --fault-injection".to_owned()
             );
         };
-        injector.commit(fault).map_err(|error| error.to_string())
+        injector.inject(fault).map_err(|error| error.to_string())
     }
 }
 
