@@ -10,7 +10,7 @@ use lab::plan::Plan;
 use lab::progress::Unwatched;
 use lab::real::access::Access;
 use lab::results::baseline::{self, BaselineRow, Headline};
-use lab::runner::{Assignment, Drivers, NoJournal, carry_out};
+use lab::runner::{Assignment, Drivers, NoStepStore, carry_out};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{Choice, Subject};
 use lab::wanted::Wanted;
@@ -68,7 +68,7 @@ fn measured(one: &One) -> Result<BaselineRow> {
         label: one.wanted.target(),
         plan: &one.plan,
         drivers: drivers.as_ref(),
-        journal: &NoJournal,
+        step_store: &NoStepStore,
         finished: Vec::new(),
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);

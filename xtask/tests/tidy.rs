@@ -140,8 +140,8 @@ fn crate_graph_has_only_the_agreed_arrows() {
     }
 }
 
-/// Rooms of `lab`, see [`rooms_of`].
-const ROOMS_OF_LAB: &[&[&str]] = &[
+/// Layers of `lab`, see [`layers_of`].
+const LAYERS_OF_LAB: &[&[&str]] = &[
     &["error", "pool", "rate"],
     &["replay", "application", "wanted", "drive_file"],
     &["real/hosts", "real/nbd", "real/purge_method", "real/system", "real/tools"],
@@ -162,14 +162,14 @@ const ROOMS_OF_LAB: &[&[&str]] = &[
 ];
 
 #[test]
-fn files_of_lab_import_from_their_own_and_lower_rooms_only() {
-    report(&rooms_of("lab", ROOMS_OF_LAB));
-    let turned: Vec<&[&str]> = ROOMS_OF_LAB.iter().rev().copied().collect();
-    assert!(!rooms_of("lab", &turned).is_empty(), "imports were not seen");
+fn files_of_lab_import_from_their_own_and_lower_layers_only() {
+    report(&layers_of("lab", LAYERS_OF_LAB));
+    let turned: Vec<&[&str]> = LAYERS_OF_LAB.iter().rev().copied().collect();
+    assert!(!layers_of("lab", &turned).is_empty(), "imports were not seen");
 }
 
-/// Rooms of `live`, see [`rooms_of`].
-const ROOMS_OF_LIVE: &[&[&str]] = &[
+/// Layers of `live`, see [`layers_of`].
+const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["lock", "mutants", "medium"],
     &["fault_injection", "format"],
     &["error", "status"],
@@ -188,10 +188,10 @@ const ROOMS_OF_LIVE: &[&[&str]] = &[
 ];
 
 #[test]
-fn files_of_live_import_from_their_own_and_lower_rooms_only() {
-    report(&rooms_of("live", ROOMS_OF_LIVE));
-    let turned: Vec<&[&str]> = ROOMS_OF_LIVE.iter().rev().copied().collect();
-    assert!(!rooms_of("live", &turned).is_empty(), "imports were not seen");
+fn files_of_live_import_from_their_own_and_lower_layers_only() {
+    report(&layers_of("live", LAYERS_OF_LIVE));
+    let turned: Vec<&[&str]> = LAYERS_OF_LIVE.iter().rev().copied().collect();
+    assert!(!layers_of("live", &turned).is_empty(), "imports were not seen");
 }
 
 /// Files of `live` that decide: they know what lies where and neither read nor write it.
@@ -212,15 +212,15 @@ fn the_core_of_a_live_drive_touches_no_medium() {
     assert!(touches("dies") && touches("scrub"), "what touches media was not seen");
 }
 
-/// Rooms of `server`, see [`rooms_of`].
-const ROOMS_OF_SERVER: &[&[&str]] =
+/// Layers of `server`, see [`layers_of`].
+const LAYERS_OF_SERVER: &[&[&str]] =
     &[&["activation", "log", "monitor", "recording", "temperature"], &["drive_service"], &["web"]];
 
 #[test]
-fn files_of_server_import_from_their_own_and_lower_rooms_only() {
-    report(&rooms_of("server", ROOMS_OF_SERVER));
-    let turned: Vec<&[&str]> = ROOMS_OF_SERVER.iter().rev().copied().collect();
-    assert!(!rooms_of("server", &turned).is_empty(), "imports were not seen");
+fn files_of_server_import_from_their_own_and_lower_layers_only() {
+    report(&layers_of("server", LAYERS_OF_SERVER));
+    let turned: Vec<&[&str]> = LAYERS_OF_SERVER.iter().rev().copied().collect();
+    assert!(!layers_of("server", &turned).is_empty(), "imports were not seen");
 }
 
 #[test]
@@ -264,40 +264,41 @@ fn reached(module: &str, graph: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet
     found
 }
 
-/// Imports of the crate named `name` that break the order of its rooms, outside its tests.
+/// Imports of the crate named `name` that break the order of its layers, outside its tests.
 ///
-/// A room is a module with all below it but those that are rooms themselves: `real/hosts` is none
-/// of `real`. `order` has the rooms from low to high. A file may import from its own room and from
-/// those of lower rows; rooms of one row know nothing of each other. The root of the crate is in no
-/// room: what it re-exports counts as imported from where it is.
-fn rooms_of(name: &str, order: &[&[&str]]) -> Vec<String> {
+/// A layer is a module with all below it but those that are layers themselves: `real/hosts` is none
+/// of `real`. `order` has the layers from low to high. A file may import from its own layer and from
+/// those of lower rows; layers of one row know nothing of each other. The root of the crate is in no
+/// layer: what it re-exports counts as imported from where it is.
+fn layers_of(name: &str, order: &[&[&str]]) -> Vec<String> {
     let modules = modules_of(&root().join("crates").join(name).join("src"));
     let imports: BTreeMap<&str, Vec<Vec<String>>> =
         modules.iter().map(|(at, text)| (at.as_str(), imports_of(at, text, &modules))).collect();
-    let rows =
-        || order.iter().enumerate().flat_map(|(row, rooms)| rooms.iter().map(move |it| (row, *it)));
-    let room_of = |module: &str| {
-        let holds = |room: &str| {
-            module.strip_prefix(room).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let rows = || {
+        order.iter().enumerate().flat_map(|(row, layers)| layers.iter().map(move |it| (row, *it)))
+    };
+    let layer_of = |module: &str| {
+        let holds = |layer: &str| {
+            module.strip_prefix(layer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        rows().filter(|(_, room)| holds(room)).max_by_key(|(_, room)| room.len())
+        rows().filter(|(_, layer)| holds(layer)).max_by_key(|(_, layer)| layer.len())
     };
     let mut faults: Vec<String> = rows()
-        .filter(|(_, room)| !modules.contains_key(*room))
-        .map(|(_, room)| format!("{name}: there is no room {room}"))
+        .filter(|(_, layer)| !modules.contains_key(*layer))
+        .map(|(_, layer)| format!("{name}: there is no layer {layer}"))
         .collect();
     for (module, paths) in imports.iter().filter(|(module, _)| !module.is_empty()) {
-        let Some((row, room)) = room_of(module) else {
-            faults.push(format!("{name}: {module} is in no room"));
+        let Some((row, layer)) = layer_of(module) else {
+            faults.push(format!("{name}: {module} is in no layer"));
             continue;
         };
         for path in paths {
             let origin = origin(path, &imports, 0);
-            if let Some((other_row, other)) = room_of(&origin)
-                && other != room
+            if let Some((other_row, other)) = layer_of(&origin)
+                && other != layer
                 && other_row >= row
             {
-                faults.push(format!("{name}: {module} in {room} imports {origin} of {other}"));
+                faults.push(format!("{name}: {module} in {layer} imports {origin} of {other}"));
             }
         }
     }

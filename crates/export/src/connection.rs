@@ -17,7 +17,7 @@ use crate::polls::Polls;
 use crate::recorder::Tape;
 use crate::socket::Socket;
 use crate::tls::ClientHello;
-use crate::{Demand, Exports, Replies, Tls};
+use crate::{Exports, Replies, Tls, TlsMode};
 
 /// Time limit of the whole handshake.
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
@@ -212,7 +212,7 @@ impl<'a> Connection<'a> {
     ) -> Result<Option<Secured>, Break> {
         match self.channel.begins_handshake(deadline).map_err(timed)? {
             Some(true) => {}
-            Some(false) if channel.demand() == Demand::Required => return Err(Break::Plain),
+            Some(false) if channel.mode() == TlsMode::Required => return Err(Break::Plain),
             Some(false) | None => return Ok(None),
         }
         let choose = |hello: &ClientHello| channel.keys().choose(&hello.offers(), subsystem);

@@ -46,7 +46,7 @@ pub use self::recorder::{Recorder, Served};
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};
 pub use self::socket::{BindError, Listener};
-pub use self::tls::{Demand, Tls, TlsError, TlsStream};
+pub use self::tls::{Tls, TlsError, TlsMode, TlsStream};
 pub use self::ublk::{Ublk, UblkDriver, UblkError, UblkSettings};
 pub use self::vfio_user::VfioUser;
 pub use self::vhost_user::VhostUser;

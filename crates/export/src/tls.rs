@@ -30,7 +30,7 @@ const AUTHORITY: &str = "ca-cert.pem";
 
 /// Obligation of clients to encrypt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum TlsMode {
     /// Clients may encrypt.
     Allowed,
     /// Clients learn nothing before they encrypt.
@@ -41,7 +41,7 @@ pub enum Demand {
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
-    demand: Demand,
+    mode: TlsMode,
     verifies_clients: bool,
 }
 
@@ -60,7 +60,7 @@ impl Tls {
     ///
     /// # Errors
     /// Fails if one is missing, is none, or does not belong to the others.
-    pub fn load(folder: &Path, demand: Demand, verifies_clients: bool) -> Result<Self, TlsError> {
+    pub fn load(folder: &Path, mode: TlsMode, verifies_clients: bool) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let certificates = certificates(&folder.join(CERTIFICATE))?;
         let key_path = folder.join(KEY);
@@ -92,12 +92,12 @@ impl Tls {
             }
             error => refused(&key_path, error),
         })?);
-        Ok(Self { config, demand, verifies_clients })
+        Ok(Self { config, mode, verifies_clients })
     }
 
     /// Returns whether clients have to encrypt.
-    pub const fn demand(&self) -> Demand {
-        self.demand
+    pub const fn mode(&self) -> TlsMode {
+        self.mode
     }
 
     /// True if clients have to show certificates.
@@ -166,7 +166,7 @@ impl<S: Read + Write> fmt::Debug for TlsStream<S> {
 
 impl fmt::Debug for Tls {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Tls").field("demand", &self.demand).finish_non_exhaustive()
+        out.debug_struct("Tls").field("mode", &self.mode).finish_non_exhaustive()
     }
 }
 

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use results::steady::Demand;
+use results::steady::WriteRequirement;
 use results::{
-    Bin, Environment, HostSheet, Latencies, LatencySummary, StepKind, Summary, Target, TargetKind,
-    Warning, WarningKind,
+    Bin, Environment, Latencies, LatencySummary, PlatformRow, StepKind, Summary, Target,
+    TargetKind, Warning, WarningKind,
 };
 use serde::Deserialize;
 use workload::fio::{Told, told};
@@ -238,14 +238,14 @@ impl Merged {
         let warnings = self.warnings(&step.id, has_others);
         let how = format!("imported from fio's report, job {}", step.suite_title);
         let loaded = Loaded { how, warnings, ..Loaded::default() };
-        let demand = Demand {
+        let required = WriteRequirement {
             before_bytes: 0.0,
             addressed_bytes: 0.0,
             user_bytes: 0.0,
             raw_bytes: None,
             time_lapse: 1.0,
         };
-        let mut record = Record::of_load(step, (1, &demand), told.rate_iops, loaded);
+        let mut record = Record::of_load(step, (1, &required), told.rate_iops, loaded);
         // The report tells neither the capacity nor what was written before.
         record.step.written = None;
         let summary = self.summary();
@@ -440,7 +440,7 @@ fn environment(report: &Report, shown: &str) -> Environment {
         ("Disks", disks.join(", ")),
     ];
     let rows = rows.into_iter().filter(|(_, value)| !value.is_empty());
-    let sheet = rows.map(|(name, value)| HostSheet { name: name.into(), value }).collect();
+    let sheet = rows.map(|(name, value)| PlatformRow { name: name.into(), value }).collect();
     Environment { sheet }
 }
 

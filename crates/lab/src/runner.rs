@@ -5,16 +5,16 @@
 //! depend on how many threads there were.
 //!
 //! ```text
-//! assignments ──► suites ──► pool ──► steps, each into its journal as soon as it is done
+//! assignments ──► suites ──► pool ──► steps, each into its store as soon as it is done
 //!                                       └──► outcome of each assignment, in plan order
 //! ```
 
-mod demand;
 mod extension;
 mod outcome;
 mod record;
 mod suite;
 mod warning;
+mod write_requirement;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ pub use self::outcome::Outcome;
 pub use self::record::Record;
 
 /// Store of finished steps: each goes there at once, so that an interruption loses none.
-pub trait Journal: Sync {
+pub trait StepStore: Sync {
     /// Keeps the record of the step numbered `index` in its plan.
     ///
     /// # Errors
@@ -44,9 +44,9 @@ pub trait Journal: Sync {
 
 /// Keeps nothing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoJournal;
+pub struct NoStepStore;
 
-impl Journal for NoJournal {
+impl StepStore for NoStepStore {
     fn keep(&self, _: usize, _: &Record) -> Result<(), Error> {
         Ok(())
     }
@@ -62,7 +62,7 @@ pub struct Assignment<'a> {
     /// Factory of the drivers that carry it out.
     pub drivers: &'a Drivers<'a>,
     /// Store of finished steps.
-    pub journal: &'a dyn Journal,
+    pub step_store: &'a dyn StepStore,
     /// Records that an earlier session finished, by index in the plan.
     pub finished: Vec<(usize, Record)>,
 }

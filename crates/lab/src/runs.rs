@@ -38,7 +38,7 @@ pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, is_order_of_run, read_j
 use self::progress_file::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
-use crate::runner::{Journal, Outcome, Record};
+use crate::runner::{Outcome, Record, StepStore};
 use crate::subject::{published, slug};
 use crate::wanted::Wanted;
 use crate::{Error, Kind};
@@ -294,7 +294,7 @@ impl Folder {
     }
 }
 
-impl Journal for Folder {
+impl StepStore for Folder {
     fn keep(&self, index: usize, record: &Record) -> Result<(), Error> {
         let path = self.step_path(index);
         let steps = self.path.join(STEPS);

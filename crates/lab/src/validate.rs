@@ -14,6 +14,7 @@
 mod tally;
 mod work_list;
 
+use blockio::text::stated_load;
 use results::Figure;
 use results::published::{FigureRow, Phase, is_from_listed_stalls};
 use serde::{Deserialize, Serialize};
@@ -83,12 +84,7 @@ impl Row {
 
     /// The load for a table: `T16Q16`, or what of it is stated.
     pub fn load_text(&self) -> String {
-        match (self.threads.as_str(), self.queue_per_thread.as_str()) {
-            ("", "") => String::new(),
-            (threads, "") => format!("T{threads}"),
-            ("", queue) => format!("Q{queue}"),
-            (threads, queue) => format!("T{threads}Q{queue}"),
-        }
+        stated_load(&self.threads, &self.queue_per_thread)
     }
 
     /// The published value for a table, see [`range_text`].
@@ -149,9 +145,10 @@ pub struct Compared {
     pub modelled: f64,
     /// Modelled over published; over the nearest end where a range was published.
     pub ratio: f64,
-    /// True if the value comes from a schedule of stalls of the host, see [`is_scheduled`]. The
-    /// schedule in the drive's file was fitted to such values; no mechanism yields them.
-    pub scheduled: bool,
+    /// True if the value comes from the stalls that the drive's file lists for the host, see
+    /// [`is_from_listed_stall`]. They were fitted to such values; no mechanism yields them.
+    #[serde(alias = "scheduled")]
+    pub from_listed_stalls: bool,
     /// Version of the models.
     pub model_version: u32,
 }
@@ -159,7 +156,7 @@ pub struct Compared {
 /// True if the value `modelled` of `metric` comes from the stalls of `host` (`[[host.stall]]`):
 /// a maximum or a percentile, if a stall lasts at least half as long; a deviation, if there is any
 /// stall. Rates and averages come from none.
-pub fn is_scheduled(metric: &str, modelled: f64, host: &HostSpec) -> bool {
+pub fn is_from_listed_stall(metric: &str, modelled: f64, host: &HostSpec) -> bool {
     let longest = host.stalls.iter().map(|stall| stall.span_ms).max_by(f64::total_cmp);
     is_from_listed_stalls(metric, modelled, longest)
 }
@@ -275,7 +272,8 @@ fn judge(
         protocol: entry.protocol.clone(),
         modelled,
         ratio,
-        scheduled: host.is_some_and(|host| is_scheduled(&row.metric, modelled, host)),
+        from_listed_stalls: host
+            .is_some_and(|host| is_from_listed_stall(&row.metric, modelled, host)),
         model_version: ssd::MODEL_VERSION,
     };
     let (low, high) = tolerance(&row.metric);

@@ -7,7 +7,7 @@ use lab::driver::mock::{Mock, Told};
 use lab::plan::{Plan, PlannedStep};
 use lab::progress::{Event, Progress, Unwatched};
 use lab::results::{StepKind, TargetKind, WarningKind};
-use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
+use lab::runner::{Assignment, NoStepStore, Outcome, Record, carry_out};
 use lab::workload::catalogue;
 use lab::{Driver, Error};
 
@@ -37,7 +37,7 @@ fn on_mock(
 ) -> Outcome {
     let drivers = || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(mock.clone())) };
     let assignment =
-        Assignment { label: "mock", plan, drivers: &drivers, journal: &NoJournal, finished };
+        Assignment { label: "mock", plan, drivers: &drivers, step_store: &NoStepStore, finished };
     carry_out(&[assignment], 1, progress).expect("a mock does not fail").remove(0)
 }
 
@@ -287,7 +287,7 @@ fn a_failure_names_what_failed_and_nothing_follows_it() {
         label: "mock",
         plan: &plan,
         drivers: &drivers,
-        journal: &NoJournal,
+        step_store: &NoStepStore,
         finished: Vec::new(),
     };
     let failed = carry_out(&[assignment], 1, &Unwatched).unwrap_err();
@@ -306,7 +306,7 @@ fn recordings_are_refused_on_real_drives_before_anything_is_purged() {
         label: "mock",
         plan: &plan,
         drivers: &drivers,
-        journal: &NoJournal,
+        step_store: &NoStepStore,
         finished: Vec::new(),
     };
     let refused = carry_out(&[assignment], 1, &Unwatched).unwrap_err();

@@ -98,7 +98,7 @@ impl ReviewOrder {
                 label: folder.order().wanted.format(),
                 plan: &folder.order().plan,
                 drivers: drivers.as_ref(),
-                journal: folder,
+                step_store: folder,
                 finished: Vec::new(),
             })
             .collect();

@@ -4,7 +4,7 @@ use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::real::access::Access;
 use lab::results::{self, Run};
-use lab::runner::{Assignment, NoJournal, carry_out};
+use lab::runner::{Assignment, NoStepStore, carry_out};
 use lab::runs::Runs;
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
@@ -219,7 +219,7 @@ pub(crate) fn run(
             label: wanted.format(),
             plan: &plan,
             drivers: drivers.as_ref(),
-            journal: &NoJournal,
+            step_store: &NoStepStore,
             finished: Vec::new(),
         };
         let outcome = carry_out(&[assignment], 1, progress)?.remove(0);

@@ -54,7 +54,7 @@ def test_the_median_error_is_that_of_the_command():
         return {"id": id, "device": "d", "mode": "", "host": "", "workload": "4k-rand-read",
                 "threads": "1", "queue_per_thread": "1", "phase": "primary", "metric": "iops",
                 "value_low": low, "value_high": 100.0, "verdict": "in", "drive": "d", "model": "d",
-                "protocol": "p", "modelled": 100.0, "ratio": ratio, "scheduled": False,
+                "protocol": "p", "modelled": 100.0, "ratio": ratio, "from_listed_stalls": False,
                 "model_version": 1}
 
     rows = [row("1", "", 100.0, 1.1), row("2", "", 100.0, 1.3), row("3", "", 0.0, 1.0)]

@@ -11,8 +11,8 @@ use results::{Run, StepKind, Summary};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Unit};
 use crate::explain;
+use crate::host_difference;
 use crate::number::{self, millis};
-use crate::parity;
 use crate::subject::Subject;
 use crate::summary::greatest;
 use crate::text::Text;
@@ -27,7 +27,7 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let groups = groups(&runs);
     let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
     html.push_str(&bars(subjects, &comparisons));
-    html.push_str(&parity::sections(subjects));
+    html.push_str(&host_difference::sections(subjects));
     html.push_str(&places(subjects, &comparisons, &groups));
     html.push_str(&ratios(subjects, &comparisons, &groups));
     html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));

@@ -6,8 +6,8 @@ use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run
 use results::{Run, SteadyEvidence, Step};
 
 use crate::explain;
+use crate::host_difference;
 use crate::number;
-use crate::parity;
 use crate::published;
 use crate::settled::settles;
 use crate::subject::{Subject, unvalidated, workload_of};
@@ -174,7 +174,7 @@ fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
             );
         }
     }
-    said.push_str(&parity::bottom_line(subjects));
+    said.push_str(&host_difference::bottom_line(subjects));
     let judged = cases.iter().filter(|case| case.finding.kind == FindingKind::Unsteady);
     let reached = judged.clone().filter(|case| case.finding.value < 0.5).count();
     let all = judged.count();

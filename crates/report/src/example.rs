@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use blockio::Rng;
 use results::sweep::{Dimension, Point, Sweep};
 use results::{
-    AskedRate, Environment, Figure, HostSheet, Interval, Latencies, NandWrites, RateLimit, Run,
+    AskedRate, Environment, Figure, Interval, Latencies, NandWrites, PlatformRow, RateLimit, Run,
     Sample, SheetRow, Steady, Step, StepKind, Summary, Target, TargetKind, Warning, WarningKind,
 };
 
@@ -124,7 +124,7 @@ fn made(shape: Shape<'_>) -> Run {
                 ("Host driver", "VSL 3.1.1 on CentOS 6.2 (modelled)"),
                 ("Processor", "2 x Xeon X5650, 2.66 GHz"),
             ]
-            .map(|(name, value)| HostSheet { name: name.into(), value: value.into() })
+            .map(|(name, value)| PlatformRow { name: name.into(), value: value.into() })
             .to_vec(),
         },
         steps_planned: u32::try_from(steps.len()).unwrap(),

@@ -136,7 +136,7 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
             ("Throughput rises with load", "Throughput gains little or nothing with load")
         }
         FindingKind::WriteAmplification => ("Low write amplification", "High write amplification"),
-        FindingKind::HostParity => ("Same speed on every host", "Depends on the host"),
+        FindingKind::HostDifference => ("Same speed on every host", "Depends on the host"),
         FindingKind::FormatGain => ("Large gain from the format", "Small gain from the format"),
     }
 }
@@ -151,7 +151,7 @@ pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
         FindingKind::ReadOverWrite => "IOPS of 4K random reads ÷ of writes at the same load",
         FindingKind::Scaling => "IOPS at the greatest load ÷ at the least",
         FindingKind::WriteAmplification => "NAND writes ÷ host writes in steady state",
-        FindingKind::HostParity => "least ÷ greatest IOPS over hosts, at the worst load",
+        FindingKind::HostDifference => "least ÷ greatest IOPS over hosts, at the worst load",
         FindingKind::FormatGain => "steady-state IOPS of the best format ÷ of the worst",
     }
 }

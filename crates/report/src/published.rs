@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use blockio::text::stated_load;
 use results::Figure;
 
 use crate::chart::Look;
@@ -100,9 +101,9 @@ pub(crate) fn tally(subjects: &[Subject<'_>]) -> String {
 }
 
 fn row(figure: &Figure) -> String {
-    let load = match (figure.threads.as_str(), figure.queue_per_thread.as_str()) {
-        ("", "") => String::new(),
-        (threads, queue) => format!(", T{threads}Q{queue}"),
+    let load = match stated_load(&figure.threads, &figure.queue_per_thread) {
+        stated if stated.is_empty() => stated,
+        stated => format!(", {stated}"),
     };
     let conditions = format!(
         "{}{load}, {}, {} format, {} host",

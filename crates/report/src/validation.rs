@@ -35,7 +35,7 @@ pub struct TallyLine {
     /// Standard deviations, maxima and percentiles that do not follow from listed stalls.
     pub spread: Tally,
     /// Those that follow from the stalls listed in a drive's file, which were fitted to them.
-    pub scheduled: Tally,
+    pub from_listed_stalls: Tally,
 }
 
 /// Count of compared figures, and of those in tolerance.
@@ -76,7 +76,7 @@ pub struct Judged {
     pub is_measured: bool,
     /// True if it follows from the stalls listed in the drive's file, which were fitted to such
     /// figures.
-    pub is_scheduled: bool,
+    pub is_from_listed_stall: bool,
 }
 
 /// Discussion of some figures.
@@ -130,7 +130,7 @@ fn section(index: usize, text: &str, inner: &str) -> String {
 
 /// The first line of the tallies as a sentence.
 fn verdict(of: &Validation) -> String {
-    let Some(TallyLine { typical, spread, scheduled, .. }) = of.tallies.first() else {
+    let Some(TallyLine { typical, spread, from_listed_stalls, .. }) = of.tallies.first() else {
         return "No figure could be compared.".into();
     };
     format!(
@@ -141,8 +141,8 @@ fn verdict(of: &Validation) -> String {
         typical.near,
         typical.figures,
         percent(typical.error_median),
-        scheduled.near,
-        scheduled.figures,
+        from_listed_stalls.near,
+        from_listed_stalls.figures,
         spread.near,
         spread.figures,
     )
@@ -162,7 +162,7 @@ fn tallies(of: &Validation) -> String {
          <th scope=\"col\">from listed stalls</th>\
          <th scope=\"col\">within a factor of two</th></tr></thead><tbody>",
     );
-    for TallyLine { name, typical, spread, scheduled } in &of.tallies {
+    for TallyLine { name, typical, spread, from_listed_stalls } in &of.tallies {
         let _ = write!(
             html,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
@@ -173,8 +173,8 @@ fn tallies(of: &Validation) -> String {
             near(typical),
             spread.figures,
             near(spread),
-            scheduled.figures,
-            near(scheduled),
+            from_listed_stalls.figures,
+            near(from_listed_stalls),
         );
     }
     html + "</tbody></table></div>"
@@ -254,7 +254,7 @@ mod tests {
             within: (0.85..1.15).contains(&ratio),
             is_typical: true,
             is_measured: true,
-            is_scheduled: false,
+            is_from_listed_stall: false,
         }
     }
 
@@ -265,7 +265,7 @@ mod tests {
             name: name.into(),
             typical: tally,
             spread: none,
-            scheduled: none,
+            from_listed_stalls: none,
         };
         Validation {
             conditions: vec!["Model version 2.".into()],

@@ -455,7 +455,7 @@ mod tests {
         let real = |kernel: &str, cost: &str| {
             let mut run = example::run();
             run.target.kind = TargetKind::BlockDevice;
-            let row = |(name, value): (&str, &str)| crate::HostSheet {
+            let row = |(name, value): (&str, &str)| crate::PlatformRow {
                 name: name.into(),
                 value: value.into(),
             };

@@ -1,7 +1,7 @@
 //! A small run for tests: a drive with a burst, a cliff and a settled rate.
 
 use crate::{
-    Environment, HostSheet, Interval, Latencies, NandWrites, Run, Sample, SheetRow, Steady, Step,
+    Environment, Interval, Latencies, NandWrites, PlatformRow, Run, Sample, SheetRow, Steady, Step,
     StepKind, Summary, Target, TargetKind, Warning, WarningKind,
 };
 
@@ -119,7 +119,7 @@ pub(crate) fn run() -> Run {
             }],
         },
         environment: Environment {
-            sheet: vec![HostSheet { name: "Driver".into(), value: "linux".into() }],
+            sheet: vec![PlatformRow { name: "Driver".into(), value: "linux".into() }],
         },
         steps: vec![
             step("4k/purge", "", (0, 0), &[]),

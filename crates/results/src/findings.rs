@@ -14,7 +14,7 @@
 //! | read over write | IOPS of reads / IOPS of writes, 4K random, same load | ≤ 1.25 | ≥ 5 |
 //! | scaling | IOPS at the greatest load / IOPS at the least | ≥ 8 | ≤ 1.5 |
 //! | write amplification | NAND writes / host writes, settled window | ≤ 1.5 | ≥ 5 |
-//! | host parity | least / greatest IOPS over hosts, worst load | ≥ 0.95 | ≤ 0.8 |
+//! | difference between hosts | least / greatest IOPS over hosts, worst load | ≥ 0.95 | ≤ 0.8 |
 //! | format gain | settled IOPS of the best format / of the worst | ≥ 1.5 | |
 //!
 //! A finding is withheld, with the reason, where one of its steps was measured under a warning that
@@ -32,7 +32,7 @@ use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, compare, ratio};
 use crate::doubt::{host_limited, is_doubt};
-use crate::parity::is_of_host;
+use crate::host_difference::is_of_host;
 use crate::published::{burst, is_from_listed_stalls};
 use crate::{Doubt, Run, Step, StepKind, Summary, Target};
 
@@ -81,7 +81,8 @@ pub enum FindingKind {
     /// NAND writes over host writes.
     WriteAmplification,
     /// Least over greatest IOPS among hosts.
-    HostParity,
+    #[serde(rename = "host-parity")]
+    HostDifference,
     /// Settled IOPS of the best format over those of the worst.
     FormatGain,
 }
@@ -109,7 +110,7 @@ impl FindingKind {
             Self::ReadOverWrite => (1.25, 5.0),
             Self::Scaling => (8.0, 1.5),
             Self::WriteAmplification => (1.5, 5.0),
-            Self::HostParity => (0.95, 0.8),
+            Self::HostDifference => (0.95, 0.8),
             Self::FormatGain => (1.5, f64::NEG_INFINITY),
         }
     }
@@ -214,7 +215,7 @@ fn counted(step: &Step) -> Option<&Summary> {
 /// The host as the limit of a step that `finding` rests on; of a peak, of its greatest load.
 fn limit_of(run: &Run, finding: &Finding) -> Option<Doubt> {
     let count = match finding.kind {
-        FindingKind::Unsteady | FindingKind::WriteAmplification | FindingKind::HostParity => 0,
+        FindingKind::Unsteady | FindingKind::WriteAmplification | FindingKind::HostDifference => 0,
         FindingKind::Peak => 1,
         FindingKind::BurstOverSettled
         | FindingKind::Deviation
@@ -243,8 +244,8 @@ fn all_of(run: &Run) -> Vec<Finding> {
 pub fn between(runs: &[Run]) -> Vec<Finding> {
     let hosts = groups(runs, |a, b| a.name == b.name && a.format == b.format);
     let formats = groups(runs, |a, b| a.name == b.name && a.host == b.host);
-    let parities = hosts.iter().filter_map(|runs| host_parity(runs));
-    parities.chain(formats.iter().flat_map(|runs| format_gains(runs))).collect()
+    let differences = hosts.iter().filter_map(|runs| host_difference(runs));
+    differences.chain(formats.iter().flat_map(|runs| format_gains(runs))).collect()
 }
 
 /// The runs whose targets are `alike`, group by group, in order of appearance.
@@ -363,7 +364,7 @@ fn read_over_write(run: &Run) -> Option<Finding> {
 }
 
 /// The load at which the hosts of one drive in one format differ most.
-fn host_parity(runs: &[&Run]) -> Option<Finding> {
+fn host_difference(runs: &[&Run]) -> Option<Finding> {
     // Repeats on one host differ by chance.
     if runs.iter().all(|run| run.target.host == runs[0].target.host) {
         return None;
@@ -374,7 +375,7 @@ fn host_parity(runs: &[&Run]) -> Option<Finding> {
         .filter(|load| is_of_host(load))
         .filter_map(|load| Extremes::of(load, runs, |target| &target.host))
         .max_by(|a, b| a.gain().total_cmp(&b.gain()))?;
-    Some(worst.finding(FindingKind::HostParity, 1.0 / worst.gain()))
+    Some(worst.finding(FindingKind::HostDifference, 1.0 / worst.gain()))
 }
 
 /// The preconditionings at which the formats of one drive differ by a strength, those of 4K writes
@@ -476,15 +477,15 @@ mod tests {
 
     #[test]
     fn limits_judge_to_the_better_side() {
-        use FindingKind::{FormatGain, HostParity, Peak, Unsteady};
+        use FindingKind::{FormatGain, HostDifference, Peak, Unsteady};
         use Verdict::{Neither, Strength, Weakness};
         let cases = [
             (Peak, 10.0, Strength),
             (Peak, 26.0, Neither),
             (Peak, 663.0, Weakness),
-            (HostParity, 0.96, Strength),
-            (HostParity, 0.9, Neither),
-            (HostParity, 0.5, Weakness),
+            (HostDifference, 0.96, Strength),
+            (HostDifference, 0.9, Neither),
+            (HostDifference, 0.5, Weakness),
             (Unsteady, 0.0, Neither),
             (Unsteady, 1.0, Weakness),
             (FormatGain, 1.1, Neither),
@@ -656,7 +657,7 @@ mod tests {
         ];
         let findings = between(&runs);
         assert_eq!(findings.len(), 3, "{findings:?}");
-        assert_eq!(findings[0].kind, FindingKind::HostParity);
+        assert_eq!(findings[0].kind, FindingKind::HostDifference);
         assert_eq!(findings[0].between, ["linux", "windows"]);
         assert!((findings[0].value - 0.9).abs() < 1e-9);
         assert_eq!(findings[1].kind, FindingKind::FormatGain);
@@ -668,8 +669,11 @@ mod tests {
         let repeats = [slower("stock", "linux", 100), slower("stock", "linux", 60)];
         assert_eq!(between(&repeats), [], "repeats differ by chance");
         let three = [&repeats[..], &[slower("stock", "windows", 80)]].concat();
-        let parity = &between(&three)[0];
-        assert!((parity.value - 1.0).abs() < 1e-9, "80 is the mean of 100 and 60: {parity:?}");
+        let difference = &between(&three)[0];
+        assert!(
+            (difference.value - 1.0).abs() < 1e-9,
+            "80 is the mean of 100 and 60: {difference:?}"
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Results of measurements, and what follows from them.
 //!
 //! A [`Run`] is one drive, in one format, behind one host, through one protocol: a folder with
-//! `run.json` (this schema) and two Parquet files (interval samples and latency histograms). The
-//! file outlives the code: report, Python and next year's comparison read it without the lab.
+//! `run.json` (this schema) and Parquet files beside it. The files
+//! outlive the code: report, Python and next year's comparison read them without the lab.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -18,9 +18,9 @@ pub mod findings;
 pub mod headlines;
 pub mod heat;
 mod histogram;
+pub mod host_difference;
 mod lateness;
 pub mod mark;
-pub mod parity;
 mod placement;
 pub mod points;
 pub mod published;
@@ -42,7 +42,7 @@ pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
 pub use lateness::{Lateness, SLOWDOWN_MAX};
 pub use placement::HandleWrites;
 pub use run::{
-    AskedRate, Cell, DeviceFigures, Environment, Figure, HostSheet, Limits, RateLimit, Run,
+    AskedRate, Cell, DeviceFigures, Environment, Figure, Limits, PlatformRow, RateLimit, Run,
     SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind,
     TrackedMetric, Warning, WarningKind, Written,
 };

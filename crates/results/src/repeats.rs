@@ -265,7 +265,7 @@ mod tests {
             run.target.kind = TargetKind::BlockDevice;
             run.target.sheet[0].name = "Firmware".into();
             run.target.sheet[0].value = firmware.into();
-            let row = |(name, value): (&str, &str)| crate::HostSheet {
+            let row = |(name, value): (&str, &str)| crate::PlatformRow {
                 name: name.into(),
                 value: value.into(),
             };

@@ -177,12 +177,12 @@ pub struct SheetRow {
 pub struct Environment {
     /// Rows for the report's test platform: for a model, the modelled host; for a real drive, the
     /// machine, kernel, scheduler, fio.
-    pub sheet: Vec<HostSheet>,
+    pub sheet: Vec<PlatformRow>,
 }
 
 /// One row of the test platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HostSheet {
+pub struct PlatformRow {
     /// Name of the property, such as `Kernel`.
     pub name: String,
     /// Its value.
@@ -208,7 +208,7 @@ pub enum StepKind {
 /// One step of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    /// Name, unique in the run: `4k/precondition`, `8k-70-30/measure/T4Q8`.
+    /// Name, unique in the run: `4k/precondition`, `8k/8k-70-30/T4Q8`.
     pub id: String,
     /// Kind of step.
     pub kind: StepKind,
@@ -491,7 +491,7 @@ pub struct Figure {
     pub threads: String,
     /// Outstanding a thread as published.
     pub queue_per_thread: String,
-    /// `burst`, `precondition-end`, `steady` or `primary`.
+    /// `burst`, `precondition-end`, `steady`, `primary`, `datasheet` or `datasheet-sustained`.
     pub phase: String,
     /// Metric with its unit, such as `iops` or `avg_latency_ms`.
     pub metric: String,

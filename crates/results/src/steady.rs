@@ -37,7 +37,7 @@ pub const SLOPE_MAX: f64 = 0.10;
 /// Amount that a step has to write before it can have settled its drive. Bytes are those of the
 /// whole drive, whatever the time lapse.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Demand {
+pub struct WriteRequirement {
     /// Written since the purge, before the first sample.
     pub before_bytes: f64,
     /// Space that the load addresses.
@@ -50,7 +50,7 @@ pub struct Demand {
     pub time_lapse: f64,
 }
 
-impl Demand {
+impl WriteRequirement {
     /// Returns the amount written to the drive by a step whose samples wrote `bytes`, after
     /// `ramp_bytes` of its ramp.
     pub fn written(&self, bytes: f64, ramp_bytes: f64) -> Written {
@@ -112,11 +112,11 @@ impl Steady {
     /// Judges a step by its samples and by what it wrote: the first window that held still and by
     /// whose end enough was written, if the last one holds still, too; else the last that held
     /// still before enough was written, else the last one.
-    pub fn judge_written(samples: &[Sample], round_s: f64, demand: &Demand) -> Self {
+    pub fn judge_written(samples: &[Sample], round_s: f64, required: &WriteRequirement) -> Self {
         let rounds = rounds(samples, round_s);
         let mut last = None;
         for end in windows_that_hold(&rounds) {
-            let evidence = demand.evidence(&rounds[..end]);
+            let evidence = required.evidence(&rounds[..end]);
             if evidence != SteadyEvidence::TooLittleWritten {
                 // The figures of the step are those of its last window, which is judged, too.
                 let window = &rounds[rounds.len() - WINDOW_ROUNDS..];

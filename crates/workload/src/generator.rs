@@ -43,7 +43,7 @@ pub struct Job {
 
 /// One request as asked: what, where and how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demand {
+pub struct GeneratedRequest {
     /// Read or write.
     pub op: Op,
     /// Placement handle of a write; 0 is the default one.
@@ -164,7 +164,7 @@ impl Generator {
     /// The next request. There is always one.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "an iterator may end, this never does")]
-    pub fn next(&mut self) -> Demand {
+    pub fn next(&mut self) -> GeneratedRequest {
         if let Pattern::Streams(streams) = &mut self.pattern {
             return streams.next();
         }
@@ -188,7 +188,7 @@ impl Generator {
                 sizes[passed.min(sizes.len() - 1)]
             }
         };
-        Demand { op, handle: 0, lba: Lba(self.address(size)), sectors: size.sectors }
+        GeneratedRequest { op, handle: 0, lba: Lba(self.address(size)), sectors: size.sectors }
     }
 
     #[inline]

@@ -23,7 +23,7 @@ mod zipf;
 
 pub use application::{Application, Steps};
 pub use error::SpecError;
-pub use generator::{Demand, Generator, Job, Span, SpanError};
+pub use generator::{GeneratedRequest, Generator, Job, Span, SpanError};
 pub use mix::{Access, SizeShare};
 pub use protocol::{
     Curve, Gaps, Matrix, Measure, Nodes, Precondition, Protocol, Published, PublishedPhase,

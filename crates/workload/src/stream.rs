@@ -13,7 +13,7 @@ use blockio::{Lba, Rng};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
-use crate::generator::{self, Demand, Generator, Job, Span, SpanError};
+use crate::generator::{self, GeneratedRequest, Generator, Job, Span, SpanError};
 use crate::{Access, SizeShare, Workload, percent};
 
 /// One stream of a workload.
@@ -132,13 +132,13 @@ impl Streams {
     }
 
     /// The next request.
-    pub(crate) fn next(&mut self) -> Demand {
+    pub(crate) fn next(&mut self) -> GeneratedRequest {
         let draw = self.rng.next_u64();
         let passed = self.streams.iter().filter(|stream| draw >= stream.below).count();
         let index = passed.min(self.streams.len() - 1);
         let stream = &mut self.streams[index];
-        let demand = stream.generator.next();
-        Demand { lba: Lba(stream.base + demand.lba.0), handle: stream.handle, ..demand }
+        let request = stream.generator.next();
+        GeneratedRequest { lba: Lba(stream.base + request.lba.0), handle: stream.handle, ..request }
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     "#;
     const SECTORS: u64 = 100 << 11;
 
-    fn drawn(text: &str, job: Job) -> Vec<Demand> {
+    fn drawn(text: &str, job: Job) -> Vec<GeneratedRequest> {
         let workload = Workload::parse(text, "cache.toml").expect("it is right");
         let mut generator =
             Generator::new(&workload, Span { sectors: SECTORS }, job, 1).expect("it fits");
@@ -182,17 +182,17 @@ mod tests {
 
     #[test]
     fn each_request_lies_in_the_region_of_its_stream_and_names_its_handle() {
-        let demands = drawn(CACHE, Job { index: 0, count: 1 });
+        let requests = drawn(CACHE, Job { index: 0, count: 1 });
         let border = 4 << 11;
-        for demand in &demands {
-            let is_small = demand.lba.0 < border;
-            assert_eq!(demand.handle, u8::from(is_small), "{demand:?}");
-            assert_eq!(demand.sectors, if is_small { 8 } else { 128 }, "{demand:?}");
-            assert!(demand.lba.0 + u64::from(demand.sectors) <= SECTORS, "{demand:?}");
+        for request in &requests {
+            let is_small = request.lba.0 < border;
+            assert_eq!(request.handle, u8::from(is_small), "{request:?}");
+            assert_eq!(request.sectors, if is_small { 8 } else { 128 }, "{request:?}");
+            assert!(request.lba.0 + u64::from(request.sectors) <= SECTORS, "{request:?}");
         }
-        let small = demands.iter().filter(|demand| demand.handle == 1).count();
+        let small = requests.iter().filter(|request| request.handle == 1).count();
         assert!((900..1100).contains(&small), "a quarter of them: {small}");
-        let mut large = demands.iter().filter(|demand| demand.handle == 0).map(|it| it.lba.0);
+        let mut large = requests.iter().filter(|request| request.handle == 0).map(|it| it.lba.0);
         let first = large.next().expect("there are some");
         assert_eq!((first, large.next()), (border, Some(border + 128)), "one after the other");
     }
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn jobs_share_the_regions() {
         let second = drawn(CACHE, Job { index: 1, count: 2 });
-        let large = second.iter().find(|demand| demand.handle == 0).expect("there is one");
+        let large = second.iter().find(|request| request.handle == 0).expect("there is one");
         assert_eq!(large.lba.0, (4 << 11) + (96 << 11) / 2, "a slice of its own");
         assert_ne!(second, drawn(CACHE, Job { index: 0, count: 2 }));
     }

@@ -1,7 +1,7 @@
 //! A trace: requests that somebody's machine once made, or that were made up to resemble them.
 //!
 //! ```text
-//! text of a file ──► format ──► requests, in order of time ──► placement ──► demands on a drive
+//! text of a file ──► format ──► requests, in order of time ──► placement ──► requests on a drive
 //! shape of a workload ──► synthetic ─┘
 //! ```
 //!

@@ -30,7 +30,7 @@ pub(crate) fn page(
                 name,
                 typical: share(&tally.typical),
                 spread: share(&tally.spread),
-                scheduled: share(&tally.scheduled),
+                from_listed_stalls: share(&tally.from_listed_stalls),
             })
             .collect(),
         figures: rows.iter().filter_map(judged).collect(),
@@ -44,7 +44,8 @@ fn share(of: &Share) -> Tally {
 }
 
 fn judged(row: &Row) -> Option<Judged> {
-    let Compared { drive, model, modelled, ratio, scheduled, .. } = row.compared()?.clone();
+    let Compared { drive, model, modelled, ratio, from_listed_stalls, .. } =
+        row.compared()?.clone();
     let load = [&row.workload, &row.load_text()].map(String::as_str).join(" ");
     Some(Judged {
         id: row.id.clone(),
@@ -58,7 +59,7 @@ fn judged(row: &Row) -> Option<Judged> {
         within: matches!(row.verdict, Verdict::In(_)),
         is_typical: is_typical(&row.metric),
         is_measured: row.is_measured(),
-        is_scheduled: scheduled,
+        is_from_listed_stall: from_listed_stalls,
     })
 }
 

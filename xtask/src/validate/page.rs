@@ -127,7 +127,7 @@ fn in_short(rows: &[Row]) -> String {
     text
 }
 
-fn tally_line(name: &str, Tally { typical, spread, scheduled }: &Tally) -> String {
+fn tally_line(name: &str, Tally { typical, spread, from_listed_stalls }: &Tally) -> String {
     let near = |share: &Share| {
         share.near_percent().map_or_else(String::new, |percent| {
             format!("{} of {} ({percent:.0} %)", share.near, share.rows)
@@ -140,8 +140,8 @@ fn tally_line(name: &str, Tally { typical, spread, scheduled }: &Tally) -> Strin
         near(typical),
         spread.rows,
         near(spread),
-        scheduled.rows,
-        near(scheduled)
+        from_listed_stalls.rows,
+        near(from_listed_stalls)
     )
 }
 
@@ -176,7 +176,7 @@ fn compared<'a>(title: &str, rows: impl Iterator<Item = &'a Row>) -> String {
 
 fn compared_line(row: &Row, compared: &Compared) -> String {
     let verdict = if matches!(row.verdict, Verdict::In(_)) { "in" } else { "**out**" };
-    let made = if compared.scheduled { ", from listed stalls" } else { "" };
+    let made = if compared.from_listed_stalls { ", from listed stalls" } else { "" };
     format!(
         "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.2} | {verdict}{made} |\n",
         row.id,
@@ -221,7 +221,7 @@ pub(crate) mod tests {
             protocol: "enterprise".into(),
             modelled: 42_600.0 * ratio,
             ratio,
-            scheduled: false,
+            from_listed_stalls: false,
             model_version: MODEL_VERSION,
         };
         let inside = (0.85..=1.15).contains(&ratio);

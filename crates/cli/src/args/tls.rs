@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use export::Demand;
+use export::TlsMode;
 
 /// Encryption of connections from NBD clients.
 #[derive(Clone, Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) enum Encryption {
     Required,
 }
 
-impl From<Encryption> for Demand {
+impl From<Encryption> for TlsMode {
     fn from(encryption: Encryption) -> Self {
         match encryption {
             Encryption::Allowed => Self::Allowed,

@@ -125,7 +125,7 @@ fn outcomes(
         .map(|((folder, drivers), label)| {
             let (order, finished) = (folder.order(), folder.finished()?);
             let drivers = drivers.as_ref();
-            Ok(Assignment { label, plan: &order.plan, drivers, journal: folder, finished })
+            Ok(Assignment { label, plan: &order.plan, drivers, step_store: folder, finished })
         })
         .collect::<Result<_, Error>>()?;
     let parallel = subjects.iter().all(Subject::runs_in_parallel);

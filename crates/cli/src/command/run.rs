@@ -11,7 +11,7 @@ use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
-use lab::runner::{Assignment, NoJournal, Outcome, Record, carry_out};
+use lab::runner::{Assignment, NoStepStore, Outcome, Record, carry_out};
 use lab::subject::Subject;
 use lab::workload::trace::Addresses;
 use lab::workload::{SizeShare, Workload};
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
         label: wanted.format(),
         plan: &plan,
         drivers: drivers.as_ref(),
-        journal: &NoJournal,
+        step_store: &NoStepStore,
         finished: Vec::new(),
     };
     let outcomes = carry_out(&[assignment], 1, &progress);

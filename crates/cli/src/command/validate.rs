@@ -156,14 +156,14 @@ fn shown(rows: &[Row], origin: &str) -> String {
 /// sheets apart; those of which there is no row are left out.
 fn tallied(rows: &[Row]) -> Vec<String> {
     let line = |what: &str, measured: bool| {
-        let Tally { typical, spread, scheduled } =
+        let Tally { typical, spread, from_listed_stalls } =
             Tally::of(rows.iter().filter(|it| it.is_measured() == measured));
-        let made = match scheduled.rows {
+        let made = match from_listed_stalls.rows {
             0 => String::new(),
             count => format!(
                 "{} of {count} standard deviations and maxima that follow from the stalls in a \
                  drive's file, which were fitted to them",
-                scheduled.near
+                from_listed_stalls.near
             ),
         };
         let rates = typical.error_median.map_or_else(String::new, |error| {

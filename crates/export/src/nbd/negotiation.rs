@@ -15,7 +15,7 @@ use super::lateness;
 use super::terms::{Dialect, PREFERRED_BYTES, Terms, Violation};
 use super::wire;
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
-use crate::{Demand, Export, Exports, Tls};
+use crate::{Export, Exports, Tls, TlsMode};
 use crate::{REQUEST_BYTES_MAX, Replies, Taken};
 
 const FLAGS_BYTES: usize = 4;
@@ -78,10 +78,10 @@ impl Negotiation {
         replies.put_u64(wire::GREETING);
         replies.put_u64(wire::OPTION);
         replies.put_u16(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES);
-        let encryption = match exports.tls().map(Tls::demand) {
+        let encryption = match exports.tls().map(Tls::mode) {
             None => Encryption::None,
-            Some(Demand::Allowed) => Encryption::Allowed,
-            Some(Demand::Required) => Encryption::Required,
+            Some(TlsMode::Allowed) => Encryption::Allowed,
+            Some(TlsMode::Required) => Encryption::Required,
         };
         Self {
             exports,

@@ -1,7 +1,7 @@
 //! One client's requests, carried out on a device one after the other.
 //!
 //! Reads that come one after the other are asked of the device together: the header of each reply
-//! is put down, room left behind it, and [`Device::read_many`] fills all the rooms.
+//! is put down, room left behind it, and [`Device::read_many`] fills all the buffers.
 //!
 //! A request whose answer promises durability, a flush or one with force unit access, is carried
 //! out at once but answered by [`Session::settle`]: one flush of the device answers all that came
@@ -298,10 +298,10 @@ impl Conversation for Session {
             return;
         }
         let waiting = std::mem::take(&mut self.reads);
-        let rooms = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
+        let buffers = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
         let read =
             |(waiting, buffer): (&WaitingRead, _)| Read { offset: waiting.request.offset, buffer };
-        let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
+        let mut reads: Vec<Read<'_>> = waiting.iter().zip(buffers).map(read).collect();
         let answers = self.terms.export.device.read_many(&mut reads);
         let read = answers.iter().take_while(|answer| answer.is_ok()).count();
         for WaitingRead { request, .. } in &waiting[..read] {

@@ -1,7 +1,7 @@
 //! Answers: completions and data for a host, over any transport.
 //!
 //! ```text
-//!   begin_read ──► room ──► rooms: the device fills them ──► finish_reads ──► data, completion
+//!   begin_read ──► buffers ──► the device fills them ──► finish_reads ──► data, completion
 //!   complete, deliver ──────────────────────────────────────────────────────► completion
 //! ```
 //!
@@ -26,10 +26,10 @@ pub(crate) trait Answers {
     /// Fails with the status of a read that has no valid place for them; no room is made then.
     fn begin_read(&mut self, command: &Command, bytes: usize) -> Result<(), Status>;
 
-    /// The rooms of the reads that have begun, in their order, for the device to fill.
-    fn rooms(&mut self) -> Vec<&mut [u8]>;
+    /// The buffers of the reads that have begun, in their order, for the device to fill.
+    fn buffers(&mut self) -> Vec<&mut [u8]>;
 
     /// Completes the first `good` of the reads that have begun with success and the data in their
-    /// rooms, and forgets the others as if they had not begun.
+    /// buffers, and forgets the others as if they had not begun.
     fn finish_reads(&mut self, good: usize);
 }

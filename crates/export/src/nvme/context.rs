@@ -4,7 +4,7 @@ use blockio::Nanos;
 
 use super::drive::NvmeDrive;
 use super::status::Status;
-use crate::{Demand, Pace};
+use crate::{Pace, TlsMode};
 
 /// Completion of a command, with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) struct Context<'a> {
     /// Address that the host connected to, and its port.
     pub(super) address: Option<std::net::SocketAddr>,
     /// Obligation of hosts to encrypt; none where they cannot.
-    pub(super) encryption: Option<Demand>,
+    pub(super) encryption: Option<TlsMode>,
     /// The model whose times completions keep to, if there is one.
     pub(super) pace: Option<&'a Pace>,
 }

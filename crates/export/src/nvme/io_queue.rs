@@ -240,10 +240,10 @@ impl IoQueue {
         let waiting = std::mem::take(&mut self.reads);
         let Some(namespace) = self.reads_of.take().filter(|_| !waiting.is_empty()) else { return };
         let results = {
-            let rooms = answers.rooms();
-            assert_eq!(rooms.len(), waiting.len(), "a room for each read");
+            let buffers = answers.buffers();
+            assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
             let read = |((_, io), buffer): (&(Command, Io), _)| Read { offset: io.offset, buffer };
-            let mut reads: Vec<Read<'_>> = waiting.iter().zip(rooms).map(read).collect();
+            let mut reads: Vec<Read<'_>> = waiting.iter().zip(buffers).map(read).collect();
             namespace.device().read_many(&mut reads)
         };
         let good = results.iter().take_while(|result| result.is_ok()).count();

@@ -20,7 +20,7 @@ use super::namespace::ALL_NAMESPACES;
 use super::status::Status;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{Structure, low8};
-use crate::Demand;
+use crate::TlsMode;
 
 /// Identifiers of log pages.
 mod page {
@@ -352,11 +352,11 @@ fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, (kind, nqn
 }
 
 /// Security of an entry: whether a secure channel is required (TREQ), and TLS 1.3 (TSAS).
-fn put_security(it: &mut Structure, at: usize, encryption: Option<Demand>) {
-    let Some(demand) = encryption else { return };
-    let secure_channel = match demand {
-        Demand::Required => 1,
-        Demand::Allowed => 2,
+fn put_security(it: &mut Structure, at: usize, encryption: Option<TlsMode>) {
+    let Some(mode) = encryption else { return };
+    let secure_channel = match mode {
+        TlsMode::Required => 1,
+        TlsMode::Allowed => 2,
     };
     it.put_u8(at + 3, 1 << 2 | secure_channel);
     it.put_u8(at + 768, 2);

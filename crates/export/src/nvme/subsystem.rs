@@ -26,7 +26,7 @@ use super::host::{Host, Purpose};
 use super::lock::locked;
 use super::status::Status;
 use super::tcp::TlsKeys;
-use crate::{Demand, Export, Exports, Pace};
+use crate::{Export, Exports, Pace, TlsMode};
 
 /// Minimum size of a logical block in bytes, the sector of devices.
 const BLOCK_BYTES_MIN: u64 = 512;
@@ -47,7 +47,7 @@ pub struct Subsystem {
 #[derive(Debug)]
 pub(crate) struct SecureChannel {
     keys: TlsKeys,
-    demand: Demand,
+    mode: TlsMode,
 }
 
 impl SecureChannel {
@@ -56,8 +56,8 @@ impl SecureChannel {
     }
 
     /// Returns whether hosts have to encrypt.
-    pub(crate) const fn demand(&self) -> Demand {
-        self.demand
+    pub(crate) const fn mode(&self) -> TlsMode {
+        self.mode
     }
 }
 
@@ -170,7 +170,7 @@ impl Subsystem {
     /// The drive and the time of a command of an admin queue; `address` is that which the host
     /// connected to.
     pub(super) fn context(&self, now: Nanos, address: Option<SocketAddr>) -> Context<'_> {
-        let encryption = self.secure_channel.as_ref().map(SecureChannel::demand);
+        let encryption = self.secure_channel.as_ref().map(SecureChannel::mode);
         Context { drive: &self.drive, now, address, encryption, pace: self.pace.as_deref() }
     }
 
@@ -187,8 +187,8 @@ impl Subsystem {
 
     /// Has hosts encrypt their connections over TCP with these keys, if they want to or have to.
     #[must_use]
-    pub fn secured(self, keys: TlsKeys, demand: Demand) -> Self {
-        Self { secure_channel: Some(SecureChannel { keys, demand }), ..self }
+    pub fn secured(self, keys: TlsKeys, mode: TlsMode) -> Self {
+        Self { secure_channel: Some(SecureChannel { keys, mode }), ..self }
     }
 
     /// Returns the NQN by which hosts connect to it.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use base64ct::{Base64, Encoding as _};
 use export::nvme::{Subsystem, TlsKeys};
-use export::{Demand, Event, Limits, Server};
+use export::{Event, Limits, Server, TlsMode};
 use hmac::{Hmac, KeyInit, Mac};
 use s2n_tls::config::Builder;
 use s2n_tls::connection::Connection;
@@ -188,14 +188,14 @@ struct Running {
 }
 
 impl Running {
-    fn new(key: Key, demand: Demand) -> Self {
+    fn new(key: Key, mode: TlsMode) -> Self {
         let Rig { subsystem, exports, .. } = Rig::new(512);
         let keys = TlsKeys::parse(&format!(
             "{HOST_NQN} {}\n{OTHER_NQN} {}\n",
             key.text(),
             Key { bytes: &[0x32; 32], ..KEY }.text()
         ));
-        let subsystem = Arc::into_inner(subsystem).unwrap().secured(keys.unwrap(), demand);
+        let subsystem = Arc::into_inner(subsystem).unwrap().secured(keys.unwrap(), mode);
         let subsystem = Arc::new(subsystem);
         let (server, port, events) = start(&exports, &subsystem, Limits::default());
         let nqn = subsystem.nqn().to_owned();
@@ -249,7 +249,7 @@ fn hosts_read_back_what_they_wrote_with_each_key_and_each_way_to_derive_from_it(
         [(&[0x31; 32][..], 0), (&[0x31; 32], 1), (&[0x31; 48], 0), (&[0x31; 48], 2)]
     {
         let key = Key { bytes: key_bytes, hash, ..KEY };
-        let running = Running::new(key, Demand::Required);
+        let running = Running::new(key, TlsMode::Required);
         for (version, is_older) in [(0, false), (0, true), (1, false), (1, true)] {
             let key = Key { version, is_older, ..key };
             let (_admin, mut queue) = running.queues(key);
@@ -264,7 +264,7 @@ fn hosts_read_back_what_they_wrote_with_each_key_and_each_way_to_derive_from_it(
 
 #[test]
 fn a_host_with_another_key_is_refused_and_the_reason_is_told() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let (_admin, mut honest) = running.queues(KEY);
     let (identity, mut secret) = KEY.tls(HOST_NQN, &running.nqn);
     secret[0] ^= 1;
@@ -284,7 +284,7 @@ fn a_host_with_another_key_is_refused_and_the_reason_is_told() {
 
 #[test]
 fn a_plain_host_is_refused_where_encryption_is_required() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let mut plain = dial(running.port);
     let mut request = [0; 128];
     (request[2], request[4]) = (128, 128);
@@ -297,7 +297,7 @@ fn a_plain_host_is_refused_where_encryption_is_required() {
 
 #[test]
 fn a_plain_host_is_let_in_where_encryption_is_allowed_but_not_to_an_encrypted_controller() {
-    let running = Running::new(KEY, Demand::Allowed);
+    let running = Running::new(KEY, TlsMode::Allowed);
     let mut encrypted = running.open(KEY);
     let controller = encrypted.begin(&running.nqn);
     let mut plain = Host::open(dial(running.port), Digests::default(), 0);
@@ -314,7 +314,7 @@ fn a_plain_host_is_let_in_where_encryption_is_allowed_but_not_to_an_encrypted_co
 
 #[test]
 fn a_host_connects_as_itself_and_to_the_subsystem_of_its_key_alone() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let mut host = running.open(KEY);
     let done = host.connect((0, 0xFFFF), (&running.nqn, OTHER_NQN), (32, 0), 0);
     assert_eq!((done.status, done.value), (0x182, 1 << 16 | 512), "{done:?}");
@@ -326,8 +326,8 @@ fn a_host_connects_as_itself_and_to_the_subsystem_of_its_key_alone() {
 
 #[test]
 fn discovery_says_whether_a_secure_channel_is_required() {
-    for (demand, secure_channel) in [(Demand::Required, 1), (Demand::Allowed, 2)] {
-        let running = Running::new(KEY, demand);
+    for (mode, secure_channel) in [(TlsMode::Required, 1), (TlsMode::Allowed, 2)] {
+        let running = Running::new(KEY, mode);
         let mut host = running.open_for(KEY, DISCOVERY_NQN);
         host.begin(DISCOVERY_NQN);
         let log = host.log(0x70, 3072).data;
@@ -359,7 +359,7 @@ fn hello(key: Key, nqn: &str) -> Vec<u8> {
 
 #[test]
 fn handshakes_that_are_cut_short_changed_or_never_go_on_keep_nobody_out() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let hello = hello(KEY, &running.nqn);
     for cut in (1..hello.len()).step_by(3) {
         let mut stream = dial(running.port);
@@ -394,7 +394,7 @@ fn handshakes_that_are_cut_short_changed_or_never_go_on_keep_nobody_out() {
 
 #[test]
 fn records_that_are_changed_on_the_way_end_the_connection() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let (_admin, mut queue) = running.queues(KEY);
     // A record of application data with nothing that the key of the host made.
     queue.wire.stream.write_all(&[&[23, 3, 3, 0, 64][..], &[0x55; 64]].concat()).unwrap();
@@ -406,7 +406,7 @@ fn records_that_are_changed_on_the_way_end_the_connection() {
 
 #[test]
 fn a_host_that_stops_within_a_record_loses_its_controller_in_time() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let mut host = running.open(KEY);
     let done = host.connect((0, 0xFFFF), (&running.nqn, HOST_NQN), (32, 0), 1000);
     assert_eq!(done.status, 0);
@@ -418,7 +418,7 @@ fn a_host_that_stops_within_a_record_loses_its_controller_in_time() {
 
 #[test]
 fn many_commands_at_once_are_answered_in_an_encrypted_queue() {
-    let running = Running::new(KEY, Demand::Required);
+    let running = Running::new(KEY, TlsMode::Required);
     let (_admin, mut queue) = running.queues(KEY);
     let block = [0x77; 4096];
     for round in 0..20 {

@@ -26,7 +26,7 @@ mod recorded;
 mod space;
 
 use blockio::Nanos;
-use results::{Environment, HostSheet, Interval, SheetRow, Target, TargetKind};
+use results::{Environment, Interval, PlatformRow, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
 use workload::{Span, Workload};
 
@@ -280,7 +280,7 @@ impl Driver for Model {
 
     fn environment(&self) -> Environment {
         let rows = self.spec.host_sheet(&self.setup.host).into_iter();
-        Environment { sheet: rows.map(|(name, value)| HostSheet { name, value }).collect() }
+        Environment { sheet: rows.map(|(name, value)| PlatformRow { name, value }).collect() }
     }
 
     fn purge(&mut self) -> Result<String, Error> {

@@ -1,5 +1,6 @@
 //! Result of a fit, for people and programs.
 
+use blockio::text::stated_load;
 use results::published::{FigureRow, Phase};
 use serde::Serialize;
 
@@ -91,12 +92,7 @@ pub struct Judged {
 impl Judged {
     /// `row` without anything modelled.
     pub(super) fn new(row: &FigureRow) -> Self {
-        let load = match (row.threads.as_str(), row.queue_per_thread.as_str()) {
-            ("", "") => String::new(),
-            ("", queue) => format!("Q{queue}"),
-            (threads, "") => format!("T{threads}"),
-            (threads, queue) => format!("T{threads}Q{queue}"),
-        };
+        let load = stated_load(&row.threads, &row.queue_per_thread);
         Self {
             id: row.id.clone(),
             setup: String::new(),

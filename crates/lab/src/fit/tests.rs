@@ -194,7 +194,7 @@ fn measured_by(text: &str) -> Measured {
     let drivers = || Ok(Box::new(Model::new(spec.clone(), setup.with_seed(1))?) as Box<dyn Driver>);
     let (plan, finished) = (&folder.order().plan, Vec::new());
     let assignment =
-        Assignment { label: "run", plan, drivers: &drivers, journal: &folder, finished };
+        Assignment { label: "run", plan, drivers: &drivers, step_store: &folder, finished };
     let outcome = carry_out(&[assignment], 2, &Relay(&Silent)).unwrap().remove(0);
     let id = folder.finish(outcome).unwrap().id;
     of_run(&spec, &runs.load(&id).unwrap(), runs.plan(&id).unwrap())

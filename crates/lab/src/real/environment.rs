@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use blockio::Bytes;
-use results::{Environment, HostSheet, Limits, SheetRow, TargetKind, Warning, WarningKind};
+use results::{Environment, Limits, PlatformRow, SheetRow, TargetKind, Warning, WarningKind};
 
 use super::guard::Permit;
 use super::hosts::Hosts;
@@ -259,7 +259,7 @@ impl Site {
             None => machine::rows(&self.system),
         };
         rows.push(("fio", fio.to_owned()));
-        let row = |(name, value): (&str, String)| HostSheet { name: name.into(), value };
+        let row = |(name, value): (&str, String)| PlatformRow { name: name.into(), value };
         Environment { sheet: rows.into_iter().map(row).collect() }
     }
 

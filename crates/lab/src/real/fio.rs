@@ -24,7 +24,7 @@ use std::thread;
 use std::time::Instant;
 
 use blockio::{Bytes, SECTOR_BYTES};
-use results::{Environment, HostSheet, Summary, Warning, WarningKind};
+use results::{Environment, PlatformRow, Summary, Warning, WarningKind};
 use workload::Span;
 
 use self::engine::{Engine, Version};
@@ -418,7 +418,7 @@ impl Fio {
     }
 
     /// Wear and heat that the run cost the drives so far, as rows of the test platform.
-    fn cost(&self) -> Vec<HostSheet> {
+    fn cost(&self) -> Vec<PlatformRow> {
         let Held { sites, before, heat, servers, .. } = &*self.held;
         let mut rows = Vec::new();
         for (index, (site, before)) in sites.all().iter().zip(before).enumerate() {
@@ -436,7 +436,7 @@ impl Fio {
         let lateness = servers.since_opened(&Tools::default()).map(|it| it.figures().to_string());
         rows.extend(lateness.map(|text| ("Replies late for the served model".to_owned(), text)));
         let told = rows.into_iter().filter(|(_, value)| !value.is_empty());
-        told.map(|(name, value)| HostSheet { name, value }).collect()
+        told.map(|(name, value)| PlatformRow { name, value }).collect()
     }
 
     fn how(&self, folder: &Path) -> String {
@@ -477,9 +477,10 @@ impl Driver for Fio {
         let Held { sites, version, engine, tuned, .. } = &*self.held;
         let mut environment = sites.environment(&format!("{version}, {engine}"));
         environment.sheet.extend(
-            tuned
-                .iter()
-                .map(|tuned| HostSheet { name: "Tuned for the run".into(), value: tuned.shown() }),
+            tuned.iter().map(|tuned| PlatformRow {
+                name: "Tuned for the run".into(),
+                value: tuned.shown(),
+            }),
         );
         environment.sheet.extend(self.cost());
         environment

@@ -10,7 +10,7 @@
 //! each other as those of one load.
 
 use blockio::Rng;
-use results::steady::Demand;
+use results::steady::WriteRequirement;
 use results::{Interval, Sample, Steady, Warning};
 
 use crate::driver::{DeviceIntervals, LatencyParts};
@@ -22,14 +22,14 @@ use crate::{Driver, Error, Load, Loaded, Watch};
 const STRETCHES_MAX: f64 = 12.0;
 
 /// Goes on with the load of a preconditioning after `loaded`, its shortest, until it is steady by
-/// `demand` or the longest is over; a plan without bounds is done.
+/// `required` or the longest is over; a plan without bounds is done.
 ///
 /// # Errors
 /// Fails if a stretch could not be carried out.
 pub(super) fn extended(
     driver: &mut dyn Driver,
     load: &Load<'_>,
-    (step, demand): (&PlannedStep, &Demand),
+    (step, required): (&PlannedStep, &WriteRequirement),
     mut loaded: Loaded,
     watch: &mut dyn Watch,
 ) -> Result<Loaded, Error> {
@@ -42,7 +42,7 @@ pub(super) fn extended(
     let mut stretches = 0;
     while let Some(begun_s) = end_s(&loaded) {
         let rest_s = ((longest_s - begun_s) / step.round_s).floor() * step.round_s;
-        if rest_s < step.round_s || watch.stop() || is_steady(&loaded, step, demand) {
+        if rest_s < step.round_s || watch.stop() || is_steady(&loaded, step, required) {
             break;
         }
         stretches += 1;
@@ -73,9 +73,9 @@ fn end_s(loaded: &Loaded) -> Option<f64> {
     loaded.intervals.last().map(|interval| interval.at_s)
 }
 
-fn is_steady(loaded: &Loaded, step: &PlannedStep, demand: &Demand) -> bool {
+fn is_steady(loaded: &Loaded, step: &PlannedStep, required: &WriteRequirement) -> bool {
     let samples: Vec<Sample> = loaded.intervals.iter().map(Sample::of).collect();
-    Steady::judge_written(&samples, step.round_s, demand).achieved
+    Steady::judge_written(&samples, step.round_s, required).achieved
 }
 
 /// Both loads as one, named `step`.
@@ -249,7 +249,7 @@ mod tests {
             replay: None,
             seed: 7,
         };
-        let demand = Demand {
+        let required = WriteRequirement {
             before_bytes: 0.0,
             addressed_bytes: 1.0,
             user_bytes: 1.0,
@@ -258,7 +258,7 @@ mod tests {
         };
         let mut driver = Falling { kind, until_s, passed_s: 0.0, asked: Vec::new() };
         let loaded = driver.load(&load, &mut Quiet).unwrap();
-        let loaded = extended(&mut driver, &load, (&step, &demand), loaded, &mut Quiet).unwrap();
+        let loaded = extended(&mut driver, &load, (&step, &required), loaded, &mut Quiet).unwrap();
         (loaded, driver.asked)
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use results::steady::Demand;
+use results::steady::WriteRequirement;
 use results::{
     ApplicationFigures, AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit,
     RecordedApplication, Sample, Steady, Step, StepKind, Summary, TransactionMix, Warning, Written,
@@ -13,7 +13,7 @@ use blockio::Op;
 use workload::recording::Recording;
 
 use super::warning::Outstanding;
-use super::{demand, warning};
+use super::{warning, write_requirement};
 use crate::Loaded;
 use crate::plan::{Pace, PlannedStep};
 
@@ -35,7 +35,7 @@ impl Record {
     /// A load on each of `devices` devices and what it measured.
     pub(crate) fn of_load(
         step: &PlannedStep,
-        (devices, demand): (u32, &Demand),
+        (devices, required): (u32, &WriteRequirement),
         asked_iops: Option<f64>,
         loaded: Loaded,
     ) -> Self {
@@ -51,18 +51,18 @@ impl Record {
         let counted = if counted.is_empty() { &intervals } else { &counted };
         let samples: Vec<Sample> = intervals.iter().map(Sample::of).collect();
         let summary = (!counted.is_empty()).then(|| Summary::of(counted));
-        let counted_s = beyond(&intervals, counted, demand.time_lapse);
+        let counted_s = beyond(&intervals, counted, required.time_lapse);
         if let Some(counted_s) = counted_s {
             let shown_s = intervals.last().map_or(0.0, |interval| interval.at_s);
             let _ = write!(how, "; totals count {counted_s:.1} s, samples the first {shown_s} s");
         }
         let judged = step.kind == StepKind::Precondition && !intervals.is_empty();
-        let steady = judged.then(|| Steady::judge_written(&samples, step.round_s, demand));
-        let written = demand::written(demand, step, summary.as_ref());
+        let steady = judged.then(|| Steady::judge_written(&samples, step.round_s, required));
+        let written = write_requirement::written(required, step, summary.as_ref());
         if let Some(summary) = &summary {
             let asked = f64::from(step.outstanding() * devices);
             let requests = Outstanding { asked, uncounted, unfinished };
-            let verdict = steady.as_ref().map(|steady| (steady, demand));
+            let verdict = steady.as_ref().map(|steady| (steady, required));
             warnings.extend(warning::of_load(step, requests, summary, verdict));
         }
         let settled = judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten();
@@ -92,7 +92,7 @@ impl Record {
     /// The recording of an application, and what its replay predicts.
     pub(crate) fn of_application(
         step: &PlannedStep,
-        demand: &Demand,
+        required: &WriteRequirement,
         (application, recording): (&workload::Application, &Recording),
         replayed: crate::driver::ReplayedApplication,
     ) -> Self {
@@ -129,7 +129,7 @@ impl Record {
         let lasted_s = intervals.last().map_or(0.0, |interval| interval.at_s);
         let record = Step {
             duration_s: lasted_s,
-            written: Some(demand::written(demand, step, summary.as_ref())),
+            written: Some(write_requirement::written(required, step, summary.as_ref())),
             summary,
             read_bins: merged(&intervals, |interval| &interval.read).bins(),
             write_bins: merged(&intervals, |interval| &interval.write).bins(),

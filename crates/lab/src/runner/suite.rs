@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use results::steady::Demand;
+use results::steady::WriteRequirement;
 use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
 
-use super::{Assignment, Record, RunnerState, demand, extension};
+use super::{Assignment, Record, RunnerState, extension, write_requirement};
 use crate::application::{self, ReplayHost};
 use crate::driver::{Looped, RecordedLoad, only_models};
 use crate::plan::{Pace, PlannedStep};
@@ -66,11 +66,11 @@ pub(super) fn carry_out(
             break;
         }
         let rate = step.rate(|id| reached(&suite.records, id))?;
-        let demand = demand::of((index, step), &suite.records, &suite.target);
+        let required = write_requirement::of((index, step), &suite.records, &suite.target);
         let mut record = perform(
             driver.as_mut(),
             (assignment.plan.seed_of(step), assignment.plan.seed),
-            (step, rate, &demand),
+            (step, rate, &required),
             &mut watch,
         )?;
         if resumed && step.kind == StepKind::Precondition {
@@ -82,7 +82,7 @@ pub(super) fn carry_out(
             suite.interrupted = true;
             break;
         }
-        assignment.journal.keep(index, &record)?;
+        assignment.step_store.keep(index, &record)?;
         watch.finish("");
         suite.records.push((index, record));
     }
@@ -136,7 +136,7 @@ fn reached(records: &[(usize, Record)], id: &str) -> Option<f64> {
 fn perform(
     driver: &mut dyn Driver,
     (seed, trace_seed): (u64, u64),
-    (step, rate, demand): (&PlannedStep, Option<Rate>, &Demand),
+    (step, rate, required): (&PlannedStep, Option<Rate>, &WriteRequirement),
     watch: &mut StepWatch<'_>,
 ) -> Result<Record, Error> {
     if let Some(application) = &step.application {
@@ -146,17 +146,17 @@ fn perform(
         let looped = looped(step);
         let load = RecordedLoad { step: &step.id, recording: &recording, host: &host, looped };
         let replayed = driver.replay(&load, watch)?;
-        return Ok(Record::of_application(step, demand, (application, &recording), replayed));
+        return Ok(Record::of_application(step, required, (application, &recording), replayed));
     }
     let Some(workload) = &step.workload else {
         watch.progress(0.0, "purging");
-        let purged = Demand { before_bytes: 0.0, ..*demand };
+        let purged = WriteRequirement { before_bytes: 0.0, ..*required };
         return Ok(Record::unmeasured(step, driver.purge()?, purged.written(0.0, 0.0)));
     };
     if step.kind == StepKind::Fill {
         let how = driver
             .fill(&Fill { step: &step.id, workload, passes: step.fill_passes.max(1) }, watch)?;
-        return Ok(Record::unmeasured(step, how, demand::filled(demand, step)));
+        return Ok(Record::unmeasured(step, how, write_requirement::filled(required, step)));
     }
     let trace = step
         .replay
@@ -184,10 +184,10 @@ fn perform(
         seed,
     };
     let loaded = driver.load(&load, watch)?;
-    let loaded = extension::extended(driver, &load, (step, demand), loaded, watch)?;
+    let loaded = extension::extended(driver, &load, (step, required), loaded, watch)?;
     let timed = replay.and_then(|replay| replay.rate());
     let asked = rate.map(|rate| rate.iops).or(timed);
-    Ok(Record::of_load(step, (driver.target().devices, demand), asked, loaded))
+    Ok(Record::of_load(step, (driver.target().devices, required), asked, loaded))
 }
 
 /// The load of one of several drives, interval by interval; none in steps of other kinds.
@@ -244,7 +244,7 @@ impl StepWatch<'_> {
         let Self { state, assignment, step, glimpse, .. } = *self;
         let run = assignment.label;
         let event = Event { run, step, step_done, step_finished, done, left_s, text, glimpse };
-        assignment.journal.follow(&event);
+        assignment.step_store.follow(&event);
         state.progress.moved(&event);
     }
 }

@@ -1,7 +1,7 @@
 //! Warnings about the figures of one step.
 
 use blockio::{Bytes, Nanos};
-use results::steady::{Demand, WINDOW_ROUNDS};
+use results::steady::{WINDOW_ROUNDS, WriteRequirement};
 use results::{Lateness, Steady, SteadyEvidence, Summary, Warning, WarningKind};
 
 use crate::plan::PlannedStep;
@@ -32,10 +32,10 @@ pub(super) fn of_load(
     step: &PlannedStep,
     requests: Outstanding,
     summary: &Summary,
-    verdict: Option<(&Steady, &Demand)>,
+    verdict: Option<(&Steady, &WriteRequirement)>,
 ) -> Vec<Warning> {
-    let unsettled = verdict.and_then(|(steady, demand)| match steady.evidence {
-        Some(SteadyEvidence::TooLittleWritten) => Some(burst(step, summary, demand)),
+    let unsettled = verdict.and_then(|(steady, required)| match steady.evidence {
+        Some(SteadyEvidence::TooLittleWritten) => Some(burst(step, summary, required)),
         _ => not_steady(step, steady),
     });
     let outstanding = outstanding(step, requests, summary);
@@ -43,18 +43,18 @@ pub(super) fn of_load(
 }
 
 /// A preconditioning that met the limits of the rule before it had written enough.
-fn burst(step: &PlannedStep, summary: &Summary, demand: &Demand) -> Warning {
-    let written = summary.written_bytes() * demand.time_lapse;
-    let share = written / demand.addressed_bytes.max(1.0) * 100.0;
-    let capacity = demand.raw_bytes.unwrap_or(demand.user_bytes);
-    let capacity_name = if demand.raw_bytes.is_some() { "raw" } else { "user" };
-    let needed_bytes = demand.addressed_bytes.max(capacity - demand.before_bytes);
+fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> Warning {
+    let written = summary.written_bytes() * required.time_lapse;
+    let share = written / required.addressed_bytes.max(1.0) * 100.0;
+    let capacity = required.raw_bytes.unwrap_or(required.user_bytes);
+    let capacity_name = if required.raw_bytes.is_some() { "raw" } else { "user" };
+    let needed_bytes = required.addressed_bytes.max(capacity - required.before_bytes);
     let needed_s = step.duration_s * needed_bytes / written.max(1.0);
-    let lacking = if written < demand.addressed_bytes {
-        let [written, addressed] = [written, demand.addressed_bytes].map(whole);
+    let lacking = if written < required.addressed_bytes {
+        let [written, addressed] = [written, required.addressed_bytes].map(whole);
         format!("the load had written {share:.1} % of what it addresses ({written} of {addressed})")
     } else {
-        let [written, capacity] = [demand.before_bytes + written, capacity].map(whole);
+        let [written, capacity] = [required.before_bytes + written, capacity].map(whole);
         format!(
             "{written} had been written since the purge, less than the {capacity_name} capacity \
              of {capacity}"
@@ -283,7 +283,7 @@ mod tests {
     /// 100 GB and 125 GB of flash.
     fn judged(written: u64, steady: &Steady) -> Vec<Warning> {
         let step = precondition();
-        let demand = Demand {
+        let required = WriteRequirement {
             before_bytes: 0.0,
             addressed_bytes: 100e9,
             user_bytes: 100e9,
@@ -295,7 +295,7 @@ mod tests {
             throughput_write_mb_s: written as f64 / 1e6,
             ..Summary::default()
         };
-        of_load(&step, asked(256.0), &summary, Some((steady, &demand)))
+        of_load(&step, asked(256.0), &summary, Some((steady, &required)))
     }
 
     fn steady(achieved: bool, evidence: Option<SteadyEvidence>) -> Steady {

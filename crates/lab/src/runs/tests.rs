@@ -41,7 +41,7 @@ pub(super) fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
         label: "",
         plan: &folder.order().plan,
         drivers: &drivers,
-        journal: folder,
+        step_store: folder,
         finished: folder.finished().unwrap(),
     };
     carry_out(&[assignment], 1, progress).unwrap().remove(0)
@@ -190,7 +190,7 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
             label: "",
             plan: &plan,
             drivers: drivers.as_ref(),
-            journal: &crate::runner::NoJournal,
+            step_store: &crate::runner::NoStepStore,
             finished: Vec::new(),
         };
         let outcome = carry_out(&[assignment], threads, &Unwatched).unwrap().remove(0);

@@ -9,7 +9,7 @@
 //! drive must relocate steadily.
 
 use blockio::Rng;
-use results::steady::Demand;
+use results::steady::WriteRequirement;
 use results::sweep::Settled;
 use results::{Interval, Sample, Steady, Summary, Target};
 use ssd::{DriveSpec, Setup};
@@ -51,9 +51,9 @@ pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
     let fill = Workload { compressible_percent: setting.workload.compressible_percent, ..fill };
     model.fill(&Fill { step: "fill", workload: &fill, passes: 1 }, watch)?;
-    let demand = setting.demand(&model.target());
+    let required = setting.write_requirement(&model.target());
     let mut history = History::default();
-    while !history.is_settled(&demand) && history.rounds() < ROUNDS_MAX {
+    while !history.is_settled(&required) && history.rounds() < ROUNDS_MAX {
         let round = setting.load(history.rounds(), ROUND_S);
         history.extend(&model.load(&round, watch)?.intervals);
         if watch.stop() {
@@ -64,7 +64,7 @@ pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option
     if watch.stop() {
         return Ok(None);
     }
-    Ok(Some(setting.settled(&model, (&history, &demand), &Summary::of(&intervals))))
+    Ok(Some(setting.settled(&model, (&history, &required), &Summary::of(&intervals))))
 }
 
 impl Setting {
@@ -85,9 +85,9 @@ impl Setting {
     }
 
     /// Amount that the load has to write after the fill before it can have settled `target`.
-    fn demand(&self, target: &Target) -> Demand {
+    fn write_requirement(&self, target: &Target) -> WriteRequirement {
         let user_bytes = target.user_capacity_bytes as f64;
-        Demand {
+        WriteRequirement {
             before_bytes: user_bytes,
             addressed_bytes: user_bytes * self.workload.footprint_percent / 100.0,
             user_bytes,
@@ -99,7 +99,7 @@ impl Setting {
     fn settled(
         &self,
         model: &Model,
-        (history, demand): (&History, &Demand),
+        (history, required): (&History, &WriteRequirement),
         summary: &Summary,
     ) -> Settled {
         let target = model.target();
@@ -108,7 +108,7 @@ impl Setting {
             user_capacity_gb: target.user_capacity_bytes as f64 / 1e9,
             raw_capacity_gb: self.drive.raw_capacity().as_gb_f64(),
             over_provisioning_percent: shares.map(|shares| shares.of_user * 100.0),
-            steady: history.is_settled(demand),
+            steady: history.is_settled(required),
             host_limited: target.host_limit(self.threads, summary).is_some(),
             precondition_s: f64::from(history.rounds()) * ROUND_S,
             iops: summary.iops,
@@ -142,8 +142,8 @@ impl History {
         self.samples.extend(samples.map(|it| Sample { at_s: it.at_s + before_s, ..it }));
     }
 
-    fn is_settled(&self, demand: &Demand) -> bool {
-        Steady::judge_written(&self.samples, ROUND_S, demand).achieved
+    fn is_settled(&self, required: &WriteRequirement) -> bool {
+        Steady::judge_written(&self.samples, ROUND_S, required).achieved
     }
 }
 
@@ -168,9 +168,9 @@ mod tests {
         }
     }
 
-    /// Demand of a drive of 1 TB with 1.25 TB of flash, full once, in time lapse 32.
-    fn demand() -> Demand {
-        Demand {
+    /// Writes required of a drive of 1 TB with 1.25 TB of flash, full once, in time lapse 32.
+    fn write_requirement() -> WriteRequirement {
+        WriteRequirement {
             before_bytes: 1e12,
             addressed_bytes: 1e12,
             user_bytes: 1e12,
@@ -219,7 +219,7 @@ mod tests {
     fn a_drive_that_was_not_loaded_yet_is_not_settled() {
         let empty = History::default();
         assert_eq!(empty.rounds(), 0);
-        assert!(!empty.is_settled(&demand()));
+        assert!(!empty.is_settled(&write_requirement()));
     }
 
     #[test]
@@ -233,33 +233,36 @@ mod tests {
     #[test]
     fn five_level_rounds_settle_a_load_that_only_reads_and_four_do_not() {
         let level = |rounds| history(&vec![round(1000, 0.0, 0); rounds]);
-        assert!(!level(4).is_settled(&demand()));
-        assert!(level(5).is_settled(&demand()));
+        assert!(!level(4).is_settled(&write_requirement()));
+        assert!(level(5).is_settled(&write_requirement()));
     }
 
     #[test]
     fn level_writes_that_erased_something_but_wrote_a_tenth_settle_nothing() {
         let little = vec![round(1000, 20.0, 0); 5];
-        assert!(!history(&little).is_settled(&demand()), "a burst, as in a run");
+        assert!(!history(&little).is_settled(&write_requirement()), "a burst, as in a run");
         let all = vec![round(1000, 250.0, 0); 5];
-        assert!(history(&all).is_settled(&demand()), "all that it addresses");
+        assert!(history(&all).is_settled(&write_requirement()), "all that it addresses");
     }
 
     #[test]
     fn steady_relocation_settles_a_drive_however_little_it_wrote() {
         let level = vec![round(1000, 20.0, 3); 5];
-        assert!(history(&level).is_settled(&demand()));
+        assert!(history(&level).is_settled(&write_requirement()));
         let rising: Vec<_> = [1, 2, 3, 5, 8].map(|it| round(1000, 20.0, it)).into();
-        assert!(!history(&rising).is_settled(&demand()), "its write amplification rises");
+        assert!(
+            !history(&rising).is_settled(&write_requirement()),
+            "its write amplification rises"
+        );
     }
 
     #[test]
     fn rounds_that_still_fall_are_not_settled_whatever_was_written() {
         let rounds: Vec<Vec<Interval>> =
             [1000, 800, 640, 512, 410].map(|requests| round(requests, 500.0, 3)).into();
-        assert!(!history(&rounds).is_settled(&demand()));
+        assert!(!history(&rounds).is_settled(&write_requirement()));
         let flat = vec![round(410, 500.0, 3); 5];
-        assert!(history(&[rounds, flat].concat()).is_settled(&demand()));
+        assert!(history(&[rounds, flat].concat()).is_settled(&write_requirement()));
     }
 
     #[test]
@@ -267,11 +270,11 @@ mod tests {
         let mut setting = setting("4k-rand-write");
         setting.workload.footprint_percent = 25.0;
         let model = Model::new(setting.drive.clone(), setting.setup.clone()).unwrap();
-        let demand = setting.demand(&model.target());
-        assert!((demand.before_bytes / demand.user_bytes - 1.0).abs() < 1e-9);
-        assert!((demand.addressed_bytes / demand.user_bytes - 0.25).abs() < 1e-9);
-        assert!(demand.raw_bytes.is_some_and(|raw| raw > demand.user_bytes));
-        assert!((demand.time_lapse - 32.0).abs() < 1e-9);
+        let required = setting.write_requirement(&model.target());
+        assert!((required.before_bytes / required.user_bytes - 1.0).abs() < 1e-9);
+        assert!((required.addressed_bytes / required.user_bytes - 0.25).abs() < 1e-9);
+        assert!(required.raw_bytes.is_some_and(|raw| raw > required.user_bytes));
+        assert!((required.time_lapse - 32.0).abs() < 1e-9);
     }
 
     #[test]

@@ -14,8 +14,8 @@ pub struct Tally {
     /// Standard deviations, maxima and percentiles that mechanisms yield.
     pub spread: Share,
     /// Those that a schedule of stalls makes, which is fitted to published ones; see
-    /// [`super::is_scheduled`].
-    pub scheduled: Share,
+    /// [`super::is_from_listed_stall`].
+    pub from_listed_stalls: Share,
 }
 
 /// Share of some rows that are in tolerance.
@@ -33,14 +33,15 @@ pub struct Share {
 impl Tally {
     /// Counts `rows`.
     pub fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
-        let (mut typical, mut spread, mut scheduled) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut typical, mut spread, mut from_listed_stalls) =
+            (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
             let Some(compared) = row.compared() else { continue };
             let is_bound = row.value_low == Some(0.0);
             let of_kind = if is_typical(&row.metric) {
                 &mut typical
-            } else if compared.scheduled {
-                &mut scheduled
+            } else if compared.from_listed_stalls {
+                &mut from_listed_stalls
             } else {
                 &mut spread
             };
@@ -50,7 +51,7 @@ impl Tally {
         Self {
             typical: Share::of(&typical),
             spread: Share::of(&spread),
-            scheduled: Share::of(&scheduled),
+            from_listed_stalls: Share::of(&from_listed_stalls),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::driver::model::Model;
 use crate::expression::{express, host};
 use crate::plan::{Plan, PlannedStep};
 use crate::progress::Progress;
-use crate::runner::{Assignment, NoJournal, carry_out};
+use crate::runner::{Assignment, NoStepStore, carry_out};
 use crate::wanted::ModelSetup;
 use crate::{Driver, Error, Kind};
 
@@ -144,7 +144,7 @@ impl WorkList {
                 label,
                 plan,
                 drivers,
-                journal: &NoJournal,
+                step_store: &NoStepStore,
                 finished: Vec::new(),
             })
             .collect();

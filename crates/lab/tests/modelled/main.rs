@@ -10,7 +10,7 @@ use lab::plan::Plan;
 use lab::progress::Unwatched;
 use lab::real::access::Access;
 use lab::results::Run;
-use lab::runner::{Assignment, NoJournal, carry_out};
+use lab::runner::{Assignment, NoStepStore, carry_out};
 use lab::subject::{Choice, Subject};
 
 /// The plan on an ioDrive Duo in time lapse.
@@ -20,7 +20,7 @@ fn carried_out(plan: &Plan) -> Result<Run, Error> {
     let wanted = subject.setups(&choice)?.remove(0);
     let drivers = subject.drivers(&wanted, plan.seed, &Access::default())?;
     let (drivers, finished) = (drivers.as_ref(), Vec::new());
-    let assignment = Assignment { label: "", plan, drivers, journal: &NoJournal, finished };
+    let assignment = Assignment { label: "", plan, drivers, step_store: &NoStepStore, finished };
     let outcome = carry_out(&[assignment], 2, &Unwatched)?.remove(0);
     Ok(outcome.into_run(plan, "run".into(), String::new()))
 }

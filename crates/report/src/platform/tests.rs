@@ -1,6 +1,6 @@
 //! Specification sheets: groups, sources and hostile text.
 
-use results::HostSheet;
+use results::PlatformRow;
 
 use super::*;
 use crate::example::{FAST, STOCK, run};
@@ -65,7 +65,7 @@ fn one_sheet_of_two_runs_is_shown_once_and_two_are_told_apart() {
     assert!(html.contains("Specification: stock, high-performance"));
     let mut apart = alike;
     apart[1].target.sheet.push(row("NAND", "tR", "derived: from latencies"));
-    apart[1].environment.sheet.push(HostSheet { name: "Kernel".into(), value: "6.1".into() });
+    apart[1].environment.sheet.push(PlatformRow { name: "Kernel".into(), value: "6.1".into() });
     let html = section(&subjects(&apart));
     assert_eq!(html.matches("<h3>Specification").count(), 2);
     assert_eq!(html.matches("<h3>Test platform").count(), 2);

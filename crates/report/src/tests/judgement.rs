@@ -2,7 +2,7 @@
 
 use results::findings::{FindingKind, Verdict, of_run, withheld};
 use results::{
-    DeviceFigures, Figure, HostSheet, Run, SteadyEvidence, Step, StepKind, TargetKind, Warning,
+    DeviceFigures, Figure, PlatformRow, Run, SteadyEvidence, Step, StepKind, TargetKind, Warning,
     WarningKind, Written,
 };
 
@@ -325,7 +325,7 @@ fn platforms_are_told_once_where_runs_share_them_and_apart_where_they_differ() {
     let mut runs = review_of_two();
     let driver = "VSL 3.1.1 on CentOS 6.2 (modelled)";
     assert_eq!(review(&runs, TITLE).matches(driver).count(), 1);
-    let fio = |version: &str| HostSheet { name: "fio".into(), value: version.into() };
+    let fio = |version: &str| PlatformRow { name: "fio".into(), value: version.into() };
     runs[0].environment.sheet.push(fio("3.33"));
     runs[1].environment.sheet.push(fio("3.36"));
     let page = review(&runs, TITLE);

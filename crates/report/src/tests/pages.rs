@@ -204,7 +204,7 @@ fn figure(id: &str, drive: &str, ratio: f64) -> Judged {
         within: (0.85..=1.15).contains(&ratio),
         is_typical: true,
         is_measured: true,
-        is_scheduled: false,
+        is_from_listed_stall: false,
     }
 }
 
@@ -217,7 +217,7 @@ fn validated(figures: Vec<Judged>) -> Validation {
             name: "all".into(),
             typical: tally,
             spread: none,
-            scheduled: none,
+            from_listed_stalls: none,
         }],
         worst: Vec::new(),
         discussions: Vec::new(),

@@ -162,7 +162,7 @@ proptest! {
 }
 
 /// A drive of 1 MB of user capacity and 1.2 MB of flash, purged.
-const SMALL: Demand = Demand {
+const SMALL: WriteRequirement = WriteRequirement {
     before_bytes: 0.0,
     addressed_bytes: 1e6,
     user_bytes: 1e6,
@@ -222,11 +222,11 @@ fn a_steady_state_begins_where_the_drive_was_written_over() {
     let steady = Steady::judge_written(&samples, 10.0, &SMALL);
     assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
     assert_eq!(steady.rounds, 12, "1.2 MB, its raw capacity");
-    let filled = Demand { before_bytes: 1e6, ..SMALL };
+    let filled = WriteRequirement { before_bytes: 1e6, ..SMALL };
     assert_eq!(Steady::judge_written(&samples, 10.0, &filled).rounds, 10, "what it addresses");
-    let lapsed = Demand { time_lapse: 2.0, ..filled };
+    let lapsed = WriteRequirement { time_lapse: 2.0, ..filled };
     assert_eq!(Steady::judge_written(&samples, 10.0, &lapsed).rounds, 5);
-    let unknown = Demand { raw_bytes: None, ..SMALL };
+    let unknown = WriteRequirement { raw_bytes: None, ..SMALL };
     assert_eq!(Steady::judge_written(&samples, 10.0, &unknown).rounds, 10, "its user capacity");
 }
 

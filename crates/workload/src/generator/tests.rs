@@ -16,7 +16,7 @@ fn workload(access: Access, bytes: &[u32]) -> Workload {
     }
 }
 
-fn drawn(workload: &Workload, sectors: u64, job: Job, count: usize) -> Vec<Demand> {
+fn drawn(workload: &Workload, sectors: u64, job: Job, count: usize) -> Vec<GeneratedRequest> {
     let mut generator = Generator::new(workload, Span { sectors }, job, 42).unwrap();
     (0..count).map(|_| generator.next()).collect()
 }
@@ -24,12 +24,12 @@ fn drawn(workload: &Workload, sectors: u64, job: Job, count: usize) -> Vec<Deman
 #[test]
 fn shares_are_met_within_one_percent_of_the_requests() {
     for workload in catalogue::workloads() {
-        let demands = drawn(&workload, 1 << 24, ALONE, 200_000);
-        let percent = |count: usize| 100.0 * count as f64 / demands.len() as f64;
-        let reads = demands.iter().filter(|demand| demand.op == Op::Read).count();
+        let requests = drawn(&workload, 1 << 24, ALONE, 200_000);
+        let percent = |count: usize| 100.0 * count as f64 / requests.len() as f64;
+        let reads = requests.iter().filter(|request| request.op == Op::Read).count();
         assert!((percent(reads) - workload.read_percent).abs() < 1.0, "{}", workload.name);
         for size in &workload.sizes {
-            let same = demands.iter().filter(|demand| demand.sectors * SECTOR == size.bytes);
+            let same = requests.iter().filter(|request| request.sectors * SECTOR == size.bytes);
             assert!((percent(same.count()) - size.percent).abs() < 1.0, "{}", workload.name);
         }
     }
@@ -38,10 +38,10 @@ fn shares_are_met_within_one_percent_of_the_requests() {
 #[test]
 fn addresses_are_uniform_by_chi_squared() {
     let places = 100;
-    let demands = drawn(&workload(Access::Random, &[4096]), places * 8, ALONE, 100_000);
+    let requests = drawn(&workload(Access::Random, &[4096]), places * 8, ALONE, 100_000);
     let mut seen = vec![0_u32; 100];
-    for demand in &demands {
-        seen[usize::try_from(demand.lba.0 / 8).unwrap()] += 1;
+    for request in &requests {
+        seen[usize::try_from(request.lba.0 / 8).unwrap()] += 1;
     }
     let expected = 1000.0;
     let chi: f64 = seen.iter().map(|&n| (f64::from(n) - expected).powi(2) / expected).sum();
@@ -60,8 +60,8 @@ fn the_same_seed_draws_the_same_requests_and_another_job_others() {
 
 #[test]
 fn the_requests_of_a_seed_never_change() {
-    let demands = drawn(&catalogue::find_workload("file-server").unwrap(), 1 << 30, ALONE, 4);
-    let shown: Vec<_> = demands.iter().map(|it| (it.op, it.lba.0, it.sectors)).collect();
+    let requests = drawn(&catalogue::find_workload("file-server").unwrap(), 1 << 30, ALONE, 4);
+    let shown: Vec<_> = requests.iter().map(|it| (it.op, it.lba.0, it.sectors)).collect();
     let expected = [
         (Op::Read, 917_768_283, 8),
         (Op::Write, 792_263_261, 2),
@@ -75,8 +75,8 @@ fn the_requests_of_a_seed_never_change() {
 fn sequential_jobs_ascend_in_slices_of_their_own_and_wrap() {
     let workload = workload(Access::Sequential, &[8192]);
     let lbas = |index| {
-        let demands = drawn(&workload, 16 * 7, Job { index, count: 2 }, 4);
-        demands.iter().map(|demand| demand.lba.0).collect::<Vec<_>>()
+        let requests = drawn(&workload, 16 * 7, Job { index, count: 2 }, 4);
+        requests.iter().map(|request| request.lba.0).collect::<Vec<_>>()
     };
     assert_eq!(lbas(0), [0, 16, 32, 0]);
     assert_eq!(lbas(1), [48, 64, 80, 48]);
@@ -85,8 +85,8 @@ fn sequential_jobs_ascend_in_slices_of_their_own_and_wrap() {
 #[test]
 fn hot_requests_go_to_the_first_part_of_the_footprint() {
     let access = Access::HotCold { hot_request_percent: 90.0, hot_space_percent: 20.0 };
-    let demands = drawn(&workload(access, &[4096]), 8 * 1000, ALONE, 100_000);
-    let hot = demands.iter().filter(|demand| demand.lba.0 < 8 * 200).count();
+    let requests = drawn(&workload(access, &[4096]), 8 * 1000, ALONE, 100_000);
+    let hot = requests.iter().filter(|request| request.lba.0 < 8 * 200).count();
     assert!((89_500..90_500).contains(&hot), "{hot}");
 }
 
@@ -94,8 +94,8 @@ fn hot_requests_go_to_the_first_part_of_the_footprint() {
 fn zipf_jobs_share_what_is_hot() {
     let workload = workload(Access::Zipf { theta: 1.2 }, &[4096]);
     let hottest = |index| {
-        let demands = drawn(&workload, 8 * 10_000, Job { index, count: 2 }, 10_000);
-        let mut lbas: Vec<u64> = demands.iter().map(|demand| demand.lba.0).collect();
+        let requests = drawn(&workload, 8 * 10_000, Job { index, count: 2 }, 10_000);
+        let mut lbas: Vec<u64> = requests.iter().map(|request| request.lba.0).collect();
         lbas.sort_unstable();
         let longest = lbas.chunk_by(|a, b| a == b).max_by_key(|chunk| chunk.len()).unwrap();
         (longest[0], longest.len() > 1000)
@@ -150,11 +150,11 @@ proptest! {
             return Ok(());
         };
         for _ in 0..200 {
-            let demand = generator.next();
-            prop_assert!(sizes.contains(&demand.sectors));
-            prop_assert!((demand.lba.0 + u64::from(demand.sectors)) as f64 <= footprint);
+            let request = generator.next();
+            prop_assert!(sizes.contains(&request.sectors));
+            prop_assert!((request.lba.0 + u64::from(request.sectors)) as f64 <= footprint);
             let align = u64::from(workload.alignment_bytes() / SECTOR);
-            prop_assert!(demand.lba.0.is_multiple_of(align));
+            prop_assert!(request.lba.0.is_multiple_of(align));
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::REGION_SECTORS;
 use super::{Trace, Traced};
-use crate::{Demand, Span};
+use crate::{GeneratedRequest, Span};
 
 /// Mapping of a trace's addresses to those of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ impl Placement {
     }
 
     /// `request` on the drive; cut short where it is larger than the drive.
-    pub fn place(&self, request: &Traced) -> Demand {
+    pub fn place(&self, request: &Traced) -> GeneratedRequest {
         let [span, part] = [self.span.sectors, self.part.sectors];
         let sectors = u32::try_from(part).map_or(request.sectors, |part| part.min(request.sectors));
         let moved = match self.addresses {
@@ -65,7 +65,7 @@ impl Placement {
         let align = 1 << request.lba.trailing_zeros().min(ALIGN_SECTORS.ilog2());
         let last = (part - u64::from(sectors)) / align * align;
         let lba = Lba((moved / align * align).min(last));
-        Demand { op: request.op, handle: request.handle, lba, sectors }
+        GeneratedRequest { op: request.op, handle: request.handle, lba, sectors }
     }
 }
 

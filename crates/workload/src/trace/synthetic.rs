@@ -18,7 +18,7 @@ use blockio::{Lba, Nanos, Op, Rng, SECTOR_BYTES};
 
 use super::shape::Spacing;
 use super::{Format, Skipped, Trace, TracePhase, TraceShape, Traced};
-use crate::{Access, Demand, Generator, Job, Span, SpanError, Workload};
+use crate::{Access, GeneratedRequest, Generator, Job, Span, SpanError, Workload};
 
 /// The trace of `workload`, whose shape is `shape`; the same seed makes the same one.
 ///
@@ -43,7 +43,8 @@ pub fn synthesise(workload: &Workload, shape: &TraceShape, seed: u64) -> Result<
             let until = start + part(end - start, phase.until_percent);
             requests.extend((begin..until).map(|_| {
                 let drawn = phase.generator.next();
-                let Demand { op, handle, lba, sectors } = order.follow(drawn, phase.share);
+                let GeneratedRequest { op, handle, lba, sectors } =
+                    order.follow(drawn, phase.share);
                 Traced { at: clock.next(&phase.gaps), lba: lba.0, sectors, op, handle }
             }));
             begin = until;
@@ -189,12 +190,12 @@ struct Order {
 
 impl Order {
     /// `drawn`, or with the probability `share` the request that goes on in its place.
-    fn follow(&mut self, drawn: Demand, share: f64) -> Demand {
+    fn follow(&mut self, drawn: GeneratedRequest, share: f64) -> GeneratedRequest {
         let end = &mut self.ends[usize::from(drawn.op == Op::Write)];
         let goes_on = self.rng.unit_f64() < share;
         let fits = |lba: &u64| lba + u64::from(drawn.sectors) <= self.space_sectors;
         let lba = end.filter(fits).filter(|_| goes_on).map_or(drawn.lba, Lba);
         *end = Some(lba.0 + u64::from(drawn.sectors));
-        Demand { lba, ..drawn }
+        GeneratedRequest { lba, ..drawn }
     }
 }

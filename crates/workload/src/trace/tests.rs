@@ -408,10 +408,10 @@ proptest! {
         let trace = trace(&text);
         let addresses = [Addresses::Scaled, Addresses::Wrapped, Addresses::Regions][kind];
         let placement = Placement::new(&trace, addresses, Span { sectors: span });
-        let demand = placement.place(&trace.requests()[0]);
-        prop_assert!(demand.lba.0 + u64::from(demand.sectors) <= span);
+        let request = placement.place(&trace.requests()[0]);
+        prop_assert!(request.lba.0 + u64::from(request.sectors) <= span);
         let align = 1 << lba.trailing_zeros().min(3);
-        prop_assert!(demand.lba.0.is_multiple_of(align));
+        prop_assert!(request.lba.0.is_multiple_of(align));
     }
 
     #[test]

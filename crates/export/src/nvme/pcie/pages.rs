@@ -170,15 +170,15 @@ impl Answers for Pages {
         Ok(())
     }
 
-    fn rooms(&mut self) -> Vec<&mut [u8]> {
+    fn buffers(&mut self) -> Vec<&mut [u8]> {
         let mut rest = &mut self.room[..self.filled];
-        let mut rooms = Vec::with_capacity(self.reads.len());
+        let mut buffers = Vec::with_capacity(self.reads.len());
         for (_, _, bytes) in &self.reads {
             let (room, after) = rest.split_at_mut(*bytes);
-            rooms.push(room);
+            buffers.push(room);
             rest = after;
         }
-        rooms
+        buffers
     }
 
     fn finish_reads(&mut self, good: usize) {

@@ -81,7 +81,7 @@ impl Answers for Capsules<'_> {
         Ok(())
     }
 
-    fn rooms(&mut self) -> Vec<&mut [u8]> {
+    fn buffers(&mut self) -> Vec<&mut [u8]> {
         self.replies.parts(self.reads.iter().map(|read| read.room.clone())).collect()
     }
 

@@ -35,7 +35,7 @@ use super::pdu::{
 use super::sgl::{Found, found};
 use super::transfer::Transfers;
 use crate::conversation::{Conversation, Next, Taken};
-use crate::{Asked, Demand, Replies};
+use crate::{Asked, Replies, TlsMode};
 
 /// One queue of a host.
 pub struct Session {
@@ -409,7 +409,7 @@ impl Session {
     fn check_channel(&self, connect: &mut Connect) -> Result<(), ConnectRefusal> {
         let Some(secured) = &self.secured else {
             let channel = self.subsystem.secure_channel();
-            let is_required = channel.is_some_and(|it| it.demand() == Demand::Required);
+            let is_required = channel.is_some_and(|it| it.mode() == TlsMode::Required);
             return if is_required { Err(Status::CONNECT_HOST.into()) } else { Ok(()) };
         };
         if secured.host != connect.host.name {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use blockio::{Lba, Op, Request, Rng};
 use ssd::Drive;
 use workload::trace::Placement;
-use workload::{Demand, Generator, Job, Span};
+use workload::{GeneratedRequest, Generator, Job, Span};
 
 use crate::driver::Load;
 use crate::replay::Replay;
@@ -25,10 +25,10 @@ pub(super) struct Feed {
     /// First sector of its device.
     base: u64,
     /// Current batch, consumed from `next` on.
-    batch: [Demand; BATCH],
+    batch: [GeneratedRequest; BATCH],
     next: usize,
     /// Next batch.
-    drawn: [Demand; BATCH],
+    drawn: [GeneratedRequest; BATCH],
     thread: u16,
 }
 
@@ -44,23 +44,28 @@ enum RequestSource {
 /// A thread's place in a trace that all threads share.
 #[derive(Debug)]
 struct Cursor {
-    demands: Arc<[Demand]>,
+    requests: Arc<[GeneratedRequest]>,
     next: usize,
     /// Threads that share it: each takes every so-many-th request.
     stride: usize,
 }
 
 impl Cursor {
-    fn next(&mut self) -> Demand {
-        let demand = self.demands[self.next];
-        self.next = (self.next + self.stride) % self.demands.len();
-        demand
+    fn next(&mut self) -> GeneratedRequest {
+        let request = self.requests[self.next];
+        self.next = (self.next + self.stride) % self.requests.len();
+        request
     }
 }
 
 /// The requests of the trace that `load` replays, placed on the footprint of its workload on one
 /// device of `drive`, of which `part` is modelled.
-fn placed(load: &Load<'_>, replay: &Replay<'_>, drive: &Drive, part: Span) -> Arc<[Demand]> {
+fn placed(
+    load: &Load<'_>,
+    replay: &Replay<'_>,
+    drive: &Drive,
+    part: Span,
+) -> Arc<[GeneratedRequest]> {
     let whole = Span { sectors: drive.user_sectors_full_scale() / drive.devices() as u64 };
     let [span, part] = [whole, part].map(|it| it.footprint(load.workload));
     let placement = Placement::new(replay.trace, replay.addresses, span).in_time_lapse(part);
@@ -82,13 +87,13 @@ impl Feed {
             Error::new(Kind::Input, text).hint("lower the number of threads")
         })?;
         let span = Span { sectors: drive.user_sectors() / drive.devices() as u64 };
-        let demands = load.replay.map(|replay| placed(load, &replay, drive, span));
+        let requests = load.replay.map(|replay| placed(load, &replay, drive, span));
         let new = |thread| {
-            let source = match &demands {
+            let source = match &requests {
                 None => Self::drawn(load, thread, span)?,
-                Some(demands) => RequestSource::Replayed(Cursor {
-                    demands: Arc::clone(demands),
-                    next: usize::from(thread % load.threads) % demands.len(),
+                Some(requests) => RequestSource::Replayed(Cursor {
+                    requests: Arc::clone(requests),
+                    next: usize::from(thread % load.threads) % requests.len(),
                     stride: usize::from(load.threads),
                 }),
             };
@@ -115,16 +120,17 @@ impl Feed {
 
     /// Feed of thread number `thread` from `source`, for the device that begins at sector `base`.
     fn new(mut source: RequestSource, base: u64, thread: u16) -> Self {
-        let batch = std::array::from_fn(|_| demand(&mut source, base));
-        let drawn = std::array::from_fn(|_| demand(&mut source, base));
+        let batch = std::array::from_fn(|_| request(&mut source, base));
+        let drawn = std::array::from_fn(|_| request(&mut source, base));
         Self { source, base, batch, next: 0, drawn, thread }
     }
 
     /// The request numbered `index` of the trace that is replayed, as the thread's own.
     pub(super) fn replayed(&self, index: u64, tag: u32) -> Option<Request> {
         let RequestSource::Replayed(cursor) = &self.source else { return None };
-        let index = index % cursor.demands.len() as u64;
-        let Demand { op, handle, lba, sectors } = cursor.demands[usize::try_from(index).ok()?];
+        let index = index % cursor.requests.len() as u64;
+        let GeneratedRequest { op, handle, lba, sectors } =
+            cursor.requests[usize::try_from(index).ok()?];
         let lba = Lba(self.base + lba.0);
         Some(Request { tag, thread: self.thread, op, handle, lba, sectors })
     }
@@ -136,7 +142,7 @@ impl Feed {
         if self.next == BATCH {
             self.refill(drive);
         }
-        let Demand { op, handle, lba, sectors } = self.batch[self.next];
+        let GeneratedRequest { op, handle, lba, sectors } = self.batch[self.next];
         self.next += 1;
         Request { tag, thread: self.thread, op, handle, lba, sectors }
     }
@@ -145,14 +151,14 @@ impl Feed {
     fn refill(&mut self, drive: &Drive) {
         self.batch = self.drawn;
         self.next = 0;
-        for demand in &self.batch {
-            if demand.op == Op::Write {
-                drive.prefetch_write(demand.lba.0);
+        for request in &self.batch {
+            if request.op == Op::Write {
+                drive.prefetch_write(request.lba.0);
             }
         }
-        self.drawn.fill_with(|| demand(&mut self.source, self.base));
-        for demand in &self.drawn {
-            drive.prefetch(demand.lba.0);
+        self.drawn.fill_with(|| request(&mut self.source, self.base));
+        for request in &self.drawn {
+            drive.prefetch(request.lba.0);
         }
     }
 }
@@ -170,10 +176,10 @@ pub(crate) fn issued(
 
 /// The next request of `source` on the device that begins at `base`.
 #[inline]
-fn demand(source: &mut RequestSource, base: u64) -> Demand {
-    let demand = match source {
+fn request(source: &mut RequestSource, base: u64) -> GeneratedRequest {
+    let request = match source {
         RequestSource::Drawn(generator) => generator.next(),
         RequestSource::Replayed(cursor) => cursor.next(),
     };
-    Demand { lba: Lba(base + demand.lba.0), ..demand }
+    GeneratedRequest { lba: Lba(base + request.lba.0), ..request }
 }

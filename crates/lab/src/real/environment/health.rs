@@ -12,7 +12,7 @@ use crate::real::system::Block;
 use crate::real::tools::Tools;
 
 /// Bytes of an NVMe data unit: a thousand blocks of 512.
-const DATA_PAGE_BYTES: u64 = 512_000;
+const DATA_UNIT_BYTES: u64 = 512_000;
 /// Kelvin at 0 °C, as NVMe rounds it.
 const FREEZING_K: i64 = 273;
 
@@ -84,7 +84,7 @@ impl Health {
             temperature_c: None,
             wear_percent: number(log, used),
             written_bytes: number(log, "data_units_written")
-                .map(|units| units.saturating_mul(DATA_PAGE_BYTES)),
+                .map(|units| units.saturating_mul(DATA_UNIT_BYTES)),
             power_on_hours: None,
             media_errors: number(log, "media_errors"),
             critical_warning: number(log, "critical_warning"),

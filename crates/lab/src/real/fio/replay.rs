@@ -27,7 +27,7 @@ use std::thread::Scope;
 use blockio::{Nanos, SECTOR_BYTES};
 use results::{Warning, WarningKind};
 use workload::trace::{Iolog, IologRequest, Placement};
-use workload::{Demand, Span};
+use workload::{GeneratedRequest, Span};
 
 use super::engine::{Engine, Version};
 use super::job::{self, JobTarget, Jobs, Logging};
@@ -179,7 +179,7 @@ pub(super) fn requests<'a>(
     });
     let of_job = all.skip(job.into()).step_by(load.threads.into());
     of_job.map(move |(due, request)| {
-        let Demand { op, lba, sectors, .. } = placement.place(request);
+        let GeneratedRequest { op, lba, sectors, .. } = placement.place(request);
         (due, op, lba.0, sectors)
     })
 }

@@ -24,8 +24,8 @@ fn planned() -> PlannedStep {
     }
 }
 
-fn demand() -> Demand {
-    Demand {
+fn write_requirement() -> WriteRequirement {
+    WriteRequirement {
         before_bytes: 0.0,
         addressed_bytes: 1e6,
         user_bytes: 1e6,
@@ -49,7 +49,7 @@ fn minute(writes: u64) -> Vec<Interval> {
 }
 
 fn record(step: &PlannedStep, asked: Option<f64>, loaded: Loaded) -> Record {
-    Record::of_load(step, (1, &demand()), asked, loaded)
+    Record::of_load(step, (1, &write_requirement()), asked, loaded)
 }
 
 /// The limit that a load at `pace` met which asked for `asked` a second and got `reached`.
@@ -178,7 +178,7 @@ fn parts_responses_and_devices_are_summed_up_each_by_itself() {
 fn a_queue_that_stayed_empty_is_warned_of_for_all_devices_together() {
     let loaded = Loaded { intervals: minute(1000), ..Loaded::default() };
     assert!(record(&planned(), None, loaded.clone()).warnings.is_empty());
-    let of_four = Record::of_load(&planned(), (4, &demand()), None, loaded);
+    let of_four = Record::of_load(&planned(), (4, &write_requirement()), None, loaded);
     let kinds: Vec<WarningKind> = of_four.warnings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [WarningKind::QueueNotFilled], "eight of thirty-two");
 }

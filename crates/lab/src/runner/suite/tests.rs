@@ -11,7 +11,7 @@ use crate::driver::Loaded;
 use crate::driver::mock::{Mock, Told};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::runner::{Journal, Outcome};
+use crate::runner::{Outcome, StepStore};
 use crate::{Kind, runner};
 
 fn plan(protocol: &str, seed: u64) -> Plan {
@@ -100,7 +100,7 @@ impl Shelf {
     }
 }
 
-impl Journal for Shelf {
+impl StepStore for Shelf {
     fn keep(&self, index: usize, _: &Record) -> Result<(), Error> {
         let mut kept = self.kept.lock().unwrap();
         if kept.len() == self.room {
@@ -127,21 +127,21 @@ fn session(
     plan: &Plan,
     finished: Vec<(usize, Record)>,
     progress: &dyn Progress,
-    journal: &dyn Journal,
+    step_store: &dyn StepStore,
 ) -> Session {
     let asked = Arc::default();
     let drivers = || -> Result<Box<dyn Driver>, Error> {
         let mock = Mock::new(TargetKind::File, &Told::default());
         Ok(Box::new(Noting { mock, asked: Arc::clone(&asked) }))
     };
-    let assignment = Assignment { label: "mock", plan, drivers: &drivers, journal, finished };
+    let assignment = Assignment { label: "mock", plan, drivers: &drivers, step_store, finished };
     let outcome = runner::carry_out(&[assignment], 1, progress).map(|mut all| all.remove(0));
     let asked = std::mem::take(&mut *asked.lock().unwrap());
     Session { outcome, asked }
 }
 
 fn watched(plan: &Plan, finished: Vec<(usize, Record)>, progress: &dyn Progress) -> Session {
-    session(plan, finished, progress, &runner::NoJournal)
+    session(plan, finished, progress, &runner::NoStepStore)
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn row(metric: &str, ratio: Option<f64>) -> Row {
             protocol: "enterprise".into(),
             modelled: ratio * 100.0,
             ratio,
-            scheduled: false,
+            from_listed_stalls: false,
             model_version: ssd::MODEL_VERSION,
         }),
     };
@@ -73,8 +73,8 @@ fn rows_that_cannot_be_compared_are_in_no_tally() {
 #[test]
 fn the_median_error_does_not_know_too_much_from_too_little() {
     let rows = [0.9, 1.1, 1.3].map(|ratio| row("iops", Some(ratio)));
-    let Tally { typical, spread, scheduled } = Tally::of(&rows);
-    assert_eq!((typical.rows, typical.near, spread.rows, scheduled.rows), (3, 2, 0, 0));
+    let Tally { typical, spread, from_listed_stalls } = Tally::of(&rows);
+    assert_eq!((typical.rows, typical.near, spread.rows, from_listed_stalls.rows), (3, 2, 0, 0));
     assert!((typical.error_median.unwrap() - 0.1).abs() < 1e-9);
     assert!((typical.near_percent().unwrap() - 200.0 / 3.0).abs() < 1e-9);
 }

@@ -1,23 +1,23 @@
 //! Bytes written to a drive before a step, and bytes that the step has to write.
 
-use results::steady::Demand;
+use results::steady::WriteRequirement;
 use results::{Summary, Target, Written};
 
 use super::record::Record;
 use crate::plan::PlannedStep;
 
-/// Demand of `step`, the one at `index` of its plan: the writes it finds, and the capacity it has
+/// Writes required of `step`, the one at `index` of its plan: the writes it finds, and the capacity it has
 /// to write before it can have settled the drive. `records` are those of its suite, in any order.
 pub(super) fn of(
     (index, step): (usize, &PlannedStep),
     records: &[(usize, Record)],
     target: &Target,
-) -> Demand {
+) -> WriteRequirement {
     let before = records.iter().filter(|(at, _)| *at < index).max_by_key(|(at, _)| *at);
     let written = before.and_then(|(_, record)| record.step.written);
     let user_bytes = user_bytes(target);
     let footprint = step.workload.as_ref().map_or(100.0, |workload| workload.footprint_percent);
-    Demand {
+    WriteRequirement {
         before_bytes: written.map_or(0.0, |written| written.since_purge_bytes as f64),
         addressed_bytes: user_bytes * footprint / 100.0,
         user_bytes,
@@ -33,16 +33,20 @@ pub(super) fn user_bytes(target: &Target) -> f64 {
 }
 
 /// Bytes written to the drive after `step`, whose ramp is taken to have written as fast.
-pub(super) fn written(demand: &Demand, step: &PlannedStep, summary: Option<&Summary>) -> Written {
-    let bytes = summary.map_or(0.0, Summary::written_bytes) * demand.time_lapse;
+pub(super) fn written(
+    required: &WriteRequirement,
+    step: &PlannedStep,
+    summary: Option<&Summary>,
+) -> Written {
+    let bytes = summary.map_or(0.0, Summary::written_bytes) * required.time_lapse;
     let ramp = if step.duration_s > 0.0 { step.ramp_s / step.duration_s } else { 0.0 };
-    demand.written(bytes, bytes * ramp)
+    required.written(bytes, bytes * ramp)
 }
 
 /// Bytes written to the drive after a fill.
-pub(super) fn filled(demand: &Demand, step: &PlannedStep) -> Written {
+pub(super) fn filled(required: &WriteRequirement, step: &PlannedStep) -> Written {
     let passes = f64::from(step.fill_passes.max(1));
-    demand.written(demand.user_bytes * passes, 0.0)
+    required.written(required.user_bytes * passes, 0.0)
 }
 
 #[cfg(test)]
@@ -87,11 +91,11 @@ mod tests {
         let target = target(TargetKind::Model, 1);
         let mut step = steps().into_iter().find(|it| it.workload.is_some()).unwrap();
         step.workload.as_mut().unwrap().footprint_percent = 25.0;
-        let demand = of((1, &step), &[], &target);
-        assert!((demand.addressed_bytes - 250_000.0).abs() < 1e-9);
-        assert!((demand.user_bytes - 1e6).abs() < 1e-9);
-        assert_eq!(demand.raw_bytes, Some(1_250_000.0));
-        assert!(demand.before_bytes.abs() < 1e-9, "nothing came before");
+        let required = of((1, &step), &[], &target);
+        assert!((required.addressed_bytes - 250_000.0).abs() < 1e-9);
+        assert!((required.user_bytes - 1e6).abs() < 1e-9);
+        assert_eq!(required.raw_bytes, Some(1_250_000.0));
+        assert!(required.before_bytes.abs() < 1e-9, "nothing came before");
     }
 
     #[test]
@@ -114,9 +118,9 @@ mod tests {
         let target = target(TargetKind::Model, 1);
         let mut step = steps().into_iter().find(|it| it.workload.is_some()).unwrap();
         (step.ramp_s, step.duration_s) = (10.0, 40.0);
-        let demand = of((0, &step), &[], &target);
+        let required = of((0, &step), &[], &target);
         let summary = Summary { span_s: 40.0, throughput_write_mb_s: 0.0025, ..Summary::default() };
-        let written = written(&demand, &step, Some(&summary));
+        let written = written(&required, &step, Some(&summary));
         assert_eq!(written.since_purge_bytes, 500_000, "four times 100,000, and a quarter");
         assert!((written.since_purge_share - 0.5).abs() < 1e-9);
     }
@@ -125,17 +129,17 @@ mod tests {
     fn a_load_without_figures_wrote_nothing() {
         let target = target(TargetKind::Model, 1);
         let step = steps().into_iter().find(|it| it.workload.is_some()).unwrap();
-        let demand = of((0, &step), &[], &target);
-        assert_eq!(written(&demand, &step, None).since_purge_bytes, 0);
+        let required = of((0, &step), &[], &target);
+        assert_eq!(written(&required, &step, None).since_purge_bytes, 0);
     }
 
     #[test]
     fn a_fill_writes_everything_as_often_as_it_passes() {
         let target = target(TargetKind::BlockDevice, 2);
         let mut step = steps().remove(0);
-        let demand = of((0, &step), &[], &target);
-        assert!((filled(&demand, &step).since_purge_share - 1.0).abs() < 1e-9, "once at least");
+        let required = of((0, &step), &[], &target);
+        assert!((filled(&required, &step).since_purge_share - 1.0).abs() < 1e-9, "once at least");
         step.fill_passes = 2;
-        assert_eq!(filled(&demand, &step).since_purge_bytes, 4_000_000);
+        assert_eq!(filled(&required, &step).since_purge_bytes, 4_000_000);
     }
 }

@@ -1,4 +1,4 @@
-//! Parity of hosts: by how much rates and latencies of one drive, in one format, differ under
+//! Differences between hosts: by how much rates and latencies of one drive, in one format, differ under
 //! several hosts.
 //!
 //! Two hosts are *apart* by (greatest − least) ÷ greatest of a figure under one load: 0 where they
@@ -15,7 +15,7 @@ use crate::{Run, StepKind, Summary};
 /// Figure by which hosts are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ParityFigure {
+pub enum HostDifferenceFigure {
     /// Requests completed in each second.
     Iops,
     /// Average latency.
@@ -26,7 +26,7 @@ pub enum ParityFigure {
     Maximum,
 }
 
-impl ParityFigure {
+impl HostDifferenceFigure {
     /// Every figure, in the order in which reports show them.
     pub const ALL: [Self; 4] = [Self::Iops, Self::Average, Self::P999, Self::Maximum];
 
@@ -52,14 +52,14 @@ impl ParityFigure {
 
 /// Hosts of one drive in one format, compared under every load that all of them measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct HostParity {
+pub struct HostDifference {
     /// Indices of the runs that it is about, one at least for each host.
     pub runs: Vec<usize>,
     /// Names of the hosts, in order of appearance; two at least.
     pub hosts: Vec<String>,
     /// One row for each workload of each suite, preconditionings apart.
-    pub rows: Vec<ParityRow>,
-    /// Every load together, one entry for each of [`ParityFigure::ALL`]; absent without a load.
+    pub rows: Vec<HostDifferenceRow>,
+    /// Every load together, one entry for each of [`HostDifferenceFigure::ALL`]; absent without a load.
     pub overall: Option<[Option<Spread>; 4]>,
     /// Loads that every host measured and that are left out: they write, and the drive had not
     /// settled under some host.
@@ -68,7 +68,7 @@ pub struct HostParity {
 
 /// Hosts under the loads of one workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ParityRow {
+pub struct HostDifferenceRow {
     /// A preconditioning, compared by its settled window, or measurements.
     pub kind: StepKind,
     /// Name of the suite.
@@ -77,7 +77,7 @@ pub struct ParityRow {
     pub workload: String,
     /// Geometric mean over the loads of the IOPS of each host, in their order.
     pub iops: Vec<f64>,
-    /// One entry for each of [`ParityFigure::ALL`]; absent where no load has the figure under every
+    /// One entry for each of [`HostDifferenceFigure::ALL`]; absent where no load has the figure under every
     /// host.
     pub spreads: [Option<Spread>; 4],
 }
@@ -86,7 +86,7 @@ pub struct ParityRow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The figure.
-    pub figure: ParityFigure,
+    pub figure: HostDifferenceFigure,
     /// Loads that were compared, at least 1.
     pub loads: u32,
     /// Loads of them under which the hosts are equal.
@@ -114,9 +114,9 @@ pub struct Distance {
     pub worst: usize,
 }
 
-/// The parity of the hosts of each drive and format of `runs` that has several; in order of
+/// The difference of the hosts of each drive and format of `runs` that has several; in order of
 /// appearance.
-pub fn parities(runs: &[&Run]) -> Vec<HostParity> {
+pub fn host_differences(runs: &[&Run]) -> Vec<HostDifference> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let is_alike = |group: &&mut Vec<usize>| {
@@ -128,12 +128,12 @@ pub fn parities(runs: &[&Run]) -> Vec<HostParity> {
             None => groups.push(vec![index]),
         }
     }
-    groups.into_iter().filter_map(|group| parity(runs, group)).collect()
+    groups.into_iter().filter_map(|group| difference(runs, group)).collect()
 }
 
-/// The parity of the hosts of the runs with the indices `group`; absent where there is one host, or
+/// The difference of the hosts of the runs with the indices `group`; absent where there is one host, or
 /// no load that all of them measured.
-fn parity(runs: &[&Run], group: Vec<usize>) -> Option<HostParity> {
+fn difference(runs: &[&Run], group: Vec<usize>) -> Option<HostDifference> {
     let mut hosts: Vec<String> = Vec::new();
     for index in &group {
         let host = &runs[*index].target.host;
@@ -155,7 +155,7 @@ fn parity(runs: &[&Run], group: Vec<usize>) -> Option<HostParity> {
         .chunk_by(|a, b| a.row() == b.row())
         .filter_map(|chunk| {
             let load = chunk.first()?.load;
-            Some(ParityRow {
+            Some(HostDifferenceRow {
                 kind: load.kind,
                 suite: load.suite.clone(),
                 workload: load.workload.clone(),
@@ -165,7 +165,7 @@ fn parity(runs: &[&Run], group: Vec<usize>) -> Option<HostParity> {
         })
         .collect();
     let overall = spreads(&loads);
-    (overall.is_some() || left_out > 0).then_some(HostParity {
+    (overall.is_some() || left_out > 0).then_some(HostDifference {
         runs: group,
         hosts,
         rows,
@@ -184,7 +184,7 @@ pub(crate) fn is_of_host(load: &Comparison) -> bool {
 /// Figures of every host under one load.
 struct Load<'a> {
     load: &'a Comparison,
-    /// For each host the values of [`ParityFigure::ALL`]; rates and average latencies are there.
+    /// For each host the values of [`HostDifferenceFigure::ALL`]; rates and average latencies are there.
     hosts: Vec<[Option<f64>; 4]>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Load<'a> {
             if entries.iter().any(|entry| !entry.is_whole()) {
                 return None;
             }
-            let values = ParityFigure::ALL.map(|figure| {
+            let values = HostDifferenceFigure::ALL.map(|figure| {
                 let of = entries.iter().map(|entry| figure.of(&entry.summary));
                 let sum: f64 = of.sum::<Option<f64>>()?;
                 let mean = sum / entries.len() as f64;
@@ -222,7 +222,7 @@ impl<'a> Load<'a> {
         let values = || all.iter().copied().enumerate();
         let least = values().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
         let most = values().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
-        let is_small = ParityFigure::ALL[at].is_better_small();
+        let is_small = HostDifferenceFigure::ALL[at].is_better_small();
         let (best, worst) = if is_small { (least, most) } else { (most, least) };
         Some(Distance {
             apart: (most.1 - least.1) / most.1,
@@ -254,7 +254,7 @@ fn spreads(loads: &[Load<'_>]) -> Option<[Option<Spread>; 4]> {
         let median = f64::midpoint(middle(count.saturating_sub(1) / 2)?, middle(count / 2)?);
         let equal = distances.iter().filter(|it| it.apart < MEANINGFUL_MIN).count();
         Some(Spread {
-            figure: ParityFigure::ALL[at],
+            figure: HostDifferenceFigure::ALL[at],
             loads: u32::try_from(count).unwrap_or(u32::MAX),
             equal: u32::try_from(equal).unwrap_or(u32::MAX),
             median,
@@ -287,10 +287,12 @@ mod tests {
     #[test]
     fn hosts_are_apart_by_the_share_that_the_lesser_lacks() {
         let (first, second) = (on("linux", 100), on("windows", 80));
-        let parities = parities(&[&first, &second]);
-        let [parity] = parities.as_slice() else { panic!("one drive: {parities:?}") };
-        assert_eq!(parity.hosts, ["linux", "windows"]);
-        let [Some(iops), Some(average), ..] = parity.overall.as_ref().unwrap() else {
+        let host_differences = host_differences(&[&first, &second]);
+        let [difference] = host_differences.as_slice() else {
+            panic!("one drive: {host_differences:?}")
+        };
+        assert_eq!(difference.hosts, ["linux", "windows"]);
+        let [Some(iops), Some(average), ..] = difference.overall.as_ref().unwrap() else {
             panic!("rates and averages are there")
         };
         assert!((iops.widest.apart - 0.2).abs() < 1e-3, "{iops:?}");
@@ -298,7 +300,7 @@ mod tests {
         assert_eq!((iops.widest.best, iops.widest.worst), (0, 1));
         assert_eq!((average.widest.best, average.widest.worst), (0, 1), "the smaller is better");
         assert_eq!((iops.loads, iops.equal), (6, 2), "the preconditionings are those of one run");
-        let row = parity.rows.iter().find(|row| row.kind == StepKind::Measure).unwrap();
+        let row = difference.rows.iter().find(|row| row.kind == StepKind::Measure).unwrap();
         assert!((row.iops[1] / row.iops[0] - 0.8).abs() < 1e-3, "{row:?}");
     }
 
@@ -308,8 +310,8 @@ mod tests {
         for summary in second.steps.iter_mut().filter_map(|step| step.summary.as_mut()) {
             summary.latency.count = 6_600;
         }
-        let parity = &parities(&[&first, &second])[0];
-        let measured = parity.rows.iter().find(|row| row.kind == StepKind::Measure).unwrap();
+        let difference = &host_differences(&[&first, &second])[0];
+        let measured = difference.rows.iter().find(|row| row.kind == StepKind::Measure).unwrap();
         assert!(measured.spreads[1].is_some(), "averages are");
         assert_eq!(measured.spreads[2], None, "six requests lie beyond p99.9");
     }
@@ -317,13 +319,13 @@ mod tests {
     #[test]
     fn repeats_of_one_host_and_other_formats_are_no_other_host() {
         let (first, again) = (on("linux", 100), on("linux", 90));
-        assert_eq!(parities(&[&first, &again]), []);
+        assert_eq!(host_differences(&[&first, &again]), []);
         let mut other = on("windows", 90);
         other.target.format = "high-performance".into();
-        assert_eq!(parities(&[&first, &other]), []);
+        assert_eq!(host_differences(&[&first, &other]), []);
         let windows = on("windows", 95);
-        let parity = &parities(&[&first, &again, &windows])[0];
-        let iops = parity.overall.as_ref().unwrap()[0].as_ref().unwrap();
+        let difference = &host_differences(&[&first, &again, &windows])[0];
+        let iops = difference.overall.as_ref().unwrap()[0].as_ref().unwrap();
         assert!(iops.widest.apart < 1e-3, "95 is the mean of 100 and 90: {iops:?}");
     }
 
@@ -333,9 +335,9 @@ mod tests {
         for step in &mut second.steps {
             step.steady.iter_mut().for_each(|steady| steady.achieved = false);
         }
-        let parity = &parities(&[&first, &second])[0];
-        let rows: Vec<&str> = parity.rows.iter().map(|row| row.workload.as_str()).collect();
+        let difference = &host_differences(&[&first, &second])[0];
+        let rows: Vec<&str> = difference.rows.iter().map(|row| row.workload.as_str()).collect();
         assert_eq!(rows, ["4k-rand-read"], "reads have nothing to settle");
-        assert_eq!(parity.left_out, 5);
+        assert_eq!(difference.left_out, 5);
     }
 }

@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use results::compare::MEANINGFUL_MIN;
+use results::host_difference::{
+    Distance, HostDifference, HostDifferenceFigure, HostDifferenceRow, Spread, host_differences,
+};
 use results::mark::marked;
-use results::parity::{Distance, HostParity, ParityFigure, ParityRow, Spread, parities};
 use results::{Run, StepKind};
 
 use crate::number;
@@ -15,27 +17,31 @@ use crate::text::listed;
 /// A part for each drive and format that was measured under several hosts; empty without any.
 pub(crate) fn sections(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
-    let all = parities(&runs);
-    all.iter().map(|parity| section(subjects, parity, all.len() > 1)).collect()
+    let all = host_differences(&runs);
+    all.iter().map(|difference| section(subjects, difference, all.len() > 1)).collect()
 }
 
 /// Sentences on the rates of the hosts, one for each drive and format, with a space before each.
 pub(crate) fn bottom_line(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
-    let all = parities(&runs);
+    let all = host_differences(&runs);
     let mut said = String::new();
-    for parity in &all {
-        let Some([Some(rates), ..]) = &parity.overall else { continue };
-        let format = &runs[parity.runs[0]].target.format;
+    for difference in &all {
+        let Some([Some(rates), ..]) = &difference.overall else { continue };
+        let format = &runs[difference.runs[0]].target.format;
         let format = if all.len() > 1 { format!(" ({format})") } else { String::new() };
-        let (hosts, extent) = (listed(&parity.hosts), extent(parity, rates));
+        let (hosts, extent) = (listed(&difference.hosts), extent(difference, rates));
         let _ = write!(said, " Between {hosts}{format} rates are {extent}.");
     }
     said
 }
 
-fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: bool) -> String {
-    let run = subjects[parity.runs[0]].run;
+fn section(
+    subjects: &[Subject<'_>],
+    difference: &HostDifference,
+    is_one_of_several: bool,
+) -> String {
+    let run = subjects[difference.runs[0]].run;
     let of = if is_one_of_several {
         let name = format!("{} {}", run.target.title, run.target.format);
         format!(", {}", marked(name.trim_end(), run.target.unvalidated))
@@ -43,21 +49,21 @@ fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: boo
         String::new()
     };
     let mut html = format!("<h3>Differences between hosts{}</h3><p>", Text(&of));
-    let _ = write!(html, "{}</p>", Text(&sentences(parity)));
-    if parity.overall.is_none() {
+    let _ = write!(html, "{}</p>", Text(&sentences(difference)));
+    if difference.overall.is_none() {
         return html;
     }
     html.push_str("<div class=\"scroll\"><table class=\"parity\"><thead><tr>");
     html.push_str("<th scope=\"col\">Workload</th>");
-    for host in &parity.hosts {
+    for host in &difference.hosts {
         let _ = write!(html, "<th scope=\"col\">IOPS, {}</th>", Text(host));
     }
-    for figure in ParityFigure::ALL {
+    for figure in HostDifferenceFigure::ALL {
         let _ = write!(html, "<th scope=\"col\">{} difference</th>", heading(figure));
     }
     html.push_str("</tr></thead><tbody>");
-    for row in &parity.rows {
-        html.push_str(&drawn(run, parity, row));
+    for row in &difference.rows {
+        html.push_str(&drawn(run, difference, row));
     }
     let equal = number::percent(MEANINGFUL_MIN);
     let _ = write!(
@@ -71,20 +77,20 @@ fn section(subjects: &[Subject<'_>], parity: &HostParity, is_one_of_several: boo
 }
 
 /// Heading of a figure, lower case but for abbreviations.
-const fn heading(figure: ParityFigure) -> &'static str {
+const fn heading(figure: HostDifferenceFigure) -> &'static str {
     match figure {
-        ParityFigure::Iops => "IOPS",
-        ParityFigure::Average => "average latency",
-        ParityFigure::P999 => "p99.9 latency",
-        ParityFigure::Maximum => "longest request",
+        HostDifferenceFigure::Iops => "IOPS",
+        HostDifferenceFigure::Average => "average latency",
+        HostDifferenceFigure::P999 => "p99.9 latency",
+        HostDifferenceFigure::Maximum => "longest request",
     }
 }
 
 /// The figures in a sentence, and the loads that were left out in another.
-fn sentences(parity: &HostParity) -> String {
+fn sentences(difference: &HostDifference) -> String {
     let mut said = String::new();
-    if let Some(overall) = &parity.overall {
-        let hosts = listed(&parity.hosts);
+    if let Some(overall) = &difference.overall {
+        let hosts = listed(&difference.hosts);
         let whats = [
             &*format!("Rates of {hosts}"),
             "average latencies",
@@ -93,15 +99,15 @@ fn sentences(parity: &HostParity) -> String {
         ];
         let each = whats.into_iter().zip(overall);
         let each = each.filter_map(|(what, spread)| Some((what, spread.as_ref()?)));
-        let each = each.map(|(what, spread)| format!("{what} are {}", extent(parity, spread)));
+        let each = each.map(|(what, spread)| format!("{what} are {}", extent(difference, spread)));
         said += &(each.collect::<Vec<_>>().join("; ") + ". ");
     }
-    if parity.left_out > 0 {
+    if difference.left_out > 0 {
         let _ = write!(
             said,
             "Not judged: {} loads that write, since the drive was not in steady state under every \
              host.",
-            parity.left_out,
+            difference.left_out,
         );
     }
     said.trim_end().to_owned()
@@ -109,9 +115,9 @@ fn sentences(parity: &HostParity) -> String {
 
 /// `within 5 % of each other under 40 of 53 loads, largest difference 12 % (8k-70-30 T2Q2, windows
 /// slower than linux)`.
-fn extent(parity: &HostParity, spread: &Spread) -> String {
+fn extent(difference: &HostDifference, spread: &Spread) -> String {
     let Spread { loads, equal, widest, .. } = spread;
-    let most = format!("{} ({})", number::percent(widest.apart), at(parity, widest));
+    let most = format!("{} ({})", number::percent(widest.apart), at(difference, widest));
     let limit = number::percent(MEANINGFUL_MIN);
     let under = match (equal, loads) {
         (equal, loads) if equal == loads => format!("all {loads} loads"),
@@ -122,13 +128,13 @@ fn extent(parity: &HostParity, spread: &Spread) -> String {
 }
 
 /// The load of a distance, and the hosts that are this far apart.
-fn at(parity: &HostParity, distance: &Distance) -> String {
+fn at(difference: &HostDifference, distance: &Distance) -> String {
     let Distance { workload, threads, queue_per_thread, best, worst, .. } = distance;
-    let (best, worst) = (&parity.hosts[*best], &parity.hosts[*worst]);
+    let (best, worst) = (&difference.hosts[*best], &difference.hosts[*worst]);
     format!("{workload} T{threads}Q{queue_per_thread}, {worst} slower than {best}")
 }
 
-fn drawn(run: &Run, parity: &HostParity, row: &ParityRow) -> String {
+fn drawn(run: &Run, difference: &HostDifference, row: &HostDifferenceRow) -> String {
     let settled = if row.kind == StepKind::Precondition { ", last five rounds" } else { "" };
     let name = workload_of(run, &row.suite, &row.workload);
     let mut html = format!("<tr><th scope=\"row\">{}{settled}</th>", Text(&name));
@@ -142,7 +148,7 @@ fn drawn(run: &Run, parity: &HostParity, row: &ParityRow) -> String {
         };
         let widest = &spread.widest;
         let told = if widest.apart < MEANINGFUL_MIN { "ratio even" } else { "ratio" };
-        let worst = Text(&parity.hosts[widest.worst]).to_string();
+        let worst = Text(&difference.hosts[widest.worst]).to_string();
         let most = match spread.loads {
             1 => worst,
             _ => format!(
