@@ -39,7 +39,7 @@ use crate::progress::Progress;
 use crate::validate::{RowSource, WorkList};
 use crate::{Error, Kind};
 
-pub use self::figures::{Contradiction, Measured, contradictions, of_run, rows_of};
+pub use self::figures::{Contradiction, Evidence, contradictions};
 pub use self::outcome::{Fit, Fitted, Judged};
 pub use self::parameter::Free;
 

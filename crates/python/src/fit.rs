@@ -1,10 +1,9 @@
 //! Fits of drives to published or measured figures.
 
 use lab::drive_file::DriveFile;
-use lab::fit::{self, Fit, Free, Measured, Question};
-use lab::results::published::{self, FigureRow};
-use lab::ssd::{DriveSpec, PublishedSpec};
-use lab::validate::plans;
+use lab::fit::{self, Evidence, Fit, Free, Question};
+use lab::results::published;
+use lab::ssd::DriveSpec;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -13,9 +12,6 @@ use crate::failure::{json, order};
 use crate::figures::Figures;
 use crate::run::RunData;
 use crate::work::{Observer, detached};
-
-/// Seed of the protocols that express published figures.
-const SEED: u64 = 1;
 
 /// Order of a fit.
 #[derive(Debug, Deserialize)]
@@ -43,30 +39,16 @@ struct FreeOrder {
     bounds: Option<(f64, f64)>,
 }
 
-/// Figures to fit to, with the protocols that they were measured with.
-struct Evidence {
-    name: String,
-    text: String,
-    table: Vec<FigureRow>,
-    plans: Vec<lab::plan::Plan>,
-    published: Option<PublishedSpec>,
-}
-
 impl FitOrder {
     fn evidence(&self, spec: &DriveSpec, run: Option<&RunData>) -> Result<Evidence, Error> {
         if let Some(run) = run {
-            let plan = run.plan()?;
-            let Measured { rows: table, plan, published } = fit::of_run(spec, run.run(), plan);
-            let name = format!("run {}", run.run().id).trim_end().to_owned();
-            let (plans, published) = (vec![plan], Some(published));
-            return Ok(Evidence { name, text: String::new(), table, plans, published });
+            return Ok(Evidence::of_run(spec, run.run(), run.plan()?));
         }
-        let plans = plans(SEED)?;
         let (name, text, table) = match &self.figures {
             Some(figures) => (figures.name.clone(), figures.text.clone(), figures.rows()?),
             None => (published::FILE.to_owned(), String::new(), published::figures().to_vec()),
         };
-        Ok(Evidence { name, text, table, plans, published: None })
+        Evidence::of_table(name, text, table)
     }
 
     fn carry_out(
@@ -80,13 +62,7 @@ impl FitOrder {
         let spec =
             spec.map_err(|source| Error::new(Kind::Input, "reading the drive").source(source))?;
         let evidence = self.evidence(&spec, run)?;
-        let published = evidence.published.clone().or(spec.published);
-        let spec = DriveSpec { published, ..spec };
-        let rows = fit::rows_of(&spec, &evidence.table, (&evidence.text, &evidence.name))?;
-        if let Some(format) = &self.format {
-            spec.format(format)
-                .map_err(|source| Error::new(Kind::Input, "choosing figures").source(source))?;
-        }
+        let (_, rows) = evidence.about(spec, self.format.as_deref())?;
         let free: Vec<Free> =
             self.free.iter().map(|it| Free { path: it.path.clone(), bounds: it.bounds }).collect();
         let question = Question {

@@ -12,9 +12,6 @@ use crate::failure::{exception, json, order};
 use crate::figures::Figures;
 use crate::work::{Observer, detached};
 
-/// Seed of every validation, so that each has the same results.
-const SEED: u64 = 1;
-
 /// Order of a validation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,7 +51,7 @@ impl ValidateOrder {
     }
 
     fn carry_out(&self, jobs: usize, observer: &Observer) -> Result<Vec<Row>, Error> {
-        let (specs, table, plans) = (self.specs()?, self.table()?, plans(SEED)?);
+        let (specs, table, plans) = (self.specs()?, self.table()?, plans()?);
         let rows: Vec<&FigureRow> = table.iter().collect();
         validate(&rows, Bench { drives: &specs, plans: &plans, threads: jobs }, observer)
     }

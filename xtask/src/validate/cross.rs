@@ -14,7 +14,6 @@ use lab::results::published::{FigureRow, figures};
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{Bench, Row, is_about, plans, validate};
 
-use super::SEED;
 use crate::root;
 
 /// The data, which pages are written from.
@@ -95,7 +94,7 @@ fn of_drive(name: &str) -> Result<Crossed> {
     let drive = catalogue::find(name).with_context(|| format!("no drive {name}"))?;
     let rows: Vec<&FigureRow> = figures().iter().filter(|row| is_about(row, &drive)).collect();
     ensure!(!rows.is_empty(), "nothing was published of {name}");
-    let plans = plans(SEED)?;
+    let plans = plans()?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let known = fs::read_to_string(cache(&drive)?).ok();
     let known = known.and_then(|text| serde_json::from_str::<BTreeMap<String, f64>>(&text).ok());

@@ -5,29 +5,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lab::drive_file::DriveFile;
-use lab::fit::{self, Contradiction, Fit, Fitted, Judged, Measured, Question};
-use lab::plan::Plan;
-use lab::results::published::{self, FigureRow};
+use lab::fit::{self, Contradiction, Evidence, Fit, Fitted, Judged, Question};
+use lab::results::published;
 use lab::runs::{Runs, write_text};
-use lab::ssd::{DriveSpec, PublishedSpec};
-use lab::validate::{number_text, plans, range_text};
+use lab::ssd::DriveSpec;
+use lab::validate::{number_text, range_text};
 use lab::{Error, Kind};
 
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
-
-/// Figures that a fit goes by, and the protocols that they were measured with.
-struct Evidence {
-    /// Name of the file of figures, or of the run.
-    name: String,
-    /// The text that the rows were read from.
-    text: String,
-    table: Vec<FigureRow>,
-    plans: Vec<Plan>,
-    /// Name and capacity by which the rows identify the drive; none to use those of its file.
-    published: Option<PublishedSpec>,
-}
 
 /// Fits, writes the fitted drive, and prints what it does.
 pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
@@ -42,12 +29,7 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         Some(run) => of_run(&spec, &args.dir, run)?,
         None => of_figures(args.figures.as_deref())?,
     };
-    let spec = DriveSpec { published: evidence.published.clone().or(spec.published), ..spec };
-    let rows = fit::rows_of(&spec, &evidence.table, (&evidence.text, &evidence.name))?;
-    if let Some(format) = &args.format {
-        spec.format(format)
-            .map_err(|source| Error::new(Kind::Input, "choosing figures").source(source))?;
-    }
+    let (spec, rows) = evidence.about(spec, args.format.as_deref())?;
     for contradiction in fit::contradictions(&rows, spec.device_count()) {
         output::talk(&format!("contradiction: {}", told(&contradiction)));
     }
@@ -83,10 +65,9 @@ fn beside(drive: &Path) -> PathBuf {
 }
 
 fn of_figures(file: Option<&Path>) -> Result<Evidence> {
-    let plans = plans(SEED)?;
     let Some(path) = file else {
         let (name, table) = (published::FILE.to_owned(), published::figures().to_vec());
-        return Ok(Evidence { name, text: String::new(), table, plans, published: None });
+        return Ok(Evidence::of_table(name, String::new(), table)?);
     };
     let name = path.display().to_string();
     let text = fs::read_to_string(path)
@@ -94,20 +75,14 @@ fn of_figures(file: Option<&Path>) -> Result<Evidence> {
     let table = published::parse(&text, &name).map_err(|source| {
         Error::new(Kind::Input, "reading published figures").source(source).hint(setup::FIGURES)
     })?;
-    Ok(Evidence { name, text, table, plans, published: None })
+    Ok(Evidence::of_table(name, text, table)?)
 }
-
-/// Seed of the protocols.
-const SEED: u64 = 1;
 
 /// Returns the measurements of a run as figures, with the plan that it followed.
 fn of_run(spec: &DriveSpec, dir: &Path, asked: &str) -> Result<Evidence> {
     let runs = Runs::new(dir);
     let run = runs.load(asked)?;
-    let Measured { rows, plan, published } = fit::of_run(spec, &run, runs.plan(asked)?);
-    let name = format!("run {}", run.id);
-    let (table, plans, published) = (rows, vec![plan], Some(published));
-    Ok(Evidence { name, text: String::new(), table, plans, published })
+    Ok(Evidence::of_run(spec, &run, runs.plan(asked)?))
 }
 
 fn told(contradiction: &Contradiction) -> String {

@@ -18,9 +18,6 @@ use crate::args::Validate;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
 
-/// Seed of every validation: its table must come out the same.
-const SEED: u64 = 1;
-
 /// Sentence on the origin of the errors that follow it.
 const FITTED: &str = "The drives' files were fitted to these figures; `floatgate validate \
                       --cross` gives the errors of predictions.";
@@ -42,7 +39,7 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     let compared = if let Some(file) = args.from.as_deref() {
         earlier(file, &rows)?
     } else {
-        let plans = plans(SEED)?;
+        let plans = plans()?;
         let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
         let progress = TerminalProgress::new()?;
         let compared = compare(&rows, bench, &progress);

@@ -104,7 +104,7 @@ fn the_protocol_that_names_the_document_comes_first_then_any_in_their_order() {
 
 #[test]
 fn rows_of_the_projects_own_table_are_expressed_by_the_protocols_meant_for_them() {
-    let plans = crate::validate::plans(1).unwrap();
+    let plans = crate::validate::plans().unwrap();
     let protocol = |id: &str| {
         let row = figures().iter().find(|row| row.id == id).unwrap();
         express(row, &plans).map(|(index, _)| plans[index].protocol.as_str())

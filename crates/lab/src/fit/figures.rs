@@ -10,7 +10,7 @@ use ssd::{DriveSpec, PublishedSpec};
 use workload::{Published, PublishedPhase, Workload};
 
 use crate::plan::Plan;
-use crate::validate::is_about;
+use crate::validate::{is_about, plans};
 use crate::{Error, Kind};
 
 /// Metrics to suggest for one that nobody knows.
@@ -36,7 +36,7 @@ pub struct Contradiction {
 /// # Errors
 /// Fails if there is none, naming the devices that there are; if one has a metric or a workload
 /// that nobody knows, with file and line.
-pub fn rows_of<'a>(
+pub(super) fn rows_of<'a>(
     spec: &DriveSpec,
     table: &'a [FigureRow],
     (text, file): (&str, &str),
@@ -105,34 +105,74 @@ fn line_of(text: &str, id: &str) -> usize {
     text.lines().position(is_row).map_or(1, |index| index + 1)
 }
 
-/// Figures that a run measured of a drive.
+/// Figures that a fit goes by, and the protocols that they were measured with.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct Evidence {
+    /// Name of the file of figures, or of the run.
+    pub name: String,
+    /// The text that the rows were read from; empty where they come from none.
+    pub text: String,
     /// Rows of the figures.
-    pub rows: Vec<FigureRow>,
-    /// The plan that it followed, which expresses them.
-    pub plan: Plan,
-    /// Name of the drive in the rows.
-    pub published: PublishedSpec,
+    pub table: Vec<FigureRow>,
+    /// The plans that express them.
+    pub plans: Vec<Plan>,
+    /// Name and capacity by which the rows identify the drive; absent to use those of its file.
+    pub published: Option<PublishedSpec>,
 }
 
-/// Figures of the drive of `spec` in `run`, which followed `plan`.
-pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Measured {
-    let named = PublishedSpec {
-        device: spec.name.clone(),
-        capacity_gb: spec.formats[0].user_gb,
-        precondition_hours: None,
-        source: format!("derived: run {}", run.id),
-    };
-    let expresses = Published {
-        documents: Vec::new(),
-        phase: PublishedPhase::Primary,
-        mb_bytes: 1_000_000,
-        precondition_by_drive: false,
-        host: String::new(),
-    };
-    let plan = Plan { published: Some(expresses), ..plan };
-    Measured { rows: rows_of_run(spec, run, &named), plan, published: named }
+impl Evidence {
+    /// Published figures in `table`, which was read from `text` in the file `name`.
+    ///
+    /// # Errors
+    /// Fails if a protocol of the catalogue has no plan.
+    pub fn of_table(name: String, text: String, table: Vec<FigureRow>) -> Result<Self, Error> {
+        Ok(Self { name, text, table, plans: plans()?, published: None })
+    }
+
+    /// Figures of the drive of `spec` in `run`, which followed `plan`.
+    pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Self {
+        let name = format!("run {}", run.id).trim_end().to_owned();
+        let named = PublishedSpec {
+            device: spec.name.clone(),
+            capacity_gb: spec.formats[0].user_gb,
+            precondition_hours: None,
+            source: format!("derived: {name}"),
+        };
+        let expresses = Published {
+            documents: Vec::new(),
+            phase: PublishedPhase::Primary,
+            mb_bytes: 1_000_000,
+            precondition_by_drive: false,
+            host: String::new(),
+        };
+        Self {
+            name,
+            text: String::new(),
+            table: rows_of_run(spec, run, &named),
+            plans: vec![Plan { published: Some(expresses), ..plan }],
+            published: Some(named),
+        }
+    }
+
+    /// The rows about the drive of `spec`, which must have `format` if one is given; and the drive
+    /// as they identify it.
+    ///
+    /// # Errors
+    /// Fails if there is no row about it, naming the devices that there are; if one has a metric or
+    /// a workload that nobody knows, with file and line; or if it has no such format.
+    pub fn about(
+        &self,
+        spec: DriveSpec,
+        format: Option<&str>,
+    ) -> Result<(DriveSpec, Vec<&FigureRow>), Error> {
+        let spec = DriveSpec { published: self.published.clone().or(spec.published), ..spec };
+        let rows = rows_of(&spec, &self.table, (&self.text, &self.name))?;
+        if let Some(format) = format {
+            let refuse = |source| Error::new(Kind::Input, "choosing figures").source(source);
+            spec.format(format).map_err(refuse)?;
+        }
+        Ok((spec, rows))
+    }
 }
 
 /// The figures that a run measured, as rows about the drive that they call `named`.

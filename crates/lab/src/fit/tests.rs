@@ -5,6 +5,7 @@ use results::published::{FigureRow, parse};
 use tempfile::TempDir;
 use workload::catalogue;
 
+use super::figures::rows_of;
 use super::*;
 use crate::Driver;
 use crate::driver::model::Model;
@@ -112,10 +113,9 @@ fn fitted(text: &str, rows: &[FigureRow], free: &[Free], swarm: usize) -> Result
     asked(text, Question { rows: &rows, plans: &plans, free, swarm, ..question() })
 }
 
-fn fitted_to(run: &Measured, text: &str, free: &[Free]) -> Result<Fit, Error> {
-    let (rows, plans) = (run.rows.iter().collect::<Vec<_>>(), [run.plan.clone()]);
-    let published = Some(&run.published);
-    asked(text, Question { rows: &rows, plans: &plans, free, published, ..question() })
+fn fitted_to(run: &Evidence, text: &str, free: &[Free]) -> Result<Fit, Error> {
+    let (rows, published) = (run.table.iter().collect::<Vec<_>>(), run.published.as_ref());
+    asked(text, Question { rows: &rows, plans: &run.plans, free, published, ..question() })
 }
 
 fn question() -> Question<'static> {
@@ -172,7 +172,7 @@ fn numbers_are_found_again_from_what_the_drive_itself_did() {
 }
 
 /// Figures of a run of the drive of `text`, written to a folder and read back.
-fn measured_by(text: &str) -> Measured {
+fn measured_by(text: &str) -> Evidence {
     let root = TempDir::new().unwrap();
     let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
     let (format, host) = ("stock".to_owned(), "linux".to_owned());
@@ -197,7 +197,7 @@ fn measured_by(text: &str) -> Measured {
         Assignment { label: "run", plan, drivers: &drivers, step_store: &folder, finished };
     let outcome = carry_out(&[assignment], 2, &Relay(&Silent)).unwrap().remove(0);
     let id = folder.finish(outcome).unwrap().id;
-    of_run(&spec, &runs.load(&id).unwrap(), runs.plan(&id).unwrap())
+    Evidence::of_run(&spec, &runs.load(&id).unwrap(), runs.plan(&id).unwrap())
 }
 
 #[test]

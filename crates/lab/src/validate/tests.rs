@@ -17,7 +17,7 @@ pub(super) fn rows(lines: &[&str]) -> Vec<FigureRow> {
 }
 
 fn validated(lines: &[&str]) -> Vec<Row> {
-    let mut plans = plans(1).unwrap();
+    let mut plans = plans().unwrap();
     for step in plans.iter_mut().flat_map(|plan| &mut plan.steps) {
         if step.duration_s > 0.0 {
             (step.ramp_s, step.duration_s, step.interval_s, step.round_s) = (0.5, 2.0, 0.5, 0.5);

@@ -9,7 +9,7 @@ use lab::results::published::FigureRow;
 use lab::subject::{find_drive, find_drive_text};
 use lab::validate::{Bench, is_about, number_text, plans, range_text, validate as compare};
 
-use super::{SEED, earlier, figures};
+use super::{earlier, figures};
 use crate::args::Validate;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, table};
@@ -38,7 +38,7 @@ fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<Crossed>
     let threads = setup::jobs(args.jobs);
     let drive = find_drive(name)?;
     let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, &drive)).collect();
-    let (text, plans) = (find_drive_text(name)?, plans(SEED)?);
+    let (text, plans) = (find_drive_text(name)?, plans()?);
     let drives = [drive];
     let progress = TerminalProgress::new()?;
     let bench = Bench { drives: &drives, plans: &plans, threads };

@@ -11,7 +11,7 @@ fn crossed(name: &str, wanted: impl Fn(&FigureRow) -> bool) -> Result<Crossed, E
     let drives = [catalogue::find(name).unwrap()];
     let rows: Vec<&FigureRow> =
         figures().iter().filter(|row| is_about(row, &drives[0]) && wanted(row)).collect();
-    let plans = plans(1).unwrap();
+    let plans = plans().unwrap();
     let bench = Bench { drives: &drives, plans: &plans, threads: 2 };
     let modelled = modelled(name, &validate(&rows, bench, &Unwatched).unwrap());
     let question = CrossQuestion {

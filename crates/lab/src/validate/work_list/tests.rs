@@ -8,7 +8,7 @@ use crate::progress::{Event, Unwatched};
 
 fn work_list(lines: &[&str]) -> WorkList {
     let (rows, drives) = (rows(lines), ssd::catalogue::drives());
-    WorkList::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans(1).unwrap())
+    WorkList::new(&rows.iter().collect::<Vec<_>>(), &drives, &plans().unwrap())
 }
 
 fn setups(list: &WorkList) -> Vec<String> {
