@@ -112,8 +112,10 @@ impl Session {
         let here = usize::try_from(*left_bytes).unwrap_or(usize::MAX).min(input.len());
         *left_bytes -= here as u64;
         if *left_bytes == 0 {
-            put_failure(replies, self.terms.dialect, request, &too_long(request.length));
+            let refused = *request;
             self.refused = None;
+            self.finish_reads(replies);
+            put_failure(replies, self.terms.dialect, &refused, &too_long(refused.length));
         }
         here
     }
@@ -121,12 +123,16 @@ impl Session {
     /// Carries a request out, or answers why not. Returns whether it was; reads may still fail.
     fn carry_out(&mut self, request: &Request, payload: &[u8], replies: &mut Replies) -> bool {
         let checked = self.check(request);
-        if checked.is_err() || request.kind != Kind::Read {
+        // A read that fails takes back what stands behind it, so nothing but reads may.
+        if checked.is_err() || request.kind != Kind::Read || request.length == 0 {
             self.finish_reads(replies);
         }
         let start = replies.len();
         let done = checked.and_then(|()| match request.kind {
-            Kind::Read => self.begin_read(request, replies),
+            Kind::Read => {
+                self.begin_read(request, replies);
+                Ok(())
+            }
             Kind::BlockStatus => self.tell_status(request, replies),
             Kind::Write => self.change(request, replies, |device| {
                 device.write(request.offset, payload, Durability::Volatile)
@@ -188,6 +194,9 @@ impl Session {
             let text = format!("{length} bytes at {offset} exceed the size of {}", self.size);
             return Err(Failure { errno, offset: None, text });
         }
+        if kind == Kind::Read && length > u64::from(REQUEST_BYTES_MAX) {
+            return Err(too_long(length));
+        }
         if flags & flag::FAST_ZERO != 0 && flags & flag::NO_HOLE != 0 {
             let text = "FAST_ZERO together with NO_HOLE is not supported".into();
             return Err(Failure { errno: Errno::NotSupported, offset: None, text });
@@ -210,25 +219,22 @@ impl Session {
     }
 
     /// Puts down the header of a reply, and leaves room for the data.
-    fn begin_read(&mut self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {
+    fn begin_read(&mut self, request: &Request, replies: &mut Replies) {
         let start = replies.len();
-        let length = u32::try_from(request.length).ok().filter(|it| *it <= REQUEST_BYTES_MAX);
-        let length = length.ok_or_else(|| too_long(request.length))?;
+        let length = usize::try_from(request.length).expect("checked against the limit");
         if length == 0 {
             put_done(replies, self.terms.dialect, request);
-            return Ok(());
+            return;
         }
         if self.terms.dialect == Dialect::Simple {
             put_simple(replies, request, 0);
         } else {
-            let payload_bytes = 8 + length as usize;
-            put_chunk(replies, self.terms.dialect, request, (chunk::DATA, payload_bytes));
+            put_chunk(replies, self.terms.dialect, request, (chunk::DATA, 8 + length));
             replies.put_u64(request.offset);
         }
         let from = replies.len();
-        replies.room(length as usize);
+        replies.room(length);
         self.reads.push(WaitingRead { request: *request, start, room: from..replies.len() });
-        Ok(())
     }
 
     fn tell_status(&self, request: &Request, replies: &mut Replies) -> Result<(), Failure> {

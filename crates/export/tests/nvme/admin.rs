@@ -210,6 +210,23 @@ fn a_lost_sector_is_a_media_error_with_its_place_in_the_error_log() {
 }
 
 #[test]
+fn a_read_that_fails_keeps_no_transfer_behind_it_from_being_asked_for() {
+    let rig = Rig::new(512);
+    for is_unpaced in [false, true] {
+        let (_admin, mut host) = rig.queues(Digests::default(), is_unpaced);
+        rig.devices[0].lost.store(17, Ordering::SeqCst);
+        let bytes = vec![3; 64 << 10];
+        let (read, write) = (io(0x02, 1, 17, 1).with(Data::In(512)), io(0x01, 1, 128, 128));
+        let mut input = host.pdu(4, 0, &read.entry(0x50), &[]);
+        let write = write.with(Data::Transfer(&bytes));
+        input.extend(host.pdu(4, 0, &write.entry(0x51), &[]));
+        crate::host::Wire::send(&mut host.wire, &input);
+        assert_eq!(host.finish(0x50, &[]).unwrap().status, 0x281);
+        assert_eq!(host.finish(0x51, &bytes).unwrap().status, 0, "it was asked for, and came");
+    }
+}
+
+#[test]
 fn without_a_write_cache_every_write_is_durable() {
     let rig = Rig::new(512);
     let (mut admin, mut host) = rig.queues(Digests::default(), false);

@@ -219,6 +219,26 @@ fn of_many_reads_at_once_those_that_fail_are_told_and_the_others_get_their_data(
 }
 
 #[test]
+fn what_is_answered_at_once_is_answered_behind_a_read_that_fails() {
+    let device = Arc::new(Faulty { lost_lba: Some(9), ..Faulty::new() });
+    let reads = [(4608, 512), (0, 0), (8192, 512)];
+    let input = reads.map(|place| request(kind::READ, 0, place)).concat();
+    let answers = answers(&mut session(device, Dialect::Structured), Dialect::Structured, &input);
+    assert_eq!(answers.iter().map(|answer| answer.errno).collect::<Vec<_>>(), [5, 0, 0]);
+}
+
+#[test]
+fn a_read_that_is_too_long_is_refused_behind_a_read_that_fails() {
+    let inner = MemoryDevice::new(1 << 30);
+    let device = Arc::new(Faulty { inner, lost_lba: Some(9), ..Faulty::new() });
+    let mut session = session(device, Dialect::Structured);
+    let reads = [(4608, 512), (0, REQUEST_BYTES_MAX + 1), (8192, 512)];
+    let input = reads.map(|place| request(kind::READ, 0, place)).concat();
+    let answers = answers(&mut session, Dialect::Structured, &input);
+    assert_eq!(answers.iter().map(|answer| answer.errno).collect::<Vec<_>>(), [5, 22, 0]);
+}
+
+#[test]
 fn a_read_only_export_refuses_what_changes_it() {
     let mut terms = terms(memory(), Dialect::Structured);
     let export = Arc::get_mut(&mut terms.export).unwrap();

@@ -443,7 +443,10 @@ impl Conversation for Session {
             return Err(Violation::ControllerGone);
         }
         // On its own: a model may delay the completion of a command, but not a PDU.
-        if self.transfers.ask(replies, self.initialize.digests) {
+        if self.transfers.can_ask() {
+            // A read that fails takes back what stands behind it.
+            self.finish_reads(replies);
+            self.transfers.ask(replies, self.initialize.digests);
             return Ok(Next::used(0));
         }
         if input.len() < COMMON_BYTES {

@@ -52,15 +52,17 @@ impl Transfers {
         Ok(())
     }
 
-    /// Requests data that there is memory for, in the order of the commands. Returns true if it
-    /// requested any.
-    pub(super) fn ask(&mut self, replies: &mut Replies, digests: Digests) -> bool {
-        let before = self.open.len();
-        while let Some((command, bytes)) = self.waiting.front().copied() {
-            if self.open_bytes + bytes > MEMORY_BYTES {
-                break;
-            }
-            self.waiting.pop_front();
+    /// True if there is data to be requested, and memory for it.
+    pub(super) fn can_ask(&self) -> bool {
+        let first = self.waiting.front();
+        first.is_some_and(|(_, bytes)| self.open_bytes + bytes <= MEMORY_BYTES)
+    }
+
+    /// Requests data that there is memory for, in the order of the commands.
+    pub(super) fn ask(&mut self, replies: &mut Replies, digests: Digests) {
+        while self.can_ask()
+            && let Some((command, bytes)) = self.waiting.pop_front()
+        {
             while self.open.contains_key(&self.last_tag) {
                 self.last_tag = self.last_tag.wrapping_add(1);
             }
@@ -72,7 +74,6 @@ impl Transfers {
             let length = u32::try_from(bytes).expect("bounded by a transfer");
             pdu::put_ready(replies, digests, (command.id(), tag), length);
         }
-        self.open.len() > before
     }
 
     /// Takes the data of an H2CData with this header. Returns the transfer once it is complete.
