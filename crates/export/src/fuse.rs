@@ -5,8 +5,8 @@
 //!                      └──► Pace ──► Completions, which reply at the model's time
 //! ```
 //!
-//! The files behave like block devices: their size is fixed, truncation changes nothing, and
-//! writes beyond their end fail. Reads and writes bypass the page cache, and a file takes many of
+//! The files behave like block devices: their size is that of the device, truncation changes
+//! nothing, and writes beyond their end fail. Reads and writes bypass the page cache, and a file takes many of
 //! them at once.
 
 mod completions;
@@ -45,10 +45,14 @@ const OUTSTANDING_MAX: u16 = 256;
 const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// Block size that the files report in bytes.
 const BLOCK_BYTES: u32 = 4096;
-/// Time for which the kernel may cache attributes: nothing changes while an export is served.
-const VALID: Duration = Duration::from_hours(1);
+/// Time for which the kernel may cache attributes: none, since a drive may be resized while it is
+/// served.
+const VALID: Duration = Duration::ZERO;
 /// Maximum wait for the end of a session after its unmount.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Flag of an open file, or of one write, whose data must be durable (`asm-generic/fcntl.h`);
+/// `O_SYNC` contains it.
+const O_DSYNC: i32 = 0o10000;
 /// Bits of the mode of `fallocate` (`linux/falloc.h`).
 const KEEP_SIZE: i32 = 0x01;
 const PUNCH_HOLE: i32 = 0x02;
@@ -333,16 +337,19 @@ impl Filesystem for Files {
         offset: u64,
         data: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let is_read_only = self.find(inode).is_some_and(|file| file.export.is_read_only);
+        // The kernel sends no fsync after such a write, because it bypasses the page cache.
+        let fua = flags.0 & O_DSYNC != 0;
+        let durability = if fua { Durability::Durable } else { Durability::Volatile };
         self.answer(inode, reply, |device| {
             let length = data.len() as u64;
             check_change(device, is_read_only, offset, length)?;
-            device.write(offset, data, Durability::Volatile).map_err(|error| errno(&error))?;
-            let asked = Asked { op: Op::Write, offset, length, fua: false };
+            device.write(offset, data, durability).map_err(|error| errno(&error))?;
+            let asked = Asked { op: Op::Write, offset, length, fua };
             let written = u32::try_from(length).expect("the kernel sends at most 16 MiB");
             Ok((asked, move |reply: ReplyWrite| reply.written(written)))
         });

@@ -1,11 +1,12 @@
 //! Files of a mount, through the system's own calls.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use device::MemoryDevice;
+use device::{Allocation, MemoryDevice};
 
 use super::*;
 use crate::pace::tests::drive;
@@ -19,6 +20,53 @@ impl Recorder for All {
     fn keep(&self, client: u64, served: &[Served]) {
         assert_eq!(client, CLIENT);
         self.0.lock().unwrap().extend_from_slice(served);
+    }
+}
+
+/// A device that counts durable writes, and whose size changes.
+#[derive(Debug)]
+struct Watched {
+    inner: MemoryDevice,
+    size: AtomicU64,
+    durable_writes: AtomicU64,
+}
+
+impl Watched {
+    fn new() -> Arc<Self> {
+        let inner = MemoryDevice::new(1 << 20);
+        Arc::new(Self { inner, size: AtomicU64::new(1 << 20), durable_writes: AtomicU64::new(0) })
+    }
+
+    fn export(self: &Arc<Self>) -> Export {
+        Export { device: Arc::<Self>::clone(self), ..export("", false, None) }
+    }
+}
+
+impl Device for Watched {
+    fn size(&self) -> u64 {
+        self.size.load(Ordering::SeqCst)
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.read(offset, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        let is_durable = durability == Durability::Durable;
+        self.durable_writes.fetch_add(u64::from(is_durable), Ordering::SeqCst);
+        self.inner.write(offset, bytes, durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.inner.flush()
+    }
+
+    fn trim(&self, offset: u64, length: u64, durability: Durability) -> Result<(), DeviceError> {
+        self.inner.trim(offset, length, durability)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.inner.allocations(offset, length)
     }
 }
 
@@ -96,6 +144,40 @@ fn files_of_exports_are_read_written_and_trimmed_like_block_devices() {
     let expected =
         [(Op::Write, 4096), (Op::Flush, 0), (Op::Read, 8192), (Op::Trim, 8192), (Op::Read, 8192)];
     assert_eq!(kept, expected);
+}
+
+#[test]
+fn a_write_that_must_be_durable_is_durable_when_it_is_acknowledged() {
+    let device = Watched::new();
+    let Some((mount, recorder, folder)) = mounted(vec![device.export()]) else { return };
+    let path = folder.path().join("drive");
+    let durable_writes = || device.durable_writes.load(Ordering::SeqCst);
+    let plain = OpenOptions::new().write(true).open(&path).unwrap();
+    plain.write_all_at(&[1; 4096], 0).unwrap();
+    assert_eq!(durable_writes(), 0);
+    let flags = rustix::io::ReadWriteFlags::DSYNC;
+    rustix::io::pwritev2(&plain, &[io::IoSlice::new(&[2; 4096])], 4096, flags).unwrap();
+    assert_eq!(durable_writes(), 1, "RWF_DSYNC");
+    let synced = OpenOptions::new().write(true).custom_flags(O_DSYNC).open(&path).unwrap();
+    synced.write_all_at(&[3; 4096], 8192).unwrap();
+    assert_eq!(durable_writes(), 2, "O_DSYNC");
+    drop((plain, synced));
+    mount.unmount().unwrap();
+    let mut kept = recorder.0.lock().unwrap().clone();
+    kept.sort_by_key(|it| it.issued_at);
+    let fuas: Vec<_> = kept.iter().map(|it| it.asked.fua).collect();
+    assert_eq!(fuas, [false, true, true]);
+}
+
+#[test]
+fn a_file_has_the_size_of_a_drive_that_was_resized() {
+    let device = Watched::new();
+    let Some((mount, _, folder)) = mounted(vec![device.export()]) else { return };
+    let path = folder.path().join("drive");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 20);
+    device.size.store(1 << 19, Ordering::SeqCst);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 19);
+    mount.unmount().unwrap();
 }
 
 #[test]
