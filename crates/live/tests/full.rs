@@ -193,10 +193,18 @@ fn a_write_that_is_larger_than_what_is_free_is_refused_before_it_begins() {
         host.free.store(5 << 20, Ordering::Relaxed);
         let refused = drive.write(0, &large, Durability::Volatile).unwrap_err();
         assert!(matches!(refused, DeviceError::HostFull { .. }), "{dies} dies: {refused}");
+        let told = drive.host_shortage().map(|it| it.free_bytes);
+        assert_eq!(told, Some(5 << 20), "{dies} dies: large writes are refused");
+        drive.write(0, &page(0), Durability::Volatile).unwrap();
+        assert!(drive.host_shortage().is_some(), "small writes go on, large ones do not");
+        drive.trim(0, PAGE as u64, Durability::Durable).unwrap();
         let runs = drive.allocations(0, large.len() as u64).unwrap();
         assert!(runs.iter().all(|run| !run.is_stored), "nothing was written");
         host.free.store(1 << 30, Ordering::Relaxed);
+        assert_eq!(drive.host_shortage(), None, "there is space again");
         drive.write(0, &large, Durability::Volatile).unwrap();
+        host.free.store(5 << 20, Ordering::Relaxed);
+        assert_eq!(drive.host_shortage(), None, "enough for a page, and nothing was refused since");
         drive.close().unwrap();
     }
 }

@@ -7,11 +7,15 @@
 //! Invariants:
 //! - Nothing has changed where a write is refused here.
 //! - Dies that have all of their space are not asked for it again before some of it is given back.
+//! - What a refused write lacked counts as lacking until the host has it, though smaller writes may
+//!   go on meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::DeviceError;
 use crate::engine::store::Store;
+use crate::format::layout::PAGE_BYTES;
+use crate::status::HostShortage;
 
 /// Rows that must be free on the host: what is written between two looks, relocation included, and
 /// what others take meanwhile.
@@ -19,9 +23,15 @@ const ROWS_MIN: u64 = 16;
 /// Share of those that clients write between two looks.
 const LOOKS: u64 = 8;
 
-/// Bytes that clients may write before the host is asked again.
+/// What is known of the space of the host.
 #[derive(Debug, Default)]
-pub(crate) struct Headroom(AtomicU64);
+pub(crate) struct Headroom {
+    /// Bytes that clients may write before the host is asked again.
+    left: AtomicU64,
+    /// Bytes of the largest write that was refused and that the host still has too little space
+    /// for; zero: of none.
+    refused: AtomicU64,
+}
 
 impl Headroom {
     /// Takes note that so many bytes are to be written.
@@ -30,23 +40,38 @@ impl Headroom {
     /// [`DeviceError::HostFull`] where the host has too little space for what follows.
     pub(crate) fn take(&self, store: &Store, bytes: u64) -> Result<(), DeviceError> {
         let take = |left: u64| left.checked_sub(bytes);
-        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
             return Ok(());
         }
         let left = match store.dies.host_lacking(wanted(store, bytes)) {
             None => u64::MAX / 2,
             Some((needed, free)) if free < needed => {
+                self.refused.fetch_max(bytes, Ordering::Relaxed);
                 return Err(DeviceError::HostFull { needed, free });
             }
             Some(_) => rows_min(store) / LOOKS,
         };
-        self.0.store(left, Ordering::Relaxed);
+        self.left.store(left, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Free space of the host that is too little for a write of one page, or for one that was
+    /// refused; none where there is enough.
+    pub(crate) fn shortage(&self, store: &Store) -> Option<HostShortage> {
+        let refused = self.refused.load(Ordering::Relaxed);
+        let lacking = store.dies.host_lacking(wanted(store, refused.max(PAGE_BYTES as u64)));
+        if let Some((needed_bytes, free_bytes)) = lacking.filter(|(needed, free)| free < needed) {
+            return Some(HostShortage { needed_bytes, free_bytes });
+        }
+        // A larger write that was refused meanwhile stays.
+        let order = Ordering::Relaxed;
+        let _ = self.refused.compare_exchange(refused, 0, order, order);
+        None
     }
 
     /// Has the host be asked at the next write: space was given back to it.
     pub(crate) fn ask_again(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.left.store(0, Ordering::Relaxed);
     }
 }
 
@@ -57,7 +82,7 @@ fn rows_min(store: &Store) -> u64 {
 
 /// Bytes that must be free for a write of so many: besides the rows what is to be written now, with
 /// parity, and as much again that relocation moves for it.
-pub(crate) fn wanted(store: &Store, bytes: u64) -> u64 {
+fn wanted(store: &Store, bytes: u64) -> u64 {
     let shape = &store.layout.shape;
     let (dies, data_units) = (u64::from(shape.dies), u64::from(shape.data_units()));
     rows_min(store) + (2 * bytes * dies).div_ceil(data_units)

@@ -9,8 +9,6 @@ use blockio::Bytes;
 
 use super::folder::read;
 use crate::Drive;
-use crate::engine::headroom;
-use crate::format::layout::PAGE_BYTES;
 use crate::status::HostShortage;
 
 /// Bytes of the blocks that the system counts a file's space in.
@@ -40,12 +38,10 @@ impl fmt::Display for Shortage {
 }
 
 impl Drive {
-    /// Free space of the host that is too little for writes, which are refused for it; none where
-    /// there is enough.
+    /// Free space of the host that is too little for a write of one page, or for one that was
+    /// refused; none where there is enough.
     pub fn host_shortage(&self) -> Option<HostShortage> {
-        let wanted = headroom::wanted(self.store(), PAGE_BYTES as u64);
-        let (needed_bytes, free_bytes) = self.store().dies.host_lacking(wanted)?;
-        (free_bytes < needed_bytes).then_some(HostShortage { needed_bytes, free_bytes })
+        self.headroom.shortage(self.store())
     }
 }
 
