@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -31,9 +32,9 @@ const HANDSHAKES_MAX: usize = 64;
 /// Time from one report of rejected clients to the next.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Time that clients have for their last replies once the server ends.
-const GRACE: Duration = Duration::from_secs(3);
+pub(crate) const GRACE: Duration = Duration::from_secs(3);
 /// Time after [`GRACE`] that a device has to finish the last requests.
-const LAST_GRACE: Duration = Duration::from_secs(30);
+pub(crate) const LAST_GRACE: Duration = Duration::from_secs(30);
 /// Pause after the system had nothing left to accept a client with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -107,6 +108,8 @@ struct Shared {
     memory: Arc<Memory>,
     /// Start of the server, at which modelled time is zero.
     begun: Instant,
+    /// Raised once no client gets a reply any more.
+    is_cut: Arc<AtomicBool>,
     observer: Box<dyn Observer>,
     clients: Mutex<Clients>,
     /// Signalled whenever a client is gone.
@@ -204,6 +207,7 @@ impl Server {
             limits,
             memory: Memory::new(limits),
             begun: Instant::now(),
+            is_cut: Arc::default(),
             observer: Box::new(observer),
             clients: Mutex::default(),
             went: Condvar::new(),
@@ -238,7 +242,9 @@ impl Server {
     }
 
     fn dismiss(&mut self) {
-        self.shared.lock().is_stopping = true;
+        if std::mem::replace(&mut self.shared.lock().is_stopping, true) {
+            return;
+        }
         for listener in self.listeners.drain(..) {
             listener.shut_down();
         }
@@ -250,6 +256,7 @@ impl Server {
         if !self.shared.is_empty_within(GRACE) {
             self.shared.memory.end();
             self.shared.each_socket(Socket::cut);
+            self.shared.is_cut.store(true, Ordering::Release);
             self.shared.is_empty_within(LAST_GRACE);
         }
     }
@@ -395,7 +402,9 @@ impl Seat {
         let recorder = self.shared.exports.recorder();
         connection.tape = recorder.map(|it| Tape::new(Arc::clone(it), self.client));
         let pace = terms.export.pace.clone();
-        self.talk(&mut connection, &mut nbd::Session::new(terms), pace.as_ref())
+        let mut session = nbd::Session::new(terms);
+        session.end_with(Arc::clone(&self.shared.is_cut));
+        self.talk(&mut connection, &mut session, pace.as_ref())
     }
 
     /// Serves a client that has finished the handshake.
@@ -423,6 +432,7 @@ impl Seat {
         let (begun, deadline) = (self.shared.begun, Connection::deadline());
         let mut session =
             nvme::Session::new(Arc::clone(subsystem), socket.local_place(), elapsed(begun));
+        session.end_with(Arc::clone(&self.shared.is_cut));
         let secured = subsystem
             .secure_channel()
             .map_or(Ok(None), |channel| connection.secure(channel, subsystem.nqn(), deadline));

@@ -26,7 +26,8 @@ mod ring;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 use device::Durability;
 
@@ -34,12 +35,15 @@ use self::block::Block;
 use self::client::Client;
 use self::queue::Common;
 use crate::descriptor_socket::{DescriptorSocket, cut};
+use crate::server::GRACE;
 use crate::vm_listener::{Break, VmListener};
-use crate::{Exports, Listener, Observer};
+use crate::{Exports, Listener, Observer, Recorder};
 
 /// A server of one export over vhost-user, until it is dropped.
 #[derive(Debug)]
 pub struct VhostUser {
+    /// Time after which requests are left undone, once the server ends.
+    until: Arc<OnceLock<Instant>>,
     _listener: VmListener,
 }
 
@@ -58,26 +62,40 @@ impl VhostUser {
         kept: Durability,
     ) -> io::Result<Self> {
         let (served, serial) = (exports.clone(), serial.to_owned());
-        let serve = move |client, socket| serve(&served, (&serial, kept), (client, socket));
+        let until = Arc::<OnceLock<Instant>>::default();
+        let own = Arc::clone(&until);
+        let serve = move |client, socket| {
+            let export = served.iter().next().expect("there is one at least");
+            let (export, until) = (Arc::clone(export), Arc::clone(&own));
+            let block = Block::new(export, &serial, kept, until);
+            let recorder = served.recorder().map(|it| (Arc::clone(it), client));
+            serve(block, recorder, socket)
+        };
         let names = ("vhost-user", exports.clone());
         let server = VmListener::start(names, listener, observer, Box::new(serve))?;
-        Ok(Self { _listener: server })
+        Ok(Self { until, _listener: server })
+    }
+}
+
+/// Requests that were taken have [`GRACE`] to be completed. A client that keeps the memory for
+/// requests in flight finds those that were left undone there.
+impl Drop for VhostUser {
+    fn drop(&mut self) {
+        self.until.get_or_init(|| Instant::now() + GRACE);
     }
 }
 
 fn serve(
-    exports: &Exports,
-    (serial, kept): (&str, Durability),
-    (client, socket): (u64, OwnedFd),
+    block: Block,
+    recorder: Option<(Arc<dyn Recorder>, u64)>,
+    socket: OwnedFd,
 ) -> Result<(), Break> {
-    let export = exports.iter().next().expect("there is one at least");
     let socket = DescriptorSocket::new(socket);
     let handle = socket.handle()?;
-    let recorder = exports.recorder();
     let common = Common {
-        block: Block::new(Arc::clone(export), serial, kept),
+        block,
         memory: Mutex::default(),
-        recorder: recorder.map(|it| (Arc::clone(it), client)),
+        recorder,
         failure: Mutex::default(),
         fail: Box::new(move || cut(&handle)),
     };

@@ -7,9 +7,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::descriptor_socket::cut;
+use crate::server::{GRACE, LAST_GRACE};
 use crate::{Event, Exports, Listener, Observer};
 
 /// Clients at once.
@@ -78,7 +79,8 @@ impl VmListener {
     }
 }
 
-/// Takes no more clients, and completes the requests that were taken from their queues.
+/// Takes no more clients, and completes the requests that were taken from their queues. A device
+/// that hangs in one is waited for no longer than by [`crate::Server::stop`].
 impl Drop for VmListener {
     fn drop(&mut self) {
         self.shared.lock().is_stopping = true;
@@ -89,8 +91,14 @@ impl Drop for VmListener {
         }
         let mut clients = self.shared.lock();
         clients.sockets.values().for_each(cut);
+        let deadline = Instant::now() + GRACE + LAST_GRACE;
         while !clients.sockets.is_empty() {
-            clients = self.shared.went.wait(clients).unwrap_or_else(PoisonError::into_inner);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let waited = self.shared.went.wait_timeout(clients, left);
+            clients = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }

@@ -155,15 +155,24 @@ fn serve_through(
     let management = is_volume.then(|| served.service.manage(&offered)).transpose()?;
     let web = http.map(|listener| show(args, (listener, http_tls), &served.service)).transpose()?;
     let text = shown(&offered, args.json)?;
-    let server = Server::start_each(exports, listeners, endpoints.limits, observer);
+    let server = Server::start_each(exports.clone(), listeners, endpoints.limits, observer);
     let server = server.context("starting the server")?;
     unused.0 = None;
     print_addresses(&text);
     wait(&signals, &served.service, configuration, Watch::new(pace))?;
+    flush_early(&exports);
     drop((management, web));
     drop((files, started));
     server.stop().context("making all writes durable")?;
     recording.map_or(Ok(()), finish)
+}
+
+/// Makes durable what was acknowledged so far: a client of one front end may take long to end, and
+/// somebody may lose patience meanwhile and kill the server.
+fn flush_early(exports: &Exports) {
+    if let Err(error) = exports.flush() {
+        warn!("the writes so far could not be made durable: {error}; the server tries again");
+    }
 }
 
 /// The file of a recording that no client is part of yet: it is removed where serving does not
@@ -445,10 +454,13 @@ fn close(drive: Option<Arc<Drive>>, service: Arc<DriveService>) -> Result<()> {
         thread::sleep(Duration::from_millis(1));
     }
     // A client that hangs in the drive keeps it open; what was flushed is safe all the same.
-    if let Some(drive) = Arc::into_inner(drive) {
-        drive.close().context("closing the volume")?;
-    }
-    Ok(())
+    let Some(drive) = Arc::into_inner(drive) else {
+        let text = "closing the volume: a request that does not end still uses it";
+        let hint = "nothing that was flushed is lost: the volume is recovered when it is next \
+                    opened";
+        return Err(Error::new(Kind::Io, text).hint(hint).into());
+    };
+    drive.close().context("closing the volume")
 }
 
 fn warn_unclosed(error: &anyhow::Error) {

@@ -9,6 +9,8 @@
 //! promise.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use blockio::Op;
 
@@ -47,6 +49,8 @@ pub struct Session {
     /// Commands whose replies are there, for whoever records them; absent where nobody does.
     answered: Option<Vec<Asked>>,
     is_over: bool,
+    /// Raised once no reply reaches the client any more.
+    is_cut: Arc<AtomicBool>,
 }
 
 /// A read whose data goes into the replies.
@@ -71,8 +75,21 @@ impl Session {
     /// Begins to serve on these terms.
     pub fn new(terms: Terms) -> Self {
         let size = terms.export.device.size();
-        let (reads, unsettled) = (Vec::new(), Vec::new());
-        Self { terms, size, refused: None, reads, unsettled, answered: None, is_over: false }
+        Self {
+            terms,
+            size,
+            refused: None,
+            reads: Vec::new(),
+            unsettled: Vec::new(),
+            answered: None,
+            is_over: false,
+            is_cut: Arc::default(),
+        }
+    }
+
+    /// Takes nothing more once `is_cut` is raised, and gives up what takes long.
+    pub(crate) fn end_with(&mut self, is_cut: Arc<AtomicBool>) {
+        self.is_cut = is_cut;
     }
 
     fn note_answered(&mut self, request: &Request) {
@@ -95,9 +112,9 @@ impl Session {
         Conversation::settle(self, replies);
     }
 
-    /// True if the client announced that it disconnects.
+    /// True if the client announced that it disconnects, or no reply reaches it any more.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.is_over || self.is_cut.load(Ordering::Acquire)
     }
 
     /// True if requests wait for [`Session::settle`].
@@ -134,14 +151,16 @@ impl Session {
                 Ok(())
             }
             Kind::BlockStatus => self.tell_status(request, replies),
-            Kind::Write => self.change(request, replies, |device| {
-                device.write(request.offset, payload, Durability::Volatile)
+            Kind::Write => self.change(request, replies, |device, _| {
+                Ok(device.write(request.offset, payload, Durability::Volatile)?)
             }),
             Kind::WriteZeroes if request.flags & flag::NO_HOLE != 0 => {
-                self.change(request, replies, |device| write_zeroes(device, request))
+                self.change(request, replies, |device, is_cut| {
+                    write_zeroes(device, request, is_cut)
+                })
             }
-            Kind::Trim | Kind::WriteZeroes => self.change(request, replies, |device| {
-                device.trim(request.offset, request.length, Durability::Volatile)
+            Kind::Trim | Kind::WriteZeroes => self.change(request, replies, |device, _| {
+                Ok(device.trim(request.offset, request.length, Durability::Volatile)?)
             }),
             Kind::Flush => {
                 self.unsettled.push(*request);
@@ -257,9 +276,9 @@ impl Session {
         &mut self,
         request: &Request,
         replies: &mut Replies,
-        act: impl FnOnce(&dyn Device) -> Result<(), DeviceError>,
+        act: impl FnOnce(&dyn Device, &AtomicBool) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        act(self.terms.export.device.as_ref())?;
+        act(self.terms.export.device.as_ref(), &self.is_cut)?;
         if request.flags & flag::FUA == 0 {
             put_done(replies, self.terms.dialect, request);
         } else {
@@ -343,7 +362,7 @@ impl Conversation for Session {
     }
 
     fn is_over(&self) -> bool {
-        self.is_over
+        Self::is_over(self)
     }
 
     fn answered(&mut self) -> &mut Option<Vec<Asked>> {
@@ -405,11 +424,20 @@ fn asked(request: &Request, origin: u64) -> Option<Asked> {
     Some(Asked { op, offset: offset.saturating_add(origin), length, fua })
 }
 
-/// Zeroes that take space, so that later writes cannot fail for want of it.
-fn write_zeroes(device: &dyn Device, request: &Request) -> Result<(), DeviceError> {
+/// Zeroes that take space, so that later writes cannot fail for want of it. They may take hours, so
+/// the rest is given up once no reply reaches the client any more.
+fn write_zeroes(
+    device: &dyn Device,
+    request: &Request,
+    is_cut: &AtomicBool,
+) -> Result<(), Failure> {
     let mut at = request.offset;
     let end = request.offset + request.length;
     while at < end {
+        if is_cut.load(Ordering::Acquire) {
+            let text = "the server is stopping".into();
+            return Err(Failure { errno: Errno::Shutdown, offset: None, text });
+        }
         let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(ZEROES.len());
         device.write(at, &ZEROES[..length], Durability::Volatile)?;
         at += length as u64;

@@ -115,6 +115,8 @@ pub(super) enum Errno {
     NoSpace = 28,
     /// Not to be had fast.
     NotSupported = 95,
+    /// The server is stopping.
+    Shutdown = 108,
 }
 
 /// A big-endian number at `at`, which must lie within `bytes`.

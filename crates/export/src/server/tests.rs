@@ -153,6 +153,20 @@ fn stopping_does_not_wait_for_a_client_that_takes_no_replies() {
 }
 
 #[test]
+fn stopping_leaves_undone_what_would_take_minutes() {
+    let rig = Rig::new();
+    let mut client = rig.client();
+    // Thousands of requests in few bytes, and no reply to any until all of them are done.
+    let no_hole = 1 << 1;
+    let zeroes = request(kind::WRITE_ZEROES, no_hole, (0, 64 << 20));
+    client.write_all(&zeroes.repeat(8000)).unwrap();
+    let begun = Instant::now();
+    rig.server.stop().unwrap();
+    assert!(begun.elapsed() < PATIENCE);
+    assert_eq!(Arc::strong_count(&rig.device), 1, "nobody uses it any more");
+}
+
+#[test]
 fn a_client_of_the_loopback_is_served_too() {
     let device = Arc::new(MemoryDevice::new(1 << 20));
     let export = Export {

@@ -17,8 +17,9 @@
 //!
 //! Its layout is that of [virtio-2022], section 5.2.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use blockio::{Op, SECTOR_BYTES};
 use device::{DeviceError, Durability, Read};
@@ -79,6 +80,8 @@ pub(super) struct Block {
     may_reconnect: AtomicBool,
     /// Durability of what such a client was answered.
     kept: Durability,
+    /// Time after which requests are left undone, once the server ends.
+    until: Arc<OnceLock<Instant>>,
 }
 
 /// Memory that is reused from batch to batch.
@@ -109,6 +112,8 @@ enum Failure {
     Malformed,
     Unsupported,
     Device,
+    /// Its time is over: it is left undone.
+    Late,
 }
 
 impl From<Outside> for Failure {
@@ -150,19 +155,25 @@ impl Done {
     fn of_failure(failure: &Failure) -> Self {
         match failure {
             Failure::Unsupported => Self::of(Status::Unsupported),
-            Failure::Malformed | Failure::Device => Self::of(Status::Error),
+            Failure::Malformed | Failure::Device | Failure::Late => Self::of(Status::Error),
         }
     }
 }
 
 impl Block {
-    pub(super) fn new(export: Arc<Export>, serial: &str, kept: Durability) -> Self {
+    /// The device; once `until` has a time, requests are left undone after it.
+    pub(super) fn new(
+        export: Arc<Export>,
+        serial: &str,
+        kept: Durability,
+        until: Arc<OnceLock<Instant>>,
+    ) -> Self {
         let mut id = [0; ID_BYTES];
         for (byte, from) in id.iter_mut().zip(serial.bytes()) {
             *byte = from;
         }
         let (writes_through, may_reconnect) = Default::default();
-        Self { export, serial: id, writes_through, may_reconnect, kept }
+        Self { export, serial: id, writes_through, may_reconnect, kept, until }
     }
 
     pub(super) const fn export(&self) -> &Arc<Export> {
@@ -189,7 +200,17 @@ impl Block {
         self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
 
-    /// Carries out requests, and returns the result of each.
+    /// True if requests are left undone.
+    pub(super) fn is_late(&self) -> bool {
+        self.until.get().is_some_and(|until| Instant::now() >= *until)
+    }
+
+    fn check_time(&self) -> Result<(), Failure> {
+        if self.is_late() { Err(Failure::Late) } else { Ok(()) }
+    }
+
+    /// Carries out requests, and returns the result of each; those behind the last result were left
+    /// undone.
     pub(super) fn carry_out<'a>(
         &self,
         memory: &GuestMemory,
@@ -210,6 +231,9 @@ impl Block {
             } else {
                 let carried = headers[at].ok_or(Failure::Malformed);
                 let carried = carried.and_then(|it| self.carry_out_one(memory, chain, (it, data)));
+                if matches!(carried, Err(Failure::Late)) {
+                    break;
+                }
                 done.push(carried.unwrap_or_else(|failure| Done::of_failure(&failure)));
             }
         }
@@ -289,6 +313,7 @@ impl Block {
         chain: &Chain,
         (header, data): (Header, &mut Vec<u8>),
     ) -> Result<Done, Failure> {
+        self.check_time()?;
         match header.kind {
             kind::READ => self.read(memory, chain, (header, data)),
             kind::WRITE => self.write(memory, chain, (header, data)),
@@ -319,6 +344,7 @@ impl Block {
         let offset = self.place(header.sector, length)?;
         let mut cursor = Cursor::new(&chain.writable);
         for (at, piece_bytes) in pieces(offset, length) {
+            self.check_time()?;
             let piece = room(data, piece_bytes);
             self.export.device.read(at, piece)?;
             cursor.write(memory, piece)?;
@@ -338,6 +364,7 @@ impl Block {
         let mut cursor = Cursor::new(&chain.readable);
         cursor.skip(HEADER_BYTES);
         for (at, piece_bytes) in pieces(offset, length) {
+            self.check_time()?;
             let piece = room(data, piece_bytes);
             cursor.read(memory, piece)?;
             self.export.device.write(at, piece, Durability::Volatile)?;
@@ -361,12 +388,14 @@ impl Block {
         }
         let device = &self.export.device;
         for Range { offset, length, flags } in &ranges {
+            self.check_time()?;
             if kind == kind::DISCARD || flags & MAY_UNMAP != 0 {
                 device.trim(*offset, *length, Durability::Volatile)?;
                 continue;
             }
             let mut done = 0;
             while done < *length {
+                self.check_time()?;
                 let here = (length - done).min(ZEROES.len() as u64);
                 let zeroes = &ZEROES[..usize::try_from(here).expect("it is small")];
                 device.write(offset + done, zeroes, Durability::Volatile)?;

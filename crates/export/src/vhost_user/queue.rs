@@ -75,6 +75,8 @@ struct State {
     /// Chains that wait for the model, by ticket: as many at most as the ring has entries, also if
     /// a driver makes more than that available without waiting for any.
     held: BTreeMap<u32, Held>,
+    /// True if chains were left undone at the end of the server: they stay in flight.
+    is_left: bool,
 }
 
 /// A chain that was carried out and waits for the model.
@@ -101,7 +103,7 @@ impl Queue {
     pub(super) fn start(common: Arc<Common>, parts: Parts) -> io::Result<Self> {
         let Parts { ring, inflight, kick, call } = parts;
         let size = ring.size();
-        let state = State { ring, inflight, call, held: BTreeMap::new() };
+        let state = State { ring, inflight, call, held: BTreeMap::new(), is_left: false };
         let shared = Arc::new(Shared {
             common,
             kick,
@@ -149,7 +151,7 @@ impl Shared {
             self.fail(&error.to_string());
         }
         let state = self.wait_for_held(1);
-        if let Some(inflight) = &state.inflight {
+        if let Some(inflight) = state.inflight.as_ref().filter(|_| !state.is_left) {
             inflight.end();
         }
     }
@@ -174,7 +176,7 @@ impl Shared {
         let (mut workspace, mut own) = (Workspace::default(), Vec::new());
         let mut chains = self.begin().map_err(io::Error::other)?;
         let (mut polls, mut batch_parts) = (Polls::default(), BatchParts::default());
-        while !self.is_stopping.load(Ordering::Acquire) {
+        while !self.is_stopping.load(Ordering::Acquire) && !self.common.block.is_late() {
             let memory = self.common.memory();
             if !chains.is_empty() {
                 polls.reset();
@@ -201,7 +203,7 @@ impl Shared {
                 self.kick.wait_with(&self.stop)?;
             }
         }
-        // Chains that were taken are carried out before the end.
+        // Chains that were taken are carried out before the end, while there is time.
         let memory = self.common.memory();
         self.carry_out(&memory, (&chains, &mut workspace), lane).map_err(io::Error::other)
     }
@@ -255,6 +257,7 @@ impl Shared {
         let done = self.common.block.carry_out(memory, chains, workspace);
         let mut served = Vec::new();
         let mut state = self.lock();
+        state.is_left |= done.len() < chains.len();
         for (chain, done) in chains.iter().zip(done) {
             let held = self.held(memory, (chain, done), issued_at);
             // A request that the model does not have is returned at once.

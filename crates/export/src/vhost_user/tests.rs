@@ -400,7 +400,7 @@ proptest! {
             is_read_only: false,
             pace: None,
         };
-        let block = Block::new(Arc::new(export), "", Durability::Durable);
+        let block = Block::new(Arc::new(export), "", Durability::Durable, Arc::default());
         let mut ring = ring(is_packed);
         let (mut own, mut workspace) = (Vec::new(), Workspace::default());
         for _ in 0..100 {

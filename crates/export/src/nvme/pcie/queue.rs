@@ -428,6 +428,10 @@ impl Shared {
         let reached = (work.head + taken) % self.place.entries;
         self.machine.doorbells.put_off_event(memory, index, (reached, self.place.entries))?;
         for number in 1..=commands {
+            if self.is_stopping.load(Ordering::Acquire) {
+                // Of what was not fetched the driver knows that it was not completed.
+                break;
+            }
             let mut entry = [0; COMMAND_BYTES];
             let offset = u64::from(work.head) * COMMAND_BYTES as u64;
             memory.read(self.place.base.wrapping_add(offset), &mut entry)?;

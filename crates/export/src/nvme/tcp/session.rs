@@ -10,6 +10,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blockio::Nanos;
@@ -54,6 +55,8 @@ pub struct Session {
     now: Nanos,
     answered: Option<Vec<Asked>>,
     is_over: bool,
+    /// Raised once no reply reaches the host any more.
+    is_cut: Arc<AtomicBool>,
 }
 
 /// Progress of the connection.
@@ -108,12 +111,18 @@ impl Session {
             now,
             answered: None,
             is_over: false,
+            is_cut: Arc::default(),
         }
     }
 
     /// Notes whose key encrypts the connection; none where nothing does.
     pub(crate) fn secure(&mut self, secured: Option<Secured>) {
         self.secured = secured;
+    }
+
+    /// Takes nothing more once `is_cut` is raised.
+    pub(crate) fn end_with(&mut self, is_cut: Arc<AtomicBool>) {
+        self.is_cut = is_cut;
     }
 
     /// True if the host connected its queue, and proved who it is where it has to.
@@ -157,7 +166,7 @@ impl Session {
 
     /// True if the session accepts no more bytes.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.is_over || self.is_cut.load(Ordering::Acquire)
     }
 
     /// Advances time to `now`. Returns the time at which it must be called again.
@@ -472,7 +481,7 @@ impl Conversation for Session {
     }
 
     fn is_over(&self) -> bool {
-        self.is_over
+        Self::is_over(self)
     }
 
     fn answered(&mut self) -> &mut Option<Vec<Asked>> {

@@ -137,6 +137,75 @@ fn a_driver_is_notified_of_what_a_killed_server_had_no_time_to_notify_it_of() {
     }
 }
 
+/// A device larger than its memory, which takes hours to fill, or no time.
+#[derive(Debug)]
+struct Vast {
+    memory: MemoryDevice,
+    is_slow: bool,
+}
+
+impl Vast {
+    const MEMORY_BYTES: u64 = 1 << 18;
+
+    fn export(is_slow: bool) -> Export {
+        Export {
+            name: "vast".to_owned(),
+            description: String::new(),
+            device: Arc::new(Self { memory: MemoryDevice::new(Self::MEMORY_BYTES), is_slow }),
+            is_read_only: false,
+            pace: None,
+        }
+    }
+}
+
+impl Device for Vast {
+    fn size(&self) -> u64 {
+        4 << 40
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.memory.read(offset % Self::MEMORY_BYTES, buffer)
+    }
+
+    fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError> {
+        if !self.is_slow {
+            return Ok(());
+        }
+        self.memory.write(offset % Self::MEMORY_BYTES, bytes, durability)
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.memory.flush()
+    }
+
+    fn trim(&self, _: u64, _: u64, _: Durability) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn allocations(&self, _: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        Ok(vec![Allocation { length, is_stored: true }])
+    }
+}
+
+#[test]
+fn what_takes_too_long_is_left_to_the_next_server() {
+    let first = Rig::serving(Vast::export(true), Durability::Volatile);
+    let mut driver = Driver::connect(&first.path, FEATURES | PACKED);
+    driver.keep_inflight();
+    driver.start();
+    let zeroes = driver.submit(&ranges(WRITE_ZEROES, &[(0, 8 << 20, 0); 256]));
+    let behind = driver.submit(&write(0, vec![7; 512]));
+    driver.ring_bell();
+    let begun = Instant::now();
+    drop(first);
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    let second = Rig::serving(Vast::export(false), Durability::Volatile);
+    driver.reconnect(&second.path);
+    let mut back = [driver.wait(), driver.wait()].map(|(id, status, _)| (id, status));
+    back.sort_unstable();
+    assert_eq!(back, [(zeroes, 0), (behind, 0)]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
