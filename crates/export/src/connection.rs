@@ -10,7 +10,7 @@ use blockio::Nanos;
 
 use crate::channel::Channel;
 use crate::conversation::{Conversation, Taken};
-use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES, STALL};
+use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES, PROGRESS_BYTES, STALL};
 use crate::nbd::{Negotiation, Terms};
 use crate::nvme::{SecureChannel, Secured};
 use crate::polls::Polls;
@@ -23,8 +23,6 @@ use crate::{Exports, Replies, Tls, TlsMode};
 const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// Size of the receive buffer at first, and again after a long request.
 const INBOX_BYTES: usize = 256 << 10;
-/// Bytes of replies in lent memory that are sent at a time.
-const SENT_AT_ONCE: usize = 256 << 10;
 
 /// Reason why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +48,8 @@ pub(crate) enum Break {
     /// The client neither sent the rest of a large request nor took a large reply, and others
     /// waited.
     #[error(
-        "stalled transfer: no data for {} s while other clients waited for buffer memory",
+        "stalled transfer: less than {} KiB in {} s while other clients waited for buffer memory",
+        PROGRESS_BYTES >> 10,
         STALL.as_secs()
     )]
     Stalled,
@@ -320,13 +319,13 @@ impl<'a> Connection<'a> {
 
     /// Sends replies that lent memory holds, so that others see that the client takes them.
     fn send_watched(&mut self) -> Result<(), Break> {
-        for part in self.replies.as_bytes().chunks(SENT_AT_ONCE) {
+        for part in self.replies.as_bytes().chunks(PROGRESS_BYTES) {
             self.channel.send(part).map_err(|error| match &self.loan {
                 Some(loan) if loan.is_recalled() => Break::Stalled,
                 _ => timed(error),
             })?;
             if let Some(loan) = &self.loan {
-                loan.note_progress();
+                loan.note_moved(part.len());
             }
         }
         Ok(())
@@ -367,13 +366,18 @@ impl<'a> Connection<'a> {
             None => self.channel.receive(room),
         };
         let received = received.map_err(|error| self.told(error))?;
+        if received == 0 && self.loan.as_ref().is_some_and(Loan::is_recalled) {
+            return Err(Break::Stalled);
+        }
+        self.inbox.end += received;
         if let Some(loan) = &self.loan {
-            loan.note_progress();
+            // Whoever sent all of a request is no longer waited for, the device is.
+            let is_whole = self.inbox.received().len() >= wanted_bytes;
+            loan.note_moved(if is_whole { PROGRESS_BYTES } else { received });
         }
         if let Some(tape) = &mut self.tape {
             tape.note_received();
         }
-        self.inbox.end += received;
         Ok(received)
     }
 }

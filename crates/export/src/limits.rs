@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   large request ──► wait, first come first served ──► received or read, sent ──► given back
-//!                         │ somebody has memory and moves nothing for STALL
+//!                         │ somebody has memory and moves next to nothing for STALL
 //!                         └──► that connection ends
 //! ```
 //!
@@ -33,6 +33,9 @@ pub(crate) const OWN_BUFFER_BYTES: usize = 1 << 20;
 const SHARED_BYTES_MIN: u64 = REQUEST_BYTES_MAX as u64 + OWN_BUFFER_BYTES as u64;
 /// Time for which a client with shared memory may make no progress while others wait for some.
 pub(crate) const STALL: Duration = Duration::from_secs(3);
+/// Bytes that count as progress. Single bytes do not: whoever sends one now and then would keep the
+/// memory for ever.
+pub(crate) const PROGRESS_BYTES: usize = 256 << 10;
 
 /// Limits for all clients of a server together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +122,8 @@ struct MemoryState {
 struct Lent {
     bytes: u64,
     socket: Arc<Socket>,
+    /// Bytes that the client moved since `moved_at`.
+    moved_bytes: usize,
     moved_at: Instant,
     is_recalled: bool,
 }
@@ -209,10 +214,11 @@ impl MemoryState {
     fn note(&mut self, number: u64, socket: &Arc<Socket>, bytes: u64) {
         self.free_bytes -= bytes;
         let (socket, moved_at) = (Arc::clone(socket), Instant::now());
-        self.loans.insert(number, Lent { bytes, socket, moved_at, is_recalled: false });
+        let lent = Lent { bytes, socket, moved_bytes: 0, moved_at, is_recalled: false };
+        self.loans.insert(number, lent);
     }
 
-    /// The connections that moved nothing for too long, each once, and the time until there may be
+    /// The connections that made no progress for too long, each once, and the time until there may be
     /// more of them.
     fn recall(&mut self, now: Instant) -> (Vec<Arc<Socket>>, Duration) {
         let (mut stalled, mut patience) = (Vec::new(), STALL);
@@ -235,14 +241,17 @@ impl Loan {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
 
-    /// Records activity of the client.
-    pub(crate) fn note_progress(&self) {
+    /// Records that the client moved so many bytes.
+    pub(crate) fn note_moved(&self, bytes: usize) {
         if let Some(lent) = self.memory.lock().loans.get_mut(&self.number) {
-            lent.moved_at = Instant::now();
+            lent.moved_bytes = lent.moved_bytes.saturating_add(bytes);
+            if lent.moved_bytes >= PROGRESS_BYTES {
+                (lent.moved_bytes, lent.moved_at) = (0, Instant::now());
+            }
         }
     }
 
-    /// True if its connection was ended because it moved nothing while others waited.
+    /// True if its connection was ended because it made no progress while others waited.
     pub(crate) fn is_recalled(&self) -> bool {
         self.memory.lock().loans.get(&self.number).is_some_and(|lent| lent.is_recalled)
     }

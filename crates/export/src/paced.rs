@@ -19,7 +19,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::connection::{Break, Connection, advance, elapsed, violated};
 use crate::conversation::{Conversation, REPLIES_BYTES_MAX};
 use crate::limits::REQUEST_BYTES_MAX;
-use crate::limits::{Loan, OWN_BUFFER_BYTES};
+use crate::limits::{Loan, OWN_BUFFER_BYTES, PROGRESS_BYTES};
 use crate::pace::Holder;
 use crate::recorder::Tape;
 use crate::socket::Socket;
@@ -211,9 +211,11 @@ impl Client<'_, '_> {
             return Err(Break::Gone(failure));
         }
         let (is_idle, bytes) = (outgoing.held.is_empty() && outgoing.bytes == 0, outgoing.bytes);
+        let is_all_taken = outgoing.ready.is_empty();
         drop(outgoing);
-        if let Some(loan) = &self.loan {
-            loan.note_progress();
+        if let Some(loan) = self.loan.as_ref().filter(|_| is_all_taken) {
+            // What is left is not due yet: the client waits for the model.
+            loan.note_moved(PROGRESS_BYTES);
         }
         if bytes < HELD_BYTES_OWN {
             self.loan = None;

@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use blockio::{Lba, Nanos, Op, Request};
 
 use super::*;
+use crate::limits::STALL;
 use crate::nbd::client::{kind, request, shortest_handshake, write};
 use crate::pace::tests::drive;
 use crate::{Address, Export};
@@ -19,6 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const HANDSHAKE_BYTES: usize = 28;
 /// Latest end of a handshake that does not finish.
 const HANDSHAKES_END: Duration = Duration::from_secs(10);
+
+/// Reason why a client is dropped that keeps memory from others.
+const STALLED: &str =
+    "stalled transfer: less than 256 KiB in 3 s while other clients waited for buffer memory";
 
 struct Rig {
     server: Server,
@@ -311,9 +316,42 @@ fn clients_that_take_nothing_of_large_replies_hold_up_no_small_and_in_the_end_no
         Event::Dropped { reason, .. } => Some(reason),
         _ => None,
     });
-    let reason = "stalled transfer: no data for 3 s while other clients waited for buffer memory";
-    assert_eq!(stalled.unwrap(), reason);
+    assert_eq!(stalled.unwrap(), STALLED);
     drop(hostile);
+    rig.server.stop().unwrap();
+}
+
+#[test]
+fn a_client_that_sends_a_byte_now_and_then_does_not_keep_the_memory_of_others() {
+    let limits = Limits { connections: 8, memory_bytes: 51 << 20 }.checked().unwrap();
+    let rig = Rig::limited(None, limits);
+    let mut trickler = rig.client();
+    let whole = write(0, 0, &vec![3; 32 << 20]);
+    let (first, rest) = whole.split_at(2 << 20);
+    trickler.write_all(first).unwrap();
+    let mut honest = rig.client();
+    let (ended, end) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for byte in rest.chunks(1) {
+                let has_gone = trickler.write_all(byte).is_err();
+                if has_gone || end.recv_timeout(Duration::from_millis(100)).is_ok() {
+                    break;
+                }
+            }
+        });
+        let begun = Instant::now();
+        honest.write_all(&request(kind::READ, 0, (0, 32 << 20))).unwrap();
+        let answer = honest.read_exact(&mut vec![0; 16 + (32 << 20)]);
+        let took = begun.elapsed();
+        let _ = ended.send(());
+        assert!(answer.is_ok() && took < 3 * STALL, "{answer:?} after {took:?}");
+    });
+    let stalled = std::iter::repeat_with(|| rig.event()).find_map(|event| match event {
+        Event::Dropped { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(stalled.unwrap(), STALLED);
     rig.server.stop().unwrap();
 }
 
