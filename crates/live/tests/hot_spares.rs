@@ -124,6 +124,35 @@ fn a_spare_die_whose_filling_was_cut_off_goes_on_when_the_drive_is_opened_again(
     assert_all_there(&drive);
 }
 
+/// Names of devices may be exchanged when the system is started again.
+#[test]
+fn a_die_that_has_the_name_of_a_spare_is_a_die_and_is_not_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 3);
+    let (die, spare) = (options.dies[2].clone(), folder.path().join("s0.img"));
+    add_spare(&options.volume, &drive, &spare).unwrap();
+    drive.write(0, &contents(), Durability::Durable).unwrap();
+    drive.close().unwrap();
+    let held = std::fs::read(&die).unwrap();
+    let between = folder.path().join("between");
+    for (from, to) in [(&die, &between), (&spare, &die), (&between, &spare)] {
+        std::fs::rename(from, to).unwrap();
+    }
+    let drive = Arc::new(Drive::open(&options.volume).unwrap());
+    assert!(drive.lost_dies().is_empty());
+    assert_eq!(hot_spares(&options.volume), [die.clone()]);
+    let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    assert_eq!(drive.scrub(false).unwrap().units_bad, 0);
+    let headers = 8192;
+    assert!(std::fs::read(&spare).unwrap()[headers..] == held[headers..], "it was not erased");
+    // Whatever fails now, the spare is the one that is erased.
+    drive.fail_die(0).unwrap();
+    wait_until(&drive, is_whole);
+    wait_until(&drive, |_| hot_spares(&options.volume).is_empty());
+    assert_all_there(&drive);
+}
+
 #[test]
 fn a_spare_die_that_is_gone_stays_one_while_the_next_one_is_taken() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! The dies of a drive, found among media by their headers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use blockio::Bytes;
 
@@ -131,6 +131,42 @@ pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize
         }
     }
     dies
+}
+
+/// Media that are no listed dies and hold what a listed one should: each with the entry of the list
+/// that it stands for. It is a die of the volume that the others know of, and that none of the
+/// listed media is; the entry is one that is no die of the volume. None where listed media are dies
+/// of several volumes.
+pub(crate) fn displaced(
+    listed: &[Option<Header>],
+    others: &[Option<Header>],
+) -> Vec<(usize, usize)> {
+    let drives: BTreeSet<u64> = listed.iter().flatten().map(|header| header.drive).collect();
+    if drives.len() != 1 {
+        return Vec::new();
+    }
+    let is_own = |header: &&Header| drives.contains(&header.drive);
+    let all: Vec<&Header> = listed.iter().chain(others).flatten().filter(is_own).collect();
+    let newest = all.iter().max_by_key(|header| header.version).expect("one is listed");
+    let as_new = all.iter().filter(|header| header.version == newest.version);
+    let lost = DieSet(as_new.fold(0, |lost, header| lost | header.lost.0));
+    let counts = |header: &&Header| {
+        is_own(header) && !lost.has(header.die as usize) && !newest.is_stale(header)
+    };
+    let die = |header: &Option<Header>| header.as_ref().filter(counts).map(|it| it.die as usize);
+    let mut there: DieSet = listed.iter().filter_map(die).collect();
+    let mut free: Vec<usize> = (0..listed.len()).filter(|it| die(&listed[*it]).is_none()).collect();
+    let mut found = Vec::new();
+    for (other, header) in others.iter().enumerate() {
+        let Some(die) = die(header).filter(|die| !there.has(*die)) else { continue };
+        // Names that were exchanged: its place in the list is that of the other one.
+        let place = free.iter().position(|entry| *entry == die).unwrap_or(0);
+        if !free.is_empty() {
+            found.push((free.remove(place), other));
+            there.add(die);
+        }
+    }
+    found
 }
 
 /// Returns the name of a medium for messages.
@@ -277,7 +313,7 @@ fn check_relations(found: &[FoundDie], shape: &Shape) -> Result<(), OpenError> {
 }
 
 /// The newest header of a medium that is whole and can be.
-fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
+pub(crate) fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
     let copies = [0, 1].map(|copy| header_copy(|bytes| medium.read_at(copy * HEADER_BYTES, bytes)));
     // One of another format stays in the way: that one may be the newer one.
     if let Some(version) = copies.iter().find(|it| matches!(it, Err(Unfit::Version(_)))) {

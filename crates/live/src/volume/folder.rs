@@ -18,7 +18,7 @@ use crate::format::header::Header;
 use crate::format::layout::Layout;
 use crate::management::Connection;
 use crate::medium::is_block_device;
-use crate::volume::hot_spares::{add_spare, forget_spare};
+use crate::volume::hot_spares::{add_spare, check_is_spare, forget_spare, reclaim_dies};
 use crate::{
     Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
     Preallocation, Shape,
@@ -326,6 +326,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::open`], and when they cannot be accessed so.
     pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
+        reclaim_dies(volume)?;
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
         let (ListedDies { media, absent }, is_chosen) = listed.in_order(volume)?;
         Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| absent.explain(error))
@@ -341,6 +342,7 @@ impl Drive {
         access: Access,
         injector: &Arc<FaultInjector>,
     ) -> Result<Self, OpenError> {
+        reclaim_dies(volume)?;
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
         let (ListedDies { media, absent }, is_chosen) = listed.in_order(volume)?;
         let media = injector.media(media);
@@ -369,19 +371,40 @@ impl Replacement {
         die: usize,
         new: &Path,
     ) -> Result<Self, OpenError> {
+        Self::prepare_if(volume, drive, (die, new), |_| Ok(()))
+    }
+
+    /// As [`Replacement::prepare`] with a hot spare, unless its path leads to a die.
+    pub(super) fn prepare_spare(
+        volume: &Path,
+        drive: &Drive,
+        die: usize,
+        spare: &Path,
+    ) -> Result<Self, OpenError> {
+        let check = |medium: &dyn Medium| check_is_spare(medium, drive.store().drive);
+        Self::prepare_if(volume, drive, (die, spare), check)
+    }
+
+    fn prepare_if(
+        volume: &Path,
+        drive: &Drive,
+        (die, new): (usize, &Path),
+        check: impl Fn(&dyn Medium) -> io::Result<()>,
+    ) -> Result<Self, OpenError> {
         update(volume, |described| {
-            let (path, medium) = Self::place(described, drive, die, new)?;
+            let (path, medium) = Self::place(described, drive, (die, new), check)?;
             Ok(Self { volume: volume.to_owned(), die, path, medium })
         })
     }
 
     /// Makes or takes the medium, and names it in the description of the drive. That is kept before
     /// anything counts on it: until the medium is whole, headers say that the die has failed.
+    /// `check` may refuse it before it is erased.
     fn place(
         described: &mut Volume,
         drive: &Drive,
-        die: usize,
-        new: &Path,
+        (die, new): (usize, &Path),
+        check: impl Fn(&dyn Medium) -> io::Result<()>,
     ) -> Result<(PathBuf, Box<dyn Medium>), OpenError> {
         let count = described.dies.len();
         if die >= count {
@@ -423,6 +446,7 @@ impl Replacement {
             let new = new.display();
             return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
         }
+        check(&*medium).map_err(|error| failed("erasing", error))?;
         // It may have been a die of another volume, which it must not be for an opening after a
         // crash in the middle of the rebuild.
         Header::erase(&*medium).map_err(|error| failed("erasing the headers of", error))?;

@@ -3,8 +3,12 @@
 //! They are named in the drive's file and made at once, so that what is in the way shows early.
 //! One that takes a place is named as that die too, and is a spare until it is whole: a filling
 //! that a crash cut off is known by it, and goes on.
+//!
+//! Invariant: nothing is erased by its path alone, which may be that of another device after the
+//! system was started again. What holds the header of a die is no spare.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
@@ -12,9 +16,11 @@ use blockio::Bytes;
 
 use super::folder::{Replacement, Unfinished, Volume, is_same, new_die, read, update};
 use crate::engine::dies::die_number;
+use crate::engine::gathering::{displaced, newest_header};
+use crate::format::header::Header;
 use crate::medium::is_block_device;
 use crate::status::SpareFailure;
-use crate::{Access, DeviceError, Drive, OpenError};
+use crate::{Access, DeviceError, Drive, FileMedium, Medium, OpenError};
 
 impl Volume {
     /// Hot spares that took no place yet.
@@ -28,8 +34,60 @@ pub fn hot_spares(volume: &Path) -> Vec<PathBuf> {
     read(volume).map(|volume| volume.spares_left().cloned().collect()).unwrap_or_default()
 }
 
+/// Exchanges entries of the dies and the hot spares that a folder lists where the path of a spare
+/// leads to one of the dies: names of devices change places when the system is started again.
+pub(super) fn reclaim_dies(volume: &Path) -> Result<(), OpenError> {
+    let described = read(volume)?;
+    let spares: Vec<PathBuf> = described.spares_left().cloned().collect();
+    if spares.is_empty() {
+        return Ok(());
+    }
+    let header = |path: &PathBuf| -> io::Result<Option<Header>> {
+        match FileMedium::view(path) {
+            Ok(medium) => Ok(newest_header(&medium).ok().flatten()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            Err(_) => Ok(None),
+        }
+    };
+    let listed: io::Result<Vec<_>> = described.dies.iter().map(header).collect();
+    // Another process has the volume open, which opening is going to say.
+    let Ok(listed) = listed else { return Ok(()) };
+    let others: Vec<_> = spares.iter().map(|spare| header(spare).ok().flatten()).collect();
+    let displaced = displaced(&listed, &others);
+    if displaced.is_empty() {
+        return Ok(());
+    }
+    update(volume, |now| {
+        if now.dies != described.dies || now.spares != described.spares {
+            let what = "the dies and hot spares that are listed changed meanwhile: open it again";
+            return Err(OpenError::refused(what.to_owned()));
+        }
+        for (die, spare) in displaced {
+            let spare = now.spares.iter_mut().find(|it| **it == spares[spare]).expect("listed");
+            std::mem::swap(&mut now.dies[die], spare);
+        }
+        Ok(())
+    })
+}
+
+/// Checks that a medium which is to be erased since a spare is listed by its path is none of the
+/// dies of a volume: a die names itself in its header, one whose filling was cut off as lost.
+pub(super) fn check_is_spare(medium: &dyn Medium, drive: u64) -> io::Result<()> {
+    let held = match newest_header(medium) {
+        Ok(None) => return Ok(()),
+        Ok(Some(it)) if it.drive == drive && it.lost.has(it.die as usize) => return Ok(()),
+        Ok(Some(it)) => format!("the header of die {} of volume {:016x}", it.die, it.drive),
+        Err(error) => format!("the header of a die ({error})"),
+    };
+    let name = medium.name();
+    Err(io::Error::other(format!(
+        "{name} is listed as a hot spare and holds {held}, so it is not erased: replace a die by \
+         it if its data is not needed"
+    )))
+}
+
 /// Gives a folder's drive, which is open, a hot spare: a file, which is made, or a block device,
-/// whose contents are lost when it takes a place.
+/// which is a die of no volume any more then, and whose contents are lost when it takes a place.
 ///
 /// # Errors
 /// Fails if the drive can do without no die, the spare one is the drive's already or too small, and
@@ -59,6 +117,7 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
             let what = format!("{shown} has {found}, and {needed} are needed");
             return Err(OpenError::refused(what));
         }
+        Header::erase(&*made).map_err(failed)?;
         described.spares.push(path.clone());
         Ok(())
     })?;
@@ -105,7 +164,7 @@ impl Tried {
         goes_on: &dyn Fn() -> bool,
     ) -> bool {
         while let Some((die, spare)) = self.next_spare(volume, &drive.lost_dies()) {
-            let filled = match Replacement::prepare(volume, drive, die, &spare) {
+            let filled = match Replacement::prepare_spare(volume, drive, die, &spare) {
                 Ok(replacement) => replacement.carry_out(drive, |_, _| goes_on()),
                 // Somebody replaced the die meanwhile.
                 Err(_) if !drive.lost_dies().contains(&die) => return true,
@@ -204,6 +263,34 @@ mod tests {
         assert!(tried.fill_spare(&volume, &drive, &|| true));
         assert!(drive.lost_dies().is_empty() && hot_spares(&volume).is_empty());
         assert!(drive.status().maintenance.spare_failures.is_empty());
+    }
+
+    fn contents(path: &Path) -> Vec<u8> {
+        std::fs::read(path).unwrap()
+    }
+
+    /// A die is missing when the drive is opened, and comes back by the name of the spare.
+    #[test]
+    fn a_die_at_the_path_of_a_spare_is_erased_neither_for_a_failed_die_nor_by_a_purge() {
+        let folder = tempfile::tempdir().unwrap();
+        let (volume, drive) = with_spares_away(folder.path(), &["s0.img"]);
+        drop(drive);
+        let (die, spare) = (folder.path().join("d2.img"), folder.path().join("mounted/s0.img"));
+        std::fs::rename(&die, folder.path().join("d2.away")).unwrap();
+        let drive = Drive::open(&volume).unwrap();
+        assert_eq!(drive.lost_dies(), [2]);
+        std::fs::create_dir(folder.path().join("mounted")).unwrap();
+        std::fs::rename(folder.path().join("d2.away"), &spare).unwrap();
+        let before = contents(&spare);
+        assert!(!Tried::default().fill_spare(&volume, &drive, &|| true));
+        let failures = drive.status().maintenance.spare_failures;
+        let [failure] = failures.as_slice() else { panic!("{failures:?}") };
+        assert!(failure.is_kept && failure.reason.contains("header of die 2 of"), "{failure:?}");
+        assert_eq!(hot_spares(&volume), [spare.clone()]);
+        crate::purge_volume(&volume, &drive, |_, _| true).unwrap();
+        let told = drive.status().not_erased().unwrap();
+        assert!(told.contains("header of die 2 of"), "{told}");
+        assert!(contents(&spare) == before, "not a byte of the die was changed");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::engine::erasure::erase_medium;
 use crate::status::NotErased;
-use crate::volume::hot_spares::hot_spares;
+use crate::volume::hot_spares::{check_is_spare, hot_spares};
 use crate::{DeviceError, Drive, FileMedium, Medium as _, OpenError, UserCapacity};
 
 /// Erases everything that the volume in a folder stores, for as long as `go_on` says so, as
@@ -44,6 +44,7 @@ fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) ->
     let superblocks = u64::from(drive.store().layout.shape.superblocks);
     let mut erase = |spare: &Path| -> io::Result<()> {
         let medium = FileMedium::open(spare, drive.store().dies.access())?;
+        check_is_spare(&medium, drive.store().drive)?;
         let go_on = || {
             let is_stopped = !go_on(0, superblocks);
             if is_stopped { Err(io::Error::other("it was stopped")) } else { Ok(()) }
