@@ -57,19 +57,20 @@ pub enum Event {
         /// NQN of the host.
         host: String,
     },
-    /// A client disconnected.
+    /// A client that had connected disconnected.
     Disconnected {
         /// Number of the client.
         client: u64,
     },
-    /// A client was dropped.
+    /// A client that had finished the handshake was dropped.
     Dropped {
         /// Number of the client.
         client: u64,
         /// Reason, as text.
         reason: String,
     },
-    /// Clients were rejected. It is told at most every ten seconds.
+    /// Clients were rejected, or failed in the handshake. It is told at most every ten seconds:
+    /// anybody who reaches the port can have it told.
     Rejected {
         /// Number of them since that was told last.
         clients: u64,
@@ -146,6 +147,16 @@ impl Rejections {
         self.told_at = Some(now);
         Some(std::mem::take(&mut self.untold))
     }
+}
+
+/// How far a client came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Handshake,
+    /// An I/O queue of a host, which is known by its admin queue.
+    Served,
+    /// Its connection was told to whoever watches.
+    Known,
 }
 
 /// A place among the clients, given back in whatever way its thread ends.
@@ -368,16 +379,16 @@ impl Shared {
 impl Seat {
     fn host(&self, socket: &Arc<Socket>) {
         let client = self.client;
-        let (is_known, ended) = match &self.protocol {
-            Protocol::Nbd => (true, self.converse(socket)),
+        let (stage, ended) = match &self.protocol {
+            Protocol::Nbd => self.converse(socket),
             Protocol::Nvme(subsystem) => self.serve_queue(socket, subsystem),
         };
         let event = match ended {
             // A client whose program or network ended needs no report.
             Ok(()) | Err(Break::Gone(_) | Break::Over) => {
-                is_known.then_some(Event::Disconnected { client })
+                (stage == Stage::Known).then_some(Event::Disconnected { client })
             }
-            Err(reason @ (Break::Full(_) | Break::Displaced)) => {
+            Err(reason) if stage == Stage::Handshake => {
                 self.shared.reject(reason.to_string());
                 None
             }
@@ -389,14 +400,22 @@ impl Seat {
         }
     }
 
-    fn converse(&self, socket: &Arc<Socket>) -> Result<(), Break> {
+    /// Serves an NBD client. Returns how far it came, too.
+    fn converse(&self, socket: &Arc<Socket>) -> (Stage, Result<(), Break>) {
         let mut connection = Connection::new(socket, &self.shared.memory);
         let agreed = connection.negotiate(&self.shared.exports);
         if !matches!(agreed, Ok(Some(_))) && self.is_displaced() {
-            return Err(Break::Displaced);
+            return (Stage::Handshake, Err(Break::Displaced));
         }
-        let Some(terms) = agreed? else { return Ok(()) };
-        self.begin_service()?;
+        let begun = agreed.and_then(|terms| match terms {
+            Some(terms) => self.begin_service().map(|()| Some(terms)),
+            None => Ok(None),
+        });
+        let terms = match begun {
+            Ok(Some(terms)) => terms,
+            Ok(None) => return (Stage::Handshake, Ok(())),
+            Err(reason) => return (Stage::Handshake, Err(reason)),
+        };
         let export = terms.export.name.clone();
         self.shared.observer.saw(&Event::Connected { client: self.client, export });
         let recorder = self.shared.exports.recorder();
@@ -404,7 +423,7 @@ impl Seat {
         let pace = terms.export.pace.clone();
         let mut session = nbd::Session::new(terms);
         session.end_with(Arc::clone(&self.shared.is_cut));
-        self.talk(&mut connection, &mut session, pace.as_ref())
+        (Stage::Known, self.talk(&mut connection, &mut session, pace.as_ref()))
     }
 
     /// Serves a client that has finished the handshake.
@@ -421,13 +440,12 @@ impl Seat {
         }
     }
 
-    /// Serves a queue of an NVMe host. Returns whether it was an admin queue, by which hosts are
-    /// known, too.
+    /// Serves a queue of an NVMe host. Returns how far it came, too.
     fn serve_queue(
         &self,
         socket: &Arc<Socket>,
         subsystem: &Arc<Subsystem>,
-    ) -> (bool, Result<(), Break>) {
+    ) -> (Stage, Result<(), Break>) {
         let mut connection = Connection::new(socket, &self.shared.memory);
         let (begun, deadline) = (self.shared.begun, Connection::deadline());
         let mut session =
@@ -442,7 +460,7 @@ impl Seat {
             connection.establish(&mut session, is_connected, (begun, deadline))
         });
         if !matches!(agreed, Ok(true)) && self.is_displaced() {
-            return (false, Err(Break::Displaced));
+            return (Stage::Handshake, Err(Break::Displaced));
         }
         let begun = agreed.and_then(|_| match session.queue() {
             Some(queue) => self.begin_service().map(|()| Some(queue.clone())),
@@ -450,14 +468,14 @@ impl Seat {
         });
         let queue = match begun {
             Ok(Some(queue)) => queue,
-            Ok(None) => return (false, Ok(())),
-            Err(reason) => return (false, Err(reason)),
+            Ok(None) => return (Stage::Handshake, Ok(())),
+            Err(reason) => return (Stage::Handshake, Err(reason)),
         };
         let is_admin = queue.number == 0;
         self.shared.lock().controllers.insert(self.client, queue.controller);
         if !session.is_alive() {
             // It went while this queue came, and cut the queues that it knew of.
-            return (false, Ok(()));
+            return (Stage::Served, Ok(()));
         }
         if is_admin {
             let (client, controller, host) = (self.client, queue.controller, queue.host.clone());
@@ -472,7 +490,7 @@ impl Seat {
             // A controller without its admin queue is gone, and so are its other queues.
             self.shared.cut_queues_of(queue.controller, self.client);
         }
-        (is_admin, ended)
+        (if is_admin { Stage::Known } else { Stage::Served }, ended)
     }
 
     /// Takes its place among those that are served.

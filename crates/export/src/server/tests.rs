@@ -272,6 +272,23 @@ fn a_thousand_clients_that_say_nothing_shut_nobody_out() {
 }
 
 #[test]
+fn connections_without_a_handshake_are_no_news_of_clients() {
+    let rig = Rig::new();
+    for number in 0..100 {
+        let mut silent = UnixStream::connect(&rig.socket).unwrap();
+        if number % 2 == 0 {
+            // It cannot be understood.
+            silent.write_all(&[0xFF; 64]).unwrap();
+        }
+    }
+    assert!(rig.server.shared.is_empty_within(PATIENCE));
+    rig.server.stop().unwrap();
+    let told: Vec<Event> = rig.events.iter().collect();
+    assert!(told.len() <= 1, "{told:?}");
+    assert!(told.iter().all(|event| matches!(event, Event::Rejected { .. })), "{told:?}");
+}
+
+#[test]
 fn a_client_beyond_the_limit_is_rejected_until_another_one_goes() {
     let rig = Rig::limited(None, Limits { connections: 2, ..Limits::default() });
     let served = [rig.client(), rig.client()];
