@@ -425,6 +425,7 @@ fn target(report: &Report, title: Option<&str>) -> Target {
         limits: None,
         host_map_bytes: None,
         host_stall_ms_max: None,
+        host_limits: None,
         sheet: Vec::new(),
     }
 }

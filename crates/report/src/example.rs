@@ -177,6 +177,7 @@ fn target(shape: Shape<'_>) -> Target {
         limits: None,
         host_map_bytes: None,
         host_stall_ms_max: None,
+        host_limits: None,
         sheet: rows.map(row).to_vec(),
     }
 }

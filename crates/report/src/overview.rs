@@ -57,7 +57,7 @@ fn facts(run: &Run) -> Vec<String> {
     };
     let mut facts = vec![kind.to_owned(), run.protocol_title.clone()];
     if target.time_lapse > 1 {
-        facts.push(format!("time lapse 1/{}", target.time_lapse));
+        facts.push(format!("simulated at 1/{} of its capacity", target.time_lapse));
     } else if target.kind.is_model() {
         facts.push("full scale".into());
     }

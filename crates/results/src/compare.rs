@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use serde::Serialize;
 
 use crate::mark::is_unset;
-use crate::{Run, Step, StepKind, Summary, TargetKind, Written};
+use crate::{Run, Step, StepKind, Summary, Target, TargetKind, Written};
 
 /// Smallest difference of two rates or latencies that is called one, as a share: repeats of a run
 /// on a quiet machine lie about as far apart, and no reader decides by less.
@@ -266,10 +266,42 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
         difference("model version", version),
         difference("program version", |run| run.floatgate_version.clone()),
         difference("time lapse", |run| run.target.time_lapse.to_string()),
+        difference("compressible data", compressible),
     ];
     differences.extend(platforms(runs));
+    differences.extend(models(runs));
     differences.retain(|it| it.values.iter().any(|value| *value != it.values[0]));
     differences
+}
+
+/// How far the data of the loads of `run` can be compressed: `0 %`, or each value in order.
+fn compressible(run: &Run) -> String {
+    let mut percents: Vec<f64> = run.steps.iter().map(|step| step.compressible_percent).collect();
+    percents.sort_by(f64::total_cmp);
+    percents.dedup();
+    let told: Vec<String> = percents.iter().map(|percent| format!("{percent} %")).collect();
+    told.join(" and ")
+}
+
+/// Numbers of drive files in which models of one title and format differ, such as those of a
+/// changed copy; none where the drives have other names already.
+fn models<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
+    let targets: Vec<&Target> = runs.iter().map(|run| &run.borrow().target).collect();
+    let named = |target: &&Target| (target.kind, target.title.clone(), target.format.clone());
+    let is_one = targets.windows(2).all(|pair| named(&pair[0]) == named(&pair[1]));
+    let Some(first) = targets.first().filter(|first| is_one && first.kind == TargetKind::Model)
+    else {
+        return Vec::new();
+    };
+    let value = |target: &Target, name: &str| {
+        let row = target.sheet.iter().find(|row| row.name == name);
+        row.map_or_else(|| "none".to_owned(), |row| row.value.clone())
+    };
+    let rows = first.sheet.iter().map(|row| Difference {
+        what: row.name.clone(),
+        values: targets.iter().map(|target| value(target, &row.name)).collect(),
+    });
+    rows.collect()
 }
 
 /// Rows of the test platform that tell what a run did, not what it was done on; of several devices
@@ -466,6 +498,17 @@ mod tests {
         let told = differences(&[real("6.1", "1 TB written"), real("6.18", "2 TB written")]);
         let values = vec!["6.1".into(), "6.18".into()];
         assert_eq!(told, [Difference { what: "Kernel".into(), values }]);
+    }
+
+    #[test]
+    fn numbers_in_which_models_of_one_name_differ_are_told() {
+        let mut changed = example::run();
+        changed.target.sheet[0].value = "60 us".into();
+        let row = example::run().target.sheet[0].clone();
+        let expected = Difference { what: row.name, values: vec![row.value, "60 us".into()] };
+        assert_eq!(differences(&[example::run(), changed.clone()]), [expected]);
+        changed.target.title = "Another drive".into();
+        assert_eq!(differences(&[example::run(), changed]), []);
     }
 
     #[test]

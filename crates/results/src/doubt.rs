@@ -4,15 +4,19 @@
 //! | doubt | rule | what remains |
 //! |---|---|---|
 //! | unfinished | a warning of that kind names the step | a rate, no percentiles |
-//! | host-limited | processors of the host are busy for 95 % of what its threads have | all |
+//! | host-limited | 95 % of what the host can do: its threads or its processors are busy for so much of the time, or one request after the other is in the serial section of its driver | all |
 //!
 //! Tables mark such figures, findings that rest on them are withheld, and a figure that lacks
 //! requests is compared with nothing. Of a drive whose flash translation layer runs on the host no
 //! figure is host-limited: what keeps processors busy there is the drive.
 
-use crate::{Run, Step, Summary, Target, Warning, WarningKind};
+use std::fmt;
 
-/// Share of the processor time of all threads from which the host is the limit.
+use blockio::text::counted;
+
+use crate::{HostLimits, Run, Step, Summary, Target, Warning, WarningKind};
+
+/// Share of what the host can do from which it is the limit.
 const HOST_BUSY_MIN: f64 = 0.95;
 
 /// Reason why the figures of a step are not those of the drive alone.
@@ -20,8 +24,19 @@ const HOST_BUSY_MIN: f64 = 0.95;
 pub enum Doubt {
     /// Requests that had not completed when the measurement ended are in no figure.
     Unfinished,
-    /// The processors of the host were busy all the time: one for each of so many threads.
-    HostLimited(u32),
+    /// The host was busy all the time.
+    HostLimited(HostLimit),
+}
+
+/// What of a host bounds the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostLimit {
+    /// So many threads, a processor for each.
+    Threads(u32),
+    /// So many processors, for more threads.
+    Processors(u32),
+    /// The section of its driver that only one request may be in.
+    SerialSection,
 }
 
 impl Doubt {
@@ -31,16 +46,14 @@ impl Doubt {
         if run.lacks_requests(&step.id) {
             return Some(Self::Unfinished);
         }
-        let threads = run.target.host_limit(step.threads, summary)?;
-        Some(Self::HostLimited(threads))
+        run.target.host_limit(step.threads, summary).map(Self::HostLimited)
     }
 
     /// Few words beside the figures.
     pub fn note(self) -> String {
         match self {
             Self::Unfinished => "requests missing".into(),
-            Self::HostLimited(1) => "limited by the host (1 thread)".into(),
-            Self::HostLimited(threads) => format!("limited by the host ({threads} threads)"),
+            Self::HostLimited(limit) => format!("limited by the host ({limit})"),
         }
     }
 
@@ -80,6 +93,18 @@ pub(crate) const fn is_doubt(kind: WarningKind) -> bool {
     }
 }
 
+impl fmt::Display for HostLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Threads(threads) => f.write_str(&counted((*threads).into(), "thread")),
+            Self::Processors(processors) => {
+                f.write_str(&counted((*processors).into(), "processor"))
+            }
+            Self::SerialSection => f.write_str("one request at a time in its driver"),
+        }
+    }
+}
+
 impl Run {
     /// Text of the first warning that says that the figures of the step `id`, and of no other, may
     /// not be the drive's own.
@@ -112,15 +137,28 @@ pub(crate) fn host_limited(run: &Run, step: &Step) -> Option<Doubt> {
 }
 
 impl Target {
-    /// Threads of a load of `threads` on each device, if its requests kept the processors of the
-    /// host busy for at least 95 % of the time that they have: a drive that is faster would not be
-    /// faster here. Absent otherwise, and where the flash translation layer runs on the host.
-    pub fn host_limit(&self, threads: u16, figures: &Summary) -> Option<u32> {
-        let threads = u32::from(threads) * self.devices;
-        let busy = figures.host_processors().unwrap_or_default();
-        let is_limited = threads > 0 && busy >= HOST_BUSY_MIN * f64::from(threads);
+    /// What of the host bounds a load of `threads` on each device, if at least 95 % of it was in
+    /// use: a drive that is faster would not be faster here. Absent otherwise, and where the flash
+    /// translation layer runs on the host.
+    pub fn host_limit(&self, threads: u16, figures: &Summary) -> Option<HostLimit> {
         // Only there the host keeps the map.
-        (is_limited && self.host_map_bytes.is_none()).then_some(threads)
+        if threads == 0 || self.host_map_bytes.is_some() {
+            return None;
+        }
+        let threads = u32::from(threads) * self.devices;
+        let HostLimits { processors, serial_us } = self.host_limits.unwrap_or_default();
+        let busy = figures.host_processors().unwrap_or_default();
+        let (available, limit) = match processors {
+            Some(processors) if processors < threads => {
+                (processors, HostLimit::Processors(processors))
+            }
+            _ => (threads, HostLimit::Threads(threads)),
+        };
+        if busy >= HOST_BUSY_MIN * f64::from(available) {
+            return Some(limit);
+        }
+        let serial = figures.iops * serial_us.unwrap_or_default() / 1e6;
+        (serial >= HOST_BUSY_MIN).then_some(HostLimit::SerialSection)
     }
 }
 
@@ -158,13 +196,33 @@ mod tests {
             Doubt::of(&run, &step, &summary)
         };
         assert_eq!(busy(0.94), None);
-        assert_eq!(busy(0.96), Some(Doubt::HostLimited(32)), "sixteen on each device");
+        let threads = Doubt::HostLimited(HostLimit::Threads(32));
+        assert_eq!(busy(0.96), Some(threads), "sixteen on each device");
         let mut managed = run.clone();
         managed.target.host_map_bytes = Some(1);
         let mut summary = step.summary.clone().unwrap();
         summary.host_processor_us = Some(64e6 / summary.iops);
         assert_eq!(Doubt::of(&managed, &step, &summary), None, "that is the drive");
-        assert_eq!(Doubt::HostLimited(32).note(), "limited by the host (32 threads)");
-        assert_eq!(Doubt::HostLimited(1).note(), "limited by the host (1 thread)");
+        assert_eq!(threads.note(), "limited by the host (32 threads)");
+        let one = Doubt::HostLimited(HostLimit::Threads(1));
+        assert_eq!(one.note(), "limited by the host (1 thread)");
+    }
+
+    #[test]
+    fn fewer_processors_than_threads_and_a_serial_section_are_limits_too() {
+        let mut run = example::run();
+        let step = run.steps[2].clone();
+        let mut summary = step.summary.clone().unwrap();
+        summary.host_processor_us = Some(8e6 / summary.iops * 0.96);
+        assert_eq!(Doubt::of(&run, &step, &summary), None, "16 threads, 16 processors");
+        run.target.host_limits = Some(HostLimits { processors: Some(8), serial_us: None });
+        let processors = Doubt::HostLimited(HostLimit::Processors(8));
+        assert_eq!(Doubt::of(&run, &step, &summary), Some(processors));
+        let serial_us = Some(0.96e6 / summary.iops);
+        run.target.host_limits = Some(HostLimits { processors: None, serial_us });
+        let serial = Doubt::of(&run, &step, &summary).unwrap();
+        assert_eq!(serial.note(), "limited by the host (one request at a time in its driver)");
+        summary.iops *= 0.97;
+        assert_eq!(Doubt::of(&run, &step, &summary), None);
     }
 }

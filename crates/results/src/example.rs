@@ -111,6 +111,7 @@ pub(crate) fn run() -> Run {
             limits: None,
             host_map_bytes: None,
             host_stall_ms_max: None,
+            host_limits: None,
             sheet: vec![SheetRow {
                 group: "NAND".into(),
                 name: "Program time".into(),

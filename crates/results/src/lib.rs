@@ -36,14 +36,14 @@ pub mod table;
 pub use application::{
     ApplicationFigures, ApplicationInterval, PREDICTION_ERROR, RecordedApplication, TransactionMix,
 };
-pub use doubt::Doubt;
+pub use doubt::{Doubt, HostLimit};
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
 pub use lateness::{Lateness, SLOWDOWN_MAX};
 pub use placement::HandleWrites;
 pub use run::{
-    AskedRate, Cell, DeviceFigures, Environment, Figure, Limits, PlatformRow, RateLimit, Run,
-    SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target, TargetKind,
-    TrackedMetric, Warning, WarningKind, Written,
+    AskedRate, Cell, DeviceFigures, Environment, Figure, HostLimits, Limits, PlatformRow,
+    RateLimit, Run, SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target,
+    TargetKind, TrackedMetric, Warning, WarningKind, Written,
 };
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};

@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, MEANINGFUL_MIN, is_outcome};
-use crate::{Run, StepKind, Summary, TargetKind};
+use crate::{Run, StepKind, Summary};
 
 /// Quantiles 0.975 of Student's distribution for 1 to 30 degrees of freedom.
 const QUANTILES: [f64; 30] = [
@@ -93,8 +93,8 @@ fn quantile(freedom: f64) -> f64 {
 }
 
 /// Indices of runs that repeat each other, in order of appearance: the same target, format, host,
-/// protocol, scale and version; of a real drive also under the same firmware, on the same machine,
-/// kernel and driver, with the same settings. What differs in any of these is another subject: the
+/// protocol, data, scale and version; a real drive under the same firmware, on the same machine,
+/// kernel and driver, with the same settings; a model with the same numbers in its file. What differs in any of these is another subject: the
 /// spread over it is no chance.
 pub fn groups<R: Borrow<Run>>(runs: &[R]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -180,18 +180,14 @@ fn repeats(a: &Run, b: &Run) -> bool {
         (
             (protocol, model_version, floatgate_version),
             (target.kind, target.name, target.title, target.format, target.host),
-            (target.user_capacity_bytes, target.time_lapse, data.first().copied()),
+            (target.user_capacity_bytes, target.time_lapse, data),
         )
     };
     a.id != b.id && of(a) == of(b) && platform(a) == platform(b)
 }
 
-/// Drive and machine that a real run was measured on, row by row. None for a model, which its
-/// version stands for.
+/// Drive and machine that a run was measured on, row by row.
 fn platform(run: &Run) -> Vec<(&str, &str)> {
-    if run.target.kind == TargetKind::Model {
-        return Vec::new();
-    }
     let drive = run.target.sheet.iter().map(|row| (row.name.as_str(), row.value.as_str()));
     let machine = run.environment.sheet.iter().map(|row| (row.name.as_str(), row.value.as_str()));
     drive.chain(machine).filter(|(name, _)| !is_outcome(name)).collect()
@@ -200,6 +196,7 @@ fn platform(run: &Run) -> Vec<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TargetKind;
     use crate::example;
 
     #[test]
@@ -256,6 +253,17 @@ mod tests {
         other.target.format = "high-performance".into();
         let runs = [run("a", 1), run("b", 2), other, run("c", 3)];
         assert_eq!(groups(&runs), [vec![0, 1, 3], vec![2]]);
+    }
+
+    #[test]
+    fn a_model_with_other_numbers_or_other_data_is_another_subject() {
+        let run = |id: &str| Run { id: id.into(), ..example::run() };
+        let mut changed = run("b");
+        changed.target.sheet[0].value += " and more";
+        let mut compressible = run("c");
+        compressible.steps.last_mut().unwrap().compressible_percent = 50.0;
+        let runs = [run("a"), changed, compressible, run("d")];
+        assert_eq!(groups(&runs), [vec![0, 3], vec![1], vec![2]]);
     }
 
     #[test]

@@ -79,6 +79,10 @@ pub struct Target {
     /// where it lists none, and of real drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_stall_ms_max: Option<f64>,
+    /// What bounds the rate of the host of a model, whatever the drive; absent where nothing does,
+    /// and of real drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_limits: Option<HostLimits>,
     /// Specification sheet, row by row.
     pub sheet: Vec<SheetRow>,
 }
@@ -88,6 +92,18 @@ impl Target {
     pub fn heading(&self) -> String {
         marked(&self.title, self.unvalidated)
     }
+}
+
+/// What bounds the rate of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostLimits {
+    /// Processors that the threads of all devices share; absent where there are always enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
+    /// Time of each request in a section of the driver that only one may be in, in microseconds;
+    /// absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial_us: Option<f64>,
 }
 
 /// Limits of a drive's power and heat, each absent where it is not known.

@@ -93,6 +93,7 @@ impl Driver for Mock {
             limits: None,
             host_map_bytes: None,
             host_stall_ms_max: None,
+            host_limits: None,
             sheet: Vec::new(),
         }
     }

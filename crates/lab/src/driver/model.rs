@@ -26,7 +26,7 @@ mod recorded;
 mod space;
 
 use blockio::Nanos;
-use results::{Environment, Interval, PlatformRow, SheetRow, Target, TargetKind};
+use results::{Environment, HostLimits, Interval, PlatformRow, SheetRow, Target, TargetKind};
 use ssd::{Drive, DriveSpec, Setup};
 use workload::{Span, Workload};
 
@@ -267,6 +267,7 @@ impl Driver for Model {
             limits: climate::limits(&self.spec),
             host_map_bytes: self.drive.host_map().map(|bytes| bytes.0),
             host_stall_ms_max: self.spec.host_stall_ms_max(&self.setup.host),
+            host_limits: host_limits(&self.spec, &self.setup.host),
             sheet: sheet
                 .map(|fact| SheetRow {
                     group: fact.group,
@@ -396,6 +397,15 @@ fn measure(
 
 fn seen(glimpse: &Glimpse) -> String {
     format!("{:.1}k IOPS", glimpse.iops / 1e3)
+}
+
+/// What bounds the rate of the host named `host`, whatever the drive.
+fn host_limits(spec: &DriveSpec, host: &str) -> Option<HostLimits> {
+    let host = spec.host(host).ok()?;
+    let processors = Some(host.processors).filter(|processors| *processors > 0);
+    let serial_us = Some(host.serial_us).filter(|serial_us| *serial_us > 0.0);
+    let limits = HostLimits { processors, serial_us };
+    (limits != HostLimits::default()).then_some(limits)
 }
 
 fn how(load: &Load<'_>, devices: u32, time_lapse: u32) -> String {

@@ -334,6 +334,7 @@ fn target(setup: &ModelSetup) -> Target {
         limits: None,
         host_map_bytes: None,
         host_stall_ms_max: None,
+        host_limits: None,
         title: String::new(),
         format: setup.format.clone(),
         host: setup.host.clone(),

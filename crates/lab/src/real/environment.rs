@@ -219,6 +219,7 @@ impl Site {
             limits: self.limits(),
             host_map_bytes: None,
             host_stall_ms_max: None,
+            host_limits: None,
             sheet: self.sheet(),
         }
     }

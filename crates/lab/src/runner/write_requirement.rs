@@ -71,6 +71,7 @@ mod tests {
             limits: None,
             host_map_bytes: None,
             host_stall_ms_max: None,
+            host_limits: None,
             sheet: Vec::new(),
         }
     }

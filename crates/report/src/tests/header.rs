@@ -19,7 +19,7 @@ fn facts(runs: &[Run]) -> Vec<String> {
 fn facts_that_all_runs_share_are_listed_once() {
     let facts = facts(&review_of_two());
     assert_eq!(facts.len(), 1, "the runs differ in their format alone: {facts:?}");
-    let shared = "Modelled drive · Enterprise steady state · time lapse 1/32 · host linux · \
+    let shared = "Modelled drive · Enterprise steady state · simulated at 1/32 of its capacity · host linux · \
                   seed 1 · Floatgate 0.1.0, model version 1 · 2026-11-21T10:15:03Z";
     assert_eq!(facts[0], shared);
 }
@@ -31,7 +31,10 @@ fn facts_in_which_runs_differ_stand_beside_their_names() {
     runs[1].started_at = "2026-11-22T00:00:00Z".into();
     let facts = facts(&runs);
     assert_eq!(facts.len(), 3);
-    assert!(!facts[0].contains("seed") && facts[0].contains("time lapse 1/32"), "{facts:?}");
+    assert!(
+        !facts[0].contains("seed") && facts[0].contains("simulated at 1/32 of its capacity"),
+        "{facts:?}"
+    );
     assert!(facts[1].contains("seed 1 · 2026-11-21"), "{facts:?}");
     assert!(facts[2].contains("seed 7 · 2026-11-22"), "{facts:?}");
 }

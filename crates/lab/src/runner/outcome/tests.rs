@@ -26,6 +26,7 @@ fn target(kind: TargetKind, time_lapse: u32) -> Target {
         limits: None,
         host_map_bytes: None,
         host_stall_ms_max: None,
+        host_limits: None,
         sheet: Vec::new(),
     }
 }
