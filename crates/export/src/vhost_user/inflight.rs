@@ -111,7 +111,9 @@ impl Inflight {
         if marking & IS_THERE != 0 {
             used = self.finish_marking(ring, memory, marking)?;
         }
-        let mut left: Vec<Left> = (0..self.size).filter_map(|id| self.left(id)).collect();
+        let mut left: Vec<Left> =
+            (0..self.size).filter_map(|id| self.left(id, ring.size())).collect();
+        check_slots(&left, ring.size())?;
         left.sort_by_key(|left| left.order);
         let taken = self.load(TAKEN_AT);
         self.order = taken >> 16;
@@ -141,7 +143,7 @@ impl Inflight {
         }
         let record = self.record(id);
         self.store(record + ORDER_AT, 0);
-        let slots = low_u16(self.load(record + SHAPE_AT) >> 16).min(self.size);
+        let slots = low_u16(self.load(record + SHAPE_AT) >> 16).min(ring.size());
         ring.set_base(base);
         // The ring itself is not changed: the driver may have taken the chain already.
         Ok(ring.used_after(slots) >> 16)
@@ -201,7 +203,8 @@ impl Inflight {
         self.store(USED_AT, u64::from(base >> 16));
     }
 
-    fn left(&self, id: u16) -> Option<Left> {
+    /// The chain of this identifier in a ring of so many entries, if it was left in flight.
+    fn left(&self, id: u16, ring_size: u16) -> Option<Left> {
         let record = self.record(id);
         let order = self.load(record + ORDER_AT);
         if order == 0 {
@@ -210,7 +213,7 @@ impl Inflight {
         let shape = self.load(record + SHAPE_AT);
         let count = usize::from(low_u16(shape >> 32).min(self.size));
         // The client may have changed it.
-        let slots = low_u16(shape >> 16).min(self.size);
+        let slots = low_u16(shape >> 16).min(ring_size);
         let own = (0..count).map(|index| {
             let at = record + RECORD_HEAD_BYTES + index * DESCRIPTOR_BYTES;
             let rest = self.load(at + 8);
@@ -239,6 +242,16 @@ impl Inflight {
         let slice = self.mapping.as_volatile_slice();
         slice.store(value, self.start + at, Ordering::Release).expect("its bounds were checked");
     }
+}
+
+/// Checks that chains have room in a ring of so many entries: the client may have changed them.
+fn check_slots(left: &[Left], ring_size: u16) -> Result<(), RingError> {
+    let slots: u64 = left.iter().map(|it| u64::from(it.slots)).sum();
+    if slots > ring_size.into() {
+        let text = format!("{slots} slots in flight, the ring has {ring_size}");
+        return Err(RingError::Broken(text));
+    }
+    Ok(())
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a part of a number")]

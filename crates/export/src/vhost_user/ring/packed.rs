@@ -30,13 +30,14 @@ pub(in super::super) struct PackedRing {
     has_event_index: bool,
     available: Position,
     used: Position,
-    /// Slots marked as used since the driver was notified last.
+    /// Slots marked as used since the driver was notified last; no more are counted than fit.
     unnotified: u16,
 }
 
 impl Position {
     const START: Self = Self { slot: 0, is_odd: true };
 
+    /// The position so many slots later, at most as many as the ring has.
     const fn after(self, slots: u16, size: u16) -> Self {
         let slot = self.slot + slots;
         if slot >= size {
@@ -114,7 +115,7 @@ impl PackedRing {
         let writes = if written_bytes > 0 { WRITE } else { 0 };
         memory.store_u16(place.wrapping_add(14), round | writes)?;
         self.used = self.used.after(slots, self.layout.size);
-        self.unnotified += slots;
+        self.unnotified = self.unnotified.saturating_add(slots);
         Ok(())
     }
 

@@ -137,6 +137,35 @@ fn a_driver_is_notified_of_what_a_killed_server_had_no_time_to_notify_it_of() {
     }
 }
 
+#[test]
+fn more_slots_in_flight_than_the_ring_has_are_refused() {
+    const SIZE: u16 = 1024;
+    for pace in [None, Some(Arc::new(Pace::new(drive())))] {
+        let rig = Rig::of(false, pace);
+        let mut driver = Driver::connect(&rig.path, FEATURES | PACKED);
+        let bytes = inflight::bytes_of_ring(SIZE);
+        let file = memory_file("inflight", bytes).unwrap();
+        // A server took 65 reads of the first sector, each of as many slots as the ring has.
+        let record = |order: u64| {
+            let header = [MEMORY + 0x2_0000, 16 | 1 << 32];
+            let data = [MEMORY + 0x10_0000, 513 | 2 << 32];
+            let shape = u64::from(SIZE) << 16 | 2 << 32;
+            words(&[&[order, shape][..], &header, &data].concat())
+        };
+        let head = words(&[0x3130_6c66_6e69_6766, 1, 65 << 16, 0, 0, 0, 0, 0]);
+        rustix::io::pwrite(&file, &head, 0).unwrap();
+        for id in 0..65 {
+            rustix::io::pwrite(&file, &record(id + 1), 64 + id * (16 + 16 * 1024)).unwrap();
+        }
+        let mut body = words(&[bytes, 0]);
+        body.extend([1_u16, SIZE].map(u16::to_le_bytes).concat());
+        driver.send(code::SET_INFLIGHT_FD, &body, Some(&file));
+        driver.start_of(SIZE, 0x8000_8000);
+        let said = rig.dropped();
+        assert!(said.contains("66560 slots in flight, the ring has 1024"), "{said}");
+    }
+}
+
 /// A device larger than its memory, which takes hours to fill, or no time.
 #[derive(Debug)]
 struct Vast {

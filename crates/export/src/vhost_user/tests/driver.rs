@@ -116,7 +116,12 @@ impl Driver {
     }
 
     pub(super) fn start_at(&mut self, base: u32) {
-        self.set_pair(code::SET_VRING_NUM, SIZE.into());
+        self.start_of(SIZE, base);
+    }
+
+    /// Has ring 0 served with so many entries, which this driver may not use.
+    pub(super) fn start_of(&mut self, size: u16, base: u32) {
+        self.set_pair(code::SET_VRING_NUM, size.into());
         let user = |address: u64| address - MEMORY + USER;
         let places = [0, user(DESCRIPTORS), user(DEVICE), user(DRIVER), 0];
         self.send(code::SET_VRING_ADDR, &words(&places), None);
