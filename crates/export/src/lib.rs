@@ -154,13 +154,14 @@ impl Exports {
     }
 
     /// Flushes all exports; an error of one does not keep the others from it. One that a host
-    /// deleted has nothing left to be made durable.
+    /// deleted has nothing left to be made durable, and neither has one that is being formatted or
+    /// sanitized: all that was written before is erased, and nothing is written meanwhile.
     ///
     /// # Errors
     /// The first that failed.
     pub fn flush(&self) -> Result<(), DeviceError> {
         let flushed = self.offered.iter().map(|export| match export.device.flush() {
-            Err(DeviceError::Gone) => Ok(()),
+            Err(DeviceError::Gone | DeviceError::InProgress(_)) => Ok(()),
             flushed => flushed,
         });
         // Collected first, so that a failure of one keeps none of the others from being tried.
@@ -171,7 +172,7 @@ impl Exports {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use device::{Allocation, Durability, MemoryDevice};
+    use device::{Allocation, Durability, MemoryDevice, Work};
 
     fn export(name: &str) -> Export {
         Export {
@@ -191,40 +192,59 @@ mod tests {
         assert!(exports.find("c").is_none());
     }
 
+    /// A device that refuses everything.
     #[derive(Debug)]
-    struct Deleted;
+    struct Refusing(fn() -> DeviceError);
 
-    impl Device for Deleted {
+    impl Device for Refusing {
         fn size(&self) -> u64 {
             4096
         }
 
         fn read(&self, _: u64, _: &mut [u8]) -> Result<(), DeviceError> {
-            Err(DeviceError::Gone)
+            Err((self.0)())
         }
 
         fn write(&self, _: u64, _: &[u8], _: Durability) -> Result<(), DeviceError> {
-            Err(DeviceError::Gone)
+            Err((self.0)())
         }
 
         fn flush(&self) -> Result<(), DeviceError> {
-            Err(DeviceError::Gone)
+            Err((self.0)())
         }
 
         fn trim(&self, _: u64, _: u64, _: Durability) -> Result<(), DeviceError> {
-            Err(DeviceError::Gone)
+            Err((self.0)())
         }
 
         fn allocations(&self, _: u64, _: u64) -> Result<Vec<Allocation>, DeviceError> {
-            Err(DeviceError::Gone)
+            Err((self.0)())
         }
     }
 
     #[test]
     fn a_namespace_that_a_host_deleted_does_not_fail_the_last_flush() {
-        let deleted = Export { device: Arc::new(Deleted), ..export("deleted") };
+        let deleted =
+            Export { device: Arc::new(Refusing(|| DeviceError::Gone)), ..export("deleted") };
         let exports = Exports::new(vec![export("kept"), deleted]).unwrap();
         assert!(exports.flush().is_ok());
+    }
+
+    #[test]
+    fn a_namespace_that_is_being_erased_fails_the_last_flush_no_more_than_a_deleted_one() {
+        let erased: [fn() -> DeviceError; 3] = [
+            || DeviceError::InProgress(Work::Format),
+            || DeviceError::InProgress(Work::Sanitize),
+            || DeviceError::InProgress(Work::SanitizeFailed),
+        ];
+        for error in erased {
+            let device = Arc::new(Refusing(error));
+            let exports = Exports::new(vec![Export { device, ..export("erased") }]).unwrap();
+            assert!(exports.flush().is_ok());
+        }
+        let poisoned = || DeviceError::Poisoned { reason: "a test".to_owned() };
+        let failed = Export { device: Arc::new(Refusing(poisoned)), ..export("failed") };
+        assert!(Exports::new(vec![failed]).unwrap().flush().is_err());
     }
 
     #[test]
