@@ -254,7 +254,16 @@ fn the_head_of_the_queue_moves_with_each_command_unless_the_host_does_without() 
     let heads: Vec<u16> = (0..130).map(|_| paced.run(&io(0x00, 1, 0, 1)).head).collect();
     // Connect was the first entry of 128.
     assert_eq!((heads[0], heads[125], heads[126], heads[127]), (2, 127, 0, 1));
-    let (_admin, mut unpaced) = rig.queues(Digests::default(), true);
+    let (_admin, controller) = rig.admin();
+    let connect = |attributes| {
+        let mut queue = rig.open(Digests::default());
+        let names = (rig.subsystem.nqn(), HOST_NQN);
+        let number = 1 + u16::from(attributes);
+        (queue.connect((number, controller), names, (128, attributes), 0).head, queue)
+    };
+    assert_eq!(connect(0).0, 1);
+    let (head, mut unpaced) = connect(4);
+    assert_eq!(head, 0xFFFF, "the controller agrees");
     assert_eq!(unpaced.run(&io(0x00, 1, 0, 1)).head, 0);
 }
 

@@ -38,6 +38,10 @@ use super::transfer::Transfers;
 use crate::conversation::{Conversation, Next, Taken};
 use crate::{Asked, Replies, TlsMode};
 
+/// SQ Head Pointer in the answer to a Connect that disables flow control: the host learns that the
+/// controller agrees.
+const HEAD_UNUSED: u16 = 0xFFFF;
+
 /// One queue of a host.
 pub struct Session {
     subsystem: Arc<Subsystem>,
@@ -402,11 +406,11 @@ impl Session {
             assert!(self.dialogue.is_some(), "a host without a secret is not let in");
         }
         let required = if self.dialogue.is_some() { AUTHENTICATION_REQUIRED } else { 0 };
-        answers(&queue, self.initialize, (replies, &mut self.reads)).complete(
-            command.id(),
-            Status::SUCCESS,
-            u64::from(id) | required,
-        );
+        let mut answers = answers(&queue, self.initialize, (replies, &mut self.reads));
+        if queue.is_unpaced {
+            answers.head = HEAD_UNUSED;
+        }
+        answers.complete(command.id(), Status::SUCCESS, u64::from(id) | required);
         self.phase = match connect.queue {
             0 => Phase::Admin(queue, controller),
             number => Phase::Io(queue, IoQueue::new(number, controller)),
