@@ -123,10 +123,16 @@ struct Clients {
     handshaking: BTreeMap<u64, Arc<Socket>>,
     /// The sockets of those that are served, by number.
     served: BTreeMap<u64, Arc<Socket>>,
-    /// The NVMe controllers whose queues they are, by number.
-    controllers: BTreeMap<u64, u16>,
+    /// The NVMe queues that they are, by number.
+    queues: BTreeMap<u64, QueuePlace>,
     is_stopping: bool,
     rejections: Rejections,
+}
+
+/// A queue of an NVMe controller, 0 for the admin queue.
+struct QueuePlace {
+    controller: u16,
+    queue: u16,
 }
 
 /// Clients that were rejected.
@@ -227,9 +233,9 @@ impl Server {
         for (listener, protocol) in listeners {
             if let Protocol::Nvme(subsystem) = &protocol {
                 let shared = Arc::downgrade(&server.shared);
-                subsystem.call_to_cut(Box::new(move || {
+                subsystem.call_to_cut(Box::new(move |controller| {
                     if let Some(shared) = shared.upgrade() {
-                        shared.cut_controllers();
+                        shared.cut_queues(controller);
                     }
                 }));
             }
@@ -295,19 +301,14 @@ impl Shared {
         clients.handshaking.values().chain(clients.served.values()).for_each(|socket| act(socket));
     }
 
-    /// Ends the connections of a controller's queues but that of `client`.
-    fn cut_queues_of(&self, controller: u16, client: u64) {
+    /// Ends the connections of a controller's I/O queues, or of all NVMe hosts.
+    fn cut_queues(&self, controller: Option<u16>) {
         let clients = self.lock();
-        let of_it = clients.controllers.iter().filter(|(_, other)| **other == controller);
-        let others = of_it.filter(|(other, _)| **other != client);
-        others.filter_map(|(other, _)| clients.served.get(other)).for_each(|socket| socket.cut());
-    }
-
-    /// Ends the connections of all NVMe hosts.
-    fn cut_controllers(&self) {
-        let clients = self.lock();
-        let of_hosts = clients.controllers.keys().filter_map(|client| clients.served.get(client));
-        of_hosts.for_each(|socket| socket.cut());
+        let is_meant = |it: &QueuePlace| {
+            controller.is_none_or(|controller| it.controller == controller && it.queue > 0)
+        };
+        let meant = clients.queues.iter().filter(|(_, place)| is_meant(place));
+        meant.filter_map(|(it, _)| clients.served.get(it)).for_each(|socket| socket.cut());
     }
 
     fn is_empty_within(&self, patience: Duration) -> bool {
@@ -472,7 +473,8 @@ impl Seat {
             Err(reason) => return (Stage::Handshake, Err(reason)),
         };
         let is_admin = queue.number == 0;
-        self.shared.lock().controllers.insert(self.client, queue.controller);
+        let place = QueuePlace { controller: queue.controller, queue: queue.number };
+        self.shared.lock().queues.insert(self.client, place);
         if !session.is_alive() {
             // It went while this queue came, and cut the queues that it knew of.
             return (Stage::Served, Ok(()));
@@ -488,7 +490,7 @@ impl Seat {
         let ended = self.talk(&mut connection, &mut session, pace.as_ref());
         if is_admin {
             // A controller without its admin queue is gone, and so are its other queues.
-            self.shared.cut_queues_of(queue.controller, self.client);
+            self.shared.cut_queues(Some(queue.controller));
         }
         (if is_admin { Stage::Known } else { Stage::Served }, ended)
     }
@@ -515,7 +517,7 @@ impl Drop for Seat {
         let mut clients = self.shared.lock();
         clients.handshaking.remove(&self.client);
         clients.served.remove(&self.client);
-        clients.controllers.remove(&self.client);
+        clients.queues.remove(&self.client);
         drop(clients);
         self.shared.went.notify_all();
     }

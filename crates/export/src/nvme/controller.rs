@@ -263,6 +263,11 @@ impl Controller {
         self.shown.remove_queue(queue);
     }
 
+    /// Removes a queue by its counters, too: after a reset another one may have its number.
+    pub(super) fn leave_queue(&mut self, queue: u16, counters: &Arc<QueueCounters>) {
+        self.shown.leave_queue(queue, counters);
+    }
+
     /// Ends the queues, because the host or its admin queue is gone.
     pub(super) fn end(&mut self) {
         self.link.is_alive.store(false, Ordering::Release);

@@ -120,6 +120,14 @@ impl Shown {
         locked(&self.queues).remove(&queue);
     }
 
+    /// Removes the queue of this number, if it has these counters.
+    pub(super) fn leave_queue(&self, queue: u16, counters: &Arc<QueueCounters>) {
+        let mut queues = locked(&self.queues);
+        if queues.get(&queue).is_some_and(|it| Arc::ptr_eq(it, counters)) {
+            queues.remove(&queue);
+        }
+    }
+
     pub(super) fn clear_queues(&self) {
         locked(&self.queues).clear();
     }

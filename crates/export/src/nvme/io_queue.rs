@@ -85,6 +85,11 @@ impl IoQueue {
         }
     }
 
+    /// Leaves its controller, because its connection is gone.
+    pub(super) fn leave(&self) {
+        locked(&self.controller).leave_queue(self.number, &self.counters);
+    }
+
     pub(super) fn link(&self) -> &Link {
         &self.link
     }

@@ -414,7 +414,7 @@ impl PcieController {
 impl Drop for PcieController {
     fn drop(&mut self) {
         self.end_queues();
-        self.subsystem.leave(self.id, 0);
+        self.subsystem.leave(self.id);
     }
 }
 

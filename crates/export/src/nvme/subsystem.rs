@@ -84,8 +84,8 @@ impl Operations for Fixed {
     }
 }
 
-/// Function that ends the connections of all hosts.
-pub(crate) type Cut = Box<dyn Fn() + Send + Sync>;
+/// Ends connections: those of the I/O queues of this controller, or those of all hosts.
+pub(crate) type Cut = Box<dyn Fn(Option<u16>) + Send + Sync>;
 
 /// Failure of all controllers, on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl Subsystem {
         self.secure_channel.as_ref()
     }
 
-    /// Has `cut` called when all controllers are lost.
+    /// Has `cut` called when connections are to end.
     pub(crate) fn call_to_cut(&self, cut: Cut) {
         locked(&self.cuts).push(cut);
     }
@@ -242,8 +242,13 @@ impl Subsystem {
         // Admin queues of failed controllers stay, and report the failure; I/O queues end with
         // their next command.
         if fault != ControllerFault::Fatal {
-            locked(&self.cuts).iter().for_each(|cut| cut());
+            locked(&self.cuts).iter().for_each(|cut| cut(None));
         }
+    }
+
+    /// Ends the connections of a controller's I/O queues, because it was reset.
+    pub(super) fn cut_queues_of(&self, controller: u16) {
+        locked(&self.cuts).iter().for_each(|cut| cut(Some(controller)));
     }
 
     /// Creates a controller for a host, or finds the one that an I/O queue belongs to.
@@ -298,20 +303,14 @@ impl Subsystem {
         Ok(controller)
     }
 
-    /// Removes a queue whose connection is gone; the admin queue takes its controller with it.
-    pub(super) fn leave(&self, controller: u16, queue: u16) {
-        if queue > 0 {
-            if let Some(found) = self.controller(controller) {
-                locked(&found).remove_queue(queue);
-            }
-            return;
-        }
-        let gone = locked(&self.controllers).remove(&controller);
-        if let Some(gone) = gone {
-            // Its identifier is given again only after it is in no map.
-            self.drive.remove(controller);
-            locked(&gone).end();
-        }
+    /// Removes a controller whose admin queue is gone.
+    pub(super) fn leave(&self, controller: u16) {
+        let Some(gone) = self.controller(controller) else { return };
+        // First, so that no queue that comes meanwhile is served.
+        locked(&gone).end();
+        locked(&self.controllers).remove(&controller);
+        // Its identifier is given again only after it is in no map.
+        self.drive.remove(controller);
     }
 
     fn controller(&self, id: u16) -> Option<Arc<Mutex<Controller>>> {

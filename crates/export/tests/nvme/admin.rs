@@ -322,6 +322,24 @@ fn a_host_that_is_not_heard_of_loses_its_controller_and_its_queues() {
 }
 
 #[test]
+fn a_queue_of_before_a_reset_leaves_the_new_one_of_its_number_alone() {
+    let rig = Rig::new(512);
+    let (mut admin, controller) = rig.admin();
+    let connect = || {
+        let mut queue = rig.open(Digests::default());
+        let names = (rig.subsystem.nqn(), HOST_NQN);
+        (queue.connect((1, controller), names, (128, 0), 0).status, queue)
+    };
+    let (_, before) = connect();
+    admin.set_property(0x14, 0x0046_0000);
+    admin.set_property(0x14, 0x0046_0001);
+    let (status, _after) = connect();
+    assert_eq!(status, 0);
+    drop(before);
+    assert_eq!(connect().0, 0x0C, "queue 1 is connected");
+}
+
+#[test]
 fn a_reset_ends_queues_and_brings_features_back() {
     let rig = Rig::new(512);
     let (mut admin, mut queue) = rig.queues(Digests::default(), false);

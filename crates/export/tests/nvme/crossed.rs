@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use device::{Allocation, Device, DeviceError, DriveHealth, Durability, MemoryDevice};
 use export::nvme::{ControllerFault, Subsystem};
-use export::{Export, Exports, Limits};
+use export::{Export, Exports, Limits, Server};
 use proptest::prelude::*;
 
 use crate::Told;
@@ -333,7 +333,8 @@ fn received(host: &mut Host<TcpStream>) -> Option<Pdu> {
     pdu
 }
 
-fn crossed(steps: Vec<(usize, Step)>) {
+/// A server, to which no host has come yet.
+fn serving() -> (Crossed, Server) {
     let bytes = PAGES * PAGE;
     let device = Arc::new(Failing {
         now: MemoryDevice::new(bytes as u64),
@@ -362,7 +363,11 @@ fn crossed(steps: Vec<(usize, Step)>) {
         is_open: false,
     };
     let (hosts, pages) = (Default::default(), vec![fresh; PAGES]);
-    let mut crossed = Crossed { device, subsystem, port, hosts, pages };
+    (Crossed { device, subsystem, port, hosts, pages }, server)
+}
+
+fn crossed(steps: Vec<(usize, Step)>) {
+    let (mut crossed, server) = serving();
     for (index, step) in steps {
         crossed.take(index, step);
     }
@@ -375,6 +380,30 @@ fn crossed(steps: Vec<(usize, Step)>) {
         assert!(known.durable.contains(&held[0]), "page {page}: {known:?}, {}", held[0]);
     }
     crossed.device.fails_flushes.store(false, Ordering::SeqCst);
+    server.stop().unwrap();
+}
+
+#[test]
+fn a_host_that_resets_its_controller_connects_its_queues_anew_and_the_old_ones_end() {
+    let (crossed, server) = serving();
+    let nqn = crossed.subsystem.nqn();
+    let mut admin = Host::open(dial(crossed.port), Digests::default(), 0);
+    let controller = admin.begin(nqn);
+    let connect = || {
+        let mut queue = Host::open(dial(crossed.port), Digests::default(), 0);
+        queue.begin_io((1, controller), nqn, true);
+        queue
+    };
+    let mut before = connect();
+    admin.set_property(0x14, 0x0046_0000);
+    assert!(received(&mut before).is_none(), "the connection ends without another command");
+    admin.set_property(0x14, 0x0046_0001);
+    let mut after = connect();
+    drop(before);
+    let write = host::io(0x01, 1, 0, 8).with(Data::Capsule(&[7; PAGE]));
+    assert_eq!(after.run(&write).status, 0);
+    let queues = &crossed.subsystem.controllers()[0].queues;
+    assert_eq!(queues.iter().map(|it| it.queue).collect::<Vec<_>>(), [1]);
     server.stop().unwrap();
 }
 

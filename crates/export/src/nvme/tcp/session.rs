@@ -22,6 +22,7 @@ use super::super::command::{COMMAND_BYTES, Command, completion, fabrics};
 use super::super::context::Outcome;
 use super::super::controller::Controller;
 use super::super::fabrics::{AUTHENTICATION_REQUIRED, Connect, ConnectRefusal};
+use super::super::host::Purpose;
 use super::super::io_queue::IoQueue;
 use super::super::lock::locked;
 use super::super::status::Status;
@@ -295,6 +296,7 @@ impl Session {
                 let (subsystem, now) = (&*self.subsystem, self.now);
                 let context = subsystem.context(now, self.address);
                 let mut controller = locked(controller);
+                let link = Arc::clone(controller.link());
                 let outcome = match data {
                     Ok(data) => admin::execute(&mut controller, &context, command, data),
                     Err(status) => Outcome::Completed(status.into()),
@@ -302,6 +304,11 @@ impl Session {
                 self.is_over |= matches!(outcome, Outcome::Disconnected);
                 complete(command, outcome, &mut answers);
                 complete_held(&mut controller, &mut answers);
+                let is_reset = !Arc::ptr_eq(&link, controller.link());
+                drop(controller);
+                if is_reset {
+                    subsystem.cut_queues_of(queue.controller);
+                }
             }
             Phase::Io(queue, io) => {
                 let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
@@ -389,7 +396,10 @@ impl Session {
                 return;
             }
         };
-        let id = locked(&controller).id();
+        let (id, kind) = {
+            let controller = locked(&controller);
+            (controller.id(), controller.kind())
+        };
         let mut queue = Queue {
             number: connect.queue,
             controller: id,
@@ -399,8 +409,8 @@ impl Session {
             is_unpaced: connect.is_unpaced,
         };
         queue.take_entry();
-        let is_io = self.subsystem.drive().controller_ids().contains(&id);
-        if let Some(secrets) = self.subsystem.authentication().filter(|_| is_io) {
+        let secrets = self.subsystem.authentication().filter(|_| kind == Purpose::Io);
+        if let Some(secrets) = secrets {
             let nqn = self.subsystem.nqn();
             self.dialogue = Dialogue::new(secrets, &queue.host, nqn);
             assert!(self.dialogue.is_some(), "a host without a secret is not let in");
@@ -510,8 +520,10 @@ impl Conversation for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(queue) = self.queue() {
-            self.subsystem.leave(queue.controller, queue.number);
+        match &self.phase {
+            Phase::Admin(queue, _) => self.subsystem.leave(queue.controller),
+            Phase::Io(_, io) => io.leave(),
+            Phase::New | Phase::Initialized => {}
         }
     }
 }
@@ -546,3 +558,6 @@ fn of_fabrics(command: &Command) -> Outcome {
         _ => Outcome::Completed(Status::INVALID_OPCODE.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;
