@@ -86,6 +86,7 @@ pub use volume::inspect::{Unserved, inspect, unserved};
 pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;
+pub use volume::new_die::Contents;
 pub use volume::operations::{keep_operations, load_operations};
 pub use volume::purge::{purge_volume, reformat_volume};
 pub use volume::recover::{RecoveredPage, RecoveredVolume};

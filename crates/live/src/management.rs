@@ -65,11 +65,17 @@ pub enum Request {
         die: usize,
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
+        /// True if the device may hold something, which is lost then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        destroy: bool,
     },
     /// Adds a hot spare, which replaces the next die that fails.
     AddSpare {
         /// File, which is made, or block device, whose contents are lost; an absolute path.
         path: PathBuf,
+        /// True if the device may hold something, which is lost then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        destroy: bool,
     },
     /// Begins to erase everything that is stored.
     Purge {

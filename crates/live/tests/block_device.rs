@@ -2,14 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use blockio::Bytes;
 use live::{
-    Compression, CreateOptions, Device as _, Drive, Durability, OpenError, Replacement,
-    VolumeOptions, create,
+    Compression, Contents, CreateOptions, Device as _, Drive, Durability, OpenError, Replacement,
+    VolumeOptions, add_spare, create,
 };
 
 /// The flag by which mounts, swap, RAID and LVM claim a block device.
@@ -94,15 +94,53 @@ fn a_die_of_another_volume_may_replace_one_and_the_power_may_go_meanwhile() {
     let drive = Drive::create(&options).unwrap();
     drive.write(0, &[7; 4096], Durability::Durable).unwrap();
     drive.fail_die(1).unwrap();
-    drop(Replacement::prepare(&options.volume, &drive, 1, &device.0).unwrap());
+    let kept = Replacement::prepare(&options.volume, &drive, 1, &device.0, Contents::Kept);
+    let refused = kept.unwrap_err().to_string();
+    assert!(refused.contains(" is die 0 of volume ") && refused.contains("--destroy"), "{refused}");
+    Drive::open(&other.volume).unwrap().close().unwrap();
+    drop(Replacement::prepare(&options.volume, &drive, 1, &device.0, Contents::Lost).unwrap());
     // Without closing it, as where the power goes.
     drop(drive);
     let drive = Drive::open(&options.volume).unwrap();
     let mut page = [0; 4096];
     drive.read(0, &mut page).unwrap();
     assert_eq!(page, [7; 4096]);
-    let replacement = Replacement::prepare(&options.volume, &drive, 1, &device.0).unwrap();
+    let replacement =
+        Replacement::prepare(&options.volume, &drive, 1, &device.0, Contents::Kept).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     assert!(drive.is_redundant());
     drive.close().unwrap();
+}
+
+#[test]
+fn a_block_device_that_holds_something_is_overwritten_only_where_that_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("image");
+    let Some(device) = Loop::new(&image) else { return };
+    // The magic number of ext4, and its feature of extents.
+    let file = OpenOptions::new().write(true).open(&device.0).unwrap();
+    for (at, byte) in [(1080, 0x53), (1081, 0xef), (1120, 0x40)] {
+        file.write_all_at(&[byte], at).unwrap();
+    }
+    file.sync_all().unwrap();
+    drop(file);
+    let before = std::fs::read(&image).unwrap();
+    let expected = format!("{} holds an ext4 file system, which would be lost", device.0.display());
+    let whole = options(folder.path().join("whole"), vec![device.0.clone()]);
+    let refused = create(&whole, &VolumeOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains(&expected), "{refused}");
+    let dies = (0..3).map(|die| folder.path().join(format!("d{die}.img"))).collect();
+    let own = options(folder.path().join("volume"), dies);
+    let drive = Drive::create(&own).unwrap();
+    let refused = add_spare(&own.volume, &drive, &device.0, Contents::Kept).unwrap_err();
+    assert!(refused.to_string().contains(&expected), "{refused}");
+    drive.fail_die(1).unwrap();
+    let refused = Replacement::prepare(&own.volume, &drive, 1, &device.0, Contents::Kept);
+    assert!(refused.unwrap_err().to_string().contains(&expected));
+    assert!(std::fs::read(&image).unwrap() == before, "nothing was written");
+    // A spare is blank once it was added.
+    add_spare(&own.volume, &drive, &device.0, Contents::Lost).unwrap();
+    let replaced = Replacement::prepare(&own.volume, &drive, 1, &device.0, Contents::Kept);
+    replaced.unwrap().carry_out(&drive, |_, _| true).unwrap();
+    assert!(drive.is_redundant());
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability, OpenError};
+use live::{Compression, Contents, CreateOptions, Device as _, Drive, Durability, OpenError};
 
 const DIES: usize = 4;
 const SIZE: u64 = 8 << 20;
@@ -126,7 +126,8 @@ fn a_die_that_changed_places_is_named_and_replaced_where_it_is_now() {
     let names: Vec<&str> = paths.iter().map(|it| it.rsplit('/').next().unwrap()).collect();
     assert_eq!(names, ["d2.img", "d1.img", "d0.img", "d3.img"]);
     let new = folder.path().join("new.img");
-    let replacement = live::Replacement::prepare(&options.volume, &drive, 2, &new).unwrap();
+    let replacement =
+        live::Replacement::prepare(&options.volume, &drive, 2, &new, Contents::Kept).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     for offset in (0..SIZE).step_by(1 << 20) {
         drive.write(offset, &vec![6; 1 << 20], Durability::Volatile).unwrap();

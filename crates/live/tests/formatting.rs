@@ -5,7 +5,8 @@ use std::path::Path;
 
 use blockio::Bytes;
 use live::{
-    Beyond, Capacity, Compression, CreateOptions, Device as _, Drive, Durability, UserCapacity,
+    Beyond, Capacity, Compression, Contents, CreateOptions, Device as _, Drive, Durability,
+    UserCapacity,
 };
 
 const PAGE: u64 = 4096;
@@ -136,8 +137,8 @@ fn a_purge_erases_hot_spares_too_and_names_those_that_it_cannot() {
     let options = create(folder.path());
     let drive = Drive::open(&options.volume).unwrap();
     let [used, away] = ["used.img", "away.img"].map(|name| folder.path().join(name));
-    live::add_spare(&options.volume, &drive, &used).unwrap();
-    live::add_spare(&options.volume, &drive, &away).unwrap();
+    live::add_spare(&options.volume, &drive, &used, Contents::Kept).unwrap();
+    live::add_spare(&options.volume, &drive, &away, Contents::Kept).unwrap();
     let secret = b"what was on a die once";
     let mut bytes = fs::read(&used).unwrap();
     let middle = bytes.len() / 2;

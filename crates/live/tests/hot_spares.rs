@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::{
-    Compression, CreateOptions, Device as _, Drive, Durability, Maintenance, add_spare, hot_spares,
+    Compression, Contents, CreateOptions, Device as _, Drive, Durability, Maintenance, add_spare,
+    hot_spares,
 };
 
 const SIZE_KIB: u64 = 8 << 10;
@@ -57,7 +58,7 @@ fn is_whole(drive: &Drive) -> bool {
 fn a_spare_takes_the_place_of_a_die_that_fails_every_read_though_nobody_writes() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
-    add_spare(&options.volume, &drive, &folder.path().join("s0.img")).unwrap();
+    add_spare(&options.volume, &drive, &folder.path().join("s0.img"), Contents::Kept).unwrap();
     drive.write(0, &contents(), Durability::Durable).unwrap();
     let drive = Arc::new(drive);
     let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
@@ -79,7 +80,7 @@ fn hot_spares_take_the_places_of_two_that_fail_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
     for name in ["s0.img", "s1.img"] {
-        add_spare(&options.volume, &drive, &folder.path().join(name)).unwrap();
+        add_spare(&options.volume, &drive, &folder.path().join(name), Contents::Kept).unwrap();
     }
     assert_eq!(hot_spares(&options.volume).len(), 2);
     drive.write(0, &contents(), Durability::Durable).unwrap();
@@ -108,10 +109,11 @@ fn a_spare_die_whose_filling_was_cut_off_goes_on_when_the_drive_is_opened_again(
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
     let spare = folder.path().join("s.img");
-    add_spare(&options.volume, &drive, &spare).unwrap();
+    add_spare(&options.volume, &drive, &spare, Contents::Kept).unwrap();
     drive.write(0, &contents(), Durability::Durable).unwrap();
     drive.fail_die(2).unwrap();
-    let replacement = live::Replacement::prepare(&options.volume, &drive, 2, &spare).unwrap();
+    let replacement =
+        live::Replacement::prepare(&options.volume, &drive, 2, &spare, Contents::Kept).unwrap();
     replacement.carry_out(&drive, |done, _| done < 2).unwrap_err();
     drop(drive);
     assert!(hot_spares(&options.volume).is_empty(), "it stands in a place already");
@@ -130,7 +132,7 @@ fn a_die_that_has_the_name_of_a_spare_is_a_die_and_is_not_erased() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 3);
     let (die, spare) = (options.dies[2].clone(), folder.path().join("s0.img"));
-    add_spare(&options.volume, &drive, &spare).unwrap();
+    add_spare(&options.volume, &drive, &spare, Contents::Kept).unwrap();
     drive.write(0, &contents(), Durability::Durable).unwrap();
     drive.close().unwrap();
     let held = std::fs::read(&die).unwrap();
@@ -159,7 +161,7 @@ fn a_spare_die_that_is_gone_stays_one_while_the_next_one_is_taken() {
     let (options, drive) = create(folder.path(), 4);
     let (gone, good) = (folder.path().join("gone.img"), folder.path().join("good.img"));
     for spare in [&gone, &good] {
-        add_spare(&options.volume, &drive, spare).unwrap();
+        add_spare(&options.volume, &drive, spare, Contents::Kept).unwrap();
     }
     // What takes its name is no file that a die could be.
     std::fs::remove_file(&gone).unwrap();
@@ -183,7 +185,7 @@ fn redundancy_is_restored_in_the_space_left_while_no_spare_can_be_used() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
     let gone = folder.path().join("gone.img");
-    add_spare(&options.volume, &drive, &gone).unwrap();
+    add_spare(&options.volume, &drive, &gone, Contents::Kept).unwrap();
     std::fs::remove_file(&gone).unwrap();
     std::fs::create_dir(&gone).unwrap();
     drive.write(0, &contents()[..1 << 20], Durability::Durable).unwrap();
@@ -201,20 +203,22 @@ fn what_can_be_no_spare_die_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
     let spare = folder.path().join("s.img");
-    add_spare(&options.volume, &drive, &spare).unwrap();
+    add_spare(&options.volume, &drive, &spare, Contents::Kept).unwrap();
     for taken in [&spare, &options.dies[1]] {
-        let refused = add_spare(&options.volume, &drive, taken).unwrap_err().to_string();
+        let refused =
+            add_spare(&options.volume, &drive, taken, Contents::Kept).unwrap_err().to_string();
         assert!(refused.ends_with("is already a die or a hot spare of the volume"), "{refused}");
     }
     let file = folder.path().join("notes");
     std::fs::write(&file, "not to be lost").unwrap();
-    assert!(add_spare(&options.volume, &drive, &file).is_err());
+    assert!(add_spare(&options.volume, &drive, &file, Contents::Kept).is_err());
     assert_eq!(std::fs::read_to_string(file).unwrap(), "not to be lost");
     assert_eq!(hot_spares(&options.volume), [spare]);
     let other = tempfile::tempdir().unwrap();
     let (options, drive) = create(other.path(), 1);
     let spare = other.path().join("s.img");
-    let refused = add_spare(&options.volume, &drive, &spare).unwrap_err().to_string();
+    let refused =
+        add_spare(&options.volume, &drive, &spare, Contents::Kept).unwrap_err().to_string();
     assert!(refused.starts_with("a hot spare needs parity"), "{refused}");
     assert!(!spare.exists());
 }

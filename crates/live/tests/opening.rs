@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
 use live::{
-    Compression, CreateOptions, Device as _, Drive, Durability, RecoveredVolume, Replacement,
+    Compression, Contents, CreateOptions, Device as _, Drive, Durability, RecoveredVolume,
+    Replacement,
 };
 
 const SIZE: u64 = 64 << 20;
@@ -90,7 +91,7 @@ fn a_copy_of_another_die_is_replaced_and_the_die_itself_stays() {
         assert_eq!(drive.lost_dies(), [over]);
         drive.write(0, &[2; 4096], Durability::Durable).unwrap();
         let new = folder.path().join("new.img");
-        drop(Replacement::prepare(&options.volume, &drive, over, &new).unwrap());
+        drop(Replacement::prepare(&options.volume, &drive, over, &new, Contents::Kept).unwrap());
         let listed = fs::read_to_string(options.volume.join("volume.toml")).unwrap();
         assert!(
             listed.contains("new.img") && listed.contains(&format!("d{copied}.img")),
@@ -207,7 +208,8 @@ fn a_die_that_was_given_up_brings_nothing_back_when_its_medium_is_the_replacemen
         let drive = Drive::open(volume).unwrap();
         assert_eq!(drive.lost_dies(), [1]);
         fs::rename(aside(&dies[1]), &dies[1]).unwrap();
-        let replacement = Replacement::prepare(volume, &drive, 1, &dies[1]).unwrap();
+        let replacement =
+            Replacement::prepare(volume, &drive, 1, &dies[1], Contents::Kept).unwrap();
         let mut is_read = false;
         let filled = replacement.carry_out(&drive, |done, rows| {
             // Before the first row, in the middle of it, and later.
@@ -265,7 +267,7 @@ fn two_dies_that_are_left_of_three_are_refused_after_each_was_written_alone() {
     drive.read(0, &mut found).unwrap();
     assert_eq!(found, [2; 4096]);
     let new = folder.path().join("new.img");
-    let replacement = Replacement::prepare(volume, &drive, 0, &new).unwrap();
+    let replacement = Replacement::prepare(volume, &drive, 0, &new, Contents::Kept).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     drive.close().unwrap();
     Drive::open(volume).unwrap();
@@ -293,13 +295,15 @@ fn a_replacement_does_not_take_the_path_of_another_die() {
     let options = reduced_to_two(folder.path(), [2, 3]);
     let (volume, dies) = (&options.volume, &options.dies);
     let drive = Drive::open(volume).unwrap();
-    let refused = Replacement::prepare(volume, &drive, 3, &dies[2]).unwrap_err().to_string();
+    let refused =
+        Replacement::prepare(volume, &drive, 3, &dies[2], Contents::Kept).unwrap_err().to_string();
     assert!(refused.contains("is listed as die 2 of this volume: replace die 2"), "{refused}");
     let link = folder.path().join("link.img");
     std::os::unix::fs::symlink(&dies[0], &link).unwrap();
-    let refused = Replacement::prepare(volume, &drive, 3, &link).unwrap_err().to_string();
+    let refused =
+        Replacement::prepare(volume, &drive, 3, &link, Contents::Kept).unwrap_err().to_string();
     assert!(refused.ends_with("is listed as die 0 of this volume: give another path"), "{refused}");
-    let replacement = Replacement::prepare(volume, &drive, 2, &dies[2]).unwrap();
+    let replacement = Replacement::prepare(volume, &drive, 2, &dies[2], Contents::Kept).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     drive.close().unwrap();
     Drive::open(volume).unwrap();

@@ -1,7 +1,7 @@
 //! Drives that go on with full redundancy without the dies that have failed.
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+use live::{Compression, Contents, CreateOptions, Device as _, Drive, Durability};
 
 const SIZE_KIB: u64 = 8 << 10;
 
@@ -135,7 +135,8 @@ fn a_die_that_is_replaced_takes_part_again() {
     drive.fail_die(0).unwrap();
     assert!(drive.restore_redundancy().unwrap());
     let new = folder.path().join("new.img");
-    let replacement = live::Replacement::prepare(&options.volume, &drive, 0, &new).unwrap();
+    let replacement =
+        live::Replacement::prepare(&options.volume, &drive, 0, &new, Contents::Kept).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     assert!(drive.is_redundant() && drive.lost_dies().is_empty());
     drive.write(0, &contents(2), Durability::Volatile).unwrap();

@@ -8,8 +8,8 @@ use live::inspect;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State, Writes};
 use live::{
-    Compression, CreateOptions, Device, Drive, Durability, OpenError, Preallocation, Queue,
-    Replacement, VolumeOptions, create,
+    Compression, Contents, CreateOptions, Device, Drive, Durability, OpenError, Preallocation,
+    Queue, Replacement, VolumeOptions, create,
 };
 
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
@@ -267,7 +267,8 @@ fn a_replaced_die_takes_the_next_failure() {
     drive.close().unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     let new = folder.path().join("new.img");
-    let replacement = Replacement::prepare(&options.volume, &drive, 1, &new).unwrap();
+    let replacement =
+        Replacement::prepare(&options.volume, &drive, 1, &new, Contents::Kept).unwrap();
     replacement.carry_out(&drive, |_, _| true).unwrap();
     drive.close().unwrap();
     let drive = Drive::open(&options.volume).unwrap();
@@ -346,7 +347,7 @@ fn dies_are_their_owners_and_take_their_space_at_once_unless_they_are_sparse() {
         drive.purge().unwrap();
         drive.fail_die(1).unwrap();
         let new = folder.path().join("new.img");
-        Replacement::prepare(&options.volume, &drive, 1, &new).unwrap();
+        Replacement::prepare(&options.volume, &drive, 1, &new, Contents::Kept).unwrap();
         for path in options.dies.iter().chain([&spare, &new]) {
             assert_eq!(has_space(path), is_full, "{}", path.display());
         }

@@ -12,7 +12,7 @@ use crate::quantity;
 pub(crate) struct Create {
     /// New folder for the volume
     pub(crate) volume: PathBuf,
-    /// Member devices (dies), 1 to 64: new files, or block devices, whose data is lost
+    /// Member devices (dies), 1 to 64: new files, or block devices, which are overwritten
     #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) dies: Vec<PathBuf>,
     /// Name of the volume, shown wherever it is listed [default: the name of its folder]
@@ -39,6 +39,9 @@ pub(crate) struct Create {
     /// Hot spares, which replace failed dies: new files or block devices
     #[arg(long, value_delimiter = ',', value_name = "PATHS")]
     pub(crate) hot_spares: Vec<PathBuf>,
+    /// Overwrite block devices that hold a file system, a partition table or a die of a volume
+    #[arg(long)]
+    pub(crate) destroy: bool,
     /// Compression of pages; incompressible pages are stored uncompressed
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,

@@ -49,9 +49,12 @@ pub(crate) struct ReplaceDie {
     /// Index of the failed or missing die, from 0
     #[arg(value_parser = quantity::whole::<usize>)]
     pub(crate) die: usize,
-    /// New die: a new file, or a block device, whose data is lost
+    /// New die: a new file, or a block device, which is overwritten
     #[arg(long, value_name = "PATH")]
     pub(crate) with: PathBuf,
+    /// Overwrite a block device that holds a file system, a partition table or a die of a volume
+    #[arg(long)]
+    pub(crate) destroy: bool,
     /// Return at once if the volume is served
     #[arg(long)]
     pub(crate) no_wait: bool,
@@ -62,9 +65,12 @@ pub(crate) struct ReplaceDie {
 pub(crate) struct AddSpare {
     /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
-    /// Hot spare: a new file, or a block device, whose data is lost
+    /// Hot spare: a new file, or a block device, which is overwritten
     #[arg(value_name = "PATH")]
     pub(crate) spare: PathBuf,
+    /// Overwrite a block device that holds a file system, a partition table or a die of a volume
+    #[arg(long)]
+    pub(crate) destroy: bool,
 }
 
 /// `floatgate inject`.

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use blockio::text;
 use lab::{Error, Kind};
 use live::{
-    Compression, CreateOptions, Namespaces, Preallocation, VolumeOptions, create as make,
+    Compression, Contents, CreateOptions, Namespaces, Preallocation, VolumeOptions, create as make,
     host_shortages,
 };
 
@@ -54,6 +54,7 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         hot_spares: args.hot_spares.clone(),
         rated_cycles: args.rated_cycles,
         namespaces,
+        contents: Contents::lost_if(args.destroy),
     };
     make(&options, &volume_options).with_context(attempted)?;
     for shortage in host_shortages(&args.volume) {

@@ -11,7 +11,7 @@ use blockio::text::counted;
 use live::fault_injection::Fault;
 use live::management::{Connection, Request};
 use live::status::{MaintenanceStatus, Rebuild, Scrub};
-use live::{Drive, Replacement};
+use live::{Contents, Drive, Replacement};
 
 use crate::args::{self, AddSpare, FailDie, Inject, ReplaceDie, Scrub as ScrubArgs};
 use crate::failure::Opening;
@@ -107,11 +107,11 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
 
 /// Puts another die in the place of one that has failed.
 pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
-    let (shown, die) = (args.volume.display(), args.die);
+    let (shown, die, destroy) = (args.volume.display(), args.die, args.destroy);
     let path = absolute(&args.with).context("finding the new die")?;
     let attempted = || format!("replacing die {die} of {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        server.order(&Request::ReplaceDie { die, path }).with_context(attempted)?;
+        server.order(&Request::ReplaceDie { die, path, destroy }).with_context(attempted)?;
         if args.no_wait {
             return Ok(Ending::Done);
         }
@@ -131,7 +131,9 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
     } else {
         let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
         let rows = Rows::new("rebuilding");
-        let replaced = Replacement::prepare(&args.volume, &drive, die, &path).and_then(|it| {
+        let contents = Contents::lost_if(destroy);
+        let prepared = Replacement::prepare(&args.volume, &drive, die, &path, contents);
+        let replaced = prepared.and_then(|it| {
             Ok(it.carry_out(&drive, |done, all| {
                 rows.moved(done, all);
                 true
@@ -151,10 +153,10 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     let path = absolute(&args.spare).context("finding the hot spare")?;
     let attempted = || format!("adding a hot spare to {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        server.order(&Request::AddSpare { path }).with_context(attempted)?;
+        server.order(&Request::AddSpare { path, destroy: args.destroy }).with_context(attempted)?;
     } else {
         let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
-        let added = live::add_spare(&args.volume, &drive, &path);
+        let added = live::add_spare(&args.volume, &drive, &path, Contents::lost_if(args.destroy));
         drive.close().with_context(|| format!("closing {shown}"))?;
         added.with_context(attempted)?;
     }

@@ -14,14 +14,13 @@ use serde::{Deserialize, Serialize};
 use crate::engine::creation::{Plan, format};
 use crate::engine::gathering::die_of_each;
 use crate::fault_injection::FaultInjector;
-use crate::format::header::Header;
-use crate::format::layout::Layout;
 use crate::management::Connection;
 use crate::medium::is_block_device;
 use crate::volume::hot_spares::{add_spare, check_is_spare, forget_spare, reclaim_dies};
+use crate::volume::new_die::{Contents, NewDie};
 use crate::{
     Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
-    Preallocation, Shape,
+    Preallocation,
 };
 
 pub(super) const FILE: &str = "volume.toml";
@@ -198,6 +197,8 @@ pub struct VolumeOptions {
     pub rated_cycles: Option<u32>,
     /// Parts of it that clients see as devices of their own; none: they see the whole.
     pub namespaces: Namespaces,
+    /// What becomes of what block devices hold.
+    pub contents: Contents,
 }
 
 /// Creates an empty drive, which is closed then.
@@ -205,16 +206,15 @@ pub struct VolumeOptions {
 /// # Errors
 /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
 pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result<(), OpenError> {
-    let VolumeOptions { name, preallocation, hot_spares, rated_cycles, namespaces } =
-        volume_options;
+    let VolumeOptions { name, hot_spares, rated_cycles, namespaces, contents, .. } = volume_options;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let volume = &options.volume;
     let mut unfinished = Unfinished::default();
-    unfinished.make(options, *preallocation)?;
+    unfinished.make(options, volume_options)?;
     let drive = Drive::open(volume)?;
     for spare in hot_spares {
         let is_new = !spare.exists();
-        add_spare(volume, &drive, spare)?;
+        add_spare(volume, &drive, spare, *contents)?;
         unfinished.files.extend(is_new.then(|| spare.clone()));
     }
     drive.close()?;
@@ -244,7 +244,7 @@ impl Unfinished {
     fn make(
         &mut self,
         options: &CreateOptions,
-        preallocation: Preallocation,
+        VolumeOptions { preallocation, contents, .. }: &VolumeOptions,
     ) -> Result<(), OpenError> {
         let shape = options.plan(options.die_count()).shape()?;
         let path = options.volume.join(FILE);
@@ -254,11 +254,14 @@ impl Unfinished {
         }
         self.make_folder(&options.volume)?;
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
+        let (access, preallocation, contents) = (Access::default(), *preallocation, *contents);
+        let new = |path| NewDie { path, access, preallocation, contents };
         for die in &options.dies {
-            let medium = new_die(die, &shape, (Access::default(), preallocation));
-            let attempted = || format!("creating the die {}", die.display());
-            media.push(medium.map_err(|source| OpenError::medium(&attempted(), source))?);
+            media.push(new(die).make(&shape)?);
             self.files.extend((!is_block_device(die)).then(|| die.clone()));
+        }
+        for (die, medium) in options.dies.iter().zip(&media) {
+            new(die).clear(&**medium)?;
         }
         let drive = generate_id()
             .map_err(|source| OpenError::medium("generating the volume ID", source))?;
@@ -307,7 +310,7 @@ impl Drive {
     /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
     pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
         let mut unfinished = Unfinished::default();
-        unfinished.make(options, Preallocation::default())?;
+        unfinished.make(options, &VolumeOptions::default())?;
         let drive = Self::open(&options.volume)?;
         unfinished.keep();
         Ok(drive)
@@ -364,14 +367,16 @@ impl Replacement {
     /// drive's folder. What the drive had there before may be given again, and so may a hot spare.
     ///
     /// # Errors
-    /// Fails if the die has not failed, or the new one cannot take its place.
+    /// Fails if the die has not failed, or the new one cannot take its place, such as one whose
+    /// contents are to be kept.
     pub fn prepare(
         volume: &Path,
         drive: &Drive,
         die: usize,
         new: &Path,
+        contents: Contents,
     ) -> Result<Self, OpenError> {
-        Self::prepare_if(volume, drive, (die, new), |_| Ok(()))
+        Self::prepare_if(volume, drive, die, (new, contents), |_| Ok(()))
     }
 
     /// As [`Replacement::prepare`] with a hot spare, unless its path leads to a die.
@@ -382,17 +387,18 @@ impl Replacement {
         spare: &Path,
     ) -> Result<Self, OpenError> {
         let check = |medium: &dyn Medium| check_is_spare(medium, drive.store().drive);
-        Self::prepare_if(volume, drive, (die, spare), check)
+        Self::prepare_if(volume, drive, die, (spare, Contents::Kept), check)
     }
 
     fn prepare_if(
         volume: &Path,
         drive: &Drive,
-        (die, new): (usize, &Path),
+        die: usize,
+        (new, contents): (&Path, Contents),
         check: impl Fn(&dyn Medium) -> io::Result<()>,
     ) -> Result<Self, OpenError> {
         update(volume, |described| {
-            let (path, medium) = Self::place(described, drive, (die, new), check)?;
+            let (path, medium) = Self::place(described, drive, die, (new, contents), check)?;
             Ok(Self { volume: volume.to_owned(), die, path, medium })
         })
     }
@@ -403,7 +409,8 @@ impl Replacement {
     fn place(
         described: &mut Volume,
         drive: &Drive,
-        (die, new): (usize, &Path),
+        die: usize,
+        (new, contents): (&Path, Contents),
         check: impl Fn(&dyn Medium) -> io::Result<()>,
     ) -> Result<(PathBuf, Box<dyn Medium>), OpenError> {
         let count = described.dies.len();
@@ -415,9 +422,8 @@ impl Replacement {
         if !drive.lost_dies().contains(&die) {
             return Err(OpenError::refused(format!("die {die} has not failed; fail it first")));
         }
-        let failed =
-            |what: &str, source| OpenError::medium(&format!("{what} {}", new.display()), source);
-        let absolute = absolute(new).map_err(|error| failed("finding", error))?;
+        let absolute = absolute(new)
+            .map_err(|source| OpenError::medium(&format!("finding {}", new.display()), source))?;
         let is_other =
             |(other, path): &(usize, &PathBuf)| *other != die && is_same(path, &absolute);
         if let Some((other, _)) = described.dies.iter().enumerate().find(is_other) {
@@ -432,24 +438,25 @@ impl Replacement {
             )));
         }
         let path = &mut described.dies[die];
-        let dies = &drive.store().dies;
+        let (dies, own) = (&drive.store().dies, drive.store().drive);
         let (access, preallocation) = (dies.access(), dies.preallocation());
+        let made = NewDie { path: new, access, preallocation, contents };
         let is_ours = *path == absolute || described.spares.contains(&absolute);
         let medium = if is_ours && absolute.exists() {
-            FileMedium::open(new, access).map(|medium| Box::new(medium) as Box<dyn Medium>)
+            made.open(Some(own))?
         } else {
-            new_die(new, &drive.store().layout.shape, (access, preallocation))
+            made.make(&drive.store().layout.shape)?
         };
-        let medium = medium.map_err(|error| failed("making", error))?;
         let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
         if found < needed {
             let new = new.display();
             return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
         }
-        check(&*medium).map_err(|error| failed("erasing", error))?;
+        check(&*medium)
+            .map_err(|source| OpenError::medium(&format!("erasing {}", new.display()), source))?;
         // It may have been a die of another volume, which it must not be for an opening after a
         // crash in the middle of the rebuild.
-        Header::erase(&*medium).map_err(|error| failed("erasing the headers of", error))?;
+        made.clear(&*medium)?;
         path.clone_from(&absolute);
         Ok((absolute, medium))
     }
@@ -710,25 +717,6 @@ pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replaced?;
     let folder = path.parent().expect("it lies in a folder");
     fs::File::open(folder)?.sync_all()
-}
-
-/// A file that did not exist, or a block device.
-pub(super) fn new_die(
-    path: &Path,
-    shape: &Shape,
-    (access, preallocation): (Access, Preallocation),
-) -> io::Result<Box<dyn Medium>> {
-    if is_block_device(path) {
-        return Ok(Box::new(FileMedium::open(path, access)?));
-    }
-    let layout = Layout::new(shape);
-    let medium = FileMedium::create(path, layout.die_bytes(), access, preallocation)?;
-    // Whatever becomes of data, the journal and the checkpoints can be written.
-    if let Err(error) = medium.reserve(layout.unit_from(0)) {
-        let _ = fs::remove_file(path);
-        return Err(error);
-    }
-    Ok(Box::new(medium))
 }
 
 /// A random volume ID.

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::folder::{Replacement, Unfinished, Volume, is_same, new_die, read, update};
+use super::folder::{Replacement, Unfinished, Volume, is_same, read, update};
+use super::new_die::{Contents, NewDie};
 use crate::engine::dies::die_number;
 use crate::engine::gathering::{displaced, newest_header};
 use crate::format::header::Header;
@@ -90,17 +91,22 @@ pub(super) fn check_is_spare(medium: &dyn Medium, drive: u64) -> io::Result<()> 
 /// which is a die of no volume any more then, and whose contents are lost when it takes a place.
 ///
 /// # Errors
-/// Fails if the drive can do without no die, the spare one is the drive's already or too small, and
-/// when the system refuses.
-pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenError> {
+/// Fails if the drive can do without no die, the spare one is the drive's already, too small or
+/// holds what is to be kept, and when the system refuses.
+pub fn add_spare(
+    volume: &Path,
+    drive: &Drive,
+    new: &Path,
+    contents: Contents,
+) -> Result<(), OpenError> {
     if !drive.status().format.is_protected {
         let what = "a hot spare needs parity, and this volume has none";
         return Err(OpenError::refused(what.to_owned()));
     }
     let needed = drive.die_bytes();
     let shown = new.display();
-    let failed = |source| OpenError::medium(&format!("adding {shown} as a hot spare"), source);
-    let path = absolute(new).map_err(failed)?;
+    let path =
+        absolute(new).map_err(|source| OpenError::medium(&format!("finding {shown}"), source))?;
     let mut unfinished = Unfinished::default();
     update(volume, |described| {
         let is_it = |listed: &PathBuf| is_same(listed, &path);
@@ -108,16 +114,17 @@ pub fn add_spare(volume: &Path, drive: &Drive, new: &Path) -> Result<(), OpenErr
             let what = format!("{shown} is already a die or a hot spare of the volume");
             return Err(OpenError::refused(what));
         }
-        let preallocation = drive.store().dies.preallocation();
-        let made = new_die(&path, &drive.store().layout.shape, (Access::default(), preallocation))
-            .map_err(failed)?;
+        let (access, preallocation) = (Access::default(), drive.store().dies.preallocation());
+        let made = NewDie { path: &path, access, preallocation, contents };
+        let medium = made.make(&drive.store().layout.shape)?;
         unfinished.files.extend((!is_block_device(&path)).then(|| path.clone()));
-        let found = Bytes(made.size());
+        let found = Bytes(medium.size());
         if found < needed {
             let what = format!("{shown} has {found}, and {needed} are needed");
             return Err(OpenError::refused(what));
         }
-        Header::erase(&*made).map_err(failed)?;
+        // Whatever a spare holds when it takes a place was then put there by somebody else.
+        made.clear(&*medium)?;
         described.spares.push(path.clone());
         Ok(())
     })?;
@@ -237,7 +244,8 @@ mod tests {
         let drive = Drive::create(&options).unwrap();
         std::fs::create_dir(folder.join("mounted")).unwrap();
         for name in names {
-            add_spare(&options.volume, &drive, &folder.join("mounted").join(name)).unwrap();
+            let path = folder.join("mounted").join(name);
+            add_spare(&options.volume, &drive, &path, Contents::Kept).unwrap();
         }
         drive.write(0, &vec![7; 1 << 20], Durability::Durable).unwrap();
         std::fs::rename(folder.join("mounted"), folder.join("away")).unwrap();

@@ -14,7 +14,7 @@ use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{Tried, add_spare};
 use crate::volume::purge::{purge_volume, reformat_volume};
-use crate::{Beyond, Drive, Namespaces, OpenError, UserCapacity};
+use crate::{Beyond, Contents, Drive, Namespaces, OpenError, UserCapacity};
 
 /// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
 /// spare not be used.
@@ -121,11 +121,11 @@ impl Maintenance {
     ///
     /// # Errors
     /// Fails if the die has not failed, or the new one cannot take its place.
-    pub fn replace_die(&self, die: usize, new: &Path) -> Result<(), OpenError> {
+    pub fn replace_die(&self, die: usize, new: &Path, contents: Contents) -> Result<(), OpenError> {
         let Some(turn) = self.rest.turn() else {
             return Err(OpenError::refused("another die is being replaced; wait for it".into()));
         };
-        let replacement = Replacement::prepare(&self.volume, &self.drive, die, new)?;
+        let replacement = Replacement::prepare(&self.volume, &self.drive, die, new, contents)?;
         self.begin("rebuild", move |drive, rest, begun| {
             // Its status says how it went.
             let _ = replacement.carry_out(drive, |_, _| {
@@ -140,8 +140,8 @@ impl Maintenance {
     ///
     /// # Errors
     /// As [`add_spare`].
-    pub fn add_spare(&self, new: &Path) -> Result<(), OpenError> {
-        add_spare(&self.volume, &self.drive, new)
+    pub fn add_spare(&self, new: &Path, contents: Contents) -> Result<(), OpenError> {
+        add_spare(&self.volume, &self.drive, new, contents)
     }
 
     /// From now on takes a die out of service that fails every read. When a die fails, fills a hot

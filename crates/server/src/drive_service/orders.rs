@@ -8,7 +8,7 @@ use blockio::text;
 use live::fault_injection::Fault;
 use live::management::{Answer, Management, Request};
 use live::status::Export;
-use live::{Beyond, UserCapacity, locate};
+use live::{Beyond, Contents, UserCapacity, locate};
 
 use super::DriveService;
 
@@ -46,11 +46,13 @@ impl DriveService {
                 volume.and_then(|it| told(locate::set(&it.folder, *is_lit)))
             }
             Request::FailDie { die } => volume.and_then(|it| told(it.maintenance.fail_die(*die))),
-            Request::ReplaceDie { die, path } => {
-                volume.and_then(|it| told(it.maintenance.replace_die(*die, path)))
+            Request::ReplaceDie { die, path, destroy } => {
+                let contents = Contents::lost_if(*destroy);
+                volume.and_then(|it| told(it.maintenance.replace_die(*die, path, contents)))
             }
-            Request::AddSpare { path } => {
-                volume.and_then(|it| told(it.maintenance.add_spare(path)))
+            Request::AddSpare { path, destroy } => {
+                let contents = Contents::lost_if(*destroy);
+                volume.and_then(|it| told(it.maintenance.add_spare(path, contents)))
             }
             Request::Scrub => volume.and_then(|it| told(it.maintenance.scrub())),
             Request::Purge { drive, while_served } => {
@@ -113,10 +115,10 @@ fn order(request: &Request) -> String {
         Request::Locate { is_lit: true } => "turn the locate LED on".to_owned(),
         Request::Locate { is_lit: false } => "turn the locate LED off".to_owned(),
         Request::FailDie { die } => format!("fail die {die}"),
-        Request::ReplaceDie { die, path } => {
+        Request::ReplaceDie { die, path, .. } => {
             format!("replace die {die} with {}", path.display())
         }
-        Request::AddSpare { path } => format!("add the hot spare {}", path.display()),
+        Request::AddSpare { path, .. } => format!("add the hot spare {}", path.display()),
         Request::Scrub => "scrub the volume".to_owned(),
         Request::Purge { .. } => "purge the volume".to_owned(),
         Request::Format { capacity: UserCapacity::Bytes(size), .. } => {

@@ -1,0 +1,96 @@
+//! Media that are to be dies: files, which are made, or block devices, whose contents are lost.
+//!
+//! **Invariant**: nothing is written to a medium that holds something, unless its loss was allowed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::signature;
+use crate::engine::gathering::newest_header;
+use crate::format::header::Header;
+use crate::format::layout::Layout;
+use crate::medium::is_block_device;
+use crate::{Access, FileMedium, Medium, OpenError, Preallocation, Shape};
+
+/// What becomes of what a medium holds that is to be a die.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// It is kept: a medium that holds a file system or anything else that is known is refused.
+    #[default]
+    Kept,
+    /// It may be lost.
+    Lost,
+}
+
+impl Contents {
+    /// What becomes of it where somebody allows its loss, or does not.
+    pub const fn lost_if(is_allowed: bool) -> Self {
+        if is_allowed { Self::Lost } else { Self::Kept }
+    }
+}
+
+/// A medium that is to be a die.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NewDie<'a> {
+    pub(super) path: &'a Path,
+    pub(super) access: Access,
+    pub(super) preallocation: Preallocation,
+    pub(super) contents: Contents,
+}
+
+impl NewDie<'_> {
+    /// Makes a file that did not exist, or opens a block device.
+    pub(super) fn make(&self, shape: &Shape) -> Result<Box<dyn Medium>, OpenError> {
+        if is_block_device(self.path) {
+            return self.open(None);
+        }
+        self.create(shape).map_err(|error| self.failed("creating the die", error))
+    }
+
+    fn create(&self, shape: &Shape) -> io::Result<Box<dyn Medium>> {
+        let layout = Layout::new(shape);
+        let (path, bytes) = (self.path, layout.die_bytes());
+        let medium = FileMedium::create(path, bytes, self.access, self.preallocation)?;
+        // Whatever becomes of data, the journal and the checkpoints can be written.
+        if let Err(error) = medium.reserve(layout.unit_from(0)) {
+            let _ = fs::remove_file(path);
+            return Err(error);
+        }
+        Ok(Box::new(medium))
+    }
+
+    /// Opens what is there already. A die of the volume `own` counts as blank.
+    pub(super) fn open(&self, own: Option<u64>) -> Result<Box<dyn Medium>, OpenError> {
+        let opened = FileMedium::open(self.path, self.access);
+        let medium: Box<dyn Medium> =
+            Box::new(opened.map_err(|error| self.failed("opening the die", error))?);
+        let drive = newest_header(&*medium).ok().flatten().map(|header| header.drive);
+        let is_own = own.is_some() && drive == own;
+        if self.contents == Contents::Lost || is_own {
+            return Ok(medium);
+        }
+        let found = signature::contents(&*medium);
+        if let Some(what) = found.map_err(|error| self.failed("reading", error))? {
+            return Err(OpenError::refused(format!(
+                "{} {what}, which would be lost: give another path, or --destroy to overwrite it",
+                self.path.display()
+            )));
+        }
+        Ok(medium)
+    }
+
+    /// Makes the medium no die of any volume, and where its contents may be lost also nothing else,
+    /// once nothing is in the way of its being a die.
+    pub(super) fn clear(&self, medium: &dyn Medium) -> Result<(), OpenError> {
+        let cleared = match self.contents {
+            Contents::Kept => Header::erase(medium),
+            Contents::Lost => signature::erase(medium),
+        };
+        cleared.map_err(|error| self.failed("erasing the beginning of", error))
+    }
+
+    fn failed(&self, attempted: &str, error: io::Error) -> OpenError {
+        OpenError::medium(&format!("{attempted} {}", self.path.display()), error)
+    }
+}
