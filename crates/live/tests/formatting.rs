@@ -83,7 +83,12 @@ fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
     assert_eq!(drive.size(), SIZE + (2 << 20));
     assert!(holds(&drive, 0..1 << 20, 1) && holds(&drive, SIZE..SIZE + (1 << 20), 2));
     let refused = drive.resize(&capacity(SIZE), Beyond::Kept).unwrap_err().to_string();
-    assert_eq!(refused, "data is stored beyond the new end, from sector 16384 on; trim it first");
+    let told = format!(
+        "1 MiB of data is stored beyond the new end, from sector 16384 on; trim it while the \
+         volume is served, or allow it to be lost with --destroy {}",
+        drive.status().drive
+    );
+    assert_eq!(refused, told);
     drive.resize(&capacity(SIZE / 2), Beyond::Lost).unwrap();
     assert!(drive.write(SIZE / 2, &[3; 4096], Durability::Volatile).is_err());
     drive.close().unwrap();

@@ -44,7 +44,7 @@ fn changed<T>(
     let drive = Drive::open(&meant.volume).with_context(|| Opening::of(&meant.volume))?;
     let number = drive.status().drive;
     let done = match destroy {
-        Some(other) if other != number => {
+        Some(other) if !other.eq_ignore_ascii_case(&number) => {
             drive.close().with_context(|| format!("closing {shown}"))?;
             bail!("the volume ID of {shown} is {number}, not {other}");
         }

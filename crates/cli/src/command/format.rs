@@ -83,10 +83,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
 /// Gives a drive another size.
 pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     let (shown, size) = (args.target.volume.display(), args.size);
-    let FoundDrive { drive, server } = match &args.target.destroy {
-        Some(_) => FoundDrive::find(&args.target, "resizing")?,
-        None => FoundDrive::look(&args.target)?.0,
-    };
+    let FoundDrive { drive, server } = FoundDrive::look(&args.target)?.0;
     let discard = args.target.destroy.is_some();
     let attempted = || format!("resizing {shown}");
     if let Some(mut server) = server {
@@ -118,7 +115,7 @@ impl FoundDrive {
     /// Finds a drive that may be destroyed.
     fn find(target: &FormatTarget, attempted: &str) -> Result<Self> {
         let (meant, status) = Self::look(target)?;
-        if target.destroy.as_ref() != Some(&meant.drive) {
+        if target.destroy.is_none() {
             let (shown, number) = (target.volume.display(), &meant.drive);
             let stored = match status.space {
                 Some(space) => format!("{} of stored data", bytes(space.logical_bytes)),
@@ -129,7 +126,8 @@ impl FoundDrive {
         Ok(meant)
     }
 
-    /// Finds a drive, and returns its status too.
+    /// Finds a drive, which is the one that may be destroyed if any may, and returns its status
+    /// too.
     fn look(target: &FormatTarget) -> Result<(Self, status::Status)> {
         let shown = target.volume.display();
         let mut server = server(&target.volume)?;
@@ -141,7 +139,18 @@ impl FoundDrive {
             Some(server) => server.status().context("asking the server")?,
             None => live::inspect(&target.volume)?,
         };
+        check_id(target, &status.drive)?;
         Ok((Self { drive: status.drive.clone(), server }, status))
+    }
+}
+
+/// Checks that what may be destroyed is the volume of that ID.
+fn check_id(target: &FormatTarget, id: &str) -> Result<()> {
+    match &target.destroy {
+        Some(other) if !other.eq_ignore_ascii_case(id) => {
+            bail!("the volume ID of {} is {id}, not {other}", target.volume.display());
+        }
+        _ => Ok(()),
     }
 }
 

@@ -127,8 +127,8 @@ fn what_an_export_stores_is_lost_only_where_that_is_allowed() {
     for args in [&["resize", "volume", "two", "--size", "1MiB"][..], &["remove", "volume", "two"]] {
         let refused = floatgate(&[&["export"], args].concat());
         let told = said(&refused);
-        assert!(told.contains("MiB of stored data would be lost"), "{told}");
-        assert!(told.contains(&number), "{told}");
+        let remedy = format!("MiB of stored data would be lost; --destroy {number} allows that");
+        assert!(told.contains(&remedy), "{told}");
     }
     assert_done(&floatgate(&["export", "remove", "volume", "two", "--destroy", &number]));
     assert_eq!(status(floatgate)["space"]["logical_bytes"], 0);

@@ -15,15 +15,18 @@ fn a_closed_drive_is_destroyed_only_by_its_number() {
     let before = status(floatgate);
     let number = before["drive"].as_str().unwrap();
     for args in [&["purge", "volume"][..], &["format", "volume", "--capacity", "stock"]] {
-        for more in [&[][..], &["--destroy", "0123456789abcdef"]] {
+        let other = "0123456789abcdef";
+        for (more, told) in [
+            (&[][..], format!("destroys 2.10 MB of stored data; --destroy {number} allows that")),
+            (&["--destroy", other], format!("the volume ID of volume is {number}, not {other}")),
+        ] {
             let refused = floatgate(&[args, more].concat());
             assert!(!refused.status.success());
-            let told = format!("destroys 2.10 MB of stored data; --destroy {number} allows that");
             assert!(said(&refused).contains(&told), "{}", said(&refused));
         }
     }
     assert_eq!(status(floatgate), before);
-    assert_done(&floatgate(&["purge", "volume", "--destroy", number]));
+    assert_done(&floatgate(&["purge", "volume", "--destroy", &number.to_uppercase()]));
     assert_eq!(status(floatgate)["space"]["logical_bytes"], 0);
     let high = ["format", "volume", "--capacity", "high-performance", "--destroy", number];
     assert_done(&floatgate(&high));
@@ -45,7 +48,11 @@ fn a_closed_drive_becomes_larger_and_smaller() {
     let number = status(floatgate)["drive"].as_str().unwrap().to_owned();
     assert_done(&floatgate(&["resize", "volume", "--size", "4MiB"]));
     let refused = floatgate(&["resize", "volume", "--size", "1MiB"]);
-    assert!(said(&refused).contains("data is stored beyond the new end"), "{}", said(&refused));
+    let told = format!("allow it to be lost with --destroy {number}");
+    assert!(said(&refused).contains(&told), "{}", said(&refused));
+    let other = floatgate(&["resize", "volume", "--size", "1MiB", "--destroy", "wrong"]);
+    let told = format!("the volume ID of volume is {number}, not wrong");
+    assert!(said(&other).contains(&told), "{}", said(&other));
     let large = floatgate(&["resize", "volume", "--size", "1GiB"]);
     let told = said(&large);
     assert!(told.contains("the dies have room for at most"), "{told}");

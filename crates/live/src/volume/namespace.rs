@@ -277,7 +277,9 @@ fn stored_bytes(drive: &Drive, from: u64, until: u64) -> Result<Bytes, DeviceErr
 fn give_up(drive: &Drive, (from, until): (u64, u64), beyond: Beyond) -> Result<(), OpenError> {
     let stored = stored_bytes(drive, from, until)?;
     if stored.0 > 0 && beyond == Beyond::Kept {
-        return Err(OpenError::refused(format!("{stored} of stored data would be lost")));
+        let id = drive.status().drive;
+        let what = format!("{stored} of stored data would be lost");
+        return Err(OpenError::refused(format!("{what}; --destroy {id} allows that")));
     }
     Ok(drive.trim(from, until - from, Durability::Durable)?)
 }

@@ -20,7 +20,7 @@ use crate::engine::journal::{Journal, Scope};
 use crate::format::journal::Trim;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
 use crate::lock::lock;
-use crate::status::Purge;
+use crate::status::{Purge, named};
 use crate::{DeviceError, OpenError, Shape};
 
 /// Spare space of the stock capacity, as a share of it.
@@ -74,10 +74,13 @@ impl Drive {
         // No checkpoint may be under way, since its map has one length.
         let checkpoints = lock(&self.checkpoints);
         let mut core = self.core_mut()?;
-        if let (Beyond::Kept, Some(lpn)) = (beyond, core.first_stored_from(pages)) {
-            let lba = lba(lpn);
-            let what = format!("data is stored beyond the new end, from sector {lba} on");
-            return Err(OpenError::refused(format!("{what}; trim it first")));
+        if let (Beyond::Kept, Some(lpn)) = (beyond, core.stored_from(pages).next()) {
+            let bytes = Bytes(core.stored_from(pages).count() as u64 * PAGE_BYTES as u64);
+            let (lba, id) = (lba(lpn), named(self.store.drive));
+            return Err(OpenError::refused(format!(
+                "{bytes} of data is stored beyond the new end, from sector {lba} on; trim it while \
+                 the volume is served, or allow it to be lost with --destroy {id}"
+            )));
         }
         core.resize(pages, stored_max)?;
         self.pages.store(pages, Ordering::Release);
@@ -328,10 +331,10 @@ impl Core {
         self.trims.push(all);
     }
 
-    /// The first page from `first` on that is stored.
-    fn first_stored_from(&self, first: u32) -> Option<Lpn> {
+    /// Pages from `first` on that are stored.
+    fn stored_from(&self, first: u32) -> impl Iterator<Item = Lpn> {
         let entries = self.ftl.map_entries().iter().zip(0..).skip(first as usize);
-        entries.filter(|(entry, _)| **entry != 0).map(|(_, lpn)| Lpn(lpn)).next()
+        entries.filter(|(entry, _)| **entry != 0).map(|(_, lpn)| Lpn(lpn))
     }
 }
 
