@@ -102,6 +102,36 @@ fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
 }
 
 #[test]
+fn a_thin_drive_keeps_its_physical_space_when_it_becomes_larger_or_smaller() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = CreateOptions {
+        volume: folder.path().join("volume"),
+        dies: vec![folder.path().join("d0.img")],
+        size: Bytes(4 * SIZE),
+        is_protected: false,
+        over_provisioning: 0.5,
+        compression: Compression::Lz4,
+        physical: Some(Bytes(SIZE)),
+        unit: None,
+    };
+    Drive::create(&options).unwrap().close().unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    let resize = |size: u64| {
+        drive.resize(&UserCapacity::Bytes(size).of(&drive), Beyond::Kept)?;
+        let format = drive.status().format;
+        Ok::<_, live::OpenError>((format.capacity_bytes, format.physical_bytes))
+    };
+    for size in [2 * SIZE, 4 * SIZE, SIZE + PAGE] {
+        assert_eq!(resize(size).unwrap(), (size, SIZE));
+    }
+    let refused = resize(100 * SIZE).unwrap_err().to_string();
+    assert!(refused.contains("the map, whose room was fixed"), "{refused}");
+    let refused = drive.check_capacity(UserCapacity::Bytes(4 * SIZE)).unwrap_err().to_string();
+    assert!(refused.contains("too large for a volume that is no longer thin"), "{refused}");
+    assert_eq!(resize(SIZE / 2).unwrap(), (SIZE / 2, SIZE / 2), "as much as clients address");
+}
+
+#[test]
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path());

@@ -83,7 +83,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
 /// Gives a drive another size.
 pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     let (shown, size) = (args.target.volume.display(), args.size);
-    let FoundDrive { drive, server } = FoundDrive::look(&args.target)?.0;
+    let (FoundDrive { drive, server }, status) = FoundDrive::look(&args.target)?;
     let discard = args.target.destroy.is_some();
     let attempted = || format!("resizing {shown}");
     if let Some(mut server) = server {
@@ -99,8 +99,18 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
         drive.close().with_context(|| format!("closing {shown}"))?;
         resized.with_context(attempted)?;
     }
-    output::talk(&format!("{shown}: capacity {size}"));
+    let thin = thin_after(&status.format, size).unwrap_or_default();
+    output::talk(&format!("{shown}: capacity {size}{thin}"));
     Ok(Ending::Done)
+}
+
+/// Says what the physical space of a thin volume is after a resize; none of one that is not thin.
+fn thin_after(before: &status::Format, size: Bytes) -> Option<String> {
+    let physical = Bytes(before.physical_bytes);
+    (physical.0 < before.capacity_bytes).then(|| match size > physical {
+        true => format!(", physical space {physical}"),
+        false => format!(", no longer thin: physical space was {physical}"),
+    })
 }
 
 /// The volume that is meant.

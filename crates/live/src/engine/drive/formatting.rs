@@ -48,16 +48,29 @@ pub enum UserCapacity {
 }
 
 impl UserCapacity {
-    /// Returns this capacity in bytes for `drive`, which is not thin then.
+    /// Returns this capacity for a resize of `drive`: a thin one keeps the physical space that it
+    /// has, unless that is more than the new size.
     pub fn of(self, drive: &Drive) -> Capacity {
+        let size = self.size_of(drive);
+        let Shape { pages_logical, pages_stored_max, .. } = lock(&drive.header).shape;
+        let physical = Bytes(u64::from(pages_stored_max) * PAGE_BYTES as u64);
+        let is_thin = pages_stored_max < pages_logical;
+        Capacity { size, physical: is_thin.then(|| physical.min(size)) }
+    }
+
+    /// Returns this capacity for a format of `drive`, which is not thin then.
+    fn of_formatted(self, drive: &Drive) -> Capacity {
+        Capacity { size: self.size_of(drive), physical: None }
+    }
+
+    fn size_of(self, drive: &Drive) -> Bytes {
         let stock = drive.size_with_spare(STOCK_SPARE);
         let page_bytes = PAGE_BYTES as u64;
-        let size = match self {
+        match self {
             Self::Stock => stock,
             Self::HighPerformance => Bytes(stock.0 / page_bytes * 4 / 5 * page_bytes),
             Self::Bytes(bytes) => Bytes(bytes),
-        };
-        Capacity { size, physical: None }
+        }
     }
 }
 
@@ -135,7 +148,7 @@ impl Drive {
         capacity: UserCapacity,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), OpenError> {
-        let capacity = capacity.of(self);
+        let capacity = capacity.of_formatted(self);
         self.checked(&capacity)?;
         self.purge_while(go_on)?;
         let resized = self.resize(&capacity, Beyond::Lost);
@@ -150,7 +163,7 @@ impl Drive {
     /// # Errors
     /// Fails if it cannot.
     pub fn check_capacity(&self, capacity: UserCapacity) -> Result<(), OpenError> {
-        self.checked(&capacity.of(self)).map(|_| ())
+        self.checked(&capacity.of_formatted(self)).map(|_| ())
     }
 
     /// The most that clients may address while so much spare space is left, as a share of it.
@@ -168,25 +181,41 @@ impl Drive {
     fn checked(&self, capacity: &Capacity) -> Result<(u32, u32), OpenError> {
         let (pages, stored_max) = capacity.pages()?;
         let shape = &self.store.layout.shape;
-        let too_large = |asked: Bytes, pages_most: u64| {
-            // Exact, so that it can be typed.
-            let most = pages_most * PAGE_BYTES as u64;
-            OpenError::refused(format!(
-                "a capacity of {asked} is too large: the dies have room for at most {most} bytes"
-            ))
-        };
+        // Exact, so that it can be typed.
+        let bytes = |pages: u64| pages * PAGE_BYTES as u64;
         let wanted = Shape { pages_logical: pages, pages_stored_max: stored_max, ..*shape };
         let mappable = u64::from(shape.pages_mappable);
         match (wanted.config().check(), capacity.physical) {
             (Err(ConfigError::NoSpare { limit, .. }), Some(physical)) => {
-                Err(too_large(physical, limit.saturating_sub(1)))
+                let most = bytes(limit.saturating_sub(1));
+                Err(OpenError::refused(format!(
+                    "physical space of {physical} is too large: the dies have room for at most \
+                     {most} bytes"
+                )))
             }
             (Err(ConfigError::NoSpare { limit, .. }), None) => {
-                Err(too_large(capacity.size, limit.saturating_sub(1).min(mappable)))
+                let most = bytes(limit.saturating_sub(1).min(mappable));
+                let (asked, thin) = (capacity.size, self.thin_remark());
+                Err(OpenError::refused(format!(
+                    "a capacity of {asked} is too large{thin}: the dies have room for at most \
+                     {most} bytes"
+                )))
             }
-            _ if u64::from(pages) > mappable => Err(too_large(capacity.size, mappable)),
+            _ if u64::from(pages) > mappable => {
+                let (asked, most) = (capacity.size, bytes(mappable));
+                Err(OpenError::refused(format!(
+                    "a capacity of {asked} is too large: the map, whose room was fixed when the \
+                     volume was created, addresses at most {most} bytes"
+                )))
+            }
             (checked, _) => Ok(checked.map(|()| (pages, stored_max))?),
         }
+    }
+
+    /// Says of a capacity that a format would give a thin drive, what it would be.
+    fn thin_remark(&self) -> &'static str {
+        let Shape { pages_logical, pages_stored_max, .. } = lock(&self.header).shape;
+        if pages_stored_max < pages_logical { " for a volume that is no longer thin" } else { "" }
     }
 
     /// Forgets what is stored, durably, in both checkpoints too.
