@@ -228,7 +228,7 @@ impl<'a> Connection<'a> {
         (begun, deadline): (Instant, Instant),
     ) -> Result<bool, Break> {
         loop {
-            advance(session, begun, &mut self.replies)?;
+            session.set_time(elapsed(begun));
             let next = session.take_next(self.inbox.received(), &mut self.replies);
             let used_bytes = next.as_ref().map_or(0, |next| next.used_bytes);
             self.inbox.forget(used_bytes);
@@ -260,10 +260,11 @@ impl<'a> Connection<'a> {
             *session.answered() = Some(Vec::new());
         }
         loop {
-            let next = advance(session, begun, &mut self.replies)?;
+            self.catch_up(session, begun)?;
             let taken = session.take(self.inbox.received(), &mut self.replies);
             let used_bytes = taken.as_ref().map_or(0, |taken| taken.used_bytes);
             self.inbox.forget(used_bytes);
+            let next = advance(session, begun, &mut self.replies)?;
             // What needs no promise goes before what waits for the device.
             self.send()?;
             self.record(session);
@@ -295,6 +296,23 @@ impl<'a> Connection<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Receives what is there for a timed conversation, and sets its time: what came in time counts,
+    /// however late this thread looks for it.
+    pub(crate) fn catch_up<C: Conversation>(
+        &mut self,
+        session: &mut C,
+        begun: Instant,
+    ) -> Result<(), Break> {
+        if session.is_timed() {
+            if self.wait(Some(Duration::ZERO))? {
+                // The end is found by whoever waits for more.
+                self.receive(1)?;
+            }
+            session.set_time(elapsed(begun));
+        }
+        Ok(())
     }
 
     /// Records the commands that were just answered, if there is a recorder.
@@ -457,7 +475,82 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+    use crate::conversation::Next;
+    use crate::pace::tests::drive;
+    use crate::{Asked, Limits, Pace, paced};
+
+    /// A conversation that ends when nothing came for five seconds.
+    #[derive(Default)]
+    struct Impatient {
+        answered: Option<Vec<Asked>>,
+        now: Nanos,
+        heard_at: Nanos,
+    }
+
+    impl Conversation for Impatient {
+        type Violation = io::Error;
+
+        fn begin_next(&mut self, input: &[u8], _: &mut Replies) -> Result<Next, io::Error> {
+            if input.is_empty() {
+                return Ok(Next::wants(0, 1));
+            }
+            self.heard_at = self.now;
+            Ok(Next::used(1))
+        }
+
+        fn finish_reads(&mut self, _: &mut Replies) {}
+
+        fn settle(&mut self, _: &mut Replies) {}
+
+        fn is_over(&self) -> bool {
+            false
+        }
+
+        fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+            &mut self.answered
+        }
+
+        fn is_timed(&self) -> bool {
+            true
+        }
+
+        fn set_time(&mut self, now: Nanos) {
+            self.now = now;
+        }
+
+        fn advance(&mut self, now: Nanos, _: &mut Replies) -> Result<Option<Nanos>, io::Error> {
+            let due = self.heard_at + Nanos::from_secs(5);
+            if now < due { Ok(Some(due)) } else { Err(io::ErrorKind::TimedOut.into()) }
+        }
+    }
+
+    #[test]
+    fn what_came_in_time_counts_however_late_it_is_looked_for() {
+        let served = |is_paced: bool, sent: &[u8]| {
+            let (own_end, mut client) = UnixStream::pair().unwrap();
+            client.write_all(sent).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            let (socket, memory) =
+                (Arc::new(Socket::from(own_end)), Memory::new(Limits::default()));
+            let begun = Instant::now().checked_sub(Duration::from_secs(6)).unwrap();
+            let (mut connection, mut session) =
+                (Connection::new(&socket, &memory), Impatient::default());
+            if is_paced {
+                let pace = Arc::new(Pace::new(drive()));
+                return paced::serve(&mut connection, &mut session, &pace, begun);
+            }
+            connection.serve(&mut session, begun)
+        };
+        for is_paced in [false, true] {
+            served(is_paced, &[1]).unwrap();
+            assert!(matches!(served(is_paced, &[]), Err(Break::Violation(_))), "{is_paced}");
+        }
+    }
 
     #[test]
     fn an_inbox_keeps_what_is_not_done_with_in_order() {

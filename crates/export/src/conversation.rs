@@ -120,6 +120,11 @@ pub(crate) trait Conversation {
         false
     }
 
+    /// Sets the time to `now`, at which requests are taken and at which those before have ended.
+    fn set_time(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
     /// Advances time to `now`, which may add replies. Returns the time until which it need not be
     /// called again, if there is one.
     ///

@@ -92,7 +92,7 @@ pub(crate) fn serve<C: Conversation>(
     let mut client = Client { connection, outbox, lane, loan: None, received_at };
     let mut has_input = true;
     loop {
-        advance(session, begun, &mut client.connection.replies)?;
+        client.connection.catch_up(session, begun)?;
         let wanted_bytes = client.take(session)?;
         // What was just taken may have something to wait for.
         let timed = advance(session, begun, &mut client.connection.replies)?;

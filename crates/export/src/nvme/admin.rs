@@ -19,7 +19,7 @@ pub(super) fn execute(
     command: &Command,
     data: &[u8],
 ) -> Outcome {
-    controller.restart_keep_alive(context.now);
+    controller.restart_keep_alive();
     if command.opcode() == fabrics::OPCODE && controller.transport().is_fabrics() {
         return match command.fabrics_type() {
             fabrics::PROPERTY_GET => controller.property_get(command).into(),

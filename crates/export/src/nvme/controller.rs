@@ -98,6 +98,9 @@ pub(super) struct Controller {
     persistent_events: Option<Vec<u8>>,
     /// True if all of its connections are to end.
     is_lost: bool,
+    /// True if a command came since time last passed. It may take long, and the host need not be
+    /// heard of again meanwhile.
+    is_heard: bool,
     /// Time of the last sign of life of the host.
     heard_at: Nanos,
 }
@@ -126,6 +129,7 @@ impl Controller {
             telemetry: Telemetry::default(),
             persistent_events: None,
             is_lost: false,
+            is_heard: false,
             heard_at: now,
         }
     }
@@ -278,9 +282,16 @@ impl Controller {
         self.errors.add(drive.next_error(), failed);
     }
 
-    /// Restarts the Keep Alive Timer: the host is alive at `now`.
-    pub(super) const fn restart_keep_alive(&mut self, now: Nanos) {
-        self.heard_at = now;
+    /// Restarts the Keep Alive Timer, at the time that is set next: the host is alive.
+    pub(super) const fn restart_keep_alive(&mut self) {
+        self.is_heard = true;
+    }
+
+    /// Lets the time be `now`, at which commands before have ended.
+    pub(super) const fn pass_time(&mut self, now: Nanos) {
+        if std::mem::replace(&mut self.is_heard, false) {
+            self.heard_at = now;
+        }
     }
 
     /// Completions of commands that were held, by command, with dword 0: Asynchronous Event
@@ -298,6 +309,7 @@ impl Controller {
 
     /// Advances time. Returns the time of the next call, or that the Keep Alive Timeout expired.
     pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, u32> {
+        self.pass_time(context.now);
         let keep_alive_ms = self.features.keep_alive_ms();
         let mut next = None;
         if keep_alive_ms > 0 {

@@ -322,6 +322,23 @@ fn a_host_that_is_not_heard_of_loses_its_controller_and_its_queues() {
 }
 
 #[test]
+fn a_host_is_alive_while_a_command_of_it_takes_longer_than_its_timeout() {
+    let rig = Rig::new(512);
+    let mut admin = rig.open(Digests::default());
+    admin.connect((0, 0xFFFF), (rig.subsystem.nqn(), HOST_NQN), (32, 0), 5000);
+    admin.set_property(0x14, 0x0046_0001);
+    // The deletion of a namespace, and a Keep Alive that waits behind it.
+    let delete = Order::new(0x0D, 1, &[1]);
+    let mut input = admin.pdu(4, 0, &delete.entry(0x50), &[]);
+    input.extend(admin.pdu(4, 0, &Order::new(0x18, 0, &[]).entry(0x51), &[]));
+    let inner = &mut admin.wire;
+    let used = inner.session.take(&input, &mut inner.replies).unwrap().used_bytes;
+    assert_eq!(used, input.len());
+    assert!(inner.advance(6), "both ended after 6 s");
+    assert!(inner.advance(10) && !inner.advance(11), "5 s after that");
+}
+
+#[test]
 fn a_queue_of_before_a_reset_leaves_the_new_one_of_its_number_alone() {
     let rig = Rig::new(512);
     let (mut admin, controller) = rig.admin();

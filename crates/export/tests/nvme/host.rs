@@ -45,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) replies: Replies,
     input: Vec<u8>,
     output: VecDeque<u8>,
+    now: Nanos,
     is_over: bool,
 }
 
@@ -56,8 +57,10 @@ impl Inner {
     /// A connection that came after so many seconds.
     pub(crate) fn coming_at(subsystem: &Arc<Subsystem>, seconds: u64) -> Self {
         let address = Some("127.0.0.1:4420".parse().unwrap());
+        let now = Nanos::from_secs(seconds);
         Self {
-            session: Session::new(Arc::clone(subsystem), address, Nanos::from_secs(seconds)),
+            session: Session::new(Arc::clone(subsystem), address, now),
+            now,
             replies: Replies::new(),
             input: Vec::new(),
             output: VecDeque::new(),
@@ -67,7 +70,8 @@ impl Inner {
 
     /// Lets the time be `seconds`; returns whether the session goes on.
     pub(crate) fn advance(&mut self, seconds: u64) -> bool {
-        let went_on = self.session.advance(Nanos::from_secs(seconds), &mut self.replies).is_ok();
+        self.now = Nanos::from_secs(seconds);
+        let went_on = self.session.advance(self.now, &mut self.replies).is_ok();
         self.output.extend(self.replies.as_bytes());
         self.replies.clear();
         self.is_over |= !went_on;
@@ -92,6 +96,7 @@ impl Wire for Inner {
                 self.input.drain(..taken.used_bytes);
             }
             self.session.settle(&mut self.replies);
+            self.session.set_time(self.now);
             self.output.extend(self.replies.as_bytes());
             self.replies.clear();
             self.is_over |= self.session.is_over() || taken.is_err();

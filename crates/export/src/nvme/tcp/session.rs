@@ -174,6 +174,14 @@ impl Session {
         self.is_over || self.is_cut.load(Ordering::Acquire)
     }
 
+    /// Sets the time to `now`, at which commands are taken and at which those before have ended.
+    pub fn set_time(&mut self, now: Nanos) {
+        self.now = now;
+        if let Phase::Admin(_, controller) = &self.phase {
+            locked(controller).pass_time(now);
+        }
+    }
+
     /// Advances time to `now`. Returns the time at which it must be called again.
     ///
     /// # Errors
@@ -504,6 +512,10 @@ impl Conversation for Session {
 
     fn is_timed(&self) -> bool {
         !matches!(self.phase, Phase::Io(..))
+    }
+
+    fn set_time(&mut self, now: Nanos) {
+        Self::set_time(self, now);
     }
 
     fn advance(&mut self, now: Nanos, replies: &mut Replies) -> Result<Option<Nanos>, Violation> {
