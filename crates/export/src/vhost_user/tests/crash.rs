@@ -148,7 +148,7 @@ fn more_slots_in_flight_than_the_ring_has_are_refused() {
         // A server took 65 reads of the first sector, each of as many slots as the ring has.
         let record = |order: u64| {
             let header = [MEMORY + 0x2_0000, 16 | 1 << 32];
-            let data = [MEMORY + 0x10_0000, 513 | 2 << 32];
+            let data = [MEMORY + 0x10_0000, 0x201 | 2 << 32];
             let shape = u64::from(SIZE) << 16 | 2 << 32;
             words(&[&[order, shape][..], &header, &data].concat())
         };
