@@ -1,7 +1,7 @@
 //! Power and heat of a modelled drive: its limits, and warnings where it kept to them.
 
 use blockio::Nanos;
-use results::{Interval, Limits, Summary, Warning, WarningKind};
+use results::{Climate, Interval, Limits, Summary, Warning, WarningKind};
 use ssd::DriveSpec;
 
 use crate::{Error, Kind};
@@ -20,21 +20,28 @@ pub(super) fn limits(spec: &DriveSpec) -> Option<Limits> {
     })
 }
 
-/// Warnings where the drive throttled its writes in the step named `step`.
+/// Warnings where the drive throttled its writes in the step named `step`, or would have.
 pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> Vec<Warning> {
     let Some((limits, climate)) = limits(spec).zip(Summary::of(intervals).climate) else {
         return Vec::new();
     };
+    let warning = |text: String, remedy: &str| Warning {
+        kind: WarningKind::Throttled,
+        step: step.into(),
+        text,
+        remedy: remedy.into(),
+    };
+    let some = |share: Option<f64>| share.filter(|share| *share > 0.0).map(|share| share * 100.0);
+    if intervals.iter().all(|interval| interval.write_bytes == 0) {
+        // Reads are not throttled; a drive that may draw little has nothing to throttle either.
+        let warm = some(climate.thermal_throttled_share)
+            .map(|percent| only_warm(&limits, &climate, percent));
+        return warm.map(|text| warning(text, COOLER)).into_iter().collect();
+    }
     let throttled = |share: Option<f64>, why: String, remedy: &str| {
-        share.filter(|share| *share > 0.0).map(|share| Warning {
-            kind: WarningKind::Throttled,
-            step: step.into(),
-            text: format!(
-                "the drive throttled its writes for {:.1} % of the time: {why}",
-                share * 100.0
-            ),
-            remedy: remedy.into(),
-        })
+        let percent = some(share)?;
+        let text = format!("the drive throttled its writes for {percent:.1} % of the time: {why}");
+        Some(warning(text, remedy))
     };
     let throttle_c = limits.throttle_c.unwrap_or_default();
     let hottest_c = climate.temperature_c.unwrap_or_default();
@@ -48,7 +55,17 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
     heat.into_iter().chain(power).collect()
 }
 
-/// The end of a load: the drive switched itself off `at` that time or before.
+/// What is said of a drive that was at its limit of heat while it only read.
+fn only_warm(limits: &Limits, climate: &Climate, percent: f64) -> String {
+    let throttle_c = limits.throttle_c.unwrap_or_default();
+    let hottest_c = climate.temperature_c.unwrap_or_default();
+    format!(
+        "the drive was at its limit of {throttle_c} °C for {percent:.1} % of the time, and reached \
+         {hottest_c:.1}: there were no writes to throttle"
+    )
+}
+
+/// The end of a load: the drive switched itself off `at` that protocol time or before.
 pub(super) fn switched_off(at: Nanos) -> Error {
     let text = format!("after {at} the drive was too hot and had switched itself off");
     Error::new(Kind::Program, text).hint(COOLER)

@@ -102,7 +102,7 @@ fn answer(
     match done.status {
         Status::Ok => meter.count(done),
         Status::MediaError => meter.count_media_error(),
-        _ => return Err(failed(done)),
+        _ => return Err(failed(done, drive.time_lapse())),
     }
     let request = feeds[usize::from(done.thread)].request(done.tag, drive);
     drive.submit(done.completed_at, request);

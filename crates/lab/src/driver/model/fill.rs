@@ -42,7 +42,7 @@ pub(super) fn fill(
     let (mut completed, mut ended_at) = (0, at);
     while let Some(done) = drive.next_completion(Nanos::MAX) {
         if done.status != Status::Ok {
-            return Err(failed(&done));
+            return Err(failed(&done, drive.time_lapse()));
         }
         ended_at = ended_at.max(done.completed_at);
         completed += 1;

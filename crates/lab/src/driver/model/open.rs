@@ -72,7 +72,7 @@ impl<'a> Open<'a> {
                 meter.count_media_error();
                 return Ok(Some(done.completed_at));
             }
-            _ => return Err(failed(&done)),
+            _ => return Err(failed(&done, self.drive.time_lapse())),
         }
         let response = done.completed_at - self.due_at[done.tag as usize];
         meter::record(&mut self.responses, response, done.stalled, self.drive.time_lapse());

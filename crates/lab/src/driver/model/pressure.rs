@@ -58,12 +58,15 @@ impl Rest {
     }
 }
 
+/// The error of a request that failed on a drive in time lapse; its time is told in protocol time,
+/// counted from when the drive was made.
 #[cold]
-pub(crate) fn failed(done: &Completion) -> Error {
-    let Completion { op, status, completed_at, .. } = done;
+pub(crate) fn failed(done: &Completion, time_lapse: u32) -> Error {
+    let Completion { op, status, .. } = done;
+    let completed_at = done.completed_at * u64::from(time_lapse);
     match *status {
-        Status::OutOfSpace => return space::exhausted(*completed_at),
-        Status::PoweredOff => return climate::switched_off(*completed_at),
+        Status::OutOfSpace => return space::exhausted(completed_at),
+        Status::PoweredOff => return climate::switched_off(completed_at),
         Status::Ok | Status::OutOfRange | Status::MediaError | Status::ReadOnly => {}
     }
     let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");

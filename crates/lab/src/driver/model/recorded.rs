@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
             let until = due_at.min(cutter.next_at);
             if let Some(done) = self.drive.next_completion(until) {
                 if done.status != Status::Ok {
-                    return Err(failed(&done));
+                    return Err(failed(&done, self.drive.time_lapse()));
                 }
                 meter.count(&done);
                 cutter.answered += 1;

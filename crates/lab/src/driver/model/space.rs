@@ -39,7 +39,7 @@ impl Space {
     }
 }
 
-/// The end of a load: a write found no space `at` that time.
+/// The end of a load: a write found no space `at` that protocol time.
 pub(super) fn exhausted(at: Nanos) -> Error {
     let text = format!(
         "after {at} the drive was out of physical space: the data compresses less than its format \

@@ -73,7 +73,7 @@ fn in_a_closed_loop_every_moment_of_every_request_is_counted_or_waited() {
 
 #[test]
 fn a_request_that_fails_ends_the_load_with_what_the_user_can_do() {
-    let failed = |status| failed(&done((0, 1_500_000), status));
+    let failed = |status| failed(&done((0, 750_000), status), 2);
     let out = failed(Status::OutOfSpace);
     assert!(out.to_string().starts_with("after 1.50 s the drive was out of physical space"));
     assert!(out.remedy().contains("--compressible"), "{}", out.remedy());
@@ -87,6 +87,11 @@ fn a_request_that_fails_ends_the_load_with_what_the_user_can_do() {
 
 /// Warnings of a Duo that throttled its writes for these shares of the time.
 fn throttled(heat: Option<f64>, power: Option<f64>) -> Vec<String> {
+    warned(4096, (heat, power))
+}
+
+/// The same of one that wrote so many bytes.
+fn warned(write_bytes: u64, (heat, power): (Option<f64>, Option<f64>)) -> Vec<String> {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let climate = Climate {
         power_w: Some(24.96),
@@ -94,7 +99,7 @@ fn throttled(heat: Option<f64>, power: Option<f64>) -> Vec<String> {
         thermal_throttled_share: heat,
         power_throttled_share: power,
     };
-    let interval = Interval { climate: Some(climate), ..span(1.0) };
+    let interval = Interval { climate: Some(climate), write_bytes, ..span(1.0) };
     let warnings = climate::warnings(&spec, "4k/precondition", &[interval]);
     assert!(warnings.iter().all(|it| it.kind == WarningKind::Throttled));
     assert!(warnings.iter().all(|it| it.step == "4k/precondition" && !it.remedy.is_empty()));
@@ -113,6 +118,9 @@ fn heat_and_power_that_throttle_writes_are_warned_of_each_with_its_limit() {
     assert!(both[1].ends_with("and drew 25.0"), "{both:?}");
     assert_eq!(throttled(Some(0.0), Some(0.0)), [""; 0]);
     assert_eq!(throttled(None, None), [""; 0]);
+    let reads = "the drive was at its limit of 78 °C for 12.5 % of the time, and reached 78.0: \
+                 there were no writes to throttle";
+    assert_eq!(warned(0, (Some(0.125), Some(1.0))), [reads]);
 }
 
 #[test]
