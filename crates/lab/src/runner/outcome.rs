@@ -70,7 +70,8 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     let begins = format!("simulated at 1/{k} scale (time lapse {k}): ");
     let tails = format!(
         "high percentiles and maxima come from 1/{k} of the requests, and a pause of the drive \
-         takes a larger share of an interval"
+         takes a larger share of an interval{}",
+        growing(run)
     );
     let loads = || {
         let kinds = [StepKind::Precondition, StepKind::Measure];
@@ -100,6 +101,20 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     };
     let (kind, step) = (WarningKind::Scale, String::new());
     (k > 1).then(|| Warning { kind, step, text, remedy: remedy.into() })
+}
+
+/// What time lapse does to requests that were due at a rate beyond what the drive reached: they wait
+/// for longer and longer, as long as the load lasts. Empty without such a load.
+fn growing(run: &Run) -> String {
+    let is_beyond = |step: &Step| step.rate.as_ref().is_some_and(|rate| rate.limit.is_some());
+    if !run.steps.iter().any(is_beyond) {
+        return String::new();
+    }
+    let k = run.target.time_lapse;
+    format!(
+        "; response times at rates that were not reached grow for as long as the load lasts, and \
+         are about 1/{k} of those at full scale"
+    )
 }
 
 /// Rounds of a suite that did not reach steady state.
