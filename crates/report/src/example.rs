@@ -241,6 +241,7 @@ impl Making<'_> {
             suite_title: self.title.into(),
             workload: workload.into(),
             compressible_percent: 0.0,
+            footprint_percent: None,
             threads: load.0,
             queue_per_thread: load.1,
             rate: None,

@@ -52,7 +52,7 @@ struct Shown {
 fn shown(run: &Run, headline: Headline) -> Option<Shown> {
     let step = headline.step(run)?;
     Some(Shown {
-        value: headline.of_summary(step.summary.as_ref()?)?,
+        value: headline.of_step(run, step)?,
         is_settled: run.is_settled(step).unwrap_or(false),
         is_comparable: is_comparable(run, step),
         is_doubted: run.distrusted(step).is_some(),

@@ -135,8 +135,8 @@ fn littles_law(suites: &[Suite<'_>]) -> String {
             .iter()
             .filter(|step| step.rate.is_none() && !subject.run.lacks_requests(&step.id))
             .filter_map(|step| {
-                let asked = f64::from(step.threads) * f64::from(step.queue_per_thread);
-                step.summary.as_ref()?.littles_law_deviation(asked * f64::from(devices))
+                let asked = f64::from(step.outstanding() * devices);
+                step.summary.as_ref()?.littles_law_deviation(asked)
             })
             .collect();
         let lacking = subject.run.steps.iter().filter(|step| subject.run.lacks_requests(&step.id));

@@ -51,7 +51,11 @@ fn of_one(it: &Headlines) -> Vec<String> {
         return said;
     }
     let origin = if it.is_model { "Modelled" } else { "Measured" };
-    let mut said = vec![format!("{origin} in steady state: {}.", does(it))];
+    let conditions = match it.conditions.as_slice() {
+        [] => String::new(),
+        several => format!(", {}", listed(several)),
+    };
+    let mut said = vec![format!("{origin} in steady state{conditions}: {}.", does(it))];
     said.extend(ratios(it, None));
     said.extend(doubt(it));
     said

@@ -98,17 +98,25 @@ impl Headline {
         }
     }
 
+    /// Its value in what `run` measured in `step`: requests a second, or nanoseconds; absent where
+    /// too few requests were measured, or requests are missing from the percentiles.
+    pub fn of_step(self, run: &Run, step: &Step) -> Option<f64> {
+        let has_value = self != Self::WriteTail || !run.lacks_requests(&step.id);
+        step.summary.as_ref().filter(|_| has_value).and_then(|summary| self.of_summary(summary))
+    }
+
     /// The measurement of `run` that it is read from: that of the table's load, else that with most
-    /// outstanding; absent where the workload was not measured, and where requests are missing from
-    /// what was.
+    /// outstanding; of several the first with the least compressible data. Absent where the
+    /// workload was not measured.
     pub fn step(self, run: &Run) -> Option<&Step> {
         let measured = run.steps.iter().filter(|step| {
-            let has_figures = step.summary.is_some() && !run.lacks_requests(&step.id);
-            step.workload == self.workload() && step.is_primary() && has_figures
+            step.workload == self.workload() && step.is_primary() && step.summary.is_some()
         });
-        measured.max_by_key(|step| {
-            let outstanding = u32::from(step.threads) * u32::from(step.queue_per_thread);
-            (has_load(step), outstanding)
+        // Of equals the last one is taken, so the first one comes last.
+        measured.rev().max_by(|a, b| {
+            let load = |step: &Step| (has_load(step), step.outstanding());
+            let compressible = b.compressible_percent.total_cmp(&a.compressible_percent);
+            load(a).cmp(&load(b)).then(compressible)
         })
     }
 }
@@ -128,11 +136,21 @@ fn has_load(step: &Step) -> bool {
     (step.threads, step.queue_per_thread) == (THREADS, QUEUE_PER_THREAD)
 }
 
-/// True if `run` measured `step` as the table does: under its load, and in steady state unless it
-/// only reads. A burst of writes is several times what the drives of the table sustain.
+/// True if `run` measured `step` as the table does: under its load, on the whole drive, with data
+/// that cannot be compressed, and in steady state unless it only reads. A burst of writes is
+/// several times what the drives of the table sustain.
 pub fn is_comparable(run: &Run, step: &Step) -> bool {
     let writes = step.summary.as_ref().is_some_and(|summary| summary.write.count > 0);
-    has_load(step) && (!writes || run.is_settled(step) == Some(true))
+    conditions(step).is_empty() && (!writes || run.is_settled(step) == Some(true))
+}
+
+/// In what `step` differs from the measurements of the table, in words; empty where in nothing.
+pub fn conditions(step: &Step) -> Vec<String> {
+    let load = format!("at T{}Q{}", step.threads, step.queue_per_thread);
+    let footprint = step.footprint_percent.map(|it| format!("on {it} % of the capacity"));
+    let percent = step.compressible_percent;
+    let data = (percent > 0.0).then(|| format!("with data compressible by {percent} %"));
+    (!has_load(step)).then_some(load).into_iter().chain(footprint).chain(data).collect()
 }
 
 impl BaselineRow {
@@ -145,7 +163,7 @@ impl BaselineRow {
     pub fn of_run(run: &Run) -> Option<Self> {
         let value = |headline: Headline| {
             let step = headline.step(run).filter(|step| has_load(step))?;
-            headline.of_summary(step.summary.as_ref()?)
+            headline.of_step(run, step)
         };
         let write = Headline::Write.step(run)?.summary.as_ref()?;
         Some(Self {
@@ -242,6 +260,40 @@ mod tests {
         }
         assert_eq!(is(&run, Headline::Write), Some(false), "a burst");
         assert_eq!(is(&run, Headline::Read), Some(true));
+    }
+
+    #[test]
+    fn of_equal_loads_the_first_with_the_least_compressible_data_is_taken_and_told() {
+        let mut run = example::run();
+        let step = Headline::Write.step(&run).unwrap().clone();
+        let of = |id: &str, compressible_percent| Step {
+            id: id.into(),
+            compressible_percent,
+            footprint_percent: Some(25.0),
+            queue_per_thread: 2,
+            ..step.clone()
+        };
+        run.steps = vec![of("half", 50.0), of("none", 0.0), of("again", 0.0)];
+        let taken = Headline::Write.step(&run).unwrap();
+        assert_eq!(taken.id, "none");
+        let load = format!("at T{}Q2", taken.threads);
+        assert_eq!(conditions(taken), [load.as_str(), "on 25 % of the capacity"]);
+        assert!(!is_comparable(&run, taken), "a quarter of the drive is quicker than all of it");
+    }
+
+    #[test]
+    fn percentiles_of_a_load_that_lacks_requests_are_withheld_and_its_rate_is_not() {
+        let mut run = example::run();
+        let step = Headline::Write.step(&run).unwrap().clone();
+        run.warnings.push(crate::Warning {
+            kind: crate::WarningKind::Unfinished,
+            step: step.id.clone(),
+            text: String::new(),
+            remedy: String::new(),
+        });
+        assert_eq!(Headline::Write.step(&run).map(|it| &it.id), Some(&step.id), "the same load");
+        assert!(Headline::Write.of_step(&run, &step).is_some());
+        assert_eq!(Headline::WriteTail.of_step(&run, &step), None);
     }
 
     #[test]

@@ -53,6 +53,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         suite_title: suite.to_uppercase(),
         workload: workload.into(),
         compressible_percent: 0.0,
+        footprint_percent: None,
         threads: load.0,
         queue_per_thread: load.1,
         rate: None,

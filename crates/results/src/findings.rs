@@ -302,7 +302,7 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
             same && other.is_primary() && other.summary.is_some()
         })
     };
-    let greatest = loads().max_by_key(|load| outstanding(load));
+    let greatest = loads().max_by_key(|load| load.outstanding());
     let (Some(summary), true) = (&step.summary, greatest.is_some_and(|it| it.id == step.id)) else {
         return Vec::new();
     };
@@ -312,11 +312,12 @@ fn of_measure(run: &Run, step: &Step) -> Vec<Finding> {
     let longest = watched.iter().map(|(_, summary)| summary.latency.latency_ns_max).max();
     let peak = ratio(longest.unwrap_or_default() as f64, average);
     let watched: Vec<&Step> = watched.into_iter().map(|(step, _)| step).collect();
-    let least = loads().min_by_key(|load| outstanding(load));
-    let scaling = least.filter(|least| outstanding(least) < outstanding(step)).and_then(|least| {
-        let gained = ratio(summary.iops, least.summary.as_ref()?.iops);
-        finding(FindingKind::Scaling, gained, &[step, least])
-    });
+    let least = loads().min_by_key(|load| load.outstanding());
+    let scaling =
+        least.filter(|least| least.outstanding() < step.outstanding()).and_then(|least| {
+            let gained = ratio(summary.iops, least.summary.as_ref()?.iops);
+            finding(FindingKind::Scaling, gained, &[step, least])
+        });
     [
         finding(FindingKind::Deviation, deviation, &[step]),
         finding(FindingKind::Peak, peak, &watched),
@@ -338,10 +339,6 @@ fn watched<'a>(run: &'a Run, step: &'a Step) -> Vec<(&'a Step, &'a Summary)> {
     all.filter_map(|step| Some((step, counted(step)?))).collect()
 }
 
-fn outstanding(step: &Step) -> u32 {
-    u32::from(step.threads) * u32::from(step.queue_per_thread)
-}
-
 /// Pure reads over pure writes, of the greatest load that a suite measured both at.
 fn read_over_write(run: &Run) -> Option<Finding> {
     let measured = |workload: &'static str| {
@@ -355,7 +352,7 @@ fn read_over_write(run: &Run) -> Option<Finding> {
                 .find(|write| (write.threads, write.queue_per_thread) == load)?;
             Some((read, write))
         })
-        .max_by_key(|(read, _)| outstanding(read))?;
+        .max_by_key(|(read, _)| read.outstanding())?;
     if run.is_settled(write) != Some(true) {
         return None;
     }

@@ -9,7 +9,7 @@
 //! They are observations without limits: which work a drive is for depends on the rate that the
 //! work needs, and not on one ratio. A drive that was not in steady state has none.
 
-use crate::baseline::{Headline, is_comparable, place};
+use crate::baseline::{Headline, conditions, is_comparable, place};
 use crate::published::burst;
 use crate::{Run, Step, StepKind, Written};
 
@@ -36,6 +36,9 @@ pub struct Headlines {
     pub is_settled: bool,
     /// Amount written to the drive by the end of the writes, where that was kept.
     pub written: Option<Written>,
+    /// Ways in which a measurement differs from those of the baseline table, see [`conditions`],
+    /// each once.
+    pub conditions: Vec<String>,
     /// True if 4K random reads and writes were measured with the same threads and queue depth.
     pub is_one_load: bool,
     /// Reason why the figures of 4K random writes may not be the drive's own, see
@@ -56,7 +59,7 @@ impl Headlines {
     /// Reads the numbers of `run`.
     pub fn of(run: &Run) -> Self {
         let step = |headline: Headline| headline.step(run);
-        let value = |headline: Headline| headline.of_summary(step(headline)?.summary.as_ref()?);
+        let value = |headline: Headline| headline.of_step(run, step(headline)?);
         let write = step(Headline::Write);
         let write_iops = value(Headline::Write);
         let precondition = write.and_then(|write| preconditioning(run, write));
@@ -75,6 +78,7 @@ impl Headlines {
             is_model: run.target.kind.is_model(),
             is_settled: !settled.is_empty() && settled.into_iter().all(|settled| settled),
             written: write.and_then(|write| write.written),
+            conditions: conditions_of(run),
             is_one_load: write.map(load) == step(Headline::Read).map(load),
             write_doubt: write.and_then(|step| run.distrusted(step)),
             read_doubt: step(Headline::Read).and_then(|step| run.distrusted(step)),
@@ -114,6 +118,19 @@ impl Headlines {
     fn ratio(&self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
         if self.is_settled { crate::compare::ratio(a?, b?) } else { None }
     }
+}
+
+/// The conditions of all measurements that the figures of `run` are read from, each once.
+fn conditions_of(run: &Run) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for headline in Headline::ALL {
+        for condition in headline.step(run).map(conditions).unwrap_or_default() {
+            if !all.contains(&condition) {
+                all.push(condition);
+            }
+        }
+    }
+    all
 }
 
 /// The preconditioning before `step` with the same workload; absent where it was another.

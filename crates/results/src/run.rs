@@ -237,6 +237,10 @@ pub struct Step {
     /// Share by which its data could be compressed, in percent: 50 is 2:1.
     #[serde(default)]
     pub compressible_percent: f64,
+    /// Share of the user capacity that its requests address, in percent; absent where that is all
+    /// of it, and in results from versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footprint_percent: Option<f64>,
     /// Jobs; 0 for a purge or a fill.
     pub threads: u16,
     /// Requests that each job kept outstanding; 0 for a purge or a fill.
@@ -372,6 +376,11 @@ pub enum TrackedMetric {
 }
 
 impl Step {
+    /// Requests that it kept outstanding on each device: threads × queue depth.
+    pub fn outstanding(&self) -> u32 {
+        u32::from(self.threads) * u32::from(self.queue_per_thread)
+    }
+
     /// True if it measured what a load reaches when nothing limits it: neither at a rate, nor in a
     /// preconditioning, nor in rounds that are one.
     pub fn is_primary(&self) -> bool {

@@ -172,6 +172,7 @@ fn mix(recording: &Recording) -> Option<TransactionMix> {
 }
 
 fn bare(step: &PlannedStep, how: String) -> Step {
+    let footprint = step.workload.as_ref().map(|workload| workload.footprint_percent);
     Step {
         id: step.id.clone(),
         kind: step.kind,
@@ -179,6 +180,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         suite_title: step.suite_title.clone(),
         workload: step.workload_name().to_owned(),
         compressible_percent: step.compressible_percent(),
+        footprint_percent: footprint.filter(|percent| *percent < 100.0),
         threads: step.threads,
         queue_per_thread: step.queue_per_thread,
         rate: None,

@@ -124,9 +124,10 @@ impl Frame {
             ];
             let _ = write!(
                 svg,
-                "<g><title>{}, {} outstanding</title>",
+                "<g><title>{}: {} threads × queue depth {}</title>",
                 slot.name(),
-                slot.outstanding()
+                slot.threads,
+                slot.queue_per_thread,
             );
             for (offset, text) in rows.into_iter().zip(texts) {
                 let _ = write!(

@@ -36,8 +36,7 @@ pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> 
 
 /// The step with most outstanding.
 fn greatest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
-    let outstanding = |step: &&Step| u32::from(step.threads) * u32::from(step.queue_per_thread);
-    steps.iter().copied().max_by_key(outstanding)
+    steps.iter().copied().max_by_key(|step| step.outstanding())
 }
 
 /// The percentiles of `workload` in `taken`.

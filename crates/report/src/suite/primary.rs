@@ -188,7 +188,12 @@ fn by_depth(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
         });
         vec![line(subject.label.clone(), look, points.collect())]
     });
-    let label = if is_grid { "queue depth of each thread" } else { "requests outstanding" };
+    let is_group = measured.iter().any(|(subject, _)| subject.run.target.devices > 1);
+    let label = match (is_grid, is_group) {
+        (true, _) => "queue depth of each thread",
+        (false, true) => "requests outstanding on each device",
+        (false, false) => "requests outstanding",
+    };
     Chart {
         id: format!("{id}-{}-depth", anchor(workload)),
         title: format!("{} by queue depth", metric.title),

@@ -52,14 +52,13 @@ fn of_run(subject: &Subject<'_>) -> String {
 
 /// Preconditionings, and of each workload of each suite the measurement with most outstanding.
 fn shown<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<&'a Step> {
-    let outstanding = |step: &Step| u32::from(step.threads) * u32::from(step.queue_per_thread);
     let mut shown: Vec<&Step> = Vec::new();
     for step in steps.filter(|step| step.kind == StepKind::Precondition || step.is_primary()) {
         let same = |other: &&mut &Step| {
             (other.kind, &other.suite, &other.workload) == (step.kind, &step.suite, &step.workload)
         };
         match shown.iter_mut().find(same) {
-            Some(other) if outstanding(other) < outstanding(step) => *other = step,
+            Some(other) if other.outstanding() < step.outstanding() => *other = step,
             Some(_) => {}
             None => shown.push(step),
         }
