@@ -161,7 +161,7 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     begin(&mut header, &accounted.summary)?;
     spread_checkpoint(&store, &accounted)?;
     spread_last_batch(&store, &accounted)?;
-    accounted.scanned.mend(&store);
+    accounted.scanned.mend(&store)?;
     recover(store, header, accounted)
 }
 

@@ -223,12 +223,12 @@ impl Disks {
     }
 
     /// From now on the host has room for so many more writes behind an offset of the disks.
-    pub(super) fn fill_host(&self, from: u64, writes_left: u64) {
+    pub(crate) fn fill_host(&self, from: u64, writes_left: u64) {
         self.rack().room = Some(HostRoom { from, writes_left, is_full: false });
     }
 
     /// The host has room for everything again; says whether a write found none.
-    pub(super) fn free_host(&self) -> bool {
+    pub(crate) fn free_host(&self) -> bool {
         self.rack().room.take().is_some_and(|room| room.is_full)
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use device::is_host_full;
 use ftl::Cause;
 
 use super::events::Events;
+use crate::OpenError;
 use crate::engine::completed_rows::Completed;
 use crate::engine::store::Store;
 use crate::format::checkpoint_header::CheckpointHeader;
@@ -48,13 +50,24 @@ struct Mend {
 
 impl Scanned {
     /// Writes units again that rows lack, so that those survive a further loss.
-    pub(super) fn mend(&mut self, store: &Store) {
+    ///
+    /// # Errors
+    /// Fails if the host has no space: what tells of those rows would be overwritten next.
+    pub(super) fn mend(&mut self, store: &Store) -> Result<(), OpenError> {
         for Mend { row, unit_header, mut unit } in self.mends.drain(..) {
             unit_header.write(&mut unit);
             let die = store.layout.die(row, unit_header.position, unit_header.out);
-            // Where the die cannot do without it, the row is as good as it was.
-            let _ = store.dies.write_or_lose(die, store.layout.unit_from(row), &unit);
+            let written = store.dies.write_or_lose(die, store.layout.unit_from(row), &unit);
+            match written.err().filter(is_host_full) {
+                Some(error) => {
+                    let attempted = format!("writing the unit that row {row} lacks on die {die}");
+                    return Err(OpenError::medium(&attempted, error));
+                }
+                // Where the drive cannot do without the die, the row is as good as it was.
+                None => {}
+            }
         }
+        Ok(())
     }
 }
 

@@ -97,3 +97,30 @@ fn no_event_of_a_later_session_counts_as_earlier() {
         assert_eq!(page, [3; PAGE_BYTES], "the page that was flushed last");
     }
 }
+
+/// The host has no space for the unit that a row lacks. Were the drive opened all the same, nobody
+/// would look for that unit again.
+#[test]
+fn a_unit_that_the_host_has_no_space_for_is_written_before_the_drive_is_opened() {
+    let shape = Shape { dies: 4, is_protected: true, journal_bytes: 2 << 20, ..SMALL_SHAPE };
+    let row = vec![7; (shape.data_units() * shape.unit_pages) as usize * PAGE_BYTES];
+    for lacking in 0..4 {
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        drive.write(0, &row, Durability::Volatile).unwrap();
+        drop(drive);
+        disks.media().iter().for_each(|medium| medium.sync().unwrap());
+        let units_from = Layout::new(&shape).unit_from(0);
+        let from = usize::try_from(units_from).unwrap();
+        disks.damage(lacking, from..disks.disk_bytes(), |_| 0);
+        disks.fill_host(units_from, 0);
+        assert!(Drive::open_media(disks.media()).is_err(), "it lacks the unit on die {lacking}");
+        assert!(disks.free_host());
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert!(drive.is_redundant());
+        drive.fail_die((lacking + 1) % 4).unwrap();
+        let mut found = vec![0; row.len()];
+        drive.read(0, &mut found).unwrap();
+        assert!(found == row, "with the unit on die {lacking}");
+    }
+}
