@@ -334,6 +334,11 @@ impl Dies {
         (0..self.count()).filter(move |die| !lost.has(*die))
     }
 
+    /// Path by which people know the medium of a die; empty where it has none, or has failed.
+    pub(crate) fn name(&self, die: usize) -> String {
+        self.shared(die).as_ref().map_or_else(String::new, |medium| medium.name())
+    }
+
     fn shared(&self, die: usize) -> RwLockReadGuard<'_, Bay> {
         self.media[die].read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -36,11 +36,12 @@ use self::rows::{Scan, Scanned};
 use crate::engine::checkpoint::{self, Reader};
 use crate::engine::completed_rows::Completed;
 use crate::engine::core::Core;
+use crate::engine::dies::die_number;
 use crate::engine::drive::Drive;
-use crate::engine::gathering::{Gathered, gather};
+use crate::engine::gathering::{Gathered, Unused, gather};
 use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
-use crate::engine::replay::{self, LastBatch, Reading, Replay};
+use crate::engine::replay::{self, LastBatch, Reading, Replay, ThinBatch};
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
@@ -107,8 +108,10 @@ pub(crate) struct Accounted {
     pub(crate) checkpoints_damaged: Vec<u64>,
     /// Position after the last batch of the journal.
     pub(crate) end: Position,
-    /// Batches with fewer copies than there should be, and a die that lacks it.
-    pub(crate) thin: Vec<(u64, usize)>,
+    /// Batches with fewer copies than there should be.
+    pub(crate) thin: Vec<ThinBatch>,
+    /// A die that the drive goes on without, since it lost what had been synced.
+    pub(crate) outdated: Option<Unused>,
     /// The last batch of the journal, if it is needed.
     last: Option<LastBatch>,
     /// Batches that cannot be read, and are not needed: the drive was closed, and its checkpoint
@@ -134,15 +137,17 @@ impl Drive {
     /// Fails if the media are not the dies of one drive, or it is damaged; then nothing was
     /// changed.
     pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
-        let Gathered { store, header, unused } = gather(media)?;
-        let mut drive = open(store, header)?;
+        let Gathered { store, header, mut unused } = gather(media)?;
+        let (mut drive, outdated) = open(store, header)?;
+        unused.extend(outdated);
         drive.set_unused_media(unused);
         Ok(drive)
     }
 }
 
-/// Opens a drive: accounts for everything, and only then writes.
-fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
+/// Opens a drive: accounts for everything, and only then writes. Returns the die besides that it
+/// goes on without, if there is one.
+fn open(store: Store, mut header: Header) -> Result<(Drive, Option<Unused>), OpenError> {
     let closed = if header.is_open { None } else { as_closed(&store, &header)? };
     let begin = |header: &mut Header, summary: &CheckpointHeader| {
         header.session = next_session(header.session, summary.seq);
@@ -153,7 +158,7 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     };
     if let Some(closed) = closed {
         begin(&mut header, &closed.summary)?;
-        return Ok(go_on(store, header, closed));
+        return Ok((go_on(store, header, closed), None));
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
     header.closing = Closing::default();
@@ -162,7 +167,14 @@ fn open(store: Store, mut header: Header) -> Result<Drive, OpenError> {
     spread_checkpoint(&store, &accounted)?;
     spread_last_batch(&store, &accounted)?;
     accounted.scanned.mend(&store)?;
-    recover(store, header, accounted)
+    let outdated = accounted.outdated.take();
+    // Whatever comes next overwrites what tells of it.
+    let last = accounted.end.number.saturating_sub(1);
+    let is_isolated = |it: &&ThinBatch| it.number < last && outdated.is_none();
+    let batches_lacking = accounted.thin.iter().filter(is_isolated).count() as u64;
+    let drive = recover(store, header, accounted)?;
+    drive.maintenance().batches_lacking = batches_lacking;
+    Ok((drive, outdated))
 }
 
 /// Distance between the first sequence numbers of two sessions that follow each other.
@@ -318,8 +330,10 @@ pub(crate) fn account(
         is_thorough: doubts.is_thorough,
     });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
+    let mut outdated = None;
     if !is_complete {
         check_journal(&saved, header, &replay, doubts)?;
+        outdated = if doubts.is_recovery { None } else { give_up_outdated(store, &replay) };
     }
     let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
         saved;
@@ -370,6 +384,7 @@ pub(crate) fn account(
         checkpoints_damaged,
         end,
         thin,
+        outdated,
         last,
         batches_lost,
         unlisted,
@@ -379,6 +394,21 @@ pub(crate) fn account(
         holders,
         scanned,
     })
+}
+
+/// Goes on without a die that lost what had been synced, if that is possible: it may lack units of
+/// any row as well, and would be relied upon once another die fails.
+fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
+    let ThinBatch { number, die, .. } = replay.outdated()?;
+    let name = store.dies.name(die);
+    if mutants::is(Mutant::StaleDiesTaken) || !store.dies.lose(die) {
+        return None;
+    }
+    let text = format!(
+        "{name}, die {die}, holds an earlier state of the volume: it has batch {number} of the \
+         journal no more, which had been synced, nor any later one"
+    );
+    Some(Unused { die: Some(die_number(die)), text })
 }
 
 /// Checks that the journal tells all that happened since the checkpoint.

@@ -2,6 +2,7 @@
 
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::store::{Replica, Store};
+use crate::format::die_set::DieSet;
 use crate::format::journal::{
     HEAD_BYTES, Head, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record, listed_extent,
     listed_unit, parse,
@@ -35,10 +36,22 @@ pub(crate) struct Replay {
     pub(crate) gap: Option<Gap>,
     /// The session of the last batch; 0: there is none.
     pub(crate) session: u64,
-    /// Batches of which fewer copies were found than there should be, and a die that lacks it.
-    pub(crate) thin: Vec<(u64, usize)>,
+    /// Batches of which fewer copies were found than there should be.
+    pub(crate) thin: Vec<ThinBatch>,
+    /// By die the number of the last batch that was found there; 0: none was.
+    found_last: Vec<u64>,
     /// The last batch; none if there is none.
     pub(crate) last: Option<LastBatch>,
+}
+
+/// A batch of which fewer copies were found than there should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ThinBatch {
+    pub(crate) number: u64,
+    /// A die that lacks it.
+    pub(crate) die: usize,
+    /// True if that die can be read there and has something else, not the same with damage.
+    pub(crate) is_absent: bool,
 }
 
 /// The last batch of a journal, of which a crash may have left a single copy.
@@ -51,6 +64,17 @@ pub(crate) struct LastBatch {
 }
 
 impl Replay {
+    /// A batch that a die should have and has not, nor any later one: each is durable before the
+    /// next one is written, so that die lost what had been synced, such as an earlier image of
+    /// itself. Of the last batch the power may have left a single copy.
+    pub(crate) fn outdated(&self) -> Option<ThinBatch> {
+        let is_outdated = |it: &&ThinBatch| {
+            let is_last = it.number + 1 == self.end.number;
+            it.is_absent && !is_last && self.found_last[it.die] < it.number
+        };
+        self.thin.iter().find(is_outdated).copied()
+    }
+
     /// The payload of an extent.
     pub(crate) fn payload(&self, journaled: &Journaled) -> &[u8] {
         let length = usize::from(journaled.extent.length);
@@ -85,7 +109,8 @@ pub(crate) struct Reading<'a> {
 /// one follows.
 pub(crate) fn read(reading: Reading<'_>) -> Replay {
     let store = reading.store;
-    let mut replay = Replay { end: reading.from, ..Replay::default() };
+    let found_last = vec![0; store.dies.count()];
+    let mut replay = Replay { end: reading.from, found_last, ..Replay::default() };
     let size = reading.size();
     let mut failed = [0; 2];
     let mut last = None;
@@ -103,8 +128,11 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
             replay.gap = Some(Gap::Lost(replay.end.number));
             break;
         }
-        if let Some(die) = batch.lacking {
-            replay.thin.push((replay.end.number, die));
+        if let Some((die, is_absent)) = batch.lacking {
+            replay.thin.push(ThinBatch { number: replay.end.number, die, is_absent });
+        }
+        for die in batch.holders.iter() {
+            replay.found_last[die] = replay.end.number;
         }
         assert!(batch.end.at > replay.end.at, "positions rise");
         assert_eq!(batch.end.number, replay.end.number + 1, "batches follow each other");
@@ -144,8 +172,10 @@ struct Batch {
     body: Vec<u8>,
     session: u64,
     end: Position,
-    /// A die that should have a copy of it, and has none.
-    lacking: Option<usize>,
+    /// The dies that have a copy of it.
+    holders: DieSet,
+    /// A die that should have a copy of it and has none; true if it has something else there.
+    lacking: Option<(usize, bool)>,
 }
 
 /// A copy of a batch, as far as its head was read.
@@ -193,14 +223,27 @@ impl Reading<'_> {
         let copies = (head.copies as usize).saturating_sub(missing);
         let is_thin = found.len() < copies;
         let has = |it: &&Replica| !found.iter().any(|found| found.replica == **it);
-        let lacking = expected.iter().find(has).map(|it| it.die).filter(|_| is_thin);
+        let lacking = expected.iter().find(has).filter(|_| is_thin);
+        let lacking = lacking.map(|it| (it.die, self.is_absent(*it, place, &head_bytes)));
+        let holders = found.iter().map(|it| it.replica.die).collect();
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
         let end = Position {
             at: at.at + bytes.next_multiple_of(SECTOR_BYTES),
             number: at.number + 1,
             link: head.crc,
         };
-        Some(Batch { at: at.at, head: head_bytes, body, session: head.session, end, lacking })
+        let session = head.session;
+        Some(Batch { at: at.at, head: head_bytes, body, session, end, holders, lacking })
+    }
+
+    /// True if what lies at the place of a batch can be read, and is not its head with some damage:
+    /// of another batch, or of zeroes, both checksums would differ.
+    fn is_absent(&self, replica: Replica, place: u64, head: &[u8; HEAD_BYTES]) -> bool {
+        let from = self.store.layout.journal_from(replica.region) + place;
+        let mut found = [0; HEAD_BYTES];
+        let is_read = self.store.dies.peek(replica.die, from, &mut found).is_ok();
+        let differs = |at: usize| found[at..at + 4] != head[at..at + 4];
+        is_read && differs(HEAD_BYTES - 8) && differs(HEAD_BYTES - 4)
     }
 
     /// The head of the batch that lies at `place`, if it is the one of that position.

@@ -13,7 +13,7 @@
 use blockio::text::counted;
 use serde::{Deserialize, Serialize};
 
-use super::{Die, DieState, HostShortage, Refusal, State, Status, Supply};
+use super::{Die, DieState, HostShortage, MaintenanceStatus, Refusal, State, Status, Supply};
 
 /// Bits of a critical warning, as the NVMe SMART log has them.
 const WARNS_OF_SPARE: u8 = 1;
@@ -160,6 +160,7 @@ impl Health {
             pages_lost(status),
             space(status),
             scrub(status),
+            unverified(status),
             not_closed(status),
             spare_low(status),
             worn_out(status),
@@ -322,6 +323,27 @@ fn scrub(status: &Status) -> Option<Problem> {
     );
     let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
     Some(Problem { count: left.max(1), ..problem })
+}
+
+/// Returns the problem that rows may lack units which nobody has looked for yet.
+fn unverified(status: &Status) -> Option<Problem> {
+    let MaintenanceStatus { batches_lacking, units_lost, .. } = status.maintenance;
+    let text = if units_lost > 0 {
+        let units = counted(units_lost, "unit");
+        format!("A rebuild could not restore {units} from the rest of their rows.")
+    } else if batches_lacking > 0 {
+        let records = counted(batches_lacking, "journal record");
+        format!(
+            "When the volume was opened a die lacked {records} that had been synced: it may have \
+             lost more of what was written to it."
+        )
+    } else {
+        return None;
+    };
+    let folder = &status.folder;
+    let remedy = format!("Run `floatgate scrub {folder}`, which restores whatever it can.");
+    let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
+    Some(Problem { count: units_lost.max(batches_lacking), ..problem })
 }
 
 fn not_closed(status: &Status) -> Option<Problem> {

@@ -18,6 +18,11 @@ pub struct MaintenanceStatus {
     pub purge: Option<Purge>,
     /// Hot spares that did not take the place of a failed die, with the last reason of each.
     pub spare_failures: Vec<SpareFailure>,
+    /// Batches of the journal that a die lacked when the volume was opened, though they had been
+    /// synced; 0 once a scrub has read everything since.
+    pub batches_lacking: u64,
+    /// Units that rebuilds could not give back; 0 once a scrub has read everything since.
+    pub units_lost: u64,
 }
 
 /// A hot spare that did not take the place of a die that had failed.
@@ -177,6 +182,9 @@ impl MaintenanceStatus {
         let left = scrub.units_bad.saturating_sub(scrub.units_restored + scrub.units_vacated);
         if failure.is_none() || left > scrubs.units_left {
             scrubs.units_left = left;
+        }
+        if failure.is_none() {
+            (self.batches_lacking, self.units_lost) = (0, 0);
         }
         if !was_stopped {
             scrubs.failure.clone_from(&failure);

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::gathering::{Gathered, Unused, gather};
 use crate::engine::header_copies::header_copy;
 use crate::engine::recovery::{Accounted, look, whole_copies};
+use crate::engine::replay::ThinBatch;
 use crate::engine::store::Store;
 use crate::format::header::Header;
 use crate::format::layout::lba;
@@ -125,8 +126,9 @@ pub(crate) fn check_media(
     media: Vec<Box<dyn Medium>>,
     moved: impl FnMut(u64, u64),
 ) -> Result<Report, OpenError> {
-    let Gathered { store, header, unused } = gather(media)?;
-    let viewed = look(&store, &header)?;
+    let Gathered { store, header, mut unused } = gather(media)?;
+    let mut viewed = look(&store, &header)?;
+    unused.extend(viewed.outdated.take());
     let state = if header.is_open { State::Unclosed } else { State::Closed };
     let mut checking = Checking { store: &store, viewed: &viewed, state, findings: Vec::new() };
     checking.headers(&header, &unused);
@@ -256,8 +258,10 @@ impl Checking<'_> {
             let (kind, remedy) = (Kind::Journal, Remedy::Repair);
             self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
         }
-        for (batch, die) in &self.viewed.thin {
-            let text = format!("die {die} has no intact copy of batch {batch} of the journal");
+        let lost = self.store.dies.lost();
+        for ThinBatch { number, die, .. } in self.viewed.thin.iter().filter(|it| !lost.has(it.die))
+        {
+            let text = format!("die {die} has no intact copy of batch {number} of the journal");
             self.find(Kind::Journal, *die, self.remedy(), text);
         }
         Ok(())

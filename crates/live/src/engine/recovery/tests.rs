@@ -98,6 +98,70 @@ fn no_event_of_a_later_session_counts_as_earlier() {
     }
 }
 
+/// A drive of four dies, of which one comes back with an image of a moment when the others had
+/// less: its header is the newest, and only the journal tells.
+#[test]
+fn a_die_that_lost_what_was_synced_is_not_relied_upon_when_another_one_fails() {
+    let shape = Shape { dies: 4, is_protected: true, journal_bytes: 4 << 20, ..SMALL_SHAPE };
+    for (rolled_back, more) in (0..4).flat_map(|die| [90, 150].map(|more| (die, more))) {
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let write = |number: u64| {
+            let page = [number.to_le_bytes()[0]; PAGE_BYTES];
+            drive.write(number % 100 * PAGE_BYTES as u64, &page, Durability::Durable).unwrap();
+        };
+        (0..30).for_each(write);
+        let early = disks.fork();
+        (30..30 + more).for_each(write);
+        drop(drive);
+        disks.restore_by(|_| true);
+        disks.roll_back(rolled_back, &early);
+        let report = crate::volume::check::check_media(disks.fork().media(), |_, _| ()).unwrap();
+        let told = |text: &str| text.contains(&format!("die {rolled_back}, holds an earlier"));
+        assert!(report.findings.iter().any(|it| told(&it.text)), "{:?}", report.findings);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.lost_dies(), [rolled_back]);
+        assert!(drive.unused_media().any(told) && !drive.is_redundant());
+        for number in (30 + more).saturating_sub(100)..30 + more {
+            let mut page = [0; PAGE_BYTES];
+            drive.read(number % 100 * PAGE_BYTES as u64, &mut page).unwrap();
+            assert_eq!(page, [number.to_le_bytes()[0]; PAGE_BYTES], "page {number}");
+        }
+        drop(drive);
+        assert_eq!(Drive::open_media(disks.media()).unwrap().lost_dies(), [rolled_back]);
+    }
+}
+
+/// One copy of a batch in the middle is damaged: that is told, and no die is given up for it.
+#[test]
+fn a_batch_that_a_die_lacks_among_others_is_a_problem_and_no_failure_of_the_die() {
+    let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+    let disks = Disks::formatted(&shape);
+    let drive = Drive::open_media(disks.media()).unwrap();
+    for number in 0..6 {
+        drive.write(number * 4096, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+    }
+    drop(drive);
+    disks.restore_by(|_| true);
+    let layout = Layout::new(&shape);
+    let places = |die: usize| {
+        let from = usize::try_from(layout.journal_from(0)).unwrap();
+        let held = disks.contents()[die][from..from + (1 << 16)].to_vec();
+        let is_head = move |place: &usize| held[*place..].starts_with(b"FLGTjrnl");
+        (0..1 << 15).step_by(512).filter(is_head).collect::<Vec<_>>()
+    };
+    let (die, second) = (0..3).find_map(|die| Some((die, *places(die).get(1)?))).unwrap();
+    let from = usize::try_from(layout.journal_from(0)).unwrap() + second;
+    disks.damage(die, from..from + 512, |_| 0);
+    let drive = Drive::open_media(disks.media()).unwrap();
+    assert!(drive.lost_dies().is_empty());
+    let status = drive.status();
+    assert_eq!(status.maintenance.batches_lacking, 1);
+    assert_eq!(status.health.state, crate::status::HealthState::Degraded);
+    drive.scrub(true).unwrap();
+    assert_eq!(drive.status().health.state, crate::status::HealthState::Ok);
+}
+
 /// The host has no space for the unit that a row lacks. Were the drive opened all the same, nobody
 /// would look for that unit again.
 #[test]

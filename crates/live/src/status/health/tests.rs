@@ -117,6 +117,22 @@ fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
 }
 
 #[test]
+fn what_may_be_without_redundancy_is_a_problem_until_a_scrub_has_read_everything() {
+    let (problem, bits) = problem_of(|it| it.maintenance.batches_lacking = 2);
+    assert_eq!((problem.kind, problem.severity), (ProblemKind::Scrub, HealthState::Degraded));
+    assert!(problem.text.contains("2 journal records that had been"), "{problem:?}");
+    assert_eq!(bits, WARNS_OF_RELIABILITY);
+    let (problem, _) = problem_of(|it| it.maintenance.units_lost = 1);
+    assert!(problem.text.contains("could not restore 1 unit from"), "{problem:?}");
+    let status = judged(|it| {
+        it.maintenance.units_lost = 1;
+        it.maintenance.scrub = Some(Scrub::default());
+        it.maintenance.end_scrub(None, false);
+    });
+    assert_eq!(status.health, Health::default());
+}
+
+#[test]
 fn namespaces_that_refuse_commands_make_a_drive_critical() {
     let namespace = |id, refusal| NamespaceTraffic {
         id,
