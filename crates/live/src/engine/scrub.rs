@@ -316,12 +316,14 @@ impl Drive {
                 "writing rows that are being filled to die {die}"
             )))?;
         }
-        let mut units_lost = 0;
         for row in 0..rows {
             go_on(row)?;
-            units_lost += u64::from(!self.fill_row(row, die)?);
-            if let Some(rebuild) = &mut self.maintenance().rebuild {
-                (rebuild.rows_done, rebuild.units_lost) = (u64::from(row) + 1, units_lost);
+            let is_lost = u64::from(!self.fill_row(row, die)?);
+            let mut maintenance = self.maintenance();
+            maintenance.units_lost += is_lost;
+            if let Some(rebuild) = &mut maintenance.rebuild {
+                rebuild.rows_done = u64::from(row) + 1;
+                rebuild.units_lost += is_lost;
             }
         }
         self.commit(Scope::Everything)?;
@@ -357,15 +359,16 @@ impl Drive {
             store.dies.check_responsive()?;
         }
         // A row that begins another life meanwhile must not be written over.
-        let core = self.core_mut()?;
+        let mut core = self.core_mut()?;
         if core.rows.life(row) != life {
             return Ok(true);
         }
         let Some(unit) = whole else {
             // Pages of the row that can be read would not survive another die.
-            let pages = verified.pages(store, &core.ftl).readable;
+            let pages = verified.pages(store, &core.ftl);
+            core.note_lost(pages.lost);
             drop(core);
-            self.vacate_if_possible(row, life, &pages)?;
+            self.vacate_if_possible(row, life, &pages.readable)?;
             return Ok(false);
         };
         let written = store.dies.restore(die, store.layout.unit_from(row), unit);
@@ -397,5 +400,48 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ftl::Lpn;
+
+    use crate::engine::drive::SMALL_SHAPE;
+    use crate::format::layout::PAGE_BYTES;
+    use crate::simulation::Disks;
+    use crate::status::HealthState;
+    use crate::{Device as _, Drive, Durability, Shape};
+
+    /// A bit of a page has flipped on a die that nobody read since, and another die fails.
+    #[test]
+    fn a_page_that_a_rebuild_cannot_give_back_is_known_to_be_lost() {
+        let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        let pages = shape.data_units() * shape.unit_pages;
+        let row = vec![7; pages as usize * PAGE_BYTES];
+        drive.write(0, &row, Durability::Durable).unwrap();
+        let at = (0..pages).find_map(|lpn| {
+            let (core, layout) = (drive.core().unwrap(), &drive.store().layout);
+            let place = layout.place(core.place_of(Lpn(lpn)).unwrap());
+            let die = layout.die(place.row, place.unit, core.rows.life(place.row).out);
+            let from = usize::try_from(layout.unit_from(place.row)).unwrap();
+            (die == 0).then(|| from + layout.extent_from(place.slot).unwrap() + 132)
+        });
+        let at = at.unwrap();
+        drive.close().unwrap();
+        disks.damage(0, at..at + 1, |byte| byte ^ 1);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        drive.fail_die(1).unwrap();
+        drive.replace_die(1, disks.replace(1)).unwrap();
+        assert!(drive.lost_pages().unwrap() > 0);
+        let status = drive.status();
+        assert_eq!(status.health.state, HealthState::Critical);
+        assert!(status.maintenance.units_lost > 0);
+        drive.write(0, &row, Durability::Durable).unwrap();
+        assert_eq!(drive.status().health.state, HealthState::Degraded, "nobody has looked again");
+        drive.scrub(true).unwrap();
+        assert_eq!(drive.status().health.state, HealthState::Ok);
     }
 }
