@@ -267,6 +267,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         session: 1,
         is_open: false,
         lost: DieSet::default(),
+        lost_since: [0; DIES_MAX as usize],
         removed: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,

@@ -208,6 +208,11 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
         let die = found.0.die as usize;
         let is_any = allowed == Missing::Any;
         if header.lost.has(die) && !is_any {
+            // One that is being filled says so of itself.
+            if !found.0.lost.has(die) {
+                let text = format!("die {die} has failed, and {} is not used", name_of(&found));
+                unused.push(Unused { die: Some(found.0.die), text });
+            }
             continue;
         }
         let why = why_unused(&header, &found, slots[die].as_deref());
@@ -232,22 +237,15 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     Ok(Gathered { store, header, unused })
 }
 
-/// Description of a split brain, if two dies were each in use without any other: they hold
-/// different data, and only their owner knows which is wanted. The newest one comes first. The two
-/// are those of a mirror, or all that was left of more dies, whose redundancy was restored without
-/// the others. Of more dies in use any two groups that suffice share one, which knows what came
-/// later.
+/// Description of a split brain, if a die was in use without those that went on without it: they
+/// hold different data, and only their owner knows which is wanted. The newest one comes first. The
+/// two sides are the dies of a mirror, or what was left of more dies whose redundancy was restored
+/// without the others. Of more dies in use any two groups that suffice share one, which knows what
+/// came later.
 fn split_brain(found: &[FoundDie]) -> Option<String> {
     let newest = &found[0];
-    let was_alone = |(header, _): &FoundDie| {
-        let (all, mut known) = (header.shape.all_dies(), header.lost);
-        known.add(header.die as usize);
-        known.has_all(all)
-    };
-    let own = newest.0.die as usize;
-    let is_other = |found: &&FoundDie| found.0.die as usize != own && was_alone(found);
-    let other = found.iter().find(is_other).filter(|_| was_alone(newest))?;
-    let (first, second) = (name_of(newest), name_of(other));
+    let other = found.iter().find(|(header, _)| newest.0.diverged_from(header))?;
+    let (first, own, second) = (name_of(newest), newest.0.die, name_of(other));
     Some(format!(
         "{first} (die {own}) and {second} (die {}) were each written without the other and hold \
          different data: move the one whose data is to be given up away, and replace that die",
@@ -323,5 +321,84 @@ pub(crate) fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit
     match newest {
         Some(header) => Ok(Some(*header)),
         None => copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::engine::drive::SMALL_SHAPE;
+    use crate::format::layout::PAGE_BYTES;
+    use crate::simulation::Disks;
+    use crate::{Device as _, Drive, Durability, Medium, Shape};
+
+    const PAGE: u64 = PAGE_BYTES as u64;
+
+    fn write(drive: &Drive, content: u8) {
+        drive.write(0, &[content; PAGE_BYTES], Durability::Durable).unwrap();
+    }
+
+    fn page(drive: &Drive) -> u8 {
+        let mut page = [0; PAGE_BYTES];
+        drive.read(0, &mut page).unwrap();
+        assert!(drive.size() >= PAGE && page == [page[0]; PAGE_BYTES]);
+        page[0]
+    }
+
+    fn only(disks: &Disks, die: usize) -> Vec<Box<dyn Medium>> {
+        vec![disks.media().remove(die)]
+    }
+
+    /// Of three dies one was given up. The other two are each opened alone, and one of them gets a
+    /// new die beside it: neither side knows all dies of the other as lost.
+    #[test]
+    fn a_die_that_was_written_without_a_group_is_refused_beside_it() {
+        let shape = Shape { dies: 3, is_protected: true, superblocks: 60, ..SMALL_SHAPE };
+        for more in [0, 5] {
+            let disks = Disks::formatted(&shape);
+            let drive = Drive::open_media(disks.media()).unwrap();
+            write(&drive, 1);
+            drive.fail_die(0).unwrap();
+            assert!(drive.restore_redundancy().unwrap());
+            drive.close().unwrap();
+            let alone = disks.fork();
+            for content in 0..=more {
+                let drive = Drive::open_media(only(&alone, 2)).unwrap();
+                write(&drive, 2 + content);
+                drive.close().unwrap();
+            }
+            let drive = Drive::open_media(only(&disks, 1)).unwrap();
+            write(&drive, 20);
+            drive.replace_die(0, disks.replace(0)).unwrap();
+            drive.close().unwrap();
+            disks.roll_back(2, &alone);
+            let refused = Drive::open_media(disks.fork().media()).unwrap_err().to_string();
+            assert!(refused.contains("(die 2)") && refused.contains("different"), "{refused}");
+            assert_eq!(page(&Drive::open_media(only(&disks.fork(), 2)).unwrap()), 2 + more);
+            let mut group = disks.media();
+            group.remove(2);
+            assert_eq!(page(&Drive::open_media(group).unwrap()), 20);
+        }
+    }
+
+    /// The new half of a mirror is whole, and the other half fails before its header says so.
+    #[test]
+    fn a_half_that_failed_before_it_knew_of_the_new_one_is_left_aside() {
+        let shape = Shape { dies: 2, is_protected: true, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        write(&drive, 1);
+        drive.fail_die(1).unwrap();
+        write(&drive, 2);
+        let before = disks.fork();
+        drive.replace_die(1, disks.replace(1)).unwrap();
+        drive.fail_die(0).unwrap();
+        write(&drive, 3);
+        drop(drive);
+        disks.restore_by(|_| true);
+        disks.roll_back(0, &before);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!((page(&drive), drive.lost_dies()), (3, vec![0]));
+        let unused: Vec<&str> = drive.unused_media().collect();
+        assert!(unused.len() == 1 && unused[0].starts_with("die 0 has failed, and "), "{unused:?}");
     }
 }

@@ -40,7 +40,7 @@ impl Header {
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         assert_eq!(dies.count(), self.shape.dies as usize, "a header knows its dies");
         let were_lost = self.lost;
-        self.lost = dies.incomplete();
+        self.note_lost(dies.incomplete());
         self.removed = dies.removed();
         self.left_out = DieSet(self.left_out.0 | self.lost.0);
         let (first, others): (Vec<usize>, Vec<usize>) =

@@ -11,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::format::checkpoint_header::{CheckpointHeader, NUMBER_MAX};
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
-use crate::format::layout::HEADER_BYTES;
+use crate::format::layout::{DIES_MAX, HEADER_BYTES};
 use crate::format::position::Position;
 use crate::{Compression, Shape};
 
@@ -51,7 +51,8 @@ struct DieHeaderBytes {
     closing_link: U32,
     after_link: U32,
     version_everywhere: U64,
-    zeroes: [u8; 3916],
+    lost_since: [U64; DIES_MAX as usize],
+    zeroes: [u8; 3404],
     crc: U32,
 }
 
@@ -74,6 +75,9 @@ pub(crate) struct Header {
     pub(crate) is_open: bool,
     /// Dies that are offline or missing.
     pub(crate) lost: DieSet,
+    /// By die, of those in `lost` the last version in which it took part; 0: it is not known. A die
+    /// whose own header is newer was in use without the others.
+    pub(crate) lost_since: [u64; DIES_MAX as usize],
     /// Dies among `lost` that no row in use has a unit on.
     pub(crate) removed: DieSet,
     /// Dies that some row may leave out.
@@ -161,7 +165,8 @@ impl Header {
             closing_link: closing.journal.link.into(),
             after_link: U32::ZERO,
             version_everywhere: self.version_everywhere.into(),
-            zeroes: [0; 3916],
+            lost_since: self.lost_since.map(U64::from),
+            zeroes: [0; 3404],
             crc: U32::ZERO,
         };
         let mut bytes = header.as_bytes().to_vec();
@@ -192,6 +197,7 @@ impl Header {
             session: found.session.get(),
             is_open: found.is_open != 0,
             lost: DieSet(found.lost.get()),
+            lost_since: found.lost_since.map(U64::get),
             unsafe_shutdowns: found.unsafe_shutdowns.get(),
             removed: DieSet(found.removed.get()),
             left_out: DieSet(found.left_out.get()),
@@ -214,11 +220,13 @@ impl Header {
         let dies = shape.all_dies();
         let Closing { checkpoint, journal } = self.closing;
         let everywhere = self.version_everywhere;
+        let lost_since = self.lost_since.into_iter().max().expect("of each die");
         let claims = [
             ("die", u64::from(self.die), self.die < shape.dies),
             ("session", self.session, (1..=SESSION_MAX).contains(&self.session)),
             ("version", self.version, self.version <= VERSION_MAX),
             ("version_everywhere", everywhere, everywhere < self.version),
+            ("lost_since", lost_since, lost_since < self.version),
             ("unsafe_shutdowns", self.unsafe_shutdowns, self.unsafe_shutdowns < self.session),
             ("lost", self.lost.0, dies.has_all(self.lost)),
             ("left_out", self.left_out.0, dies.has_all(self.left_out)),
@@ -231,6 +239,41 @@ impl Header {
             Some((name, value, _)) => Err(Unfit::Claim { name, value }),
             None => Ok(()),
         }
+    }
+
+    /// True if a die that has `own` as its newest header was in use without the dies of this one, the
+    /// newest of the drive, which go on without it: they hold different data. A die that is being
+    /// filled says of itself that it is lost.
+    pub(crate) fn diverged_from(&self, own: &Self) -> bool {
+        let die = own.die as usize;
+        if own.die == self.die || !self.lost.has(die) || own.lost.has(die) {
+            return false;
+        }
+        match self.lost_since[die] {
+            // An earlier version of this program wrote it, which knows two dies alone.
+            0 => self.was_alone() && own.was_alone(),
+            since => own.version > since,
+        }
+    }
+
+    /// True if the die was in use without any other.
+    fn was_alone(&self) -> bool {
+        let mut known = self.lost;
+        known.add(self.die as usize);
+        known.has_all(self.shape.all_dies())
+    }
+
+    /// Notes of the dies that are lost from now on the last version in which each took part.
+    pub(crate) fn note_lost(&mut self, lost: DieSet) {
+        for die in 0..self.lost_since.len() {
+            match (lost.has(die), self.lost.has(die)) {
+                (false, _) => self.lost_since[die] = 0,
+                // A write that it failed in may have reached one copy of its header.
+                (true, false) => self.lost_since[die] = self.version,
+                (true, true) => {}
+            }
+        }
+        self.lost = lost;
     }
 
     /// True if a die that has `own` as its newest header missed a change that had reached every die

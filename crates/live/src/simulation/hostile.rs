@@ -153,6 +153,7 @@ fn header() -> Header {
         session: 2,
         is_open: true,
         lost: DieSet::default(),
+        lost_since: [0; 64],
         removed: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 0,

@@ -75,6 +75,7 @@ fn header_of_a_die() {
         session: 0x0a_0b0c,
         is_open: true,
         lost: DieSet(0b11_0000),
+        lost_since: [0; 64],
         removed: DieSet(0b10_0000),
         left_out: DieSet(0b00_0110),
         unsafe_shutdowns: 0x0a_0b0a,

@@ -16,6 +16,7 @@ fn header() -> Header {
         session: 3,
         is_open: false,
         lost: DieSet::default(),
+        lost_since: [0; 64],
         removed: DieSet::default(),
         left_out: DieSet::default(),
         unsafe_shutdowns: 1,
@@ -43,7 +44,10 @@ fn claim(change: impl Fn(&mut DieHeaderBytes)) -> (&'static str, u64) {
 #[test]
 fn a_header_is_read_as_it_was_written() {
     assert_eq!(Header::parse(&header().encode()), Ok(Some(header())));
-    let open = Header { is_open: true, lost: DieSet(0b100), left_out: DieSet(0b100), ..header() };
+    let mut open = Header { is_open: true, left_out: DieSet(0b100), ..header() };
+    open.note_lost(DieSet(0b100));
+    open.version += 1;
+    assert_eq!(open.lost_since[2], 10, "the last version that it took part in");
     assert_eq!(Header::parse(&open.encode()), Ok(Some(open)));
 }
 
@@ -77,6 +81,7 @@ fn numbers_that_cannot_be_are_named_with_their_values() {
     assert_eq!(claim(|it| it.session = (1 << 24).into()), ("session", 1 << 24));
     assert_eq!(claim(|it| it.version = u64::MAX.into()), ("version", u64::MAX));
     assert_eq!(claim(|it| it.version_everywhere = 10.into()), ("version_everywhere", 10));
+    assert_eq!(claim(|it| it.lost_since[63] = 10.into()), ("lost_since", 10));
     assert_eq!(claim(|it| it.unsafe_shutdowns = 3.into()), ("unsafe_shutdowns", 3));
     assert_eq!(claim(|it| it.compression = 9.into()), ("compression", 9));
     assert_eq!(claim(|it| it.pages_mappable = (1 << 32).into()), ("pages_mappable", 1 << 32));
@@ -128,6 +133,23 @@ fn a_die_is_stale_that_missed_a_change_which_all_the_others_have() {
     assert!(!newest.is_stale(&of(18)));
     assert!(!newest.is_stale(&of(19)), "change 19 had not reached all of them");
     assert!(!newest.is_stale(&newest));
+}
+
+#[test]
+fn a_die_that_was_written_after_the_others_had_lost_it_holds_different_data() {
+    let mut newest = Header { version: 30, ..header() };
+    newest.note_lost(DieSet(0b100));
+    let of = |version, lost| Header { die: 2, version, lost: DieSet(lost), ..header() };
+    assert!(!newest.diverged_from(&of(30, 0b001)), "it has failed since");
+    assert!(newest.diverged_from(&of(31, 0b001)));
+    assert!(!newest.diverged_from(&of(31, 0b100)), "it is being filled");
+    newest.note_lost(DieSet(0b110));
+    assert_eq!((newest.lost_since[2], newest.lost_since[1]), (30, 30));
+    newest.note_lost(DieSet::default());
+    assert_eq!(newest.lost_since, [0; 64]);
+    // Headers of earlier versions of this program do not say when.
+    let alone = Header { lost: DieSet(0b1110), ..Header { die: 0, ..header() } };
+    assert!(alone.diverged_from(&of(9, 0b1011)) && !alone.diverged_from(&of(9, 0b0011)));
 }
 
 #[test]
