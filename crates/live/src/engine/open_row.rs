@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::engine::program::RowId;
 use crate::format::die_set::DieSet;
+use crate::format::layout::Layout;
 use crate::format::unit::{Origin, UnitBuffer};
 
 /// A row that is being filled: it is read from memory until all of its units are programmed.
@@ -38,6 +39,13 @@ impl OpenRow {
     /// True if every unit of it is on the media.
     pub(crate) const fn is_programmed(&self) -> bool {
         self.undecided == 0 && self.under_way == 0
+    }
+
+    /// Dies on which a unit of it was programmed, or is to be by now.
+    pub(crate) fn programmed(&self, layout: &Layout) -> DieSet {
+        let is_finished = |(_, unit): &(u32, &UnitBuffer)| unit.finished().is_some();
+        let units = (0..).zip(&self.units).filter(is_finished);
+        units.map(|(position, _)| layout.die(self.row, position, self.out)).collect()
     }
 
     /// The bytes of all data units, each of which is finished.
