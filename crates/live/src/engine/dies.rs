@@ -227,23 +227,18 @@ impl Dies {
         self.unreached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to note which media fail, beside hot spares that were not erased.
+    /// Begins to note which media fail.
     pub(crate) fn note_unreached(&self) {
         let _changing = self.changing();
         let lost = self.lost();
         let gone = |die: usize| self.traffic[die].gone().clone();
         let media = lost.iter().map(|die| NotErased::die(die_number(die), gone(die)));
-        let mut unreached = self.unreached();
-        unreached.retain(|it| it.die.is_none());
-        unreached.extend(media);
+        *self.unreached() = media.collect();
     }
 
-    /// Notes the hot spares that the purge which comes does not erase, instead of those noted
-    /// before.
-    pub(crate) fn note_unerased_spares(&self, spares: Vec<NotErased>) {
-        let mut unreached = self.unreached();
-        unreached.retain(|it| it.die.is_some());
-        unreached.extend(spares);
+    /// Notes a hot spare that the purge which is under way did not erase.
+    pub(crate) fn note_unerased_spare(&self, spare: NotErased) {
+        self.unreached().push(spare);
     }
 
     /// Media that failed since [`Dies::note_unreached`], or had by then.

@@ -28,7 +28,7 @@ pub(super) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
 use self::executing::Deferred;
 pub use self::formatting::{Beyond, UserCapacity};
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
@@ -116,6 +116,8 @@ pub struct Drive {
     unused: Vec<Unused>,
     /// Failure after which the drive takes no more writes, if there was one.
     poison: OnceLock<String>,
+    /// True while a purge is under way.
+    is_purging: AtomicBool,
 }
 
 impl Drive {
@@ -144,6 +146,7 @@ impl Drive {
             headroom: Headroom::default(),
             unused: Vec::new(),
             poison: OnceLock::new(),
+            is_purging: AtomicBool::new(false),
         }
     }
 

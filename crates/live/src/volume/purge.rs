@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::engine::erasure::erase_medium;
 use crate::status::NotErased;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
-use crate::{DeviceError, Drive, FileMedium, Medium as _, OpenError, UserCapacity};
+use crate::{DeviceError, Drive, FileMedium, Medium as _, Namespaces, OpenError, UserCapacity};
 
 /// Erases everything that the volume in a folder stores, for as long as `go_on` says so, as
 /// [`Drive::purge_while`] does. Hot spares that cannot be erased are told by the status of the
@@ -21,14 +21,15 @@ pub fn purge_volume(
     drive: &Drive,
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<(), DeviceError> {
-    erase_spares(volume, drive, &mut go_on);
-    drive.purge_while(go_on)
+    let turn = drive.begin_purge()?;
+    if erase_spares(volume, drive, &mut go_on) { turn.purge(go_on) } else { Ok(()) }
 }
 
-/// Purges the volume in a folder and gives it another capacity, as [`Drive::reformat_while`] does.
+/// Purges the volume in a folder and gives it another capacity, as [`Drive::reformat_while`] does,
+/// unless its namespaces have no room then.
 ///
 /// # Errors
-/// As [`Drive::reformat_while`].
+/// As [`Namespaces::allow`] and [`Drive::reformat_while`].
 pub fn reformat_volume(
     volume: &Path,
     drive: &Drive,
@@ -36,26 +37,134 @@ pub fn reformat_volume(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<(), OpenError> {
     drive.check_capacity(capacity)?;
-    erase_spares(volume, drive, &mut go_on);
-    drive.reformat_while(capacity, go_on)
+    let turn = drive.begin_purge()?;
+    if !erase_spares(volume, drive, &mut go_on) {
+        return Ok(());
+    }
+    // Somebody may have divided the volume since the format was asked for.
+    if let Err(error) = Namespaces::allow(volume, drive, capacity) {
+        turn.refuse(&error);
+        return Err(error);
+    }
+    turn.reformat(capacity, go_on)
 }
 
-fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) -> bool) {
+/// Erases the hot spares; says whether it came to all of them, since nobody had it end.
+fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) -> bool) -> bool {
     let superblocks = u64::from(drive.store().layout.shape.superblocks);
+    let mut is_stopped = false;
     let mut erase = |spare: &Path| -> io::Result<()> {
         let medium = FileMedium::open(spare, drive.store().dies.access())?;
         check_is_spare(&medium, drive.store().drive)?;
         let go_on = || {
-            let is_stopped = !go_on(0, superblocks);
+            is_stopped = is_stopped || !go_on(0, superblocks);
             if is_stopped { Err(io::Error::other("it was stopped")) } else { Ok(()) }
         };
         erase_medium(&medium, (&drive.store().layout, medium.size()), go_on, |error| error)
     };
-    let not_erased = hot_spares(volume).into_iter().filter_map(|spare| {
-        let reason = erase(&spare).err()?.to_string();
-        let path = spare.display().to_string();
-        Some(NotErased { die: None, path, reason: Some(reason) })
-    });
-    let not_erased = not_erased.collect();
-    drive.store().dies.note_unerased_spares(not_erased);
+    for spare in hot_spares(volume) {
+        if let Err(error) = erase(&spare) {
+            let path = spare.display().to_string();
+            let reason = Some(error.to_string());
+            drive.store().dies.note_unerased_spare(NotErased { die: None, path, reason });
+        }
+    }
+    !is_stopped
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Bytes;
+
+    use super::*;
+    use crate::status::Purge;
+    use crate::volume::folder::keep_namespaces;
+    use crate::{
+        Compression, CreateOptions, Device as _, Durability, Namespace, Preallocation,
+        VolumeOptions,
+    };
+
+    /// A volume of three dies, with a hot spare and something stored.
+    fn volume(folder: &Path, preallocation: Preallocation) -> (CreateOptions, Drive) {
+        let options = CreateOptions {
+            volume: folder.join("volume"),
+            dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
+            size: Bytes(4 << 20),
+            is_protected: true,
+            over_provisioning: 0.5,
+            compression: Compression::None,
+            physical: None,
+            unit: None,
+        };
+        let hot_spares = vec![folder.join("s0.img")];
+        let more = VolumeOptions { preallocation, hot_spares, ..VolumeOptions::default() };
+        crate::create(&options, &more).unwrap();
+        let drive = Drive::open(&options.volume).unwrap();
+        drive.write(0, &vec![7; 1 << 20], Durability::Durable).unwrap();
+        (options, drive)
+    }
+
+    fn purge(drive: &Drive) -> Purge {
+        drive.status().maintenance.purge.unwrap()
+    }
+
+    #[test]
+    fn a_second_purge_is_refused_from_the_first_spare_on_until_the_first_has_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let (options, drive) = volume(folder.path(), Preallocation::Full);
+        let mut asked = 0;
+        let purged = purge_volume(&options.volume, &drive, |_, _| {
+            asked += 1;
+            assert!(purge(&drive).is_running);
+            let refused = purge_volume(&options.volume, &drive, |_, _| true).unwrap_err();
+            assert!(refused.to_string().contains("a purge is under way"), "{refused}");
+            assert!(drive.purge().is_err() && purge(&drive).is_running);
+            true
+        });
+        purged.unwrap();
+        assert!(asked > 2);
+        assert_eq!((purge(&drive).is_running, purge(&drive).failure), (false, None));
+        drive.purge().unwrap();
+    }
+
+    #[test]
+    fn a_purge_that_is_stopped_at_a_spare_forgets_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (options, drive) = volume(folder.path(), Preallocation::Full);
+        let size = drive.size();
+        let half = UserCapacity::Bytes(2 << 20);
+        reformat_volume(&options.volume, &drive, half, |_, _| false).unwrap();
+        assert_eq!(purge(&drive).failure.as_deref(), Some("it was stopped"));
+        assert_eq!((purge(&drive).not_erased.len(), drive.size()), (1, size));
+        let mut page = [0; 4096];
+        drive.read(0, &mut page).unwrap();
+        assert_eq!(page, [7; 4096]);
+    }
+
+    #[test]
+    fn a_format_is_refused_for_a_namespace_that_came_meanwhile_and_resizes_before_it_erases() {
+        let folder = tempfile::tempdir().unwrap();
+        let (options, drive) = volume(folder.path(), Preallocation::Full);
+        let half = UserCapacity::Bytes(2 << 20);
+        let size_bytes = drive.size();
+        let all = Namespace { name: "all".into(), offset_bytes: 0, size_bytes };
+        let refused = reformat_volume(&options.volume, &drive, half, |_, _| {
+            keep_namespaces(&options.volume, std::slice::from_ref(&all)).unwrap();
+            true
+        });
+        assert!(refused.is_err());
+        assert!(purge(&drive).failure.is_some() && drive.size() == size_bytes);
+        let mut page = [0; 4096];
+        drive.read(0, &mut page).unwrap();
+        assert_eq!(page, [7; 4096], "nothing was forgotten");
+        keep_namespaces(&options.volume, &[]).unwrap();
+        std::fs::remove_file(folder.path().join("s0.img")).unwrap();
+        reformat_volume(&options.volume, &drive, half, |done, _| {
+            assert_eq!(drive.size(), 2 << 20, "of no namespace that comes now anything is cut off");
+            done == 0
+        })
+        .unwrap();
+        assert_eq!(purge(&drive).failure.as_deref(), Some("it was stopped"));
+        assert_eq!(drive.size(), 2 << 20);
+    }
 }

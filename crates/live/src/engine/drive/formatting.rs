@@ -24,6 +24,8 @@ use crate::lock::lock;
 use crate::status::{Purge, named};
 use crate::{DeviceError, OpenError, Shape};
 
+/// Reason why a purge ended early that somebody had end.
+const STOPPED: &str = "it was stopped";
 /// Spare space of the stock capacity, as a share of it.
 const STOCK_SPARE: f64 = 0.15;
 
@@ -122,24 +124,26 @@ impl Drive {
     /// # Errors
     /// As [`Drive::purge`].
     pub fn purge_while(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
+        self.begin_purge()?.carry_out(|| Ok(()), go_on)
+    }
+
+    /// Begins a purge, of which there is one at a time.
+    ///
+    /// # Errors
+    /// [`DeviceError::Transient`] where one is under way.
+    pub(crate) fn begin_purge(&self) -> Result<PurgeTurn<'_>, DeviceError> {
+        if self.is_purging.swap(true, Ordering::AcqRel) {
+            let reason = "a purge is under way".to_owned();
+            return Err(DeviceError::Transient { reason });
+        }
         let superblocks = u64::from(self.store.layout.shape.superblocks);
         let begun = Purge { is_running: true, superblocks, ..Purge::default() };
         self.maintenance().purge = Some(begun);
         self.store.dies.note_unreached();
-        let purged = self.noting(self.forget_all().and_then(|()| self.erase_unused(go_on)));
-        if let Some(purge) = &mut self.maintenance().purge {
-            purge.is_running = false;
-            purge.not_erased = self.store.dies.unreached_media();
-            purge.failure = match &purged {
-                Ok(()) if purge.superblocks_done < superblocks => Some("it was stopped".to_owned()),
-                Ok(()) => None,
-                Err(error) => Some(error.to_string()),
-            };
-        }
-        purged
+        Ok(PurgeTurn { drive: self, failure: Some(STOPPED.to_owned()) })
     }
 
-    /// Purges the drive and gives it another capacity.
+    /// Purges the drive and gives it another capacity, at once when everything is forgotten.
     ///
     /// # Errors
     /// Fails if the dies have no room for that, before anything has changed; and as
@@ -149,14 +153,8 @@ impl Drive {
         capacity: UserCapacity,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), OpenError> {
-        let capacity = capacity.of_formatted(self);
-        self.checked(&capacity)?;
-        self.purge_while(go_on)?;
-        let resized = self.resize(&capacity, Beyond::Lost);
-        if let (Err(error), Some(purge)) = (&resized, &mut self.maintenance().purge) {
-            purge.failure = Some(error.to_string());
-        }
-        resized
+        self.check_capacity(capacity)?;
+        self.begin_purge()?.reformat(capacity, go_on)
     }
 
     /// Checks that the drive can have a capacity.
@@ -327,6 +325,74 @@ impl Drive {
             }
         }
         Ok(())
+    }
+}
+
+/// A purge that was begun; dropping it before it is carried out ends it.
+#[derive(Debug)]
+pub(crate) struct PurgeTurn<'a> {
+    drive: &'a Drive,
+    /// Reason why it ended early; none if it did not.
+    failure: Option<String>,
+}
+
+impl PurgeTurn<'_> {
+    /// Forgets everything, has the drive resized as `resize` does, and erases for as long as
+    /// `go_on` says so.
+    fn carry_out<E: From<DeviceError> + ToString>(
+        mut self,
+        resize: impl FnOnce() -> Result<(), E>,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), E> {
+        let drive = self.drive;
+        let purged = drive
+            .noting(drive.forget_all())
+            .map_err(E::from)
+            .and_then(|()| resize())
+            .and_then(|()| Ok(drive.noting(drive.erase_unused(go_on))?));
+        let is_whole = drive
+            .maintenance()
+            .purge
+            .as_ref()
+            .is_some_and(|it| it.superblocks_done == it.superblocks);
+        self.failure = match &purged {
+            Ok(()) if is_whole => None,
+            Ok(()) => self.failure.take(),
+            Err(error) => Some(error.to_string()),
+        };
+        purged
+    }
+
+    /// As [`Drive::purge_while`].
+    pub(crate) fn purge(self, go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
+        self.carry_out(|| Ok(()), go_on)
+    }
+
+    /// As [`Drive::reformat_while`].
+    pub(crate) fn reformat(
+        self,
+        capacity: UserCapacity,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), OpenError> {
+        let drive = self.drive;
+        let resize = || drive.resize(&capacity.of_formatted(drive), Beyond::Lost);
+        self.carry_out(resize, go_on)
+    }
+
+    /// Ends it before anything was forgotten.
+    pub(crate) fn refuse(mut self, why: &OpenError) {
+        self.failure = Some(why.to_string());
+    }
+}
+
+impl Drop for PurgeTurn<'_> {
+    fn drop(&mut self) {
+        if let Some(purge) = &mut self.drive.maintenance().purge {
+            purge.is_running = false;
+            purge.not_erased = self.drive.store.dies.unreached_media();
+            purge.failure = self.failure.take();
+        }
+        self.drive.is_purging.store(false, Ordering::Release);
     }
 }
 
