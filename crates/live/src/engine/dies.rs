@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use crate::engine::program::Program;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
-use crate::medium::{file_of, read_all, write_and_sync};
+use crate::medium::{file_of, overwrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
 use crate::status::{DieState, NotErased};
 use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
@@ -532,6 +532,12 @@ impl Dies {
     pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
         let erased = medium(&self.shared(die)).erase(offset, length);
         self.count_write(die, 0, erased)
+    }
+
+    /// As [`Dies::erase`], by writing zeroes: the space stays that of the die.
+    pub(crate) fn overwrite(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
+        let overwritten = overwrite(medium(&self.shared(die)), offset, length);
+        self.count_write(die, 0, overwritten)
     }
 
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {

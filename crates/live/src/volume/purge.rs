@@ -74,6 +74,8 @@ fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) ->
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use blockio::Bytes;
 
     use super::*;
@@ -166,5 +168,22 @@ mod tests {
         .unwrap();
         assert_eq!(purge(&drive).failure.as_deref(), Some("it was stopped"));
         assert_eq!(drive.size(), 2 << 20);
+    }
+
+    #[test]
+    fn a_purge_leaves_the_metadata_of_sparse_dies_its_space() {
+        let folder = tempfile::tempdir().unwrap();
+        let (options, drive) = volume(folder.path(), Preallocation::Off);
+        let metadata = drive.store().layout.unit_from(0);
+        let taken = |die: &std::path::PathBuf| std::fs::metadata(die).unwrap().blocks() * 512;
+        if options.dies.iter().any(|die| taken(die) < metadata) {
+            // The file system beneath reserves no space.
+            return;
+        }
+        drive.purge().unwrap();
+        for die in &options.dies {
+            let bytes = taken(die);
+            assert!(bytes >= metadata, "{bytes} bytes of {metadata} that were reserved");
+        }
     }
 }

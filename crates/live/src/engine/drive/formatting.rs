@@ -314,12 +314,20 @@ impl Drive {
         self.erase_but(DieSet::default(), from, until)
     }
 
-    /// Erases what lies there on every die but these.
+    /// Erases what lies there on every die but these. Metadata is written over, so that space that
+    /// was reserved for it stays so.
     fn erase_but(&self, kept: DieSet, from: u64, until: u64) -> Result<(), DeviceError> {
         let dies = &self.store.dies;
+        let is_metadata = from < self.store.layout.unit_from(0);
         self.headroom.ask_again();
         for die in dies.healthy().filter(|die| !kept.has(*die)) {
-            match dies.erase(die, from, until - from) {
+            let length = until - from;
+            let erased = if is_metadata {
+                dies.overwrite(die, from, length)
+            } else {
+                dies.erase(die, from, length)
+            };
+            match erased {
                 Err(error) if dies.lose_for(die, &error) => {}
                 erased => erased.map_err(medium_error(format!("erasing die {die}")))?,
             }
