@@ -10,10 +10,11 @@
 //! ```
 //!
 //! A device is in use when it, a partition of it or the disk around it is mounted, in use as swap
-//! or held by LVM, MD or dm, or when it belongs to the disk of the root file system. What sysfs
-//! does not show (btrfs, ZFS, a mount in another container) holds the device exclusively, so that
-//! the exclusive open is refused. fio itself checks no more than the node that it is given: it
-//! writes to a disk below a mounted partition.
+//! or held by LVM, MD or dm, also through another node of the same drive (by its world-wide name),
+//! or when it belongs to the disk of the root file system. What sysfs does not show (btrfs, ZFS, a
+//! mount in another container) holds the device exclusively, so that the exclusive open is refused.
+//! fio itself checks no more than the node that it is given: it writes to a disk below a mounted
+//! partition.
 //!
 //! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
 //! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of

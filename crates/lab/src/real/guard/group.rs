@@ -111,7 +111,8 @@ fn shared(a: &Block, b: &Block) -> Option<String> {
     };
     part_of(a, b).or_else(|| part_of(b, a)).or_else(|| {
         let below = b.disks_below();
-        let disk = a.disks_below().into_iter().find(|disk| below.contains(disk))?;
+        let is_below = |disk: &Block| below.iter().any(|other| other.is_same_drive(disk));
+        let disk = a.disks_below().into_iter().find(is_below)?;
         Some(format!("both are stored on the disk {}", disk.node()))
     })
 }
@@ -160,6 +161,17 @@ mod tests {
         assert!(part.contains(": /dev/sda2 is a partition of /dev/sda; name whole"), "{part}");
         let parts = refused(&machine, ["/dev/sda1", "/dev/sda2"]);
         assert!(parts.contains("both are stored on the disk /dev/sda"), "{parts}");
+    }
+
+    #[test]
+    fn two_nodes_of_one_drive_are_refused() {
+        let machine = machine([2_097_152, 2_097_152]);
+        for name in ["sda", "sdb"] {
+            machine.write(&format!("sys/devices/block/{name}/device/wwid"), "naa.5000c500a1b2c3d4");
+        }
+        let said = refused(&machine, ["/dev/sda", "/dev/sdb"]);
+        assert!(said.contains("both are stored on the disk /dev/sda"), "{said}");
+        check(&["/dev/sda", "/dev/sdc"].map(|node| member(&machine, node))).unwrap();
     }
 
     #[test]

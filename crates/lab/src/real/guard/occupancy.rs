@@ -1,5 +1,6 @@
 //! Users of a device or a file: mounts, swap, holders, loop devices.
 
+use std::iter;
 use std::path::Path;
 
 use crate::real::system::{Block, System};
@@ -13,24 +14,43 @@ pub(super) struct Occupancy {
     pub(super) remedy: String,
 }
 
-/// The first use of `block`, of a partition of it, or of the disk around it.
+/// The first use of `block`, of a partition of it, or of the disk around it; also through another
+/// node of the same drive.
 pub(super) fn of_device(system: &System, block: &Block) -> Option<Occupancy> {
     let mut concerned = vec![block.clone()];
     concerned.extend(block.partitions());
     if block.is_partition() {
         concerned.push(block.disk());
     }
-    let uses = concerned.iter();
-    let used = uses
-        .clone()
-        .find_map(|block| mounted(system, block))
-        .or_else(|| uses.clone().find_map(|block| swapped_on(system, block)))
-        .or_else(|| uses.clone().find_map(held));
+    let used = first_use(system, &concerned).or_else(|| through_other_nodes(system, block));
     // Of the disk that the system runs from nothing is to be unmounted, whatever else uses it.
     match (used, below_root(system, block)) {
         (Some(used), Some(root)) => Some(Occupancy { remedy: root.remedy, ..used }),
         (used, root) => used.or(root),
     }
+}
+
+fn first_use(system: &System, concerned: &[Block]) -> Option<Occupancy> {
+    let uses = concerned.iter();
+    uses.clone()
+        .find_map(|block| mounted(system, block))
+        .or_else(|| uses.clone().find_map(|block| swapped_on(system, block)))
+        .or_else(|| uses.clone().find_map(held))
+}
+
+/// The first use of what `block` addresses through another node of its drive: a second path to a
+/// LUN or a namespace, which sysfs shows as a disk of its own.
+fn through_other_nodes(system: &System, block: &Block) -> Option<Occupancy> {
+    let (disk, number) = (block.disk(), block.attribute("partition"));
+    let others = system.disks().into_iter();
+    others.filter(|other| *other != disk && other.is_same_drive(&disk)).find_map(|other| {
+        let mut parts = other.partitions();
+        parts.retain(|part| number.is_none() || part.attribute("partition") == number);
+        let concerned: Vec<Block> = iter::once(other.clone()).chain(parts).collect();
+        let used = first_use(system, &concerned)?;
+        let text = format!("{}, and {} is the same drive", used.text, other.node());
+        Some(Occupancy { text, ..used })
+    })
 }
 
 /// The first use of the file at `path`, which is absolute and free of links.
@@ -95,7 +115,8 @@ fn below_root(system: &System, block: &Block) -> Option<Occupancy> {
     let root = system.mount_of(Path::new("/"))?;
     let root_block = system.block(root.device).or_else(|| system.block_at(&root.source))?;
     let ours = block.disks_below();
-    let shared = root_block.disks_below().into_iter().find(|disk| ours.contains(disk))?;
+    let is_ours = |disk: &Block| ours.iter().any(|our| our.is_same_drive(disk));
+    let shared = root_block.disks_below().into_iter().find(is_ours)?;
     Some(Occupancy {
         text: format!("{} is the disk of the root file system", shared.node()),
         remedy: "name a drive that the system does not run from".into(),

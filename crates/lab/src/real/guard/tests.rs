@@ -113,6 +113,44 @@ fn the_disk_of_the_root_file_system_is_found_below_lvm() {
     assert!(refusal(&machine, "/dev/dm-1").ends_with(text));
 }
 
+/// A machine on which `sdb` and its partitions are a second path to `sda`.
+fn with_two_paths() -> Machine {
+    let machine = Machine::with_disk();
+    machine.block("sdb", "sdb", "8:16");
+    machine.block("sdb/sdb1", "sdb1", "8:17");
+    machine.block("sdb/sdb2", "sdb2", "8:18");
+    machine.write("sys/devices/block/sdb/sdb1/partition", "1");
+    machine.write("sys/devices/block/sdb/sdb2/partition", "2");
+    for name in ["sda", "sdb"] {
+        machine.write(&format!("sys/devices/block/{name}/device/wwid"), "naa.5000c500a1b2c3d4");
+    }
+    machine
+}
+
+#[test]
+fn a_drive_in_use_through_another_node_is_refused() {
+    let machine = with_two_paths();
+    assert_eq!(refusal(&machine, "/dev/sda"), "");
+    machine.mount("8:18", "/dev/sdb2", "/srv");
+    let text = "/dev/sdb2 is mounted at /srv, and /dev/sdb is the same drive";
+    assert!(refusal(&machine, "/dev/sda").ends_with(text));
+    assert!(refusal(&machine, "/dev/sda2").ends_with(text));
+    assert_eq!(refusal(&machine, "/dev/sda1"), "", "a partition beside it");
+    let machine = with_two_paths();
+    machine.block("dm-0", "dm-0", "252:0");
+    machine.hold("sdb", "dm-0");
+    let text = "/dev/sdb is held by dm-0, and /dev/sdb is the same drive";
+    assert!(refusal(&machine, "/dev/sda1").ends_with(text));
+}
+
+#[test]
+fn the_disk_of_the_root_file_system_is_found_through_another_node() {
+    let machine = with_two_paths();
+    machine.mount("8:18", "/dev/sdb2", "/");
+    let text = "/dev/sdb is the disk of the root file system";
+    assert!(refusal(&machine, "/dev/sda1").ends_with(text), "{}", refusal(&machine, "/dev/sda1"));
+}
+
 #[test]
 fn a_device_is_refused_where_the_mounts_cannot_be_read() {
     let machine = Machine::with_disk();

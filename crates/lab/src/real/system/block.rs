@@ -89,6 +89,19 @@ impl Block {
         slaves.iter().flat_map(Self::disks_below).collect()
     }
 
+    /// World-wide name of the disk, which a namespace of NVMe and a LUN of SCSI have; absent of
+    /// other disks.
+    pub(crate) fn wwid(&self) -> Option<String> {
+        let disk = self.disk();
+        disk.attribute("wwid").or_else(|| disk.attribute("device/wwid"))
+    }
+
+    /// True if `self` and `other`, both whole disks, are one drive, of which each path to it has a
+    /// node unless a multipath driver joins them.
+    pub(crate) fn is_same_drive(&self, other: &Self) -> bool {
+        self == other || self.wwid().is_some_and(|wwid| other.wwid() == Some(wwid))
+    }
+
     /// True if it is an NVMe namespace or a partition of one.
     pub(crate) fn is_nvme(&self) -> bool {
         self.name.starts_with("nvme")
