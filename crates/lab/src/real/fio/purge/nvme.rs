@@ -2,7 +2,9 @@
 //!
 //! A format with secure erase (`--ses=1`, or `2` for a cryptographic one) empties one namespace,
 //! unless the controller says that it empties all (`FNA`). `--ses=0` erases nothing and reports
-//! success. A sanitize always works on all of the subsystem.
+//! success. A sanitize always works on all of the subsystem. What works on all is not used while
+//! the subsystem has another namespace, also one that is attached to no controller or to others:
+//! sysfs shows only those that this host can reach, Identify (`list-ns --all`) lists every one.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ use crate::real::tools::Tools;
 
 /// Formats of `OACS`: whether the controller formats at all.
 const FORMATS: u64 = 1 << 1;
+/// Namespace management of `OACS`: namespaces can be made and detached.
+const MANAGES_NAMESPACES: u64 = 1 << 3;
 /// `FNA`: a format works on all namespaces; so does a secure erase; cryptographic erase is there.
 const FORMAT_OF_ALL: u64 = 1 << 0;
 const ERASE_OF_ALL: u64 = 1 << 1;
@@ -39,6 +43,15 @@ struct Controller {
     fna: u64,
     #[serde(default)]
     sanicap: u64,
+    /// Number of namespaces that the controller supports; 0 where it is not told.
+    #[serde(default)]
+    nn: u64,
+}
+
+/// Namespaces of a subsystem, attached or not.
+#[derive(Debug, Deserialize)]
+struct Namespaces {
+    nsid_list: Vec<serde_json::Value>,
 }
 
 impl Controller {
@@ -56,7 +69,7 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
         return Err("the controller has no NVMe format".into());
     }
     if controller.fna & (FORMAT_OF_ALL | ERASE_OF_ALL) != 0 {
-        check_alone(block, "a format")?;
+        check_alone(tools, block, &controller, "a format")?;
     }
     // Forced: the guard holds the namespace, and the user has said that it may be destroyed.
     let erase = |setting| tools.ask("nvme", &["format", &node, setting, "--force"]);
@@ -74,12 +87,12 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
 pub(super) fn sanitize(tools: &Tools, block: &Block) -> Tried {
     let node = whole(block)?;
     let controller = Controller::of(tools, &node)?;
-    check_alone(block, "a sanitize")?;
     let (action, what) = match controller.sanicap {
         can if can & SANITIZES_BLOCKS != 0 => ("--sanact=2", "block erase"),
         can if can & SANITIZES_BY_KEY != 0 => ("--sanact=4", "cryptographic erase"),
         _ => return Err("the controller has no NVMe sanitize".into()),
     };
+    check_alone(tools, block, &controller, "a sanitize")?;
     tools.ask("nvme", &["sanitize", &node, action])?;
     let began = Instant::now();
     loop {
@@ -112,11 +125,30 @@ fn whole(block: &Block) -> Result<String, String> {
     Ok(block.node())
 }
 
-/// Refuses `what`, which erases all namespaces of a controller, if `block` is not the only one.
-fn check_alone(block: &Block, what: &str) -> Result<(), String> {
+/// Refuses `what`, which erases all namespaces of a subsystem, if `block` is not the only one.
+fn check_alone(
+    tools: &Tools,
+    block: &Block,
+    controller: &Controller,
+    what: &str,
+) -> Result<(), String> {
     let siblings = block.namespaces_beside();
-    if siblings.is_empty() {
-        return Ok(());
+    if !siblings.is_empty() {
+        return Err(format!("{what} would erase {} too", siblings.join(", ")));
     }
-    Err(format!("{what} would erase {} too", siblings.join(", ")))
+    match namespaces(tools, &block.node()) {
+        Ok(1) => Ok(()),
+        Ok(count) => Err(format!("{what} would erase all {count} namespaces of the subsystem")),
+        // Of the only namespace that a controller can have there is no other.
+        Err(_) if controller.oacs & MANAGES_NAMESPACES == 0 && controller.nn == 1 => Ok(()),
+        Err(why) => Err(format!("{what} could erase other namespaces, which are unknown: {why}")),
+    }
+}
+
+/// Number of namespaces in the subsystem of `node`, whether attached or not.
+fn namespaces(tools: &Tools, node: &str) -> Result<usize, String> {
+    let text = tools.ask("nvme", &["list-ns", node, "--all", "--output-format=json"])?;
+    let all: Namespaces = serde_json::from_slice(&text)
+        .map_err(|source| format!("nvme list-ns {node} --all: {source}"))?;
+    Ok(all.nsid_list.len())
 }

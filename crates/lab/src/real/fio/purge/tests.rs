@@ -28,9 +28,16 @@ fn purged(
     device.purged(&fakes.tools(), method)
 }
 
-/// `nvme` that answers `id-ctrl` with `controller` and does `then` for all else.
+/// `nvme` that answers `id-ctrl` with `controller`, knows one namespace, and does `then` for all
+/// else.
 fn nvme_cli(controller: &str, then: &str) -> Fakes {
-    let body = format!("case $1 in id-ctrl) echo '{controller}';; *) {then};; esac");
+    nvme_cli_of(controller, r#"echo '{"nsid_list":[{"nsid":1}]}'"#, then)
+}
+
+/// `nvme` as [`nvme_cli`], which does `list` to list namespaces.
+fn nvme_cli_of(controller: &str, list: &str, then: &str) -> Fakes {
+    let body =
+        format!("case $1 in id-ctrl) echo '{controller}';; list-ns) {list};; *) {then};; esac");
     Fakes::none().with("nvme", &body)
 }
 
@@ -71,6 +78,34 @@ fn a_format_of_all_namespaces_is_not_taken_while_there_is_another() {
          sanitize would erase nvme0n2 too"
     );
     assert!(!fakes.asked().iter().any(|line| line.contains("format /dev")), "{:?}", fakes.asked());
+}
+
+#[test]
+fn what_erases_all_namespaces_is_not_taken_while_one_is_detached_or_unknown() {
+    let refusal = |controller: &str, list: &str, method| {
+        let fakes = nvme_cli_of(controller, list, "true");
+        let error = purged(&nvme(), "nvme0n1", &fakes, method).unwrap_err();
+        let asked = fakes.asked();
+        assert!(
+            !asked.iter().any(|it| it.contains("--ses") || it.contains("--sanact")),
+            "{asked:?}"
+        );
+        error.to_string()
+    };
+    let two = r#"echo '{"nsid_list":[{"nsid":1},{"nsid":2}]}'"#;
+    let (shared, managing) = (r#"{"oacs":10,"fna":1}"#, r#"{"oacs":8,"fna":0,"sanicap":2,"nn":1}"#);
+    let format = refusal(shared, two, PurgeMethod::Format);
+    assert!(format.ends_with("a format would erase all 2 namespaces of the subsystem"), "{format}");
+    let sanitize = refusal(managing, two, PurgeMethod::Sanitize);
+    assert!(sanitize.ends_with("a sanitize would erase all 2 namespaces of the subsystem"));
+    let failed = "echo 'NVMe status: INVALID_FIELD' >&2; exit 1";
+    let unknown = refusal(managing, failed, PurgeMethod::Sanitize);
+    assert!(unknown.contains("could erase other namespaces, which are unknown: nvme failed"));
+    let several = r#"{"oacs":2,"fna":2,"nn":32}"#;
+    assert!(refusal(several, failed, PurgeMethod::Format).contains("which are unknown"));
+    let only = r#"{"oacs":2,"fna":2,"nn":1}"#;
+    let fakes = nvme_cli_of(only, failed, "true");
+    purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap();
 }
 
 #[test]
