@@ -13,6 +13,7 @@
 //! - A way that was asked for by name and does not work is an error; without a name the next one is
 //!   tried, and the result says why.
 //! - Success is what the drive says afterwards, not that the command returned.
+//! - No way changes the drive beyond its data; one that did is an error, and no other one is tried.
 
 use std::path::Path;
 
@@ -45,8 +46,8 @@ pub(super) struct Purged {
     pub(super) shortfall: String,
 }
 
-/// Result of one method: its description, or the reason why it failed.
-type Tried = Result<String, String>;
+/// Result of one method: its description, or the reason why it was not used.
+type Tried = Result<String, Unfit>;
 
 /// A device that is to be purged.
 #[derive(Clone, Copy, Debug)]
@@ -149,7 +150,7 @@ fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<Purged, Erro
 
 /// A purge by `method` of what takes trims and nothing else; `no_more` says so.
 fn trimmed_or_overwritten(
-    trimmed: impl FnOnce() -> Tried,
+    trimmed: impl FnOnce() -> Result<String, String>,
     method: PurgeMethod,
     no_more: &str,
 ) -> Result<Purged, Error> {
@@ -213,6 +214,7 @@ impl Device<'_> {
                 Err(Unfit::Refused(why)) if method != PurgeMethod::Auto => {
                     return Err(refused(method, &why));
                 }
+                Err(Unfit::Harmed(why)) => return Err(harmed(*way, &why)),
                 Err(Unfit::Other(why)) if method != PurgeMethod::Auto => {
                     return Err(refused(method, why));
                 }
@@ -230,22 +232,21 @@ impl Device<'_> {
     fn tried(self, tools: &Tools, way: PurgeMethod) -> Result<String, Unfit> {
         let is_nvme = self.block.is_some_and(Block::is_nvme);
         let is_ata = self.block.is_some_and(Block::is_ata);
-        let tried = match (way, self.block) {
+        match (way, self.block) {
             (PurgeMethod::Format, Some(block)) if is_nvme => nvme::format(tools, block),
             (PurgeMethod::Sanitize, Some(block)) if is_nvme => nvme::sanitize(tools, block),
             (PurgeMethod::Format | PurgeMethod::Sanitize, _) => {
-                return Err(Unfit::Other("it is not an NVMe namespace"));
+                Err(Unfit::Other("it is not an NVMe namespace"))
             }
             (PurgeMethod::SecureErase, Some(block)) if is_ata => ata::erase(tools, block),
-            (PurgeMethod::SecureErase, _) => return Err(Unfit::Other("it is not an ATA drive")),
+            (PurgeMethod::SecureErase, _) => Err(Unfit::Other("it is not an ATA drive")),
             _ => self.discarded(tools),
-        };
-        tried.map_err(Unfit::Refused)
+        }
     }
 
     fn discarded(self, tools: &Tools) -> Tried {
         if !self.discards {
-            return Err("the device does not support discard".into());
+            return Err("the device does not support discard".to_owned().into());
         }
         // Forced: the guard already holds the device exclusively, which blkdiscard would take for
         // use.
@@ -260,6 +261,14 @@ enum Unfit {
     Other(&'static str),
     /// The method failed, or was not safe.
     Refused(String),
+    /// The method left the drive in a state that a person must look at: no other one is tried.
+    Harmed(String),
+}
+
+impl From<String> for Unfit {
+    fn from(why: String) -> Self {
+        Self::Refused(why)
+    }
 }
 
 fn overwritten(failed: &[String]) -> Purged {
@@ -268,6 +277,12 @@ fn overwritten(failed: &[String]) -> Purged {
         how: OVERWRITTEN.into(),
         shortfall: format!("{why}: old data was overwritten, not unmapped"),
     }
+}
+
+fn harmed(method: PurgeMethod, why: &str) -> Error {
+    Error::new(Kind::Program, format!("purging by {method}: {why}")).hint(
+        "look at the drive before it is used again; --purge discard changes no settings of it",
+    )
 }
 
 fn refused(method: PurgeMethod, why: &str) -> Error {

@@ -72,10 +72,10 @@ impl Security {
 /// Erases all of the drive `block`.
 pub(super) fn erase(tools: &Tools, block: &Block) -> Tried {
     if block.is_partition() {
-        return Err(format!("{} is a partition: only whole drives are erased", block.name()));
+        return Err(format!("{} is a partition: only whole drives are erased", block.name()).into());
     }
     if block.is_on_usb() {
-        return Err("behind USB a secure erase can leave the drive locked".into());
+        return Err("behind USB a secure erase can leave the drive locked".to_owned().into());
     }
     let node = block.node();
     let security = Security::of(tools, &node)?;
@@ -98,7 +98,7 @@ pub(super) fn erase(tools: &Tools, block: &Block) -> Tried {
     }
     match erased {
         Ok(_) if !after.enabled => Ok(format!("ATA {what}secure erase (hdparm {flag})")),
-        Ok(_) => Err("hdparm reported success, but the drive kept its password".into()),
-        Err(why) => Err(why),
+        Ok(_) => Err("hdparm reported success, but the drive kept its password".to_owned().into()),
+        Err(why) => Err(why.into()),
     }
 }

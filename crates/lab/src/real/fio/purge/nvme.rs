@@ -5,13 +5,17 @@
 //! success. A sanitize always works on all of the subsystem. What works on all is not used while
 //! the subsystem has another namespace, also one that is attached to no controller or to others:
 //! sysfs shows only those that this host can reach, Identify (`list-ns --all`) lists every one.
+//!
+//! A format also sets the sector size, metadata and protection information. nvme-cli takes 0 for
+//! what it is not told, so that it is told what the namespace has.
 
+use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::Tried;
+use super::{Tried, Unfit};
 use crate::real::system::Block;
 use crate::real::tools::Tools;
 
@@ -61,25 +65,75 @@ impl Controller {
     }
 }
 
-/// Formats the namespace `block` with a secure erase.
+/// Layout of the sectors of a namespace: fields of its Identify data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+struct Layout {
+    /// Number of the LBA format; whether metadata lies at the end of each sector.
+    flbas: u8,
+    /// Type of the protection information; whether it is in the first bytes of the metadata.
+    dps: u8,
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FLBAS {:#x}, DPS {:#x}", self.flbas, self.dps)
+    }
+}
+
+impl Layout {
+    fn of(tools: &Tools, node: &str) -> Result<Self, String> {
+        let text = tools.ask("nvme", &["id-ns", node, "--output-format=json"])?;
+        serde_json::from_slice(&text).map_err(|source| format!("nvme id-ns {node}: {source}"))
+    }
+
+    /// Options of `nvme format` that keep it.
+    fn options(self) -> [String; 4] {
+        let Self { flbas, dps } = self;
+        // The number of the format has its two highest bits apart.
+        let format = (flbas & 0xf) | ((flbas >> 1) & 0x30);
+        [
+            format!("--lbaf={format}"),
+            format!("--ms={}", (flbas >> 4) & 1),
+            format!("--pi={}", dps & 0b111),
+            format!("--pil={}", (dps >> 3) & 1),
+        ]
+    }
+}
+
+/// Formats the namespace `block` with a secure erase, to the layout that it has.
 pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
     let node = whole(block)?;
     let controller = Controller::of(tools, &node)?;
     if controller.oacs & FORMATS == 0 {
-        return Err("the controller has no NVMe format".into());
+        return Err("the controller has no NVMe format".to_owned().into());
     }
     if controller.fna & (FORMAT_OF_ALL | ERASE_OF_ALL) != 0 {
         check_alone(tools, block, &controller, "a format")?;
     }
-    // Forced: the guard holds the namespace, and the user has said that it may be destroyed.
-    let erase = |setting| tools.ask("nvme", &["format", &node, setting, "--force"]);
-    match erase("--ses=1") {
-        Ok(_) => Ok("NVMe format with secure erase of user data (nvme format --ses=1)".into()),
+    let layout = Layout::of(tools, &node)?;
+    let options = layout.options();
+    let erase = |setting: &str| {
+        let mut words = vec!["format", &node, setting];
+        words.extend(options.iter().map(String::as_str));
+        // Forced: the guard holds the namespace, and the user has said that it may be destroyed.
+        words.push("--force");
+        tools.ask("nvme", &words)
+    };
+    let how = match erase("--ses=1") {
+        Ok(_) => "NVMe format with secure erase of user data (nvme format --ses=1)",
         Err(_) if controller.fna & ERASES_BY_KEY != 0 => {
             erase("--ses=2")?;
-            Ok("NVMe format with cryptographic erase (nvme format --ses=2)".into())
+            "NVMe format with cryptographic erase (nvme format --ses=2)"
         }
-        Err(why) => Err(why),
+        Err(why) => return Err(why.into()),
+    };
+    match Layout::of(tools, &node) {
+        Ok(after) if after == layout => Ok(how.into()),
+        Ok(after) => Err(Unfit::Harmed(format!(
+            "the format changed the sectors of {node} from {layout} to {after}; `nvme id-ns \
+             {node}` shows them, `nvme format --lbaf` restores them"
+        ))),
+        Err(why) => Err(Unfit::Harmed(format!("whether the format kept its sectors: {why}"))),
     }
 }
 
@@ -90,7 +144,7 @@ pub(super) fn sanitize(tools: &Tools, block: &Block) -> Tried {
     let (action, what) = match controller.sanicap {
         can if can & SANITIZES_BLOCKS != 0 => ("--sanact=2", "block erase"),
         can if can & SANITIZES_BY_KEY != 0 => ("--sanact=4", "cryptographic erase"),
-        _ => return Err("the controller has no NVMe sanitize".into()),
+        _ => return Err("the controller has no NVMe sanitize".to_owned().into()),
     };
     check_alone(tools, block, &controller, "a sanitize")?;
     tools.ask("nvme", &["sanitize", &node, action])?;
@@ -99,8 +153,8 @@ pub(super) fn sanitize(tools: &Tools, block: &Block) -> Tried {
         match status(tools, &node)? & 0b111 {
             SANITIZED | SANITIZED_UNTIL_MEDIA_FAILED => break,
             SANITIZING if began.elapsed() < PATIENCE => thread::sleep(POLL),
-            SANITIZING => return Err("the sanitize did not end within 4 h".into()),
-            other => return Err(format!("the sanitize failed (status {other})")),
+            SANITIZING => return Err("the sanitize did not end within 4 h".to_owned().into()),
+            other => return Err(format!("the sanitize failed (status {other})").into()),
         }
     }
     Ok(format!("NVMe sanitize by {what} (nvme sanitize {action})"))

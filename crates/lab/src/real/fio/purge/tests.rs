@@ -31,7 +31,8 @@ fn purged(
 /// `nvme` that answers `id-ctrl` with `controller`, knows one namespace, and does `then` for all
 /// else.
 fn nvme_cli(controller: &str, then: &str) -> Fakes {
-    nvme_cli_of(controller, r#"echo '{"nsid_list":[{"nsid":1}]}'"#, then)
+    let list = r#"echo '{"nsid_list":[{"nsid":1}]}';; id-ns) echo '{"flbas":0,"dps":0}'"#;
+    nvme_cli_of(controller, list, then)
 }
 
 /// `nvme` as [`nvme_cli`], which does `list` to list namespaces.
@@ -51,9 +52,47 @@ fn an_nvme_namespace_is_formatted_with_secure_erase() {
         fakes.asked(),
         [
             "nvme id-ctrl /dev/nvme0n1 --output-format=json",
-            "nvme format /dev/nvme0n1 --ses=1 --force"
+            "nvme id-ns /dev/nvme0n1 --output-format=json",
+            "nvme format /dev/nvme0n1 --ses=1 --lbaf=0 --ms=0 --pi=0 --pil=0 --force",
+            "nvme id-ns /dev/nvme0n1 --output-format=json"
         ]
     );
+}
+
+#[test]
+fn a_format_keeps_sector_size_metadata_and_protection() {
+    let fakes = Fakes::none().with(
+        "nvme",
+        r#"case $1 in
+            id-ctrl) echo '{"oacs":2,"fna":0}';;
+            id-ns) echo '{"flbas":49,"dps":9}';;
+        esac"#,
+    );
+    purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap();
+    let format = "nvme format /dev/nvme0n1 --ses=1 --lbaf=17 --ms=1 --pi=1 --pil=1 --force";
+    assert!(fakes.asked().iter().any(|line| line == format), "{:?}", fakes.asked());
+}
+
+#[test]
+fn a_format_that_changed_the_sectors_is_an_error_and_nothing_else_is_tried() {
+    let fakes = Fakes::none()
+        .with(
+            "nvme",
+            r#"case $1 in
+                id-ctrl) echo '{"oacs":2,"fna":0,"sanicap":2}';;
+                id-ns) if grep -q 'nvme format' "$(dirname $0)/asked"
+                    then echo '{"flbas":0,"dps":0}'
+                    else echo '{"flbas":1,"dps":1}'; fi;;
+            esac"#,
+        )
+        .with("blkdiscard", "true");
+    let error = purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Auto).unwrap_err().to_string();
+    assert!(error.starts_with("purging by format: the format changed the sectors of"), "{error}");
+    assert!(error.contains("from FLBAS 0x1, DPS 0x1 to FLBAS 0x0, DPS 0x0"), "{error}");
+    let asked = fakes.asked();
+    assert!(!asked.iter().any(|it| it.contains("sanitize") || it.starts_with("blkdiscard")));
+    let format = "nvme format /dev/nvme0n1 --ses=1 --lbaf=1 --ms=0 --pi=1 --pil=0 --force";
+    assert!(asked.iter().any(|line| line == format), "{asked:?}");
 }
 
 #[test]
@@ -104,7 +143,7 @@ fn what_erases_all_namespaces_is_not_taken_while_one_is_detached_or_unknown() {
     let several = r#"{"oacs":2,"fna":2,"nn":32}"#;
     assert!(refusal(several, failed, PurgeMethod::Format).contains("which are unknown"));
     let only = r#"{"oacs":2,"fna":2,"nn":1}"#;
-    let fakes = nvme_cli_of(only, failed, "true");
+    let fakes = nvme_cli_of(only, failed, r#"echo '{"flbas":0,"dps":0}'"#);
     purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap();
 }
 
