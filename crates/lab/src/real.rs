@@ -18,7 +18,7 @@ pub(crate) mod nbd;
 pub(crate) mod purge_method;
 pub mod recorded;
 mod sites;
-mod system;
+pub(crate) mod system;
 mod target;
 mod thermometer;
 mod tools;

@@ -68,7 +68,7 @@ impl Runs {
         let (path, id, started_at) = self.make_folder(&slug(&wanted))?;
         let order = Order::new(id, started_at, plan, wanted);
         write_json(&path.join(ORDER), &order)?;
-        Folder::held(path, order)
+        Folder::held(path, order, false)
     }
 
     /// Makes an empty folder that is named after the time and `slug`. Returns its path, its name
@@ -165,7 +165,7 @@ impl Runs {
             return Err(Error::new(Kind::Input, text)
                 .hint(format!("`floatgate compare {}` shows it", path.display())));
         }
-        Folder::held(path, order)
+        Folder::held(path, order, true)
     }
 
     /// Writes a review of runs beside them, under `name`. Returns its path.
@@ -206,10 +206,11 @@ pub struct Folder {
     /// Lock that marks the run as in progress for other processes.
     hold: File,
     board: Board,
+    is_resumed: bool,
 }
 
 impl Folder {
-    fn held(path: PathBuf, order: Order) -> Result<Self, Error> {
+    fn held(path: PathBuf, order: Order, is_resumed: bool) -> Result<Self, Error> {
         let hold = hold(&path).map_err(|source| {
             let text = format!("resuming {}", path.display());
             match source.kind() {
@@ -219,7 +220,7 @@ impl Folder {
             }
         })?;
         let board = Board::new(&path, &order.plan);
-        Ok(Self { path, order, hold, board })
+        Ok(Self { path, order, hold, board, is_resumed })
     }
 
     /// Path of the folder.
@@ -232,11 +233,17 @@ impl Folder {
         &self.order
     }
 
-    /// Steps that are finished, by index in the plan, ascending.
+    /// Steps that are finished, by index in the plan, ascending; on the devices that the run was
+    /// begun on, which by now are held open, so that no other one can take their place.
     ///
     /// # Errors
-    /// Fails if one of them cannot be understood.
+    /// Fails if one of them cannot be understood, or a device is another one.
     pub fn finished(&self) -> Result<Vec<(usize, Record)>, Error> {
+        self.order.check_devices()?;
+        self.kept()
+    }
+
+    fn kept(&self) -> Result<Vec<(usize, Record)>, Error> {
         let steps = 0..self.order.plan.steps.len();
         let written = steps.map(|index| (index, self.step_path(index)));
         written
@@ -254,6 +261,7 @@ impl Folder {
         let Order { id, started_at, plan, wanted, .. } = &self.order;
         let mut run = outcome.into_run(plan, id.clone(), started_at.clone());
         run.published = published(wanted, plan, &run);
+        run.warnings.extend(self.order.unidentified().filter(|_| self.is_resumed));
         write_run(&self.path, &run)?;
         if complete {
             // The result holds all that is in there.
@@ -275,7 +283,7 @@ impl Folder {
     pub fn give_up(&self) -> bool {
         self.let_go();
         let is_worth = |(_, record): &(usize, Record)| record.step.kind != StepKind::Purge;
-        let kept = self.finished().map_or(true, |kept| kept.iter().any(is_worth));
+        let kept = self.kept().map_or(true, |kept| kept.iter().any(is_worth));
         let begun = kept || self.path.join(RUN).exists();
         if !begun {
             // An empty folder that stays does no harm.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use results::{Bin, Sample, Step, Warning};
+use results::{Bin, Sample, Step, Warning, WarningKind};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
@@ -29,7 +29,7 @@ pub struct Order {
     pub wanted: Wanted,
     /// Plan of the run.
     pub plan: Plan,
-    /// Block devices that a real target consists of, as far as they can be identified.
+    /// Block devices that a real target consists of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) devices: Vec<DeviceIdentity>,
 }
@@ -61,7 +61,28 @@ impl Order {
                 ssd::MODEL_VERSION
             ));
         }
+        self.check_devices()
+    }
+
+    /// Refuses devices that are not those that the run was begun on.
+    pub(super) fn check_devices(&self) -> Result<(), Error> {
         check_devices(&self.devices)
+    }
+
+    /// Warning of a run that was resumed on devices which only their size tells from others.
+    pub(super) fn unidentified(&self) -> Option<Warning> {
+        let unidentified = self.devices.iter().filter_map(DeviceIdentity::unidentified);
+        let names: Vec<String> = unidentified.map(|path| path.display().to_string()).collect();
+        (!names.is_empty()).then(|| Warning {
+            kind: WarningKind::Environment,
+            step: String::new(),
+            text: format!(
+                "the run was resumed, and nothing but the size identifies {}: whether it is the \
+                 device that the run began on is not known",
+                names.join(" and ")
+            ),
+            remedy: "measure it again in one go if another device may have taken its name".into(),
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::Driver;
 use crate::driver::mock::{Mock, Told};
 use crate::progress::{Event, Progress, Unwatched};
 use crate::real::access::Access;
+use crate::real::system::fixture::LoopDisk;
 use crate::runner::{Assignment, carry_out};
 use crate::subject::Subject;
 use crate::wanted::ModelSetup;
@@ -199,4 +200,21 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
         (run.to_json().unwrap(), records)
     };
     assert!(bytes(1) == bytes(2));
+}
+
+#[test]
+fn a_run_that_is_resumed_on_a_device_without_an_identifier_says_so() {
+    let Some(disk) = LoopDisk::new() else { return };
+    let root = tempfile::TempDir::new().unwrap();
+    let runs = Runs::new(root.path());
+    let target = disk.node().display().to_string();
+    let wanted = Wanted::Real { target, hosts: String::new() };
+    let folder = runs.create(plan(), wanted).unwrap();
+    let id = folder.order().id.clone();
+    drop(folder);
+    let folder = runs.open(&id).unwrap();
+    let outcome = carry_on(&folder, &Unwatched);
+    let run = folder.finish(outcome).unwrap();
+    let told = run.warnings.iter().find(|it| it.text.starts_with("the run was resumed")).unwrap();
+    assert!(told.text.contains(&format!("identifies {}:", disk.node().display())), "{told:?}");
 }
