@@ -12,9 +12,11 @@
 //! └── fill/                         the same of the fill, where one came before
 //! ```
 //!
-//! After a purge, and where a file has holes, everything is written once in order before the next
-//! load (twice on a device, as the SNIA specification asks): a read of space that was never written
-//! measures the file system or the mapping table, not the medium.
+//! After a purge everything is written once in order before the next load that reads (twice on a
+//! device, as the SNIA specification asks), and where a file has holes before any load: a read of
+//! space that was never written measures the file system or the mapping table, not the medium. A
+//! load that only writes begins on the purged device, as the write saturation of SNIA does, unless
+//! nothing could be unmapped, so that the fill stands for the purge.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +27,7 @@ use std::time::Instant;
 
 use blockio::{Bytes, SECTOR_BYTES};
 use results::{Environment, PlatformRow, Summary, Warning, WarningKind};
-use workload::Span;
+use workload::{Span, Workload};
 
 use self::engine::{Engine, Version};
 use self::interval::JobLog;
@@ -134,6 +136,8 @@ pub struct Fio {
     raw: PathBuf,
     method: PurgeMethod,
     unwritten: bool,
+    /// A purge that could unmap nothing: the fill has to stand for it.
+    unpurged: bool,
     shortfall: String,
 }
 
@@ -211,7 +215,7 @@ impl Fio {
             Held { tuned, sites, version, engine, warned, limit, before, heat, servers, unused };
         let (raw, method) = (access.raw.clone(), access.purge);
         let held = Arc::new(held);
-        Ok(Self { held, raw, method, unwritten: false, shortfall: String::new() })
+        Ok(Self { held, raw, method, unwritten: false, unpurged: false, shortfall: String::new() })
     }
 
     /// Returns the part of the target that loads address: whole MiB of it.
@@ -226,9 +230,11 @@ impl Fio {
         }
     }
 
-    /// True if a read could meet space that was never written.
-    fn needs_fill(&self) -> bool {
-        self.unwritten || self.held.sites.has_holes(self.place().capacity_bytes)
+    /// True if everything has to be written before `workload`: it reads and could meet space that
+    /// was never written, a file is not allocated, or the fill stands for the purge.
+    fn needs_fill(&self, workload: &Workload) -> bool {
+        let is_read = self.unwritten && !workload.only_writes();
+        is_read || self.unpurged || self.held.sites.has_holes(self.place().capacity_bytes)
     }
 
     /// Writes everything; says how, or nothing when it was stopped.
@@ -261,6 +267,7 @@ impl Fio {
         }
         FioOutput::read(&folder.join(OUTPUT_FILE))?;
         self.unwritten &= wanted.is_random;
+        self.unpurged &= wanted.is_random;
         let times = match passes {
             1 => "once".to_owned(),
             2 => "twice".to_owned(),
@@ -490,6 +497,7 @@ impl Driver for Fio {
         let Held { sites, engine, .. } = &*self.held;
         let purged = purge::of_all(sites, *engine, self.method, &self.raw)?;
         self.unwritten = true;
+        self.unpurged = !purged.is_unmapped;
         self.shortfall = purged.shortfall;
         Ok(purged.how)
     }
@@ -513,7 +521,7 @@ impl Driver for Fio {
         let text = self.job(load, logging)?;
         let folder = fresh_folder(&self.raw.join(load.step))?;
         let mut before = String::new();
-        if self.needs_fill() {
+        if self.needs_fill(load.workload) {
             let compressible_percent = load.workload.compressible_percent;
             let wanted = FillJob { is_random: false, passes: 1, compressible_percent };
             match self.write_all(&folder.join("fill"), wanted, watch)? {

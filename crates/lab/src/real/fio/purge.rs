@@ -44,6 +44,15 @@ pub(super) struct Purged {
     pub(super) how: String,
     /// Reason why it is less than a purge; empty where it is one.
     pub(super) shortfall: String,
+    /// False if nothing was unmapped: the next fill stands for the purge.
+    pub(super) is_unmapped: bool,
+}
+
+impl Purged {
+    /// A purge that is one.
+    const fn by(how: String) -> Self {
+        Self { how, shortfall: String::new(), is_unmapped: true }
+    }
 }
 
 /// Result of one method: its description, or the reason why it was not used.
@@ -118,7 +127,8 @@ pub(super) fn of_all(
         let apart = apart.map(|(name, purged)| format!("{name}: {}", of(purged)));
         apart.collect::<Vec<_>>().join("; ")
     };
-    Ok(Purged { how: told(|it| &it.how), shortfall: told(|it| &it.shortfall) })
+    let is_unmapped = all.iter().all(|(_, purged)| purged.is_unmapped);
+    Ok(Purged { how: told(|it| &it.how), shortfall: told(|it| &it.shortfall), is_unmapped })
 }
 
 /// fio's servers trim and write, and do nothing else to a drive.
@@ -157,7 +167,7 @@ fn trimmed_or_overwritten(
     match method {
         PurgeMethod::Overwrite => Ok(overwritten(&["an overwrite was requested".into()])),
         PurgeMethod::Auto | PurgeMethod::Discard => match (trimmed(), method) {
-            (Ok(how), _) => Ok(Purged { how, shortfall: String::new() }),
+            (Ok(how), _) => Ok(Purged::by(how)),
             (Err(why), PurgeMethod::Auto) => Ok(overwritten(&[why])),
             (Err(why), _) => Err(refused(method, &why)),
         },
@@ -187,7 +197,7 @@ fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Error> {
     }
     let shortfall = "a file cannot be purged: its file system decides where the data goes and \
                      whether the drive hears of the freed space";
-    Ok(Purged { how, shortfall: shortfall.into() })
+    Ok(Purged { shortfall: shortfall.into(), ..Purged::by(how) })
 }
 
 impl Device<'_> {
@@ -209,7 +219,7 @@ impl Device<'_> {
                     if !failed.is_empty() {
                         how = format!("{how}; before that: {}", failed.join("; "));
                     }
-                    return Ok(Purged { how, shortfall: String::new() });
+                    return Ok(Purged::by(how));
                 }
                 Err(Unfit::Refused(why)) if method != PurgeMethod::Auto => {
                     return Err(refused(method, &why));
@@ -276,6 +286,7 @@ fn overwritten(failed: &[String]) -> Purged {
     Purged {
         how: OVERWRITTEN.into(),
         shortfall: format!("{why}: old data was overwritten, not unmapped"),
+        is_unmapped: false,
     }
 }
 

@@ -158,7 +158,7 @@ fn a_file_is_made_filled_and_loaded_with_the_mix_that_was_asked_for() {
     assert_eq!(loaded.intervals.len(), 3);
     assert!(loaded.how.starts_with("all 64 MiB written once in order before; fio "), "{loaded:?}");
     assert!(loaded.warnings.iter().any(|warning| warning.kind == WarningKind::Purge));
-    assert!(!fio.needs_fill(), "a read meets written space only");
+    assert!(!fio.needs_fill(&workload), "a read meets written space only");
     assert!(watch.told.is_sorted() && watch.told.iter().any(|done| *done > 0.5));
 
     let reads = total(&loaded.intervals, |interval| interval.read.count());
@@ -228,7 +228,7 @@ fn the_suites_of_one_run_share_a_file_that_was_made_for_it() {
 }
 
 #[test]
-fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
+fn a_loop_device_is_discarded_loaded_in_slices_and_written_twice_before_it_is_read() {
     if fio_is_missing() {
         return;
     }
@@ -242,12 +242,35 @@ fn a_loop_device_is_discarded_written_twice_and_loaded_in_slices() {
     let workload = catalogue::find_workload("128k-seq-write").unwrap();
     let load = Load { duration_s: 0.5, ..load(&workload, "slices") };
     let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
-    assert!(loaded.how.starts_with("all 16 MiB written twice"), "{}", loaded.how);
+    assert!(loaded.how.starts_with("fio "), "a write needs no fill: {}", loaded.how);
     let interval = &loaded.intervals[0];
     assert_eq!(interval.write_bytes, interval.write.count() * (128 << 10));
+    let workload = catalogue::find_workload("4k-70-30").unwrap();
+    let load = Load { step: "reads", workload: &workload, ..load };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(loaded.how.starts_with("all 16 MiB written twice in order before"), "{}", loaded.how);
     assert!(
         fio.held.sites.warnings(true).iter().any(|warning| warning.kind == WarningKind::PageCache)
     );
+}
+
+#[test]
+fn a_device_that_cannot_be_purged_is_filled_before_any_load() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disk) = LoopDisk::new() else { return };
+    let raw = TempDir::new().unwrap();
+    let request = Trial::new(Address::Local(disk.node().into()), raw.path()).with(|it| {
+        it.destroy = true;
+        it.purge = PurgeMethod::Overwrite;
+    });
+    let mut fio = request.open().unwrap();
+    fio.purge().unwrap();
+    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let load = Load { duration_s: 0.5, ..load(&workload, "writes") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    assert!(loaded.how.starts_with("all 16 MiB written twice in order before"), "{}", loaded.how);
 }
 
 #[test]
@@ -311,11 +334,11 @@ fn a_stop_during_the_fill_measures_nothing_and_fills_again() {
     }
     let folder = TempDir::new().unwrap();
     let mut fio = request(&folder).open().unwrap();
-    let workload = catalogue::find_workload("4k-rand-write").unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
     fio.unwritten = true;
     let loaded = fio.load(&load(&workload, "s"), &mut Waiter::until(0)).unwrap();
     assert!(loaded.intervals.is_empty());
-    assert!(fio.needs_fill());
+    assert!(fio.needs_fill(&workload));
 }
 
 #[test]
