@@ -6,7 +6,7 @@
 //!                     has data? ──► refused unless named with `--destroy`
 //!                        │          (of a file: a byte other than zero; holes are none)
 //!                        │ no, or named
-//!                     held exclusively (disk and each partition; a file: locked) ─► Permit
+//!                     held exclusively (the whole disk; a file: locked) ─► Permit
 //! ```
 //!
 //! A device is in use when it, a partition of it or the disk around it is mounted, in use as swap
@@ -15,6 +15,10 @@
 //! mount in another container) holds the device exclusively, so that the exclusive open is refused.
 //! fio itself checks no more than the node that it is given: it writes to a disk below a mounted
 //! partition.
+//!
+//! The exclusive open of a disk keeps its partitions from being mounted or opened exclusively, and
+//! fails while one of them is. So it is the only hold: a second one, of a partition, would be
+//! refused by the kernel as well.
 //!
 //! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
 //! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of
@@ -45,9 +49,8 @@ pub(crate) use self::group::check_group;
 #[derive(Debug)]
 pub struct Permit {
     path: PathBuf,
+    /// Open descriptor, which is the hold.
     target: OwnedFd,
-    #[expect(dead_code, reason = "an open descriptor is the hold")]
-    partitions: Vec<OwnedFd>,
     is_file: bool,
 }
 
@@ -66,7 +69,7 @@ impl Permit {
     #[cfg(test)]
     pub(crate) fn of_null(path: impl Into<PathBuf>) -> Self {
         let target = fs::File::open("/dev/null").expect("every machine has it").into();
-        Self { path: path.into(), target, partitions: Vec::new(), is_file: false }
+        Self { path: path.into(), target, is_file: false }
     }
 
     /// The target, open for writing.
@@ -156,10 +159,7 @@ fn permit_device(
     })?;
     check_device(system, &path, &block, destroy)?;
     let target = open_exclusively(&path, &block)?;
-    let partitions = block.partitions();
-    let partitions = partitions.iter().map(|part| open_exclusively(Path::new(&part.node()), part));
-    let partitions = partitions.collect::<Result<_, _>>()?;
-    Ok(Permit { path, target, partitions, is_file: false })
+    Ok(Permit { path, target, is_file: false })
 }
 
 /// Refuses a device that is read-only or in use, and any device without `destroy`.
@@ -241,7 +241,7 @@ fn permit_file(
         return Err(refused(&path, format!("its content ({size}) would be lost"))
             .hint("name a file that does not exist, or add --destroy if it is not needed"));
     }
-    Ok(Permit { path, target: open, partitions: Vec::new(), is_file: true })
+    Ok(Permit { path, target: open, is_file: true })
 }
 
 fn refused(path: &Path, why: impl std::fmt::Display) -> Error {

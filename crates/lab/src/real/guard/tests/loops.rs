@@ -17,7 +17,7 @@ fn a_loop_disk_is_refused_while_its_partition_is_mounted() {
 }
 
 #[test]
-fn an_idle_loop_disk_is_held_with_its_partitions() {
+fn an_idle_disk_with_a_partition_table_is_held_with_its_partitions() {
     let Some(disk) = LoopDisk::partitioned() else { return };
     let permitted = permit(disk.node(), true).unwrap();
     let error = permit(&disk.partition(), true).unwrap_err().to_string();
