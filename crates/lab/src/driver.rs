@@ -208,6 +208,14 @@ pub trait Driver: Send {
     fn target(&self) -> Target;
     /// Returns the platform of the measurement, for the report.
     fn environment(&self) -> Environment;
+    /// Checks that `load`, which replays no trace, can be carried out, before anything is purged:
+    /// what the target or the load generator cannot do is then told at once.
+    ///
+    /// # Errors
+    /// Fails if it cannot.
+    fn check(&self, _load: &Load<'_>) -> Result<(), Error> {
+        Ok(())
+    }
     /// Returns the target to its state before the first write; says how.
     ///
     /// # Errors

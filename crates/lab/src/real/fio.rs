@@ -493,6 +493,11 @@ impl Driver for Fio {
         environment
     }
 
+    fn check(&self, load: &Load<'_>) -> Result<(), Error> {
+        let logging = Logging::of(load, self.held.sites.count())?;
+        self.job(load, logging).map(drop)
+    }
+
     fn purge(&mut self) -> Result<String, Error> {
         let Held { sites, engine, .. } = &*self.held;
         let purged = purge::of_all(sites, *engine, self.method, &self.raw)?;

@@ -5,11 +5,12 @@ use std::time::Instant;
 
 use results::steady::WriteRequirement;
 use results::{Environment, Steady, StepKind, Target, Warning, WarningKind};
+use workload::Workload;
 
 use super::{Assignment, Record, RunnerState, extension, write_requirement};
 use crate::application::{self, ReplayHost};
 use crate::driver::{Looped, RecordedLoad, only_models};
-use crate::plan::{Pace, PlannedStep};
+use crate::plan::{Pace, Plan, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
 use crate::{Driver, Error, Fill, Load, Rate, Watch};
@@ -37,6 +38,7 @@ pub(super) fn carry_out(
     if let Some(step) = replayed.filter(|_| !target.kind.is_model()) {
         return Err(only_models(&step.id));
     }
+    check_loads(assignment.plan, driver.as_ref())?;
     let kept = kept(assignment, &range, &target);
     let resumed = !kept.is_empty();
     let mut suite = Suite {
@@ -89,6 +91,18 @@ pub(super) fn carry_out(
     suite.environment = driver.environment();
     suite.records.sort_by_key(|(index, _)| *index);
     Ok(suite)
+}
+
+/// Checks every load of `plan`, also those of later suites, so that none fails after hours. Traces
+/// are read when their turn comes.
+fn check_loads(plan: &Plan, driver: &dyn Driver) -> Result<(), Error> {
+    let loads = plan.steps.iter().filter(|step| step.threads > 0 && step.replay.is_none());
+    for (step, workload) in loads.filter_map(|step| Some((step, step.workload.as_ref()?))) {
+        // Of a rate that a step before decides, only the gaps are known.
+        let rate = step.rate(|_| Some(1.0))?;
+        driver.check(&load_of(step, workload, (rate, None), plan.seed_of(step)))?;
+    }
+    Ok(())
 }
 
 /// Records that an earlier session settled in the steps `range`.
@@ -171,7 +185,22 @@ fn perform(
     if let Some(replay) = &replay {
         replay.check()?;
     }
-    let load = Load {
+    let load = load_of(step, workload, (rate, replay), seed);
+    let loaded = driver.load(&load, watch)?;
+    let loaded = extension::extended(driver, &load, (step, required), loaded, watch)?;
+    let timed = replay.and_then(|replay| replay.rate());
+    let asked = rate.map(|rate| rate.iops).or(timed);
+    Ok(Record::of_load(step, (driver.target().devices, required), asked, loaded))
+}
+
+/// The load of `step`, which has `workload`.
+fn load_of<'a>(
+    step: &'a PlannedStep,
+    workload: &'a Workload,
+    (rate, replay): (Option<Rate>, Option<Replay<'a>>),
+    seed: u64,
+) -> Load<'a> {
+    Load {
         step: &step.id,
         workload,
         threads: step.threads,
@@ -182,12 +211,7 @@ fn perform(
         rate,
         replay,
         seed,
-    };
-    let loaded = driver.load(&load, watch)?;
-    let loaded = extension::extended(driver, &load, (step, required), loaded, watch)?;
-    let timed = replay.and_then(|replay| replay.rate());
-    let asked = rate.map(|rate| rate.iops).or(timed);
-    Ok(Record::of_load(step, (driver.target().devices, required), asked, loaded))
+    }
 }
 
 /// The load of one of several drives, interval by interval; none in steps of other kinds.

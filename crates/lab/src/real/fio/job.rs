@@ -270,8 +270,11 @@ fn check_transfers(workload: &Workload, place: JobTarget<'_>, engine: Engine) ->
             workload.name,
             place.path.display()
         );
-        return Err(Error::new(Kind::Input, text)
-            .hint("take a workload of whole sectors, or format the drive to smaller ones"));
+        return Err(Error::new(Kind::Input, text).hint(
+            "take a workload of whole sectors, leave the suite or the size out in a copy of the \
+             protocol (`floatgate protocols show NAME --toml`), or format the drive to smaller \
+             sectors",
+        ));
     }
     Ok(())
 }

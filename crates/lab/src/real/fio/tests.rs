@@ -255,6 +255,34 @@ fn a_loop_device_is_discarded_loaded_in_slices_and_written_twice_before_it_is_re
 }
 
 #[test]
+fn a_device_of_large_sectors_refuses_small_transfers_before_anything_is_written() {
+    if fio_is_missing() {
+        return;
+    }
+    let Some(disk) = LoopDisk::with_sectors(4096) else { return };
+    let raw = TempDir::new().unwrap();
+    let request =
+        Trial::new(Address::Local(disk.node().into()), raw.path()).with(|it| it.destroy = true);
+    let fio = request.open().unwrap();
+    let plan = |name: &str| {
+        let protocol = catalogue::find_protocol(name).unwrap();
+        Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
+    };
+    let check = |plan: &Plan| {
+        let loads = plan.steps.iter().filter(|step| step.threads > 0);
+        let mut loads = loads.map(|step| load(step.workload.as_ref().unwrap(), &step.id));
+        loads.try_for_each(|load| fio.check(&load))
+    };
+    check(&plan("quick")).unwrap();
+    let error = check(&plan("snia-pts")).unwrap_err();
+    assert!(error.to_string().ends_with("takes multiples of 4096"), "{error}");
+    assert!(
+        error.remedy().contains("leave the suite or the size out in a copy of the protocol"),
+        "{error:?}"
+    );
+}
+
+#[test]
 fn a_device_that_cannot_be_purged_is_filled_before_any_load() {
     if fio_is_missing() {
         return;

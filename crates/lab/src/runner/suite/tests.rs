@@ -52,6 +52,54 @@ impl Driver for Noting {
     }
 }
 
+/// A mock on a target of sectors of 4096 bytes.
+struct Coarse(Mock);
+
+impl Driver for Coarse {
+    fn target(&self) -> Target {
+        self.0.target()
+    }
+
+    fn environment(&self) -> Environment {
+        self.0.environment()
+    }
+
+    fn check(&self, load: &Load<'_>) -> Result<(), Error> {
+        let fits = load.workload.sizes.iter().all(|size| size.bytes >= 4096);
+        fits.then_some(()).ok_or_else(|| Error::new(Kind::Input, format!("{}: sector", load.step)))
+    }
+
+    fn purge(&mut self) -> Result<String, Error> {
+        panic!("a load of a later suite cannot be carried out");
+    }
+
+    fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
+        self.0.fill(fill, watch)
+    }
+
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        self.0.load(load, watch)
+    }
+}
+
+#[test]
+fn a_load_that_cannot_be_carried_out_is_told_before_the_first_purge() {
+    let (plan, told) = (plan("snia-pts", 1), Told::default());
+    let drivers = || -> Result<Box<dyn Driver>, Error> {
+        Ok(Box::new(Coarse(Mock::new(TargetKind::BlockDevice, &told))))
+    };
+    let assignment = Assignment {
+        label: "",
+        plan: &plan,
+        drivers: &drivers,
+        step_store: &runner::NoStepStore,
+        finished: Vec::new(),
+    };
+    let progress = Observer::default();
+    let error = runner::carry_out(&[assignment], 1, &progress).unwrap_err();
+    assert_eq!(error.to_string(), "iops/round-01/512b-rand-100-0/T4Q32: sector");
+}
+
 /// Stops once `done` of `step` is over; notes what is told of steps that are finished.
 #[derive(Default)]
 struct Observer {
