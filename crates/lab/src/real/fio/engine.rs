@@ -29,8 +29,9 @@ pub(crate) struct Engine {
 impl Version {
     /// Oldest version in which fixed rates come out right with mixed sizes.
     pub(crate) const RECOMMENDED: Self = Self { major: 3, minor: 42 };
-    /// Oldest version with `io_uring`; its histogram logs are those of 3.33 and 3.42.
-    pub(crate) const OLDEST: Self = Self { major: 3, minor: 13 };
+    /// Oldest version with `slat_percentiles`, without which no load reports the parts of its
+    /// latency; its histogram logs are those of 3.33 and 3.42.
+    pub(crate) const OLDEST: Self = Self { major: 3, minor: 18 };
 
     /// Reads `fio-3.33` or `fio-3.42-12-gabcdef`.
     fn parse(text: &str) -> Option<Self> {
@@ -177,7 +178,9 @@ pub(super) fn reason(said: &str) -> Option<String> {
     let telling = |signs: &[&str]| {
         lines().find(|line| signs.iter().any(|sign| line.contains(sign))).map(str::to_owned)
     };
-    telling(&["error=", "io_u error", "failed to connect", "disconnected"])
+    // What follows an option that is unknown says no more than that a job was dropped.
+    telling(&["Bad option"])
+        .or_else(|| telling(&["error=", "io_u error", "failed to connect", "disconnected"]))
         .or_else(|| telling(&["fio: ", "rror"]))
         .or_else(|| lines().next().filter(|line| !line.starts_with('{')).map(str::to_owned))
 }
@@ -192,5 +195,15 @@ mod tests {
         assert_eq!(Version::parse("fio-3.42-12-gabcdef"), Some(Version { major: 3, minor: 42 }));
         assert_eq!(Version::parse("fio 3"), None);
         assert!(Version::parse("fio-3.9") < Some(Version::RECOMMENDED));
+        assert!(Version::parse("fio-3.17") < Some(Version::OLDEST), "it has no slat_percentiles");
+        assert!(Version::parse("fio-3.18") >= Some(Version::OLDEST));
+    }
+
+    #[test]
+    fn an_option_that_fio_does_not_know_is_the_reason() {
+        let said = "fio: failed parsing slat_percentiles=1\n\
+                    Bad option <slat_percentiles=1>\n\
+                    fio: job global dropped";
+        assert_eq!(reason(said).unwrap(), "Bad option <slat_percentiles=1>");
     }
 }
