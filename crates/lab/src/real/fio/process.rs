@@ -20,6 +20,9 @@ const MESSAGES_FILE: &str = "messages.txt";
 const POLL: Duration = Duration::from_millis(100);
 /// Time that fio may take to write its logs after it was asked to end.
 const PATIENCE: Duration = Duration::from_mins(2);
+/// Time that a killed fio may take to end. One that waits for a drive which never answers does not
+/// end at all; what was tuned has to be put back all the same.
+const PATIENCE_AFTER_KILL: Duration = Duration::from_secs(5);
 /// Time after which it is asked again: fio 3.33 forgets a signal that comes while it starts its
 /// jobs, and carries out the whole load.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -118,7 +121,7 @@ fn deaf() -> Error {
     Error::new(Kind::Program, text).hint("the drive may have stopped answering requests: see dmesg")
 }
 
-/// A process that does not outlive this value.
+/// A process that does not outlive this value, unless the kernel cannot end it.
 struct Running(Child);
 
 impl Running {
@@ -139,9 +142,23 @@ impl Drop for Running {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
             self.signal(Signal::KILL);
-            // Nothing is left to do where waiting fails.
-            let _ = self.0.wait();
+            // Nothing is left to do where it stays: it ends when the drive answers.
+            has_ended(PATIENCE_AFTER_KILL, || !matches!(self.0.try_wait(), Ok(None)));
         }
+    }
+}
+
+/// Looks until a process has ended, for so long at most; true if it has.
+fn has_ended(patience: Duration, mut look: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    loop {
+        if look() {
+            return true;
+        }
+        if began.elapsed() >= patience {
+            return false;
+        }
+        thread::sleep(POLL);
     }
 }
 
@@ -202,6 +219,18 @@ mod tests {
         assert!(said.ends_with("error=No space left on device"), "{said}");
         assert!(remedy(&said, Path::new("raw")).contains("--size"));
         assert_eq!(reason("\n\n"), None);
+    }
+
+    #[test]
+    fn a_process_that_no_signal_ends_is_left_after_a_while() {
+        let mut looks = 0;
+        let mut hung = || {
+            looks += 1;
+            false
+        };
+        assert!(!has_ended(Duration::ZERO, &mut hung));
+        assert!(looks > 0);
+        assert!(has_ended(PATIENCE_AFTER_KILL, || true));
     }
 
     #[test]
