@@ -79,6 +79,9 @@ impl Health {
         let throttled = ["warning_temp_time", "critical_comp_time"]
             .into_iter()
             .chain(["thm_temp1_trans_count", "thm_temp2_trans_count"])
+            // As smartctl calls them.
+            .chain(["thermal_mgmt_temperature_1_transition_count"])
+            .chain(["thermal_mgmt_temperature_2_transition_count"])
             .filter_map(|key| number(log, key));
         Self {
             temperature_c: None,
@@ -92,18 +95,21 @@ impl Health {
         }
     }
 
-    /// Reads the attributes of an ATA drive: 241 counts sectors of the host's writes.
+    /// Reads the attributes of an ATA drive: 241 counts the host's writes, in the unit of its name.
     fn of_ata(told: &Value) -> Self {
         let table = told.pointer("/ata_smart_attributes/table").and_then(Value::as_array);
-        let raw = |id: u64| {
+        let row = |id: u64| {
             let mut rows = table?.iter();
-            let row = rows.find(|row| row.get("id").and_then(Value::as_u64) == Some(id))?;
-            row.pointer("/raw/value").and_then(Value::as_u64)
+            rows.find(|row| row.get("id").and_then(Value::as_u64) == Some(id))
         };
-        let sector = told.get("logical_block_size").and_then(Value::as_u64).unwrap_or(512);
+        let raw = |row: &Value| row.pointer("/raw/value").and_then(Value::as_u64);
+        let written = row(241).and_then(|row| {
+            let name = row.get("name").and_then(Value::as_str).unwrap_or_default();
+            Some(raw(row)?.saturating_mul(written_unit_bytes(name, told)?))
+        });
         Self {
-            written_bytes: raw(241).map(|sectors| sectors.saturating_mul(sector)),
-            media_errors: raw(187).or_else(|| raw(198)),
+            written_bytes: written,
+            media_errors: row(187).and_then(raw).or_else(|| row(198).and_then(raw)),
             ..Self::default()
         }
     }
@@ -134,6 +140,19 @@ impl Health {
         ];
         told.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Bytes that the attribute called `name` counts; absent where it does not count writes of the host
+/// or does not say in what. The names are those of smartmontools' `drivedb.h`.
+fn written_unit_bytes(name: &str, told: &Value) -> Option<u64> {
+    let sector = told.get("logical_block_size").and_then(Value::as_u64).unwrap_or(512);
+    if name.to_ascii_lowercase().contains("nand") {
+        return None;
+    }
+    let units = [("_32MiB", 32 << 20), ("_GiB", 1 << 30), ("_GB", 1_000_000_000)];
+    let unit = units.into_iter().find(|(unit, _)| name.contains(unit));
+    let is_in_sectors = name.is_empty() || name.contains("LBA") || name.contains("Sector");
+    unit.map(|(_, bytes)| bytes).or_else(|| is_in_sectors.then_some(sector))
 }
 
 /// A number of a log. nvme-cli writes those of 128 bits as text, or, by its version, as a fraction.
@@ -169,6 +188,31 @@ mod tests {
         assert_eq!((sata.written_bytes, sata.media_errors), (Some(1_024_000), Some(0)));
         assert_eq!(Health::of_smartctl("{}"), None);
         assert_eq!(Health::of_smartctl("smartctl: not a drive"), None);
+    }
+
+    #[test]
+    fn writes_of_an_ata_drive_are_counted_in_the_unit_of_their_name() {
+        let written = |name: &str| {
+            let text = SATA.replace("\"id\":241,", &format!("\"id\":241,\"name\":\"{name}\","));
+            Health::of_smartctl(&text).unwrap().written_bytes
+        };
+        assert_eq!(written("Total_LBAs_Written"), Some(2000 * 512));
+        assert_eq!(written("Host_Writes_32MiB"), Some(2000 * (32 << 20)));
+        assert_eq!(written("Host_Writes_GiB"), Some(2000 << 30));
+        assert_eq!(written("Lifetime_Writes_GiB"), Some(2000 << 30));
+        assert_eq!(written("Total_Writes_GB"), Some(2_000_000_000_000));
+        assert_eq!(written("NAND_Writes_1GiB"), None);
+        assert_eq!(written("Media_Wear_Index"), None, "no unit that is known");
+    }
+
+    #[test]
+    fn transitions_of_thermal_management_are_read_by_both_of_their_names() {
+        let renamed = SMARTCTL.replace(
+            "\"warning_temp_time\":2",
+            "\"warning_temp_time\":2,\"thermal_mgmt_temperature_1_transition_count\":3,
+            \"thermal_mgmt_temperature_2_transition_count\":1",
+        );
+        assert_eq!(Health::of_smartctl(&renamed).unwrap().throttled, Some(6));
     }
 
     #[test]
