@@ -507,11 +507,13 @@ impl Driver for Fio {
         Ok(purged.how)
     }
 
-    /// Fills in blocks of its own size, whatever the workload's are; at random in 4 KiB.
+    /// Fills in order with the transfers of the workload, if they are of one size that divides
+    /// whole MiB, else with 1 MiB; at random with 4 KiB.
     fn fill(&mut self, fill: &Fill<'_>, watch: &mut dyn Watch) -> Result<String, Error> {
         let wanted = FillJob {
             is_random: !fill.is_in_order(),
             passes: fill.passes,
+            bytes: job::fill_bytes(fill.workload),
             compressible_percent: fill.workload.compressible_percent,
         };
         let how = self.write_all(&self.raw.join(fill.step), wanted, watch)?;
@@ -528,7 +530,8 @@ impl Driver for Fio {
         let mut before = String::new();
         if self.needs_fill(load.workload) {
             let compressible_percent = load.workload.compressible_percent;
-            let wanted = FillJob { is_random: false, passes: 1, compressible_percent };
+            let bytes = job::FILL_BYTES;
+            let wanted = FillJob { is_random: false, passes: 1, bytes, compressible_percent };
             match self.write_all(&folder.join("fill"), wanted, watch)? {
                 Some(how) => before = format!("{how} before; "),
                 None => {

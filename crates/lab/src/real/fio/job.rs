@@ -30,7 +30,7 @@ pub(super) const OUTPUT_FILE: &str = "output.json";
 /// Load after the last interval, so that a request completes after its end: only then fio logs it.
 pub(super) const SLACK_MS: u64 = 500;
 
-/// Transfer size of the fill, and what capacities are rounded down to, in bytes.
+/// Largest transfer of a fill, and what capacities are rounded down to, in bytes.
 pub(super) const FILL_BYTES: u64 = 1 << 20;
 /// Bytes of a transfer of the random writes after a fill.
 const RANDOM_FILL_BYTES: u64 = 4 << 10;
@@ -176,6 +176,15 @@ pub(super) fn of_load(
     Ok(job.text)
 }
 
+/// Transfer size of a fill with `workload`: its own, where it has one of which fills are made up;
+/// else [`FILL_BYTES`].
+pub(super) fn fill_bytes(workload: &Workload) -> u64 {
+    match workload.sizes.as_slice() {
+        [size] if FILL_BYTES.is_multiple_of(size.bytes.into()) => size.bytes.into(),
+        _ => FILL_BYTES,
+    }
+}
+
 /// Writes over all of a target.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FillJob {
@@ -183,6 +192,8 @@ pub(super) struct FillJob {
     pub(super) is_random: bool,
     /// Times that the capacity is written.
     pub(super) passes: u32,
+    /// Bytes of a transfer in order: a divisor of [`FILL_BYTES`].
+    pub(super) bytes: u64,
     pub(super) compressible_percent: f64,
 }
 
@@ -203,11 +214,16 @@ pub(super) fn of_fill(
         job.line("norandommap", 1);
     } else {
         job.line("rw", "write");
-        job.line("bs", FILL_BYTES);
+        job.line("bs", wanted.bytes.max(place.sector_bytes));
     }
     job.line("size", place.capacity_bytes);
     job.line("iodepth", if wanted.is_random { 64 } else { 16 });
-    job.line("loops", wanted.passes);
+    if wanted.is_random {
+        // Each of several loops would draw the addresses of the first one again.
+        job.line("io_size", place.capacity_bytes * u64::from(wanted.passes));
+    } else {
+        job.line("loops", wanted.passes);
+    }
     job.sections("fill", (place, engine), None)?;
     Ok(job.text)
 }

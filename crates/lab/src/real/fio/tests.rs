@@ -208,6 +208,30 @@ fn shares_of_sizes_and_directions_are_those_of_the_workload() {
 }
 
 #[test]
+fn the_second_pass_of_a_random_fill_goes_to_other_addresses_than_the_first() {
+    if fio_is_missing() {
+        return;
+    }
+    let engine = Engine { name: "null", direct: true };
+    let folder = TempDir::new().unwrap();
+    let (path, capacity_bytes) = (Path::new("/null"), 4 << 20);
+    let place = JobTarget { hosts: None, group: &[], path, capacity_bytes, sector_bytes: 512 };
+    let bytes = job::FILL_BYTES;
+    let wanted = FillJob { is_random: true, passes: 2, bytes, compressible_percent: 0.0 };
+    let text = job::of_fill(place, engine, wanted).unwrap();
+    let logged = text.replace("[global]\n", "[global]\nwrite_lat_log=at\nlog_offset=1\n");
+    write_job(folder.path(), &logged).unwrap();
+    process::run(folder.path(), None, &mut Waiter::patient(), |_, _| true).unwrap();
+    let log = fs::read_to_string(folder.path().join("at_lat.1.log")).unwrap();
+    let offset = |line: &str| line.split(',').nth(4).map(|it| it.trim().to_owned()).unwrap();
+    let offsets: Vec<String> = log.lines().map(offset).collect();
+    assert_eq!(offsets.len(), 2048, "two passes of 1024 blocks");
+    let mut sorted = [offsets[..1024].to_vec(), offsets[1024..].to_vec()];
+    sorted.iter_mut().for_each(|pass| pass.sort());
+    assert_ne!(sorted[0], sorted[1]);
+}
+
+#[test]
 fn the_suites_of_one_run_share_a_file_that_was_made_for_it() {
     if fio_is_missing() {
         return;

@@ -8,7 +8,8 @@ use super::*;
 use crate::Rate;
 
 const DIRECT: Engine = Engine { name: "io_uring", direct: true };
-const FILL: FillJob = FillJob { is_random: false, passes: 2, compressible_percent: 0.0 };
+const FILL: FillJob =
+    FillJob { is_random: false, passes: 2, bytes: FILL_BYTES, compressible_percent: 0.0 };
 
 fn place(path: &str) -> JobTarget<'_> {
     JobTarget {
@@ -226,6 +227,25 @@ fn a_trim_covers_every_byte_once() {
             "rest]\noffset=201326592\nsize=5242880\nbs=1048576\n"
         ]
     );
+}
+
+#[test]
+fn a_fill_has_the_transfers_of_its_workload_where_they_are_of_one_size() {
+    let fill = FillJob { bytes: fill_bytes(&named("128k-seq-write")), ..FILL };
+    assert!(of_fill(place("/d"), DIRECT, fill).unwrap().contains("\nbs=131072\n"));
+    let mixed = Workload { sizes: named("file-server").sizes, ..named("128k-seq-write") };
+    assert_eq!(fill_bytes(&mixed), FILL_BYTES);
+    let sizes = vec![SizeShare { bytes: 96 << 10, percent: 100.0 }];
+    assert_eq!(fill_bytes(&Workload { sizes, ..mixed }), FILL_BYTES, "no whole MiB");
+}
+
+#[test]
+fn every_pass_of_a_random_fill_draws_addresses_of_its_own() {
+    let fill = FillJob { is_random: true, passes: 3, ..FILL };
+    let text = of_fill(place("/d"), DIRECT, fill).unwrap();
+    assert!(text.contains(&format!("\nio_size={}\n", 3_u64 << 30)), "{text}");
+    assert!(!text.contains("loops="), "{text}");
+    assert!(of_fill(place("/d"), DIRECT, FILL).unwrap().contains("\nloops=2\n"));
 }
 
 #[test]
