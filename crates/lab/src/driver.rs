@@ -221,6 +221,13 @@ pub trait Driver: Send {
     /// # Errors
     /// Fails if the target cannot be purged.
     fn purge(&mut self) -> Result<String, Error>;
+    /// Purges as [`Driver::purge`] does, but waits for the target no longer than `watch` lets it.
+    ///
+    /// # Errors
+    /// Fails if the target cannot be purged. Being stopped is no error.
+    fn purge_watched(&mut self, _watch: &mut dyn Watch) -> Result<String, Error> {
+        self.purge()
+    }
     /// Writes everything in order, or as much as everything at random; says how. After the former
     /// no read meets space that was never written.
     ///

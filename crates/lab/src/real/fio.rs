@@ -237,6 +237,15 @@ impl Fio {
         is_read || self.unpurged || self.held.sites.has_holes(self.place().capacity_bytes)
     }
 
+    fn purge_until(&mut self, stop: &dyn Fn() -> bool) -> Result<String, Error> {
+        let Held { sites, engine, .. } = &*self.held;
+        let purged = purge::of_all(sites, *engine, self.method, &self.raw, stop)?;
+        self.unwritten = true;
+        self.unpurged = !purged.is_unmapped;
+        self.shortfall = purged.shortfall;
+        Ok(purged.how)
+    }
+
     /// Writes everything; says how, or nothing when it was stopped.
     fn write_all(
         &mut self,
@@ -499,12 +508,11 @@ impl Driver for Fio {
     }
 
     fn purge(&mut self) -> Result<String, Error> {
-        let Held { sites, engine, .. } = &*self.held;
-        let purged = purge::of_all(sites, *engine, self.method, &self.raw)?;
-        self.unwritten = true;
-        self.unpurged = !purged.is_unmapped;
-        self.shortfall = purged.shortfall;
-        Ok(purged.how)
+        self.purge_until(&|| false)
+    }
+
+    fn purge_watched(&mut self, watch: &mut dyn Watch) -> Result<String, Error> {
+        self.purge_until(&|| watch.stop())
     }
 
     /// Fills in order with the transfers of the workload, if they are of one size that divides

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -53,14 +54,34 @@ impl Tools {
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// In a process group of its own: Ctrl-C on the terminal must not end a program between two steps
+    /// of what it does to a drive, such as setting a password and removing it.
     fn output<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> io::Result<Output> {
         let path = match &self.folder {
             Some(folder) => folder.join(program),
             None => program.into(),
         };
-        Command::new(path).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output()
+        Command::new(path)
+            .args(arguments)
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .process_group(0)
+            .output()
     }
 }
 
 #[cfg(test)]
 pub(crate) mod fake;
+
+#[cfg(test)]
+mod tests {
+    use super::fake::Fakes;
+
+    #[test]
+    fn a_program_does_not_hear_the_interrupts_of_the_terminal() {
+        let fakes = Fakes::none().with("hdparm", "cut -d ' ' -f 5 /proc/self/stat");
+        let said = fakes.tools().ask("hdparm", &[""; 0]).unwrap();
+        let group: i32 = String::from_utf8(said).unwrap().trim().parse().unwrap();
+        assert_ne!(group, rustix::process::getpgrp().as_raw_nonzero().get());
+    }
+}

@@ -165,7 +165,11 @@ fn perform(
     let Some(workload) = &step.workload else {
         watch.progress(0.0, "purging");
         let purged = WriteRequirement { before_bytes: 0.0, ..*required };
-        return Ok(Record::unmeasured(step, driver.purge()?, purged.written(0.0, 0.0)));
+        return Ok(Record::unmeasured(
+            step,
+            driver.purge_watched(watch)?,
+            purged.written(0.0, 0.0),
+        ));
     };
     if step.kind == StepKind::Fill {
         let how = driver

@@ -67,7 +67,7 @@ struct Device<'a> {
 }
 
 /// Purges the target at `site` by `method`; what fio says of it, through `engine`, is kept below
-/// `raw`.
+/// `raw`. Nothing waits for the drive once `stop` says so.
 ///
 /// # Errors
 /// Fails if a file cannot be emptied, or the method that was asked for does not work.
@@ -76,6 +76,7 @@ pub(super) fn of(
     engine: Engine,
     method: PurgeMethod,
     raw: &Path,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Purged, Error> {
     let target = site.target();
     match target {
@@ -85,7 +86,7 @@ pub(super) fn of(
         Target::Local(LocalTarget { device, .. }) => {
             let (path, discards) = (target.path(), target.discards());
             let device = Device { path, block: device.as_ref(), discards };
-            device.purged(&Tools::default(), method)
+            device.purged(&Tools::default(), method, stop)
         }
         Target::Fleet { hosts, path } => {
             of_fleet(Fleet { hosts, path, engine }, site.capacity_bytes(), method, raw)
@@ -103,17 +104,21 @@ pub(super) fn of_all(
     engine: Engine,
     method: PurgeMethod,
     raw: &Path,
+    stop: &dyn Fn() -> bool,
 ) -> Result<Purged, Error> {
     if sites.group().is_empty() {
-        return of(sites.first(), engine, method, raw);
+        return of(sites.first(), engine, method, raw, stop);
     }
     let mut all = Vec::new();
     for site in sites.all() {
-        let purged = of(site, engine, method, raw).map_err(|error| {
+        let purged = of(site, engine, method, raw, stop).map_err(|error| {
             let hint = error.remedy().to_owned();
             Error::new(error.kind(), format!("purging {}", site.name())).source(error).hint(hint)
         })?;
         all.push((site.name(), purged));
+        if stop() {
+            break;
+        }
     }
     let told = |of: fn(&Purged) -> &str| {
         let first = of(&all[0].1);
@@ -201,7 +206,12 @@ fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Error> {
 }
 
 impl Device<'_> {
-    fn purged(self, tools: &Tools, method: PurgeMethod) -> Result<Purged, Error> {
+    fn purged(
+        self,
+        tools: &Tools,
+        method: PurgeMethod,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Purged, Error> {
         let ways: &[PurgeMethod] = match &method {
             PurgeMethod::Auto => &[
                 PurgeMethod::Format,
@@ -214,7 +224,7 @@ impl Device<'_> {
         };
         let mut failed = Vec::new();
         for way in ways {
-            match self.tried(tools, *way) {
+            match self.tried(tools, *way, stop) {
                 Ok(mut how) => {
                     if !failed.is_empty() {
                         how = format!("{how}; before that: {}", failed.join("; "));
@@ -239,12 +249,12 @@ impl Device<'_> {
         Ok(overwritten(&failed))
     }
 
-    fn tried(self, tools: &Tools, way: PurgeMethod) -> Result<String, Unfit> {
+    fn tried(self, tools: &Tools, way: PurgeMethod, stop: &dyn Fn() -> bool) -> Tried {
         let is_nvme = self.block.is_some_and(Block::is_nvme);
         let is_ata = self.block.is_some_and(Block::is_ata);
         match (way, self.block) {
             (PurgeMethod::Format, Some(block)) if is_nvme => nvme::format(tools, block),
-            (PurgeMethod::Sanitize, Some(block)) if is_nvme => nvme::sanitize(tools, block),
+            (PurgeMethod::Sanitize, Some(block)) if is_nvme => nvme::sanitize(tools, block, stop),
             (PurgeMethod::Format | PurgeMethod::Sanitize, _) => {
                 Err(Unfit::Other("it is not an NVMe namespace"))
             }

@@ -1,9 +1,10 @@
 //! ATA Secure Erase through hdparm [acs-4].
 //!
 //! A password is set, the erase consumes it. A drive that is frozen takes none: most firmware
-//! freezes drives at start, and a sleep of the machine thaws them.
+//! freezes drives at start, and a sleep of the machine thaws them. Whatever failed, the drive is
+//! asked for a password that is left, and it is removed.
 
-use super::Tried;
+use super::{Tried, Unfit};
 use crate::real::system::Block;
 use crate::real::tools::Tools;
 
@@ -82,19 +83,23 @@ pub(super) fn erase(tools: &Tools, block: &Block) -> Tried {
     security.check()?;
     let as_user = ["--user-master", "u"];
     let command = |flag| [as_user[0], as_user[1], flag, PASSWORD, &node];
-    tools.ask("hdparm", &command("--security-set-pass"))?;
     let (flag, what) = if security.enhanced {
         ("--security-erase-enhanced", "enhanced ")
     } else {
         ("--security-erase", "")
     };
-    let erased = tools.ask("hdparm", &command(flag));
-    let after = Security::of(tools, &node)?;
+    let erased = tools.ask("hdparm", &command("--security-set-pass"));
+    let erased = erased.and_then(|_| tools.ask("hdparm", &command(flag)));
+    // Also a command that failed may have set the password.
+    let after = Security::of(tools, &node).map_err(|why| {
+        let told = format!("{why}; the drive may have the password `{PASSWORD}`: see hdparm -I");
+        Unfit::Harmed(told)
+    })?;
     if after.enabled {
         // Nothing was erased: the drive is given back as it was.
-        tools
-            .ask("hdparm", &command("--security-disable"))
-            .map_err(|why| format!("{why}; the drive is left with the password `{PASSWORD}`"))?;
+        tools.ask("hdparm", &command("--security-disable")).map_err(|why| {
+            Unfit::Harmed(format!("{why}; the drive is left with the password `{PASSWORD}`"))
+        })?;
     }
     match erased {
         Ok(_) if !after.enabled => Ok(format!("ATA {what}secure erase (hdparm {flag})")),

@@ -138,7 +138,9 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
 }
 
 /// Sanitizes the subsystem of `block`, which has no other namespace.
-pub(super) fn sanitize(tools: &Tools, block: &Block) -> Tried {
+///
+/// Once it has begun, nothing ends it: a wait that is stopped leaves the drive to it.
+pub(super) fn sanitize(tools: &Tools, block: &Block, stop: &dyn Fn() -> bool) -> Tried {
     let node = whole(block)?;
     let controller = Controller::of(tools, &node)?;
     let (action, what) = match controller.sanicap {
@@ -148,16 +150,18 @@ pub(super) fn sanitize(tools: &Tools, block: &Block) -> Tried {
     };
     check_alone(tools, block, &controller, "a sanitize")?;
     tools.ask("nvme", &["sanitize", &node, action])?;
+    let how = format!("NVMe sanitize by {what} (nvme sanitize {action})");
     let began = Instant::now();
     loop {
         match status(tools, &node)? & 0b111 {
             SANITIZED | SANITIZED_UNTIL_MEDIA_FAILED => break,
+            SANITIZING if stop() => return Ok(format!("{how}, under way when it was stopped")),
             SANITIZING if began.elapsed() < PATIENCE => thread::sleep(POLL),
             SANITIZING => return Err("the sanitize did not end within 4 h".to_owned().into()),
             other => return Err(format!("the sanitize failed (status {other})").into()),
         }
     }
-    Ok(format!("NVMe sanitize by {what} (nvme sanitize {action})"))
+    Ok(how)
 }
 
 /// `SSTAT` of the log of the last sanitize: its third and fourth byte.

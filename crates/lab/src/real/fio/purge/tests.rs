@@ -25,7 +25,7 @@ fn purged(
     let node = PathBuf::from(format!("/dev/{name}"));
     let block = machine.system().block_at(&node).unwrap();
     let device = Device { path: &node, block: Some(&block), discards: true };
-    device.purged(&fakes.tools(), method)
+    device.purged(&fakes.tools(), method, &|| false)
 }
 
 /// `nvme` that answers `id-ctrl` with `controller`, knows one namespace, and does `then` for all
@@ -158,6 +158,34 @@ fn a_sanitize_is_done_when_its_log_says_so() {
     let fakes = nvme_cli(r#"{"oacs":0,"fna":0,"sanicap":2}"#, failed);
     let error = purged(&machine, "nvme0n1", &fakes, PurgeMethod::Sanitize).unwrap_err();
     assert_eq!(error.to_string(), "purging by sanitize: the sanitize failed (status 3)");
+}
+
+#[test]
+fn a_sanitize_goes_on_without_a_run_that_is_stopped() {
+    let (machine, node) = (nvme(), PathBuf::from("/dev/nvme0n1"));
+    let busy = r"case $1 in sanitize-log) printf '\377\377\002\000';; *) true;; esac";
+    let fakes = nvme_cli(r#"{"oacs":0,"fna":0,"sanicap":2}"#, busy);
+    let block = machine.system().block_at(&node).unwrap();
+    let device = Device { path: &node, block: Some(&block), discards: true };
+    let purged = device.purged(&fakes.tools(), PurgeMethod::Sanitize, &|| true).unwrap();
+    assert!(purged.how.ends_with("under way when it was stopped"), "{purged:?}");
+}
+
+#[test]
+fn a_password_that_a_failed_command_has_set_is_removed() {
+    let enabled = READY.replace("not\tenabled", "\tenabled");
+    let then = "*set-pass*) echo 'SG_IO: bad/missing sense data' >&2; exit 5;;";
+    let (failed, fakes) = erased(&ata(), &[READY, &enabled], then);
+    assert!(failed.unwrap_err().contains("bad/missing sense data"));
+    let asked = fakes.asked();
+    assert!(asked.last().unwrap().contains("--security-disable floatgate"), "{asked:?}");
+    assert!(!asked.iter().any(|line| line.contains("--security-erase")), "{asked:?}");
+    let then = "*set-pass*|*disable*) echo 'SG_IO: bad/missing sense data' >&2; exit 5;;";
+    let (failed, _) = erased(&ata(), &[READY, &enabled], then);
+    assert!(failed.unwrap_err().ends_with("left with the password `floatgate`"));
+    let (failed, fakes) = erased(&ata(), &[READY, READY], then);
+    assert!(failed.unwrap_err().contains("bad/missing sense data"));
+    assert!(!fakes.asked().iter().any(|line| line.contains("--security-disable")), "none is set");
 }
 
 #[test]
