@@ -5,16 +5,19 @@
 //! where enough was written by its end, as [`crate::steady`] has it:
 //!
 //! - all cells of the rounds together wrote at least the space that they address, and the drive was
-//!   written at least its raw capacity since the purge (its user capacity where the raw one is
+//!   written at least its raw capacity since the purge (twice its user capacity where the raw one is
 //!   unknown). Rounds that are sequential throughout go on with what the fill before them did: it
 //!   counts as theirs (the workload-independent preconditioning of the specification
 //!   [snia-pts-2020]);
+//! - or, where the raw capacity is unknown, a fill wrote twice the user capacity before the rounds:
+//!   the specification asks for no more before it judges them, and one request at a time would
+//!   write a large drive over in weeks. How much the rounds wrote is told;
 //! - or the drive relocated in each round of the window, at a write amplification that is steady;
 //! - or the media are written in place, or the rounds only read.
 //!
 //! What the rounds of the window measured is averaged cell by cell.
 
-use crate::steady::{WINDOW_ROUNDS, relocates_steadily};
+use crate::steady::{USER_CAPACITIES_MIN, WINDOW_ROUNDS, relocates_steadily};
 use crate::{
     Cell, Latencies, NandWrites, Steady, SteadyEvidence, SteadyVariable, Step, Summary, Target,
     TrackedMetric, Written,
@@ -96,18 +99,31 @@ fn is_in_place(step: &Step) -> bool {
     knows_nand && !step.samples.is_empty() && !has_superblocks
 }
 
-/// True if `steps`, which wrote `written`, have written the raw capacity since the purge (the user
-/// capacity where that is unknown), and all that they address unless they are sequential.
+/// True if the drive of `steps`, which wrote `written`, was used up since the purge, and they have
+/// written all that they address, unless the fill before them prepared the drive.
 fn is_written_over(steps: &[&Step], written: &[Written], target: &Target) -> bool {
     let since_purge_bytes = written.iter().map(|it| it.since_purge_bytes).max().unwrap_or(0);
-    let since_purge_share = written.iter().map(|it| it.since_purge_share).fold(0.0, f64::max);
+    let shares = written.iter().map(|it| it.since_purge_share);
+    let (least, most) = (shares.clone().fold(f64::MAX, f64::min), shares.fold(0.0, f64::max));
     let is_sequential = steps.iter().all(|step| step.workload.contains("-seq-"));
     let own_share: f64 = written.iter().map(|it| it.addressed_share).sum();
-    let is_used_up = match target.raw_capacity_bytes {
-        Some(raw_bytes) => since_purge_bytes >= raw_bytes,
-        None => since_purge_share >= 1.0,
+    let (is_used_up, is_filled_twice) = match target.raw_capacity_bytes {
+        Some(raw_bytes) => (since_purge_bytes >= raw_bytes, false),
+        None => (most >= USER_CAPACITIES_MIN, least >= USER_CAPACITIES_MIN),
     };
-    is_used_up && (is_sequential || own_share >= 1.0)
+    is_used_up && (is_sequential || is_filled_twice || own_share >= 1.0)
+}
+
+/// Share of what they address that the first `rounds` of the random writes in `steps` wrote; absent
+/// where they are sequential throughout, or do not tell it.
+pub fn written_share(steps: &[&Step], rounds: u32) -> Option<f64> {
+    let by_then = steps.iter().filter(|step| step.round.is_some_and(|round| round <= rounds));
+    let writes =
+        by_then.filter(|step| step.summary.as_ref().is_some_and(|it| it.written_bytes() > 0.0));
+    if writes.clone().all(|step| step.workload.contains("-seq-")) {
+        return None;
+    }
+    writes.map(|step| Some(step.written?.addressed_share)).sum()
 }
 
 /// NAND writes in one `round` of `steps`; absent where they are not known.
@@ -318,6 +334,32 @@ mod tests {
         let steady = judged(&flat(2000, 125, 25)).unwrap();
         assert_eq!((steady.achieved, steady.rounds), (true, 8));
         assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
+    }
+
+    /// The verdict on `steps` of a drive of unknown raw capacity.
+    fn judged_unknown(steps: &[Step]) -> Steady {
+        let target = Target { raw_capacity_bytes: None, ..example::run().target };
+        Steady::of_rounds(steps.iter(), &target).unwrap()
+    }
+
+    #[test]
+    fn a_drive_of_unknown_raw_capacity_is_used_up_once_it_was_written_twice_over() {
+        let steady = judged_unknown(&flat(0, 125, 25));
+        assert_eq!((steady.achieved, steady.rounds), (true, 16), "16 rounds of an eighth");
+        assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
+        assert!(!judged_unknown(&flat(0, 125, 12)).achieved, "1.5 times");
+    }
+
+    #[test]
+    fn rounds_after_two_fills_are_judged_as_the_specification_does() {
+        let steps = flat(2000, 10, 25);
+        let steady = judged_unknown(&steps);
+        assert_eq!((steady.achieved, steady.rounds), (true, 5));
+        assert_eq!(steady.evidence, Some(SteadyEvidence::Written));
+        let steps: Vec<&Step> = steps.iter().collect();
+        let share = written_share(&steps, steady.rounds).unwrap();
+        assert!((share - 0.05).abs() < 1e-9, "{share} of what they address");
+        assert!(!judged_unknown(&flat(1000, 10, 25)).achieved, "one fill is not enough");
     }
 
     #[test]

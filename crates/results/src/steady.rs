@@ -16,8 +16,9 @@
 //! judged, and its write saturation test runs on until four times the user capacity is written):
 //!
 //! - the load itself has written at least the space that it addresses, and the drive has been
-//!   written at least its raw capacity since the purge (its user capacity where the raw one is
-//!   unknown): nothing that was never used is left;
+//!   written at least its raw capacity since the purge: nothing that was never used is left. Where
+//!   the raw capacity is unknown, as of real drives, twice the user capacity stands for it, which
+//!   the specification writes before it judges rounds;
 //! - the drive relocated in each round of the window, and its write amplification meets the same
 //!   range and slope: known of models;
 //! - the media are written in place, or the load only reads: there is nothing to settle.
@@ -33,6 +34,10 @@ pub const RANGE_MAX: f64 = 0.20;
 /// Largest rise or fall of the fitted line across the window that passes, as a share of the
 /// average.
 pub const SLOPE_MAX: f64 = 0.10;
+
+/// User capacities to be written since the purge where the raw capacity is unknown: those of the
+/// specification's workload-independent preconditioning.
+pub const USER_CAPACITIES_MIN: f64 = 2.0;
 
 /// Amount that a step has to write before it can have settled its drive. Bytes are those of the
 /// whole drive, whatever the time lapse.
@@ -63,18 +68,23 @@ impl WriteRequirement {
         }
     }
 
+    /// Returns the amount since the purge by which no space is left that was never used: the raw
+    /// capacity, or, where it is unknown, twice the user capacity.
+    pub fn used_up_bytes(&self) -> f64 {
+        self.raw_bytes.unwrap_or(self.user_bytes * USER_CAPACITIES_MIN)
+    }
+
     /// Judges whether `rounds`, whose last five are steady, are those of a settled drive.
     fn evidence(&self, rounds: &[Round]) -> SteadyEvidence {
         let own: f64 =
             rounds.iter().map(|round| round.written_bytes).sum::<f64>() * self.time_lapse;
         let window = &rounds[rounds.len().saturating_sub(WINDOW_ROUNDS)..];
         let since_purge = self.before_bytes + own;
-        let used_up = self.raw_bytes.unwrap_or(self.user_bytes);
         if own <= 0.0 {
             SteadyEvidence::OnlyReads
         } else if window.iter().all(|round| round.is_in_place) {
             SteadyEvidence::InPlace
-        } else if own >= self.addressed_bytes && since_purge >= used_up {
+        } else if own >= self.addressed_bytes && since_purge >= self.used_up_bytes() {
             SteadyEvidence::Written
         } else if relocates_steadily(window.iter().map(|round| round.nand)) {
             SteadyEvidence::Relocation

@@ -37,6 +37,7 @@ impl Outcome {
             steps.push(record.step);
         }
         warnings.extend(unsettled(&steps, &target));
+        warnings.extend(by_fills_alone(&steps, &target));
         if !target.kind.is_model() {
             warnings.extend(unprepared(&steps));
         }
@@ -136,6 +137,31 @@ fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
             step: in_rounds.next_back().map_or_else(String::new, |step| step.id.clone()),
             text,
             remedy: "use more or longer rounds; five rounds are reported anyway".into(),
+        })
+    };
+    suites.filter_map(warning).collect()
+}
+
+/// Rounds of random writes that reached steady state on less than they address, after two fills: so
+/// the specification judges them, and over-provisioning that the fills left unused keeps a rate
+/// high, and steady, for a while.
+fn by_fills_alone(steps: &[Step], target: &Target) -> Vec<Warning> {
+    let suites = steps.chunk_by(|a, b| a.suite == b.suite);
+    let warning = |suite: &[Step]| {
+        let in_rounds: Vec<&Step> = suite.iter().filter(|step| step.round.is_some()).collect();
+        let steady = Steady::of_rounds(in_rounds.iter().copied(), target)?;
+        let share = results::rounds::written_share(&in_rounds, steady.rounds)?;
+        let is_told = steady.evidence == Some(SteadyEvidence::Written) && share < 1.0;
+        (steady.achieved && is_told).then(|| Warning {
+            kind: WarningKind::NotPreconditioned,
+            step: in_rounds.last().map_or_else(String::new, |step| step.id.clone()),
+            text: format!(
+                "the rounds were in steady state as the specification judges it, after the drive \
+                 was written twice over in order; they themselves wrote {:.1} % of what they \
+                 address, and the rate may still fall once unused over-provisioning is gone",
+                share * 100.0
+            ),
+            remedy: "for the rate under lasting random writes use the protocol enterprise".into(),
         })
     };
     suites.filter_map(warning).collect()

@@ -46,8 +46,9 @@ pub(super) fn of_load(
 fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> Warning {
     let written = summary.written_bytes() * required.time_lapse;
     let share = written / required.addressed_bytes.max(1.0) * 100.0;
-    let capacity = required.raw_bytes.unwrap_or(required.user_bytes);
-    let capacity_name = if required.raw_bytes.is_some() { "raw" } else { "user" };
+    let capacity = required.used_up_bytes();
+    let is_raw = required.raw_bytes.is_some();
+    let capacity_name = if is_raw { "raw capacity" } else { "user capacity twice" };
     let needed_bytes = required.addressed_bytes.max(capacity - required.before_bytes);
     let needed_s = step.duration_s * needed_bytes / written.max(1.0);
     let lacking = if written < required.addressed_bytes {
@@ -56,8 +57,7 @@ fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> 
     } else {
         let [written, capacity] = [required.before_bytes + written, capacity].map(whole);
         format!(
-            "{written} had been written since the purge, less than the {capacity_name} capacity \
-             of {capacity}"
+            "{written} had been written since the purge, less than the {capacity_name}, {capacity}"
         )
     };
     Warning {
@@ -69,7 +69,7 @@ fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> 
         ),
         remedy: format!(
             "precondition for at least {}: at this rate the load has by then written what it \
-             addresses, and the drive its {capacity_name} capacity since the purge",
+             addresses, and the drive its {capacity_name} since the purge",
             Nanos::from_secs_f64(needed_s.ceil()),
         ),
     }

@@ -226,8 +226,21 @@ fn a_steady_state_begins_where_the_drive_was_written_over() {
     assert_eq!(Steady::judge_written(&samples, 10.0, &filled).rounds, 10, "what it addresses");
     let lapsed = WriteRequirement { time_lapse: 2.0, ..filled };
     assert_eq!(Steady::judge_written(&samples, 10.0, &lapsed).rounds, 5);
+}
+
+#[test]
+fn a_drive_of_unknown_raw_capacity_is_written_twice_over() {
     let unknown = WriteRequirement { raw_bytes: None, ..SMALL };
-    assert_eq!(Steady::judge_written(&samples, 10.0, &unknown).rounds, 10, "its user capacity");
+    let steady = |rounds, before_bytes| {
+        let required = WriteRequirement { before_bytes, ..unknown };
+        let samples = writing(rounds, 100_000, |_| 0.0);
+        let Steady { evidence, rounds, .. } = Steady::judge_written(&samples, 10.0, &required);
+        (evidence, rounds)
+    };
+    let (too_little, written) = (SteadyEvidence::TooLittleWritten, SteadyEvidence::Written);
+    assert_eq!(steady(12, 0.0), (Some(too_little), 12), "1.2 times its user capacity");
+    assert_eq!(steady(25, 0.0), (Some(written), 20), "twice its user capacity");
+    assert_eq!(steady(25, 2e6), (Some(written), 10), "filled twice before: what it addresses");
 }
 
 #[test]

@@ -218,6 +218,16 @@ fn level_rounds_of_a_drive_that_was_hardly_written_are_not_steady() {
     let run = made(TargetKind::Model, 1, rounds(&level, 0.01));
     assert_eq!(kinds(&run), [WarningKind::NotSteady]);
     assert!(run.warnings[0].text.contains("had not been written in full by then"), "{run:?}");
-    let enough = made(TargetKind::Model, 1, rounds(&level, 1.5));
+    let enough = made(TargetKind::Model, 1, rounds(&level, 2.0));
     assert!(kinds(&enough).is_empty(), "{:?}", enough.warnings);
+}
+
+#[test]
+fn level_rounds_that_two_fills_prepared_say_how_little_they_wrote() {
+    let mut steps = rounds(&[100.0; 5], 2.0);
+    steps.iter_mut().filter_map(|it| it.written.as_mut()).for_each(|it| it.addressed_share = 0.01);
+    let run = made(TargetKind::BlockDevice, 1, steps);
+    assert_eq!(kinds(&run), [WarningKind::NotPreconditioned]);
+    assert_eq!(run.warnings[0].step, "rounds/round-5");
+    assert!(run.warnings[0].text.contains("wrote 5.0 % of what they address"), "{run:?}");
 }
