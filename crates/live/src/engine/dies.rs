@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use crate::engine::program::Program;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
+use crate::lock::lock;
 use crate::medium::{file_of, overwrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
 use crate::status::{DieState, NotErased};
@@ -52,15 +53,19 @@ impl Medium for Gone {
     }
 }
 
-/// The place of a medium; none: the die has failed.
-type Bay = Option<Box<dyn Medium>>;
+/// The place of a medium; none: the die has failed. Whoever asks something of the medium has a
+/// share of it meanwhile and holds no lock, so that a die whose requests hang can be given up.
+type Bay = Option<Arc<dyn Medium>>;
 
 /// All dies; those that failed are without medium.
 ///
-/// Locks are taken in this order: `syncs` of ascending dies, `changing`, `media`.
+/// Locks are taken in this order: `syncs` of ascending dies, `changing`, `media` or `given_up`.
+/// Those of `media` are held while nothing is asked of a medium.
 #[derive(Debug)]
 pub(crate) struct Dies {
     media: Vec<RwLock<Bay>>,
+    /// Of each die the last medium that was given up, as long as requests to it are under way.
+    given_up: Vec<Mutex<Option<Weak<dyn Medium>>>>,
     /// Of each die, held while it is made durable; the error of the sync that failed.
     syncs: Vec<Mutex<Option<SyncFailure>>>,
     /// Held while one of the sets that follow is changed.
@@ -137,7 +142,10 @@ impl Dies {
                 lost.add(die);
             }
         }
-        let media: Vec<_> = media.into_iter().map(RwLock::new).collect();
+        let bay = |medium: Option<Box<dyn Medium>>| RwLock::new(medium.map(Arc::from));
+        let media: Vec<RwLock<Bay>> = media.into_iter().map(bay).collect();
+        let mut given_up = Vec::new();
+        given_up.resize_with(media.len(), Mutex::default);
         let mut traffic = Vec::new();
         traffic.resize_with(media.len(), Moved::default);
         let mut syncs = Vec::new();
@@ -148,6 +156,7 @@ impl Dies {
         let rebuilt_bytes = AtomicU64::new(0);
         Self {
             media,
+            given_up,
             syncs,
             changing,
             lost,
@@ -215,12 +224,19 @@ impl Dies {
         self.filling.fetch_and(!(1 << die), Ordering::AcqRel);
         let gone = self.media[die].write().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(medium) = gone {
+            *lock(&self.given_up[die]) = Some(Arc::downgrade(&medium));
             let path = medium.name();
             self.traffic[die].gone().clone_from(&path);
             self.unreached().push(NotErased::die(die_number(die), path));
         }
         assert!(self.lost().has(die) && self.is_protected, "only protected drives lose a die");
         true
+    }
+
+    /// True if requests are under way to the medium of a die that was given up. What they write
+    /// there counts for nothing; how they end must not be taken for what its successor does.
+    pub(crate) fn is_in_use(&self, die: usize) -> bool {
+        lock(&self.given_up[die]).as_ref().is_some_and(|medium| medium.strong_count() > 0)
     }
 
     fn unreached(&self) -> MutexGuard<'_, Vec<NotErased>> {
@@ -286,7 +302,8 @@ impl Dies {
         let mut syncing = self.syncing(die);
         let _changing = self.changing();
         assert!(self.lost().has(die), "a die is replaced that has failed");
-        *self.media[die].write().unwrap_or_else(PoisonError::into_inner) = Some(medium);
+        let bay = &self.media[die];
+        *bay.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(medium));
         *syncing = None;
         self.joining.fetch_and(!(1 << die), Ordering::AcqRel);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
@@ -334,13 +351,12 @@ impl Dies {
         self.shared(die).as_ref().map_or_else(String::new, |medium| medium.name())
     }
 
-    fn shared(&self, die: usize) -> RwLockReadGuard<'_, Bay> {
-        self.media[die].read().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self, die: usize) -> Bay {
+        self.media[die].read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Those of the dies in a set, by index. They are asked for in the order of their numbers, so
-    /// that nobody waits for somebody who waits for him.
-    fn shared_all(&self, which: DieSet) -> Vec<Option<RwLockReadGuard<'_, Bay>>> {
+    /// Those of the dies in a set, by index.
+    fn shared_all(&self, which: DieSet) -> Vec<Option<Bay>> {
         let shared = |die| which.has(die).then(|| self.shared(die));
         (0..self.count()).map(shared).collect()
     }

@@ -2,6 +2,8 @@
 //! on.
 
 use std::io;
+use std::thread;
+use std::time::Duration;
 
 use ftl::Lpn;
 
@@ -19,6 +21,9 @@ use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
 const LBAS_TOLD_MAX: usize = 1000;
+/// Looks whether requests to a medium that was given up have ended, and the pause before each.
+const LEAVING_TRIES: u32 = 100;
+const LEAVING_PAUSE: Duration = Duration::from_millis(10);
 /// Error text of work that was stopped.
 const STOPPED: &str = "it was stopped";
 
@@ -267,6 +272,10 @@ impl Drive {
         if die >= store.dies.count() || !store.dies.lost().has(die) {
             return refuse("it has not failed".to_owned());
         }
+        if !self.has_left(die) {
+            let reason = format!("requests to the former medium of die {die} have not ended");
+            return Err(DeviceError::Transient { reason });
+        }
         let (size, needed) = (medium.size(), store.layout.die_bytes());
         if size < needed {
             return refuse(format!("the medium has {size} bytes, {needed} are needed"));
@@ -284,6 +293,17 @@ impl Drive {
             rebuild.failure = filled.as_ref().err().map(ToString::to_string);
         }
         filled
+    }
+
+    /// Waits a moment for requests to the former medium of a die; says whether all have ended.
+    fn has_left(&self, die: usize) -> bool {
+        let is_in_use = || self.store().dies.is_in_use(die);
+        (0..LEAVING_TRIES).any(|_| {
+            if is_in_use() {
+                thread::sleep(LEAVING_PAUSE);
+            }
+            !is_in_use()
+        })
     }
 
     fn fill_die(
@@ -405,13 +425,94 @@ impl Core {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+    use std::{io, thread};
+
     use ftl::Lpn;
 
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
     use crate::status::HealthState;
-    use crate::{Device as _, Drive, Durability, Shape};
+    use crate::{Device as _, Drive, Durability, Medium, Shape};
+
+    /// A medium of which reads hang.
+    #[derive(Debug)]
+    struct Hanging {
+        disk: Box<dyn Medium>,
+        gate: Arc<Gate>,
+    }
+
+    #[derive(Debug, Default)]
+    struct Gate {
+        is_closed: AtomicBool,
+        waiting: AtomicU32,
+    }
+
+    impl Medium for Hanging {
+        fn size(&self) -> u64 {
+            self.disk.size()
+        }
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            while self.gate.is_closed.load(Ordering::Acquire) {
+                self.gate.waiting.store(1, Ordering::Release);
+                thread::yield_now();
+            }
+            self.disk.read_at(offset, buffer)
+        }
+        fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.disk.write_at(offset, bytes)
+        }
+        fn sync(&self) -> io::Result<()> {
+            self.disk.sync()
+        }
+    }
+
+    /// Somebody waits for a die that does not answer; the drive goes on without it.
+    #[test]
+    fn a_die_whose_reads_hang_can_be_failed_and_everything_is_read_without_it() {
+        let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let gate = Arc::new(Gate::default());
+        let mut media = disks.media();
+        let disk = media.remove(1);
+        media.insert(1, Box::new(Hanging { disk, gate: Arc::clone(&gate) }));
+        let drive = Drive::open_media(media).unwrap();
+        let row = vec![7; (shape.data_units() * shape.unit_pages) as usize * PAGE_BYTES];
+        drive.write(0, &row, Durability::Durable).unwrap();
+        let read = || {
+            let mut found = vec![0; row.len()];
+            drive.read(0, &mut found).unwrap();
+            assert!(found == row);
+        };
+        gate.is_closed.store(true, Ordering::Release);
+        thread::scope(|scope| {
+            let hanging = scope.spawn(read);
+            while gate.waiting.load(Ordering::Acquire) == 0 {
+                thread::yield_now();
+            }
+            let (told, tells) = mpsc::channel();
+            let (drive, row, read) = (&drive, &row, &read);
+            scope.spawn(move || {
+                drive.fail_die(1).unwrap();
+                read();
+                drive.write(0, row, Durability::Durable).unwrap();
+                let _ = told.send(());
+            });
+            let is_done = tells.recv_timeout(Duration::from_secs(20)).is_ok();
+            let refused = is_done.then(|| drive.replace_die(1, disks.media().remove(1)));
+            gate.is_closed.store(false, Ordering::Release);
+            assert!(is_done, "nobody waits for the die any more");
+            let refused = refused.unwrap().unwrap_err().to_string();
+            assert!(refused.contains("have not ended"), "{refused}");
+            hanging.join().unwrap();
+        });
+        drive.replace_die(1, disks.replace(1)).unwrap();
+        drive.fail_die(0).unwrap();
+        read();
+    }
 
     /// A bit of a page has flipped on a die that nobody read since, and another die fails.
     #[test]

@@ -189,10 +189,11 @@ impl Tried {
             if !goes_on() {
                 return true;
             }
-            // After a failure of the drive it would take no spare. Where another die failed, the
-            // spare is not to blame.
-            let is_drive = matches!(error, DeviceError::Poisoned { .. });
-            let is_blameless = is_drive || !drive.store().dies.has_failures(die);
+            // After a failure of the drive it would take no spare. Where another die failed, or does
+            // not respond, the spare is not to blame.
+            let is_of_others =
+                matches!(error, DeviceError::Poisoned { .. } | DeviceError::Transient { .. });
+            let is_blameless = is_of_others || !drive.store().dies.has_failures(die);
             let is_kept = is_blameless || forget_spare(volume, &spare).is_err();
             note(drive, die, &spare, (error.to_string(), is_kept));
             if !is_kept {
