@@ -137,6 +137,9 @@ pub struct DriveSpec {
     /// A die that is to fail under load; no part of a file.
     #[serde(skip)]
     pub die_failure: Option<DieFailure>,
+    /// Surroundings that somebody gave instead of those of the file; no part of a file.
+    #[serde(skip)]
+    pub given: Surroundings,
 }
 
 /// Identity of the drive in published figures.
@@ -550,6 +553,7 @@ impl DriveSpec {
             published: self.published.clone(),
             fits: self.fits.clone(),
             die_failure: self.die_failure,
+            given: self.given,
             ..other.clone()
         };
         *self == described

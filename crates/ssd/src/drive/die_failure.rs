@@ -63,6 +63,9 @@ impl Drive {
     pub(super) fn check_die_failure(&self, name: &str) -> Result<(), SpecError> {
         let Some(DieFailure { die, .. }) = self.die_failure else { return Ok(()) };
         let fault = |text| SpecError { place: name.to_owned(), text };
+        if self.modules.is_empty() {
+            return Err(fault(format!("there is no die {die} to fail: the drive has no dies")));
+        }
         let Some((module, within)) = self.die_of_module(die) else {
             let dies = self.modules.iter().map(|module| module.ftl.config().geometry.dies());
             let dies: u32 = dies.sum();

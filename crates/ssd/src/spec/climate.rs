@@ -80,6 +80,7 @@ impl DriveSpec {
     /// could not even idle.
     pub fn surrounded_by(mut self, surroundings: &Surroundings) -> Result<Self, SpecError> {
         self.die_failure = surroundings.die_failure;
+        self.given = *surroundings;
         if (Surroundings { die_failure: None, ..*surroundings }) == Surroundings::default() {
             return Ok(self);
         }

@@ -3,7 +3,9 @@
 use blockio::Bytes;
 
 use crate::spec::stated::OverProvisioning;
-use crate::spec::{DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout, StallHolds, StallSpec};
+use crate::spec::{
+    DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout, SlotPower, StallHolds, StallSpec, Surroundings,
+};
 
 /// One row of the specification sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +16,7 @@ pub struct Fact {
     pub name: String,
     /// Value with its unit.
     pub value: String,
-    /// `published`, `derived` or `estimated`, then where from.
+    /// `published`, `derived` or `estimated`, then where from; `given`, then by which options.
     pub source: String,
 }
 
@@ -292,12 +294,31 @@ impl DriveSpec {
         sheet.row("Power", source, "Cooling", cooling);
         let flow = thermal.airflow_lfm.unwrap_or(power.airflow_lfm);
         let air = format!("{} °C at {flow} LFM", thermal.ambient_c);
-        sheet.row("Operating conditions", source, "Inlet air", air);
+        sheet.row("Operating conditions", &self.air_source(source), "Inlet air", air);
         let supply = power.limit_w.map_or_else(
             || "as much power as it needs".to_owned(),
             |limit_w| format!("{limit_w} W from the slot, writes throttled to stay within"),
         );
-        sheet.row("Operating conditions", &power.source, "Power supply", supply);
+        let source = match self.given.slot {
+            None => power.source.clone(),
+            Some(SlotPower::External) => "given: --slot-power external".into(),
+            Some(SlotPower::Watts(watts)) => format!("given: --slot-power {watts}"),
+        };
+        sheet.row("Operating conditions", &source, "Power supply", supply);
+    }
+
+    /// Source of the air: the options that gave it, and that of the file for the rest.
+    fn air_source(&self, of_file: &str) -> String {
+        let Surroundings { ambient_c, airflow_lfm, .. } = self.given;
+        let ambient = ambient_c.map(|celsius| format!("--ambient {celsius}"));
+        let airflow = airflow_lfm.map(|lfm| format!("--airflow {lfm}"));
+        let is_all = ambient.is_some() && airflow.is_some();
+        let given: Vec<String> = ambient.into_iter().chain(airflow).collect();
+        match given.as_slice() {
+            [] => of_file.to_owned(),
+            given if is_all => format!("given: {}", given.join(" ")),
+            given => format!("given: {}; the rest: {of_file}", given.join(" ")),
+        }
     }
 }
 
@@ -337,7 +358,26 @@ fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {
 
 #[cfg(test)]
 mod tests {
-    use crate::catalogue;
+    use crate::{SlotPower, Surroundings, catalogue};
+
+    #[test]
+    fn values_that_were_given_have_no_published_source() {
+        let spec = catalogue::find("iodrive-duo").expect("the catalogue has it");
+        let source = |surroundings: Surroundings, name: &str| {
+            let spec = spec.clone().surrounded_by(&surroundings).expect("it fits");
+            let sheet = spec.sheet("stock");
+            sheet.into_iter().find(|fact| fact.name == name).expect("it is there").source
+        };
+        let slot = Surroundings { slot: Some(SlotPower::Watts(15)), ..Default::default() };
+        assert_eq!(source(slot, "Power supply"), "given: --slot-power 15");
+        assert!(!source(slot, "Inlet air").contains("given"));
+        assert!(!source(slot, "Slot power").contains("given"), "that of the file");
+        let air =
+            Surroundings { ambient_c: Some(45), airflow_lfm: Some(100), ..Default::default() };
+        assert_eq!(source(air, "Inlet air"), "given: --ambient 45 --airflow 100");
+        let warm = Surroundings { airflow_lfm: None, ..air };
+        assert!(source(warm, "Inlet air").starts_with("given: --ambient 45; the rest: "));
+    }
 
     #[test]
     fn every_row_of_every_drive_has_a_source() {
