@@ -207,7 +207,12 @@ impl Model {
             // Dies are as many at every scale: without the one that fails, would it fit?
             let intact = DriveSpec { die_failure: None, ..spec.clone() };
             if spec.die_failure.is_some() && Drive::new(&intact, &setup).is_ok() {
-                return error.hint("name a die that the drive has and can do without");
+                let hint = if spec.is_nand() {
+                    "name a die that the drive has and can do without"
+                } else {
+                    "leave out --fail-die"
+                };
+                return error.hint(hint);
             }
             match (largest_time_lapse(&spec, &setup), setup.time_lapse) {
                 (Some(largest), _) => {
@@ -335,7 +340,9 @@ impl Driver for Model {
         let failed = die_failure::warning(&self.drive, load.step, span, self.setup.time_lapse);
         let owed = owed::warning(&self.drive, (load.step, load.workload), &intervals);
         let warnings = space.into_iter().chain(failed).chain(owed);
+        let late = climate::booked_beyond(&self.spec, load.step, span, rest.completed_at);
         let warnings = warnings.chain(climate::warnings(&self.spec, load.step, &intervals));
+        let warnings = warnings.chain(late);
         let warnings = warnings.collect();
         let unfinished = rest.unfinished(&intervals);
         Ok(Loaded { intervals, counted, how, responses, unfinished, warnings, ..Loaded::default() })

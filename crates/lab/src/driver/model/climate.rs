@@ -9,6 +9,11 @@ use crate::{Error, Kind};
 /// Remedy for a drive that is too hot.
 const COOLER: &str = "provide cooler air (--ambient) or more airflow (--airflow)";
 
+/// Sectors of a request whose work may well be scheduled seconds ahead: 16 MiB.
+const LARGE_SECTORS: u32 = 1 << 15;
+/// Part of a load by which its last requests may go on after it.
+const BEYOND_PART: u64 = 10;
+
 /// The limits of a drive of whose heat something is known.
 pub(super) fn limits(spec: &DriveSpec) -> Option<Limits> {
     let power = spec.thermal.as_ref().and(spec.power.as_ref())?;
@@ -55,6 +60,28 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
     heat.into_iter().chain(power).collect()
 }
 
+/// Warning where requests of the load named `step`, from `began` to `ended`, went on long after it:
+/// the energy of media operations counts when they are scheduled, thus within it.
+pub(super) fn booked_beyond(
+    spec: &DriveSpec,
+    step: &str,
+    (began, ended): (Nanos, Nanos),
+    completed_at: Nanos,
+) -> Option<Warning> {
+    limits(spec)?;
+    let (span, beyond) = (ended.saturating_sub(began), completed_at.saturating_sub(ended));
+    (beyond > span / BEYOND_PART).then(|| Warning {
+        kind: WarningKind::Scale,
+        step: step.into(),
+        text: format!(
+            "power and temperature are too high: the work of requests counts when it is \
+             scheduled, and the last ones completed {beyond} after a measurement of {span}, both \
+             on the drive's own clock"
+        ),
+        remedy: "use smaller requests, fewer of them at a time, or a longer measurement".into(),
+    })
+}
+
 /// What is said of a drive that was at its limit of heat while it only read.
 fn only_warm(limits: &Limits, climate: &Climate, percent: f64) -> String {
     let throttle_c = limits.throttle_c.unwrap_or_default();
@@ -65,8 +92,14 @@ fn only_warm(limits: &Limits, climate: &Climate, percent: f64) -> String {
     )
 }
 
-/// The end of a load: the drive switched itself off `at` that protocol time or before.
-pub(super) fn switched_off(at: Nanos) -> Error {
+/// The end of a load: the drive switched itself off `at` that protocol time or before, and
+/// refused a request of so many sectors.
+pub(super) fn switched_off(at: Nanos, sectors: u32) -> Error {
     let text = format!("after {at} the drive was too hot and had switched itself off");
-    Error::new(Kind::Program, text).hint(COOLER)
+    let large = " or smaller requests: their work counts when it is scheduled";
+    Error::new(Kind::Program, text).hint(if sectors >= LARGE_SECTORS {
+        format!("{COOLER},{large}")
+    } else {
+        COOLER.to_owned()
+    })
 }

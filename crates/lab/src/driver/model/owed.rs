@@ -20,6 +20,10 @@ pub(super) fn warning(
     if !workload.only_reads() || drive.failed_die().is_some() {
         return None;
     }
+    of(step, intervals)
+}
+
+fn of(step: &str, intervals: &[Interval]) -> Option<Warning> {
     let nand = || intervals.iter().filter_map(|interval| interval.nand);
     let moved: u64 = nand().map(|nand| nand.relocation_bytes + nand.wear_bytes).sum();
     let cached: u64 = nand().map(|nand| nand.host_bytes).sum();
@@ -45,4 +49,30 @@ pub(super) fn warning(
                  writes does not shrink with it"
             .into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use results::NandWrites;
+
+    use super::*;
+
+    #[test]
+    fn what_was_programmed_while_a_load_only_read_is_told_from_a_twentieth_on() {
+        let told = |relocation_bytes, host_bytes| {
+            let nand = NandWrites { relocation_bytes, host_bytes, ..NandWrites::default() };
+            let read_bytes = 100_000_000;
+            of("s", &[Interval { read_bytes, nand: Some(nand), ..Interval::default() }])
+        };
+        assert_eq!(told(0, 0), None);
+        assert_eq!(told(4_000_000, 900_000), None);
+        let text = told(162_000_000, 0).expect("it is much").text;
+        assert!(
+            text.starts_with("reads of 100 MB while 162 MB were relocated for earlier"),
+            "{text}"
+        );
+        let text = told(6_000_000, 4_000_000).expect("it is much").text;
+        let both = "while 6 MB were relocated and 4 MB were written from cache for earlier writes";
+        assert!(text.contains(both), "{text}");
+    }
 }

@@ -66,7 +66,7 @@ pub(crate) fn failed(done: &Completion, time_lapse: u32) -> Error {
     let completed_at = done.completed_at * u64::from(time_lapse);
     match *status {
         Status::OutOfSpace => return space::exhausted(completed_at),
-        Status::PoweredOff => return climate::switched_off(completed_at),
+        Status::PoweredOff => return climate::switched_off(completed_at, done.sectors),
         Status::Ok | Status::OutOfRange | Status::MediaError | Status::ReadOnly => {}
     }
     let text = format!("after {completed_at} a {op:?} of the model ended with {status:?}");

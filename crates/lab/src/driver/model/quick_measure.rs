@@ -11,6 +11,7 @@ use super::Pressure as _;
 use super::closed::Closed;
 use super::feed::Feed;
 use super::meter::Meter;
+use super::space::exhausted_by_fill;
 use crate::Error;
 use crate::driver::Load;
 
@@ -75,7 +76,7 @@ const TIMES_MAX: f64 = 8.0;
 /// Ages `drive` with the writes of `load`, in no time, until write amplification holds still.
 ///
 /// # Errors
-/// Fails if the drive is too small for the load.
+/// Fails if the drive is too small for the load, or has too little flash for its data.
 pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
     let sectors = drive.user_sectors();
     let mut feeds = Feed::of_all(load, drive)?;
@@ -87,7 +88,7 @@ pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
     let mut amplifications: Vec<f64> = Vec::new();
     while (amplifications.len() as f64) * ROUND < TIMES_MAX {
         let before = drive.counters();
-        age(drive, &mut feeds, round_bytes);
+        age(drive, &mut feeds, round_bytes)?;
         let after = drive.counters();
         let pages = (after.pages_host - before.pages_host).max(1) as f64;
         let moved = (after.pages_relocation - before.pages_relocation) as f64;
@@ -100,30 +101,32 @@ pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
 }
 
 /// Carries out the writes of `feeds` in no time until they amount to `bytes`.
-fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) {
+fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) -> Result<(), Error> {
     assert!(!feeds.is_empty(), "a load has threads");
     let mut written = 0.0;
     while written < bytes {
         for feed in &mut *feeds {
             let request = feed.request(0, drive);
             if request.op == Op::Write {
-                drive.age_through(request.handle, request.lba, request.sectors);
+                if !drive.age_through(request.handle, request.lba, request.sectors) {
+                    return Err(exhausted_by_fill());
+                }
                 written += f64::from(request.sectors) * blockio::SECTOR_BYTES as f64;
             }
         }
     }
+    Ok(())
 }
 
 /// Writes as much as all of `drive`, this often, with `load`, in no time.
 ///
 /// # Errors
-/// Fails if the drive is too small for the load.
+/// Fails if the drive is too small for the load, or has too little flash for its data.
 pub(crate) fn overwrite(drive: &mut Drive, load: &Load<'_>, passes: u32) -> Result<(), Error> {
     assert!(load.workload.only_writes(), "a fill reads nothing");
     let mut feeds = Feed::of_all(load, drive)?;
     let bytes = (drive.user_sectors() * blockio::SECTOR_BYTES) as f64 * f64::from(passes);
-    age(drive, &mut feeds, bytes);
-    Ok(())
+    age(drive, &mut feeds, bytes)
 }
 
 fn is_steady(amplifications: &[f64]) -> bool {
@@ -134,20 +137,39 @@ fn is_steady(amplifications: &[f64]) -> bool {
 }
 
 /// Writes all of `drive` once, in order, in no time.
-pub(crate) fn fill(drive: &mut Drive) {
+///
+/// # Errors
+/// Fails if the drive offers more than it holds, and the data compresses too little for it.
+pub(crate) fn fill(drive: &mut Drive) -> Result<(), Error> {
     const SECTORS: u32 = 256;
     let end = drive.user_sectors();
     let mut first = 0;
     while first < end {
         let sectors = u32::try_from(end - first).map_or(SECTORS, |left| left.min(SECTORS));
-        drive.age(blockio::Lba(first), sectors);
+        if !drive.age(blockio::Lba(first), sectors) {
+            return Err(exhausted_by_fill());
+        }
         first += u64::from(sectors);
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drive_that_offers_more_than_it_holds_is_not_filled_with_what_does_not_fit() {
+        let spec = ssd::catalogue::find("csd-3000-6400").unwrap();
+        let setup = ssd::Setup::new("2x", &spec.hosts()[0], 1024);
+        let mut drive = Drive::new(&spec, &setup).unwrap();
+        drive.set_compressible(0.0);
+        let error = fill(&mut drive).unwrap_err();
+        assert!(error.to_string().starts_with("while it was filled the drive was out of"));
+        let mut drive = Drive::new(&spec, &setup).unwrap();
+        drive.set_compressible(60.0);
+        fill(&mut drive).unwrap();
+    }
 
     #[test]
     fn write_amplification_holds_still_over_a_whole_window_or_not_at_all() {

@@ -21,7 +21,8 @@ use crate::{Error, Kind};
 /// `compressible_percent` is the compressibility of the data.
 ///
 /// # Errors
-/// Fails if the recorded device is larger than the drive, or the model fails a request.
+/// Fails if the recorded device is larger than the drive, the drive has too little flash for its
+/// data, or the model fails a request.
 pub fn replay_recording(
     recording: &Recording,
     spec: &DriveSpec,
@@ -33,7 +34,7 @@ pub fn replay_recording(
     drive.set_compressible(compressible_percent);
     // Checked before the fill, which may take long.
     AddressMap::new((recording, host), &drive, &spec.name)?;
-    quick_measure::fill(&mut drive);
+    quick_measure::fill(&mut drive)?;
     Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
 }
 

@@ -41,8 +41,17 @@ impl Space {
 
 /// The end of a load: a write found no space `at` that protocol time.
 pub(super) fn exhausted(at: Nanos) -> Error {
+    out_of_space(&format!("after {at}"))
+}
+
+/// The end of a fill that takes no time: a write found no space.
+pub(super) fn exhausted_by_fill() -> Error {
+    out_of_space("while it was filled")
+}
+
+fn out_of_space(when: &str) -> Error {
     let text = format!(
-        "after {at} the drive was out of physical space: the data compresses less than its format \
+        "{when} the drive was out of physical space: the data compresses less than its format \
          assumes"
     );
     Error::new(Kind::Program, text).hint(

@@ -62,7 +62,7 @@ fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
         replay_recording(&recording, &spec, &setup, (&ReplayHost::default(), 0.0)).unwrap();
 
     let mut alone = Drive::new(&spec, &setup).unwrap();
-    quick_measure::fill(&mut alone);
+    quick_measure::fill(&mut alone).unwrap();
     let mut now = Nanos::ZERO;
     for (index, request) in (0..).zip(&recording.requests) {
         let (lba, sectors) = (Lba(request.lba), request.sectors);

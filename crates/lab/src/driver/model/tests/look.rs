@@ -6,7 +6,7 @@ use crate::driver::model::quick_measure::{Span, brief, fill, settle};
 /// Requests of a look of `span` under `load` on a small drive, and their bytes.
 fn looked(load: &Load<'_>, span: Span) -> (u64, u64) {
     let mut drive = small();
-    fill(&mut drive);
+    fill(&mut drive).unwrap();
     let interval = brief(&mut drive, load, span).unwrap();
     assert!(interval.span_s > 0.0 && interval.at_s == 0.0, "{interval:?}");
     (requests(&interval), interval.read_bytes + interval.write_bytes)
@@ -47,7 +47,7 @@ fn a_look_takes_as_much_outstanding_as_any_protocol_may_ask_for() {
 #[test]
 fn a_fill_in_no_time_writes_every_page_once() {
     let mut drive = small();
-    fill(&mut drive);
+    fill(&mut drive).unwrap();
     let pages = drive.user_sectors().div_ceil(8);
     assert_eq!(drive.counters().pages_host, pages);
     assert_eq!(drive.counters().pages_relocation, 0, "nothing was overwritten");
@@ -57,7 +57,7 @@ fn a_fill_in_no_time_writes_every_page_once() {
 fn ageing_by_reads_changes_nothing() {
     let workload = workload("4k-rand-read");
     let mut drive = small();
-    fill(&mut drive);
+    fill(&mut drive).unwrap();
     let before = drive.counters();
     settle(&mut drive, &load(&workload)).unwrap();
     assert_eq!(drive.counters().pages_host, before.pages_host);

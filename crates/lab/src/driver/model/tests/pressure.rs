@@ -124,6 +124,20 @@ fn heat_and_power_that_throttle_writes_are_warned_of_each_with_its_limit() {
 }
 
 #[test]
+fn requests_that_go_on_long_after_a_measurement_heat_it_too_much() {
+    let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
+    let (began, ended) = (Nanos::from_millis(1000), Nanos::from_millis(2000));
+    let told = |spec: &DriveSpec, completed_ms| {
+        climate::booked_beyond(spec, "s", (began, ended), Nanos::from_millis(completed_ms))
+    };
+    assert_eq!(told(&spec, 2100), None);
+    let warning = told(&spec, 18_000).unwrap();
+    assert!(warning.text.contains("16.0 s after a measurement of 1.00 s"), "{}", warning.text);
+    spec.thermal = None;
+    assert_eq!(told(&spec, 18_000), None, "nothing is known of its heat");
+}
+
+#[test]
 fn a_drive_of_whose_heat_nothing_is_known_has_no_limits_and_no_warnings() {
     let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
     assert_eq!(climate::limits(&spec).unwrap().shutdown_c, Some(85.0));
