@@ -118,7 +118,10 @@ impl Record {
                 span_s: replayed.recorded_s,
                 tps: benchmark.map(|it| it.tps),
                 host_share: replayed.recorded_host_share,
-                pause_share: replayed.long_pause().filter(|_| step.threads > 1),
+                // Copies are of the recording of a single client.
+                pause_share: replayed
+                    .long_pause()
+                    .filter(|_| step.threads > 1 && !application.copies),
             },
         };
         let how = format!(
