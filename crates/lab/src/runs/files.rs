@@ -32,7 +32,13 @@ pub(crate) const SWEEP_RESULT: &str = "sweep.json";
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| {
-        let folder = path.parent().unwrap_or(path).display();
+        let folder = path.parent().unwrap_or(path);
+        if folder.join(SWEEP_RESULT).exists() || is_order_of_sweep(folder) {
+            let (text, folder) = (format!("reading {}", path.display()), folder.display());
+            let hint = format!("{folder} is a sweep: open {folder}/sweep.html");
+            return Error::new(Kind::Input, text).source(source).hint(hint);
+        }
+        let folder = folder.display();
         let hint = format!("`floatgate review --resume {folder}` continues an interrupted run");
         Error::new(Kind::Io, format!("reading {}", path.display())).source(source).hint(hint)
     })
