@@ -158,7 +158,7 @@ fn open(store: Store, mut header: Header) -> Result<(Drive, Option<Unused>), Ope
     };
     if let Some(closed) = closed {
         begin(&mut header, &closed.summary)?;
-        return Ok((go_on(store, header, closed), None));
+        return Ok((go_on(store, &header, closed), None));
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
     header.closing = Closing::default();
@@ -298,7 +298,7 @@ pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPa
 }
 
 /// Goes on with a drive that was closed; nothing but its headers is written.
-fn go_on(store: Store, header: Header, closed: Closed) -> Drive {
+fn go_on(store: Store, header: &Header, closed: Closed) -> Drive {
     let Closed { mut ftl, rows, lost, summary, next, held } = closed;
     assert!(header.is_open, "the headers say that it is open before anything is written");
     assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
@@ -311,7 +311,7 @@ fn go_on(store: Store, header: Header, closed: Closed) -> Drive {
     store.note_batches(end.number);
     let mut journal = Journal::new(store.drive, header.session, size, end);
     journal.tail = summary.journal.at;
-    Drive::assemble(store, core, journal, (header, next))
+    Drive::assemble(store, core, journal, (*header, next))
 }
 
 /// Accounts for what lies on the dies of a drive; nothing is written.
@@ -330,11 +330,11 @@ pub(crate) fn account(
         is_thorough: doubts.is_thorough,
     });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
-    let mut outdated = None;
     if !is_complete {
         check_journal(&saved, header, &replay, doubts)?;
-        outdated = if doubts.is_recovery { None } else { give_up_outdated(store, &replay) };
     }
+    let is_relied_on = !is_complete && !doubts.is_recovery;
+    let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };
     let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
         saved;
     let released = released(&replay);
@@ -363,11 +363,9 @@ pub(crate) fn account(
     }
     let extents = list_records(&store.layout, &replay, &rows, &mut events);
     let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
-    let pending = pending.into_iter().map(|(lpn, journaled)| {
-        let payload = replay.payload(&journaled).to_vec();
-        (lpn, (journaled.extent, payload))
-    });
-    let pending: JournaledPages = pending.collect();
+    let with_payload =
+        |(lpn, it): (u32, Journaled)| (lpn, (it.extent, replay.payload(&it).to_vec()));
+    let pending: JournaledPages = pending.into_iter().map(with_payload).collect();
     let kept = (&pending, &scanned.unlisted);
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let (thin, last) = (replay.thin, replay.last.filter(|_| !is_complete));

@@ -295,7 +295,7 @@ mod tests {
         let failures = drive.status().maintenance.spare_failures;
         let [failure] = failures.as_slice() else { panic!("{failures:?}") };
         assert!(failure.is_kept && failure.reason.contains("header of die 2 of"), "{failure:?}");
-        assert_eq!(hot_spares(&volume), [spare.clone()]);
+        assert_eq!(hot_spares(&volume), std::slice::from_ref(&spare));
         crate::purge_volume(&volume, &drive, |_, _| true).unwrap();
         let told = drive.status().not_erased().unwrap();
         assert!(told.contains("header of die 2 of"), "{told}");

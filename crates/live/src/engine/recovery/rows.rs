@@ -58,13 +58,10 @@ impl Scanned {
             unit_header.write(&mut unit);
             let die = store.layout.die(row, unit_header.position, unit_header.out);
             let written = store.dies.write_or_lose(die, store.layout.unit_from(row), &unit);
-            match written.err().filter(is_host_full) {
-                Some(error) => {
-                    let attempted = format!("writing the unit that row {row} lacks on die {die}");
-                    return Err(OpenError::medium(&attempted, error));
-                }
-                // Where the drive cannot do without the die, the row is as good as it was.
-                None => {}
+            // Where the drive cannot do without the die, the row is as good as it was.
+            if let Some(error) = written.err().filter(is_host_full) {
+                let attempted = format!("writing the unit that row {row} lacks on die {die}");
+                return Err(OpenError::medium(&attempted, error));
             }
         }
         Ok(())
