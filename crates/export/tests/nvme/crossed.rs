@@ -395,6 +395,7 @@ fn a_host_that_resets_its_controller_connects_its_queues_anew_and_the_old_ones_e
         queue
     };
     let mut before = connect();
+    assert_eq!(before.run(&host::io(0x00, 1, 0, 1)).status, 0, "it is served");
     admin.set_property(0x14, 0x0046_0000);
     assert!(received(&mut before).is_none(), "the connection ends without another command");
     admin.set_property(0x14, 0x0046_0001);
