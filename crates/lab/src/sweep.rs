@@ -86,6 +86,7 @@ impl SweepOrder {
         for (key, fixed) in [(THREADS, self.threads), (QUEUE, self.queue_per_thread)] {
             load(key, &Value::Number(fixed.into()))?;
         }
+        self.check_capacity()?;
         let points = grid(&self.dimensions)?;
         let mut reason = String::new();
         let mut feasible = false;
@@ -100,6 +101,59 @@ impl SweepOrder {
             return Ok(());
         }
         Err(Error::new(Kind::Input, format!("no point of the sweep is feasible: {reason}")))
+    }
+
+    /// Refuses the user capacity of the format as two dimensions: the later one would hold.
+    fn check_capacity(&self) -> Result<(), Error> {
+        let is_swept = |key: &str| self.dimensions.iter().any(|dimension| dimension.key == key);
+        let place = read(&self.drive)?.formats().iter().position(|it| *it == self.format);
+        let by_place = place.map(|place| format!("format.{place}.user_gb"));
+        let by_name = format!("format.{}.user_gb", self.format);
+        let both = by_place.into_iter().chain([by_name]).find(|key| is_swept(key));
+        match both.filter(|_| is_swept(USER_CAPACITY)) {
+            Some(key) => {
+                let text = format!("{USER_CAPACITY} and {key} are one value, and both are swept");
+                Err(Error::new(Kind::Input, text).hint("give --user-capacity or --set, not both"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Swept keys that change nothing, each with the reason: those of another format or host, and
+    /// compressibility where the drive does not compress.
+    ///
+    /// # Errors
+    /// Fails if the drive cannot be read.
+    pub fn without_effect(&self) -> Result<Vec<String>, Error> {
+        let drive = self.drive_spec()?;
+        let of_other = |key: &str| {
+            let (table, rest) = key.split_once('.')?;
+            let (name, _) = rest.split_once('.')?;
+            let (names, chosen) = match table {
+                "format" => (drive.formats(), &self.format),
+                "host" => (drive.hosts(), &self.host),
+                _ => return None,
+            };
+            let place = name.parse::<usize>().ok().and_then(|place| names.get(place));
+            let name = if names.iter().any(|it| it == name) { name } else { place? };
+            (name != chosen).then(|| format!("`{key}` has no effect: the {table} is `{chosen}`"))
+        };
+        let reason = |dimension: &Dimension| match &*dimension.key {
+            COMPRESSIBLE if drive.compression.is_none() => {
+                let name = &drive.name;
+                Some(format!("--compressible has no effect: {name} does not compress"))
+            }
+            key => of_other(key),
+        };
+        Ok(self.dimensions.iter().filter_map(reason).collect())
+    }
+
+    /// The drive of the order, before anything is swept.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read.
+    pub fn drive_spec(&self) -> Result<DriveSpec, Error> {
+        read(&self.drive)
     }
 
     /// Carries the order out on at most `threads` threads, except for the points that are

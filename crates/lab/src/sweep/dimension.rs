@@ -7,7 +7,7 @@ use std::slice;
 
 use results::sweep::{Dimension, Value};
 
-use super::{QUEUE, THREADS, USER_CAPACITY};
+use super::{COMPRESSIBLE, QUEUE, READ_PERCENT, THREADS, USER_CAPACITY};
 use crate::{Error, Kind};
 
 /// Numbers of a range that says nothing else.
@@ -23,6 +23,21 @@ const NUMBERS: &str = "values look like `400..720`, `400..720:40`, `400..720/9` 
 const CAPACITIES: &str =
     "values look like `400G..720G`, `400G..720G:40G`, `400G..720G/9` or `400G,512G,640G`";
 
+/// Hint for values that are percentages.
+const PERCENTAGES: &str = "values look like `0..90`, `0..90:10`, `0..90/10` or `0,50,90`";
+/// Hint for values that are counts of jobs or of their requests.
+const COUNTS: &str = "values look like `1..32`, `1..32:1`, `1..32/6` or `1,8,32`";
+
+/// Hint for the values of `key`.
+fn form(key: &str) -> &'static str {
+    match key {
+        USER_CAPACITY => CAPACITIES,
+        READ_PERCENT | COMPRESSIBLE => PERCENTAGES,
+        THREADS | QUEUE => COUNTS,
+        _ => NUMBERS,
+    }
+}
+
 /// The dimension `key` with the values of `text`, whose numbers `number` reads.
 ///
 /// # Errors
@@ -33,8 +48,7 @@ pub fn dimension(
     number: fn(&str) -> Result<f64, String>,
 ) -> Result<Dimension, Error> {
     let refused = |why: String| {
-        Error::new(Kind::Input, format!("sweeping {key} over `{text}`: {why}"))
-            .hint(if key == USER_CAPACITY { CAPACITIES } else { NUMBERS })
+        Error::new(Kind::Input, format!("sweeping {key} over `{text}`: {why}")).hint(form(key))
     };
     let values = match text.split_once("..") {
         Some((from, rest)) => {

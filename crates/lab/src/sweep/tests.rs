@@ -280,3 +280,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_capacity_of_the_format_is_swept_once_by_whatever_key() {
+    for key in ["format.stock.user_gb", "format.0.user_gb"] {
+        let twice = order(&[(USER_CAPACITY, "400,640"), (key, "400,640")]);
+        let text = twice.check().unwrap_err().to_string();
+        assert_eq!(text, format!("user_capacity_gb and {key} are one value, and both are swept"));
+    }
+    order(&[(USER_CAPACITY, "400,640"), ("format.high-performance.user_gb", "400")])
+        .check()
+        .unwrap();
+}
+
+#[test]
+fn keys_of_another_format_or_host_and_compressibility_have_no_effect() {
+    let none = |key: &str, values: &str| order(&[(key, values)]).without_effect().unwrap();
+    let other = "`format.high-performance.user_gb` has no effect: the format is `stock`";
+    assert_eq!(none("format.high-performance.user_gb", "400,500"), [other]);
+    assert_eq!(none("format.1.user_gb", "400,500").len(), 1);
+    assert_eq!(none("format.stock.user_gb", "400,500"), [""; 0]);
+    assert_eq!(none("format.0.user_gb", "400,500"), [""; 0]);
+    assert_eq!(none("nand.t_erase_us", "2000,3000"), [""; 0]);
+    let compressible = "--compressible has no effect: iodrive-duo does not compress";
+    assert_eq!(none(COMPRESSIBLE, "0,50"), [compressible]);
+}
+
+#[test]
+fn the_hint_for_invalid_values_has_the_form_of_their_key() {
+    let hint = |key: &str| dimension(key, "0..90:0", plain).unwrap_err().remedy().to_owned();
+    assert!(hint(READ_PERCENT).contains("`0..90:10`"), "{}", hint(READ_PERCENT));
+    assert!(hint(THREADS).contains("`1..32`"));
+    assert!(hint("nand.t_read_us").contains("`400..720`"));
+}
