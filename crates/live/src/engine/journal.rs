@@ -202,10 +202,12 @@ impl Journal {
 
     /// Writes the batch, and makes it durable. What it lists must be durable already.
     pub(crate) fn write(&mut self, store: &Store) -> Result<(), DeviceError> {
+        let limit = self.tail + self.size;
         let (at, bytes) = self.finish(REPLICAS);
         let length = bytes.len() as u64;
         let replicas = store.journal_replicas(at);
         assert!(!replicas.is_empty(), "a batch has a place");
+        assert!(at + length <= limit, "no batch that is needed is written over");
         let place = at % store.layout.shape.journal_bytes;
         let writes: Vec<(usize, u64)> = replicas
             .iter()
@@ -219,7 +221,6 @@ impl Journal {
         let link = link_to(bytes);
         let next = Position { at: at + length, number: self.head.number + 1, link };
         assert!(next.at > self.head.at && next.is_possible(), "positions rise");
-        assert!(next.at - self.tail <= self.size, "no batch that is needed was written over");
         if self.batch.capacity() > KEPT_BYTES_MAX {
             self.batch = Vec::new();
         }

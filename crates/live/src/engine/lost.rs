@@ -13,6 +13,9 @@ use ftl::Lpn;
 use crate::format::journal::Trim;
 use crate::format::layout::lba;
 
+/// Ranges that a batch of the journal tells at most.
+pub(crate) const BATCH_MAX: usize = 64;
+
 /// The set of pages known to be lost, one bit a page once there is any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LostPages {
@@ -123,9 +126,20 @@ impl LostPages {
         !self.unsaved.is_empty()
     }
 
-    /// Ranges that were added since this was asked last.
+    /// Ranges that the next batch of the journal tells.
+    pub(crate) fn unsaved_next(&self) -> usize {
+        self.unsaved.len().min(BATCH_MAX)
+    }
+
+    /// True if so many ranges were added that it is time for a batch of the journal.
+    pub(crate) const fn is_batch_full(&self) -> bool {
+        self.unsaved.len() >= BATCH_MAX
+    }
+
+    /// Ranges that were added and not asked for yet, as many as a batch of the journal takes, the
+    /// earliest first. What is left is told by the next one, or by a checkpoint.
     pub(crate) fn take_unsaved(&mut self) -> Vec<Trim> {
-        std::mem::take(&mut self.unsaved)
+        self.unsaved.drain(..self.unsaved_next()).collect()
     }
 
     /// The pages in the set, in order.
@@ -177,6 +191,22 @@ mod tests {
         let trim = |first, pages, seq| Trim { first: Lpn(first), pages, seq };
         assert_eq!(ranges, [trim(5, 2, 2), trim(9, 1, 4)]);
         assert!(!lost.is_unsaved());
+    }
+
+    #[test]
+    fn the_journal_is_told_no_more_than_a_batch_takes_at_a_time() {
+        let mut lost = LostPages::default();
+        let pages = u32::try_from(BATCH_MAX).unwrap() + 2;
+        (0..pages).for_each(|page| {
+            lost.find(Lpn(page * 2), page.into());
+        });
+        assert!(lost.is_batch_full() && lost.unsaved_next() == BATCH_MAX);
+        let told: Vec<u32> = [lost.take_unsaved(), lost.take_unsaved()]
+            .iter()
+            .flatten()
+            .map(|range| range.first.0)
+            .collect();
+        assert!(told.iter().copied().eq((0..pages).map(|page| page * 2)) && !lost.is_unsaved());
     }
 
     /// A replay would count a page as lost after it was written again.

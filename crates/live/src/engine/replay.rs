@@ -334,13 +334,14 @@ impl Reading<'_> {
     }
 }
 
-/// Bytes that a batch has at most: all of three rows, the list of rows, trims and releases.
+/// Bytes that a batch has at most: all of three rows, the list of rows, trims, lost pages and
+/// releases.
 fn largest_batch(layout: &Layout) -> u64 {
     let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
     let listed = completed_bytes_due(layout)
         + u64::from(layout.unit_slots) * u64::from(layout.shape.dies) * LISTED_BYTES as u64;
-    let records = (crate::engine::core::TRIMS_MAX as u64 + u64::from(layout.shape.superblocks))
-        * RECORD_BYTES as u64;
+    let ranges = (crate::engine::core::TRIMS_MAX + crate::engine::lost::BATCH_MAX) as u64;
+    let records = (ranges + u64::from(layout.shape.superblocks)) * RECORD_BYTES as u64;
     4 * row + 2 * listed + 2 * records
 }
 

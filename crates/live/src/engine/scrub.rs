@@ -96,6 +96,7 @@ impl Drive {
                 break;
             }
             self.scrub_row(row, repair, &mut found)?;
+            self.tell_lost()?;
             if let Some(scrub) = &mut self.maintenance().scrub {
                 scrub.rows_done = u64::from(row) + 1;
                 (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
@@ -339,6 +340,7 @@ impl Drive {
         for row in 0..rows {
             go_on(row)?;
             let is_lost = u64::from(!self.fill_row(row, die)?);
+            self.tell_lost()?;
             let mut maintenance = self.maintenance();
             maintenance.units_lost += is_lost;
             if let Some(rebuild) = &mut maintenance.rebuild {

@@ -134,8 +134,8 @@ impl Drive {
         };
         journal.begin();
         journal.collect(&mut core, &self.store.layout, scope);
-        // The last way to a checkpoint: what counts is the batch, not the largest there can be.
-        if !has_reserve && !journal.fits_batch() {
+        // Of the last way to a checkpoint the batch counts, not the largest there can be.
+        if !journal.fits_batch() {
             // What was collected is in no batch, and the next one would leave it out.
             let reason = "the journal has no room left for a checkpoint".to_owned();
             let _ = self.poison.set(reason.clone());
@@ -188,6 +188,7 @@ impl Drive {
         let listed = completed_bytes_due(&self.store.layout).max(core.completed.len() as u64);
         2 * (row_bytes * (core.open.len() as u64 + 1)
             + core.trims.len() as u64 * 32
+            + core.lost.unsaved_next() as u64 * 32
             + core.ftl.held_erased().len() as u64 * 32
             + listed
             + 4096)
@@ -208,6 +209,12 @@ impl Drive {
         self.tell_header()?;
         journal.write(&self.store)?;
         self.keep_header()
+    }
+
+    /// Has the journal tell pages that were found lost, if there are so many.
+    pub(crate) fn tell_lost(&self) -> Result<(), DeviceError> {
+        let is_due = self.core()?.lost.is_batch_full();
+        if is_due { self.commit(Scope::Everything) } else { Ok(()) }
     }
 
     /// Says on the remaining dies which ones have been lost, if that has changed, and has rows that
@@ -245,7 +252,7 @@ mod tests {
     use super::Scope;
     use crate::engine::creation::Capacity;
     use crate::engine::drive::SMALL_SHAPE;
-    use crate::format::layout::PAGE_BYTES;
+    use crate::format::layout::{Layout, PAGE_BYTES};
     use crate::lock::lock;
     use crate::simulation::{DiskFault, Disks};
     use crate::volume::check::check_media;
@@ -501,6 +508,48 @@ mod tests {
         let mut page = [1; PAGE_BYTES];
         Drive::open_media(disks.media()).unwrap().read(0, &mut page).unwrap();
         assert_eq!(page, [0; PAGE_BYTES]);
+    }
+
+    /// A scrub finds half of the pages lost, no two of them neighbours, and the journal is small.
+    #[test]
+    fn more_lost_pages_than_the_journal_has_room_for_leave_a_drive_that_opens() {
+        let pages: u32 = 8000;
+        let mut shape = Shape {
+            pages_logical: pages,
+            pages_stored_max: pages,
+            pages_mappable: pages,
+            unit_pages: 1,
+            rows: 64,
+            superblocks: 160,
+            ..SMALL_SHAPE
+        };
+        let layout = Layout::new(&shape);
+        shape.journal_bytes = (19 * layout.unit_bytes as u64 + 7 * 4096).next_multiple_of(4096);
+        let layout = Layout::new(&shape);
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        for page in 0..u64::from(pages) {
+            let offset = page * PAGE_BYTES as u64;
+            drive.write(offset, &[7; PAGE_BYTES], Durability::Volatile).unwrap();
+        }
+        let places: Vec<_> = (0..pages)
+            .step_by(2)
+            .map(|lpn| layout.place(drive.core().unwrap().place_of(Lpn(lpn)).unwrap()))
+            .collect();
+        drive.close().unwrap();
+        for place in &places {
+            let at = usize::try_from(layout.unit_from(place.row)).unwrap()
+                + layout.extent_from(place.slot).unwrap()
+                + 132;
+            disks.damage(0, at..at + 1, |byte| byte ^ 1);
+        }
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.scrub(true).unwrap().lost_lbas.len(), places.len());
+        drive.flush().unwrap();
+        drop(drive);
+        disks.restore_by(|_| true);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        assert_eq!(drive.lost_pages().unwrap(), places.len() as u64);
     }
 
     /// Relocation moves a page that cannot be read as one that is lost. A crash before its row is
