@@ -142,7 +142,7 @@ fn a_die_that_has_the_name_of_a_spare_is_a_die_and_is_not_erased() {
     }
     let drive = Arc::new(Drive::open(&options.volume).unwrap());
     assert!(drive.lost_dies().is_empty());
-    assert_eq!(hot_spares(&options.volume), [die.clone()]);
+    assert_eq!(hot_spares(&options.volume), std::slice::from_ref(&die));
     let maintenance = Maintenance::new(&options.volume, Arc::clone(&drive));
     maintenance.keep_redundant().unwrap();
     assert_eq!(drive.scrub(false).unwrap().units_bad, 0);
