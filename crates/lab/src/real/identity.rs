@@ -206,7 +206,8 @@ mod tests {
         let block = system.block_at(Path::new("/dev/sda")).unwrap();
         let then = DeviceIdentity::of("/dev/sda".into(), &block);
         assert_eq!(then.unidentified(), Some(Path::new("/dev/sda")));
-        let check = || check_on(&system, &[then.clone()], |path| system.block_at(path));
+        let then = [then];
+        let check = || check_on(&system, &then, |path| system.block_at(path));
         check().unwrap();
         machine.write("sys/devices/block/sda/size", "4194304");
         let error = check().unwrap_err();

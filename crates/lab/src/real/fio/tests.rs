@@ -226,9 +226,12 @@ fn the_second_pass_of_a_random_fill_goes_to_other_addresses_than_the_first() {
     let offset = |line: &str| line.split(',').nth(4).map(|it| it.trim().to_owned()).unwrap();
     let offsets: Vec<String> = log.lines().map(offset).collect();
     assert_eq!(offsets.len(), 2048, "two passes of 1024 blocks");
-    let mut sorted = [offsets[..1024].to_vec(), offsets[1024..].to_vec()];
-    sorted.iter_mut().for_each(|pass| pass.sort());
-    assert_ne!(sorted[0], sorted[1]);
+    let sorted = |pass: &[String]| {
+        let mut all = pass.to_vec();
+        all.sort();
+        all
+    };
+    assert_ne!(sorted(&offsets[..1024]), sorted(&offsets[1024..]));
 }
 
 #[test]
