@@ -51,6 +51,14 @@ pub enum OpenError {
         /// The first die of the list.
         first: PathBuf,
     },
+    /// The dies that the folder lists are those of another volume.
+    #[error("the paths in {} lead to dies of another volume: {what}", path.join("volume.toml").display())]
+    OtherVolume {
+        /// Folder of the drive.
+        path: PathBuf,
+        /// Description of what is at each path, and of the volume that is meant.
+        what: String,
+    },
     /// A process has the drive open.
     #[error("{} is in use by {by}; stop that first", path.display())]
     InUse {
@@ -113,6 +121,9 @@ impl OpenError {
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 format!("allow this user to read and write {folder} and its dies")
             }
+            Self::System { source, .. } if source.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                format!("mount the file system of {folder} and its dies so that it can be written")
+            }
             Self::System { .. } => {
                 format!("`floatgate status {folder}` names the dies; try again once they answer")
             }
@@ -126,8 +137,11 @@ impl OpenError {
                 )
             }
             Self::NoDies { .. } => {
-                format!("where the dies were moved, correct `dies` in {folder}/volume.toml")
+                format!(
+                    "correct `dies` in {folder}/volume.toml, or mount the file system of the dies"
+                )
             }
+            Self::OtherVolume { .. } => format!("correct `dies` in {folder}/volume.toml"),
             Self::NoDrive { path, .. } if path.exists() && !path.is_dir() => {
                 format!("name the folder of the volume; {folder} may be one of its dies")
             }
@@ -179,12 +193,13 @@ mod tests {
             | OpenError::NoDrive { .. }
             | OpenError::Description { .. }
             | OpenError::NoDies { .. }
+            | OpenError::OtherVolume { .. }
             | OpenError::InUse { .. }
             | OpenError::Version { .. }
             | OpenError::DiesMissing { .. }
             | OpenError::Damaged { .. }
             | OpenError::Format(_)
-            | OpenError::Device(_) => 11,
+            | OpenError::Device(_) => 12,
         };
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
@@ -193,6 +208,7 @@ mod tests {
             OpenError::NoDrive { path: "volume".into(), reason: "it has no volume.toml".into() },
             OpenError::Description { path: "volume".into(), reason: "no dies".into() },
             OpenError::NoDies { path: "volume".into(), first: "/gone/d0.img".into() },
+            OpenError::OtherVolume { path: "volume".into(), what: "d0 is die 0 of another".into() },
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },
             OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },

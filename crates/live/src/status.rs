@@ -25,7 +25,8 @@ pub use self::latency_histogram::{
 pub use self::led::Led;
 pub use self::life::Life;
 pub use self::maintenance::{
-    MaintenanceStatus, NotErased, Purge, Rebuild, Redundancy, Scrub, Scrubs, SpareFailure,
+    AbsenceCause, AbsentDie, MaintenanceStatus, NotErased, Purge, Rebuild, Redundancy, Scrub,
+    Scrubs, SpareFailure,
 };
 pub use self::namespace::Namespace;
 pub use self::server::{

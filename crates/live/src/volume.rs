@@ -8,6 +8,7 @@ pub(crate) mod hot_spares;
 pub(crate) mod identity;
 pub(crate) mod inspect;
 pub(crate) mod lifetime;
+pub(crate) mod listed_dies;
 pub mod locate;
 pub(crate) mod maintenance;
 pub(crate) mod meter;

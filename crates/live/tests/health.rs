@@ -69,7 +69,7 @@ fn a_failed_die_degrades_a_drive_until_it_is_replaced_and_is_named_by_its_path()
     let closed = inspect(&options.volume).unwrap();
     assert_eq!(closed.health.state, HealthState::Degraded, "{:?}", closed.health);
     let text = &closed.health.problems[0].text;
-    assert!(text.starts_with(&format!("Die 2 ({path}) is missing; ")), "{text}");
+    assert!(text.starts_with(&format!("Die 2 is missing: nothing is at {path}; ")), "{text}");
 }
 
 #[test]

@@ -13,7 +13,10 @@
 use blockio::text::counted;
 use serde::{Deserialize, Serialize};
 
-use super::{Die, DieState, HostShortage, MaintenanceStatus, Refusal, State, Status, Supply};
+use super::{
+    AbsenceCause, AbsentDie, Die, DieState, HostShortage, MaintenanceStatus, Refusal, State,
+    Status, Supply,
+};
 
 /// Bits of a critical warning, as the NVMe SMART log has them.
 const WARNS_OF_SPARE: u8 = 1;
@@ -410,14 +413,8 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     };
     let (kind, text, remedy) = match die.state {
         DieState::Failed => {
-            let why = match (&die.failure, die.is_missing) {
-                (_, true) => "is missing".to_owned(),
-                (Some(why), false) => format!("failed: {why}"),
-                (None, false) => "has failed".to_owned(),
-            };
-            let with = format!("`floatgate replace-die {folder} {index} --with PATH`");
-            let text = format!("{named} {why}; {redundancy}.");
-            (ProblemKind::DieFailed, text, format!("Replace it: {with}."))
+            let (why, remedy) = failed(status, index, die);
+            (ProblemKind::DieFailed, format!("{why}; {redundancy}."), remedy)
         }
         DieState::Rebuilding => {
             let rebuild = status.maintenance.rebuild.as_ref().filter(|it| it.die == index);
@@ -441,6 +438,51 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     let count = if kind == ProblemKind::DieErrors { die.failures } else { 1 };
     let severity = HealthState::Degraded;
     Some(Problem { die: Some(index), count, ..problem(kind, severity, text, remedy) })
+}
+
+/// What happened to a die that has failed, and what to do.
+fn failed(status: &Status, index: u32, die: &Die) -> (String, String) {
+    let (folder, named) = (&status.folder, die.named(index as usize));
+    let path = die.path.as_deref().unwrap_or("its path");
+    let maintenance = &status.maintenance;
+    let absent = maintenance.absent_dies.iter().find(|it| it.die == index);
+    let rebuild = maintenance.rebuild.as_ref().filter(|it| it.die == index && !it.is_running);
+    let replace = format!("`floatgate replace-die {folder} {index} --with");
+    let correct = match status.state {
+        State::Closed | State::Unclosed => format!(
+            "Correct its path in {folder}/volume.toml, or mount its file system, before serving. \
+             If the die is gone for good, replace it: {replace} PATH`."
+        ),
+        State::Open | State::Failed => format!(
+            "Mount its file system or find its right path, and give that or a new medium: \
+             {replace} PATH`. Before serving, its path can be corrected in {folder}/volume.toml."
+        ),
+    };
+    let new = format!("Replace it: {replace} PATH`.");
+    if die.is_missing {
+        return (format!("Die {index} is missing: nothing is at {path}"), correct);
+    }
+    match (&die.failure, rebuild.and_then(|it| it.failure.as_ref()), absent) {
+        (Some(why), _, _) => (format!("{named} failed: {why}"), new),
+        (None, Some(why), _) => (
+            format!("{named} is not complete: the rebuild onto it ended: {why}"),
+            format!("Repeat the rebuild: {replace} {path}`."),
+        ),
+        (None, None, Some(AbsentDie { cause, reason, .. })) => {
+            let remedy = match cause {
+                AbsenceCause::NotFound | AbsenceCause::OtherVolume => correct,
+                AbsenceCause::NotOpened => format!("Look for the cause before serving. {new}"),
+                AbsenceCause::Outdated => {
+                    format!("Rebuild it: {replace} PATH`; {path} may be given.")
+                }
+                AbsenceCause::RebuildInterrupted => {
+                    format!("Repeat the rebuild: {replace} {path}`.")
+                }
+            };
+            (format!("Die {index} {reason}"), remedy)
+        }
+        (None, None, None) => (format!("{named} has failed"), new),
+    }
 }
 
 #[cfg(test)]

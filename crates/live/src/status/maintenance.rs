@@ -23,6 +23,48 @@ pub struct MaintenanceStatus {
     pub batches_lacking: u64,
     /// Units that rebuilds could not give back; 0 once a scrub has read everything since.
     pub units_lost: u64,
+    /// Listed dies that were not used when the drive was opened, with why.
+    pub absent_dies: Vec<AbsentDie>,
+}
+
+/// A die that a folder lists and that was not used when the drive was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbsentDie {
+    /// Index of the die.
+    pub die: u32,
+    /// Cause by its kind.
+    pub cause: AbsenceCause,
+    /// Description of the cause, to follow the name of the die: `is missing: nothing is at /d1`.
+    pub reason: String,
+}
+
+/// Kind of cause why a die was not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AbsenceCause {
+    /// Nothing is at its path.
+    NotFound,
+    /// A die of another volume is there.
+    OtherVolume,
+    /// What is there cannot be opened, or is nothing that a die can be.
+    NotOpened,
+    /// It holds an earlier state of the volume, or not all of one.
+    Outdated,
+    /// Its rebuild was cut off.
+    RebuildInterrupted,
+}
+
+impl AbsentDie {
+    /// The cause without the die, as part of a sentence.
+    pub(crate) fn told(&self) -> String {
+        self.reason.split_once(": ").map_or(&*self.reason, |(_, told)| told).to_owned()
+    }
+
+    /// True if the die itself may be whole: it was not looked at.
+    pub(crate) fn may_be_whole(&self) -> bool {
+        use AbsenceCause::{NotFound, NotOpened, OtherVolume};
+        matches!(self.cause, NotFound | OtherVolume | NotOpened)
+    }
 }
 
 /// A hot spare that did not take the place of a die that had failed.

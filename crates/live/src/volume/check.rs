@@ -22,8 +22,8 @@ use crate::format::header::Header;
 use crate::format::layout::lba;
 use crate::format::layout::{HEADER_BYTES, REPLICAS};
 use crate::format::row::RowEpoch;
-use crate::status::{State, named};
-use crate::volume::folder::open_dies;
+use crate::status::{AbsenceCause, State, named};
+use crate::volume::listed_dies::open_dies;
 use crate::volume::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::{Drive, FileMedium, Medium, OpenError};
 
@@ -118,7 +118,20 @@ impl Report {
 /// # Errors
 /// Fails if there is no drive, it is in use, or so damaged that it could not be opened.
 pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
-    check_media(open_dies(volume, FileMedium::view)?, moved)
+    let (media, listing) = open_dies(volume, FileMedium::view)?;
+    let (mut gathered, listing) = listing.explained(gather(media))?;
+    let texts: Vec<String> = gathered.unused.iter().map(|it| it.text.clone()).collect();
+    let absent = listing.absences(gathered.store.dies.lost(), &texts).into_iter();
+    gathered.unused.extend(absent.map(|it| {
+        let advice = match it.cause {
+            AbsenceCause::NotFound => {
+                ": correct it in volume.toml or mount its file system before serving"
+            }
+            _ => "",
+        };
+        Unused { die: Some(it.die), text: format!("die {} {}{advice}", it.die, it.reason) }
+    }));
+    check_gathered(gathered, moved)
 }
 
 /// As [`check`], of a drive over media.
@@ -126,7 +139,13 @@ pub(crate) fn check_media(
     media: Vec<Box<dyn Medium>>,
     moved: impl FnMut(u64, u64),
 ) -> Result<Report, OpenError> {
-    let Gathered { store, header, mut unused } = gather(media)?;
+    check_gathered(gather(media)?, moved)
+}
+
+fn check_gathered(
+    Gathered { store, header, mut unused }: Gathered,
+    moved: impl FnMut(u64, u64),
+) -> Result<Report, OpenError> {
     let mut viewed = look(&store, &header)?;
     unused.extend(viewed.outdated.take());
     let state = if header.is_open { State::Unclosed } else { State::Closed };

@@ -8,15 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use blockio::Bytes;
 use blockio::text::in_toml_types;
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
-use crate::engine::gathering::die_of_each;
 use crate::fault_injection::FaultInjector;
-use crate::management::Connection;
 use crate::medium::is_block_device;
-use crate::volume::hot_spares::{add_spare, check_is_spare, forget_spare, reclaim_dies};
+use crate::status::named;
+use crate::volume::hot_spares::{add_spare, check_is_spare, reclaim_dies};
+use crate::volume::listed_dies::ListedDies;
 use crate::volume::new_die::{Contents, NewDie};
 use crate::{
     Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
@@ -75,6 +74,9 @@ impl CreateOptions {
 #[serde(deny_unknown_fields)]
 pub(super) struct Volume {
     schema: u32,
+    /// Volume ID, as its dies have it; absent in folders of earlier versions until they are opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<VolumeId>,
     /// Name of the drive for people; absent if it was given none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -85,9 +87,55 @@ pub(super) struct Volume {
     /// Hot spares, which replace dies that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) spares: Vec<PathBuf>,
+    /// Paths of dies that are being filled with what belongs there, or were when that was cut off.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rebuilding: Vec<PathBuf>,
     /// Parts of the drive that clients see as devices of their own; none: they see the whole.
     #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<Namespace>,
+}
+
+/// The ID of a volume, as text of 16 hexadecimal digits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+struct VolumeId(u64);
+
+impl TryFrom<String> for VolumeId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_id = text.len() == 16 && text.chars().all(|it| it.is_ascii_hexdigit());
+        let id = u64::from_str_radix(&text, 16).ok().filter(|_| is_id);
+        id.map(Self)
+            .ok_or_else(|| format!("{text:?} is no volume ID, which has 16 hexadecimal digits"))
+    }
+}
+
+impl From<VolumeId> for String {
+    fn from(VolumeId(id): VolumeId) -> Self {
+        named(id)
+    }
+}
+
+impl Volume {
+    /// The ID of the volume; none where its folder does not say it yet.
+    pub(super) fn id(&self) -> Option<u64> {
+        self.id.as_ref().map(|VolumeId(id)| *id)
+    }
+
+    pub(super) fn set_id(&mut self, id: u64) {
+        self.id = Some(VolumeId(id));
+    }
+
+    /// True if the medium at a path was being filled as a die when it was last heard of.
+    pub(super) fn is_rebuilding(&self, path: &Path) -> bool {
+        self.rebuilding.iter().any(|it| it == path)
+    }
+
+    /// The medium at a path is a die as a whole, or none any more.
+    pub(super) fn end_rebuild(&mut self, path: &Path) {
+        self.rebuilding.retain(|it| it != path);
+    }
 }
 
 /// True if a folder is that of a drive.
@@ -268,10 +316,18 @@ impl Unfinished {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
-        let (spares, namespaces) = (Vec::new(), Vec::new());
         self.files.push(path.clone());
-        let (name, rated_cycles) = (None, None);
-        write(&path, &Volume { schema: SCHEMA, name, rated_cycles, dies, spares, namespaces })
+        let described = Volume {
+            schema: SCHEMA,
+            id: Some(VolumeId(drive)),
+            name: None,
+            rated_cycles: None,
+            dies,
+            spares: Vec::new(),
+            rebuilding: Vec::new(),
+            namespaces: Vec::new(),
+        };
+        write(&path, &described)
     }
 
     /// Makes a folder and those that it lies in.
@@ -330,9 +386,7 @@ impl Drive {
     /// As [`Drive::open`], and when they cannot be accessed so.
     pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
         reclaim_dies(volume)?;
-        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        let (ListedDies { media, absent }, is_chosen) = listed.in_order(volume)?;
-        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| absent.explain(error))
+        ListedDies::open(volume, |path| FileMedium::open(path, access))?.into_drive(|media| media)
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -347,9 +401,7 @@ impl Drive {
     ) -> Result<Self, OpenError> {
         reclaim_dies(volume)?;
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        let (ListedDies { media, absent }, is_chosen) = listed.in_order(volume)?;
-        let media = injector.media(media);
-        Self::open_media(chosen_first(media, &is_chosen)).map_err(|error| absent.explain(error))
+        listed.into_drive(|media| injector.media(media))
     }
 }
 
@@ -457,7 +509,10 @@ impl Replacement {
         // It may have been a die of another volume, which it must not be for an opening after a
         // crash in the middle of the rebuild.
         made.clear(&*medium)?;
-        path.clone_from(&absolute);
+        let former = std::mem::replace(path, absolute.clone());
+        described.end_rebuild(&former);
+        described.end_rebuild(&absolute);
+        described.rebuilding.push(absolute.clone());
         Ok((absolute, medium))
     }
 
@@ -471,188 +526,22 @@ impl Replacement {
         drive: &Drive,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
+        drive.maintenance().absent_dies.retain(|it| it.die as usize != self.die);
         drive.replace_die_while(self.die, self.medium, go_on)?;
         // One that stays a spare would be filled again when it fails as a die; that is all.
-        let _ = forget_spare(&self.volume, &self.path);
+        let _ = update(&self.volume, |described| {
+            described.end_rebuild(&self.path);
+            described.spares.retain(|it| *it != self.path);
+            Ok(())
+        });
         Ok(())
     }
-}
-
-/// The dies of a folder that are there, each opened by `open`.
-pub(crate) fn open_dies(
-    volume: &Path,
-    open: impl Fn(&Path) -> io::Result<FileMedium>,
-) -> Result<Vec<Box<dyn Medium>>, OpenError> {
-    let ListedDies { media, .. } = ListedDies::open(volume, open)?;
-    Ok(media.into_iter().flatten().collect())
-}
-
-/// The dies that a folder lists, opened.
-struct ListedDies {
-    /// In the order of the list; none where a die cannot be had.
-    media: Vec<Option<Box<dyn Medium>>>,
-    absent: AbsentDies,
-}
-
-/// The listed dies that cannot be had.
-#[derive(Default)]
-struct AbsentDies {
-    /// Paths of those that nothing was found at.
-    not_found: Vec<PathBuf>,
-    /// The error of the first one that is there and was not opened, if there is such a one.
-    refused: Option<OpenError>,
-}
-
-impl AbsentDies {
-    /// The reason why too few dies could be opened: one that is there was refused, or some were not
-    /// found.
-    fn explain(self, error: OpenError) -> OpenError {
-        match (error, self.refused) {
-            (OpenError::DiesMissing { .. }, Some(refused)) => refused,
-            (OpenError::DiesMissing { missing, dies, spare, why }, None) => {
-                let not_found = |path: &PathBuf| format!("; {} was not found", path.display());
-                let why = why + &self.not_found.iter().map(not_found).collect::<String>();
-                OpenError::DiesMissing { missing, dies, spare, why }
-            }
-            (error, _) => error,
-        }
-    }
-}
-
-impl ListedDies {
-    fn open(
-        volume: &Path,
-        open: impl Fn(&Path) -> io::Result<FileMedium>,
-    ) -> Result<Self, OpenError> {
-        let dies = read(volume)?.dies;
-        let mut media = Vec::<Option<Box<dyn Medium>>>::new();
-        let mut absent = AbsentDies::default();
-        for die in &dies {
-            let source = match open(die) {
-                Ok(medium) => {
-                    media.push(Some(Box::new(medium)));
-                    continue;
-                }
-                Err(error) => error,
-            };
-            if source.kind() == io::ErrorKind::WouldBlock {
-                return Err(OpenError::InUse { path: volume.to_owned(), by: server_of(volume) });
-            }
-            let is_of_die = is_missing(&source) || is_refused(&source);
-            let is_there = !is_missing(&source);
-            let attempted = format!("opening the die {}", die.display());
-            let error = OpenError::System { attempted, source };
-            if !is_of_die {
-                return Err(error);
-            }
-            media.push(None);
-            if is_there {
-                absent.refused.get_or_insert(error);
-            } else {
-                absent.not_found.push(die.clone());
-            }
-        }
-        if media.iter().all(Option::is_none) {
-            let missing = |first: PathBuf| OpenError::NoDies { path: volume.to_owned(), first };
-            let error = absent.refused.take().or_else(|| dies.into_iter().next().map(missing));
-            return error.map_or_else(|| Ok(Self { media, absent }), Err);
-        }
-        Ok(Self { media, absent })
-    }
-
-    /// The same in the order of the dies, which that of the list need not be: files and devices
-    /// change places. The list is put into that order, since everything else names dies by it,
-    /// above all what replaces one. And whether each entry is then known to be the die of its
-    /// place; another copy of a die may be in the place of one that is gone.
-    fn in_order(mut self, volume: &Path) -> Result<(Self, Vec<bool>), OpenError> {
-        let dies = die_of_each(&self.media);
-        let order = order_of(&dies);
-        let is_chosen = (0..).zip(&order).map(|(die, entry)| dies[*entry] == Some(die)).collect();
-        if order.iter().enumerate().all(|(die, entry)| die == *entry) {
-            return Ok((self, is_chosen));
-        }
-        update(volume, |described| {
-            if described.dies.len() != order.len() {
-                let what = format!("the dies that {FILE} lists changed meanwhile: open it again");
-                return Err(OpenError::refused(what));
-            }
-            described.dies = order.iter().map(|entry| described.dies[*entry].clone()).collect();
-            Ok(())
-        })?;
-        self.media = order.iter().map(|entry| self.media[*entry].take()).collect();
-        Ok((self, is_chosen))
-    }
-}
-
-/// The media that are there, first those that are the dies of their places. Of two copies of a die
-/// that know as much the first one is opened; were that the other one, the list would name the one
-/// in use as another die, and lose it when that is replaced.
-fn chosen_first(media: Vec<Option<Box<dyn Medium>>>, is_chosen: &[bool]) -> Vec<Box<dyn Medium>> {
-    let (chosen, others): (Vec<_>, Vec<_>) =
-        media.into_iter().zip(is_chosen).partition(|(_, is_chosen)| **is_chosen);
-    chosen.into_iter().chain(others).filter_map(|(medium, _)| medium).collect()
-}
-
-/// The entry of a list for each die, from the die that each entry is, if that is known. Entries
-/// that are not known stay where they are as far as possible.
-fn order_of(dies: &[Option<usize>]) -> Vec<usize> {
-    let mut order: Vec<Option<usize>> = vec![None; dies.len()];
-    let mut place = |die: usize, entry: usize| match order.get_mut(die) {
-        Some(it @ None) => {
-            *it = Some(entry);
-            true
-        }
-        _ => false,
-    };
-    let known = (0..).zip(dies).filter_map(|(entry, die)| die.map(|die| (entry, die)));
-    let mut is_placed = vec![false; dies.len()];
-    for (entry, die) in known {
-        is_placed[entry] = place(die, entry);
-    }
-    for (entry, is_placed) in is_placed.iter_mut().enumerate() {
-        *is_placed = *is_placed || place(entry, entry);
-    }
-    let mut left = (0..dies.len()).filter(|entry| !is_placed[*entry]);
-    order.into_iter().map(|entry| entry.or_else(|| left.next()).expect("as many")).collect()
 }
 
 /// True if two paths are those of one file or device, by whatever links.
 pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| fs::canonicalize(path).ok();
     one == other || real(one).is_some_and(|one| real(other) == Some(one))
-}
-
-/// True if a die cannot be had: nothing is there, or a device that does not respond.
-fn is_missing(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-        || is_one_of(error, &[Errno::IO, Errno::NXIO, Errno::NODEV])
-}
-
-/// True if what is there is nothing that a die can be, or may not be written: a volume that can do
-/// without that die opens so.
-fn is_refused(error: &io::Error) -> bool {
-    let refused = [
-        Errno::ROFS,
-        Errno::ACCESS,
-        Errno::PERM,
-        Errno::NOTDIR,
-        Errno::LOOP,
-        Errno::NAMETOOLONG,
-        Errno::STALE,
-        Errno::TIMEDOUT,
-    ];
-    error.kind() == io::ErrorKind::Unsupported || is_one_of(error, &refused)
-}
-
-fn is_one_of(error: &io::Error, errors: &[Errno]) -> bool {
-    let code = error.raw_os_error();
-    code.is_some_and(|code| errors.iter().any(|it| it.raw_os_error() == code))
-}
-
-/// Returns the process that serves the drive of a folder, by its id if that is known.
-fn server_of(volume: &Path) -> String {
-    let connection = Connection::open(volume).ok().flatten();
-    connection.map_or_else(|| "another process".to_owned(), |it| format!("process {}", it.pid()))
 }
 
 pub(super) fn read(volume: &Path) -> Result<Volume, OpenError> {

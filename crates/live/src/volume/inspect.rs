@@ -10,9 +10,10 @@ use crate::status::{
     Format, Health, LBAS_MAX, Led, MaintenanceStatus, SCHEMA, Smart, Space, State, Status, Wear,
     named,
 };
-use crate::volume::folder::{die_paths, name_of, namespaces, open_dies, rated_cycles};
+use crate::volume::folder::{die_paths, name_of, namespaces, rated_cycles};
 use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
+use crate::volume::listed_dies::open_dies;
 use crate::volume::locate;
 use crate::volume::operations::refusal;
 use crate::{FileMedium, Life, OpenError};
@@ -22,7 +23,11 @@ use crate::{FileMedium, Life, OpenError};
 /// # Errors
 /// Fails if there is none, it is in use, or it is damaged.
 pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
-    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
+    let (media, listing) = open_dies(volume, FileMedium::view)?;
+    let (gathered, listing) = listing.explained(gather(media))?;
+    let Gathered { store, header, unused } = gathered;
+    let unused: Vec<String> = unused.into_iter().map(|it| it.text).collect();
+    let absent_dies = listing.absences(store.dies.lost(), &unused);
     let shape = &store.layout.shape;
     let closed = if header.is_open { None } else { view(&store, &header)? };
     let (ftl, lost) = closed.unzip();
@@ -49,7 +54,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
         life: Life::load(volume),
-        maintenance: MaintenanceStatus::default(),
+        maintenance: MaintenanceStatus { absent_dies, ..MaintenanceStatus::default() },
         server: None,
     };
     Ok(status.rated(rated_cycles(volume)).described(volume))
@@ -70,7 +75,7 @@ pub struct Unserved {
 /// # Errors
 /// As [`inspect`].
 pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
-    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?)?;
+    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?.0)?;
     Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 

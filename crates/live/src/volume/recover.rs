@@ -18,7 +18,7 @@ use crate::engine::store::Store;
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, REPLICAS};
 use crate::format::unit::Extent;
-use crate::volume::folder::open_dies;
+use crate::volume::listed_dies::open_dies;
 use crate::{
     Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
 };
@@ -54,7 +54,10 @@ impl RecoveredVolume {
     /// Fails if there is no drive, it is in use, no die has a header, or no such checkpoint is
     /// whole.
     pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
-        Self::open_media(open_dies(volume, FileMedium::view)?, checkpoint)
+        let (media, listing) = open_dies(volume, FileMedium::view)?;
+        let mut recovered = Self::open_media(media, checkpoint)?;
+        recovered.doubts.extend(listing.foreign());
+        Ok(recovered)
     }
 
     /// As [`RecoveredVolume::open`], of the drive whose dies these media are, in any order.
