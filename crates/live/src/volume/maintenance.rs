@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::lock::lock;
+use crate::status::{AbsentDie, Writes};
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{Tried, add_spare};
@@ -20,6 +21,8 @@ use crate::{Beyond, Contents, Drive, Namespaces, OpenError, UserCapacity};
 /// spare not be used.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+/// Longest wait for a die that was not found when the drive was opened, while no client writes.
+const ABSENCE_PATIENCE: Duration = Duration::from_mins(5);
 
 /// Looks after a drive of a folder. Dropping it stops what is under way.
 #[derive(Debug)]
@@ -157,9 +160,13 @@ impl Maintenance {
             tell(told);
             let (mut pause, mut tried) = (LOOK_EVERY, Tried::default());
             let mut failing = FailingReads::default();
+            let begun = Instant::now();
             while rest.pause(pause) {
                 pause = LOOK_EVERY;
                 failing.end(drive);
+                if begun.elapsed() < ABSENCE_PATIENCE && is_waited_for(drive) {
+                    continue;
+                }
                 if drive.lost_dies().is_empty() || is_spared(&volume, drive, rest, &mut tried) {
                     continue;
                 }
@@ -329,6 +336,17 @@ pub fn check_die(drive: &Drive, die: usize) -> Result<(), OpenError> {
     Err(OpenError::refused(what))
 }
 
+/// True if a die that has failed was not found when the drive was opened, and no client has changed
+/// anything since: its path may be wrong or not mounted yet, and neither a spare nor space is spent
+/// on it before somebody had time to notice.
+fn is_waited_for(drive: &Drive) -> bool {
+    let lost = drive.lost_dies();
+    let is_absent = |it: &AbsentDie| it.may_be_whole() && lost.contains(&(it.die as usize));
+    let is_one_absent = drive.maintenance().absent_dies.iter().any(is_absent);
+    let is_changed = |it: Writes| it.host_sent_bytes > 0 || it.trimmed_bytes > 0;
+    is_one_absent && !drive.status().writes.is_some_and(is_changed)
+}
+
 /// Fills a hot spare with what belongs on a die that has failed; says whether there is nothing else
 /// to be done now, since one was filled, is being, or was given up for the next one.
 fn is_spared(volume: &Path, drive: &Drive, rest: &Rest, tried: &mut Tried) -> bool {
@@ -355,4 +373,41 @@ fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>) {
 /// Tells whoever waits for the beginning; later there is nobody.
 fn tell(begun: &Sender<()>) {
     let _ = begun.send(());
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Bytes;
+
+    use super::*;
+    use crate::{Compression, CreateOptions, Device as _, Durability};
+
+    #[test]
+    fn a_die_that_was_not_found_is_waited_for_until_a_client_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = CreateOptions {
+            volume: folder.path().join("volume"),
+            dies: (0..3).map(|die| folder.path().join(format!("d{die}.img"))).collect(),
+            size: Bytes(4 << 20),
+            is_protected: true,
+            over_provisioning: 0.5,
+            compression: Compression::None,
+            physical: None,
+            unit: None,
+        };
+        let drive = Drive::create(&options).unwrap();
+        assert!(!is_waited_for(&drive));
+        drive.close().unwrap();
+        std::fs::rename(&options.dies[1], folder.path().join("elsewhere")).unwrap();
+        let drive = Drive::open(&options.volume).unwrap();
+        assert!(is_waited_for(&drive), "nobody wrote");
+        drive.write(0, &[1; 4096], Durability::Volatile).unwrap();
+        assert!(!is_waited_for(&drive));
+        drive.close().unwrap();
+        // One that was left behind is at its path, and is no use.
+        std::fs::rename(folder.path().join("elsewhere"), &options.dies[1]).unwrap();
+        let drive = Drive::open(&options.volume).unwrap();
+        assert_eq!(drive.lost_dies(), [1]);
+        assert!(!is_waited_for(&drive));
+    }
 }
