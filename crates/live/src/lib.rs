@@ -79,7 +79,7 @@ pub use medium::{Access, FileMedium, HostSpace, Medium, MediumRead, MediumWrite,
 pub use status::{Life, Namespace};
 pub use volume::folder::{
     CreateOptions, NAME_CHARACTERS_MAX, Replacement, VolumeOptions, check_name, check_volume,
-    create, die_count, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
+    create, create_while, die_count, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
 };
 pub use volume::hot_spares::{add_spare, hot_spares};
 pub use volume::inspect::{Unserved, inspect, unserved};

@@ -74,6 +74,9 @@ fn a_block_device_that_something_holds_is_refused_and_left_as_it_is() {
     create(&options, &VolumeOptions::default()).unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     drive.write(0, &[7; 4096], Durability::Durable).unwrap();
+    let other = CreateOptions { volume: folder.path().join("other"), ..options.clone() };
+    let refused = create(&other, &VolumeOptions::default()).unwrap_err().to_string();
+    assert!(refused.contains("is in use by a volume that is open: stop its server"), "{refused}");
     let second = Drive::open(&options.volume).unwrap_err();
     assert!(matches!(second, OpenError::InUse { .. }), "{second}");
     let mut claim = OpenOptions::new();

@@ -13,7 +13,7 @@ pub(crate) struct Create {
     /// New folder for the volume
     pub(crate) volume: PathBuf,
     /// Member devices (dies), 1 to 64: new files, or block devices, which are overwritten
-    #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
+    #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS", value_parser = listed)]
     pub(crate) dies: Vec<PathBuf>,
     /// Name of the volume, shown wherever it is listed [default: the name of its folder]
     #[arg(long, value_parser = name)]
@@ -37,7 +37,7 @@ pub(crate) struct Create {
     #[arg(long, value_parser = quantity::transfer, value_name = "SIZE")]
     pub(crate) unit: Option<Bytes>,
     /// Hot spares, which replace failed dies: new files or block devices
-    #[arg(long, value_delimiter = ',', value_name = "PATHS")]
+    #[arg(long, value_delimiter = ',', value_name = "PATHS", value_parser = listed)]
     pub(crate) hot_spares: Vec<PathBuf>,
     /// Overwrite block devices that hold a file system, a partition table or a die of a volume
     #[arg(long)]
@@ -86,6 +86,14 @@ fn name(text: &str) -> Result<String, String> {
     live::check_name(text).map(|()| text.to_owned())
 }
 
+/// A path of a list, which may have blanks on either side of its commas.
+fn listed(text: &str) -> Result<PathBuf, String> {
+    match text.trim() {
+        "" => Err("a path of the list is empty".to_owned()),
+        path => Ok(PathBuf::from(path)),
+    }
+}
+
 /// `logs=1g`.
 fn named_size(text: &str) -> Result<(String, Bytes), String> {
     let (name, size) = text.rsplit_once('=').ok_or("expected NAME=SIZE, such as logs=1g")?;
@@ -101,5 +109,17 @@ fn protection(text: &str) -> Result<Protection, String> {
     match data {
         Some(data @ 1..=63) => Ok(Protection::One { dies: data + 1 }),
         _ => Err(format!("`{text}` is not a protection, such as 7+1 or none")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_beside_the_commas_of_a_list_are_no_part_of_its_paths() {
+        assert_eq!(listed(" b.img"), Ok("b.img".into()));
+        assert_eq!(listed("my disk.img "), Ok("my disk.img".into()));
+        listed("  ").unwrap_err();
     }
 }

@@ -4,12 +4,13 @@ use anyhow::{Context as _, Result};
 use blockio::text;
 use lab::{Error, Kind};
 use live::{
-    Compression, Contents, CreateOptions, Namespaces, Preallocation, VolumeOptions, create as make,
+    Compression, Contents, CreateOptions, Namespaces, Preallocation, VolumeOptions, create_while,
     host_shortages,
 };
 
 use crate::args::{Compress, Create, Protection};
 use crate::failure::Input;
+use crate::signals::{self, Signal};
 use crate::{Ending, output};
 
 /// Creates the volume and prints what it is.
@@ -56,7 +57,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         namespaces,
         contents: Contents::lost_if(args.destroy),
     };
-    make(&options, &volume_options).with_context(attempted)?;
+    let signals = signals::received()?;
+    let goes_on = || !matches!(signals.try_recv(), Ok(Signal::Stop));
+    create_while(&options, &volume_options, &goes_on).with_context(attempted)?;
     for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }

@@ -258,10 +258,22 @@ pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let volume = &options.volume;
     let mut unfinished = Unfinished::default();
-    unfinished.make(options, volume_options)?;
+    unfinished.make(options, volume_options, go_on)?;
     let drive = Drive::open(volume)?;
     for spare in hot_spares {
         let is_new = !spare.exists();
+    create_while(options, volume_options, &|| true)
+}
+
+/// As [`create`], for as long as `go_on` says so, which is asked before each die.
+///
+/// # Errors
+/// As [`create`], and when it was stopped.
+pub fn create_while(
+    options: &CreateOptions,
+    volume_options: &VolumeOptions,
+    go_on: &dyn Fn() -> bool,
+) -> Result<(), OpenError> {
         add_spare(volume, &drive, spare, *contents)?;
         unfinished.files.extend(is_new.then(|| spare.clone()));
     }
@@ -269,6 +281,7 @@ pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result
     if let Some(name) = name {
         name_drive(volume, name)?;
     }
+        check_goes_on(go_on)?;
     if let Some(cycles) = rated_cycles {
         rate_cycles(volume, *cycles)?;
     }
@@ -283,8 +296,14 @@ pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
     pub(super) files: Vec<PathBuf>,
+    check_goes_on(go_on)?;
     /// Folders, the outermost first.
     folders: Vec<PathBuf>,
+}
+
+fn check_goes_on(go_on: &dyn Fn() -> bool) -> Result<(), OpenError> {
+    let stopped = || OpenError::refused("it was interrupted, and nothing is left of it".to_owned());
+    if go_on() { Ok(()) } else { Err(stopped()) }
 }
 
 impl Unfinished {
@@ -301,10 +320,18 @@ impl Unfinished {
             return Err(OpenError::refused(what));
         }
         self.make_folder(&options.volume)?;
+        go_on: &dyn Fn() -> bool,
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         let (access, preallocation, contents) = (Access::default(), *preallocation, *contents);
         let new = |path| NewDie { path, access, preallocation, contents };
-        for die in &options.dies {
+        for (index, die) in options.dies.iter().enumerate() {
+            check_goes_on(go_on)?;
+            // What was made is there by now, by whatever path.
+            if let Some(same) = options.dies[..index].iter().find(|other| is_same(other, die)) {
+                let (same, die) = (same.display(), die.display());
+                let what = format!("{same} and {die} are one: give a path of its own for each die");
+                return Err(OpenError::refused(what));
+            }
             media.push(new(die).make(&shape)?);
             self.files.extend((!is_block_device(die)).then(|| die.clone()));
         }
@@ -316,6 +343,7 @@ impl Unfinished {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
+        check_goes_on(go_on)?;
         self.files.push(path.clone());
         let described = Volume {
             schema: SCHEMA,
@@ -366,7 +394,7 @@ impl Drive {
     /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
     pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
         let mut unfinished = Unfinished::default();
-        unfinished.make(options, &VolumeOptions::default())?;
+        unfinished.make(options, &VolumeOptions::default(), &|| true)?;
         let drive = Self::open(&options.volume)?;
         unfinished.keep();
         Ok(drive)

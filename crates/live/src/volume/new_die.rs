@@ -2,7 +2,7 @@
 //!
 //! **Invariant**: nothing is written to a medium that holds something, unless its loss was allowed.
 
-use std::fs;
+use std::fs::{self, FileType};
 use std::io;
 use std::path::Path;
 
@@ -45,7 +45,28 @@ impl NewDie<'_> {
         if is_block_device(self.path) {
             return self.open(None);
         }
-        self.create(shape).map_err(|error| self.failed("creating the die", error))
+        self.create(shape).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => OpenError::refused(self.in_the_way()),
+            _ => self.failed("creating the die", error),
+        })
+    }
+
+    /// What is at a path where a file was to be made, and what to do about it.
+    fn in_the_way(&self) -> String {
+        let (path, shown) = (self.path, self.path.display());
+        let found = fs::symlink_metadata(path).map(|it| it.file_type());
+        if found.as_ref().is_ok_and(FileType::is_dir) {
+            return format!("{shown} is a folder: give a new file or a block device");
+        }
+        if !found.is_ok_and(|it| it.is_file() || it.is_symlink()) {
+            return format!("{shown} is neither a file nor a block device: give a new file");
+        }
+        let viewed = FileMedium::view(path).and_then(|medium| signature::contents(&medium));
+        let holds = viewed.ok().flatten().map_or_else(String::new, |what| format!(" and {what}"));
+        format!(
+            "{shown} exists already{holds}: give the path of a new file; if it was left over by a \
+             `create` that was interrupted, remove it"
+        )
     }
 
     fn create(&self, shape: &Shape) -> io::Result<Box<dyn Medium>> {
@@ -91,6 +112,12 @@ impl NewDie<'_> {
     }
 
     fn failed(&self, attempted: &str, error: io::Error) -> OpenError {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            let shown = self.path.display();
+            return OpenError::refused(format!(
+                "{shown} is in use by a volume that is open: stop its server, or give another path"
+            ));
+        }
         OpenError::medium(&format!("{attempted} {}", self.path.display()), error)
     }
 }

@@ -1,0 +1,80 @@
+//! What is in the way when dies are made, and creations that are interrupted.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blockio::Bytes;
+use live::{Compression, CreateOptions, Drive, VolumeOptions, create, create_while};
+
+fn options(folder: &Path, dies: &[PathBuf]) -> CreateOptions {
+    CreateOptions {
+        volume: folder.join("volume"),
+        dies: dies.to_vec(),
+        size: Bytes(4 << 20),
+        is_protected: dies.len() > 1,
+        over_provisioning: 0.5,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    }
+}
+
+fn refusal(folder: &Path, dies: &[PathBuf]) -> String {
+    let before = fs::read_dir(folder).unwrap().count();
+    let options = options(folder, dies);
+    let refused = create(&options, &VolumeOptions::default()).unwrap_err().to_string();
+    assert_eq!(fs::read_dir(folder).unwrap().count(), before, "nothing is left behind");
+    refused
+}
+
+#[test]
+fn a_file_that_is_given_for_two_dies_is_named_whatever_the_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("sub")).unwrap();
+    for (one, other) in [("d.img", "d.img"), ("d.img", "sub/../d.img")] {
+        let refused = refusal(folder.path(), &[at(one), at(other)]);
+        let expected = format!("{} and {} are one", at(one).display(), at(other).display());
+        assert!(refused.starts_with(&expected), "{refused}");
+    }
+}
+
+#[test]
+fn whatever_is_in_the_way_of_a_die_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sub, file) = (folder.path().join("sub"), folder.path().join("file"));
+    fs::create_dir(&sub).unwrap();
+    fs::write(&file, "somebody's").unwrap();
+    let made = tempfile::tempdir().unwrap();
+    let die = made.path().join("d.img");
+    create(&options(made.path(), &[die.clone()]), &VolumeOptions::default()).unwrap();
+    for (path, expected) in [
+        (sub, "sub is a folder: give a new file or a block device"),
+        (PathBuf::from("/dev/null"), "/dev/null is neither a file nor a block device"),
+        (file, "file exists already: give the path of a new file; if it was left over by a"),
+        (die, "d.img exists already and is die 0 of volume "),
+    ] {
+        let refused = refusal(folder.path(), &[path]);
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[test]
+fn a_creation_that_is_interrupted_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let dies: Vec<_> = (0..3).map(|die| folder.path().join(format!("d{die}.img"))).collect();
+    let hot_spares = vec![folder.path().join("s.img")];
+    let options = options(&folder.path().join("deep/er"), &dies);
+    let volume_options = VolumeOptions { hot_spares, ..VolumeOptions::default() };
+    let asked = Cell::new(0);
+    for least in 0.. {
+        asked.set(0);
+        let go_on = || asked.replace(asked.get() + 1) < least;
+        let Err(stopped) = create_while(&options, &volume_options, &go_on) else { break };
+        assert!(stopped.to_string().contains("interrupted"), "{stopped}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "stopped at {least}");
+    }
+    assert!(asked.get() > 5, "before each die and spare, and at the end");
+    Drive::open(&options.volume).unwrap().close().unwrap();
+}
