@@ -60,10 +60,11 @@ impl Opening {
     /// Returns the remedy for an error, as a hint.
     fn remedy(&self, error: &OpenError) -> String {
         let is_damage = matches!(error, OpenError::Damaged { .. } | OpenError::DiesMissing { .. });
-        if self.attempt == Attempt::Recover && is_damage {
-            NOTHING_LEFT.to_owned()
-        } else {
-            error.remedy(&self.folder)
+        match self.attempt {
+            Attempt::Recover if is_damage => NOTHING_LEFT.to_owned(),
+            // Whoever means a volume that exists is not told how to make one over it.
+            Attempt::Recover | Attempt::Find => error.remedy_of_existing(&self.folder),
+            Attempt::Use | Attempt::Check => error.remedy(&self.folder),
         }
     }
 }

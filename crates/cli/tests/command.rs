@@ -607,7 +607,13 @@ fn a_volume_that_cannot_be_or_is_none_is_wrong_input_and_leaves_nothing() {
         (create(&["--size", "64m", "--protect", "7+1"]), "--protect 7+1 needs 8 dies"),
         (create(&["--size", "64m", "--export", "a=1g"]), "creating v: "),
         (vec!["scrub", "v"], "finding v: v is not the folder of a volume: there is no such folder"),
-        (vec!["inject", "v", "fill"], "hint: `floatgate create v --dies PATH --size SIZE`"),
+        (vec!["inject", "v", "fill"], "hint: check the spelling of v; if it was a volume, write "),
+        (vec!["purge", "v"], "hint: check the spelling of v; if it was a volume, write "),
+        (vec!["recover", "v"], "hint: check the spelling of v; if it was a volume, write "),
+        (
+            vec!["check", "v"],
+            "hint: check the spelling of v; `floatgate create v --dies PATH --size",
+        ),
         (
             vec!["top", "d9.img"],
             "finding d9.img: d9.img is not the folder of a volume: it is not a folder",

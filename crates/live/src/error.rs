@@ -145,9 +145,11 @@ impl OpenError {
             Self::NoDrive { path, .. } if path.exists() && !path.is_dir() => {
                 format!("name the folder of the volume; {folder} may be one of its dies")
             }
-            Self::NoDrive { .. } => {
-                format!("`floatgate create {folder} --dies PATH --size SIZE` creates one")
-            }
+            Self::NoDrive { path, .. } if was_volume(path) => written_again(&folder),
+            Self::NoDrive { .. } => format!(
+                "check the spelling of {folder}; `floatgate create {folder} --dies PATH --size \
+                 SIZE` creates a volume"
+            ),
             Self::InUse { .. } => {
                 format!("`floatgate status {folder}` shows its state, as its server reports it")
             }
@@ -166,9 +168,33 @@ impl OpenError {
         }
     }
 
+    /// As [`OpenError::remedy`], for a user who means a volume that exists: nothing that creates
+    /// one, which would erase it.
+    pub fn remedy_of_existing(&self, folder: &Path) -> String {
+        match self {
+            Self::NoDrive { path, .. } if !path.exists() || path.is_dir() => {
+                written_again(&shell_word(folder))
+            }
+            _ => self.remedy(folder),
+        }
+    }
+
     pub(crate) const fn refused(what: String) -> Self {
         Self::Refused { what }
     }
+}
+
+/// True if a folder has files that volumes have besides their description.
+fn was_volume(folder: &Path) -> bool {
+    let names = ["events.jsonl", "events.old.jsonl", "lifetime.json", "operations.json"];
+    names.iter().any(|name| folder.join(name).exists())
+}
+
+fn written_again(folder: &str) -> String {
+    format!(
+        "check the spelling of {folder}; if it was a volume, write {folder}/volume.toml again: \
+         `schema = 1` and `dies = [\"PATH\", ...]`"
+    )
 }
 
 /// A path as a shell takes it for one word.
@@ -232,6 +258,18 @@ mod tests {
             let recovers = remedy.contains("`floatgate recover '/srv/drives/d 1'`");
             assert_eq!(recovers, is_lasting, "{error}: {remedy}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_was_a_volume_is_not_to_be_created_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let error = OpenError::NoDrive { path: path.into(), reason: "it has none".into() };
+        let creates = |remedy: String| remedy.contains("create");
+        assert!(creates(error.remedy(path)) && !creates(error.remedy_of_existing(path)));
+        std::fs::write(path.join("events.jsonl"), "").unwrap();
+        let remedy = error.remedy(path);
+        assert!(remedy.contains("`schema = 1`") && !creates(remedy));
     }
 
     #[test]
