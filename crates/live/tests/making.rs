@@ -1,11 +1,15 @@
-//! What is in the way when dies are made, and creations that are interrupted.
+//! What is in the way when dies are made, and creations and purges that are interrupted.
 
 use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Drive, VolumeOptions, create, create_while};
+use live::status::{HealthState, ProblemKind};
+use live::{
+    Compression, Contents, CreateOptions, Device as _, Drive, Durability, UserCapacity,
+    VolumeOptions, add_spare, check, create, create_while, inspect, purge_volume, reformat_volume,
+};
 
 fn options(folder: &Path, dies: &[PathBuf]) -> CreateOptions {
     CreateOptions {
@@ -77,4 +81,47 @@ fn a_creation_that_is_interrupted_leaves_nothing() {
     }
     assert!(asked.get() > 5, "before each die and spare, and at the end");
     Drive::open(&options.volume).unwrap().close().unwrap();
+}
+
+#[test]
+fn a_purge_or_format_that_was_interrupted_is_told_until_one_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let dies: Vec<_> = (0..3).map(|die| folder.path().join(format!("d{die}.img"))).collect();
+    let options = options(folder.path(), &dies);
+    let volume = &options.volume;
+    let drive = Drive::create(&options).unwrap();
+    add_spare(volume, &drive, &folder.path().join("s.img"), Contents::Kept).unwrap();
+    let problem = || {
+        let health = inspect(volume).unwrap().health;
+        let kind = ProblemKind::PurgeUnfinished;
+        health.problems.into_iter().find(|problem| problem.kind == kind)
+    };
+    let findings = || check::check(volume, |_, _| ()).unwrap().findings;
+    drive.write(0, &[7; 1 << 20], Durability::Durable).unwrap();
+    drive.close().unwrap();
+    assert!(problem().is_none());
+    for is_format in [false, true] {
+        let drive = Drive::open(volume).unwrap();
+        let erase = |drive: &Drive, goes_on: bool| -> bool {
+            if is_format {
+                reformat_volume(volume, drive, UserCapacity::Stock, |_, _| goes_on).is_ok()
+            } else {
+                purge_volume(volume, drive, |_, _| goes_on).is_ok()
+            }
+        };
+        // What is stopped is no error, where somebody had it end.
+        let _ = erase(&drive, false);
+        let health = drive.status().described(volume).health;
+        assert_eq!(health.state, HealthState::Critical, "also while it is served");
+        drive.close().unwrap();
+        let told = problem().expect("it has not ended");
+        let id = inspect(volume).unwrap().drive;
+        assert!(told.remedy.ends_with(&format!("--destroy {id}`.")), "{told:?}");
+        let found = findings();
+        assert!(found.iter().any(|it| it.remedy == check::Remedy::Purge), "{found:?}");
+        let drive = Drive::open(volume).unwrap();
+        assert!(erase(&drive, true));
+        drive.close().unwrap();
+        assert!(problem().is_none() && findings().is_empty());
+    }
 }

@@ -29,6 +29,7 @@ use tracing::{error, info, warn};
 
 use self::changes::{Change, Known, Severity};
 use self::event_log::EventLog;
+pub use self::event_log::note_event;
 use self::history::Rings;
 pub use self::model::Paced;
 pub(crate) use self::model::{model_name, warmth};

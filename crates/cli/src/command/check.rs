@@ -110,6 +110,7 @@ fn counts(findings: &[Finding]) -> String {
             Kind::Journal => "journals",
             Kind::Unit => "data units",
             Kind::Parity => "parity units",
+            Kind::Purge => "unfinished purges",
         };
         format!("{name}: {count}")
     });
@@ -121,6 +122,7 @@ const fn word(remedy: Remedy) -> &'static str {
         Remedy::None => "lost",
         Remedy::Replace => "replace",
         Remedy::Repair => "repairable",
+        Remedy::Purge => "repeat the purge",
         Remedy::Open => "left by a crash, repaired at opening",
     }
 }

@@ -1,12 +1,16 @@
 //! `floatgate purge`, `format`, `resize`: erasing all data and setting another size, through the
 //! server of the volume where it has one and that is allowed.
 
+use std::fmt::Display;
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use blockio::text::bytes;
 use live::management::{Connection, Request};
 use live::status::{self, Purge as Purged};
 use live::{Beyond, Drive, Namespaces, UserCapacity};
+use server::drive_service::note_event;
 
 use super::maintenance::{awaited, server};
 use crate::args::{Capacity, Format, FormatTarget, Purge, Resize};
@@ -26,8 +30,8 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
-        let purged = with_progress("purging", |go_on| {
-            live::purge_volume(&args.target.volume, &drive, go_on)
+        let purged = noted(&args.target.volume, "purge", || {
+            with_progress("purging", |go_on| live::purge_volume(&args.target.volume, &drive, go_on))
         });
         let status = drive.status().described(&args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
@@ -61,8 +65,10 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
         let done = Namespaces::allow(&args.target.volume, &drive, capacity).and_then(|()| {
-            with_progress("formatting", |go_on| {
-                live::reformat_volume(&args.target.volume, &drive, capacity, go_on)
+            noted(&args.target.volume, "format", || {
+                with_progress("formatting", |go_on| {
+                    live::reformat_volume(&args.target.volume, &drive, capacity, go_on)
+                })
             })
         });
         let status = drive.status().described(&args.target.volume);
@@ -170,6 +176,26 @@ fn wait_for_purge(server: &mut Connection) -> Result<()> {
     let progress = |purge: &Purged| (purge.superblocks_done, purge.superblocks);
     let purge = awaited("erasing", server, |it| it.purge, is_running, progress)?;
     purge.failure.map_or(Ok(()), |failure| bail!(failure))
+}
+
+/// Erases a closed volume, with events of its begin and its end in the log of the volume.
+fn noted<T, E: Display>(
+    volume: &Path,
+    name: &str,
+    erase: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    note_event(volume, format!("A {name} of the closed volume has begun."));
+    let erased = erase();
+    note_event(
+        volume,
+        match &erased {
+            Ok(_) => format!("A {name} of the closed volume has ended."),
+            Err(why) => {
+                format!("A {name} of the closed volume ended before it was complete: {why}.")
+            }
+        },
+    );
+    erased
 }
 
 /// Runs an operation and shows its progress.

@@ -95,6 +95,8 @@ pub enum ProblemKind {
     ReadOnly,
     /// Pages cannot be read back.
     PagesLost,
+    /// A purge or a format was interrupted.
+    PurgeUnfinished,
     /// No physical space is left, or little.
     Space,
     /// A die has failed or is missing.
@@ -117,9 +119,10 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ReadOnly,
         Self::PagesLost,
+        Self::PurgeUnfinished,
         Self::Space,
         Self::DieFailed,
         Self::DieRebuilding,
@@ -136,6 +139,7 @@ impl ProblemKind {
         match self {
             Self::ReadOnly => "read-only",
             Self::PagesLost => "pages-lost",
+            Self::PurgeUnfinished => "purge-unfinished",
             Self::Space => "space",
             Self::DieFailed => "die-failed",
             Self::DieRebuilding => "die-rebuilding",
@@ -161,6 +165,7 @@ impl Health {
         let mut problems: Vec<Problem> = [
             read_only(status),
             pages_lost(status),
+            purge_unfinished(status),
             space(status),
             scrub(status),
             unverified(status),
@@ -281,6 +286,19 @@ fn pages_lost(status: &Status) -> Option<Problem> {
     );
     let (kind, severity) = (ProblemKind::PagesLost, HealthState::Critical);
     Some(Problem { count: pages, ..problem(kind, severity, text, remedy) })
+}
+
+/// Returns the problem that an interrupted purge left; one that is under way is none.
+fn purge_unfinished(status: &Status) -> Option<Problem> {
+    let Status { folder, drive, maintenance, .. } = status;
+    let is_running = maintenance.purge.as_ref().is_some_and(|it| it.is_running);
+    (maintenance.is_purge_unfinished && !is_running).then(|| {
+        let text = "A purge or a format has not ended: data that it was to erase may be left on \
+                    the dies and the hot spares.";
+        let (kind, severity) = (ProblemKind::PurgeUnfinished, HealthState::Critical);
+        let remedy = format!("Repeat it: `floatgate purge {folder} --destroy {drive}`.");
+        problem(kind, severity, text.to_owned(), remedy)
+    })
 }
 
 fn space(status: &Status) -> Option<Problem> {

@@ -23,6 +23,8 @@ pub struct MaintenanceStatus {
     pub batches_lacking: u64,
     /// Units that rebuilds could not give back; 0 once a scrub has read everything since.
     pub units_lost: u64,
+    /// True if a purge or a format was begun and has not ended, in whatever session.
+    pub is_purge_unfinished: bool,
     /// Listed dies that were not used when the drive was opened, with why.
     pub absent_dies: Vec<AbsentDie>,
 }

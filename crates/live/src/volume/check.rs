@@ -23,6 +23,7 @@ use crate::format::layout::lba;
 use crate::format::layout::{HEADER_BYTES, REPLICAS};
 use crate::format::row::RowEpoch;
 use crate::status::{AbsenceCause, State, named};
+use crate::volume::folder::is_purge_unfinished;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::{Drive, FileMedium, Medium, OpenError};
@@ -84,6 +85,8 @@ pub enum Kind {
     Unit,
     /// A unit with parity.
     Parity,
+    /// A purge or a format that has not ended.
+    Purge,
 }
 
 /// Action that removes a finding.
@@ -96,6 +99,8 @@ pub enum Remedy {
     Replace,
     /// Repairing writes it again from what is whole, or moves what can be read away from it.
     Repair,
+    /// Repeating the purge erases what is left.
+    Purge,
     /// A crash left it so; opening the drive sets it right.
     Open,
 }
@@ -131,7 +136,15 @@ pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenE
         };
         Unused { die: Some(it.die), text: format!("die {} {}{advice}", it.die, it.reason) }
     }));
-    check_gathered(gathered, moved)
+    let mut report = check_gathered(gathered, moved)?;
+    if is_purge_unfinished(volume) {
+        let text =
+            "a purge or a format has not ended: data that it was to erase may be left".to_owned();
+        let (kind, remedy) = (Kind::Purge, Remedy::Purge);
+        let finding = Finding { kind, lba: None, row: None, die: None, remedy, text };
+        report.findings.push(finding);
+    }
+    Ok(report)
 }
 
 /// As [`check`], of a drive over media.

@@ -90,6 +90,9 @@ pub(super) struct Volume {
     /// Paths of dies that are being filled with what belongs there, or were when that was cut off.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rebuilding: Vec<PathBuf>,
+    /// True from the beginning of a purge or a format to its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) purge_unfinished: bool,
     /// Parts of the drive that clients see as devices of their own; none: they see the whole.
     #[serde(default, rename = "export", skip_serializing_if = "Vec::is_empty")]
     namespaces: Vec<Namespace>,
@@ -157,6 +160,11 @@ pub fn check_volume(folder: &Path) -> Result<(), OpenError> {
 /// As [`check_volume`].
 pub fn die_count(folder: &Path) -> Result<u32, OpenError> {
     Ok(u32::try_from(read(folder)?.dies.len()).unwrap_or(u32::MAX))
+}
+
+/// True if a purge or a format of a folder's drive was begun and has not ended.
+pub(crate) fn is_purge_unfinished(volume: &Path) -> bool {
+    read(volume).is_ok_and(|described| described.purge_unfinished)
 }
 
 /// The namespaces that a folder lists, unchecked.
@@ -254,14 +262,6 @@ pub struct VolumeOptions {
 /// # Errors
 /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
 pub fn create(options: &CreateOptions, volume_options: &VolumeOptions) -> Result<(), OpenError> {
-    let VolumeOptions { name, hot_spares, rated_cycles, namespaces, contents, .. } = volume_options;
-    name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
-    let volume = &options.volume;
-    let mut unfinished = Unfinished::default();
-    unfinished.make(options, volume_options, go_on)?;
-    let drive = Drive::open(volume)?;
-    for spare in hot_spares {
-        let is_new = !spare.exists();
     create_while(options, volume_options, &|| true)
 }
 
@@ -274,6 +274,15 @@ pub fn create_while(
     volume_options: &VolumeOptions,
     go_on: &dyn Fn() -> bool,
 ) -> Result<(), OpenError> {
+    let VolumeOptions { name, hot_spares, rated_cycles, namespaces, contents, .. } = volume_options;
+    name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
+    let volume = &options.volume;
+    let mut unfinished = Unfinished::default();
+    unfinished.make(options, volume_options, go_on)?;
+    let drive = Drive::open(volume)?;
+    for spare in hot_spares {
+        check_goes_on(go_on)?;
+        let is_new = !spare.exists();
         add_spare(volume, &drive, spare, *contents)?;
         unfinished.files.extend(is_new.then(|| spare.clone()));
     }
@@ -281,29 +290,28 @@ pub fn create_while(
     if let Some(name) = name {
         name_drive(volume, name)?;
     }
-        check_goes_on(go_on)?;
     if let Some(cycles) = rated_cycles {
         rate_cycles(volume, *cycles)?;
     }
     if !namespaces.is_empty() {
         namespaces.keep(volume)?;
     }
+    check_goes_on(go_on)?;
     unfinished.keep();
     Ok(())
+}
+
+fn check_goes_on(go_on: &dyn Fn() -> bool) -> Result<(), OpenError> {
+    let stopped = || OpenError::refused("it was interrupted, and nothing is left of it".to_owned());
+    if go_on() { Ok(()) } else { Err(stopped()) }
 }
 
 /// Files and folders of a drive that is not complete yet: removed on drop unless it is kept.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished {
     pub(super) files: Vec<PathBuf>,
-    check_goes_on(go_on)?;
     /// Folders, the outermost first.
     folders: Vec<PathBuf>,
-}
-
-fn check_goes_on(go_on: &dyn Fn() -> bool) -> Result<(), OpenError> {
-    let stopped = || OpenError::refused("it was interrupted, and nothing is left of it".to_owned());
-    if go_on() { Ok(()) } else { Err(stopped()) }
 }
 
 impl Unfinished {
@@ -312,6 +320,7 @@ impl Unfinished {
         &mut self,
         options: &CreateOptions,
         VolumeOptions { preallocation, contents, .. }: &VolumeOptions,
+        go_on: &dyn Fn() -> bool,
     ) -> Result<(), OpenError> {
         let shape = options.plan(options.die_count()).shape()?;
         let path = options.volume.join(FILE);
@@ -320,7 +329,6 @@ impl Unfinished {
             return Err(OpenError::refused(what));
         }
         self.make_folder(&options.volume)?;
-        go_on: &dyn Fn() -> bool,
         let mut media: Vec<Box<dyn Medium>> = Vec::new();
         let (access, preallocation, contents) = (Access::default(), *preallocation, *contents);
         let new = |path| NewDie { path, access, preallocation, contents };
@@ -335,6 +343,7 @@ impl Unfinished {
             media.push(new(die).make(&shape)?);
             self.files.extend((!is_block_device(die)).then(|| die.clone()));
         }
+        check_goes_on(go_on)?;
         for (die, medium) in options.dies.iter().zip(&media) {
             new(die).clear(&**medium)?;
         }
@@ -343,7 +352,6 @@ impl Unfinished {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
-        check_goes_on(go_on)?;
         self.files.push(path.clone());
         let described = Volume {
             schema: SCHEMA,
@@ -353,6 +361,7 @@ impl Unfinished {
             dies,
             spares: Vec::new(),
             rebuilding: Vec::new(),
+            purge_unfinished: false,
             namespaces: Vec::new(),
         };
         write(&path, &described)

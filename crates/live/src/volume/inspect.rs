@@ -10,7 +10,7 @@ use crate::status::{
     Format, Health, LBAS_MAX, Led, MaintenanceStatus, SCHEMA, Smart, Space, State, Status, Wear,
     named,
 };
-use crate::volume::folder::{die_paths, name_of, namespaces, rated_cycles};
+use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles};
 use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
 use crate::volume::listed_dies::open_dies;
@@ -94,6 +94,7 @@ impl Status {
             (die.path, die.model, die.serial) = (Some(path), model, serial);
         }
         self.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
+        self.maintenance.is_purge_unfinished = is_purge_unfinished(volume);
         self.is_locate_led_on = locate::is_lit(volume);
         self.judged()
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::engine::erasure::erase_medium;
 use crate::status::NotErased;
+use crate::volume::folder::update;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
 use crate::{DeviceError, Drive, FileMedium, Medium as _, Namespaces, OpenError, UserCapacity};
 
@@ -22,7 +23,30 @@ pub fn purge_volume(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<(), DeviceError> {
     let turn = drive.begin_purge()?;
-    if erase_spares(volume, drive, &mut go_on) { turn.purge(go_on) } else { Ok(()) }
+    mark(volume, true).map_err(|error| {
+        let attempted = "noting that a purge begins".to_owned();
+        DeviceError::Medium { attempted, source: io::Error::other(error.to_string()) }
+    })?;
+    let purged = if erase_spares(volume, drive, &mut go_on) { turn.purge(go_on) } else { Ok(()) };
+    end(volume, drive);
+    purged
+}
+
+/// Notes that a purge has begun, durably, or that none is unfinished any more: what is left by one
+/// that was interrupted looks like any other data. Returns whether one was before.
+fn mark(volume: &Path, is_unfinished: bool) -> Result<bool, OpenError> {
+    update(volume, |described| {
+        Ok(std::mem::replace(&mut described.purge_unfinished, is_unfinished))
+    })
+}
+
+/// Notes that the last purge of a drive was completed, if it was.
+fn end(volume: &Path, drive: &Drive) {
+    let last = drive.maintenance().purge.clone();
+    if last.is_some_and(|it| !it.is_running && it.failure.is_none()) {
+        // Where the folder takes no change the purge counts as unfinished, and can be repeated.
+        let _ = mark(volume, false);
+    }
 }
 
 /// Purges the volume in a folder and gives it another capacity, as [`Drive::reformat_while`] does,
@@ -38,15 +62,19 @@ pub fn reformat_volume(
 ) -> Result<(), OpenError> {
     drive.check_capacity(capacity)?;
     let turn = drive.begin_purge()?;
+    let was_unfinished = mark(volume, true)?;
     if !erase_spares(volume, drive, &mut go_on) {
         return Ok(());
     }
     // Somebody may have divided the volume since the format was asked for.
     if let Err(error) = Namespaces::allow(volume, drive, capacity) {
         turn.refuse(&error);
+        mark(volume, was_unfinished)?;
         return Err(error);
     }
-    turn.reformat(capacity, go_on)
+    let formatted = turn.reformat(capacity, go_on);
+    end(volume, drive);
+    formatted
 }
 
 /// Erases the hot spares; says whether it came to all of them, since nobody had it end.

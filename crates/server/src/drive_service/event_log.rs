@@ -23,6 +23,11 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Events that wait to be written while another thread writes; the disk may hang.
 const WAITING_MAX: usize = 1000;
 
+/// Adds an event to those of a folder's drive that no process serves.
+pub fn note_event(volume: &Path, what: String) {
+    EventLog::open(volume).note(what);
+}
+
 /// The events of one drive.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
