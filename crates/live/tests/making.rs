@@ -25,11 +25,11 @@ fn options(folder: &Path, dies: &[PathBuf]) -> CreateOptions {
 }
 
 fn refusal(folder: &Path, dies: &[PathBuf]) -> String {
-    let before = fs::read_dir(folder).unwrap().count();
-    let options = options(folder, dies);
-    let refused = create(&options, &VolumeOptions::default()).unwrap_err().to_string();
-    assert_eq!(fs::read_dir(folder).unwrap().count(), before, "nothing is left behind");
-    refused
+    let entries = || fs::read_dir(folder).expect("a temporary folder").count();
+    let before = entries();
+    let refused = create(&options(folder, dies), &VolumeOptions::default());
+    assert_eq!(entries(), before, "nothing is left behind");
+    refused.expect_err("something is in the way").to_string()
 }
 
 #[test]
@@ -52,7 +52,8 @@ fn whatever_is_in_the_way_of_a_die_is_named_with_what_to_do() {
     fs::write(&file, "somebody's").unwrap();
     let made = tempfile::tempdir().unwrap();
     let die = made.path().join("d.img");
-    create(&options(made.path(), &[die.clone()]), &VolumeOptions::default()).unwrap();
+    let holding = options(made.path(), std::slice::from_ref(&die));
+    create(&holding, &VolumeOptions::default()).unwrap();
     for (path, expected) in [
         (sub, "sub is a folder: give a new file or a block device"),
         (PathBuf::from("/dev/null"), "/dev/null is neither a file nor a block device"),
@@ -97,7 +98,7 @@ fn a_purge_or_format_that_was_interrupted_is_told_until_one_has_ended() {
         health.problems.into_iter().find(|problem| problem.kind == kind)
     };
     let findings = || check::check(volume, |_, _| ()).unwrap().findings;
-    drive.write(0, &[7; 1 << 20], Durability::Durable).unwrap();
+    drive.write(0, &vec![7; 1 << 20], Durability::Durable).unwrap();
     drive.close().unwrap();
     assert!(problem().is_none());
     for is_format in [false, true] {
