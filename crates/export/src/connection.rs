@@ -298,8 +298,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Receives what is there for a timed conversation, and sets its time: what came in time counts,
-    /// however late this thread looks for it.
+    /// Receives what is there for a timed conversation, and sets its time: what came in time
+    /// counts, however late this thread looks for it.
     pub(crate) fn catch_up<C: Conversation>(
         &mut self,
         session: &mut C,

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The files behave like block devices: their size is that of the device, truncation changes
-//! nothing, and writes beyond their end fail. Reads and writes bypass the page cache, and a file takes many of
-//! them at once.
+//! nothing, and writes beyond their end fail. Reads and writes bypass the page cache, and a file
+//! takes many of them at once.
 
 mod completions;
 

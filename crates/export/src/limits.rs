@@ -218,8 +218,8 @@ impl MemoryState {
         self.loans.insert(number, lent);
     }
 
-    /// The connections that made no progress for too long, each once, and the time until there may be
-    /// more of them.
+    /// The connections that made no progress for too long, each once, and the time until there may
+    /// be more of them.
     fn recall(&mut self, now: Instant) -> (Vec<Arc<Socket>>, Duration) {
         let (mut stalled, mut patience) = (Vec::new(), STALL);
         for lent in self.loans.values_mut().filter(|lent| !lent.is_recalled) {

@@ -155,7 +155,7 @@ impl Rejections {
     }
 }
 
-/// How far a client came.
+/// Stage that a client came to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Handshake,
