@@ -96,13 +96,14 @@ impl FileMedium {
     ) -> io::Result<Self> {
         let file = options(access, OFlags::empty()).create_new(true).open(path);
         let file = file.map_err(|error| told(error, access))?;
+        let free = free_bytes(&file);
         let allocated = match preallocation {
             Preallocation::Full => allocate(&file, size),
             Preallocation::Off => Ok(()),
         };
         let made = allocated
             .and_then(|()| file.set_len(size))
-            .map_err(|error| lacking(error, size))
+            .map_err(|error| lacking(error, size, free))
             .and_then(|()| Self::over(file, path, access));
         if made.is_err() {
             // It holds nothing yet; why it was not made is what counts.
@@ -174,10 +175,11 @@ impl FileMedium {
     /// # Errors
     /// Fails if the host has too little.
     pub(crate) fn reserve(&self, length: u64) -> io::Result<()> {
+        let free = free_bytes(&self.file);
         let ask = || rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, length);
         match rustix::io::retry_on_intr(ask) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            done => done.map_err(|error| lacking(error.into(), length)),
+            done => done.map_err(|error| lacking(error.into(), length, free)),
         }
     }
 
@@ -287,15 +289,21 @@ fn allocate(file: &File, size: u64) -> io::Result<()> {
     }
 }
 
-/// An error of making a file of so many bytes, with what helps where the host has no room for it.
-fn lacking(error: io::Error, size: u64) -> io::Error {
+/// Bytes that the file system of a file has free, where it says so.
+fn free_bytes(file: &File) -> Option<Bytes> {
+    let space = rustix::fs::fstatvfs(file).ok()?;
+    Some(Bytes(space.f_bavail.saturating_mul(space.f_frsize)))
+}
+
+/// An error of taking so many bytes for a file, with what was free before, where the host had no
+/// room for it.
+fn lacking(error: io::Error, wanted: u64, free: Option<Bytes>) -> io::Error {
     if !is_host_full(&error) {
         return error;
     }
-    let text = format!(
-        "the host has too little free space for {}; free some space, or use --sparse",
-        Bytes(size)
-    );
+    let wanted = Bytes(wanted);
+    let had = free.map_or_else(|| "too little".to_owned(), |free| free.to_string());
+    let text = format!("{wanted} are wanted, and its file system has {had} free; free some space");
     io::Error::new(error.kind(), text)
 }
 
@@ -412,8 +420,7 @@ impl Medium for FileMedium {
         if self.preallocation == Preallocation::Full || lacking == 0 {
             return None;
         }
-        let space = rustix::fs::fstatvfs(&self.file).ok()?;
-        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        let Bytes(free) = free_bytes(&self.file)?;
         Some(HostSpace { system: file.dev(), lacking, free })
     }
 
