@@ -326,6 +326,35 @@ fn a_drive_that_cannot_be_created_leaves_nothing_behind() {
 }
 
 #[test]
+fn the_space_that_files_take_is_known_before_and_asked_of_the_host() {
+    use std::os::unix::fs::MetadataExt as _;
+    for preallocation in [Preallocation::Full, Preallocation::Off] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path(), 3, 64 << 10);
+        let hot_spares = vec![folder.path().join("spare.img")];
+        let files: Vec<_> = options.dies.iter().chain(&hot_spares).cloned().collect();
+        let wanted = VolumeOptions { preallocation, hot_spares, ..VolumeOptions::default() };
+        let taken = live::SpaceTaken::of(&options, &wanted).unwrap();
+        let [live::SpaceTaken { files: 4, at_once, most, .. }] = taken[..] else {
+            panic!("one file system with all: {taken:?}");
+        };
+        create(&options, &wanted).unwrap();
+        let found: Vec<_> = files.iter().map(|path| path.metadata().unwrap()).collect();
+        assert_eq!(found.iter().map(std::fs::Metadata::len).sum::<u64>(), most.0);
+        let allocated = found.iter().map(|it| it.blocks() * 512).sum::<u64>();
+        // Blocks of the file system round up.
+        assert!((at_once.0..at_once.0 + (1 << 20)).contains(&allocated), "{allocated} {at_once}");
+        assert_eq!(at_once == most, preallocation == Preallocation::Full);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let options = CreateOptions { size: Bytes(8 << 40), ..options(folder.path(), 3, 64 << 10) };
+    let refused = create(&options, &VolumeOptions::default()).unwrap_err().to_string();
+    let told = "the 3 files on the file system of ";
+    assert!(refused.starts_with(told) && refused.contains("use --sparse"), "{refused}");
+    assert!(!options.volume.exists(), "nothing was made");
+}
+
+#[test]
 fn dies_are_their_owners_and_take_their_space_at_once_unless_they_are_sparse() {
     use std::os::unix::fs::MetadataExt as _;
     for preallocation in [Preallocation::Full, Preallocation::Off] {

@@ -45,8 +45,8 @@ pub(crate) struct Create {
     /// Compression of pages; incompressible pages are stored uncompressed
     #[arg(long, value_enum, default_value_t = Compress::None)]
     pub(crate) compress: Compress,
-    /// Leave the dies' files sparse: they take space when written, and writes fail once the host
-    /// has no space left [default: allocate all space at once]
+    /// Leave the dies' files sparse: data take space when written, and writes fail once the host
+    /// has no space left; journal and checkpoints are allocated [default: allocate all space]
     #[arg(long)]
     pub(crate) sparse: bool,
     /// Export: a part that clients see as a separate device, such as logs=1g; may be repeated

@@ -4,8 +4,8 @@ use anyhow::{Context as _, Result};
 use blockio::text;
 use lab::{Error, Kind};
 use live::{
-    Compression, Contents, CreateOptions, Namespaces, Preallocation, VolumeOptions, create_while,
-    host_shortages,
+    Compression, Contents, CreateOptions, Namespaces, Preallocation, SpaceTaken, VolumeOptions,
+    create_while, host_shortages,
 };
 
 use crate::args::{Compress, Create, Protection};
@@ -66,6 +66,22 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     let protection = if is_protected { "tolerates 1 failed die" } else { "without parity" };
     let (size, count) = (text::bytes(args.size.0), text::counted(dies as u64, "die"));
     output::talk(&format!("{shown}: {size} over {count}, {protection}"));
+    if let Some(space) = space(&SpaceTaken::of(&options, &volume_options).with_context(attempted)?)
+    {
+        output::talk(&format!("{shown}: the files take {space}"));
+    }
     output::data(&shown.to_string())?;
     Ok(Ending::Done)
+}
+
+/// Says what space the files of all dies and hot spares take; none where there are only block
+/// devices.
+fn space(taken: &[SpaceTaken]) -> Option<String> {
+    let total = |part: fn(&SpaceTaken) -> u64| taken.iter().map(part).sum::<u64>();
+    let (now, most) = (total(|it| it.at_once.0), total(|it| it.most.0));
+    match now < most {
+        _ if taken.is_empty() => None,
+        true => Some(format!("{} now, and at most {}", text::bytes(now), text::bytes(most))),
+        false => Some(text::bytes(most)),
+    }
 }

@@ -17,9 +17,10 @@ use crate::status::named;
 use crate::volume::hot_spares::{add_spare, check_is_spare, reclaim_dies};
 use crate::volume::listed_dies::ListedDies;
 use crate::volume::new_die::{Contents, NewDie};
+use crate::volume::shortages::SpaceTaken;
 use crate::{
     Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
-    Preallocation,
+    Preallocation, Shape,
 };
 
 pub(super) const FILE: &str = "volume.toml";
@@ -55,7 +56,12 @@ impl CreateOptions {
     /// # Errors
     /// Fails if it is not, such as with a size above the limit.
     pub fn check(&self) -> Result<(), OpenError> {
-        self.plan(self.die_count()).shape().map(drop)
+        self.shape().map(drop)
+    }
+
+    /// The arrangement of the dies that follows.
+    pub(super) fn shape(&self) -> Result<Shape, OpenError> {
+        self.plan(self.die_count()).shape()
     }
 
     fn die_count(&self) -> u32 {
@@ -277,6 +283,7 @@ pub fn create_while(
     let VolumeOptions { name, hot_spares, rated_cycles, namespaces, contents, .. } = volume_options;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let volume = &options.volume;
+    SpaceTaken::check(options, volume_options)?;
     let mut unfinished = Unfinished::default();
     unfinished.make(options, volume_options, go_on)?;
     let drive = Drive::open(volume)?;
@@ -322,7 +329,7 @@ impl Unfinished {
         VolumeOptions { preallocation, contents, .. }: &VolumeOptions,
         go_on: &dyn Fn() -> bool,
     ) -> Result<(), OpenError> {
-        let shape = options.plan(options.die_count()).shape()?;
+        let shape = options.shape()?;
         let path = options.volume.join(FILE);
         if path.exists() {
             let what = format!("{} exists: remove it, or name another folder", path.display());
