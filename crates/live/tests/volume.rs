@@ -326,6 +326,24 @@ fn a_drive_that_cannot_be_created_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_replacement_that_the_folder_cannot_name_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 3, 4 << 10);
+    let drive = Drive::create(&options).unwrap();
+    drive.fail_die(1).unwrap();
+    let new = folder.path().join("new.img");
+    let replace = || Replacement::prepare(&options.volume, &drive, 1, &new, Contents::Kept);
+    // In the way of the file that is to take the place of the description.
+    let in_the_way = options.volume.join("volume.toml.new");
+    std::fs::create_dir(&in_the_way).unwrap();
+    let refused = replace().unwrap_err().to_string();
+    assert!(refused.contains("volume.toml") && !new.exists(), "{refused}");
+    std::fs::remove_dir(&in_the_way).unwrap();
+    replace().unwrap();
+    assert!(new.exists());
+}
+
+#[test]
 fn the_space_that_files_take_is_known_before_and_asked_of_the_host() {
     use std::os::unix::fs::MetadataExt as _;
     for preallocation in [Preallocation::Full, Preallocation::Off] {

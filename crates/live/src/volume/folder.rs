@@ -493,10 +493,14 @@ impl Replacement {
         (new, contents): (&Path, Contents),
         check: impl Fn(&dyn Medium) -> io::Result<()>,
     ) -> Result<Self, OpenError> {
-        update(volume, |described| {
+        let mut unfinished = Unfinished::default();
+        unfinished.files.extend(new.symlink_metadata().is_err().then(|| new.to_owned()));
+        let prepared = update(volume, |described| {
             let (path, medium) = Self::place(described, drive, die, (new, contents), check)?;
             Ok(Self { volume: volume.to_owned(), die, path, medium })
-        })
+        })?;
+        unfinished.keep();
+        Ok(prepared)
     }
 
     /// Makes or takes the medium, and names it in the description of the drive. That is kept before
