@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Scrubs that ended and whose results are kept: on a small drive several end between two looks.
+const LATELY_MAX: usize = 4;
+
 /// Work on what is stored, beside what clients ask for, since the drive was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -200,9 +203,10 @@ pub struct Scrubs {
     pub failure: Option<String>,
     /// Pages that the last one to go through everything found lost.
     pub pages_lost: u64,
-    /// The last one to end, whatever has begun since; for whoever has the drive open alone.
+    /// The last four to end, the newest last, whatever has begun since; for whoever has the drive
+    /// open alone.
     #[serde(skip)]
-    pub last: Option<Scrub>,
+    pub lately: Vec<Scrub>,
     /// First sectors of those pages, at most 1000 of them.
     #[serde(skip)]
     lost_lbas: Vec<u64>,
@@ -234,7 +238,10 @@ impl MaintenanceStatus {
             scrubs.failure.clone_from(&failure);
         }
         (scrub.failure, scrub.was_stopped) = (failure, was_stopped);
-        scrubs.last = Some(scrub.clone());
+        if scrubs.lately.len() == LATELY_MAX {
+            scrubs.lately.remove(0);
+        }
+        scrubs.lately.push(scrub.clone());
     }
 }
 
@@ -258,7 +265,7 @@ mod tests {
         assert_eq!(known(&maintenance), (22, 5));
         maintenance.scrub = Some(scrub(0, 0));
         assert_eq!(known(&maintenance), (22, 5), "the next one has not come to them yet");
-        let last = maintenance.scrubs.last.as_ref();
+        let last = maintenance.scrubs.lately.last();
         assert_eq!(last.map(|last| (last.pages_lost, last.is_running)), Some((22, false)));
         maintenance.end_scrub(Some("it was stopped".to_owned()), true);
         assert_eq!(known(&maintenance), (22, 5));
@@ -269,5 +276,12 @@ mod tests {
             (maintenance.scrubs.ended, maintenance.scrubs.completed, maintenance.scrubs.units_left),
             (3, 2, 0)
         );
+        let lately = |maintenance: &MaintenanceStatus| maintenance.scrubs.lately.len();
+        assert_eq!(lately(&maintenance), 3);
+        for _ in 0..3 {
+            maintenance.scrub = Some(scrub(0, 0));
+            maintenance.end_scrub(None, false);
+        }
+        assert_eq!(lately(&maintenance), LATELY_MAX, "no more are kept");
     }
 }

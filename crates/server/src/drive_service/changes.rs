@@ -12,8 +12,8 @@
 
 use blockio::text::{self, counted};
 use live::status::{
-    Die, DieState, HealthState, Problem, ProblemKind, Purge, Rebuild, Scrub, SpareFailure, Status,
-    Supply,
+    Die, DieState, HealthState, Problem, ProblemKind, Purge, Rebuild, Scrub, Scrubs, SpareFailure,
+    Status, Supply,
 };
 
 use crate::monitor::Alert;
@@ -62,7 +62,7 @@ impl Known {
     /// Returns the changes since the previous look, and remembers the state for the next.
     pub(super) fn look(&mut self, status: &Status) -> Vec<Change> {
         let mut changes = Vec::new();
-        changes.extend(self.scrub(status));
+        changes.extend(self.scrubs(status));
         changes.extend(self.rebuild(status));
         changes.extend(self.purge(status));
         self.problems(status, &mut changes);
@@ -107,11 +107,12 @@ impl Known {
         }
     }
 
-    fn scrub(&mut self, status: &Status) -> Option<Change> {
-        let before = std::mem::replace(&mut self.scrubs_ended, status.maintenance.scrubs.ended);
+    fn scrubs(&mut self, status: &Status) -> Vec<Change> {
+        let Scrubs { ended, lately, .. } = &status.maintenance.scrubs;
+        let before = std::mem::replace(&mut self.scrubs_ended, *ended);
+        let new = usize::try_from(ended.saturating_sub(before)).unwrap_or(usize::MAX);
         // The next one may be under way already.
-        let last = status.maintenance.scrubs.last.as_ref()?;
-        (status.maintenance.scrubs.ended > before).then(|| scrubbed(last))
+        lately.iter().skip(lately.len().saturating_sub(new)).map(scrubbed).collect()
     }
 
     fn rebuild(&mut self, status: &Status) -> Option<Change> {

@@ -38,6 +38,24 @@ fn a_hot_spare_that_could_not_be_used_is_told_once_with_why_and_what_to_do() {
 }
 
 #[test]
+fn scrubs_that_ended_since_the_last_look_are_each_told_once() {
+    let mut known = Known::default();
+    let mut now = status();
+    let scrub = |rows, units_bad| Scrub { rows, units_bad, ..Scrub::default() };
+    let scrubs = &mut now.maintenance.scrubs;
+    (scrubs.ended, scrubs.lately) = (1, vec![scrub(7, 0)]);
+    assert_eq!(told(&mut known, &now), ["A scrub read all 7 rows: no errors found."]);
+    let scrubs = &mut now.maintenance.scrubs;
+    (scrubs.ended, scrubs.lately) = (3, vec![scrub(7, 0), scrub(8, 2), scrub(9, 0)]);
+    let both = [
+        "A scrub read all 8 rows: 2 corrupt units found, 0 repaired, 0 pages lost.",
+        "A scrub read all 9 rows: no errors found.",
+    ];
+    assert_eq!(told(&mut known, &now), both);
+    assert!(told(&mut known, &now).is_empty());
+}
+
+#[test]
 fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
     let mut known = Known::default();
     told(&mut known, &Status { hot_spares: 1, ..status() });
