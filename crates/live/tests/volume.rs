@@ -344,6 +344,22 @@ fn a_replacement_that_the_folder_cannot_name_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_die_is_not_failed_where_that_would_lose_data_and_the_next_step_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (is_protected, next) in [(false, "create one with parity"), (true, "replace-die")] {
+        let options = options(&folder.path().join(next), 3, 4 << 10);
+        std::fs::create_dir(folder.path().join(next)).unwrap();
+        let drive = Drive::create(&CreateOptions { is_protected, ..options }).unwrap();
+        if is_protected {
+            drive.fail_die(0).unwrap();
+        }
+        let refused = drive.fail_die(1).unwrap_err().to_string();
+        assert!(refused.contains("this would lose data") && refused.contains(next), "{refused}");
+        assert!(!refused.contains("refused"), "{refused}");
+    }
+}
+
+#[test]
 fn the_space_that_files_take_is_known_before_and_asked_of_the_host() {
     use std::os::unix::fs::MetadataExt as _;
     for preallocation in [Preallocation::Full, Preallocation::Off] {

@@ -242,8 +242,14 @@ impl Drive {
             die < dies.count() && dies.lose(die)
         };
         if !is_lost {
-            let refused = "refused: no redundancy is left, so failing this die would lose data";
-            return Err(medium_error(format!("failing die {die}"))(io::Error::other(refused)));
+            let why = if self.store().layout.shape.is_protected {
+                "no redundancy is left, so this would lose data: `floatgate replace-die` replaces \
+                 the die that failed before it"
+            } else {
+                "the volume has no parity, so this would lose data: create one with parity, and \
+                 copy the data to it"
+            };
+            return Err(medium_error(format!("failing die {die}"))(io::Error::other(why)));
         }
         self.keep_header()
     }
