@@ -130,7 +130,10 @@ fn is_usage(error: &anyhow::Error) -> bool {
         return true;
     }
     let of_drive = error.chain().find_map(|cause| cause.downcast_ref::<OpenError>());
-    if of_drive.is_some_and(|error| matches!(error, OpenError::NoDrive { .. })) {
+    let is_named_wrongly = |error: &OpenError| {
+        matches!(error, OpenError::NoDrive { .. } | OpenError::Description { .. })
+    };
+    if of_drive.is_some_and(is_named_wrongly) {
         return true;
     }
     error
@@ -154,6 +157,8 @@ mod tests {
         assert!(is_usage(&named) && !is_usage(&failed().context("serving")));
         let none = OpenError::NoDrive { path: "v".into(), reason: "it has no volume.toml".into() };
         assert!(is_usage(&anyhow::Error::new(none).context(Opening::of(Path::new("v")))));
+        let wrong = OpenError::Description { path: "v".into(), reason: "it is no TOML".into() };
+        assert!(is_usage(&anyhow::Error::new(wrong).context(Opening::of(Path::new("v")))));
         let busy = OpenError::InUse { path: "v".into(), by: "process 7".into() };
         assert!(!is_usage(&anyhow::Error::new(busy)));
     }

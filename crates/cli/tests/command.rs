@@ -604,6 +604,11 @@ fn a_volume_that_cannot_be_or_is_none_is_wrong_input_and_leaves_nothing() {
         |more: &[&'static str]| [&["create", "v", "--dies", "d0.img,d1.img"], more].concat();
     for (args, expected) in [
         (create(&["--size", "1k"]), "creating v: a size of 1000 bytes is not a multiple of 4096"),
+        (vec!["resize", "v", "--size", "5000b"], "5000 bytes, must be a multiple of 4096"),
+        (
+            vec!["format", "v", "--capacity", "stok"],
+            "`stok` is not a capacity: give `stock`, `high-performance` or a size such as 48g",
+        ),
         (create(&["--size", "64m", "--protect", "7+1"]), "--protect 7+1 needs 8 dies"),
         (create(&["--size", "64m", "--export", "a=1g"]), "creating v: "),
         (vec!["scrub", "v"], "finding v: v is not the folder of a volume: there is no such folder"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::{Args, Subcommand};
 
-use crate::quantity;
+use super::format::volume_size;
 
 /// `floatgate export`.
 #[derive(Debug, Subcommand)]
@@ -33,7 +33,7 @@ pub(crate) struct AddExport {
     #[command(flatten)]
     pub(crate) meant: NamedExport,
     /// Size that clients see, such as 1g
-    #[arg(long, value_parser = quantity::size)]
+    #[arg(long, value_parser = volume_size)]
     pub(crate) size: Bytes,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct ResizeExport {
     #[command(flatten)]
     pub(crate) meant: NamedExport,
     /// New size that clients see, such as 2g
-    #[arg(long, value_parser = quantity::size)]
+    #[arg(long, value_parser = volume_size)]
     pub(crate) size: Bytes,
     /// Volume ID from `floatgate status`: allow data beyond the new end to be lost
     #[arg(long, value_name = "ID")]

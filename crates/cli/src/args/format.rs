@@ -8,6 +8,9 @@ use live::UserCapacity;
 
 use crate::quantity;
 
+/// Bytes of a page: sizes of volumes are whole ones.
+const PAGE_BYTES: u64 = 4096;
+
 /// The volume that is meant, and what may be done to it.
 #[derive(Debug, Args)]
 pub(crate) struct FormatTarget {
@@ -73,7 +76,7 @@ pub(crate) struct Resize {
     #[command(flatten)]
     pub(crate) target: FormatTarget,
     /// New size that clients see, such as 80g
-    #[arg(long, value_parser = quantity::size)]
+    #[arg(long, value_parser = volume_size)]
     pub(crate) size: Bytes,
 }
 
@@ -81,10 +84,32 @@ fn capacity(text: &str) -> Result<Capacity, String> {
     let (capacity, asked) = match text {
         "stock" => (UserCapacity::Stock, None),
         "high-performance" => (UserCapacity::HighPerformance, None),
+        size if !size.starts_with(|first: char| first.is_ascii_digit()) => {
+            return Err(format!(
+                "`{size}` is not a capacity: give `stock`, `high-performance` or a size such as 48g"
+            ));
+        }
         size => {
             let (size, asked) = quantity::size_asked(size)?;
+            check_whole(size)?;
             (UserCapacity::Bytes(size.0), (asked != size).then_some(asked))
         }
     };
     Ok(Capacity { capacity, asked })
+}
+
+/// A size of a volume or of an export.
+pub(super) fn volume_size(text: &str) -> Result<Bytes, String> {
+    let size = quantity::size(text)?;
+    check_whole(size)?;
+    Ok(size)
+}
+
+/// Checks that a size is one of whole pages.
+fn check_whole(size: Bytes) -> Result<(), String> {
+    let Bytes(bytes) = size;
+    if bytes.is_multiple_of(PAGE_BYTES) {
+        return Ok(());
+    }
+    Err(format!("{bytes} bytes, must be a multiple of {PAGE_BYTES}"))
 }

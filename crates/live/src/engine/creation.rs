@@ -82,7 +82,8 @@ impl Plan {
         let (pages_logical, pages_stored_max) = capacity.pages()?;
         let dies_min = 1 + u32::from(self.is_protected);
         if !(dies_min..=DIES_MAX).contains(&self.dies) {
-            let what = format!("{} dies, must be {dies_min} to {DIES_MAX}", self.dies);
+            let why = if self.is_protected { " for a volume with parity" } else { "" };
+            let what = format!("{} dies, must be {dies_min} to {DIES_MAX}{why}", self.dies);
             return Err(OpenError::refused(what));
         }
         let pages = u64::from(pages_stored_max);
@@ -322,6 +323,15 @@ mod tests {
 
     fn refusal(plan: Plan) -> String {
         plan.shape().expect_err("it cannot be").to_string()
+    }
+
+    #[test]
+    fn numbers_of_dies_that_cannot_be_are_refused_with_those_that_can() {
+        let size = Bytes(1 << 30);
+        let told = "65 dies, must be 2 to 64 for a volume with parity";
+        assert_eq!(refusal(plan(size, 65, None)), told);
+        let without = Plan { is_protected: false, ..plan(size, 65, None) };
+        assert_eq!(refusal(without), "65 dies, must be 1 to 64");
     }
 
     #[test]
