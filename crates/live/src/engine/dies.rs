@@ -54,7 +54,8 @@ impl Medium for Gone {
 }
 
 /// The place of a medium; none: the die has failed. Whoever asks something of the medium has a
-/// share of it meanwhile and holds no lock, so that a die whose requests hang can be given up.
+/// share of it and no lock until he has acted on the answer, so that a die whose requests hang can
+/// be given up, and no failure of it counts as one of its successor.
 type Bay = Option<Arc<dyn Medium>>;
 
 /// All dies; those that failed are without medium.
@@ -391,8 +392,8 @@ impl Dies {
     }
 
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let bytes = buffer.len();
-        let read = medium(&self.shared(die)).read_at(offset, buffer);
+        let (bay, bytes) = (self.shared(die), buffer.len());
+        let read = medium(&bay).read_at(offset, buffer);
         self.count_read(die, bytes, read)
     }
 
@@ -477,7 +478,8 @@ impl Dies {
     }
 
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let written = medium(&self.shared(die)).write_at(offset, bytes);
+        let bay = self.shared(die);
+        let written = medium(&bay).write_at(offset, bytes);
         self.count_write(die, bytes.len(), written)
     }
 
@@ -503,6 +505,7 @@ impl Dies {
             static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
         }
         let Program { of, die, offset, contents } = program;
+        let _kept = self.shared(*die);
         if self.lost().has(*die) {
             return Ok(None);
         }
@@ -519,6 +522,7 @@ impl Dies {
 
     /// As [`Dies::write`]; goes on without the die if it fails, where that is possible.
     pub(crate) fn write_or_lose(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let _kept = self.shared(die);
         self.write(die, offset, bytes)
             .or_else(|error| if self.lose_for(die, &error) { Ok(()) } else { Err(error) })
     }
@@ -546,13 +550,15 @@ impl Dies {
 
     /// Has what lies there read as zeroes, once it is synced.
     pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
-        let erased = medium(&self.shared(die)).erase(offset, length);
+        let bay = self.shared(die);
+        let erased = medium(&bay).erase(offset, length);
         self.count_write(die, 0, erased)
     }
 
     /// As [`Dies::erase`], by writing zeroes: the space stays that of the die.
     pub(crate) fn overwrite(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
-        let overwritten = overwrite(medium(&self.shared(die)), offset, length);
+        let bay = self.shared(die);
+        let overwritten = overwrite(medium(&bay), offset, length);
         self.count_write(die, 0, overwritten)
     }
 
