@@ -15,7 +15,7 @@ pub enum VictimPolicy {
         /// Superblocks drawn, at least 1.
         choices: u32,
     },
-    /// Largest `(1 - u) / 2u x age` (Rosenblum and Ousterhout, 1992), `u` the utilisation and age
+    /// Largest `(1 - u) / 2u x age` (Kawaguchi et al., USENIX 1995), `u` the utilisation and age
     /// in superblocks closed since.
     CostBenefit,
     /// Closed longest ago (Menon, 1995; Desnoyers, SYSTOR 2012).

@@ -125,3 +125,20 @@ fn a_die_that_a_drive_lacks_or_cannot_do_without_is_refused() {
     let refused = ftl.lose_die(DieId(1), &mut NoMedia);
     assert!(matches!(refused, Err(ConfigError::NoSpare { .. })), "{refused:?}");
 }
+
+#[test]
+fn a_die_without_which_a_bank_would_hold_nothing_is_refused() {
+    for stripe_dies in [0, 2] {
+        let mut narrow = config(stripe_dies);
+        narrow.geometry.dies_per_bank = stripe_dies.max(1);
+        narrow.geometry.banks = 16;
+        narrow.pages_logical = u32::try_from(narrow.geometry.pages() / 4).expect("a small drive");
+        narrow.pages_stored_max = narrow.pages_logical;
+        narrow.watermarks = Watermarks { low: 40, high: 50, ..narrow.watermarks };
+        let mut ftl = Ftl::format(&narrow).expect("a feasible format");
+        let refused = ftl.lose_die(DieId(3), &mut NoMedia).map_err(|error| error.to_string());
+        let expected = "dies that hold data is 1, must be at least 2 in each bank";
+        assert!(refused.as_ref().is_err_and(|text| text.starts_with(expected)), "{refused:?}");
+        ftl.check_invariants();
+    }
+}

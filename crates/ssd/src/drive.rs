@@ -567,7 +567,7 @@ impl Drive {
     }
 
     /// True if every module has flash for what a write of `extent` would take.
-    fn has_space_for(&self, extent: Extent) -> bool {
+    pub(super) fn has_space_for(&self, extent: Extent) -> bool {
         let mut fits = true;
         self.stripe.split(extent, |module, extent| {
             fits &= self.modules[module].has_space_for(extent);

@@ -239,6 +239,11 @@ impl Ftl {
         if self.lost.is_some() {
             return refuse("dies lost", 2, "at most 1".to_owned());
         }
+        // A superblock of its bank would hold nothing without it.
+        if self.units_per_row < 2 {
+            let limit = "at least 2 in each bank, parity aside, for one to be done without";
+            return refuse("dies that hold data", self.units_per_row, limit.to_owned());
+        }
         let granules_lost = u64::from(geometry.erase_blocks_per_plane)
             * u64::from(geometry.pages_per_erase_block)
             * u64::from(self.granules_per_unit);

@@ -272,7 +272,7 @@ fn settled(spec: &DriveSpec, setup: &Setup, before: &Before, seed: u64) -> Resul
 fn fill_with(drive: &mut Drive, fills: &[PlannedStep], seed: u64) -> Result<(), Error> {
     for step in fills {
         if step.is_fill_in_order() {
-            fill(drive);
+            fill(drive)?;
         } else {
             // A fill has no threads of its own.
             let load = Load { threads: 1, queue_per_thread: 1, ..load(step, seed) };

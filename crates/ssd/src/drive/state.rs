@@ -78,20 +78,27 @@ impl Drive {
 
     /// Writes `sectors` from `lba` on through placement handle 0, in no time: only what is mapped
     /// changes. Nothing may be outstanding.
-    pub fn age(&mut self, lba: Lba, sectors: u32) {
-        self.age_through(0, lba, sectors);
+    ///
+    /// Returns false, and writes nothing, where a drive that offers more than it holds has no flash
+    /// left for it.
+    pub fn age(&mut self, lba: Lba, sectors: u32) -> bool {
+        self.age_through(0, lba, sectors)
     }
 
     /// As [`Drive::age`], through a placement handle.
-    pub fn age_through(&mut self, handle: u8, lba: Lba, sectors: u32) {
-        let modules = &mut self.modules;
-        if modules.is_empty() {
-            return;
+    pub fn age_through(&mut self, handle: u8, lba: Lba, sectors: u32) -> bool {
+        if self.modules.is_empty() {
+            return true;
         }
         if let Some(climate) = &mut self.climate {
             climate.leave_out_next();
         }
         let extent = Extent { first: lba.0, sectors, handle };
+        if self.can_run_out && !self.has_space_for(extent) {
+            return false;
+        }
+        let modules = &mut self.modules;
         self.stripe.split(extent, |module, extent| modules[module].age(extent));
+        true
     }
 }

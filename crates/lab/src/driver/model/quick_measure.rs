@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn a_drive_that_offers_more_than_it_holds_is_not_filled_with_what_does_not_fit() {
         let spec = ssd::catalogue::find("csd-3000-6400").unwrap();
-        let setup = ssd::Setup::new("2x", &spec.hosts()[0], 1024);
+        let (format, host) = ("2x".to_owned(), spec.hosts().remove(0));
+        let setup = ssd::Setup { format, host, time_lapse: 1024, seed: 1 };
         let mut drive = Drive::new(&spec, &setup).unwrap();
         drive.set_compressible(0.0);
         let error = fill(&mut drive).unwrap_err();
