@@ -480,11 +480,16 @@ fn interval_s(duration_s: f64) -> f64 {
     (duration_s / 300.0).ceil().max(1.0).min(duration_s)
 }
 
-/// Rounds of about a minute, whole intervals, and at least five of them where that is possible.
+/// Rounds of a minute, or of a twelfth of a longer load: whole intervals, and at least five of them
+/// where that is possible.
+///
+/// The window of five is then two fifths of the load, as that of six hours with rounds of half an
+/// hour. Over the five minutes that end an hour the rate of a large drive hardly moves, though it
+/// falls to a third in the hours to come.
 fn round_s(duration_s: f64) -> f64 {
     let interval_s = interval_s(duration_s);
-    let intervals = (60.0_f64.min(duration_s / 5.0) / interval_s).floor().max(1.0);
-    intervals * interval_s
+    let round_s = (duration_s / 12.0).max(60.0).min(duration_s / 5.0);
+    (round_s / interval_s).floor().max(1.0) * interval_s
 }
 
 #[cfg(test)]
@@ -641,6 +646,8 @@ mod tests {
             assert!(round_s * 5.0 <= duration_s, "{duration_s}");
             assert!((round_s / interval_s).fract().abs() < 1e-9, "{duration_s}");
         }
+        let minutes = [600.0, 3600.0, 21_600.0].map(|duration_s| round_s(duration_s) / 60.0);
+        assert_eq!(minutes, [1.0, 5.0, 30.0]);
     }
 
     #[test]
