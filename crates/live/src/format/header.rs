@@ -241,9 +241,9 @@ impl Header {
         }
     }
 
-    /// True if a die that has `own` as its newest header was in use without the dies of this one, the
-    /// newest of the drive, which go on without it: they hold different data. A die that is being
-    /// filled says of itself that it is lost.
+    /// True if a die that has `own` as its newest header was in use without the dies of this one,
+    /// the newest of the drive, which go on without it: they hold different data. A die that is
+    /// being filled says of itself that it is lost.
     pub(crate) fn diverged_from(&self, own: &Self) -> bool {
         let die = own.die as usize;
         if own.die == self.die || !self.lost.has(die) || own.lost.has(die) {

@@ -189,8 +189,8 @@ impl Tried {
             if !goes_on() {
                 return true;
             }
-            // After a failure of the drive it would take no spare. Where another die failed, or does
-            // not respond, the spare is not to blame.
+            // After a failure of the drive it would take no spare. Where another die failed, or
+            // does not respond, the spare is not to blame.
             let is_of_others =
                 matches!(error, DeviceError::Poisoned { .. } | DeviceError::Transient { .. });
             let is_blameless = is_of_others || !drive.store().dies.has_failures(die);
