@@ -4,22 +4,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf, absolute};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use blockio::Bytes;
 use blockio::text::in_toml_types;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
-use crate::fault_injection::FaultInjector;
 use crate::medium::is_block_device;
 use crate::status::named;
-use crate::volume::hot_spares::{add_spare, check_is_spare, reclaim_dies};
-use crate::volume::listed_dies::ListedDies;
+use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
 use crate::volume::shortages::SpaceTaken;
 use crate::{
-    Access, Compression, DeviceError, Drive, FileMedium, Medium, Namespace, Namespaces, OpenError,
+    Access, Compression, DeviceError, Drive, Medium, Namespace, Namespaces, OpenError,
     Preallocation, Shape,
 };
 
@@ -414,38 +412,6 @@ impl Drive {
         let drive = Self::open(&options.volume)?;
         unfinished.keep();
         Ok(drive)
-    }
-
-    /// Opens the drive of a folder.
-    ///
-    /// # Errors
-    /// Fails if there is none, it is in use, or it is damaged.
-    pub fn open(volume: &Path) -> Result<Self, OpenError> {
-        Self::open_as(volume, Access::default())
-    }
-
-    /// As [`Drive::open`], with its dies accessed as wanted, and those that take their place.
-    ///
-    /// # Errors
-    /// As [`Drive::open`], and when they cannot be accessed so.
-    pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
-        reclaim_dies(volume)?;
-        ListedDies::open(volume, |path| FileMedium::open(path, access))?.into_drive(|media| media)
-    }
-
-    /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
-    /// take the place of others later.
-    ///
-    /// # Errors
-    /// As [`Drive::open_as`].
-    pub fn open_with_faults(
-        volume: &Path,
-        access: Access,
-        injector: &Arc<FaultInjector>,
-    ) -> Result<Self, OpenError> {
-        reclaim_dies(volume)?;
-        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        listed.into_drive(|media| injector.media(media))
     }
 }
 

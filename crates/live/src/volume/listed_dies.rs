@@ -11,17 +11,20 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
 use super::folder::{FILE, Volume, read, update};
+use super::hot_spares::reclaim_dies;
 use crate::engine::dies::die_number;
 use crate::engine::gathering::{Unused, die_of_each, newest_header};
+use crate::fault_injection::FaultInjector;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::management::Connection;
 use crate::status::{AbsenceCause, AbsentDie, named};
-use crate::{Drive, FileMedium, Medium, OpenError};
+use crate::{Access, Drive, FileMedium, Medium, OpenError};
 
 /// Media by their place in a list; none where a die cannot be had.
 pub(super) type Bays = Vec<Option<Box<dyn Medium>>>;
@@ -50,6 +53,40 @@ pub(crate) struct Listing {
     absent: Vec<AbsentDie>,
     /// The error of the first one that is there and was not opened, if there is such a one.
     refused: Option<OpenError>,
+}
+
+impl Drive {
+    /// Opens the drive of a folder.
+    ///
+    /// # Errors
+    /// Fails if there is none, it is in use, or it is damaged.
+    pub fn open(volume: &Path) -> Result<Self, OpenError> {
+        Self::open_as(volume, Access::default())
+    }
+
+    /// As [`Drive::open`], with its dies accessed as wanted, and those that take their place.
+    ///
+    /// # Errors
+    /// As [`Drive::open`], and when they cannot be accessed so.
+    pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
+        reclaim_dies(volume)?;
+        ListedDies::open(volume, |path| FileMedium::open(path, access))?.into_drive(|media| media)
+    }
+
+    /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
+    /// take the place of others later.
+    ///
+    /// # Errors
+    /// As [`Drive::open_as`].
+    pub fn open_with_faults(
+        volume: &Path,
+        access: Access,
+        injector: &Arc<FaultInjector>,
+    ) -> Result<Self, OpenError> {
+        reclaim_dies(volume)?;
+        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
+        listed.into_drive(|media| injector.media(media))
+    }
 }
 
 /// The dies of a folder that are there, each opened by `open`, and what the folder lists.
@@ -363,7 +400,7 @@ mod tests {
     use blockio::Bytes;
 
     use super::*;
-    use crate::{Access, Compression, CreateOptions};
+    use crate::{Compression, CreateOptions};
 
     /// A closed volume of three dies.
     fn closed(folder: &Path) -> CreateOptions {
