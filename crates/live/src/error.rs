@@ -52,7 +52,10 @@ pub enum OpenError {
         first: PathBuf,
     },
     /// The dies that the folder lists are those of another volume.
-    #[error("the paths in {} lead to dies of another volume: {what}", path.join("volume.toml").display())]
+    #[error(
+        "the paths in {} lead to dies of another volume: {what}",
+        path.join("volume.toml").display()
+    )]
     OtherVolume {
         /// Folder of the drive.
         path: PathBuf,

@@ -48,8 +48,8 @@
 //! [`Plan`] and [`format()`] make a drive of media that are no files; [`Queue`] has calls that do
 //! not wait; [`fault_injection`] makes things go wrong.
 //!
-//! `ARCHITECTURE.md` lists the layers, from the lowest up; a file uses its own and lower ones, which a
-//! test keeps.
+//! `ARCHITECTURE.md` lists the layers, from the lowest up; a file uses its own and lower ones,
+//! which a test keeps.
 
 mod engine;
 mod error;

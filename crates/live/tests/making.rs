@@ -1,4 +1,4 @@
-//! What is in the way when dies are made, and creations and purges that are interrupted.
+//! Things in the way when dies are made, and creations and purges that are interrupted.
 
 use std::cell::Cell;
 use std::fs;

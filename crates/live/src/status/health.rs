@@ -458,7 +458,7 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
     Some(Problem { die: Some(index), count, ..problem(kind, severity, text, remedy) })
 }
 
-/// What happened to a die that has failed, and what to do.
+/// Returns the sentence about a die that has failed, without its end, and the remedy.
 fn failed(status: &Status, index: u32, die: &Die) -> (String, String) {
     let (folder, named) = (&status.folder, die.named(index as usize));
     let path = die.path.as_deref().unwrap_or("its path");

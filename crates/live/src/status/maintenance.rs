@@ -51,11 +51,11 @@ pub enum AbsenceCause {
     NotFound,
     /// A die of another volume is there.
     OtherVolume,
-    /// What is there cannot be opened, or is nothing that a die can be.
+    /// The medium cannot be opened, or is nothing that a die can be.
     NotOpened,
-    /// It holds an earlier state of the volume, or not all of one.
+    /// The medium holds an earlier state of the volume, or not all of one.
     Outdated,
-    /// Its rebuild was cut off.
+    /// The rebuild of the die was cut off.
     RebuildInterrupted,
 }
 

@@ -257,7 +257,7 @@ pub struct VolumeOptions {
     pub rated_cycles: Option<u32>,
     /// Parts of it that clients see as devices of their own; none: they see the whole.
     pub namespaces: Namespaces,
-    /// What becomes of what block devices hold.
+    /// Fate of what block devices hold.
     pub contents: Contents,
 }
 

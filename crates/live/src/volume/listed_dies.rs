@@ -41,7 +41,7 @@ pub(super) struct ListedDies {
     listing: Listing,
 }
 
-/// What a folder lists, and why some of it is not used.
+/// List of a folder, with the reasons why some of it is not used.
 pub(crate) struct Listing {
     volume: PathBuf,
     described: Volume,
@@ -182,8 +182,8 @@ impl ListedDies {
 }
 
 impl Listing {
-    /// Why each of the dies that are `lost` is not used, as far as that is known, besides what
-    /// looking for them found of media that are `unused`.
+    /// Reasons why each of the dies that are `lost` is not used, as far as that is known; `unused`
+    /// are the sentences about media that are not used as dies.
     pub(crate) fn absences(&self, lost: DieSet, unused: &[String]) -> Vec<AbsentDie> {
         let known = |die: usize| {
             let absent = self.absent.iter().find(|it| it.die == die_number(die));
@@ -224,7 +224,7 @@ impl Listing {
         self.absent.iter().filter(is_foreign).map(AbsentDie::told)
     }
 
-    /// What opening its dies came to, with the reasons of this list if too few could be.
+    /// Adds the reasons of this list to the error of opening too few dies.
     pub(crate) fn explained<T>(self, opened: Result<T, OpenError>) -> Result<(T, Self), OpenError> {
         match opened {
             Ok(opened) => Ok((opened, self)),
@@ -266,7 +266,7 @@ fn of_volume(
     }
 }
 
-/// Why a die could not be opened, if the volume can be opened without it.
+/// Returns the reason why a die could not be opened, if the volume can be opened without it.
 ///
 /// # Errors
 /// Fails with the error of opening it otherwise.

@@ -13,18 +13,18 @@ use crate::format::layout::Layout;
 use crate::medium::is_block_device;
 use crate::{Access, FileMedium, Medium, OpenError, Preallocation, Shape};
 
-/// What becomes of what a medium holds that is to be a die.
+/// Fate of what a medium holds that is to be a die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Contents {
-    /// It is kept: a medium that holds a file system or anything else that is known is refused.
+    /// Kept: a medium that holds a file system or anything else that is known is refused.
     #[default]
     Kept,
-    /// It may be lost.
+    /// Lost, if need be.
     Lost,
 }
 
 impl Contents {
-    /// What becomes of it where somebody allows its loss, or does not.
+    /// Returns the fate by whether somebody allows the loss.
     pub const fn lost_if(is_allowed: bool) -> Self {
         if is_allowed { Self::Lost } else { Self::Kept }
     }
@@ -51,7 +51,7 @@ impl NewDie<'_> {
         })
     }
 
-    /// What is at a path where a file was to be made, and what to do about it.
+    /// Describes what is at a path where a file was to be made, and the remedy.
     fn in_the_way(&self) -> String {
         let (path, shown) = (self.path, self.path.display());
         let found = fs::symlink_metadata(path).map(|it| it.file_type());

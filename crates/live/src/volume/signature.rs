@@ -1,4 +1,4 @@
-//! What a medium holds before it becomes a die: a die of some volume, a file system, a partition
+//! Contents of a medium before it becomes a die: a die of some volume, a file system, a partition
 //! table, or a member of a RAID, LVM or an encryption, by the magic numbers that `blkid` looks for.
 //!
 //! Sources: libblkid of util-linux 2.39 (`superblocks/`, `partitions/`), Linux `md_p.h`.
