@@ -646,8 +646,9 @@ mod tests {
             assert!(round_s * 5.0 <= duration_s, "{duration_s}");
             assert!((round_s / interval_s).fract().abs() < 1e-9, "{duration_s}");
         }
-        let minutes = [600.0, 3600.0, 21_600.0].map(|duration_s| round_s(duration_s) / 60.0);
-        assert_eq!(minutes, [1.0, 5.0, 30.0]);
+        let round = |duration_s| Duration::from_secs_f64(round_s(duration_s));
+        let minutes = [600.0, 3600.0, 21_600.0].map(round);
+        assert_eq!(minutes, [1, 5, 30].map(Duration::from_mins));
     }
 
     #[test]

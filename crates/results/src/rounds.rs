@@ -5,9 +5,9 @@
 //! where enough was written by its end, as [`crate::steady`] has it:
 //!
 //! - all cells of the rounds together wrote at least the space that they address, and the drive was
-//!   written at least its raw capacity since the purge (twice its user capacity where the raw one is
-//!   unknown). Rounds that are sequential throughout go on with what the fill before them did: it
-//!   counts as theirs (the workload-independent preconditioning of the specification
+//!   written at least its raw capacity since the purge (twice its user capacity where the raw one
+//!   is unknown). Rounds that are sequential throughout go on with what the fill before them did:
+//!   it counts as theirs (the workload-independent preconditioning of the specification
 //!   [snia-pts-2020]);
 //! - or, where the raw capacity is unknown, a fill wrote twice the user capacity before the rounds:
 //!   the specification asks for no more before it judges them, and one request at a time would

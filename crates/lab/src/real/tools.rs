@@ -54,8 +54,8 @@ impl Tools {
         Some(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// In a process group of its own: Ctrl-C on the terminal must not end a program between two steps
-    /// of what it does to a drive, such as setting a password and removing it.
+    /// Output of `program` in a process group of its own: Ctrl-C on the terminal must not end it
+    /// between two steps of what is done to a drive, such as setting a password and removing it.
     fn output<A: AsRef<OsStr>>(&self, program: &str, arguments: &[A]) -> io::Result<Output> {
         let path = match &self.folder {
             Some(folder) => folder.join(program),

@@ -104,8 +104,8 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     (k > 1).then(|| Warning { kind, step, text, remedy: remedy.into() })
 }
 
-/// What time lapse does to requests that were due at a rate beyond what the drive reached: they wait
-/// for longer and longer, as long as the load lasts. Empty without such a load.
+/// Effect of time lapse on requests that were due at a rate beyond that which the drive reached:
+/// they wait for longer and longer, as long as the load lasts. Empty without such a load.
 fn growing(run: &Run) -> String {
     let is_beyond = |step: &Step| step.rate.as_ref().is_some_and(|rate| rate.limit.is_some());
     if !run.steps.iter().any(is_beyond) {

@@ -6,8 +6,9 @@ use results::{Summary, Target, Written};
 use super::record::Record;
 use crate::plan::PlannedStep;
 
-/// Writes required of `step`, the one at `index` of its plan: the writes it finds, and the capacity it has
-/// to write before it can have settled the drive. `records` are those of its suite, in any order.
+/// Writes required of `step`, the one at `index` of its plan: the writes it finds, and the capacity
+/// it has to write before it can have settled the drive. `records` are those of its suite, in any
+/// order.
 pub(super) fn of(
     (index, step): (usize, &PlannedStep),
     records: &[(usize, Record)],
