@@ -267,9 +267,9 @@ fn reached(module: &str, graph: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet
 /// Imports of the crate named `name` that break the order of its layers, outside its tests.
 ///
 /// A layer is a module with all below it but those that are layers themselves: `real/hosts` is none
-/// of `real`. `order` has the layers from low to high. A file may import from its own layer and from
-/// those of lower rows; layers of one row know nothing of each other. The root of the crate is in no
-/// layer: what it re-exports counts as imported from where it is.
+/// of `real`. `order` has the layers from low to high. A file may import from its own layer and
+/// from those of lower rows; layers of one row know nothing of each other. The root of the crate is
+/// in no layer: what it re-exports counts as imported from where it is.
 fn layers_of(name: &str, order: &[&[&str]]) -> Vec<String> {
     let modules = modules_of(&root().join("crates").join(name).join("src"));
     let imports: BTreeMap<&str, Vec<Vec<String>>> =

@@ -90,5 +90,6 @@ pub use volume::new_die::Contents;
 pub use volume::operations::{keep_operations, load_operations};
 pub use volume::purge::{purge_volume, reformat_volume};
 pub use volume::recover::{RecoveredPage, RecoveredVolume};
-pub use volume::shortages::{Shortage, SpaceTaken, host_shortages};
+pub use volume::shortages::{Shortage, host_shortages};
+pub use volume::space_taken::SpaceTaken;
 pub use volume::{check, locate};

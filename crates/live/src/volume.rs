@@ -19,4 +19,5 @@ pub(crate) mod purge;
 pub(crate) mod recover;
 pub(crate) mod shortages;
 pub(crate) mod signature;
+pub(crate) mod space_taken;
 pub(crate) mod verification;

@@ -274,7 +274,8 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     differences
 }
 
-/// How far the data of the loads of `run` can be compressed: `0 %`, or each value in order.
+/// The share by which the data of the loads of `run` can be compressed: `0 %`, or each value in
+/// order.
 fn compressible(run: &Run) -> String {
     let mut percents: Vec<f64> = run.steps.iter().map(|step| step.compressible_percent).collect();
     percents.sort_by(f64::total_cmp);

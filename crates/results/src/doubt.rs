@@ -4,7 +4,7 @@
 //! | doubt | rule | what remains |
 //! |---|---|---|
 //! | unfinished | a warning of that kind names the step | a rate, no percentiles |
-//! | host-limited | 95 % of what the host can do: its threads or its processors are busy for so much of the time, or one request after the other is in the serial section of its driver | all |
+//! | host-limited | the host does 95 % of what it can, see [`Target::host_limit`] | all |
 //!
 //! Tables mark such figures, findings that rest on them are withheld, and a figure that lacks
 //! requests is compared with nothing. Of a drive whose flash translation layer runs on the host no
@@ -28,7 +28,7 @@ pub enum Doubt {
     HostLimited(HostLimit),
 }
 
-/// What of a host bounds the rate.
+/// Part of a host that bounds the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostLimit {
     /// So many threads, a processor for each.
@@ -137,9 +137,10 @@ pub(crate) fn host_limited(run: &Run, step: &Step) -> Option<Doubt> {
 }
 
 impl Target {
-    /// What of the host bounds a load of `threads` on each device, if at least 95 % of it was in
-    /// use: a drive that is faster would not be faster here. Absent otherwise, and where the flash
-    /// translation layer runs on the host.
+    /// The part of the host that bounds a load of `threads` on each device, if at least 95 % of it
+    /// was in use: its threads or its processors are busy for so much of the time, or one request
+    /// after the other is in the serial section of its driver. A drive that is faster would not be
+    /// faster here. Absent otherwise, and where the flash translation layer runs on the host.
     pub fn host_limit(&self, threads: u16, figures: &Summary) -> Option<HostLimit> {
         // Only there the host keeps the map.
         if threads == 0 || self.host_map_bytes.is_some() {

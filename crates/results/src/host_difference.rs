@@ -1,5 +1,5 @@
-//! Differences between hosts: by how much rates and latencies of one drive, in one format, differ under
-//! several hosts.
+//! Differences between hosts: by how much rates and latencies of one drive, in one format, differ
+//! under several hosts.
 //!
 //! Two hosts are *apart* by (greatest − least) ÷ greatest of a figure under one load: 0 where they
 //! are equal, 0.5 where one reaches half of the other. Less than [`MEANINGFUL_MIN`] is equal.
@@ -59,7 +59,8 @@ pub struct HostDifference {
     pub hosts: Vec<String>,
     /// One row for each workload of each suite, preconditionings apart.
     pub rows: Vec<HostDifferenceRow>,
-    /// Every load together, one entry for each of [`HostDifferenceFigure::ALL`]; absent without a load.
+    /// Every load together, one entry for each of [`HostDifferenceFigure::ALL`]; absent without a
+    /// load.
     pub overall: Option<[Option<Spread>; 4]>,
     /// Loads that every host measured and that are left out: they write, and the drive had not
     /// settled under some host.
@@ -77,8 +78,8 @@ pub struct HostDifferenceRow {
     pub workload: String,
     /// Geometric mean over the loads of the IOPS of each host, in their order.
     pub iops: Vec<f64>,
-    /// One entry for each of [`HostDifferenceFigure::ALL`]; absent where no load has the figure under every
-    /// host.
+    /// One entry for each of [`HostDifferenceFigure::ALL`]; absent where no load has the figure
+    /// under every host.
     pub spreads: [Option<Spread>; 4],
 }
 
@@ -131,8 +132,8 @@ pub fn host_differences(runs: &[&Run]) -> Vec<HostDifference> {
     groups.into_iter().filter_map(|group| difference(runs, group)).collect()
 }
 
-/// The difference of the hosts of the runs with the indices `group`; absent where there is one host, or
-/// no load that all of them measured.
+/// The difference of the hosts of the runs with the indices `group`; absent where there is one
+/// host, or no load that all of them measured.
 fn difference(runs: &[&Run], group: Vec<usize>) -> Option<HostDifference> {
     let mut hosts: Vec<String> = Vec::new();
     for index in &group {
@@ -184,7 +185,8 @@ pub(crate) fn is_of_host(load: &Comparison) -> bool {
 /// Figures of every host under one load.
 struct Load<'a> {
     load: &'a Comparison,
-    /// For each host the values of [`HostDifferenceFigure::ALL`]; rates and average latencies are there.
+    /// For each host the values of [`HostDifferenceFigure::ALL`]; rates and average latencies are
+    /// there.
     hosts: Vec<[Option<f64>; 4]>,
 }
 

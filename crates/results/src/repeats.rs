@@ -94,8 +94,8 @@ fn quantile(freedom: f64) -> f64 {
 
 /// Indices of runs that repeat each other, in order of appearance: the same target, format, host,
 /// protocol, data, scale and version; a real drive under the same firmware, on the same machine,
-/// kernel and driver, with the same settings; a model with the same numbers in its file. What differs in any of these is another subject: the
-/// spread over it is no chance.
+/// kernel and driver, with the same settings; a model with the same numbers in its file. What
+/// differs in any of these is another subject: the spread over it is no chance.
 pub fn groups<R: Borrow<Run>>(runs: &[R]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, run) in runs.iter().enumerate() {

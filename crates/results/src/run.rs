@@ -79,7 +79,7 @@ pub struct Target {
     /// where it lists none, and of real drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_stall_ms_max: Option<f64>,
-    /// What bounds the rate of the host of a model, whatever the drive; absent where nothing does,
+    /// Limits of the rate of the host of a model, whatever the drive; absent where there are none,
     /// and of real drives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_limits: Option<HostLimits>,
@@ -94,7 +94,7 @@ impl Target {
     }
 }
 
-/// What bounds the rate of a host.
+/// Limits of the rate of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostLimits {
     /// Processors that the threads of all devices share; absent where there are always enough.

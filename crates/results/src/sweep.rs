@@ -171,7 +171,7 @@ impl Sweep {
         marked(&self.title, self.unvalidated)
     }
 
-    /// What published figures do not confirm of the points, in a sentence: the rates of an
+    /// The sentence on what published figures do not confirm of the points: the rates of an
     /// unvalidated model, and those of a validated one with keys of its file changed. Absent where
     /// only the load of a validated model is swept.
     pub fn validation_note(&self) -> Option<String> {

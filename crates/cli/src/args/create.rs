@@ -13,7 +13,8 @@ pub(crate) struct Create {
     /// New folder for the volume
     pub(crate) volume: PathBuf,
     /// Member devices (dies), 1 to 64: new files, or block devices, which are overwritten
-    #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS", value_parser = listed)]
+    #[arg(long, required = true, value_delimiter = ',', value_name = "PATHS")]
+    #[arg(value_parser = listed)]
     pub(crate) dies: Vec<PathBuf>,
     /// Name of the volume, shown wherever it is listed [default: the name of its folder]
     #[arg(long, value_parser = name)]

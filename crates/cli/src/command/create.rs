@@ -66,8 +66,10 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     let protection = if is_protected { "tolerates 1 failed die" } else { "without parity" };
     let (size, count) = (text::bytes(args.size.0), text::counted(dies as u64, "die"));
     output::talk(&format!("{shown}: {size} over {count}, {protection}"));
-    if let Some(space) = space(&SpaceTaken::of(&options, &volume_options).with_context(attempted)?)
-    {
+    let shape = options.shape().with_context(attempted)?;
+    let files = options.dies.iter().chain(&args.hot_spares);
+    let taken = SpaceTaken::of(&shape, files, volume_options.preallocation);
+    if let Some(space) = space(&taken) {
         output::talk(&format!("{shown}: the files take {space}"));
     }
     output::data(&shown.to_string())?;

@@ -113,10 +113,8 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
 /// Says what the physical space of a thin volume is after a resize; none of one that is not thin.
 fn thin_after(before: &status::Format, size: Bytes) -> Option<String> {
     let physical = Bytes(before.physical_bytes);
-    (physical.0 < before.capacity_bytes).then(|| match size > physical {
-        true => format!(", physical space {physical}"),
-        false => format!(", no longer thin: physical space was {physical}"),
-    })
+    let after = if size > physical { "physical space" } else { "no longer thin: physical space was" };
+    (physical.0 < before.capacity_bytes).then(|| format!(", {after} {physical}"))
 }
 
 /// The volume that is meant.

@@ -409,7 +409,7 @@ fn seen(glimpse: &Glimpse) -> String {
     format!("{:.1}k IOPS", glimpse.iops / 1e3)
 }
 
-/// What bounds the rate of the host named `host`, whatever the drive.
+/// The limits of the host named `host`, whatever the drive; absent without any.
 fn host_limits(spec: &DriveSpec, host: &str) -> Option<HostLimits> {
     let host = spec.host(host).ok()?;
     let processors = Some(host.processors).filter(|processors| *processors > 0);

@@ -23,7 +23,7 @@ const ROWS_MIN: u64 = 16;
 /// Share of those that clients write between two looks.
 const LOOKS: u64 = 8;
 
-/// What is known of the space of the host.
+/// State of the space of the host, as far as it is known.
 #[derive(Debug, Default)]
 pub(crate) struct Headroom {
     /// Bytes that clients may write before the host is asked again.

@@ -15,7 +15,7 @@ use crate::medium::is_block_device;
 use crate::status::named;
 use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
-use crate::volume::shortages::SpaceTaken;
+use crate::volume::space_taken::SpaceTaken;
 use crate::{
     Access, Compression, DeviceError, Drive, Medium, Namespace, Namespaces, OpenError,
     Preallocation, Shape,
@@ -58,7 +58,10 @@ impl CreateOptions {
     }
 
     /// The arrangement of the dies that follows.
-    pub(super) fn shape(&self) -> Result<Shape, OpenError> {
+    ///
+    /// # Errors
+    /// As [`CreateOptions::check`].
+    pub fn shape(&self) -> Result<Shape, OpenError> {
         self.plan(self.die_count()).shape()
     }
 
@@ -281,7 +284,8 @@ pub fn create_while(
     let VolumeOptions { name, hot_spares, rated_cycles, namespaces, contents, .. } = volume_options;
     name.as_deref().map_or(Ok(()), check_name).map_err(OpenError::refused)?;
     let volume = &options.volume;
-    SpaceTaken::check(options, volume_options)?;
+    let files = options.dies.iter().chain(hot_spares);
+    SpaceTaken::check(&options.shape()?, files, volume_options.preallocation)?;
     let mut unfinished = Unfinished::default();
     unfinished.make(options, volume_options, go_on)?;
     let drive = Drive::open(volume)?;

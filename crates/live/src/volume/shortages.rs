@@ -1,19 +1,17 @@
-//! Space of the host: what the files of a volume take, and hosts that have too little of it, such
-//! as for sparse dies that may grow beyond what their file system has free.
+//! Hosts with too little space, such as for sparse dies that may grow beyond what their file system
+//! has free.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use blockio::text::counted;
 
 use super::folder::read;
-use crate::format::layout::Layout;
-use crate::medium::is_block_device;
+use super::space_taken::file_system;
+use crate::Drive;
 use crate::status::HostShortage;
-use crate::{CreateOptions, Drive, OpenError, Preallocation, VolumeOptions};
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;
@@ -39,80 +37,6 @@ impl fmt::Display for Shortage {
              writes fail with ENOSPC once it is full"
         )
     }
-}
-
-/// Space that the dies and hot spares of a new volume take on a file system.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SpaceTaken {
-    /// One of them.
-    pub path: PathBuf,
-    /// Number of them, 1 to 64 and the hot spares.
-    pub files: u64,
-    /// Bytes taken when they are created: of sparse ones what headers, journal and checkpoints
-    /// need, of others all.
-    pub at_once: Bytes,
-    /// Bytes taken at most.
-    pub most: Bytes,
-    /// Bytes that are free.
-    pub free: Bytes,
-}
-
-impl SpaceTaken {
-    /// Space that the files of a new volume take, by file system; none of block devices.
-    ///
-    /// # Errors
-    /// As [`CreateOptions::check`].
-    pub fn of(options: &CreateOptions, volume: &VolumeOptions) -> Result<Vec<Self>, OpenError> {
-        let layout = Layout::new(&options.shape()?);
-        let most = layout.die_bytes();
-        let at_once = match volume.preallocation {
-            Preallocation::Full => most,
-            Preallocation::Off => layout.unit_from(0),
-        };
-        let mut systems: BTreeMap<u64, Self> = BTreeMap::new();
-        for path in options.dies.iter().chain(&volume.hot_spares) {
-            // What cannot be found is told when the file is made.
-            let Some((system, free)) = file_system(path) else { continue };
-            let zero = Bytes(0);
-            let it = Self { path: path.clone(), files: 0, at_once: zero, most: zero, free };
-            let it = systems.entry(system).or_insert(it);
-            it.files += 1;
-            it.at_once.0 += at_once;
-            it.most.0 += most;
-        }
-        Ok(systems.into_values().collect())
-    }
-
-    /// Checks that each file system has room for what the files of a new volume take at once.
-    ///
-    /// # Errors
-    /// Names the first one that has not.
-    pub(super) fn check(options: &CreateOptions, volume: &VolumeOptions) -> Result<(), OpenError> {
-        let all = Self::of(options, volume)?;
-        let Some(short) = all.into_iter().find(|it| it.at_once > it.free) else { return Ok(()) };
-        let Self { path, files, at_once, free, .. } = &short;
-        let remedy = match volume.preallocation {
-            Preallocation::Off => "choose a smaller size or fewer dies",
-            Preallocation::Full => "use --sparse, which takes space as it is written",
-        };
-        Err(OpenError::refused(format!(
-            "the {} on the file system of {} take {at_once} when they are created, and it has \
-             {free} free; free some space, or {remedy}",
-            counted(*files, "file"),
-            path.display(),
-        )))
-    }
-}
-
-/// The file system that a file is or is to be on, and its free bytes; none of a block device.
-fn file_system(path: &Path) -> Option<(u64, Bytes)> {
-    if is_block_device(path) {
-        return None;
-    }
-    let path = absolute(path).ok()?;
-    let there = path.ancestors().find(|it| it.exists())?;
-    let space = rustix::fs::statvfs(there).ok()?;
-    Some((there.metadata().ok()?.dev(), Bytes(space.f_bavail.saturating_mul(space.f_frsize))))
 }
 
 impl Drive {

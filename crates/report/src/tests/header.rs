@@ -19,8 +19,8 @@ fn facts(runs: &[Run]) -> Vec<String> {
 fn facts_that_all_runs_share_are_listed_once() {
     let facts = facts(&review_of_two());
     assert_eq!(facts.len(), 1, "the runs differ in their format alone: {facts:?}");
-    let shared = "Modelled drive · Enterprise steady state · simulated at 1/32 of its capacity · host linux · \
-                  seed 1 · Floatgate 0.1.0, model version 1 · 2026-11-21T10:15:03Z";
+    let shared = "Modelled drive · Enterprise steady state · simulated at 1/32 of its capacity · \
+                  host linux · seed 1 · Floatgate 0.1.0, model version 1 · 2026-11-21T10:15:03Z";
     assert_eq!(facts[0], shared);
 }
 

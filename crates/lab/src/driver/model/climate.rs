@@ -82,7 +82,7 @@ pub(super) fn booked_beyond(
     })
 }
 
-/// What is said of a drive that was at its limit of heat while it only read.
+/// The sentence about a drive that was at its limit of heat while it only read.
 fn only_warm(limits: &Limits, climate: &Climate, percent: f64) -> String {
     let throttle_c = limits.throttle_c.unwrap_or_default();
     let hottest_c = climate.temperature_c.unwrap_or_default();
