@@ -472,7 +472,8 @@ pub(crate) struct Run {
     /// Length of the measurement, in the drive's protocol time
     #[arg(long, default_value = "60s", value_parser = quantity::span, value_name = "TIME")]
     pub(crate) runtime: Duration,
-    /// Precondition with the same workload for this long before measuring
+    /// Precondition with the same workload for this long before measuring; for a workload that only
+    /// reads, with the same requests as writes
     #[arg(long, value_parser = quantity::span, value_name = "TIME")]
     pub(crate) precondition: Option<Duration>,
     /// Transfer size instead of the workload's own, such as 8k

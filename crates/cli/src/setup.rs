@@ -9,7 +9,7 @@ use lab::library::Library;
 use lab::plan::Plan;
 use lab::replay;
 use lab::results::{Warning, WarningKind};
-use lab::ssd::{DieFailure, Surroundings};
+use lab::ssd::{DieFailure, DriveSpec, Surroundings};
 use lab::subject::{Choice, Subject};
 use lab::workload::Protocol;
 use lab::{Error, Kind};
@@ -73,16 +73,21 @@ pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
     }
 }
 
+/// Tells that data compresses in vain on the drive of `spec`.
+pub(crate) fn tell_no_compression(spec: &DriveSpec, data: &DataArgs) {
+    if data.compressible.is_some() && spec.compression.is_none() {
+        let name = &spec.name;
+        output::talk(&format!("warning: --compressible has no effect: {name} does not compress"));
+    }
+}
+
 /// Tells options that were given and change nothing on a modelled drive; nothing of a real one.
 pub(crate) fn tell_without_effect(subject: &Subject, real: &RealArgs, data: &DataArgs) {
     let Subject::Model { spec, .. } = subject else { return };
     for option in real.without_effect_on_models() {
         output::talk(&format!("warning: {option} has no effect on a model"));
     }
-    if data.compressible.is_some() && spec.compression.is_none() {
-        let name = &spec.name;
-        output::talk(&format!("warning: --compressible has no effect: {name} does not compress"));
-    }
+    tell_no_compression(spec, data);
 }
 
 /// Tells that the die that was to fail did not within a load of `lasted`.
@@ -94,6 +99,15 @@ pub(crate) fn tell_intact(place: &PlaceArgs, warnings: &[&Warning], lasted: Nano
              of an intact drive"
         ));
     }
+}
+
+/// Refuses to write over a file that is there, for a command that has no option to overwrite it.
+pub(crate) fn check_new(path: &Path) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let text = format!("{} already exists", path.display());
+    Err(Error::new(Kind::Refused, text).hint("name another file").into())
 }
 
 /// Refuses to write over a file that is there, before any work is done for it.

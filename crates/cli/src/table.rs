@@ -1,13 +1,14 @@
 //! Columns of text.
 
 /// Rows in columns, left-aligned and two spaces apart; the last column is not padded.
-pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+pub(crate) fn columns<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let count = rows.first().map_or(0, |row| row.as_ref().len());
     let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        rows.iter().map(|row| row.as_ref()[column].chars().count()).max().unwrap_or_default()
     };
-    let widths: [usize; N] = std::array::from_fn(width);
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+    let widths: Vec<usize> = (0..count).map(width).collect();
+    let line = |row: &R| {
+        let cells = row.as_ref().iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

@@ -267,6 +267,64 @@ fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
 }
 
 #[test]
+fn a_rate_that_was_not_reached_has_no_response_time_and_says_so() {
+    let output = floatgate(&["run", "--runtime", "2s", "--rate", "900k"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = stdout(&output);
+    assert_eq!(text.lines().count(), 2, "{text}");
+    let said = stderr(&output);
+    assert!(said.contains("warning: requested 900000 IOPS, not reached: "), "{said}");
+    assert!(said.contains("; no response time, since"), "{said}");
+    assert!(!said.contains("\nresponse"), "{said}");
+}
+
+#[test]
+fn a_replay_says_which_part_of_the_trace_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = ["trace", "make", "it.iolog", "--requests", "2000"];
+    assert_eq!(floatgate_in(dir.path(), &make).status.code(), Some(0));
+    let run = ["run", "iodrive-duo", "--trace", "it.iolog", "--speed", "1", "--runtime", "1s"];
+    let output = floatgate_in(dir.path(), &run);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = stderr(&output);
+    assert!(said.contains("trace it.iolog (2000 requests over "), "{said}");
+    assert!(said.contains("requests were due, ") && said.contains("; requested "), "{said}");
+    assert!(said.contains("warning: less than one replay of the trace: its first "), "{said}");
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_told_with_its_own_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("there.rec"), "mine").unwrap();
+    let refused = |args: &[&str]| {
+        let output = floatgate_in(dir.path(), args);
+        (output.status.code(), stderr(&output))
+    };
+    let (status, said) = refused(&["trace", "import", "nosuch.txt", "--out", "it.rec"]);
+    assert_eq!(status, Some(2), "{said}");
+    let (status, said) = refused(&["trace", "import", "nosuch.txt", "--out", "there.rec"]);
+    assert!(status == Some(1) && !said.contains("--overwrite"), "{said}");
+    let (_, said) = refused(&["trace", "make", "nosuch/it.iolog"]);
+    assert!(said.contains("hint: name a file in a folder that exists"), "{said}");
+    let (status, said) = refused(&["app", "sysbench-oltp", "/nosuch"]);
+    assert!(status == Some(2) && said.contains("/nosuch: no such folder or drive"), "{said}");
+    let (status, said) = refused(&["app", "sysbench-oltp", "p5800x", "--mkfs"]);
+    assert!(status == Some(2) && said.contains("--mkfs applies to measurements"), "{said}");
+    let (status, said) = refused(&["app", "sysbench-oltp", "p5800x", "--out", "records"]);
+    assert!(status == Some(2) && said.contains("hint: name volumes only"), "{said}");
+    let (status, said) = refused(&["run", "p5800x", "--fail-die", "0@1s"]);
+    assert!(status == Some(2) && said.contains("has no dies"), "{said}");
+    assert!(said.contains("hint: leave out --fail-die"), "{said}");
+}
+
+#[test]
+fn the_plan_of_a_group_fills_all_of_its_devices() {
+    let text = stdout(&floatgate(&["plan", "p5510-eight", "--protocol", "quick"]));
+    assert!(text.contains(", each load on each of 8 devices"), "{text}");
+    assert!(text.contains("2 fills of 61.44 TB (122.88 TB written)"), "{text}");
+}
+
+#[test]
 fn a_run_as_json_says_what_was_measured_on_what() {
     let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -345,7 +403,8 @@ fn every_command_has_a_json_form() {
 fn quick_review(dir: &Path) -> String {
     let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "64"];
     let output = floatgate_in(dir, &[model.as_slice(), &["--jobs", "2"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    // 3: measured; the short preconditioning of `quick` has not written enough to be steady.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     stdout(&output)
 }
 

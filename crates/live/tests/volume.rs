@@ -368,7 +368,8 @@ fn the_space_that_files_take_is_known_before_and_asked_of_the_host() {
         let hot_spares = vec![folder.path().join("spare.img")];
         let files: Vec<_> = options.dies.iter().chain(&hot_spares).cloned().collect();
         let wanted = VolumeOptions { preallocation, hot_spares, ..VolumeOptions::default() };
-        let taken = live::SpaceTaken::of(&options, &wanted).unwrap();
+        let shape = options.shape().unwrap();
+        let taken = live::SpaceTaken::of(&shape, files.iter(), wanted.preallocation);
         let [live::SpaceTaken { files: 4, at_once, most, .. }] = taken[..] else {
             panic!("one file system with all: {taken:?}");
         };

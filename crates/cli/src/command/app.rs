@@ -6,7 +6,7 @@ mod predicted;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use lab::application::HOST_SHARE_MAX;
 use lab::library::Library;
 use lab::results::{PREDICTION_ERROR, SLOWDOWN_MAX};
@@ -16,11 +16,11 @@ use lab::{Error, Kind};
 use serde::Serialize;
 
 use super::replay;
-use crate::args::App;
+use crate::args::{App, Timing};
 use crate::{Ending, output, signals, table};
 
 /// Columns of the table.
-const HEADINGS: [&str; 7] = ["drive", "", "threads", "TPS", "mean ms", "p99 ms", "host"];
+const HEADINGS: [&str; 7] = ["drive", "", "clients", "TPS", "mean ms", "p99 ms", "host"];
 /// Note below a table with predicted latencies.
 pub(super) const LATENCIES: &str = "\n\nThe predicted latencies are computed in two ways. mean ms: \
                                     the benchmark's mean, times replay time / recording time \
@@ -30,6 +30,8 @@ pub(super) const LATENCIES: &str = "\n\nThe predicted latencies are computed in 
 const LATE: &str = "\n\n‡ The replies of the model were late by more than 5 % of their time in it: \
                     the figures are in part those of this machine. Measure with fewer threads, \
                     or on a machine with more processors.";
+/// Hint for a target that is none.
+const TARGETS: &str = "name a mounted folder, a volume or a modelled drive, or give --memory SIZE";
 /// File that marks a folder as a volume.
 const VOLUME_FILE: &str = "volume.toml";
 
@@ -95,7 +97,10 @@ pub(crate) fn app(args: &App) -> Result<Ending> {
     let application = application(&library, name, args)?;
     let targets = targets(args)?;
     if let (Some(out), Some(_)) = (&args.out, targets.iter().find(|it| !it.is_live())) {
-        bail!("--out records volumes only, into {}; name no other target", out.display());
+        let text = format!("--out {} records volumes only", out.display());
+        return Err(Error::new(Kind::Input, text)
+            .hint("name volumes only, or leave out --out")
+            .into());
     }
     refuse_options_without_effect(args, &targets)?;
     let signals = signals::received()?;
@@ -143,6 +148,10 @@ fn targets(args: &App) -> Result<Vec<AppTarget>> {
         } else if path.is_dir() {
             AppTarget::Folder(path.to_owned())
         } else {
+            if name.contains('/') && !path.exists() {
+                let text = format!("{name}: no such folder or drive");
+                return Err(Error::new(Kind::Input, text).hint(TARGETS).into());
+            }
             find_drive(name)?;
             AppTarget::Model(name.clone())
         });
@@ -151,8 +160,7 @@ fn targets(args: &App) -> Result<Vec<AppTarget>> {
         targets.push(AppTarget::Live(None));
     }
     if targets.is_empty() {
-        let hint = "name a mounted folder, a volume or a modelled drive, or give --memory SIZE";
-        return Err(Error::new(Kind::Input, "no drive to measure").hint(hint).into());
+        return Err(Error::new(Kind::Input, "no drive to measure").hint(TARGETS).into());
     }
     Ok(targets)
 }
@@ -161,13 +169,19 @@ fn targets(args: &App) -> Result<Vec<AppTarget>> {
 fn refuse_options_without_effect(args: &App, targets: &[AppTarget]) -> Result<()> {
     let is_predicted = |it: &&AppTarget| matches!(it, AppTarget::Model(_));
     let predicted = targets.iter().filter(is_predicted).count();
-    let of_measurements = [("--set", !args.set.is_empty()), ("--runtime", args.runtime.is_some())];
+    let of_measurements = [
+        ("--set", !args.set.is_empty()),
+        ("--runtime", args.runtime.is_some()),
+        ("--mkfs", args.mkfs),
+        ("--timing", args.timing.timing != Timing::Off),
+    ];
     let of_predictions = [
         ("--recordings", args.recordings.is_some()),
         ("--host-speed", args.host.host_speed.to_bits() != 1_f64.to_bits()),
         ("--host-processors", args.host.host_processors.is_some()),
         ("--buffered", args.host.buffered.to_bits() != 0_f64.to_bits()),
         ("--keep-front-end", args.host.keep_front_end),
+        ("--compressible", args.data.compressible.is_some()),
     ];
     let given = |options: &[(&'static str, bool)]| {
         options.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
@@ -200,7 +214,7 @@ fn list(library: &Library, is_json: bool) -> Result<()> {
     }
     let row = |entry: &lab::library::Entry<Application>| {
         let threads: Vec<String> = entry.value.threads.iter().map(u32::to_string).collect();
-        let measured = format!("{} s at {} threads", entry.value.seconds, threads.join(", "));
+        let measured = format!("{} s at {} clients", entry.value.seconds, threads.join(", "));
         [entry.value.name.clone(), entry.value.title.clone(), measured, entry.origin.to_string()]
     };
     output::data(&table::columns(&all.iter().map(row).collect::<Vec<_>>()))?;
@@ -237,9 +251,8 @@ fn shown(points: &[Point]) -> String {
     if points.iter().any(Point::is_late) {
         text += LATE;
     }
-    let pauses = points.iter().filter_map(|it| it.recording_pause_share);
-    if let Some(longest) = pauses.reduce(f64::max) {
-        text += &paused(longest);
+    if points.iter().any(|it| it.recording_pause_share.is_some()) {
+        text += PAUSED;
     }
     let has_both = |it: &Point| it.latency_ms_mean.is_some() && it.latency_ms_p99.is_some();
     if points.iter().filter(is_predicted).any(has_both) {
@@ -256,22 +269,24 @@ fn shown(points: &[Point]) -> String {
 }
 
 /// Note below a table with a rate that was predicted from a recording with a long pause.
-pub(super) fn paused(share: f64) -> String {
-    format!(
-        "\n\n† In the recording all clients paused at once, with no request outstanding, for \
-         {:.0} % of the time. The prediction includes this pause: the rate is lower and the 99th \
-         percentile higher than without it. Record again to predict without it.",
-        share * 100.0
-    )
+pub(super) const PAUSED: &str = "\n\n† In the recording all clients paused at once, with no \
+                                 request outstanding, for this share of the time. The prediction \
+                                 includes this pause: the rate is lower and the 99th percentile \
+                                 higher than without it. Record again to predict without it.";
+
+/// Mark of a rate that was predicted from a recording with a pause of this share of its time; empty
+/// without one.
+pub(super) fn pause_mark(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!(" † {:.0} %", share * 100.0))
 }
 
 /// Transactions per second to the digit that a measurement of some seconds supports.
 fn rate(point: &Point) -> String {
     let Some(tps) = point.tps else { return "-".to_owned() };
     let mark = match (point.recording_pause_share, point.is_late()) {
-        (Some(_), _) => " †",
-        (None, true) => " ‡",
-        (None, false) => "",
+        (Some(share), _) => pause_mark(Some(share)),
+        (None, true) => " ‡".to_owned(),
+        (None, false) => String::new(),
     };
     let digits = usize::from(tps < 100.0);
     format!("{tps:.digits$}{mark}")
@@ -308,5 +323,9 @@ mod tests {
         };
         assert!(shown(&[with_latencies(Origin::Predicted)]).contains(LATENCIES));
         assert!(!shown(&[with_latencies(Origin::Measured)]).contains(LATENCIES), "one basis");
+        let paused =
+            Point { recording_pause_share: Some(0.12), ..point(Origin::Predicted, Some(900.0)) };
+        let text = shown(&[paused, point(Origin::Predicted, Some(900.0))]);
+        assert!(text.contains("900 † 12 %") && text.contains(PAUSED), "{text}");
     }
 }

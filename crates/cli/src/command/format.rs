@@ -113,7 +113,8 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
 /// Says what the physical space of a thin volume is after a resize; none of one that is not thin.
 fn thin_after(before: &status::Format, size: Bytes) -> Option<String> {
     let physical = Bytes(before.physical_bytes);
-    let after = if size > physical { "physical space" } else { "no longer thin: physical space was" };
+    let after =
+        if size > physical { "physical space" } else { "no longer thin: physical space was" };
     (physical.0 < before.capacity_bytes).then(|| format!(", {after} {physical}"))
 }
 

@@ -26,13 +26,18 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     if args.json {
         output::json(&json!({ "targets": wanted, "plan": plan }))?;
     } else {
-        output::data(&shown(&plan, &wanted, capacity(&subject, &wanted)))?;
+        output::data(&shown(&plan, (&subject, &wanted), capacity(&subject, &wanted)))?;
     }
     Ok(Ending::Done)
 }
 
-fn shown(plan: &Plan, wanted: &[Wanted], capacity: Option<Bytes>) -> String {
-    let targets: Vec<String> = wanted.iter().map(target).collect();
+fn shown(plan: &Plan, (subject, wanted): (&Subject, &[Wanted]), capacity: Option<Bytes>) -> String {
+    let each = match devices(subject) {
+        1 => String::new(),
+        count => format!(", each load on each of {count} devices"),
+    };
+    let targets: Vec<String> =
+        wanted.iter().map(|wanted| format!("{}{each}", target(wanted))).collect();
     format!(
         "{}\n{}\n\n{}\n\n{} steps, {} of load{} for each target, seed {}",
         plan.protocol_title,
@@ -59,12 +64,21 @@ fn fills(plan: &Plan, capacity: Option<Bytes>) -> String {
     }
 }
 
-/// Capacity of each of the targets; absent where it differs, or is not known without a connection.
+/// Devices of a modelled group, which a load is carried out on at once; 1 of any other drive.
+fn devices(subject: &Subject) -> u32 {
+    match subject {
+        Subject::Model { spec, .. } => spec.device_count(),
+        Subject::Real { .. } => 1,
+    }
+}
+
+/// Capacity of each of the targets, of all devices of a modelled group; absent where it differs, or
+/// is not known without a connection.
 fn capacity(subject: &Subject, wanted: &[Wanted]) -> Option<Bytes> {
     let of = |wanted: &Wanted| match subject {
         Subject::Model { spec, .. } => {
             let format = spec.formats.iter().find(|format| format.name == wanted.format())?;
-            Some(decimal(format.user_gb))
+            Some(decimal(format.user_gb * f64::from(devices(subject))))
         }
         Subject::Real { path } if wanted.host().is_empty() => {
             // A block device has no length in its metadata.

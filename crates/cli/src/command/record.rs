@@ -25,7 +25,7 @@ use crate::{Ending, benchmark, lateness, output, setup};
 
 /// Serves the drive on a private socket, runs the command, and records its requests.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
-    setup::check_output(&args.out, false)?;
+    setup::check_new(&args.out)?;
     let signals = signals::received()?;
     let mut keeper = Keeper::new()?;
     let scratch = tempfile::tempdir().context("making a folder for the socket")?.keep();

@@ -55,6 +55,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         let Wanted::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
             bail!("{name} is not a modelled drive: `floatgate drives` lists them");
         };
+        setup::tell_no_compression(&spec, &args.data);
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
         let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
@@ -120,7 +121,7 @@ fn about(recording: &Recording) -> String {
 
 fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     let mut cells = vec![HEADINGS.map(str::to_owned), of_recording(recording, rows)];
-    cells.extend(rows.iter().map(|it| row(it, it.pause(recording).is_some())));
+    cells.extend(rows.iter().map(|it| row(it, it.pause(recording))));
     let mut text = table::columns(&cells);
     if rows.iter().any(|row| row.replayed.host_share > HOST_SHARE_MAX) {
         text += &host_dominates();
@@ -128,8 +129,8 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     if rows.iter().any(|row| row.unvalidated) {
         text += UNVALIDATED;
     }
-    if let Some(longest) = rows.iter().filter_map(|it| it.pause(recording)).reduce(f64::max) {
-        text += &app::paused(longest);
+    if rows.iter().any(|it| it.pause(recording).is_some()) {
+        text += app::PAUSED;
     }
     if rows.iter().any(|row| row.lateness.is_none() && row.replayed.prediction.is_some()) {
         text += "\n\n";
@@ -196,11 +197,11 @@ fn of_recording(recording: &Recording, rows: &[ReplayRow]) -> [String; 10] {
     ]
 }
 
-/// The cells of a drive; `is_paused` marks the rate.
-fn row(row: &ReplayRow, is_paused: bool) -> [String; 10] {
+/// The cells of a drive, with the share of a long pause in its recording.
+fn row(row: &ReplayRow, pause: Option<f64>) -> [String; 10] {
     let Replayed { prediction, read, write, flush, host_share, .. } = &row.replayed;
     let latency = prediction.and_then(|it| it.latency_ms_mean);
-    let mark = if is_paused { " †" } else { "" };
+    let mark = app::pause_mark(pause);
     let mean =
         |of: &Option<LatencySummary>| of.as_ref().map_or_else(dash, |it| us(it.latency_ns_avg));
     let p99 = |of: &Option<LatencySummary>| {

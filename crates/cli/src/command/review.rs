@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use lab::real::access::Access;
-use lab::results::{Run, WarningKind};
+use lab::results::{Run, StepKind, Warning, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
@@ -183,15 +183,30 @@ fn ending(measured: &[Run], args: &Review) -> Result<Ending> {
             .hint(how_to_go_on(&cut, args, is_real))
             .into());
     }
-    let warnings = measured.iter().flat_map(|run| &run.warnings);
     let mut ending = Ending::Done;
-    for warning in warnings {
-        match warning.kind {
-            WarningKind::NotSteady => ending = Ending::NotSteady,
-            WarningKind::NotPreconditioned => {}
-            _ => continue,
+    for run in measured {
+        let label = summary::label(run, measured);
+        for warning in &run.warnings {
+            match warning.kind {
+                WarningKind::NotSteady => ending = Ending::NotSteady,
+                WarningKind::NotPreconditioned if is_judged(run, warning) => {
+                    ending = Ending::NotSteady;
+                }
+                WarningKind::NotPreconditioned => {}
+                _ => continue,
+            }
+            if measured.len() > 1 {
+                let step = format!("{label}: {}", warning.step);
+                output::warning(&Warning { step, ..warning.clone() });
+            } else {
+                output::warning(warning);
+            }
         }
-        output::warning(warning);
     }
     Ok(ending)
+}
+
+/// True if a preconditioning never met the rule; false where the protocol asked for none.
+fn is_judged(run: &Run, warning: &Warning) -> bool {
+    run.steps.iter().any(|step| step.id == warning.step && step.kind == StepKind::Precondition)
 }

@@ -1,5 +1,7 @@
 //! `floatgate run`: one workload on one drive, at once.
 
+mod coverage;
+
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::{env, fs, process};
@@ -10,14 +12,17 @@ use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::mark::UNVALIDATED_REASON;
-use lab::results::{HandleWrites, LatencySummary, Step, StepKind, Summary, Warning, WarningKind};
+use lab::results::{
+    HandleWrites, LatencySummary, RateLimit, Step, StepKind, Summary, Warning, WarningKind,
+};
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, carry_out};
 use lab::subject::Subject;
-use lab::workload::trace::Addresses;
+use lab::workload::trace::{Addresses, Trace};
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
 
+use self::coverage::Coverage;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};
@@ -29,7 +34,9 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let choice = setup::choice(args.format.as_deref(), &args.model);
     let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setup(&setup::placed(choice, &args.place))?;
-    let plan = Plan::of_one(&workload(args)?, &load(args), args.model.seed);
+    let trace = args.trace.as_deref().map(replay::read).transpose()?;
+    let workload = workload(args, trace.as_ref())?;
+    let plan = Plan::of_one(&workload, &load(args), args.model.seed);
     let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
     let raw = Raw::new();
     let access = args.real.access(raw.path.clone());
@@ -49,7 +56,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let outcomes = carry_out(&[assignment], 1, &progress);
     progress.clear();
     let outcome = outcomes.inspect_err(|_| raw.keep())?.remove(0);
-    let ending = shown(&outcome, args.json.then_some(args.model.seed))?;
+    let ending = shown(&outcome, &Asked { args, subject: &subject, trace: trace.as_ref() })?;
     let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
     let told: Vec<&Warning> = warnings(&outcome).collect();
     setup::tell_intact(&args.place, &told, Nanos::from_secs_f64(lasted_s));
@@ -84,9 +91,9 @@ impl Drop for Raw {
 }
 
 /// The workload, with the one transfer size that was asked for.
-fn workload(args: &args::Run) -> Result<Workload> {
-    if let Some(path) = &args.trace {
-        return Ok(replay::workload_of(&replay::read(path)?));
+fn workload(args: &args::Run, trace: Option<&Trace>) -> Result<Workload> {
+    if let Some(trace) = trace {
+        return Ok(replay::workload_of(trace));
     }
     let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
     let Some(size) = args.bs else { return Ok(workload) };
@@ -122,12 +129,20 @@ fn warnings(outcome: &Outcome) -> impl Iterator<Item = &Warning> {
     outcome.records.iter().flat_map(|(_, record)| &record.warnings)
 }
 
-fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
-    let measured = |kind| {
-        let mut records = outcome.records.iter().map(|(_, record)| record);
-        records.find(|record: &&Record| record.step.kind == kind)
-    };
-    let record = measured(StepKind::Measure)
+/// Request of the user: the arguments, the drive, and the trace where one is replayed.
+struct Asked<'a> {
+    args: &'a args::Run,
+    subject: &'a Subject,
+    trace: Option<&'a Trace>,
+}
+
+/// The record of the step of `kind`; absent where there was none.
+fn record_of(outcome: &Outcome, kind: StepKind) -> Option<&Record> {
+    outcome.records.iter().map(|(_, record)| record).find(|record| record.step.kind == kind)
+}
+
+fn shown(outcome: &Outcome, asked: &Asked<'_>) -> Result<Ending> {
+    let record = record_of(outcome, StepKind::Measure)
         .and_then(|record| Some((record, record.step.summary.as_ref()?)));
     let Some((record, summary)) = record else {
         return Err(Error::new(Kind::Program, "stopped before anything was measured").into());
@@ -135,47 +150,104 @@ fn shown(outcome: &Outcome, json_seed: Option<u64>) -> Result<Ending> {
     if summary.latency.count == 0 {
         return Err(nothing_completed(&record.step, outcome.target.time_lapse).into());
     }
-    if let Some(seed) = json_seed {
+    if asked.args.json {
         let is_model = outcome.target.kind.is_model();
+        let precondition = record_of(outcome, StepKind::Precondition);
         output::json(&json!({
             "floatgate_version": env!("CARGO_PKG_VERSION"),
             "model_version": is_model.then_some(lab::ssd::MODEL_VERSION),
-            "seed": seed,
+            "seed": asked.args.model.seed,
             "target": outcome.target,
             "environment": outcome.environment,
-            "precondition": measured(StepKind::Precondition).map(|record| &record.step),
+            "precondition": precondition.map(|record| &record.step),
             "step": record.step,
             "warnings": warnings(outcome).collect::<Vec<_>>(),
         }))?;
     } else {
-        output::data(&figures(summary, record.step.response.as_ref()))?;
-        let precondition = measured(StepKind::Precondition);
-        let state = state(precondition, &record.step, summary);
-        let steady = precondition.and_then(|record| record.step.steady.as_ref());
-        let is_fresh = summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
-        let state = state + &lapsed(outcome.target.time_lapse, record.step.duration_s, is_fresh);
-        let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
-        let told = if lacks {
-            LACKING.to_owned()
-        } else {
-            latencies(&record.step, summary) + &mean_notes(summary)
-        };
-        let state = state + &climate(&record.step, summary);
-        let mark = if outcome.target.unvalidated {
-            format!("\n{UNVALIDATED_REASON}")
-        } else {
-            String::new()
-        };
-        output::talk(&(details(&told, summary, &state) + &mark));
+        printed(outcome, asked, (record, summary))?;
     }
     let mut ending = Ending::Done;
     for warning in warnings(outcome) {
         output::warning(warning);
-        if warning.kind == WarningKind::NotSteady {
+        // Without a preconditioning nothing of a run is judged.
+        if matches!(warning.kind, WarningKind::NotSteady | WarningKind::NotPreconditioned) {
             ending = Ending::NotSteady;
         }
     }
     Ok(ending)
+}
+
+/// Prints the figures, and what qualifies them to stderr.
+fn printed(
+    outcome: &Outcome,
+    asked: &Asked<'_>,
+    (record, summary): (&Record, &Summary),
+) -> Result<()> {
+    let (step, target) = (&record.step, &outcome.target);
+    let lapse = target.time_lapse;
+    let of_devices = (lapse, target.devices);
+    let coverage =
+        asked.trace.map(|trace| Coverage::new((trace, asked.args.speed), step, of_devices));
+    let missed = missed(step, summary, coverage.as_ref());
+    let response = step.response.as_ref().filter(|_| missed.is_none());
+    output::data(&figures(summary, response))?;
+    let precondition = record_of(outcome, StepKind::Precondition);
+    let steady = precondition.and_then(|record| record.step.steady.as_ref());
+    let settles = settles(asked.subject);
+    let is_fresh =
+        settles && summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
+    let state = state(precondition, step, (summary, settles))
+        + &lapsed(lapse, step.duration_s, is_fresh)
+        + &climate(step, summary);
+    let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
+    let told = if lacks {
+        LACKING.to_owned()
+    } else {
+        latencies(response, summary) + &mean_notes(summary)
+    };
+    let replayed = coverage.map_or_else(String::new, |it| {
+        format!("\n{}\n{}", step.how, it.line(step.rate.as_ref().map(|rate| rate.iops)))
+    });
+    let mark = if target.unvalidated { format!("\n{UNVALIDATED_REASON}") } else { String::new() };
+    output::talk(&(details(&told, summary, &state) + &replayed + &mark));
+    for text in missed.into_iter().chain(coverage.and_then(|it| it.warning())) {
+        output::talk(&format!("warning: {text}"));
+    }
+    Ok(())
+}
+
+/// True if writes change what `subject` does: not of models that are written in place.
+fn settles(subject: &Subject) -> bool {
+    match subject {
+        Subject::Model { spec, .. } => spec.is_nand(),
+        Subject::Real { .. } => true,
+    }
+}
+
+/// The warning about a load whose requests did not come at the rate that was asked for; absent
+/// where they did, or none was.
+///
+/// Beyond saturation the queue grows for as long as the load lasts, and so does the time from when
+/// a request was due: in time lapse it is 1/k of that at full scale.
+fn missed(step: &Step, summary: &Summary, coverage: Option<&Coverage>) -> Option<String> {
+    let limit = step.rate.as_ref().and_then(|rate| rate.limit);
+    let limit = limit.or_else(|| coverage?.falls_behind().then_some(RateLimit::Drive))?;
+    let asked = match (&step.rate, coverage) {
+        (_, Some(_)) | (None, None) => "the rate of the trace was not reached".to_owned(),
+        (Some(rate), None) => {
+            format!("requested {:.0} IOPS, not reached: {:.0}", rate.iops, summary.iops)
+        }
+    };
+    Some(match limit {
+        RateLimit::Drive => format!(
+            "{asked}; no response time, since the queue grew until the load ended: it would \
+             depend on the length of the load"
+        ),
+        RateLimit::Generator => format!(
+            "{asked}, limited by the load generator; no response time, since requests were late \
+             before they reached the drive"
+        ),
+    })
 }
 
 /// The error of a load in which no request completed.
@@ -209,21 +281,31 @@ fn figures(summary: &Summary, response: Option<&LatencySummary>) -> String {
 }
 
 /// The state of the drive in which `measured` was: how far it was written, and whether it was in
-/// steady state.
-fn state(preconditioned: Option<&Record>, measured: &Step, summary: &Summary) -> String {
+/// steady state; of a drive that does not settle, why there is none.
+fn state(
+    preconditioned: Option<&Record>,
+    measured: &Step,
+    (summary, settles): (&Summary, bool),
+) -> String {
     let share = measured.written.map_or(0.0, |written| written.since_purge_share);
     let written = format!("{share:.2} times the user capacity written since the purge");
     let amplification = summary.nand.and_then(|nand| nand.write_amplification());
     let amplification =
         amplification.map_or_else(String::new, |it| format!(", write amplification {it:.2}"));
+    if !settles && preconditioned.is_none() {
+        return format!("written in place: nothing to settle; {written}{amplification}");
+    }
+    // For a load that only reads it is the same requests as writes.
+    let with = preconditioned.filter(|it| it.step.workload != measured.workload);
+    let with = with.map_or_else(String::new, |it| format!(" with {}", it.step.workload));
     let steady = preconditioned.and_then(|record| record.step.steady.as_ref());
     let state = match steady {
-        Some(steady) if steady.achieved => "preconditioned to steady state",
-        Some(_) => "preconditioned, steady state not reached",
+        Some(steady) if steady.achieved => format!("preconditioned{with} to steady state"),
+        Some(_) => format!("preconditioned{with}, steady state not reached"),
         None if summary.write.count > 0 => {
-            "not preconditioned: measure steady state with --precondition (6h or longer)"
+            "not preconditioned: measure steady state with --precondition (6h or longer)".into()
         }
-        None => "filled and not preconditioned",
+        None => "filled and not preconditioned".into(),
     };
     format!("{state}; {written}{amplification}")
 }
@@ -251,9 +333,10 @@ fn lapsed(time_lapse: u32, duration_s: f64, is_fresh: bool) -> String {
 /// Line in place of the percentiles of a load whose figures lack requests.
 const LACKING: &str = "no percentiles: requests that had not completed are missing";
 
-/// The percentiles of each kind of request; `-` for those beyond which fewer than ten requests lie.
-fn latencies(step: &Step, summary: &Summary) -> String {
-    let response = step.response.as_ref().map(|response| ("response", response));
+/// The percentiles of each kind of request, and of the `response` at a rate; `-` for those beyond
+/// which fewer than ten requests lie.
+fn latencies(response: Option<&LatencySummary>, summary: &Summary) -> String {
+    let response = response.map(|response| ("response", response));
     let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
     let head = ["", "requests", "p50", "p99", "p99.9", "max"].map(str::to_owned);
     let rows: Vec<[String; 6]> = std::iter::once(head)

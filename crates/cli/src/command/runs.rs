@@ -84,10 +84,10 @@ fn shown(run: &Run) -> String {
 
 /// Figures of a step, and what they are of; of a preconditioning those of its last five rounds,
 /// since a mean over the write cliff is a rate that the drive never had.
-fn figures(step: &Step) -> Option<(&Summary, &'static str)> {
+fn figures(step: &Step) -> Option<(&Summary, String)> {
     match (&step.settled, step.kind) {
         (Some(settled), StepKind::Precondition) => Some((settled, last_window(step))),
-        _ => Some((step.summary.as_ref()?, "")),
+        _ => Some((step.summary.as_ref()?, String::new())),
     }
 }
 
@@ -96,7 +96,7 @@ fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
     let doubt = Doubt::of(run, step, summary);
     let span = |latency_ns: u64| blockio::Nanos(latency_ns).to_string();
     let p999 = summary.latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));
-    let notes = [what.to_owned()].into_iter().chain(doubt.map(Doubt::note));
+    let notes = [what].into_iter().chain(doubt.map(Doubt::note));
     Some([
         step.id.clone(),
         format!("{:.0}", summary.iops),

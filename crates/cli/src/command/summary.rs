@@ -3,9 +3,8 @@
 use blockio::Nanos;
 use lab::results::mark::marked;
 use lab::results::rounds::{WindowCell, window_cells};
-use lab::results::{
-    ApplicationFigures, Doubt, PREDICTION_ERROR, Run, Steady, Step, StepKind, Summary,
-};
+use lab::results::steady::WINDOW_ROUNDS;
+use lab::results::{Doubt, PREDICTION_ERROR, Run, Steady, Step, StepKind, Summary};
 
 use super::{app, replay};
 use crate::table;
@@ -16,22 +15,31 @@ const INDENT: &str = "  ";
 /// Each run: what its preconditionings ended at, then each workload at the load of its most IOPS;
 /// in lines of at most so many `columns`, where there is a limit.
 pub(crate) fn shown(runs: &[Run], columns: Option<usize>) -> String {
-    let differ = runs.iter().any(|run| run.target.host != runs[0].target.host);
-    let of_run = |run: &Run| of_run(run, differ, columns.unwrap_or(usize::MAX));
+    let of_run = |run: &Run| of_run(run, &label(run, runs), columns.unwrap_or(usize::MAX));
     runs.iter().map(of_run).collect::<Vec<_>>().join("\n\n")
 }
 
-/// One run, named with its host where others have another.
-fn of_run(run: &Run, with_host: bool, columns: usize) -> String {
-    let host = if with_host { &*run.target.host } else { "" };
-    let title = format!("{} {} {host}", run.target.title, run.target.format);
+/// Words that tell `run` from the others of `runs`: its format, and where others have another one,
+/// its host and its seed.
+pub(super) fn label(run: &Run, runs: &[Run]) -> String {
+    let has_other = |differs: &dyn Fn(&Run) -> bool| runs.iter().any(differs);
+    let host = has_other(&|other| other.target.host != run.target.host);
+    let seed = has_other(&|other| other.seed != run.seed);
+    let host = if host { format!(" {}", run.target.host) } else { String::new() };
+    let seed = if seed { format!(" seed {}", run.seed) } else { String::new() };
+    format!("{}{host}{seed}", run.target.format).trim().to_owned()
+}
+
+/// One run, named with its `label`.
+fn of_run(run: &Run, label: &str, columns: usize) -> String {
+    let title = format!("{} {label}", run.target.title);
     let title = marked(title.trim_end(), run.target.unvalidated);
     let title = table::wrapped(&title, columns).join("\n");
     let head = ["WORKLOAD", "LOAD", "IOPS", "MB/S", "MEAN", "P99.9", ""].map(str::to_owned);
     let applications = applications(&run.steps);
     let settled = run.steps.iter().filter(|step| step.kind == StepKind::Precondition);
     let settled = settled
-        .filter_map(|step| Some(row(run, step, (step.settled.as_ref()?, last_window(step)))));
+        .filter_map(|step| Some(row(run, step, (step.settled.as_ref()?, &last_window(step)))));
     let best = best(&run.steps).into_iter();
     let best =
         best.filter_map(|step| Some(row(run, step, (step.summary.as_ref()?, &chosen(run, step)))));
@@ -64,7 +72,10 @@ fn applications(steps: &[Step]) -> String {
                 |node| format!("{}, drive {node}", it.application),
             ),
             step.threads.to_string(),
-            it.tps.map_or_else(|| "-".to_owned(), |tps| format!("{tps:.1}{}", marked_pause(it))),
+            it.tps.map_or_else(
+                || "-".to_owned(),
+                |tps| format!("{tps:.1}{}", app::pause_mark(it.recorded.pause_share)),
+            ),
             shown(it.latency_ms_mean),
             shown(it.latency_ms_p99),
             format!("{:.0} %", it.host_share * 100.0),
@@ -83,19 +94,13 @@ fn applications(steps: &[Step]) -> String {
         text += "\n\n";
         text += PREDICTION_ERROR;
     }
-    let shares = figures().filter(|it| it.tps.is_some()).filter_map(|it| it.recorded.pause_share);
-    if let Some(longest) = shares.reduce(f64::max) {
-        text += &app::paused(longest);
+    if figures().any(|it| it.tps.is_some() && it.recorded.pause_share.is_some()) {
+        text += app::PAUSED;
     }
     if figures().any(|it| it.latency_ms_mean.is_some() && it.latency_ms_p99.is_some()) {
         text += app::LATENCIES;
     }
     text
-}
-
-/// Mark of a rate that was predicted from a recording with a long pause.
-const fn marked_pause(figures: &ApplicationFigures) -> &'static str {
-    if figures.recorded.pause_share.is_some() { " †" } else { "" }
 }
 
 /// A row in lines of its own, for a screen that is too narrow for the table.
@@ -124,7 +129,7 @@ fn rounds(run: &Run) -> Vec<[String; 7]> {
             let what = window(&steady);
             let row = |cell: WindowCell| {
                 let step = steps.iter().find(|step| step.cell == Some(cell.cell))?;
-                Some(averaged(step, &cell, &what))
+                Some(averaged(run, step, (&cell, &what)))
             };
             cells.into_iter().filter_map(row).collect::<Vec<_>>()
         });
@@ -142,18 +147,39 @@ fn window(steady: &Steady) -> String {
 }
 
 /// The figures of a preconditioning, and whether they are those of a drive in steady state.
-pub(super) fn last_window(step: &Step) -> &'static str {
-    match &step.steady {
-        Some(steady) if steady.achieved => "last five rounds, steady state",
-        Some(_) => "last five rounds, not steady",
-        None => "last five rounds, not judged",
+pub(super) fn last_window(step: &Step) -> String {
+    judged(step.steady.as_ref().map(|steady| (steady.rounds as usize, steady.achieved)))
+}
+
+/// The rounds of a verdict, the last of so many, and whether they are steady; absent: no verdict.
+fn judged(verdict: Option<(usize, bool)>) -> String {
+    match verdict {
+        Some((_, true)) => "last five rounds, steady state".into(),
+        Some((0 | 1, false)) => "the one round so far, not judged".into(),
+        Some((few, false)) if few < WINDOW_ROUNDS => {
+            format!("the {few} rounds so far, not judged")
+        }
+        Some((_, false)) => "last five rounds, not steady".into(),
+        None => "last five rounds, not judged".into(),
     }
 }
 
+/// Name of the workload of `step`, with the title of its suite where another suite of `run` has the
+/// same one, such as the same requests of other data.
+fn workload(run: &Run, step: &Step) -> String {
+    let is_shared = |other: &Step| {
+        (other.kind, &other.workload) == (step.kind, &step.workload) && other.suite != step.suite
+    };
+    if run.steps.iter().any(is_shared) {
+        return format!("{}, {}", step.workload, step.suite_title);
+    }
+    step.workload.clone()
+}
+
 /// Row of the averages `cell` of the load of `step`.
-fn averaged(step: &Step, cell: &WindowCell, what: &str) -> [String; 7] {
+fn averaged(run: &Run, step: &Step, (cell, what): (&WindowCell, &str)) -> [String; 7] {
     [
-        step.workload.clone(),
+        workload(run, step),
         format!("T{}Q{}", step.threads, step.queue_per_thread),
         format!("{:.0}", cell.iops),
         format!("{:.1}", cell.throughput_mb_s),
@@ -204,7 +230,7 @@ fn row(run: &Run, step: &Step, (summary, what): (&Summary, &str)) -> [String; 7]
     let doubt = Doubt::of(run, step, summary);
     let p999 = latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));
     [
-        step.workload.clone(),
+        workload(run, step),
         format!("T{}Q{}", step.threads, step.queue_per_thread),
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
@@ -239,5 +265,13 @@ mod tests {
         assert_eq!(lines, expect);
         assert!(lines.iter().all(|line| line.chars().count() <= 40));
         assert!(table::columns(&rows()).chars().count() <= 80, "the table fits 80 columns");
+    }
+
+    #[test]
+    fn rounds_that_are_too_few_for_a_verdict_are_named_as_so_many() {
+        assert_eq!(judged(Some((12, true))), "last five rounds, steady state");
+        assert_eq!(judged(Some((12, false))), "last five rounds, not steady");
+        assert_eq!(judged(Some((3, false))), "the 3 rounds so far, not judged");
+        assert_eq!(judged(Some((1, false))), "the one round so far, not judged");
     }
 }

@@ -5,6 +5,7 @@ mod ray;
 use anyhow::Result;
 use lab::library::Library;
 use lab::results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
+use lab::ssd::EnduranceSpec;
 use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
     COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension,
@@ -21,7 +22,12 @@ const LOAD_DEFAULT: u16 = 16;
 /// Meaning of a column of the table.
 const OP: &str = "OP is over-provisioning, (raw - user) / user capacity.";
 /// The same where lifetimes do not follow from the write amplification.
-const RATED: &str = "\nPBW is the manufacturer's rating, which does not depend on WA.";
+const RATED: &str = "\nrated PB is the manufacturer's rating, which does not depend on WA.";
+/// The same where they do.
+const WORN_OUT: &str =
+    "\nwear-out PB is what the host can write until the cycles are used up: cycles x raw / WA.";
+/// Note where nothing is known of the endurance of a drive.
+const NO_LIFETIME: &str = "\nNo lifetime: the drive's file states no endurance.";
 
 /// Sweeps, or goes on with an interrupted sweep, and prints every point.
 pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
@@ -40,7 +46,8 @@ pub(crate) fn sweep(args: &args::Sweep) -> Result<Ending> {
     if args.json {
         output::json(&sweep)?;
     } else {
-        output::data(&format!("{}\n\n{}", shown(&sweep), page.display()))?;
+        let endurance = store.order().drive_spec()?.endurance;
+        output::data(&format!("{}\n\n{}", shown(&sweep, endurance.as_ref()), page.display()))?;
     }
     ending(&sweep, &store, args)
 }
@@ -59,6 +66,14 @@ fn begin(args: &args::Sweep) -> Result<Store> {
     }
     let order = order(args)?;
     order.check()?;
+    for why in order.without_effect()? {
+        output::talk(&format!("warning: {why}"));
+    }
+    if args.load_gb_per_day.is_some() && order.drive_spec()?.endurance.is_none() {
+        let name = order.drive_spec()?.name;
+        let text = format!("--load-gb-per-day has no effect: the file of {name} has no endurance");
+        output::talk(&format!("warning: {text}"));
+    }
     Ok(Store::create(&args.out, order)?)
 }
 
@@ -132,34 +147,55 @@ fn whole(number: f64) -> u16 {
     number as u16
 }
 
-/// The load, a line for each point, and the meaning of the columns.
-fn shown(sweep: &Sweep) -> String {
+/// The load, a line for each point, and the meaning of the columns, of a drive of that endurance.
+fn shown(sweep: &Sweep, endurance: Option<&EnduranceSpec>) -> String {
     let keys: Vec<&str> = sweep.dimensions.iter().map(|dimension| dimension.key.as_str()).collect();
-    let keys = keys.join(", ");
-    let mut rows: Vec<[String; 12]> = vec![
-        [
-            &*keys,
-            "OP %",
-            "IOPS",
-            "avg ms",
-            "p50 ms",
-            "p99 ms",
-            "p99.9 ms",
-            "p99.99 ms",
-            "WA",
-            "PBW",
-            "DWPD",
-            "years",
-        ]
-        .map(str::to_owned),
+    let is_rated = sweep.points.iter().any(is_rated);
+    let life = if is_rated { "rated PB" } else { "wear-out PB" };
+    let head = [
+        &*keys.join(", "),
+        "OP %",
+        "IOPS",
+        "avg ms",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "p99.99 ms",
+        "WA",
+        life,
+        "DWPD",
+        "years",
     ];
-    rows.extend(sweep.points.iter().map(cells));
+    let cells: Vec<[String; 12]> = sweep.points.iter().map(cells).collect();
+    // Not the key, nor the rate: a sweep always has these.
+    let is_shown = |column: usize| column < 3 || cells.iter().any(|row| !row[column].is_empty());
+    let kept: Vec<usize> = (0..head.len()).filter(|column| is_shown(*column)).collect();
+    let row = |row: &[String; 12]| kept.iter().map(|&column| row[column].clone()).collect();
+    let rows: Vec<Vec<String>> =
+        std::iter::once(&head.map(str::to_owned)).chain(&cells).map(row).collect();
     let validation = sweep.validation_note().unwrap_or_default();
     let notes: String = sweep.points.iter().filter_map(mean_note).collect();
     let table = table::columns(&rows);
-    let rated = if sweep.points.iter().any(is_rated) { RATED } else { "" };
-    let text = format!("{}\n\n{table}\n\n{OP}{rated}{notes}\n{validation}", sweep.load());
+    let has_lifetimes = kept.contains(&9);
+    let lifetime = lifetime(endurance, (has_lifetimes, is_rated));
+    let text = format!("{}\n\n{table}\n\n{OP}{lifetime}{notes}\n{validation}", sweep.load());
     text.trim_end().to_owned()
+}
+
+/// The meaning of the columns of the lifetime, or why there are none.
+fn lifetime(endurance: Option<&EnduranceSpec>, (has_lifetimes, is_rated): (bool, bool)) -> String {
+    let Some(endurance) = endurance else { return NO_LIFETIME.to_owned() };
+    if !has_lifetimes {
+        return String::new();
+    }
+    let basis = if is_rated { RATED } else { WORN_OUT };
+    match (endurance.rated_pb, endurance.warranty_years) {
+        (Some(rated_pb), Some(years)) => format!(
+            "{basis}\nDWPD is over the warranty of {years} years, and at most the manufacturer's \
+             rating of {rated_pb} PB."
+        ),
+        _ => basis.to_owned(),
+    }
 }
 
 /// True if the lifetime at `point` is the maker's rating.
@@ -277,13 +313,31 @@ mod tests {
             points: vec![Point { at, outcome }],
             ..Sweep::default()
         };
-        let text = shown(&sweep);
+        let text = shown(&sweep, None);
         let lines: Vec<&str> = text.lines().collect();
         let load = "4k-rand-write at T16Q16, measured after preconditioning to steady state";
         assert_eq!(lines[0], load);
         assert!(lines[2].starts_with("user_capacity_gb  OP %"), "{text}");
         assert!(lines[3].starts_with("640               25.0"), "{text}");
         assert_eq!(lines[5], OP);
-        assert_eq!(lines[6], "640: mean above p99: rare requests of up to 20.0 s raise it");
+        assert_eq!(lines[6], NO_LIFETIME.trim_start());
+        assert!(!lines[2].contains("PB") && !lines[2].contains("years"), "{text}");
+        assert_eq!(lines[7], "640: mean above p99: rare requests of up to 20.0 s raise it");
+    }
+    #[test]
+    fn lifetimes_are_named_by_what_they_follow_from_and_the_rating_that_bounds_them() {
+        let endurance = EnduranceSpec {
+            pe_cycles: Some(3000),
+            rated_pb: Some(12.0),
+            warranty_years: Some(5.0),
+            source: "a test".into(),
+        };
+        let told = lifetime(Some(&endurance), (true, false));
+        assert!(told.starts_with(WORN_OUT), "{told}");
+        assert!(told.ends_with("at most the manufacturer's rating of 12 PB."), "{told}");
+        let rated = EnduranceSpec { warranty_years: None, ..endurance };
+        assert_eq!(lifetime(Some(&rated), (true, true)), RATED);
+        assert_eq!(lifetime(Some(&rated), (false, false)), "", "no point was steady");
+        assert_eq!(lifetime(None, (false, false)), NO_LIFETIME);
     }
 }

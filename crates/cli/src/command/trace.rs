@@ -34,6 +34,7 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
 /// Writes the trace of a workload as a fio iolog that is marked as synthetic.
 fn make(args: &TraceMake) -> Result<Ending> {
     setup::check_output(&args.file, args.overwrite)?;
+    setup::check_writable(&args.file)?;
     let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
     let shape = workload.trace.clone().ok_or_else(|| {
         Error::new(Kind::Input, format!("no trace can be made of `{}`", workload.name))
@@ -52,7 +53,8 @@ fn make(args: &TraceMake) -> Result<Ending> {
 
 /// Writes what blktrace or fio logged of a device as a recording.
 fn import(args: &TraceImport) -> Result<Ending> {
-    setup::check_output(&args.out, false)?;
+    setup::check_new(&args.out)?;
+    setup::check_writable(&args.out)?;
     let trace = device_trace(args)?;
     let used = Bytes(trace.end_lba() * SECTOR_BYTES);
     let size = args.size.unwrap_or(used);
@@ -134,7 +136,9 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
 }
 
 fn read_text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+    fs::read_to_string(path).map_err(|source| {
+        Error::new(Kind::Input, format!("reading {}", path.display())).source(source).into()
+    })
 }
 
 fn names(paths: &[PathBuf]) -> String {

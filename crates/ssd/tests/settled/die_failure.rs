@@ -18,8 +18,8 @@ fn failing(after_s: u64, change: impl FnOnce(&mut DriveSpec)) -> Drive {
     let mut drive = Drive::new(&spec, &setup).expect("a drive at that scale");
     let mut rng = Rng::new(5);
     let pages = drive.user_sectors() / 8;
-    (0..pages).for_each(|page| drive.age(Lba(page * 8), 8));
-    (0..2 * pages).for_each(|_| drive.age(Lba(rng.below(pages) * 8), 8));
+    assert!((0..pages).all(|page| drive.age(Lba(page * 8), 8)));
+    assert!((0..2 * pages).all(|_| drive.age(Lba(rng.below(pages) * 8), 8)));
     drive.begin_loads(Nanos::ZERO);
     drive
 }

@@ -102,7 +102,7 @@ fn a_full_drive_under_random_writes_goes_on_and_keeps_its_promises() {
         (cache.static_gb, cache.dynamic_gb, cache.idle_ms) = (0.2, 1.0, 1.0);
     });
     let sectors = drive.user_sectors();
-    (0..sectors / 256).for_each(|slot| drive.age(Lba(slot * 256), 256));
+    assert!((0..sectors / 256).all(|slot| drive.age(Lba(slot * 256), 256)));
     let (mut rng, mut now) = (Rng::new(3), Nanos::ZERO);
     for step in 0..60_000_u32 {
         let lba = Lba(rng.below(sectors / 8) * 8);

@@ -27,6 +27,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let Wanted::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
         bail!("{drive} is not a modelled drive: `floatgate drives` lists them");
     };
+    setup::tell_no_compression(&spec, &args.data);
     let setup = wanted.with_seed(args.timing.setup.seed);
     let host = args.host.host()?;
     let compressible = args.data.compressible.unwrap_or_default();
@@ -44,7 +45,8 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
             latency_ms_p99: replayed.prediction.and_then(|it| it.latency_ms_p99),
             host_share: Some(replayed.host_share),
             slowdown: None,
-            recording_pause_share: replayed.long_pause().filter(|_| *threads > 1),
+            // A pause of a single client is a think time like others, however many replay it.
+            recording_pause_share: replayed.long_pause().filter(|_| *threads > copies.get()),
         })
     };
     application.threads.iter().map(point).collect()
