@@ -2,6 +2,7 @@
 //! configuration, and the sockets that it is given.
 
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -30,9 +31,23 @@ pub(crate) fn wait_for(said: &Path, part: &str) {
     }
 }
 
-/// Comes to a server and leaves without a word.
+/// Connects to the default export of a server, as NBD has it with `NBD_OPT_EXPORT_NAME`, and leaves
+/// without a word.
 fn come_and_go(served: &Served) {
-    drop(UnixStream::connect(served.path("s")).expect("it listens"));
+    come_and_go_at(&served.path("s"));
+}
+
+fn come_and_go_at(socket: &Path) {
+    let mut stream = UnixStream::connect(socket).expect("it listens");
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).expect("it greets");
+    assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
+    let (flags, export_name, length) = (3_u32, 1_u32, 0_u32);
+    let [flags, export_name, length] = [flags, export_name, length].map(u32::to_be_bytes);
+    let option = [&flags[..], b"IHAVEOPT", &export_name, &length].concat();
+    stream.write_all(&option).expect("it reads");
+    let mut size_and_flags = [0; 10];
+    stream.read_exact(&mut size_and_flags).expect("the export is there");
 }
 
 fn signal(served: &Served, name: &str) {
@@ -88,7 +103,7 @@ fn a_server_whose_stdout_is_closed_serves_all_the_same() {
     wait_for(&said, "warning: could not print the addresses for clients to stdout");
     come_and_go(&served);
     wait_for(&said, "client 1 ");
-    drop(UnixStream::connect(folder.path().join("other")).unwrap());
+    come_and_go_at(&folder.path().join("other"));
     wait_for(&said, "client 2 ");
     assert!(served.beside(&["status", "volume"]).status.success());
     assert!(served.stop().success());

@@ -58,7 +58,7 @@ fn the_locate_led_marks_a_drive_whether_it_is_served_or_not() {
     let refused = served.beside(&["locate", "nothing", "on"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("nothing is not the folder of a volume: "), "{said}");
-    assert!(said.contains("hint: `floatgate create nothing "), "{said}");
+    assert!(said.contains("hint: check the spelling of nothing; "), "{said}");
 }
 
 #[test]
