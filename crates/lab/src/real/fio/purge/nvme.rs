@@ -142,6 +142,7 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
 /// Once it has begun, nothing ends it: a wait that is stopped leaves the drive to it.
 pub(super) fn sanitize(tools: &Tools, block: &Block, stop: &dyn Fn() -> bool) -> Tried {
     let node = whole(block)?;
+    check_siblings(block, "a sanitize")?;
     let controller = Controller::of(tools, &node)?;
     let (action, what) = match controller.sanicap {
         can if can & SANITIZES_BLOCKS != 0 => ("--sanact=2", "block erase"),
@@ -190,10 +191,7 @@ fn check_alone(
     controller: &Controller,
     what: &str,
 ) -> Result<(), String> {
-    let siblings = block.namespaces_beside();
-    if !siblings.is_empty() {
-        return Err(format!("{what} would erase {} too", siblings.join(", ")));
-    }
+    check_siblings(block, what)?;
     match namespaces(tools, &block.node()) {
         Ok(1) => Ok(()),
         Ok(count) => Err(format!("{what} would erase all {count} namespaces of the subsystem")),
@@ -201,6 +199,16 @@ fn check_alone(
         Err(_) if controller.oacs & MANAGES_NAMESPACES == 0 && controller.nn == 1 => Ok(()),
         Err(why) => Err(format!("{what} could erase other namespaces, which are unknown: {why}")),
     }
+}
+
+/// Refuses `what`, which erases all namespaces of a subsystem, if the system has others beside
+/// `block`.
+fn check_siblings(block: &Block, what: &str) -> Result<(), String> {
+    let siblings = block.namespaces_beside();
+    if siblings.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{what} would erase {} too", siblings.join(", ")))
 }
 
 /// Number of namespaces in the subsystem of `node`, whether attached or not.
