@@ -411,23 +411,7 @@ fn target(report: &Report, title: Option<&str>) -> Target {
         () if name.starts_with("/dev/") => TargetKind::BlockDevice,
         () => TargetKind::File,
     };
-    Target {
-        kind,
-        title: title.unwrap_or(&name).to_owned(),
-        name,
-        format: String::new(),
-        host: String::new(),
-        user_capacity_bytes: 0,
-        raw_capacity_bytes: None,
-        time_lapse: 1,
-        devices: 1,
-        unvalidated: false,
-        limits: None,
-        host_map_bytes: None,
-        host_stall_ms_max: None,
-        host_limits: None,
-        sheet: Vec::new(),
-    }
+    Target { title: title.unwrap_or(&name).to_owned(), name, ..Target::of_kind(kind) }
 }
 
 fn environment(report: &Report, shown: &str) -> Environment {

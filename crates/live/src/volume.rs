@@ -2,6 +2,8 @@
 //! beside serving them.
 
 pub mod check;
+#[cfg(test)]
+mod example;
 pub(crate) mod failing_reads;
 pub(crate) mod folder;
 pub(crate) mod hot_spares;

@@ -164,7 +164,6 @@ fn target(shape: Shape<'_>) -> Target {
         source: source.into(),
     };
     Target {
-        kind: TargetKind::Model,
         name: "iodrive-duo".into(),
         title: "Fusion-io ioDrive Duo 640 GB (MLC)".into(),
         format: shape.format.into(),
@@ -172,13 +171,8 @@ fn target(shape: Shape<'_>) -> Target {
         user_capacity_bytes: 640_000_000_000,
         raw_capacity_bytes: Some(800_000_000_000),
         time_lapse: 32,
-        devices: 1,
-        unvalidated: false,
-        limits: None,
-        host_map_bytes: None,
-        host_stall_ms_max: None,
-        host_limits: None,
         sheet: rows.map(row).to_vec(),
+        ..Target::of_kind(TargetKind::Model)
     }
 }
 

@@ -99,7 +99,6 @@ pub(crate) fn run() -> Run {
         protocol: "enterprise".into(),
         protocol_title: "Enterprise steady state".into(),
         target: Target {
-            kind: TargetKind::Model,
             name: "iodrive-duo".into(),
             title: "Fusion-io ioDrive Duo 640 GB (MLC)".into(),
             format: "stock".into(),
@@ -107,18 +106,13 @@ pub(crate) fn run() -> Run {
             user_capacity_bytes: 640_000_000_000,
             raw_capacity_bytes: Some(800_000_000_000),
             time_lapse: 32,
-            devices: 1,
-            unvalidated: false,
-            limits: None,
-            host_map_bytes: None,
-            host_stall_ms_max: None,
-            host_limits: None,
             sheet: vec![SheetRow {
                 group: "NAND".into(),
                 name: "Program time".into(),
                 value: "1.3 ms".into(),
                 source: "estimated: made up".into(),
             }],
+            ..Target::of_kind(TargetKind::Model)
         },
         environment: Environment {
             sheet: vec![PlatformRow { name: "Driver".into(), value: "linux".into() }],

@@ -88,6 +88,27 @@ pub struct Target {
 }
 
 impl Target {
+    /// A target at full scale of which nothing but its `kind` is known.
+    pub const fn of_kind(kind: TargetKind) -> Self {
+        Self {
+            kind,
+            name: String::new(),
+            title: String::new(),
+            format: String::new(),
+            host: String::new(),
+            user_capacity_bytes: 0,
+            raw_capacity_bytes: None,
+            time_lapse: 1,
+            devices: 1,
+            unvalidated: false,
+            limits: None,
+            host_map_bytes: None,
+            host_stall_ms_max: None,
+            host_limits: None,
+            sheet: Vec::new(),
+        }
+    }
+
     /// Heading on a report, with the mark of an unvalidated model.
     pub fn heading(&self) -> String {
         marked(&self.title, self.unvalidated)

@@ -80,21 +80,11 @@ impl Mock {
 impl Driver for Mock {
     fn target(&self) -> Target {
         Target {
-            kind: self.kind,
             name: "mock".into(),
             title: "Mock".into(),
-            format: String::new(),
             host: "linux".into(),
             user_capacity_bytes: 1_000_000_000,
-            raw_capacity_bytes: None,
-            time_lapse: 1,
-            devices: 1,
-            unvalidated: false,
-            limits: None,
-            host_map_bytes: None,
-            host_stall_ms_max: None,
-            host_limits: None,
-            sheet: Vec::new(),
+            ..Target::of_kind(self.kind)
         }
     }
 

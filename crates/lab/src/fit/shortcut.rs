@@ -327,21 +327,11 @@ fn run<'a>(job: &Simulation, seen: impl Iterator<Item = &'a (&'a Look<'a>, Inter
 
 fn target(setup: &ModelSetup) -> Target {
     Target {
-        kind: TargetKind::Model,
         name: setup.drive.clone(),
-        devices: 1,
-        unvalidated: false,
-        limits: None,
-        host_map_bytes: None,
-        host_stall_ms_max: None,
-        host_limits: None,
-        title: String::new(),
         format: setup.format.clone(),
         host: setup.host.clone(),
-        user_capacity_bytes: 0,
-        raw_capacity_bytes: None,
         time_lapse: setup.time_lapse,
-        sheet: Vec::new(),
+        ..Target::of_kind(TargetKind::Model)
     }
 }
 

@@ -206,21 +206,14 @@ impl Site {
         };
         let hosts = self.target.hosts();
         results::Target {
-            kind: self.target.kind(),
             name: self.name.clone(),
             title,
-            format: String::new(),
             host: hosts.map_or_else(|| "linux".to_owned(), Hosts::to_string),
             user_capacity_bytes: self.capacity_bytes,
-            raw_capacity_bytes: None,
-            time_lapse: 1,
             devices: hosts.map_or(1, Hosts::count),
-            unvalidated: false,
             limits: self.limits(),
-            host_map_bytes: None,
-            host_stall_ms_max: None,
-            host_limits: None,
             sheet: self.sheet(),
+            ..results::Target::of_kind(self.target.kind())
         }
     }
 

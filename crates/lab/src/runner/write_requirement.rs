@@ -59,21 +59,11 @@ mod tests {
 
     fn target(kind: TargetKind, devices: u32) -> Target {
         Target {
-            kind,
-            name: String::new(),
-            title: String::new(),
-            format: String::new(),
-            host: String::new(),
             user_capacity_bytes: 1_000_000,
             raw_capacity_bytes: Some(1_250_000),
             time_lapse: 4,
             devices,
-            unvalidated: false,
-            limits: None,
-            host_map_bytes: None,
-            host_stall_ms_max: None,
-            host_limits: None,
-            sheet: Vec::new(),
+            ..Target::of_kind(kind)
         }
     }
 

@@ -228,20 +228,12 @@ pub(crate) fn forget_spare(volume: &Path, spare: &Path) -> Result<(), OpenError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Compression, CreateOptions, Device as _, Durability};
+    use crate::volume::example::three_dies;
+    use crate::{Device as _, Durability};
 
     /// A drive of three dies in a folder, with hot spares that are then where nobody finds them.
     fn with_spares_away(folder: &Path, names: &[&str]) -> (PathBuf, Drive) {
-        let options = CreateOptions {
-            volume: folder.join("volume"),
-            dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
-            size: Bytes(4 << 20),
-            is_protected: true,
-            over_provisioning: 0.5,
-            compression: Compression::None,
-            physical: None,
-            unit: None,
-        };
+        let options = three_dies(folder);
         let drive = Drive::create(&options).unwrap();
         std::fs::create_dir(folder.join("mounted")).unwrap();
         for name in names {

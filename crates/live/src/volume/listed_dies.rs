@@ -397,23 +397,13 @@ fn server_of(volume: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockio::Bytes;
-
     use super::*;
-    use crate::{Compression, CreateOptions};
+    use crate::CreateOptions;
+    use crate::volume::example::three_dies;
 
     /// A closed volume of three dies.
     fn closed(folder: &Path) -> CreateOptions {
-        let options = CreateOptions {
-            volume: folder.join("volume"),
-            dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
-            size: Bytes(4 << 20),
-            is_protected: true,
-            over_provisioning: 0.5,
-            compression: Compression::None,
-            physical: None,
-            unit: None,
-        };
+        let options = three_dies(folder);
         Drive::create(&options).unwrap().close().unwrap();
         options
     }

@@ -377,24 +377,14 @@ fn tell(begun: &Sender<()>) {
 
 #[cfg(test)]
 mod tests {
-    use blockio::Bytes;
-
     use super::*;
-    use crate::{Compression, CreateOptions, Device as _, Durability};
+    use crate::volume::example::three_dies;
+    use crate::{Device as _, Durability};
 
     #[test]
     fn a_die_that_was_not_found_is_waited_for_until_a_client_writes() {
         let folder = tempfile::tempdir().unwrap();
-        let options = CreateOptions {
-            volume: folder.path().join("volume"),
-            dies: (0..3).map(|die| folder.path().join(format!("d{die}.img"))).collect(),
-            size: Bytes(4 << 20),
-            is_protected: true,
-            over_provisioning: 0.5,
-            compression: Compression::None,
-            physical: None,
-            unit: None,
-        };
+        let options = three_dies(folder.path());
         let drive = Drive::create(&options).unwrap();
         assert!(!is_waited_for(&drive));
         drive.close().unwrap();

@@ -104,28 +104,15 @@ fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) ->
 mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
-    use blockio::Bytes;
-
     use super::*;
     use crate::status::Purge;
+    use crate::volume::example::three_dies;
     use crate::volume::folder::keep_namespaces;
-    use crate::{
-        Compression, CreateOptions, Device as _, Durability, Namespace, Preallocation,
-        VolumeOptions,
-    };
+    use crate::{CreateOptions, Device as _, Durability, Namespace, Preallocation, VolumeOptions};
 
     /// A volume of three dies, with a hot spare and something stored.
     fn volume(folder: &Path, preallocation: Preallocation) -> (CreateOptions, Drive) {
-        let options = CreateOptions {
-            volume: folder.join("volume"),
-            dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
-            size: Bytes(4 << 20),
-            is_protected: true,
-            over_provisioning: 0.5,
-            compression: Compression::None,
-            physical: None,
-            unit: None,
-        };
+        let options = three_dies(folder);
         let hot_spares = vec![folder.join("s0.img")];
         let more = VolumeOptions { preallocation, hot_spares, ..VolumeOptions::default() };
         crate::create(&options, &more).unwrap();

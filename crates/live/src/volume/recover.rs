@@ -203,27 +203,14 @@ mod tests {
     use super::*;
     use crate::format::layout::Layout;
     use crate::simulation::Disks;
-    use crate::{Drive, Shape, format};
-
-    const SHAPE: Shape = Shape {
-        pages_logical: 60,
-        pages_stored_max: 60,
-        pages_mappable: 60,
-        dies: 1,
-        is_protected: false,
-        unit_pages: 2,
-        rows: 4,
-        superblocks: 24,
-        extents_per_page: 1,
-        compression: Compression::None,
-        journal_bytes: 1 << 20,
-    };
+    use crate::volume::example::ONE_DIE;
+    use crate::{Drive, format};
 
     /// A drive with two generations of pages, the second written after a checkpoint, and a crash.
     fn crashed() -> Disks {
-        let bytes = usize::try_from(SHAPE.die_bytes().0).expect("a small drive");
+        let bytes = usize::try_from(ONE_DIE.die_bytes().0).expect("a small drive");
         let disks = Disks::new(1, bytes, Rng::new(0));
-        format(disks.media(), &SHAPE, 1).unwrap();
+        format(disks.media(), &ONE_DIE, 1).unwrap();
         let drive = Drive::open_media(disks.media()).unwrap();
         for page in 0..20 {
             drive.write(page * 4096, &[1; 4096], Durability::Volatile).unwrap();
@@ -241,7 +228,7 @@ mod tests {
         let recovered = RecoveredVolume::open_media(crashed().media(), None).unwrap();
         assert_eq!(recovered.doubts(), [] as [&str; 0]);
         let mut page = [0; PAGE_BYTES];
-        for index in 0..SHAPE.pages_logical {
+        for index in 0..ONE_DIE.pages_logical {
             let read = recovered.read(index, &mut page);
             let expected = match index {
                 0..10 => (RecoveredPage::Read, 2),
@@ -255,12 +242,12 @@ mod tests {
     #[test]
     fn a_gap_in_the_journal_that_opening_refuses_is_a_doubt_and_the_rest_is_read() {
         let disks = crashed();
-        let layout = Layout::new(&SHAPE);
-        let heads: Vec<usize> = (0..SHAPE.regions())
+        let layout = Layout::new(&ONE_DIE);
+        let heads: Vec<usize> = (0..ONE_DIE.regions())
             .map(|region| usize::try_from(layout.journal_from(region)).unwrap())
             .collect();
         // Both copies of a batch in the middle of those since the checkpoint.
-        let mut journal = vec![0; usize::try_from(SHAPE.journal_bytes).unwrap()];
+        let mut journal = vec![0; usize::try_from(ONE_DIE.journal_bytes).unwrap()];
         disks.media()[0].read_at(layout.journal_from(0), &mut journal).unwrap();
         let is_batch = |at: &usize| journal[*at..].starts_with(b"FLGTjrnl");
         let batches: Vec<usize> = (0..journal.len()).step_by(512).filter(is_batch).collect();

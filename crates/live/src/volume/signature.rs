@@ -128,8 +128,9 @@ mod tests {
     use blockio::Rng;
 
     use super::*;
+    use crate::format;
     use crate::simulation::Disks;
-    use crate::{Compression, Shape, format};
+    use crate::volume::example::ONE_DIE;
 
     const BYTES: usize = (1 << 20) + 4096;
 
@@ -180,22 +181,9 @@ mod tests {
 
     #[test]
     fn a_die_is_named_with_its_volume_and_nothing_is_left_of_what_is_erased() {
-        let shape = Shape {
-            pages_logical: 60,
-            pages_stored_max: 60,
-            pages_mappable: 60,
-            dies: 1,
-            is_protected: false,
-            unit_pages: 2,
-            rows: 4,
-            superblocks: 24,
-            extents_per_page: 1,
-            compression: Compression::None,
-            journal_bytes: 1 << 20,
-        };
-        let bytes = usize::try_from(shape.die_bytes().0).unwrap();
+        let bytes = usize::try_from(ONE_DIE.die_bytes().0).unwrap();
         let disks = Disks::new(1, bytes, Rng::new(0));
-        format(disks.media(), &shape, 0x5f).unwrap();
+        format(disks.media(), &ONE_DIE, 0x5f).unwrap();
         let die = disks.media().remove(0);
         let expected = "is die 0 of volume 000000000000005f";
         assert_eq!(contents(&*die).unwrap().as_deref(), Some(expected));

@@ -13,21 +13,11 @@ fn plan() -> Plan {
 
 fn target(kind: TargetKind, time_lapse: u32) -> Target {
     Target {
-        kind,
         name: "it".into(),
         title: "It".into(),
-        format: String::new(),
-        host: String::new(),
         user_capacity_bytes: 1_000_000,
-        raw_capacity_bytes: None,
         time_lapse,
-        devices: 1,
-        unvalidated: false,
-        limits: None,
-        host_map_bytes: None,
-        host_stall_ms_max: None,
-        host_limits: None,
-        sheet: Vec::new(),
+        ..Target::of_kind(kind)
     }
 }
 
