@@ -71,7 +71,7 @@ pub struct Assignment<'a> {
 ///
 /// # Errors
 /// The first failure in plan order; everything else ends as if it had been stopped. What was
-/// finished is in the journals.
+/// finished is in the stores.
 pub fn carry_out(
     assignments: &[Assignment<'_>],
     threads: usize,

@@ -196,7 +196,7 @@ fn was_volume(folder: &Path) -> bool {
 fn written_again(folder: &str) -> String {
     format!(
         "check the spelling of {folder}; if it was a volume, write {folder}/volume.toml again: \
-         `schema = 1` and `dies = [\"PATH\", ...]`"
+         `schema = 1`, `dies = [\"PATH\", ...]`, and `spares` and each `[[export]]` that it had"
     )
 }
 

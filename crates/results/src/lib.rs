@@ -1,8 +1,8 @@
 //! Results of measurements, and what follows from them.
 //!
 //! A [`Run`] is one drive, in one format, behind one host, through one protocol: a folder with
-//! `run.json` (this schema) and Parquet files beside it. The files
-//! outlive the code: report, Python and next year's comparison read them without the lab.
+//! `run.json` (this schema) and Parquet files beside it. The files outlive the code: report, Python
+//! and next year's comparison read them without the lab.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -121,8 +121,8 @@ pub struct HostLimits {
     /// Processors that the threads of all devices share; absent where there are always enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
-    /// Time of each request in a section of the driver that only one may be in, in microseconds;
-    /// absent where there is none.
+    /// Time of each request in the critical section (lock) of the driver, in microseconds; absent
+    /// where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub serial_us: Option<f64>,
 }

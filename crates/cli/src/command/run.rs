@@ -293,7 +293,10 @@ fn state(
     let amplification =
         amplification.map_or_else(String::new, |it| format!(", write amplification {it:.2}"));
     if !settles && preconditioned.is_none() {
-        return format!("written in place: nothing to settle; {written}{amplification}");
+        return format!(
+            "media are overwritten in place, so no preconditioning is needed; \
+             {written}{amplification}"
+        );
     }
     // For a load that only reads it is the same requests as writes.
     let with = preconditioned.filter(|it| it.step.workload != measured.workload);

@@ -24,8 +24,8 @@ const OP: &str = "OP is over-provisioning, (raw - user) / user capacity.";
 /// The same where lifetimes do not follow from the write amplification.
 const RATED: &str = "\nrated PB is the manufacturer's rating, which does not depend on WA.";
 /// The same where they do.
-const WORN_OUT: &str =
-    "\nwear-out PB is what the host can write until the cycles are used up: cycles x raw / WA.";
+const WORN_OUT: &str = "\nwear-out PB is what the host can write until the cycles are used up: \
+                        P/E cycles x raw capacity / WA.";
 /// Note where nothing is known of the endurance of a drive.
 const NO_LIFETIME: &str = "\nNo lifetime: the drive's file states no endurance.";
 
@@ -69,10 +69,14 @@ fn begin(args: &args::Sweep) -> Result<Store> {
     for why in order.without_effect()? {
         output::talk(&format!("warning: {why}"));
     }
-    if args.load_gb_per_day.is_some() && order.drive_spec()?.endurance.is_none() {
-        let name = order.drive_spec()?.name;
-        let text = format!("--load-gb-per-day has no effect: the file of {name} has no endurance");
-        output::talk(&format!("warning: {text}"));
+    if args.load_gb_per_day.is_some() {
+        let drive = order.drive_spec()?;
+        if drive.endurance.is_none() {
+            let name = drive.name;
+            let text =
+                format!("--load-gb-per-day has no effect: the file of {name} has no endurance");
+            output::talk(&format!("warning: {text}"));
+        }
     }
     Ok(Store::create(&args.out, order)?)
 }

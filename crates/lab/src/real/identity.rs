@@ -117,9 +117,10 @@ fn resized(then: &DeviceIdentity, now: &DeviceIdentity) -> Error {
 fn other_drive(system: &System, then: &DeviceIdentity, now: Option<&DeviceIdentity>) -> Error {
     let unknown =
         |name: &str| if name.is_empty() { "one without an identifier" } else { name }.to_owned();
-    let now = now.map_or_else(|| "no drive".to_owned(), |now| unknown(&now.identity));
+    let now =
+        now.map_or_else(|| "nothing is at this path".to_owned(), |now| unknown(&now.identity));
     let (shown, before) = (then.path.display(), unknown(&then.identity));
-    let text = format!("{shown} is another drive than when the run began: {now}, not {before}");
+    let text = format!("{shown} is not the drive that the run began on: {now}, not {before}");
     let names = system.names("sys/class/block").into_iter();
     let mut blocks = names.filter_map(|name| system.block_at(Path::new(&name)));
     let found = blocks.find(|it| identity(it).as_ref() == Some(&then.identity));
@@ -177,7 +178,7 @@ mod tests {
         let after = machine("eui.02", "eui.01");
         let error = checked(&after, "/dev/nvme0n1", "eui.01").unwrap_err();
         assert_eq!(error.kind(), Kind::Refused);
-        let text = "/dev/nvme0n1 is another drive than when the run began: eui.02, not eui.01";
+        let text = "/dev/nvme0n1 is not the drive that the run began on: eui.02, not eui.01";
         assert_eq!(error.to_string(), text);
         assert!(error.remedy().starts_with("that drive is /dev/nvme0n2 now"), "{error:?}");
     }
@@ -185,7 +186,7 @@ mod tests {
     #[test]
     fn a_drive_that_is_gone_is_refused() {
         let error = checked(&machine("eui.01", "eui.02"), "/dev/nvme7n1", "eui.07").unwrap_err();
-        assert!(error.to_string().ends_with("no drive, not eui.07"), "{error}");
+        assert!(error.to_string().ends_with("nothing is at this path, not eui.07"), "{error}");
         assert_eq!(error.remedy(), "attach that drive again, or begin a new run");
     }
 

@@ -126,8 +126,8 @@ fn unsettled(steps: &[Step], target: &Target) -> Vec<Warning> {
         let steady = Steady::of_rounds(in_rounds.clone(), target)?;
         let text = match steady.evidence {
             Some(SteadyEvidence::TooLittleWritten) => format!(
-                "the five rounds up to round {} met the limits of the steady-state rule, but the \
-                 drive had not been written in full by then: not steady state",
+                "the five rounds up to round {} met the limits of the steady-state rule, but too \
+                 little had been written by then: a burst, not steady state",
                 steady.rounds
             ),
             _ => format!("steady state not achieved in {} rounds", steady.rounds),

@@ -48,7 +48,7 @@ fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> 
     let share = written / required.addressed_bytes.max(1.0) * 100.0;
     let capacity = required.used_up_bytes();
     let is_raw = required.raw_bytes.is_some();
-    let capacity_name = if is_raw { "raw capacity" } else { "user capacity twice" };
+    let capacity_name = if is_raw { "its raw capacity" } else { "twice its user capacity" };
     let needed_bytes = required.addressed_bytes.max(capacity - required.before_bytes);
     let needed_s = step.duration_s * needed_bytes / written.max(1.0);
     let lacking = if written < required.addressed_bytes {
@@ -56,9 +56,7 @@ fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> 
         format!("the load had written {share:.1} % of what it addresses ({written} of {addressed})")
     } else {
         let [written, capacity] = [required.before_bytes + written, capacity].map(whole);
-        format!(
-            "{written} had been written since the purge, less than the {capacity_name}, {capacity}"
-        )
+        format!("{written} had been written since the purge, less than {capacity_name}, {capacity}")
     };
     Warning {
         kind: WarningKind::NotPreconditioned,
@@ -69,7 +67,7 @@ fn burst(step: &PlannedStep, summary: &Summary, required: &WriteRequirement) -> 
         ),
         remedy: format!(
             "precondition for at least {}: at this rate the load has by then written what it \
-             addresses, and the drive its {capacity_name} since the purge",
+             addresses, and the drive {capacity_name} since the purge",
             Nanos::from_secs_f64(needed_s.ceil()),
         ),
     }

@@ -237,6 +237,7 @@ impl Dies {
     /// True if requests are under way to the medium of a die that was given up. What they write
     /// there counts for nothing; how they end must not be taken for what its successor does.
     pub(crate) fn is_in_use(&self, die: usize) -> bool {
+        let _changing = self.changing();
         lock(&self.given_up[die]).as_ref().is_some_and(|medium| medium.strong_count() > 0)
     }
 

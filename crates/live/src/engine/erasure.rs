@@ -6,6 +6,8 @@ use crate::Medium;
 use crate::format::layout::Layout;
 use crate::medium::overwrite;
 
+/// Reason why work ended early that somebody had end.
+pub(crate) const STOPPED: &str = "it was stopped";
 /// Bytes of a medium that are erased before somebody is asked whether to go on.
 const ERASED_AT_ONCE: usize = 64 << 20;
 

@@ -11,6 +11,7 @@ use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::mutants::{self, Mutant};
+use crate::status::named;
 use crate::{Medium, OpenError, Shape};
 
 /// The dies of a drive, found among media that were given in any order.
@@ -101,12 +102,11 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
     Ok(gathered)
 }
 
-/// The die that each of the media is of the one drive that they can be; none for a medium that is
-/// none of its dies, or not as good as another one, and for all where opening fails or has to
-/// choose. Of two copies of a die that know as much, it is the one in that die's place.
-pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize>> {
-    let header = |medium: &dyn Medium| newest_header(medium).ok().flatten();
-    let headers: Vec<_> = media.iter().map(|it| it.as_deref().and_then(header)).collect();
+/// The die that each of the media with these headers is of the one drive that they can be; none for
+/// a medium that is none of its dies, or not as good as another one, and for all where opening
+/// fails or has to choose. Of two copies of a die that know as much, it is the one in that die's
+/// place.
+pub(crate) fn die_of_each(headers: &[Option<Header>]) -> Vec<Option<usize>> {
     let mut drives: BTreeMap<u64, BTreeMap<usize, (usize, &Header)>> = BTreeMap::new();
     for (medium, header) in headers.iter().enumerate() {
         let Some(header) = header else { continue };
@@ -124,7 +124,7 @@ pub(crate) fn die_of_each(media: &[Option<Box<dyn Medium>>]) -> Vec<Option<usize
         let missing = DieSet(shape.all_dies().0 & !there.0 & !removed.0);
         missing.count() <= u32::from(shape.is_protected)
     });
-    let mut dies = vec![None; media.len()];
+    let mut dies = vec![None; headers.len()];
     if drives.len() == 1 {
         for (die, (medium, _)) in drives.into_values().flatten() {
             dies[medium] = Some(die);
@@ -179,7 +179,7 @@ fn name_of((_, medium): &FoundDie) -> String {
 fn list_drives(drives: &BTreeMap<u64, Vec<FoundDie>>) -> String {
     let of_drive = |(drive, found): (&u64, &Vec<FoundDie>)| {
         let names: Vec<String> = found.iter().map(name_of).collect();
-        format!("{} of volume {drive:016x}", names.join(", "))
+        format!("{} of volume {}", names.join(", "), named(*drive))
     };
     let all: Vec<String> = drives.iter().map(of_drive).collect();
     format!("the media are dies of {} volumes ({})", drives.len(), all.join("; "))

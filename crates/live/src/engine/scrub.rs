@@ -10,7 +10,7 @@ use ftl::Lpn;
 use crate::engine::core::Core;
 use crate::engine::dies::{die_number, medium_error, sync_failed};
 use crate::engine::drive::Drive;
-use crate::engine::erasure::erase_medium;
+use crate::engine::erasure::{STOPPED, erase_medium};
 use crate::engine::journal::Scope;
 use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
@@ -24,8 +24,6 @@ const LBAS_TOLD_MAX: usize = 1000;
 /// Looks whether requests to a medium that was given up have ended, and the pause before each.
 const LEAVING_TRIES: u32 = 100;
 const LEAVING_PAUSE: Duration = Duration::from_millis(10);
-/// Error text of work that was stopped.
-const STOPPED: &str = "it was stopped";
 
 /// Result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -67,13 +67,13 @@ impl Fault {
     pub(super) fn check(&self) -> Result<(), String> {
         match *self {
             Self::Stall { stall_ms } if stall_ms > MS_MAX => {
-                Err(format!("a stall of {stall_ms} ms, must be at most {MS_MAX}"))
+                Err(format!("a stall of {stall_ms} ms, must be at most {MS_MAX} ms"))
             }
             Self::Remove { for_ms } if for_ms > MS_MAX => {
-                Err(format!("a removal of {for_ms} ms, must be at most {MS_MAX}"))
+                Err(format!("a removal of {for_ms} ms, must be at most {MS_MAX} ms"))
             }
             Self::Heat { celsius } if !(-40..=200).contains(&celsius) => {
-                Err(format!("a temperature of {celsius} degrees, must be from -40 to 200"))
+                Err(format!("a temperature of {celsius} °C, must be from -40 to 200 °C"))
             }
             _ => Ok(()),
         }

@@ -296,7 +296,11 @@ fn purge_unfinished(status: &Status) -> Option<Problem> {
         let text = "A purge or a format has not ended: data that it was to erase may be left on \
                     the dies and the hot spares.";
         let (kind, severity) = (ProblemKind::PurgeUnfinished, HealthState::Critical);
-        let remedy = format!("Repeat it: `floatgate purge {folder} --destroy {drive}`.");
+        let served = if status.state == State::Open { " --while-served" } else { "" };
+        let remedy = format!(
+            "Repeat a format with `floatgate format`, since the capacity may still be the former \
+             one, and a purge with `floatgate purge {folder} --destroy {drive}{served}`."
+        );
         problem(kind, severity, text.to_owned(), remedy)
     })
 }
@@ -489,7 +493,9 @@ fn failed(status: &Status, index: u32, die: &Die) -> (String, String) {
         (None, None, Some(AbsentDie { cause, reason, .. })) => {
             let remedy = match cause {
                 AbsenceCause::NotFound | AbsenceCause::OtherVolume => correct,
-                AbsenceCause::NotOpened => format!("Look for the cause before serving. {new}"),
+                AbsenceCause::NotOpened => format!(
+                    "Check the device, its cabling and the kernel log before serving. {new}"
+                ),
                 AbsenceCause::Outdated => {
                     format!("Rebuild it: {replace} PATH`; {path} may be given.")
                 }

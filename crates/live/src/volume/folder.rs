@@ -464,9 +464,9 @@ impl Replacement {
         check: impl Fn(&dyn Medium) -> io::Result<()>,
     ) -> Result<Self, OpenError> {
         let mut unfinished = Unfinished::default();
-        unfinished.files.extend(new.symlink_metadata().is_err().then(|| new.to_owned()));
         let prepared = update(volume, |described| {
-            let (path, medium) = Self::place(described, drive, die, (new, contents), check)?;
+            let made = &mut unfinished.files;
+            let (path, medium) = Self::place(described, drive, die, (new, contents, made), check)?;
             Ok(Self { volume: volume.to_owned(), die, path, medium })
         })?;
         unfinished.keep();
@@ -475,12 +475,12 @@ impl Replacement {
 
     /// Makes or takes the medium, and names it in the description of the drive. That is kept before
     /// anything counts on it: until the medium is whole, headers say that the die has failed.
-    /// `check` may refuse it before it is erased.
+    /// A file that it makes is added to `files`. `check` may refuse the medium before it is erased.
     fn place(
         described: &mut Volume,
         drive: &Drive,
         die: usize,
-        (new, contents): (&Path, Contents),
+        (new, contents, files): (&Path, Contents, &mut Vec<PathBuf>),
         check: impl Fn(&dyn Medium) -> io::Result<()>,
     ) -> Result<(PathBuf, Box<dyn Medium>), OpenError> {
         let count = described.dies.len();
@@ -515,7 +515,9 @@ impl Replacement {
         let medium = if is_ours && absolute.exists() {
             made.open(Some(own))?
         } else {
-            made.make(&drive.store().layout.shape)?
+            let medium = made.make(&drive.store().layout.shape)?;
+            files.extend((!is_block_device(new)).then(|| new.to_owned()));
+            medium
         };
         let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
         if found < needed {

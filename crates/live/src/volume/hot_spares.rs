@@ -20,7 +20,7 @@ use crate::engine::dies::die_number;
 use crate::engine::gathering::{displaced, newest_header};
 use crate::format::header::Header;
 use crate::medium::is_block_device;
-use crate::status::SpareFailure;
+use crate::status::{SpareFailure, named};
 use crate::{Access, DeviceError, Drive, FileMedium, Medium, OpenError};
 
 impl Volume {
@@ -77,13 +77,13 @@ pub(super) fn check_is_spare(medium: &dyn Medium, drive: u64) -> io::Result<()> 
     let held = match newest_header(medium) {
         Ok(None) => return Ok(()),
         Ok(Some(it)) if it.drive == drive && it.lost.has(it.die as usize) => return Ok(()),
-        Ok(Some(it)) => format!("the header of die {} of volume {:016x}", it.die, it.drive),
+        Ok(Some(it)) => format!("the header of die {} of volume {}", it.die, named(it.drive)),
         Err(error) => format!("the header of a die ({error})"),
     };
     let name = medium.name();
     Err(io::Error::other(format!(
-        "{name} is listed as a hot spare and holds {held}, so it is not erased: replace a die by \
-         it if its data is not needed"
+        "{name} is listed as a hot spare and holds {held}, so it is not erased: if its data is \
+         not needed, give it to `floatgate replace-die` with --destroy"
     )))
 }
 

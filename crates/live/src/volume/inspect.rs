@@ -81,8 +81,8 @@ pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
 
 impl Status {
     /// Adds what the drive's folder says of it: its name, what its dies are on the host, the hot
-    /// spares that are left, and whether its locate LED is on; then judges its health. To be done
-    /// last.
+    /// spares that are left, whether a purge is unfinished, and whether its locate LED is on; then
+    /// judges its health. To be done last.
     #[must_use]
     pub fn described(mut self, volume: &Path) -> Self {
         self.name = name_of(volume);

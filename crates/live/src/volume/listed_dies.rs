@@ -131,7 +131,7 @@ impl ListedDies {
             return Err(none_usable(volume, &described, &absent, refused));
         }
         check_count(volume, &described.dies, &headers)?;
-        let dies = die_of_each(&media);
+        let dies = die_of_each(&headers);
         let order = order_of(&dies);
         let is_chosen = (0..).zip(&order).map(|(die, entry)| dies[*entry] == Some(die)).collect();
         for absent in &mut absent {
@@ -281,11 +281,11 @@ fn not_opened(
         return Ok((AbsenceCause::NotFound, format!("is missing: nothing is at {shown}")));
     }
     let reason = format!("is missing: {shown} cannot be opened: {source}");
+    let (is_refused, is_silent) = (is_refused(&source), is_silent(&source));
     let error = OpenError::System { attempted, source };
-    let OpenError::System { source, .. } = &error else { return Err(error) };
-    if is_refused(source) {
+    if is_refused {
         refused.get_or_insert(error);
-    } else if !is_silent(source) {
+    } else if !is_silent {
         return Err(error);
     }
     Ok((AbsenceCause::NotOpened, reason))

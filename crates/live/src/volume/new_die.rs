@@ -86,9 +86,11 @@ impl NewDie<'_> {
         let opened = FileMedium::open(self.path, self.access);
         let medium: Box<dyn Medium> =
             Box::new(opened.map_err(|error| self.failed("opening the die", error))?);
+        if self.contents == Contents::Lost {
+            return Ok(medium);
+        }
         let drive = newest_header(&*medium).ok().flatten().map(|header| header.drive);
-        let is_own = own.is_some() && drive == own;
-        if self.contents == Contents::Lost || is_own {
+        if own.is_some() && drive == own {
             return Ok(medium);
         }
         let found = signature::contents(&*medium);

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::engine::erasure::erase_medium;
+use crate::engine::erasure::{STOPPED, erase_medium};
 use crate::status::NotErased;
 use crate::volume::folder::update;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
@@ -23,10 +23,11 @@ pub fn purge_volume(
     mut go_on: impl FnMut(u64, u64) -> bool,
 ) -> Result<(), DeviceError> {
     let turn = drive.begin_purge()?;
-    mark(volume, true).map_err(|error| {
+    if let Err(error) = mark(volume, true) {
+        turn.refuse(&error);
         let attempted = "noting that a purge begins".to_owned();
-        DeviceError::Medium { attempted, source: io::Error::other(error.to_string()) }
-    })?;
+        return Err(DeviceError::Medium { attempted, source: io::Error::other(error.to_string()) });
+    }
     let purged = if erase_spares(volume, drive, &mut go_on) { turn.purge(go_on) } else { Ok(()) };
     end(volume, drive);
     purged
@@ -40,13 +41,18 @@ fn mark(volume: &Path, is_unfinished: bool) -> Result<bool, OpenError> {
     })
 }
 
-/// Notes that the last purge of a drive was completed, if it was.
+/// Notes that the last purge of a drive was completed, if it was. Another one that begins meanwhile
+/// says that it runs before it is noted.
 fn end(volume: &Path, drive: &Drive) {
-    let last = drive.maintenance().purge.clone();
-    if last.is_some_and(|it| !it.is_running && it.failure.is_none()) {
-        // Where the folder takes no change the purge counts as unfinished, and can be repeated.
-        let _ = mark(volume, false);
-    }
+    let is_complete = || {
+        let last = drive.maintenance().purge.clone();
+        last.is_some_and(|it| !it.is_running && it.failure.is_none())
+    };
+    // Where the folder takes no change the purge counts as unfinished, and can be repeated.
+    let _ = update(volume, |described| {
+        described.purge_unfinished &= !is_complete();
+        Ok(())
+    });
 }
 
 /// Purges the volume in a folder and gives it another capacity, as [`Drive::reformat_while`] does,
@@ -62,14 +68,22 @@ pub fn reformat_volume(
 ) -> Result<(), OpenError> {
     drive.check_capacity(capacity)?;
     let turn = drive.begin_purge()?;
-    let was_unfinished = mark(volume, true)?;
+    let was_unfinished = match mark(volume, true) {
+        Ok(was_unfinished) => was_unfinished,
+        Err(error) => {
+            turn.refuse(&error);
+            return Err(error);
+        }
+    };
     if !erase_spares(volume, drive, &mut go_on) {
         return Ok(());
     }
     // Somebody may have divided the volume since the format was asked for.
     if let Err(error) = Namespaces::allow(volume, drive, capacity) {
+        // As long as it is its turn: another purge notes that it is unfinished.
+        let marked = mark(volume, was_unfinished);
         turn.refuse(&error);
-        mark(volume, was_unfinished)?;
+        marked?;
         return Err(error);
     }
     let formatted = turn.reformat(capacity, go_on);
@@ -86,7 +100,7 @@ fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) ->
         check_is_spare(&medium, drive.store().drive)?;
         let go_on = || {
             is_stopped = is_stopped || !go_on(0, superblocks);
-            if is_stopped { Err(io::Error::other("it was stopped")) } else { Ok(()) }
+            if is_stopped { Err(io::Error::other(STOPPED)) } else { Ok(()) }
         };
         erase_medium(&medium, (&drive.store().layout, medium.size()), go_on, |error| error)
     };

@@ -9,6 +9,7 @@ use crate::Medium;
 use crate::engine::gathering::newest_header;
 use crate::format::header::Header;
 use crate::medium::overwrite;
+use crate::status::named;
 
 /// Bytes at the beginning and at the end in which signatures lie.
 const ENDS_BYTES: u64 = 128 << 10;
@@ -48,7 +49,7 @@ pub(super) fn contents(medium: &dyn Medium) -> io::Result<Option<String>> {
     match newest_header(medium) {
         Ok(None) => {}
         Ok(Some(Header { die, drive, .. })) => {
-            return Ok(Some(format!("is die {die} of volume {drive:016x}")));
+            return Ok(Some(format!("is die {die} of volume {}", named(drive))));
         }
         Err(error) => return Ok(Some(format!("is a die of a volume ({error})"))),
     }

@@ -81,8 +81,8 @@ fn verdict(steady: &Steady) -> String {
         format!("Steady state after {} rounds", steady.rounds)
     } else if steady.evidence == Some(SteadyEvidence::TooLittleWritten) {
         format!(
-            "Steady state not achieved: five rounds up to round {} met the limits, but the drive \
-             had not been written in full by then; they are reported",
+            "Steady state not achieved: five rounds up to round {} met the limits, but too little \
+             had been written by then; they are reported",
             steady.rounds
         )
     } else {

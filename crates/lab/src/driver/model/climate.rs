@@ -50,10 +50,10 @@ pub(super) fn warnings(spec: &DriveSpec, step: &str, intervals: &[Interval]) -> 
     };
     let throttle_c = limits.throttle_c.unwrap_or_default();
     let hottest_c = climate.temperature_c.unwrap_or_default();
-    let hot = format!("it slows down at {throttle_c} °C and reached {hottest_c:.1}");
+    let hot = format!("it slows down at {throttle_c} °C and reached {hottest_c:.1} °C");
     let limit_w = limits.power_w.unwrap_or_default();
     let drawn =
-        format!("it may draw {limit_w} W and drew {:.1}", climate.power_w.unwrap_or_default());
+        format!("it may draw {limit_w} W and drew {:.1} W", climate.power_w.unwrap_or_default());
     let heat = throttled(climate.thermal_throttled_share, hot, COOLER);
     let power =
         throttled(climate.power_throttled_share, drawn, "--slot-power external lifts the limit");
@@ -74,7 +74,7 @@ pub(super) fn booked_beyond(
         kind: WarningKind::Scale,
         step: step.into(),
         text: format!(
-            "power and temperature are too high: the work of requests counts when it is \
+            "power and temperature are overstated: the energy of requests counts when it is \
              scheduled, and the last ones completed {beyond} after a measurement of {span}, both \
              on the drive's own clock"
         ),
@@ -87,8 +87,8 @@ fn only_warm(limits: &Limits, climate: &Climate, percent: f64) -> String {
     let throttle_c = limits.throttle_c.unwrap_or_default();
     let hottest_c = climate.temperature_c.unwrap_or_default();
     format!(
-        "the drive was at its limit of {throttle_c} °C for {percent:.1} % of the time, and reached \
-         {hottest_c:.1}: there were no writes to throttle"
+        "the drive was at its throttle temperature of {throttle_c} °C for {percent:.1} % of the \
+         time, and reached {hottest_c:.1} °C; it only read, and reads are not throttled"
     )
 }
 

@@ -36,7 +36,7 @@ fn of(failed: &FailedDie, step: &str, (began, ended): (Nanos, Nanos), time_lapse
             format!("its data was not all rebuilt from parity when the load ended{scale}")
         }
         (pages, _) => {
-            let lost = Bytes(pages * 4096);
+            let lost = Bytes(pages * 4096 * u64::from(time_lapse));
             format!("without parity, {lost} were lost, and reads of them fail")
         }
     };

@@ -207,7 +207,7 @@ fn level_rounds_of_a_drive_that_was_hardly_written_are_not_steady() {
     let level = [100.0; 5];
     let run = made(TargetKind::Model, 1, rounds(&level, 0.01));
     assert_eq!(kinds(&run), [WarningKind::NotSteady]);
-    assert!(run.warnings[0].text.contains("had not been written in full by then"), "{run:?}");
+    assert!(run.warnings[0].text.contains("too little had been written by then"), "{run:?}");
     let enough = made(TargetKind::Model, 1, rounds(&level, 2.0));
     assert!(kinds(&enough).is_empty(), "{:?}", enough.warnings);
 }

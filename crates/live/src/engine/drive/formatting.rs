@@ -16,6 +16,7 @@ use super::executing::Still;
 use crate::engine::core::Core;
 use crate::engine::creation::Capacity;
 use crate::engine::dies::medium_error;
+use crate::engine::erasure::STOPPED;
 use crate::engine::journal::{Journal, Scope};
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
@@ -24,8 +25,6 @@ use crate::lock::lock;
 use crate::status::{Purge, named};
 use crate::{DeviceError, OpenError, Shape};
 
-/// Reason why a purge ended early that somebody had end.
-const STOPPED: &str = "it was stopped";
 /// Spare space of the stock capacity, as a share of it.
 const STOCK_SPARE: f64 = 0.15;
 
@@ -124,7 +123,7 @@ impl Drive {
     /// # Errors
     /// As [`Drive::purge`].
     pub fn purge_while(&self, go_on: impl FnMut(u64, u64) -> bool) -> Result<(), DeviceError> {
-        self.begin_purge()?.carry_out(|| Ok(()), go_on)
+        self.begin_purge()?.purge(go_on)
     }
 
     /// Begins a purge, of which there is one at a time.

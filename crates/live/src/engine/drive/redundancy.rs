@@ -19,6 +19,7 @@ use ftl::Lpn;
 use super::Drive;
 use crate::DeviceError;
 use crate::engine::core::{Core, Located};
+use crate::engine::erasure::STOPPED;
 use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
@@ -47,7 +48,7 @@ impl Ending {
             Self::Restored => None,
             Self::NoSpace => Some("too little space is left without the failed dies"),
             Self::Overtaken => Some("the dies or the free space changed meanwhile"),
-            Self::Stopped => Some("it was stopped"),
+            Self::Stopped => Some(STOPPED),
         }
     }
 }

@@ -109,17 +109,17 @@ fn warned(write_bytes: u64, (heat, power): (Option<f64>, Option<f64>)) -> Vec<St
 #[test]
 fn heat_and_power_that_throttle_writes_are_warned_of_each_with_its_limit() {
     let hot = "the drive throttled its writes for 12.5 % of the time: it slows down at 78 °C and \
-               reached 78.0";
+               reached 78.0 °C";
     assert_eq!(throttled(Some(0.125), Some(0.0)), [hot]);
     let both = throttled(Some(0.125), Some(1.0));
     assert_eq!(both.len(), 2);
     assert_eq!(both[0], hot);
     assert!(both[1].contains("100.0 % of the time: it may draw "), "{both:?}");
-    assert!(both[1].ends_with("and drew 25.0"), "{both:?}");
+    assert!(both[1].ends_with("and drew 25.0 W"), "{both:?}");
     assert_eq!(throttled(Some(0.0), Some(0.0)), [""; 0]);
     assert_eq!(throttled(None, None), [""; 0]);
-    let reads = "the drive was at its limit of 78 °C for 12.5 % of the time, and reached 78.0: \
-                 there were no writes to throttle";
+    let reads = "the drive was at its throttle temperature of 78 °C for 12.5 % of the time, and \
+                 reached 78.0 °C; it only read, and reads are not throttled";
     assert_eq!(warned(0, (Some(0.125), Some(1.0))), [reads]);
 }
 

@@ -33,7 +33,7 @@ const SANITIZES_BLOCKS: u64 = 1 << 1;
 /// `SSTAT`, lowest three bits.
 const SANITIZED: u16 = 1;
 const SANITIZING: u16 = 2;
-const SANITIZED_UNTIL_MEDIA_FAILED: u16 = 4;
+const SANITIZED_AND_DEALLOCATED: u16 = 4;
 
 /// Time between two reads of the sanitize log.
 const POLL: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ struct Controller {
     fna: u64,
     #[serde(default)]
     sanicap: u64,
-    /// Number of namespaces that the controller supports; 0 where it is not told.
+    /// `NN`: highest namespace identifier, so 1 means a single namespace; 0 where it is not told.
     #[serde(default)]
     nn: u64,
 }
@@ -108,6 +108,7 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
         return Err("the controller has no NVMe format".to_owned().into());
     }
     if controller.fna & (FORMAT_OF_ALL | ERASE_OF_ALL) != 0 {
+        check_siblings(block, "a format")?;
         check_alone(tools, block, &controller, "a format")?;
     }
     let layout = Layout::of(tools, &node)?;
@@ -133,9 +134,15 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
             "the format changed the sectors of {node} from {layout} to {after}; `nvme id-ns \
              {node}` shows them, `nvme format --lbaf` restores them"
         ))),
-        Err(why) => Err(Unfit::Harmed(format!("whether the format kept its sectors: {why}"))),
+        Err(why) => Err(Unfit::Harmed(format!(
+            "the namespace was formatted, but its LBA format could not be read afterwards: {why}"
+        ))),
     }
 }
+
+/// Error of a sanitize that takes longer than anybody waits for it here.
+const LASTS: &str = "the sanitize did not end within 4 h and goes on: wait until `nvme \
+                     sanitize-log` reports its end";
 
 /// Sanitizes the subsystem of `block`, which has no other namespace.
 ///
@@ -155,10 +162,10 @@ pub(super) fn sanitize(tools: &Tools, block: &Block, stop: &dyn Fn() -> bool) ->
     let began = Instant::now();
     loop {
         match status(tools, &node)? & 0b111 {
-            SANITIZED | SANITIZED_UNTIL_MEDIA_FAILED => break,
+            SANITIZED | SANITIZED_AND_DEALLOCATED => break,
             SANITIZING if stop() => return Ok(format!("{how}, under way when it was stopped")),
             SANITIZING if began.elapsed() < PATIENCE => thread::sleep(POLL),
-            SANITIZING => return Err("the sanitize did not end within 4 h".to_owned().into()),
+            SANITIZING => return Err(LASTS.to_owned().into()),
             other => return Err(format!("the sanitize failed (status {other})").into()),
         }
     }
@@ -184,20 +191,22 @@ fn whole(block: &Block) -> Result<String, String> {
     Ok(block.node())
 }
 
-/// Refuses `what`, which erases all namespaces of a subsystem, if `block` is not the only one.
+/// Refuses `what`, which erases all namespaces of a subsystem, if `block` is not the only one,
+/// attached or not.
 fn check_alone(
     tools: &Tools,
     block: &Block,
     controller: &Controller,
     what: &str,
 ) -> Result<(), String> {
-    check_siblings(block, what)?;
     match namespaces(tools, &block.node()) {
         Ok(1) => Ok(()),
         Ok(count) => Err(format!("{what} would erase all {count} namespaces of the subsystem")),
         // Of the only namespace that a controller can have there is no other.
         Err(_) if controller.oacs & MANAGES_NAMESPACES == 0 && controller.nn == 1 => Ok(()),
-        Err(why) => Err(format!("{what} could erase other namespaces, which are unknown: {why}")),
+        Err(why) => Err(format!(
+            "{what} could erase other namespaces of the subsystem, which could not be listed: {why}"
+        )),
     }
 }
 

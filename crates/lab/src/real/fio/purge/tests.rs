@@ -139,9 +139,9 @@ fn what_erases_all_namespaces_is_not_taken_while_one_is_detached_or_unknown() {
     assert!(sanitize.ends_with("a sanitize would erase all 2 namespaces of the subsystem"));
     let failed = "echo 'NVMe status: INVALID_FIELD' >&2; exit 1";
     let unknown = refusal(managing, failed, PurgeMethod::Sanitize);
-    assert!(unknown.contains("could erase other namespaces, which are unknown: nvme failed"));
+    assert!(unknown.contains("of the subsystem, which could not be listed: nvme failed"));
     let several = r#"{"oacs":2,"fna":2,"nn":32}"#;
-    assert!(refusal(several, failed, PurgeMethod::Format).contains("which are unknown"));
+    assert!(refusal(several, failed, PurgeMethod::Format).contains("which could not be listed"));
     let only = r#"{"oacs":2,"fna":2,"nn":1}"#;
     let fakes = nvme_cli_of(only, failed, r#"echo '{"flbas":0,"dps":0}'"#);
     purged(&nvme(), "nvme0n1", &fakes, PurgeMethod::Format).unwrap();
