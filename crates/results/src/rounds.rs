@@ -85,7 +85,9 @@ fn evidence(steps: &[&Step], end: usize, target: &Target) -> Option<SteadyEviden
         Some(SteadyEvidence::InPlace)
     } else if is_written_over(&by_then, &written, target) {
         Some(SteadyEvidence::Written)
-    } else if relocates_steadily((first..=end).map(|round| nand_of(window(), round))) {
+    } else if relocates_steadily((first..=end).map(|round| nand_of(window(), round)))
+        && programmed_share(&by_then) >= 1.0
+    {
         Some(SteadyEvidence::Relocation)
     } else {
         Some(SteadyEvidence::TooLittleWritten)
@@ -112,6 +114,15 @@ fn is_written_over(steps: &[&Step], written: &[Written], target: &Target) -> boo
         None => (most >= USER_CAPACITIES_MIN, least >= USER_CAPACITIES_MIN),
     };
     is_used_up && (is_sequential || is_filled_twice || own_share >= 1.0)
+}
+
+/// NAND writes of `steps`, relocation included, as a share of what they address.
+fn programmed_share(steps: &[&Step]) -> f64 {
+    let of = |step: &Step| {
+        let nand = step.summary.as_ref()?.nand?;
+        Some(step.written?.addressed_share * nand.write_amplification()?)
+    };
+    steps.iter().filter_map(|step| of(step)).sum()
 }
 
 /// Share of what they address that the first `rounds` of the random writes in `steps` wrote; absent
@@ -378,17 +389,22 @@ mod tests {
 
     #[test]
     fn rounds_in_which_the_drive_relocates_steadily_are_those_of_a_settled_drive() {
-        let mut steps = flat(2000, 10, 5);
-        let nand = NandWrites {
-            host_sent_bytes: 1000,
-            host_bytes: 1000,
-            relocation_bytes: 2000,
-            ..NandWrites::default()
+        let evidence = |relocation_bytes| {
+            let mut steps = flat(2000, 10, 5);
+            let nand = NandWrites {
+                host_sent_bytes: 1000,
+                host_bytes: 1000,
+                relocation_bytes,
+                ..NandWrites::default()
+            };
+            for step in steps.iter_mut().filter(|step| step.workload == "writes") {
+                step.summary.as_mut().unwrap().nand = Some(nand);
+                step.samples.iter_mut().for_each(|it| it.superblocks_free_share = Some(0.1));
+            }
+            judged(&steps).unwrap().evidence
         };
-        for step in steps.iter_mut().filter(|step| step.workload == "writes") {
-            step.summary.as_mut().unwrap().nand = Some(nand);
-            step.samples.iter_mut().for_each(|it| it.superblocks_free_share = Some(0.1));
-        }
-        assert_eq!(judged(&steps).unwrap().evidence, Some(SteadyEvidence::Relocation));
+        assert_eq!(evidence(19_500), Some(SteadyEvidence::Relocation));
+        let too_little = Some(SteadyEvidence::TooLittleWritten);
+        assert_eq!(evidence(18_500), too_little, "0.98 of what they address");
     }
 }

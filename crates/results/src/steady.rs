@@ -19,8 +19,9 @@
 //!   written at least its raw capacity since the purge: nothing that was never used is left. Where
 //!   the raw capacity is unknown, as of real drives, twice the user capacity stands for it, which
 //!   the specification writes before it judges rounds;
-//! - the drive relocated in each round of the window, and its write amplification meets the same
-//!   range and slope: known of models;
+//! - the drive relocated in each round of the window, its write amplification meets the same range
+//!   and slope, and the load had the media written, relocation included, with at least the space
+//!   that it addresses: known of models;
 //! - the media are written in place, or the load only reads: there is nothing to settle.
 
 use crate::{
@@ -78,6 +79,8 @@ impl WriteRequirement {
     fn evidence(&self, rounds: &[Round]) -> SteadyEvidence {
         let own: f64 =
             rounds.iter().map(|round| round.written_bytes).sum::<f64>() * self.time_lapse;
+        let nand = rounds.iter().filter_map(|round| round.nand);
+        let nand_bytes = nand.map(|nand| nand.total_bytes() as f64).sum::<f64>() * self.time_lapse;
         let window = &rounds[rounds.len().saturating_sub(WINDOW_ROUNDS)..];
         let since_purge = self.before_bytes + own;
         if own <= 0.0 {
@@ -86,7 +89,9 @@ impl WriteRequirement {
             SteadyEvidence::InPlace
         } else if own >= self.addressed_bytes && since_purge >= self.used_up_bytes() {
             SteadyEvidence::Written
-        } else if relocates_steadily(window.iter().map(|round| round.nand)) {
+        } else if relocates_steadily(window.iter().map(|round| round.nand))
+            && nand_bytes >= self.addressed_bytes
+        {
             SteadyEvidence::Relocation
         } else {
             SteadyEvidence::TooLittleWritten

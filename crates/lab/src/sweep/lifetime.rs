@@ -8,8 +8,9 @@ const GB_A_PB: f64 = 1e6;
 
 /// The lifetime of `drive` when it settled as `settled`, written with `load_gb_per_day`.
 ///
-/// Absent where nothing is known of its endurance, nothing was written, or the drive was not in
-/// steady state: its write amplification still changes.
+/// All superblocks are taken to wear alike: drives have static wear levelling, whose moves are not
+/// counted. Absent where nothing is known of its endurance, nothing was written, or the drive was
+/// not in steady state: its write amplification still changes.
 pub(super) fn lifetime(
     drive: &DriveSpec,
     settled: &Settled,

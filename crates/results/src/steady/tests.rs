@@ -248,10 +248,11 @@ fn relocation_at_a_steady_amplification_is_a_steady_state() {
     let steady = |relocated: fn(usize) -> f64| {
         Steady::judge_written(&writing(8, 10_000, relocated), 10.0, &SMALL).evidence
     };
-    assert_eq!(steady(|_| 2.0), Some(SteadyEvidence::Relocation));
+    assert_eq!(steady(|_| 12.0), Some(SteadyEvidence::Relocation));
     let too_little = Some(SteadyEvidence::TooLittleWritten);
-    assert_eq!(steady(|round| round as f64 * 0.2), too_little, "it still rises");
-    assert_eq!(steady(|round| if round == 7 { 1.0 } else { 0.0 }), too_little, "it just began");
+    assert_eq!(steady(|_| 11.0), too_little, "0.96 of what it addresses, relocation included");
+    assert_eq!(steady(|round| 20.0 + 4.0 * round as f64), too_little, "it still rises");
+    assert_eq!(steady(|round| if round == 7 { 99.0 } else { 0.0 }), too_little, "it just began");
 }
 
 #[test]
