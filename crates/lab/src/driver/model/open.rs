@@ -23,7 +23,8 @@ pub(super) struct Open<'a> {
     drive: &'a mut Drive,
     feeds: Vec<Feed>,
     schedule: Schedule<'a>,
-    /// Tags that are on no request; used in turn, so that all threads take part.
+    /// Tags that are on no request, used in turn: at first one of each thread, then the next of
+    /// each, so that all threads take part alike.
     free: VecDeque<u32>,
     /// Due time of the request that has each tag.
     due_at: Vec<Nanos>,
@@ -40,14 +41,17 @@ impl<'a> Open<'a> {
         schedule: Schedule<'a>,
     ) -> Self {
         let threads = u32::try_from(feeds.len()).expect("threads are 16-bit numbers");
-        let tags = threads * u32::from(load.queue_per_thread);
+        let queue_per_thread = u32::from(load.queue_per_thread);
+        let tags = threads * queue_per_thread;
+        let of_each_thread =
+            |index: u32| (0..threads).map(move |thread| thread * queue_per_thread + index);
         Self {
             drive,
             feeds,
             schedule,
-            free: (0..tags).collect(),
+            free: (0..queue_per_thread).flat_map(of_each_thread).collect(),
             due_at: vec![Nanos::ZERO; tags as usize],
-            queue_per_thread: load.queue_per_thread.into(),
+            queue_per_thread,
             responses: Latencies::default(),
         }
     }

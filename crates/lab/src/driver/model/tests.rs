@@ -295,6 +295,19 @@ fn even_requests_below_saturation_never_wait_and_come_at_their_rate() {
 }
 
 #[test]
+fn requests_at_a_rate_go_to_threads_in_turn_however_deep_their_queues_are() {
+    let workload = workload("4k-rand-read");
+    let rate = Rate { iops: 60_000.0, gaps: Gaps::Constant };
+    let of = |queue_per_thread| {
+        let load = Load { threads: 8, queue_per_thread, ..single(&workload, rate) };
+        let loaded = model(64).load(&load, &mut StopAfter(usize::MAX)).unwrap();
+        results::Summary::of(&loaded.intervals).latency.latency_ns_avg
+    };
+    let (one, deep) = (of(1), of(32));
+    assert!((deep / one - 1.0).abs() < 0.01, "{deep} ns with deep queues, {one} ns without");
+}
+
+#[test]
 fn more_than_a_drive_can_do_waits_at_the_host() {
     let workload = workload("4k-rand-read");
     let rate = Rate { iops: 1e6, gaps: Gaps::Constant };
