@@ -11,7 +11,8 @@
 //! serves the command with the shortest positioning time among the first `queue_depth` that have
 //! arrived (NCQ). Writes in the cache compete if no command waits, if a flush waits, or if more
 //! than half of the cache is full. A command that has waited for `wait_max_ms` goes before all
-//! others.
+//! others; so do writes in the cache once a flush, or a write that waits for memory, has waited so
+//! long and longer than every command.
 //!
 //! After a read the disk reads ahead until the next command: a read that begins where the last one
 //! ended finds its data in memory, or on the way there.
@@ -53,6 +54,23 @@ struct Cached {
     number: u64,
 }
 
+/// A write that waits for memory.
+#[derive(Clone, Copy, Debug)]
+struct Blocked {
+    arrived_at: Nanos,
+    extent: Extent,
+    slot: u32,
+}
+
+/// A flush that waits.
+#[derive(Clone, Copy, Debug)]
+struct Flush {
+    arrived_at: Nanos,
+    slot: u32,
+    /// Number of the last write that it waits for.
+    number: u64,
+}
+
 /// Read-ahead, until the next command.
 #[derive(Clone, Copy, Debug)]
 struct ReadAhead {
@@ -90,9 +108,9 @@ pub(crate) struct Disk {
     /// A cached write that the arm carries out: its memory is free once that is done.
     leaving: Option<Cached>,
     /// Writes that wait for memory, in order.
-    blocked: VecDeque<(u32, Extent)>,
-    /// Flushes that wait, each for the writes before the number.
-    flushes: VecDeque<(u32, u64)>,
+    blocked: VecDeque<Blocked>,
+    /// Flushes that wait, in order.
+    flushes: VecDeque<Flush>,
     writes: u64,
     /// True if an event of the arm is to come.
     scheduled: bool,
@@ -177,7 +195,7 @@ impl Disk {
             return None;
         }
         if !self.blocked.is_empty() || !self.takes(extent) {
-            self.blocked.push_back((slot, extent));
+            self.blocked.push_back(Blocked { arrived_at: at, extent, slot });
             return None;
         }
         self.cache(extent);
@@ -192,7 +210,8 @@ impl Disk {
         if self.cached.is_empty() && self.leaving.is_none() && self.blocked.is_empty() {
             return Some(at);
         }
-        self.flushes.push_back((slot, self.writes + self.blocked.len() as u64));
+        let number = self.writes + self.blocked.len() as u64;
+        self.flushes.push_back(Flush { arrived_at: at, slot, number });
         None
     }
 
@@ -238,8 +257,8 @@ impl Disk {
 
     /// Requests that wait for the arm, for memory or for a flush.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u32> {
-        let blocked = self.blocked.iter().map(|(slot, _)| *slot);
-        let flushes = self.flushes.iter().map(|(slot, _)| *slot);
+        let blocked = self.blocked.iter().map(|blocked| blocked.slot);
+        let flushes = self.flushes.iter().map(|flush| flush.slot);
         self.waiting.iter().map(|waiting| waiting.slot).chain(blocked).chain(flushes)
     }
 
@@ -334,7 +353,7 @@ impl Disk {
 
     /// Takes writes that waited for memory into the cache.
     fn unblock(&mut self, now: Nanos, acknowledge: &mut impl FnMut(u32, Nanos)) {
-        while let Some((slot, extent)) = self.blocked.front().copied() {
+        while let Some(Blocked { extent, slot, .. }) = self.blocked.front().copied() {
             if !self.takes(extent) {
                 return;
             }
@@ -347,13 +366,21 @@ impl Disk {
     /// Ends flushes whose writes are on the media.
     fn end_flushes(&mut self, now: Nanos, acknowledge: &mut impl FnMut(u32, Nanos)) {
         let oldest = self.cached.iter().map(|cached| cached.number).min().unwrap_or(u64::MAX);
-        while let Some((slot, number)) = self.flushes.front().copied() {
+        while let Some(Flush { slot, number, .. }) = self.flushes.front().copied() {
             if oldest <= number || (self.writes < number && !self.blocked.is_empty()) {
                 return;
             }
             self.flushes.pop_front();
             acknowledge(slot, now);
         }
+    }
+
+    /// Time since which a flush, or a write that there is no memory for, waits for writes in the
+    /// cache; none if nothing does.
+    fn drains_since(&self) -> Option<Nanos> {
+        let flush = self.flushes.front().map(|flush| flush.arrived_at);
+        let blocked = self.blocked.front().map(|blocked| blocked.arrived_at);
+        flush.into_iter().chain(blocked).min().filter(|_| !self.cached.is_empty())
     }
 
     /// The command or write that the arm reaches first.
@@ -363,8 +390,12 @@ impl Disk {
             let first = self.waiting.iter().take(self.queue_depth).enumerate();
             first.filter(|(_, waiting)| waiting.arrived_at <= now)
         };
-        let overdue = arrived().find(|(_, waiting)| now > waiting.arrived_at + self.wait_max);
-        if let Some((index, _)) = overdue {
+        let is_overdue = |since: Nanos| now > since + self.wait_max;
+        let drains_since = self.drains_since().filter(|since| is_overdue(*since));
+        let overdue = arrived().find(|(_, waiting)| is_overdue(waiting.arrived_at));
+        if let Some((index, waiting)) = overdue
+            && drains_since.is_none_or(|since| waiting.arrived_at <= since)
+        {
             return Some(ArmTask::Waiting(index));
         }
         let commands = arrived().map(|(index, waiting)| {
@@ -372,11 +403,16 @@ impl Disk {
             let time = self.mechanics.position(head, now, extent.first, *is_write);
             (time, ArmTask::Waiting(index))
         });
+        let commands = commands.filter(|_| drains_since.is_none());
         let is_urgent = self.cached_bytes * 2 > self.cache_bytes_max
             || self.cached.len() * 2 > self.cache_entries_max
             || !self.flushes.is_empty();
         let is_idle = arrived().next().is_none();
-        let cached = self.cached.iter().enumerate().filter(|_| is_urgent || is_idle);
+        // Those that came after the flush do not put it off.
+        let last = self.flushes.front().filter(|_| drains_since.is_some());
+        let last = last.map_or(u64::MAX, |flush| flush.number);
+        let cached = self.cached.iter().enumerate().filter(|(_, cached)| cached.number <= last);
+        let cached = cached.filter(|_| is_urgent || is_idle);
         let writes = cached.map(|(index, cached)| {
             let time = self.mechanics.position(head, now, cached.extent.first, true);
             (time, ArmTask::Cached(index))

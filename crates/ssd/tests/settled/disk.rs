@@ -133,6 +133,37 @@ fn a_flush_waits_for_what_was_written_before_it() {
 }
 
 #[test]
+fn requests_that_keep_coming_do_not_put_off_a_flush() {
+    let mut drive = disk("ultrastar-7k4000-4000", 64, |spec| {
+        spec.disk.as_mut().expect("a disk").wait_max_ms = 200.0;
+    });
+    let inner = drive.user_sectors() - 8;
+    let request =
+        |tag, op, lba, sectors| Request { tag, thread: 0, op, handle: 0, lba: Lba(lba), sectors };
+    // Reads of the outer tracks leave no reason to write what lies at the inner ones; writes that
+    // come after the flush lie nearer to them.
+    let mut rng = Rng::new(5);
+    for tag in 2..34 {
+        drive.submit(Nanos::ZERO, request(tag, Op::Read, rng.below(2_000) * 8, 8));
+    }
+    drive.submit(Nanos::ZERO, request(0, Op::Write, inner, 8));
+    drive.submit(Nanos::ZERO, request(1, Op::Flush, 0, 0));
+    let flushed = loop {
+        let done = drive.next_completion(Nanos::MAX).expect("outstanding");
+        match done.tag {
+            0 => {}
+            1 => break done,
+            tag => {
+                let op = if tag % 2 == 0 { Op::Read } else { Op::Write };
+                drive.submit(done.completed_at, request(tag, op, rng.below(2_000) * 8, 8));
+            }
+        }
+    };
+    let waited = flushed.latency();
+    assert!(waited > Nanos::from_millis(200) && waited < Nanos::from_millis(300), "{waited}");
+}
+
+#[test]
 fn a_disk_is_the_same_at_every_scale() {
     for (read_share, outstanding) in [(1.0, 1), (0.7, 16)] {
         let of = |time_lapse| {
