@@ -514,8 +514,8 @@ impl Ftl {
         self.superblocks.validate(superblock, granules);
         self.use_room(granules);
         let extent = Bytes(u64::from(granules) * self.extents.granule_bytes());
-        let (from, die) = (from.ppn, from.die);
-        media.submit(MediaOp::Relocate { from, die, to, lpn, extent, cause });
+        let Origin { ppn: from, superblock, die, .. } = from;
+        media.submit(MediaOp::Relocate { from, superblock, die, to, lpn, extent, cause });
         if unit_full {
             self.program(stream, cause, media);
         }

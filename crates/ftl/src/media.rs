@@ -28,6 +28,8 @@ pub enum MediaOp {
     Relocate {
         /// Physical page to read.
         from: Ppn,
+        /// Superblock that holds it.
+        superblock: SuperblockId,
         /// Die that holds it.
         die: DieId,
         /// Physical page to program.

@@ -208,8 +208,9 @@ impl Media for Flash {
 
     fn submit(&mut self, op: MediaOp) {
         match op {
-            MediaOp::Relocate { from, die, to, lpn, extent, cause } => {
-                let superblock = SuperblockId(from.0 / self.places_per_superblock());
+            MediaOp::Relocate { from, superblock, die, to, lpn, extent, cause } => {
+                let holds = SuperblockId(from.0 / self.places_per_superblock());
+                assert_eq!(superblock, holds, "{superblock:?} does not hold {from:?}");
                 assert!(
                     self.dies_of(superblock).contains(&die.0),
                     "{die:?} does not hold {from:?}"

@@ -220,16 +220,26 @@ impl Backend {
         self.costs.t_read
     }
 
+    /// Number of the NAND read, among all of the module, by which a page is read.
+    #[inline]
+    pub(crate) fn read_of(&self, ppn: Ppn) -> u32 {
+        self.costs.pages_per_read.divide(ppn.0).0
+    }
+
     /// Time of a read from `superblock` that begins at about `at`, in its mode and with its
     /// retries.
     #[inline(never)]
     pub(crate) fn t_read_of(&mut self, ftl: &Ftl, superblock: SuperblockId, at: Nanos) -> Nanos {
         if let Some(slc) = self.costs.slc.filter(|_| ftl.is_slc(superblock)) {
-            // Cells of one bit have margins that no retry was published for.
             return slc.t_read;
         }
-        let retries = self.retry.as_mut().map(|retry| retry.time(ftl, superblock, at));
-        self.costs.t_read + retries.unwrap_or_default()
+        self.costs.t_read + self.retries(superblock, at)
+    }
+
+    /// Time of the retries of a read from `superblock` that begins at about `at`.
+    #[inline]
+    fn retries(&mut self, superblock: SuperblockId, at: Nanos) -> Nanos {
+        self.retry.as_mut().map_or(Nanos::ZERO, |retry| retry.time(superblock, at))
     }
 
     /// Books the host's read of a die, which takes `t_read`; returns when the data is in its
@@ -254,11 +264,12 @@ impl Backend {
         self.channel_by_die[die.0 as usize]
     }
 
-    /// Books the page that a partial write has to read first; returns when it is there.
-    pub(crate) fn fetch(&mut self, at: Nanos, die: DieId, extent: Bytes) -> Nanos {
+    /// Books the page that a partial write has to read first, which takes `t_read`; returns when
+    /// it is there.
+    pub(crate) fn fetch(&mut self, at: Nanos, die: DieId, extent: Bytes, t_read: Nanos) -> Nanos {
         let span = self.costs.read_unit * extent.0.div_ceil(PAGE_BYTES);
         let at = self.urgent(at, span);
-        let (at, _) = self.sense(at, die, self.costs.t_read);
+        let (at, _) = self.sense(at, die, t_read);
         let channel = self.channel_of(die);
         self.transfer_out(at, channel, lines(extent))
     }
@@ -266,17 +277,19 @@ impl Backend {
     /// Books the relocation of one page. Pages that lie in one NAND page of all planes are read
     /// together, and nothing is read before there is memory for it.
     #[inline]
-    fn relocate(&mut self, from: Ppn, die: DieId, extent: Bytes) {
+    fn relocate(&mut self, from: Ppn, of: (SuperblockId, DieId), extent: Bytes) {
+        let (superblock, die) = of;
         let moved = self.controller.book(self.now, self.costs.relocate);
-        let (read, _) = self.costs.pages_per_read.divide(from.0);
+        let read = self.read_of(from);
         let ready_at = match self.read_last {
             Some((last, ready_at)) if last == read => ready_at,
             _ => {
                 self.relocation_begun_at = self.relocation_admits_at().max(self.now);
-                let (at, t_read) = (self.relocation_begun_at, self.costs.t_read);
+                let at = self.relocation_begun_at;
+                let t_read = self.costs.t_read + self.retries(superblock, at);
                 match &self.lost {
-                    Some(lost) if lost.die == die => self.reconstruct_read(from),
-                    _ => self.dies[die.0 as usize].read(at, t_read, None),
+                    Some(lost) if lost.die == die => self.reconstruct_read(from, t_read),
+                    _ => self.dies[die.0 as usize].book_read(self.now, at, t_read),
                 }
             }
         };
@@ -293,28 +306,28 @@ impl Backend {
     /// relocation: one of the same size from each other unit of the stripe. Returns when all have
     /// arrived.
     #[cold]
-    fn reconstruct_read(&mut self, from: Ppn) -> Nanos {
+    fn reconstruct_read(&mut self, from: Ppn, t_read: Nanos) -> Nanos {
         let Some(lost) = &self.lost else { return self.relocation_begun_at };
         let pages = u64::from(self.costs.pages_per_read.divisor());
         let span = self.costs.channel(pages * self.costs.page_bytes);
         let (others, mut arrived_at) = (lost.others(from), self.relocation_begun_at);
         for die in others {
-            let t_read = self.costs.t_read;
-            let read_at = self.dies[die.0 as usize].read(self.relocation_begun_at, t_read, None);
+            let begins_at = self.relocation_begun_at;
+            let read_at = self.dies[die.0 as usize].book_read(self.now, begins_at, t_read);
             let channel = usize::from(self.channel_of(die));
             arrived_at = arrived_at.max(self.channels[channel].book_ahead(self.now, read_at, span));
         }
         arrived_at
     }
 
-    /// Books the host's read of what a lost die held, `lines` from each other unit of its stripe;
-    /// returns when all have arrived at the controller.
+    /// Books the host's read of what a lost die held, `lines` from each other unit of its stripe,
+    /// each of which takes `t_read`; returns when all have arrived at the controller.
     #[cold]
-    pub(crate) fn reconstruct(&mut self, at: Nanos, ppn: Ppn, lines: u16) -> Nanos {
+    pub(crate) fn reconstruct(&mut self, at: Nanos, ppn: Ppn, lines: u16, t_read: Nanos) -> Nanos {
         let Some(lost) = &self.lost else { return at };
         let (others, mut arrived_at) = (lost.others(ppn), at);
         for die in others {
-            let (sensed_at, _) = self.sense(at, die, self.costs.t_read);
+            let (sensed_at, _) = self.sense(at, die, t_read);
             let channel = self.channel_of(die);
             arrived_at = arrived_at.max(self.transfer_out(sensed_at, channel, lines));
         }
@@ -383,14 +396,21 @@ impl Media for Backend {
     #[expect(clippy::inline_always, reason = "which operation it is is known where it is called")]
     fn submit(&mut self, op: MediaOp) {
         match op {
-            MediaOp::Relocate { from, die, extent, .. } => self.relocate(from, die, extent),
+            MediaOp::Relocate { from, superblock, die, extent, .. } => {
+                self.relocate(from, (superblock, die), extent);
+            }
             MediaOp::Program { superblock, die, row, cause, is_slc } => {
                 if let (Some(retry), 0) = (&mut self.retry, row) {
-                    retry.begin(superblock, self.now);
+                    retry.begin(superblock, self.now, is_slc);
                 }
                 self.program(die, row, cause, is_slc);
             }
-            MediaOp::Erase { die_first, .. } => self.erase(die_first),
+            MediaOp::Erase { superblock, die_first } => {
+                if let Some(retry) = &mut self.retry {
+                    retry.erase(superblock);
+                }
+                self.erase(die_first);
+            }
         }
     }
 }
@@ -485,6 +505,7 @@ mod tests {
     fn relocate(backend: &mut Backend, page: u32) -> Nanos {
         backend.submit(MediaOp::Relocate {
             from: Ppn(page),
+            superblock: SuperblockId(0),
             die: DieId(0),
             to: Ppn(1_000 + page),
             lpn: Lpn(page),

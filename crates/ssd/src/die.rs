@@ -1,8 +1,9 @@
-//! One die: reads at once, programs and erases when it can.
+//! One die: the host's reads first, then those for relocation, then programs and erases.
 //!
-//! Programs and erases wait in order; a read overtakes those that have not begun and waits for the
-//! one under way, unless the NAND can suspend it. Reads follow each other; what they suspended goes
-//! on after the last of them.
+//! What has not begun waits in order: a read for relocation overtakes programs and erases that
+//! would begin no earlier, and the host's reads overtake everything that has not begun. A read
+//! waits for a program or an erase under way, unless the NAND can suspend it for the host. Reads
+//! follow each other; what they suspended goes on after the last of them.
 
 use std::collections::VecDeque;
 
@@ -17,8 +18,18 @@ pub(crate) struct Die {
     read_until: Nanos,
     /// End of all that it has been told, as far as is known now.
     free_at: Nanos,
-    /// Programs and erases not begun: when they may begin, and how long they take.
-    waiting: VecDeque<(Nanos, Nanos)>,
+    /// Programs and erases that have not begun, in order.
+    programs: VecDeque<Waiting>,
+    /// Reads for relocation that have not begun, in order.
+    reads: VecDeque<Waiting>,
+}
+
+/// Work of a die that has not begun.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Time from which it may begin.
+    ready: Nanos,
+    span: Nanos,
 }
 
 impl Die {
@@ -30,11 +41,11 @@ impl Die {
     #[inline]
     pub(crate) fn book(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
         debug_assert!(ready >= now, "a die is booked for what is still to come");
-        if self.waiting.len() == self.waiting.capacity() {
+        if self.programs.len() == self.programs.capacity() {
             // Now and then rather than each time; only a read needs to know.
             self.begin_until(now);
         }
-        self.waiting.push_back((ready, span));
+        self.programs.push_back(Waiting { ready, span });
         self.free_at = self.free_at.max(now) + span;
         self.free_at.max(ready + span)
     }
@@ -69,18 +80,49 @@ impl Die {
         self.read_until
     }
 
+    /// Books a read for relocation that may begin at `ready`; returns its end unless more reads of
+    /// the host delay it.
+    pub(crate) fn book_read(&mut self, now: Nanos, ready: Nanos, span: Nanos) -> Nanos {
+        debug_assert!(ready >= now, "a die is booked for what is still to come");
+        self.begin_until(now);
+        self.reads.push_back(Waiting { ready, span });
+        self.free_at = self.free_at.max(now) + span;
+        let mut free = self.busy_until.max(self.read_until);
+        let mut programs = self.programs.iter().peekable();
+        for read in &self.reads {
+            while let Some(program) = programs.next_if(|it| begins_first(it, read, free)) {
+                free = free.max(program.ready) + program.span;
+            }
+            free = free.max(read.ready) + read.span;
+        }
+        debug_assert!(free >= ready + span, "a read takes as long as the media at least");
+        free
+    }
+
     /// Lets everything begin that would have begun before `at`.
     #[inline]
     fn begin_until(&mut self, at: Nanos) {
-        while let Some(&(ready, span)) = self.waiting.front() {
-            let start = self.busy_until.max(self.read_until).max(ready);
-            if start >= at {
-                break;
-            }
-            self.busy_until = start + span;
-            self.waiting.pop_front();
+        loop {
+            let free = self.busy_until.max(self.read_until);
+            let (program, read) = (self.programs.front(), self.reads.front());
+            let is_read = match (program, read) {
+                (Some(program), Some(read)) => !begins_first(program, read, free),
+                (program, _) => program.is_none(),
+            };
+            let queue = if is_read { &mut self.reads } else { &mut self.programs };
+            let begins = |it: &mut Waiting| free.max(it.ready) < at;
+            let Some(Waiting { ready, span }) = queue.pop_front_if(begins) else { return };
+            let until = if is_read { &mut self.read_until } else { &mut self.busy_until };
+            *until = free.max(ready) + span;
         }
     }
+}
+
+/// True if a program or an erase begins before a read for relocation where both wait for a die that
+/// is free at `free`: one that is ready while the read is not.
+#[inline]
+fn begins_first(program: &Waiting, read: &Waiting, free: Nanos) -> bool {
+    free.max(program.ready) < free.max(read.ready)
 }
 
 #[cfg(test)]
@@ -129,6 +171,33 @@ mod tests {
         let suspend = Some(Nanos::from_micros(10));
         assert_eq!(die.read(Nanos::ZERO, READ, suspend), READ);
         assert_eq!(die.read(Nanos::from_micros(1), READ, suspend), READ * 2);
+    }
+
+    #[test]
+    fn the_host_overtakes_a_read_for_relocation_until_it_has_begun() {
+        let mut die = Die::default();
+        let (ready, now) = (Nanos::from_micros(300), Nanos::ZERO);
+        assert_eq!(die.book_read(now, ready, READ), Nanos::from_micros(350));
+        assert_eq!(die.read(Nanos::from_micros(290), READ, None), Nanos::from_micros(340));
+        // What was overtaken begins when the host has been served, and the next waits for it.
+        assert_eq!(die.read(Nanos::from_micros(360), READ, None), Nanos::from_micros(440));
+    }
+
+    #[test]
+    fn a_read_for_relocation_overtakes_programs_that_would_begin_no_earlier() {
+        let mut die = Die::default();
+        let now = Nanos::ZERO;
+        die.book(now, now, PROGRAM);
+        die.book(now, now, PROGRAM);
+        let ready = Nanos::from_micros(500);
+        assert_eq!(die.book_read(now, ready, READ), Nanos::from_micros(1_050));
+        // One that is ready before the read is does not wait for it.
+        let mut die = Die::default();
+        assert_eq!(die.book_read(now, ready, READ), Nanos::from_micros(550));
+        die.book(now, now, PROGRAM);
+        let at = Nanos::from_micros(600);
+        assert_eq!(die.read(at, READ, None), Nanos::from_micros(1_050));
+        assert_eq!(die.book_read(at, at, READ), Nanos::from_micros(1_150));
     }
 
     #[test]

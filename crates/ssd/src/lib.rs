@@ -74,4 +74,4 @@ pub use spec::{
 };
 
 /// Version of the models: rises whenever a simulated number moves.
-pub const MODEL_VERSION: u32 = 10;
+pub const MODEL_VERSION: u32 = 11;

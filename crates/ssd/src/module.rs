@@ -59,7 +59,7 @@ pub(crate) struct Module {
     scheduled: bool,
 }
 
-/// Pages of one program unit that a read wants.
+/// Pages that a read wants of one NAND page on all planes of a die.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     place: (SuperblockId, u32),
@@ -371,9 +371,14 @@ impl Module {
             let lines =
                 if COARSE { backend::PAGE_LINES } else { backend::lines(self.ftl.extent(lpn)) };
             sensing.pages_answered += u32::from(place.is_none());
-            sensing.lost |= ppn.is_none() && self.ftl.is_page_lost(lpn);
+            if ppn.is_none() && self.ftl.is_page_lost(lpn) {
+                sensing.lost = true;
+                self.pages_read_unmapped -= 1;
+            }
             match (&mut wanted, place) {
-                (Some(wanted), Some(next)) if wanted.place == next => {
+                (Some(wanted), Some(next))
+                    if wanted.place == next && self.shares_read(wanted.first, ppn) =>
+                {
                     wanted.pages += 1;
                     wanted.lines += lines;
                 }
@@ -472,15 +477,34 @@ impl Module {
     fn fetch(&mut self, at: Nanos, lpn: Lpn) -> Nanos {
         let Some(ppn) = self.ftl.lookup(lpn) else { return at };
         let (place, extent) = (self.ftl.unit_of(ppn), self.ftl.extent(lpn));
-        let die = self.ftl.die_of(place);
-        match (self.ftl.is_buffered(place), self.ftl.is_lost(die)) {
-            (true, _) => at,
-            (false, false) => self.backend.fetch(at, die, extent),
-            (false, true) => self.backend.reconstruct(at, ppn, backend::lines(extent)),
+        if self.ftl.is_buffered(place) {
+            return at;
+        }
+        let (die, t_read) = (self.ftl.die_of(place), self.t_read_of(place.0, at));
+        if self.ftl.is_lost(die) {
+            self.backend.reconstruct(at, ppn, backend::lines(extent), t_read)
+        } else {
+            self.backend.fetch(at, die, extent, t_read)
         }
     }
 
-    /// One die reads the pages of one program unit that a request wants.
+    /// Time of a read from `superblock` that begins at about `at`.
+    #[inline]
+    fn t_read_of(&mut self, superblock: SuperblockId, at: Nanos) -> Nanos {
+        if self.reads_plainly {
+            self.backend.t_read()
+        } else {
+            self.backend.t_read_of(&self.ftl, superblock, at)
+        }
+    }
+
+    /// True if a die reads two pages of one program unit at once.
+    #[inline]
+    fn shares_read(&self, first: Ppn, other: Option<Ppn>) -> bool {
+        other.is_some_and(|other| self.backend.read_of(first) == self.backend.read_of(other))
+    }
+
+    /// One die reads the pages of one NAND page on all planes that a request wants.
     #[inline]
     fn sense(
         &mut self,
@@ -492,17 +516,13 @@ impl Module {
         let Some(Wanted { place, first, pages, lines }) = wanted else { return };
         debug_assert!((1..=PAGES_MAX).contains(&pages), "a die reads a program unit at most");
         let die = self.ftl.die_of(place);
+        let t_read = self.t_read_of(place.0, sensing.commanded_at);
         if self.ftl.is_lost(die) {
-            let at = self.backend.reconstruct(sensing.commanded_at, first, lines);
+            let at = self.backend.reconstruct(sensing.commanded_at, first, lines, t_read);
             events.push(at, Event::Answered { slot, pages: pages.into() });
             sensing.dies += 1;
             return;
         }
-        let t_read = if self.reads_plainly {
-            self.backend.t_read()
-        } else {
-            self.backend.t_read_of(&self.ftl, place.0, sensing.commanded_at)
-        };
         let (at, waited) = self.backend.sense(sensing.commanded_at, die, t_read);
         let channel = self.channel_first + self.backend.channel_of(die);
         let event = Event::Sensed { slot, channel, pages, page_lines: lines.div_ceil(pages) };

@@ -10,8 +10,10 @@ use crate::spec::SpecError;
 impl Drive {
     /// Lets time begin for what is to happen under load, if it has not begun since the purge.
     pub fn begin_loads(&mut self, at: Nanos) {
-        for retry in self.modules.iter_mut().filter_map(|module| module.backend.retry.as_mut()) {
-            retry.rest(at);
+        for module in &mut self.modules {
+            if let Some(retry) = &mut module.backend.retry {
+                retry.rest(at, &module.ftl);
+            }
         }
         if let Some(failure) = self.die_failure
             && self.die_fails_at == Nanos::MAX

@@ -103,6 +103,8 @@ fn without_parity_reads_of_what_a_die_held_are_media_errors() {
     let pages = drive.user_sectors() as f64 / 8.0;
     let expected = failed.pages_lost as f64 / pages;
     assert!((share / expected - 1.0).abs() < 0.2, "{share} of the reads, {expected} of the pages");
+    let unwritten = drive.pages_read().expect("it has a map").unmapped;
+    assert_eq!(unwritten, 0, "what is lost had been written");
 }
 
 #[test]

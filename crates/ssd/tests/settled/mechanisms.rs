@@ -45,6 +45,31 @@ fn a_map_of_pages_reads_before_it_writes_a_part_and_one_of_sectors_does_not() {
 }
 
 #[test]
+fn pages_that_were_programmed_in_one_go_are_read_one_after_the_other() {
+    let of = |pages_per_program, sectors| {
+        let mut drive = duo(|spec| {
+            spec.geometry.pages_per_program = pages_per_program;
+            spec.controller.read_us_per_kib = 0.0;
+            spec.channels.mb_s = 1e5;
+            spec.link.read_mb_s = 1e5;
+            spec.nand.t_read_us = 500.0;
+        });
+        // More than the buffer holds, so that all of it is on the media.
+        for step in 0..64 {
+            latency(&mut drive, step * 100, (Op::Write, step * 256, 256));
+        }
+        latency(&mut drive, 10_000, (Op::Read, 0, sectors)).as_micros_f64() / 500.0
+    };
+    // A NAND page on both planes is 8 KiB; a unit of three of them is 24 KiB.
+    for (pages_per_program, sectors, reads) in
+        [(1, 16, 1.0), (3, 8, 1.0), (3, 16, 1.0), (3, 48, 3.0)]
+    {
+        let took = of(pages_per_program, sectors);
+        assert!((took - reads).abs() < 0.3, "{pages_per_program} {sectors}: {took} tR");
+    }
+}
+
+#[test]
 fn a_map_of_sectors_takes_pages_by_the_sector() {
     for (unit, pages) in [(MappingUnit::Page, 800), (MappingUnit::Sector, 300)] {
         let mut drive = with_unit(unit);

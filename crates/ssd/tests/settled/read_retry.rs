@@ -3,6 +3,8 @@
 use blockio::{Lba, Nanos, Op, Request, Rng};
 use ssd::{Drive, DriveSpec, Setup, catalogue};
 
+use crate::closed_loop::{Load, Loop};
+
 fn drive(change: impl FnOnce(&mut DriveSpec)) -> Drive {
     let mut spec = catalogue::find("intel-660p-1024").expect("in the catalogue");
     spec.slc_cache = None;
@@ -70,4 +72,31 @@ fn what_is_written_anew_has_not_rested() {
     // Days of protocol time later it has rested by itself: an eighth of them on the drive's clock.
     let later = read_us(&mut drive, now + Nanos::from_secs(90 * 86_400 / 8));
     assert!((later - new - 3.0 * 120.0).abs() < 10.0, "{later} {new}");
+}
+
+#[test]
+fn relocation_reads_worn_data_as_often_as_the_host_does() {
+    // Programs are quick and memory is short, so that what relocation reads is what it waits for.
+    let settled = |worn_cycles| {
+        let mut drive = drive(|spec| {
+            spec.nand.t_program_us = vec![100.0];
+            spec.nand.t_erase_us = 100.0;
+            spec.relocation.buffer_kib = Some(2048);
+            let retry = spec.read_retry.as_mut().expect("it has retries");
+            (retry.steps, retry.worn_cycles) =
+                (vec![vec![0.0; 3], vec![20.0; 3], vec![20.0; 3]], worn_cycles);
+        });
+        let sectors = u32::try_from(drive.user_sectors()).expect("in time lapse");
+        assert!(drive.age(Lba(0), sectors));
+        drive.begin_loads(Nanos::ZERO);
+        let load = Load { read_share: 0.0, sectors: 8, outstanding: 64, seed: 3 };
+        let mut closed = Loop::start(&mut drive, load, Nanos::ZERO);
+        closed.run(Nanos::from_secs(60), false);
+        let seen = closed.run(Nanos::from_secs(10), true);
+        closed.drain();
+        assert!(seen.write_amplification() > 2.0, "{}", seen.write_amplification());
+        seen.iops()
+    };
+    let (fresh, worn) = (settled(0.0), settled(1000.0));
+    assert!(worn < 0.7 * fresh, "{worn} IOPS of worn flash, {fresh} of fresh");
 }

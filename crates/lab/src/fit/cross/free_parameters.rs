@@ -25,6 +25,7 @@ const RANGES: &[Range] = &[
     of_core(&["controller.read_us", "controller.write_us"], 0.3, 100.0),
     of_core(&["controller.read_us_per_kib", "controller.write_us_per_kib"], 0.05, 5.0),
     of_time(&["nand.t_read_us"], 10.0, 200.0),
+    of_time(&["nand.suspend_us"], 5.0, 500.0),
     of_time(&["channels.mb_s"], 50.0, 1600.0),
     of_time(&["host.*.submit_us", "host.*.complete_us"], 1.0, 30.0),
     of_time(&["host.*.serial_us"], 0.1, 20.0),
@@ -93,6 +94,7 @@ const WRITE: &str = "controller.write_us";
 const WRITE_KIB: &str = "controller.write_us_per_kib";
 
 const T_READ: &str = "nand.t_read_us";
+const SUSPEND: &str = "nand.suspend_us";
 const LINUX_WAKE: &str = "host.linux.wake_us";
 const LINUX_SERIAL: &str = "host.linux.serial_us";
 const LINUX_SUBMIT: &str = "host.linux.submit_us";
@@ -118,7 +120,7 @@ const FREE: &[FreeOf] = &[
     },
     // Reads, mixed reads and writes and large transfers are the data sheet; the NAND's read is that
     // of the P5510, and how many requests the load generator issues is in its guide.
-    FreeOf { drive: "csd-3000-7680", keys: &[SPARE_KEY], ties: &[] },
+    FreeOf { drive: "csd-3000-7680", keys: &[SPARE_KEY, SUSPEND], ties: &[] },
     FreeOf { drive: "p5800x-pair", keys: &[WINDOWS_SUBMIT, WINDOWS_COMPLETE], ties: &[] },
     // Reads and large writes are the data sheet.
     FreeOf { drive: "p5510-eight", keys: &[WRITE, T_READ], ties: &[] },
