@@ -42,7 +42,7 @@ pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::listing::{Import, Listing, ListingCommand, Named};
 pub(crate) use self::locate::{Locate, Switch};
 pub(crate) use self::maintenance::{
-    AddSpare, Check, FailDie, Fault, Inject, Recover, ReplaceDie, Scrub,
+    AddSpare, Check, FailDie, Fault, Inject, Recover, RemoveSpare, ReplaceDie, Scrub,
 };
 pub(crate) use self::monitor::MonitorArgs;
 use self::ordered::{ORDERED_REVIEW, ORDERED_SWEEP};
@@ -278,6 +278,11 @@ Examples:
 Examples:
   floatgate add-spare volume spare.img")]
     AddSpare(AddSpare),
+    /// Remove a hot spare
+    #[command(after_help = "\
+Examples:
+  floatgate remove-spare volume spare.img")]
+    RemoveSpare(RemoveSpare),
     /// Erase all data of a volume
     Purge(Purge),
     /// Erase all data of a volume and set another user capacity

@@ -96,6 +96,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::FailDie(args) => command::maintenance::fail_die(&args),
         Command::ReplaceDie(args) => command::maintenance::replace_die(&args),
         Command::AddSpare(args) => command::maintenance::add_spare(&args),
+        Command::RemoveSpare(args) => command::maintenance::remove_spare(&args),
         Command::Inject(args) => command::maintenance::inject(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),

@@ -77,6 +77,11 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         destroy: bool,
     },
+    /// Removes a hot spare; the file or the device stays as it is.
+    RemoveSpare {
+        /// Its absolute path.
+        path: PathBuf,
+    },
     /// Begins to erase everything that is stored.
     Purge {
         /// Number of the drive to erase, as its status has it.

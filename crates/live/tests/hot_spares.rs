@@ -222,3 +222,30 @@ fn what_can_be_no_spare_die_is_refused_and_changes_nothing() {
     assert!(refused.starts_with("a hot spare needs parity"), "{refused}");
     assert!(!spare.exists());
 }
+
+#[test]
+fn a_spare_that_is_removed_stays_as_it_is_and_replaces_no_die() {
+    let folder = tempfile::tempdir().unwrap();
+    let (options, drive) = create(folder.path(), 4);
+    let volume = &options.volume;
+    let spare = folder.path().join("s.img");
+    let refused = |path: &Path| live::remove_spare(volume, path).unwrap_err().to_string();
+    assert!(refused(&spare).ends_with("s.img is no hot spare: the volume has none"));
+    add_spare(volume, &drive, &spare, Contents::Kept).unwrap();
+    let other = folder.path().join("t.img");
+    let told = refused(&other);
+    assert!(told.ends_with(&format!("its hot spares are {}", spare.display())), "{told}");
+    let told = refused(&options.dies[1]);
+    assert!(told.ends_with("is a die of the volume, and no hot spare"), "{told}");
+    live::remove_spare(volume, &spare).unwrap();
+    assert!(spare.exists() && hot_spares(volume).is_empty());
+    // Somebody else may use it by now.
+    std::fs::write(&spare, "not to be lost").unwrap();
+    let drive = Arc::new(drive);
+    let maintenance = Maintenance::new(volume, Arc::clone(&drive));
+    maintenance.keep_redundant().unwrap();
+    drive.fail_die(0).unwrap();
+    wait_until(&drive, Drive::is_redundant);
+    assert_eq!(drive.lost_dies(), [0]);
+    assert_eq!(std::fs::read_to_string(&spare).unwrap(), "not to be lost");
+}

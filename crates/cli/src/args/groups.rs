@@ -30,6 +30,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "fail-die",
             "replace-die",
             "add-spare",
+            "remove-spare",
             "purge",
             "format",
             "resize",

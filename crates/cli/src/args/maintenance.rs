@@ -73,6 +73,16 @@ pub(crate) struct AddSpare {
     pub(crate) destroy: bool,
 }
 
+/// `floatgate remove-spare`.
+#[derive(Debug, Args)]
+pub(crate) struct RemoveSpare {
+    /// Folder of a served or closed volume
+    pub(crate) volume: PathBuf,
+    /// Hot spare that has replaced no die; the file or block device is not changed
+    #[arg(value_name = "PATH")]
+    pub(crate) spare: PathBuf,
+}
+
 /// `floatgate inject`.
 #[derive(Debug, Args)]
 pub(crate) struct Inject {

@@ -1,5 +1,5 @@
-//! `floatgate scrub`, `fail-die`, `replace-die`, `add-spare`, `inject`: maintenance of a volume,
-//! and faults, through its server where it has one.
+//! `floatgate scrub`, `fail-die`, `replace-die`, `add-spare`, `remove-spare`, `inject`: maintenance
+//! of a volume, and faults, through its server where it has one.
 
 use std::io;
 use std::path::{Path, absolute};
@@ -13,7 +13,7 @@ use live::management::{Connection, Request};
 use live::status::{MaintenanceStatus, Rebuild, Scrub};
 use live::{Contents, Drive, Replacement};
 
-use crate::args::{self, AddSpare, FailDie, Inject, ReplaceDie, Scrub as ScrubArgs};
+use crate::args::{self, AddSpare, FailDie, Inject, RemoveSpare, ReplaceDie, Scrub as ScrubArgs};
 use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output};
@@ -164,6 +164,22 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     output::talk(&format!(
         "{spare} is a hot spare of {shown} and replaces the next die that fails"
     ));
+    Ok(Ending::Done)
+}
+
+/// Removes a hot spare of a drive.
+pub(crate) fn remove_spare(args: &RemoveSpare) -> Result<Ending> {
+    let shown = args.volume.display();
+    let path = absolute(&args.spare).context("finding the hot spare")?;
+    let attempted = || format!("removing a hot spare from {shown}");
+    match server(&args.volume)? {
+        Some(mut server) => {
+            server.order(&Request::RemoveSpare { path }).with_context(attempted)?;
+        }
+        None => live::remove_spare(&args.volume, &path).with_context(attempted)?,
+    }
+    let spare = args.spare.display();
+    output::talk(&format!("{spare} is no hot spare of {shown} any more; it was not changed"));
     Ok(Ending::Done)
 }
 

@@ -67,6 +67,35 @@ fn a_closed_drive_gets_another_die() {
 }
 
 #[test]
+fn a_hot_spare_is_removed_from_a_closed_volume_and_from_a_served_one() {
+    let spares = |status: &Value| status["hot_spares"].as_u64();
+    let (add, remove) =
+        (["add-spare", "volume", "spare.img"], ["remove-spare", "volume", "spare.img"]);
+    let folder = tempfile::tempdir().unwrap();
+    small_drive(folder.path()).close().unwrap();
+    let closed = |args: &[&str]| floatgate(folder.path(), args);
+    assert_done(&closed(&add));
+    assert_done(&closed(&remove));
+    let again = closed(&remove);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(said(&again).contains("is no hot spare: the volume has none"), "{}", said(&again));
+    let served = Served::start_small_drive();
+    let status = || -> Value {
+        serde_json::from_slice(&served.beside(&["status", "volume", "--json"]).stdout).unwrap()
+    };
+    assert_done(&served.beside(&add));
+    assert_eq!(spares(&status()), Some(1));
+    assert_done(&served.beside(&remove));
+    let now = status();
+    assert_eq!(spares(&now), Some(0));
+    let told = now["server"]["events"].to_string();
+    assert!(told.contains("Request to remove the hot spare"), "{told}");
+    assert!(served.path("spare.img").exists(), "it is kept");
+    let die = served.beside(&["remove-spare", "volume", "d1.img"]);
+    assert!(said(&die).contains("is a die of the volume, and no hot spare"), "{}", said(&die));
+}
+
+#[test]
 fn clients_go_on_while_a_die_fails_is_replaced_and_the_next_one_fails() {
     if !is_there("nbdcopy") {
         return;

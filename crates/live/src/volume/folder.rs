@@ -442,29 +442,36 @@ impl Replacement {
         new: &Path,
         contents: Contents,
     ) -> Result<Self, OpenError> {
-        Self::prepare_if(volume, drive, die, (new, contents), |_| Ok(()))
+        Self::prepare_as(volume, drive, die, (new, contents), false)
     }
 
-    /// As [`Replacement::prepare`] with a hot spare, unless its path leads to a die.
+    /// As [`Replacement::prepare`] with a hot spare, unless its path leads to a die, or it was
+    /// removed meanwhile.
     pub(super) fn prepare_spare(
         volume: &Path,
         drive: &Drive,
         die: usize,
         spare: &Path,
     ) -> Result<Self, OpenError> {
-        let check = |medium: &dyn Medium| check_is_spare(medium, drive.store().drive);
-        Self::prepare_if(volume, drive, die, (spare, Contents::Kept), check)
+        Self::prepare_as(volume, drive, die, (spare, Contents::Kept), true)
     }
 
-    fn prepare_if(
+    fn prepare_as(
         volume: &Path,
         drive: &Drive,
         die: usize,
         (new, contents): (&Path, Contents),
-        check: impl Fn(&dyn Medium) -> io::Result<()>,
+        is_spare: bool,
     ) -> Result<Self, OpenError> {
+        let check = |medium: &dyn Medium| {
+            if is_spare { check_is_spare(medium, drive.store().drive) } else { Ok(()) }
+        };
         let mut unfinished = Unfinished::default();
         let prepared = update(volume, |described| {
+            if is_spare && !described.spares.iter().any(|it| it == new) {
+                let what = format!("{} is no hot spare any more", new.display());
+                return Err(OpenError::refused(what));
+            }
             let made = &mut unfinished.files;
             let (path, medium) = Self::place(described, drive, die, (new, contents, made), check)?;
             Ok(Self { volume: volume.to_owned(), die, path, medium })

@@ -132,6 +132,40 @@ pub fn add_spare(
     Ok(())
 }
 
+/// Takes a hot spare from a folder's drive, open or closed, which counts on it no more; the file or
+/// the device stays as it is.
+///
+/// # Errors
+/// Fails if it is no hot spare of the drive, or has taken the place of a die, and when the system
+/// refuses.
+pub fn remove_spare(volume: &Path, spare: &Path) -> Result<(), OpenError> {
+    let named = shown(spare);
+    let path =
+        absolute(spare).map_err(|source| OpenError::medium(&format!("finding {named}"), source))?;
+    update(volume, |described| {
+        let is_it = |listed: &PathBuf| is_same(listed, &path);
+        if described.dies.iter().any(is_it) {
+            let what = format!("{named} is a die of the volume, and no hot spare");
+            return Err(OpenError::refused(what));
+        }
+        let Some(index) = described.spares.iter().position(is_it) else {
+            let spares: Vec<_> = described.spares_left().map(|it| shown(it)).collect();
+            let has = match spares.as_slice() {
+                [] => "the volume has none".to_owned(),
+                spares => format!("its hot spares are {}", spares.join(", ")),
+            };
+            return Err(OpenError::refused(format!("{named} is no hot spare: {has}")));
+        };
+        described.spares.remove(index);
+        Ok(())
+    })
+}
+
+/// True if a folder's drive lists a hot spare by this path.
+fn is_listed(volume: &Path, spare: &PathBuf) -> bool {
+    read(volume).is_ok_and(|described| described.spares.contains(spare))
+}
+
 /// Hot spares that could not be used, with the times of the last attempts.
 #[derive(Debug, Default)]
 pub(crate) struct Tried(BTreeMap<PathBuf, Instant>);
@@ -173,8 +207,9 @@ impl Tried {
         while let Some((die, spare)) = self.next_spare(volume, &drive.lost_dies()) {
             let filled = match Replacement::prepare_spare(volume, drive, die, &spare) {
                 Ok(replacement) => replacement.carry_out(drive, |_, _| goes_on()),
-                // Somebody replaced the die meanwhile.
+                // Somebody replaced the die meanwhile, or removed the spare.
                 Err(_) if !drive.lost_dies().contains(&die) => return true,
+                Err(_) if !is_listed(volume, &spare) => return true,
                 Err(error) => {
                     note(drive, die, &spare, (error.to_string(), true));
                     self.0.insert(spare, Instant::now());

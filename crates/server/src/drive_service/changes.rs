@@ -210,7 +210,8 @@ impl Known {
             });
             let taken: Vec<String> = taken.collect();
             let what = if taken.is_empty() {
-                format!("A hot spare {did} a failed die")
+                // It may have been removed by hand.
+                format!("A hot spare {did} a failed die, or was removed")
             } else {
                 taken.join("; ")
             };

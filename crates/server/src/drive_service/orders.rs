@@ -8,7 +8,7 @@ use blockio::text;
 use live::fault_injection::Fault;
 use live::management::{Answer, Management, Request};
 use live::status::Export;
-use live::{Beyond, Contents, UserCapacity, locate};
+use live::{Beyond, Contents, UserCapacity, locate, remove_spare};
 
 use super::DriveService;
 
@@ -53,6 +53,9 @@ impl DriveService {
             Request::AddSpare { path, destroy } => {
                 let contents = Contents::lost_if(*destroy);
                 volume.and_then(|it| told(it.maintenance.add_spare(path, contents)))
+            }
+            Request::RemoveSpare { path } => {
+                volume.and_then(|it| told(remove_spare(&it.folder, path)))
             }
             Request::Scrub => volume.and_then(|it| told(it.maintenance.scrub())),
             Request::Purge { drive, while_served } => {
@@ -119,6 +122,7 @@ fn order(request: &Request) -> String {
             format!("replace die {die} with {}", path.display())
         }
         Request::AddSpare { path, .. } => format!("add the hot spare {}", path.display()),
+        Request::RemoveSpare { path } => format!("remove the hot spare {}", path.display()),
         Request::Scrub => "scrub the volume".to_owned(),
         Request::Purge { .. } => "purge the volume".to_owned(),
         Request::Format { capacity: UserCapacity::Bytes(size), .. } => {

@@ -67,7 +67,7 @@ fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
     let mut known = Known::default();
     told(&mut known, &Status { hot_spares: 2, ..status() });
     let taken = told(&mut known, &Status { hot_spares: 1, ..status() });
-    assert_eq!(taken, ["A hot spare replaced a failed die; 1 is left."]);
+    assert_eq!(taken, ["A hot spare replaced a failed die, or was removed; 1 is left."]);
     let mut in_place = Status { hot_spares: 0, ..status() };
     in_place.dies[2].path = Some("/s1".to_owned());
     let taken = told(&mut known, &in_place);
