@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use blockio::Bytes;
 use live::{
@@ -16,10 +17,14 @@ use live::{
 const O_EXCL: i32 = 0o200;
 
 /// A block device of a file, detached when dropped.
-struct Loop(PathBuf);
+struct Loop(PathBuf, #[expect(dead_code, reason = "held for its effect")] MutexGuard<'static, ()>);
 
 impl Loop {
     fn new(image: &Path) -> Option<Self> {
+        // A test that starts a program beside another one hands it the claims of the other's
+        // devices for the moment between fork and exec.
+        static ALONE: Mutex<()> = Mutex::new(());
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let file = File::create(image).expect("the folder is there");
         file.set_len(64 << 20).expect("the host has space");
         let attached = Command::new("losetup").args(["--find", "--show"]).arg(image).output();
@@ -29,7 +34,7 @@ impl Loop {
             return None;
         };
         let node = String::from_utf8(output.stdout).expect("a path");
-        Some(Self(PathBuf::from(node.trim())))
+        Some(Self(PathBuf::from(node.trim()), alone))
     }
 }
 

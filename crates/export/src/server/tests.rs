@@ -168,7 +168,11 @@ fn stopping_leaves_undone_what_would_take_minutes() {
     let begun = Instant::now();
     rig.server.stop().unwrap();
     assert!(begun.elapsed() < PATIENCE);
-    assert_eq!(Arc::strong_count(&rig.device), 1, "nobody uses it any more");
+    // The last client's thread may have its final instructions to go.
+    while Arc::strong_count(&rig.device) > 1 {
+        assert!(begun.elapsed() < PATIENCE, "somebody still uses it");
+        thread::yield_now();
+    }
 }
 
 #[test]
