@@ -195,7 +195,10 @@ fn redundancy_is_restored_in_the_space_left_while_no_spare_can_be_used() {
     drive.fail_die(0).unwrap();
     wait_until(&drive, Drive::is_redundant);
     assert_eq!(drive.lost_dies(), [0]);
-    assert_eq!(hot_spares(&options.volume), [gone]);
+    assert_eq!(hot_spares(&options.volume), std::slice::from_ref(&gone));
+    assert_eq!(drive.status().maintenance.spare_failures.len(), 1);
+    maintenance.remove_spare(&gone).unwrap();
+    assert!(drive.status().maintenance.spare_failures.is_empty(), "it is nobody's concern now");
 }
 
 #[test]

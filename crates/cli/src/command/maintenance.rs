@@ -176,7 +176,9 @@ pub(crate) fn remove_spare(args: &RemoveSpare) -> Result<Ending> {
         Some(mut server) => {
             server.order(&Request::RemoveSpare { path }).with_context(attempted)?;
         }
-        None => live::remove_spare(&args.volume, &path).with_context(attempted)?,
+        None => {
+            live::remove_spare(&args.volume, &path).with_context(attempted)?;
+        }
     }
     let spare = args.spare.display();
     output::talk(&format!("{spare} is no hot spare of {shown} any more; it was not changed"));

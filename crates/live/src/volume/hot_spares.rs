@@ -133,12 +133,12 @@ pub fn add_spare(
 }
 
 /// Takes a hot spare from a folder's drive, open or closed, which counts on it no more; the file or
-/// the device stays as it is.
+/// the device stays as it is. Returns its path as it was listed.
 ///
 /// # Errors
 /// Fails if it is no hot spare of the drive, or has taken the place of a die, and when the system
 /// refuses.
-pub fn remove_spare(volume: &Path, spare: &Path) -> Result<(), OpenError> {
+pub fn remove_spare(volume: &Path, spare: &Path) -> Result<PathBuf, OpenError> {
     let named = shown(spare);
     let path =
         absolute(spare).map_err(|source| OpenError::medium(&format!("finding {named}"), source))?;
@@ -156,8 +156,7 @@ pub fn remove_spare(volume: &Path, spare: &Path) -> Result<(), OpenError> {
             };
             return Err(OpenError::refused(format!("{named} is no hot spare: {has}")));
         };
-        described.spares.remove(index);
-        Ok(())
+        Ok(described.spares.remove(index))
     })
 }
 

@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::status::{AbsentDie, Writes};
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
-use crate::volume::hot_spares::{Tried, add_spare};
+use crate::volume::hot_spares::{Tried, add_spare, remove_spare};
 use crate::volume::purge::{purge_volume, reformat_volume};
 use crate::{Beyond, Contents, Drive, Namespaces, OpenError, UserCapacity};
 
@@ -145,6 +145,17 @@ impl Maintenance {
     /// As [`add_spare`].
     pub fn add_spare(&self, new: &Path, contents: Contents) -> Result<(), OpenError> {
         add_spare(&self.volume, &self.drive, new, contents)
+    }
+
+    /// Takes a hot spare from the drive, as [`remove_spare`] does, and forgets that it could not be
+    /// used.
+    ///
+    /// # Errors
+    /// As [`remove_spare`].
+    pub fn remove_spare(&self, spare: &Path) -> Result<(), OpenError> {
+        let removed = remove_spare(&self.volume, spare)?.display().to_string();
+        self.drive.maintenance().spare_failures.retain(|it| it.path != removed);
+        Ok(())
     }
 
     /// From now on takes a die out of service that fails every read. When a die fails, fills a hot

@@ -8,7 +8,7 @@ use blockio::text;
 use live::fault_injection::Fault;
 use live::management::{Answer, Management, Request};
 use live::status::Export;
-use live::{Beyond, Contents, UserCapacity, locate, remove_spare};
+use live::{Beyond, Contents, UserCapacity, locate};
 
 use super::DriveService;
 
@@ -55,7 +55,7 @@ impl DriveService {
                 volume.and_then(|it| told(it.maintenance.add_spare(path, contents)))
             }
             Request::RemoveSpare { path } => {
-                volume.and_then(|it| told(remove_spare(&it.folder, path)))
+                volume.and_then(|it| told(it.maintenance.remove_spare(path)))
             }
             Request::Scrub => volume.and_then(|it| told(it.maintenance.scrub())),
             Request::Purge { drive, while_served } => {
