@@ -20,8 +20,8 @@
 //!   the raw capacity is unknown, as of real drives, twice the user capacity stands for it, which
 //!   the specification writes before it judges rounds;
 //! - the drive relocated in each round of the window, its write amplification meets the same range
-//!   and slope, and the load had the media written, relocation included, with at least the space
-//!   that it addresses: known of models;
+//!   and slope, and NAND writes since the load began, relocation included, amount to at least the
+//!   space that the load addresses: known of models;
 //! - the media are written in place, or the load only reads: there is nothing to settle.
 
 use crate::{

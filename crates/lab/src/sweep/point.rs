@@ -6,7 +6,7 @@
 //!
 //! The rule is that of [`results::steady`], as in a run: a drive that still writes into flash that
 //! was never used can look steady too, so the load must have written what it addresses, or the
-//! drive must relocate steadily and have programmed that much.
+//! drive must relocate steadily and its NAND writes amount to that much.
 
 use blockio::Rng;
 use results::steady::WriteRequirement;

@@ -207,8 +207,9 @@ impl Tried {
             let filled = match Replacement::prepare_spare(volume, drive, die, &spare) {
                 Ok(replacement) => replacement.carry_out(drive, |_, _| goes_on()),
                 // Somebody replaced the die meanwhile, or removed the spare.
-                Err(_) if !drive.lost_dies().contains(&die) => return true,
-                Err(_) if !is_listed(volume, &spare) => return true,
+                Err(_) if !drive.lost_dies().contains(&die) || !is_listed(volume, &spare) => {
+                    return true;
+                }
                 Err(error) => {
                     note(drive, die, &spare, (error.to_string(), true));
                     self.0.insert(spare, Instant::now());
