@@ -1,26 +1,18 @@
 //! Channel to a client: its socket, plain or encrypted.
 
 use std::error::Error;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use rustls::ServerConnection;
-
 use crate::Tls;
 use crate::socket::Socket;
-use crate::tls::{ClientHello, HANDSHAKE, PreSharedKey, PskConnection};
+use crate::tls::{ClientHello, HANDSHAKE, PreSharedKey, TlsConnection};
 
 /// A way to one client.
 pub(crate) struct Channel<'a> {
     socket: &'a Socket,
-    tls: Option<Endpoint>,
-}
-
-/// The server's side of an encrypted connection.
-enum Endpoint {
-    Certificate(Box<ServerConnection>),
-    Psk(Box<PskConnection>),
+    tls: Option<Box<TlsConnection>>,
 }
 
 /// Blocking or non-blocking mode of a call.
@@ -29,9 +21,6 @@ enum Patience {
     Waits,
     AtOnce,
 }
-
-/// The socket as a source, and as a sink, of encrypted bytes.
-struct Raw<'a>(&'a Socket, Patience);
 
 impl<'a> Channel<'a> {
     /// One that is not encrypted.
@@ -44,19 +33,26 @@ impl<'a> Channel<'a> {
     /// # Errors
     /// Fails if client and server do not agree before `deadline`.
     pub(crate) fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> io::Result<()> {
-        let mut tls = tls.connection().map_err(io::Error::other)?;
-        while tls.is_handshaking() {
+        let mut tls = tls.connection()?;
+        self.agree(&mut tls, deadline)?;
+        self.tls = Some(Box::new(tls));
+        Ok(())
+    }
+
+    /// Carries out the rest of a handshake.
+    fn agree(&self, tls: &mut TlsConnection, deadline: Instant) -> io::Result<()> {
+        loop {
+            let agreed = tls.negotiate();
+            // A client that is refused gets an alert, too.
+            tls.give_to(|bytes| self.socket.send(bytes))?;
+            if agreed? {
+                return Ok(());
+            }
             self.bound_until(deadline)?;
-            if tls.read_tls(&mut Raw(self.socket, Patience::Waits))? == 0 {
+            if tls.take_from(|room| self.socket.receive(room))? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            let agreed = tls.process_new_packets();
-            // The client is told what was wrong, too.
-            flush(&mut tls, self.socket)?;
-            agreed.map_err(unauthentic)?;
         }
-        self.tls = Some(Endpoint::Certificate(Box::new(tls)));
-        Ok(())
     }
 
     /// Returns whether the client begins a TLS handshake; none if it left.
@@ -80,34 +76,22 @@ impl<'a> Channel<'a> {
     ) -> io::Result<Vec<u8>> {
         let (received, hello) = self.receive_hello(deadline)?;
         let chosen = choose(&hello);
-        let mut tls = PskConnection::server(chosen.as_ref().ok())?;
+        let mut tls = TlsConnection::with_psk(chosen.as_ref().ok())?;
         tls.take_from(|room| {
             room[..received.len()].copy_from_slice(&received);
             Ok(received.len())
         })?;
-        loop {
-            let agreed = tls.negotiate();
-            // The client gets an alert, too, if there is one.
-            tls.give_to(|bytes| self.socket.send(bytes))?;
-            match (agreed, &chosen) {
-                (Ok(true), Ok(key)) => {
-                    self.tls = Some(Endpoint::Psk(Box::new(tls)));
-                    return Ok(key.identity.clone());
-                }
-                (Ok(true) | Err(_), Err(reason)) => return Err(unauthentic(reason.clone())),
-                (Err(error), Ok(_)) => return Err(error),
-                (Ok(false), _) => {}
-            }
-            self.bound_until(deadline)?;
-            if tls.take_from(|room| self.socket.receive(room))? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
+        let agreed = self.agree(&mut tls, deadline);
+        // Without a key the handshake fails, for this reason.
+        let key = chosen.map_err(unauthentic)?;
+        agreed?;
+        self.tls = Some(Box::new(tls));
+        Ok(key.identity)
     }
 
     /// Receives the first message of a client. Returns it with all that was received.
     fn receive_hello(&self, deadline: Instant) -> io::Result<(Vec<u8>, ClientHello)> {
-        let mut received = vec![0; PskConnection::RECEIVED_BYTES];
+        let mut received = vec![0; TlsConnection::RECEIVED_BYTES];
         let mut end = 0;
         loop {
             self.bound_until(deadline)?;
@@ -140,14 +124,14 @@ impl<'a> Channel<'a> {
     pub(crate) fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.socket.receive(room),
-            Some(tls) => tls.receive((self.socket, Patience::Waits), room),
+            Some(tls) => decrypt(tls, (self.socket, Patience::Waits), room),
         }
     }
 
     /// Receives what is there, if anything is; `None` if nothing is. Zero at the end.
     pub(crate) fn receive_at_once(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(tls) = &mut self.tls else { return self.socket.receive_at_once(room) };
-        match tls.receive((self.socket, Patience::AtOnce), room) {
+        match decrypt(tls, (self.socket, Patience::AtOnce), room) {
             Ok(received) => Ok(Some(received)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -160,7 +144,7 @@ impl<'a> Channel<'a> {
         while !bytes.is_empty() {
             let taken = tls.write(bytes)?;
             bytes = &bytes[taken..];
-            tls.flush(self.socket)?;
+            tls.give_to(|bytes| self.socket.send(bytes))?;
         }
         Ok(())
     }
@@ -186,14 +170,14 @@ impl<'a> Channel<'a> {
 
     /// True if bytes that were received are decrypted already.
     fn has_plaintext(&mut self) -> io::Result<bool> {
-        self.tls.as_mut().map_or(Ok(false), Endpoint::has_plaintext)
+        self.tls.as_mut().map_or(Ok(false), |tls| tls.has_plaintext())
     }
 
     /// True if receiving from a socket with something to be received does not wait: a part of a
     /// record cannot be decrypted before the rest of it comes.
     fn is_readable(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(true) };
-        match tls.take_from((self.socket, Patience::AtOnce)) {
+        match tls.take_from(|room| Patience::AtOnce.receive(self.socket, room)) {
             Ok(0) => Ok(true),
             Ok(_) => tls.has_plaintext(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -211,107 +195,37 @@ impl<'a> Channel<'a> {
     }
 }
 
-impl Endpoint {
-    /// Decrypts what is there into `room`. Returns how much; zero at the end.
-    fn receive(&mut self, from: (&Socket, Patience), room: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if let Some(received) = self.read(room)? {
-                return Ok(received);
+impl Patience {
+    /// Receives what is there into `room`. Returns how much; zero at the end.
+    ///
+    /// # Errors
+    /// Fails with [`io::ErrorKind::WouldBlock`] where waiting would be needed and is not wanted.
+    fn receive(self, socket: &Socket, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Waits => socket.receive(room),
+            Self::AtOnce => {
+                socket.receive_at_once(room)?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
             }
-            if self.take_from(from)? == 0 {
-                return Ok(0);
-            }
-        }
-    }
-
-    /// Returns how much was decrypted into `room`; none where more has to come from the network
-    /// first.
-    fn read(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
-        match self {
-            Self::Psk(tls) => tls.read(room),
-            Self::Certificate(tls) => match tls.reader().read(room) {
-                // A client that went without saying so has gone all the same.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-                read => read.map(Some),
-            },
-        }
-    }
-
-    /// Takes encrypted bytes from the network, and answers what is not for the protocol above.
-    /// Returns how many; zero at the end.
-    fn take_from(&mut self, (socket, patience): (&Socket, Patience)) -> io::Result<usize> {
-        let mut raw = Raw(socket, patience);
-        match self {
-            // What it has to answer goes with what is sent next.
-            Self::Psk(tls) => tls.take_from(|room| raw.read(room)),
-            Self::Certificate(tls) => {
-                let taken = tls.read_tls(&mut raw)?;
-                let processed = tls.process_new_packets();
-                flush(tls, socket)?;
-                processed.map_err(unauthentic)?;
-                Ok(taken)
-            }
-        }
-    }
-
-    fn has_plaintext(&mut self) -> io::Result<bool> {
-        match self {
-            Self::Psk(tls) => tls.has_plaintext(),
-            Self::Certificate(tls) => {
-                let state = tls.process_new_packets().map_err(unauthentic)?;
-                Ok(state.plaintext_bytes_to_read() > 0)
-            }
-        }
-    }
-
-    /// Encrypts a part of `bytes`. Returns how many.
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Psk(tls) => tls.write(bytes),
-            Self::Certificate(tls) => tls.writer().write(bytes),
-        }
-    }
-
-    /// Sends what was encrypted.
-    fn flush(&mut self, socket: &Socket) -> io::Result<()> {
-        match self {
-            Self::Psk(tls) => tls.give_to(|bytes| socket.send(bytes)),
-            Self::Certificate(tls) => flush(tls, socket),
         }
     }
 }
 
-/// Sends what was encrypted.
-fn flush(tls: &mut ServerConnection, socket: &Socket) -> io::Result<()> {
-    while tls.wants_write() {
-        tls.write_tls(&mut Raw(socket, Patience::Waits))?;
+/// Decrypts what is there into `room`. Returns how much; zero at the end.
+fn decrypt(
+    tls: &mut TlsConnection,
+    (socket, patience): (&Socket, Patience),
+    room: &mut [u8],
+) -> io::Result<usize> {
+    loop {
+        if let Some(received) = tls.read(room)? {
+            return Ok(received);
+        }
+        if tls.take_from(|room| patience.receive(socket, room))? == 0 {
+            return Ok(0);
+        }
     }
-    Ok(())
 }
 
 fn unauthentic(reason: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason)
-}
-
-impl Read for Raw<'_> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        match self.1 {
-            Patience::Waits => self.0.receive(room),
-            Patience::AtOnce => {
-                self.0.receive_at_once(room)?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
-            }
-        }
-    }
-}
-
-impl Write for Raw<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.send(bytes)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

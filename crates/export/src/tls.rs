@@ -1,28 +1,37 @@
 //! Encryption: what a server shows to clients that ask for it, from files.
 //!
 //! ```text
-//!   certificates ──► rustls: NBD, HTTP          pre-shared keys ──► s2n-tls: NVMe/TCP
+//!   certificates: NBD, HTTP ──┐
+//!                             ├──► s2n-tls ──► bytes of the network
+//!   pre-shared keys: NVMe/TCP ┘
 //! ```
 //!
 //! A folder holds `server-cert.pem` and `server-key.pem`, and `ca-cert.pem` where clients have to
-//! show certificates of their own, as nbdkit and qemu have them.
+//! show certificates of their own, as nbdkit and qemu have them. Keys are of RSA or of the curves
+//! P-256, P-384 and P-521.
 
 mod client_hello;
+mod connection;
 mod psk;
 
 use std::fmt;
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::{ServerConfig, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConnection, StreamOwned};
+use s2n_tls::callbacks::VerifyHostNameCallback;
+use s2n_tls::config::{Builder, Config};
+use s2n_tls::enums::ClientAuthType;
+use s2n_tls::error::Error;
+use s2n_tls::security::Policy;
 
 pub(crate) use self::client_hello::{ClientHello, HANDSHAKE, Offer, Offers};
-pub(crate) use self::psk::{PreSharedKey, PskConnection, PskHash};
+pub(crate) use self::connection::TlsConnection;
+pub(crate) use self::psk::{PreSharedKey, PskHash};
+
+/// TLS 1.2 and 1.3 with ephemeral keys and authenticated ciphers alone: AES-GCM, and in 1.3 ChaCha20
+/// with Poly1305. A numbered policy never changes.
+const POLICY: &str = "20251014";
 
 const CERTIFICATE: &str = "server-cert.pem";
 const KEY: &str = "server-key.pem";
@@ -40,7 +49,7 @@ pub enum TlsMode {
 /// Encryption of the connections to a server.
 #[derive(Clone)]
 pub struct Tls {
-    config: Arc<ServerConfig>,
+    config: Config,
     mode: TlsMode,
     verifies_clients: bool,
 }
@@ -61,38 +70,38 @@ impl Tls {
     /// # Errors
     /// Fails if one is missing, is none, or does not belong to the others.
     pub fn load(folder: &Path, mode: TlsMode, verifies_clients: bool) -> Result<Self, TlsError> {
-        let provider = Arc::new(ring::default_provider());
-        let certificates = certificates(&folder.join(CERTIFICATE))?;
-        let key_path = folder.join(KEY);
-        let key = PrivateKeyDer::from_pem_file(&key_path).map_err(|it| refused(&key_path, it))?;
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| refused(folder, error))?;
-        let builder = if verifies_clients {
-            let path = folder.join(AUTHORITY);
-            let mut roots = RootCertStore::empty();
-            for certificate in self::certificates(&path)? {
-                roots.add(certificate).map_err(|error| match error {
-                    rustls::Error::InvalidCertificate(_) => {
-                        refused(&path, "it holds something that is not a valid certificate")
-                    }
-                    error => refused(&path, error),
-                })?;
-            }
-            let roots = Arc::new(roots);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| refused(&path, error))?)
-        } else {
-            builder.with_no_client_auth()
-        };
-        let config = builder.with_single_cert(certificates, key);
-        let config = Arc::new(config.map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => {
-                refused(&key_path, format_args!("it is not the key of {CERTIFICATE}"))
-            }
-            error => refused(&key_path, error),
-        })?);
+        let config = Self::config(folder, verifies_clients)?;
         Ok(Self { config, mode, verifies_clients })
+    }
+
+    fn config(folder: &Path, verifies_clients: bool) -> Result<Config, TlsError> {
+        let whole = |error: Error| TlsError::new(folder, error);
+        let mut config = Builder::new();
+        config.set_security_policy(&Policy::from_version(POLICY).map_err(whole)?).map_err(whole)?;
+        config.with_system_certs(false).map_err(whole)?;
+        // Against attacks on ciphers that the policy does not have; alerts would wait for it.
+        config.set_max_blinding_delay(0).map_err(whole)?;
+        let (certificate_path, certificate) = read(folder, CERTIFICATE)?;
+        // By itself, so that an error names the file that it is in.
+        Builder::new()
+            .load_public_pem(&certificate)
+            .map_err(|error| TlsError::of_certificate(&certificate_path, error))?;
+        let (key_path, key) = read(folder, KEY)?;
+        config.load_pem(&certificate, &key).map_err(|error| match error.name() {
+            "S2N_ERR_KEY_MISMATCH" => {
+                TlsError::new(&key_path, format_args!("it is not the key of {CERTIFICATE}"))
+            }
+            _ => TlsError::new(&key_path, format_args!("it holds no private key: {error}")),
+        })?;
+        if verifies_clients {
+            let (path, authority) = read(folder, AUTHORITY)?;
+            config
+                .trust_pem(&authority)
+                .map_err(|error| TlsError::of_certificate(&path, error))?;
+            config.set_client_auth_type(ClientAuthType::Required).map_err(whole)?;
+            config.set_verify_host_callback(AnyName).map_err(whole)?;
+        }
+        config.build().map_err(whole)
     }
 
     /// Returns whether clients have to encrypt.
@@ -106,55 +115,103 @@ impl Tls {
     }
 
     /// The server's side of a connection that is to be encrypted.
-    pub(crate) fn connection(&self) -> Result<ServerConnection, rustls::Error> {
-        ServerConnection::new(Arc::clone(&self.config))
+    ///
+    /// # Errors
+    /// Fails if s2n-tls refuses the configuration.
+    pub(crate) fn connection(&self) -> io::Result<TlsConnection> {
+        TlsConnection::server(self.config.clone())
     }
-}
 
-impl Tls {
     /// The server's side of an encrypted stream over `socket`. The two sides agree when it is first
     /// read or written.
     ///
     /// # Errors
     /// Fails if encryption cannot begin.
     pub fn stream<S: Read + Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
-        let connection = self.connection().map_err(io::Error::other)?;
-        Ok(TlsStream(StreamOwned::new(connection, socket)))
+        Ok(TlsStream { connection: self.connection()?, socket, is_agreed: false })
+    }
+}
+
+/// A client shows who signed its certificate; its name is compared with nothing.
+struct AnyName;
+
+impl VerifyHostNameCallback for AnyName {
+    fn verify_host_name(&self, _: &str) -> bool {
+        true
     }
 }
 
 /// Encrypted stream over a socket.
-pub struct TlsStream<S: Read + Write>(StreamOwned<ServerConnection, S>);
+pub struct TlsStream<S: Read + Write> {
+    connection: TlsConnection,
+    socket: S,
+    /// True after the handshake.
+    is_agreed: bool,
+}
 
 impl<S: Read + Write> TlsStream<S> {
     /// Returns the socket below.
     pub fn socket(&mut self) -> &mut S {
-        &mut self.0.sock
+        &mut self.socket
     }
 
-    /// Tells the client that nothing more comes, so that it knows that it received all.
+    /// Ends what is sent, so that the client knows that it received all.
     ///
     /// # Errors
     /// Fails if that cannot be sent.
     pub fn end(&mut self) -> io::Result<()> {
-        self.0.conn.send_close_notify();
-        self.0.flush()
+        self.connection.end()?;
+        self.send()?;
+        self.socket.flush()
+    }
+
+    /// Carries out the handshake, unless it is over.
+    fn agree(&mut self) -> io::Result<()> {
+        while !self.is_agreed {
+            let agreed = self.connection.negotiate();
+            // A client that is refused gets an alert, too.
+            self.send()?;
+            self.is_agreed = agreed?;
+            if !self.is_agreed && self.take()? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes encrypted bytes from the socket. Returns how many; zero at the end.
+    fn take(&mut self) -> io::Result<usize> {
+        self.connection.take_from(|room| self.socket.read(room))
+    }
+
+    /// Sends what was encrypted.
+    fn send(&mut self) -> io::Result<()> {
+        self.connection.give_to(|bytes| self.socket.write_all(bytes))
     }
 }
 
 impl<S: Read + Write> Read for TlsStream<S> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        self.0.read(room)
+        self.agree()?;
+        loop {
+            if let Some(count) = self.connection.read(room)? {
+                return Ok(count);
+            }
+            self.take()?;
+        }
     }
 }
 
 impl<S: Read + Write> Write for TlsStream<S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.agree()?;
+        let taken = self.connection.write(bytes)?;
+        self.send()?;
+        Ok(taken)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.socket.flush()
     }
 }
 
@@ -170,12 +227,21 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let read = CertificateDer::pem_file_iter(path).map_err(|error| refused(path, error))?;
-    let all: Vec<_> = read.collect::<Result<_, _>>().map_err(|error| refused(path, error))?;
-    if all.is_empty() { Err(refused(path, "it holds no certificate")) } else { Ok(all) }
+impl TlsError {
+    fn new(path: &Path, reason: impl fmt::Display) -> Self {
+        Self { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    fn of_certificate(path: &Path, error: Error) -> Self {
+        Self::new(path, format_args!("it holds no valid certificate: {error}"))
+    }
 }
 
-fn refused(path: &Path, reason: impl fmt::Display) -> TlsError {
-    TlsError { path: path.to_owned(), reason: reason.to_string() }
+/// Reads a file of the folder. Returns its path, too.
+fn read(folder: &Path, name: &str) -> Result<(PathBuf, Vec<u8>), TlsError> {
+    let path = folder.join(name);
+    match fs::read(&path) {
+        Ok(bytes) => Ok((path, bytes)),
+        Err(error) => Err(TlsError::new(&path, error)),
+    }
 }
