@@ -10,12 +10,14 @@ mod files;
 mod guest;
 mod program;
 mod python;
+mod rustc;
 mod site;
 mod suite;
 mod test;
 mod validate;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -185,8 +187,16 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
-    match Args::parse().task {
+fn main() -> Result<ExitCode> {
+    if let Some(compiled) = rustc::run() {
+        return Ok(compiled);
+    }
+    run(Args::parse().task)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
         Task::Test => test::run_all(),
         Task::Python => {
             program::run("cargo", &["build", "--quiet", "--package", "cli"], &[])?;

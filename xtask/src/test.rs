@@ -4,10 +4,12 @@
 //! packages, the tests of the Python package and every other test. The latter come last, so that
 //! the last lines are the test runner's own.
 
-use anyhow::{Context, Result};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
 
 use crate::program::{install, may_install, run, succeeds};
-use crate::{dist, guest, python, site};
+use crate::{dist, guest, python, rustc, site};
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
@@ -78,13 +80,18 @@ impl Tool {
 /// # Errors
 /// Names the first step that failed.
 pub(crate) fn run_all() -> Result<()> {
-    provide_toolchain()?;
-    provide_tools();
+    if !rustc::is_linting() {
+        provide_toolchain()?;
+        return rustc::run_linting("test");
+    }
     check_form()?;
-    site::check_quickly()?;
-    // Builds the command that is packed, beside which the package of Python is tested, and what the
-    // last step runs.
+    // What is downloaded waits for the network, and what is compiled for the processor.
+    let provided = thread::spawn(provide_tools);
+    // Lints, and builds the command that is packed, beside which the package of Python is tested,
+    // and what the last step runs.
     run("cargo", &["test", "--quiet", "--workspace", "--no-run"], &[])?;
+    provided.join().map_err(|_| anyhow!("providing what tests need failed"))?;
+    site::check_quickly()?;
     dist::check_quickly()?;
     python::test()?;
     run("cargo", &["test", "--workspace"], &[])
@@ -123,10 +130,6 @@ fn provide_tools() {
 
 fn check_form() -> Result<()> {
     run("cargo", &["fmt", "--all", "--check"], &[])?;
-    let clippy = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    run("cargo", &clippy, &[])?;
-    let doc = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
-    run("cargo", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
     for (program, args) in OPTIONAL_CHECKS {
         if succeeds(program, &["--version"]) {
             run(program, args, &[])?;

@@ -95,9 +95,7 @@ impl Tls {
         })?;
         if verifies_clients {
             let (path, authority) = read(folder, AUTHORITY)?;
-            config
-                .trust_pem(&authority)
-                .map_err(|error| TlsError::of_certificate(&path, error))?;
+            config.trust_pem(&authority).map_err(|error| TlsError::of_certificate(&path, error))?;
             config.set_client_auth_type(ClientAuthType::Required).map_err(whole)?;
             config.set_verify_host_callback(AnyName).map_err(whole)?;
         }
