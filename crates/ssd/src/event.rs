@@ -344,12 +344,29 @@ impl EventQueue {
             self.earliest.set(place, at, order);
             return;
         }
-        let rest = &mut self.rest[place];
-        let last_at = rest.back().map_or(self.earliest.at(place), |last| last.at);
+        let last_at = self.rest[place].back().map_or(self.earliest.at(place), |last| last.at);
         if last_at <= at {
-            rest.push_back(Entry { at, event, order });
+            self.append(place, at, event, order);
         } else {
             self.overtake(place, at, event, order);
+        }
+    }
+
+    /// Appends an event to a lane that is not empty. It takes the parts of an entry, and is the one
+    /// place that appends, so that the queue's own code becomes part of it.
+    #[inline(never)]
+    fn append(&mut self, place: usize, at: Nanos, event: u64, order: u32) {
+        self.rest[place].push_back(Entry { at, event, order });
+    }
+
+    /// Makes the second event of a lane its first. The one place that takes from a lane, as above.
+    #[inline(never)]
+    fn advance(&mut self, place: usize) {
+        if let Some(next) = self.rest[place].pop_front() {
+            self.first[place] = next.event;
+            self.earliest.set(place, next.at, next.order);
+        } else {
+            self.earliest.clear(place);
         }
     }
 
@@ -381,12 +398,7 @@ impl EventQueue {
             self.pop_heap()
         } else {
             let event = self.first[place];
-            if let Some(next) = self.rest[place].pop_front() {
-                self.first[place] = next.event;
-                self.earliest.set(place, next.at, next.order);
-            } else {
-                self.earliest.clear(place);
-            }
+            self.advance(place);
             event
         };
         debug_assert!(self.next_at().is_none_or(|next| next >= at), "events come in order of time");

@@ -156,7 +156,9 @@ impl Feed {
                 drive.prefetch_write(request.lba.0);
             }
         }
-        self.drawn.fill_with(|| request(&mut self.source, self.base));
+        for drawn in &mut self.drawn {
+            *drawn = request(&mut self.source, self.base);
+        }
         for request in &self.drawn {
             drive.prefetch(request.lba.0);
         }
@@ -175,7 +177,8 @@ pub(crate) fn issued(
 }
 
 /// The next request of `source` on the device that begins at `base`.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
 fn request(source: &mut RequestSource, base: u64) -> GeneratedRequest {
     let request = match source {
         RequestSource::Drawn(generator) => generator.next(),
