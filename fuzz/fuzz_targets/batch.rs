@@ -1,9 +1,5 @@
-//! Fuzz target for batches of the journal: arbitrary bytes, with checksums as they are and correct
-//! ones.
+//! `fuzz::Target::Batch`, for libFuzzer.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use live::simulation::hostile::Structure;
-
-fuzz_target!(|input: &[u8]| Structure::Batch.survives(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::Target::Batch.run(input));

@@ -1,8 +1,5 @@
-//! Fuzz target for checkpoints: arbitrary bytes, with checksums as they are and correct ones.
+//! `fuzz::Target::Checkpoint`, for libFuzzer.
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use live::simulation::hostile::Structure;
-
-fuzz_target!(|input: &[u8]| Structure::Checkpoint.survives(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::Target::Checkpoint.run(input));

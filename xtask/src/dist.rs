@@ -30,9 +30,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::files::{checksum, files_in, make_empty};
-use crate::program::said;
-use crate::{root, target};
+use xtask::files::{checksum, files_in, make_empty};
+use xtask::program::said;
+use xtask::{root, target};
 
 pub(crate) use self::check::check_quickly;
 

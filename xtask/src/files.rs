@@ -14,7 +14,7 @@ use crate::program::said;
 ///
 /// # Errors
 /// Fails if the folder cannot be read.
-pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries_of(folder)?.into_iter().filter(|path| path.is_file()).collect())
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// Fails if a folder cannot be read.
-pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in entries_of(folder)? {
         if path.is_dir() {
@@ -47,7 +47,7 @@ fn entries_of(folder: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// Fails if something in it cannot be removed.
-pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+pub fn remove_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
     }
@@ -58,7 +58,7 @@ pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Fails if it cannot be made.
-pub(crate) fn make_empty(folder: &Path) -> Result<()> {
+pub fn make_empty(folder: &Path) -> Result<()> {
     remove_folder(folder)?;
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
 }
@@ -67,7 +67,7 @@ pub(crate) fn make_empty(folder: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Fails if it cannot be made.
-pub(crate) fn make_folder_of(path: &Path) -> Result<()> {
+pub fn make_folder_of(path: &Path) -> Result<()> {
     let folder = path.parent().expect("a file lies in a folder");
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
 }
@@ -76,7 +76,7 @@ pub(crate) fn make_folder_of(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Fails if the file cannot be copied.
-pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
     make_folder_of(to)?;
     fs::copy(from, to)
         .with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
@@ -87,14 +87,14 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Fails if something cannot be copied.
-pub(crate) fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     make_folder_of(to)?;
     said(Command::new("cp").arg("-r").args([from, to]))?;
     Ok(())
 }
 
 /// Returns a path without `.` and `..`, each of which is taken as a step in a tree without links.
-pub(crate) fn normal(path: &Path) -> PathBuf {
+pub fn normal(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();
     for part in path.components() {
         match part {
@@ -107,7 +107,7 @@ pub(crate) fn normal(path: &Path) -> PathBuf {
 }
 
 /// Returns the SHA-256 of bytes in hexadecimal digits.
-pub(crate) fn checksum(bytes: &[u8]) -> String {
+pub fn checksum(bytes: &[u8]) -> String {
     let mut digits = String::new();
     for byte in Sha256::digest(bytes) {
         write!(digits, "{byte:02x}").expect("a string takes all");

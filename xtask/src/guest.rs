@@ -8,9 +8,9 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::program::run;
 use crate::suite::{OWN_RELEASE, Suite};
-use crate::target;
+use xtask::program::run;
+use xtask::target;
 
 /// Suite of the kernel: that of Debian 12 itself, 6.1, has no ublk.
 const KERNELS: &str = "bookworm-backports";

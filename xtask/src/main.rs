@@ -2,25 +2,21 @@
 
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
-mod applications;
-mod baseline;
-mod bench;
 mod dist;
-mod files;
 mod guest;
-mod program;
 mod python;
 mod rustc;
 mod site;
+mod soak;
 mod suite;
 mod test;
-mod validate;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use xtask::program;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "The project's own tasks")]
@@ -33,6 +29,17 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
+    /// Checks form, lints, unit tests and some seeds of the simulation, in minutes
+    Check,
+    /// Simulates, fuzzes and flips bits for hours
+    Soak {
+        /// Minutes of simulation and of fuzzing together; what is exhaustive comes besides
+        #[arg(long, default_value_t = 120)]
+        minutes: u64,
+        /// The first seed [default: one of the time, which is printed]
+        #[arg(long)]
+        seed: Option<u64>,
+    },
     /// Tests the Python package, in a virtual environment below the target folder
     Python,
     /// Builds the wheel of the Python package, in release
@@ -73,75 +80,25 @@ enum Task {
         #[arg(long, value_name = "PATH")]
         floatgate: Option<PathBuf>,
     },
-    /// Measures speed and memory of the model, and overheads of the tools, in release
-    Bench {
-        /// Beginning of the names of the cases to run
-        #[arg(default_value = "")]
-        case: String,
-        /// Prints a line of JSON for each case
-        #[arg(long)]
-        json: bool,
-    },
+    /// Measures speed and memory of the model, and overheads of the tools
+    #[command(disable_help_flag = true)]
+    Bench(Figures),
     /// Measures served drives beside other NBD servers, through fio
-    BenchNbd {
-        /// Rounds over all servers and loads, of which the medians count
-        #[arg(long, default_value_t = 3)]
-        rounds: u32,
-        /// Length of each load in seconds
-        #[arg(long, default_value_t = 1.0)]
-        seconds: f64,
-        /// Runs servers and clients at real-time priority
-        #[arg(long)]
-        realtime: bool,
-        /// Prints a line of JSON for each server and load
-        #[arg(long)]
-        json: bool,
-    },
+    #[command(disable_help_flag = true)]
+    BenchNbd(Figures),
     /// Compares the models with published figures, and writes the documents; takes minutes
-    Validate {
-        /// Output of `floatgate validate --json` for all drives, instead of a simulation
-        #[arg(long, value_name = "FILE")]
-        from: Option<PathBuf>,
-    },
-    /// Predicts each family of published figures from the others, for the named drives or all that
-    /// have free parameters, and writes the errors into the documents; takes minutes
-    CrossValidate {
-        /// Drives of the catalogue
-        drives: Vec<String>,
-        /// Output of `floatgate validate --cross --json`, instead of a simulation
-        #[arg(long, value_name = "FILE", conflicts_with = "drives")]
-        from: Option<PathBuf>,
-    },
-    /// Simulates the named drives, or all of the catalogue, for the comparison in reviews; large
-    /// drives take minutes each
-    Baseline {
-        /// Drives of the catalogue
-        drives: Vec<String>,
-    },
+    #[command(disable_help_flag = true)]
+    Validate(Figures),
+    /// Predicts each family of published figures from the others, and writes the errors into the
+    /// documents; takes minutes
+    #[command(disable_help_flag = true)]
+    CrossValidate(Figures),
+    /// Simulates drives for the comparison in reviews; large drives take minutes each
+    #[command(disable_help_flag = true)]
+    Baseline(Figures),
     /// Compares predictions of applications with measurements on emulated drives; takes minutes
-    Applications {
-        /// Numbers of concurrent clients
-        #[arg(long, default_value = "1,4,8")]
-        threads: String,
-        /// Measurements of each application on each drive, whose medians count
-        #[arg(long, default_value_t = 3)]
-        repeats: u32,
-        /// Runs databases and their clients at real-time priority
-        #[arg(long)]
-        realtime: bool,
-        /// Folder for measurements; those that it already has are reused
-        #[arg(long, value_name = "DIR")]
-        keep: Option<PathBuf>,
-        /// Measures nothing, and renews the section on published transactions
-        #[arg(long)]
-        published: bool,
-        /// Renews the section on models beneath a real database alone
-        #[arg(long, conflicts_with = "published")]
-        models: bool,
-        /// Program to measure with [default: the one of this workspace, built for release]
-        #[arg(long, value_name = "PATH")]
-        floatgate: Option<PathBuf>,
-    },
+    #[command(disable_help_flag = true)]
+    Applications(Figures),
     /// Compares a review of a served model in an emulated machine, over NVMe/TCP, with one of the
     /// model itself, by the quick protocol; takes ten minutes
     GuestReview,
@@ -161,30 +118,13 @@ enum Task {
         #[arg(long, default_value_t = 1_000_000)]
         seed: u64,
     },
-    /// Measures the catalogue in this process
-    #[command(hide = true)]
-    BaselineHere {
-        /// Drives of the catalogue
-        drives: Vec<String>,
-    },
-    /// Validates in this process
-    #[command(hide = true)]
-    ValidateHere,
-    /// Cross-validates in this process
-    #[command(hide = true)]
-    CrossValidateHere {
-        /// Drives of the catalogue
-        drives: Vec<String>,
-    },
-    /// Measures one case in this process
-    #[command(hide = true)]
-    BenchCase {
-        /// Its name
-        name: String,
-        /// Prints JSON; the cases of the model print nothing else
-        #[arg(long)]
-        json: bool,
-    },
+}
+
+/// Arguments that the package `figures` takes; `--help` lists them.
+#[derive(clap::Args)]
+struct Figures {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
 }
 
 fn main() -> Result<ExitCode> {
@@ -217,59 +157,21 @@ fn run(task: Task) -> Result<()> {
             let options = site::Options { protocol, time_lapse, keep_reviews, floatgate, browse };
             site::build(options)
         }
-        Task::Sim { minutes, seed } => {
-            let (minutes, seed) = (minutes.to_string(), seed.to_string());
-            let example =
-                ["run", "--quiet", "--release", "-p", "live", "--example", "simulate", "--"];
-            let numbers = [minutes.as_str(), seed.as_str()];
-            program::run("cargo", &[&example[..], &numbers[..]].concat(), &[])
-        }
-        Task::Applications { threads, repeats, realtime, keep, published, models, floatgate } => {
-            let options = applications::Options {
-                threads: &threads,
-                repeats,
-                is_realtime: realtime,
-                floatgate: floatgate.as_deref(),
-                keep: keep.as_deref(),
-            };
-            if published {
-                return applications::renew_published(options);
-            }
-            if models {
-                return applications::renew_models(options);
-            }
-            applications::run_all(options)
-        }
-        Task::Validate { from: Some(file) } => validate::run(Some(&file)),
-        Task::Validate { from: None } => in_release("validate-here", &[]),
-        Task::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
-        Task::CrossValidate { drives, from: None } => in_release("cross-validate-here", &drives),
-        Task::CrossValidateHere { drives } => validate::cross::run(&drives),
-        Task::Baseline { drives } => in_release("baseline-here", &drives),
-        Task::BaselineHere { drives } => baseline::run(&drives),
-        Task::ValidateHere => validate::run(None),
-        Task::Bench { case, json } => bench::run_all(&case, json),
-        Task::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
-            bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })
-        }
-        Task::BenchCase { name, json } => bench::run_case(&name, json),
+        Task::Check => test::check(),
+        Task::Sim { minutes, seed } => soak::simulate(minutes, seed, None),
+        Task::Soak { minutes, seed } => soak::run_for(minutes, seed),
+        Task::Applications(more) => figures("applications", &more.arguments),
+        Task::Baseline(more) => figures("baseline", &more.arguments),
+        Task::Bench(more) => figures("bench", &more.arguments),
+        Task::BenchNbd(more) => figures("bench-nbd", &more.arguments),
+        Task::CrossValidate(more) => figures("cross-validate", &more.arguments),
+        Task::Validate(more) => figures("validate", &more.arguments),
     }
 }
 
-/// Runs one of these tasks again, with its `arguments`, compiled for speed.
-fn in_release(task: &str, arguments: &[String]) -> Result<()> {
-    let cargo = ["run", "--quiet", "--release", "--package", "xtask", "--", task];
+/// Carries out a task of the package `figures`, compiled for speed.
+fn figures(task: &str, arguments: &[String]) -> Result<()> {
+    let cargo = ["run", "--quiet", "--release", "--package", "figures", "--", task];
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     program::run("cargo", &[&cargo[..], &arguments].concat(), &[])
-}
-
-/// The root of the workspace.
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root")
-}
-
-/// The folder that cargo builds into.
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }

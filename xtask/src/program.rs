@@ -11,7 +11,7 @@ use crate::root;
 ///
 /// # Errors
 /// Fails if it cannot be started, or ends with a failure.
-pub(crate) fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+pub fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let shown = format!("{program} {}", args.join(" "));
     println!("\n$ {shown}");
     let status = Command::new(program)
@@ -30,7 +30,7 @@ pub(crate) fn run(program: &str, args: &[&str], environment: &[(&str, &str)]) ->
 ///
 /// # Errors
 /// Fails if it cannot be started, or ends with a failure; the error has what it said.
-pub(crate) fn said(command: &mut Command) -> Result<String> {
+pub fn said(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("starting {command:?}"))?;
     if !output.status.success() {
@@ -41,7 +41,7 @@ pub(crate) fn said(command: &mut Command) -> Result<String> {
 }
 
 /// Returns true if `program` with `args` can be run and succeeds; its output is discarded.
-pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
+pub fn succeeds(program: &str, args: &[&str]) -> bool {
     let command = Command::new(program)
         .args(args)
         .current_dir(root())
@@ -53,23 +53,23 @@ pub(crate) fn succeeds(program: &str, args: &[&str]) -> bool {
 }
 
 /// Returns true if a line that a command printed is the path of a page.
-pub(crate) fn is_page(line: &str) -> bool {
+pub fn is_page(line: &str) -> bool {
     Path::new(line).extension().is_some_and(|it| it == "html")
 }
 
 /// Returns true if this process is root's.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     let user = Command::new("id").arg("-u").output();
     user.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 /// Returns true if this process may install system packages.
-pub(crate) fn may_install() -> bool {
+pub fn may_install() -> bool {
     is_root() && succeeds("apt-get", &["--version"])
 }
 
 /// Installs packages of the system, quietly.
-pub(crate) fn install(packages: &[&str]) -> bool {
+pub fn install(packages: &[&str]) -> bool {
     let mut args = vec!["install", "--yes", "--no-install-recommends"];
     args.extend(packages);
     succeeds("apt-get", &["update"]) && succeeds("apt-get", &args)

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::files::{files_in, remove_folder};
-use crate::program::{install, may_install, run, succeeds};
-use crate::target;
+use xtask::files::{files_in, remove_folder};
+use xtask::program::{install, may_install, run, succeeds};
+use xtask::target;
 
 /// Packages that the tests need, none of which the package itself does.
 const NEEDED: [&str; 10] = [

@@ -16,9 +16,9 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::files::copy;
-use crate::program::said;
-use crate::target;
+use xtask::files::copy;
+use xtask::program::said;
+use xtask::target;
 
 /// Variable that has this program act as the compiler: the folder for rustdoc's pages.
 const PAGES: &str = "FLOATGATE_CHECKED_PAGES";

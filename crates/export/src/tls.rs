@@ -29,8 +29,8 @@ pub(crate) use self::client_hello::{ClientHello, HANDSHAKE, Offer, Offers};
 pub(crate) use self::connection::TlsConnection;
 pub(crate) use self::psk::{PreSharedKey, PskHash};
 
-/// TLS 1.2 and 1.3 with ephemeral keys and authenticated ciphers alone: AES-GCM, and in 1.3 ChaCha20
-/// with Poly1305. A numbered policy never changes.
+/// TLS 1.2 and 1.3 with ephemeral keys and authenticated ciphers alone: AES-GCM, and in 1.3
+/// `ChaCha20` with Poly1305. A numbered policy never changes.
 const POLICY: &str = "20251014";
 
 const CERTIFICATE: &str = "server-cert.pem";
@@ -85,7 +85,7 @@ impl Tls {
         // By itself, so that an error names the file that it is in.
         Builder::new()
             .load_public_pem(&certificate)
-            .map_err(|error| TlsError::of_certificate(&certificate_path, error))?;
+            .map_err(|error| TlsError::of_certificate(&certificate_path, &error))?;
         let (key_path, key) = read(folder, KEY)?;
         config.load_pem(&certificate, &key).map_err(|error| match error.name() {
             "S2N_ERR_KEY_MISMATCH" => {
@@ -95,7 +95,9 @@ impl Tls {
         })?;
         if verifies_clients {
             let (path, authority) = read(folder, AUTHORITY)?;
-            config.trust_pem(&authority).map_err(|error| TlsError::of_certificate(&path, error))?;
+            config
+                .trust_pem(&authority)
+                .map_err(|error| TlsError::of_certificate(&path, &error))?;
             config.set_client_auth_type(ClientAuthType::Required).map_err(whole)?;
             config.set_verify_host_callback(AnyName).map_err(whole)?;
         }
@@ -230,7 +232,7 @@ impl TlsError {
         Self { path: path.to_owned(), reason: reason.to_string() }
     }
 
-    fn of_certificate(path: &Path, error: Error) -> Self {
+    fn of_certificate(path: &Path, error: &Error) -> Self {
         Self::new(path, format_args!("it holds no valid certificate: {error}"))
     }
 }

@@ -1,5 +1,6 @@
-//! Crashes live drives, seed after seed: `simulate MINUTES SEED`, as `cargo xtask sim` calls it.
-//! A seed that fails is printed, and the others go on.
+//! Crashes live drives, seed after seed: `simulate MINUTES SEED [SEEDS]`, as `cargo xtask sim` calls
+//! it. It takes at least so many seeds, one where the number is absent. A seed that fails is
+//! printed, and the others go on.
 
 #![expect(clippy::print_stdout, reason = "it tells how far it is")]
 
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).filter_map(|text| text.parse::<u64>().ok());
     let minutes = numbers.next().unwrap_or(1);
     let first = numbers.next().unwrap_or(0);
+    let seeds = numbers.next().unwrap_or(1);
     let until = Instant::now() + Duration::from_mins(minutes);
     let (mut tally, mut failures) = (Tally::default(), 0_u64);
     for seed in first.. {
@@ -28,7 +30,7 @@ fn main() -> ExitCode {
                 println!("repeat it: cargo xtask sim --minutes 0 --seed {seed}");
             }
         }
-        let is_over = Instant::now() >= until;
+        let is_over = Instant::now() >= until && seed - first + 1 >= seeds;
         if is_over || (seed - first + 1).is_multiple_of(SEEDS_A_LINE) {
             println!("seeds {first} to {seed}: {failures} failed, {tally:?}");
         }

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::inventory::Inventory;
 use super::root_folder::RootFolder;
 use super::{Release, compiler, crates, deb, image, installation, tarball};
-use crate::files::copy;
-use crate::program::{install, is_root, may_install, run, said, succeeds};
 use crate::python::{environment_of, wheel_in};
+use xtask::files::copy;
+use xtask::program::{install, is_root, may_install, run, said, succeeds};
 
 /// Largest wheel.
 const WHEEL_BYTES_MAX: u64 = 15_000_000;

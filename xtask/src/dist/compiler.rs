@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 
 use super::Release;
 use super::inventory::Inventory;
-use crate::files::files_in;
-use crate::program::{run, said};
 use crate::python::environment_of;
+use xtask::files::files_in;
+use xtask::program::{run, said};
 
 /// Target of the command, which links even the C library statically.
 pub(super) const MUSL: &str = "x86_64-unknown-linux-musl";

@@ -11,8 +11,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::Release;
-use crate::files::files_in;
-use crate::program::said;
+use xtask::files::files_in;
+use xtask::program::said;
 
 /// Files that crates embed through symbolic links to other parts of the repository: one of each
 /// kind.

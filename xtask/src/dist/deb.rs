@@ -12,8 +12,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::{Release, installation};
-use crate::files::{copy_folder, files_below, make_folder_of};
-use crate::program::said;
+use xtask::files::{copy_folder, files_below, make_folder_of};
+use xtask::program::said;
 
 /// Scripts that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];

@@ -8,8 +8,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Release, installation};
-use crate::files::{copy, copy_folder};
-use crate::program::{install, may_install, said, succeeds};
+use xtask::files::{copy, copy_folder};
+use xtask::program::{install, may_install, said, succeeds};
 
 /// Name of the file of the image.
 pub(super) fn file_name(release: &Release) -> String {

@@ -9,8 +9,8 @@ use anyhow::{Context, Result};
 
 use super::Release;
 use super::inventory::Inventory;
-use crate::files::{copy, files_in, make_folder_of};
-use crate::program::said;
+use xtask::files::{copy, files_in, make_folder_of};
+use xtask::program::said;
 
 /// Folder of documents and licences.
 pub(super) const DOCUMENTS: &str = "usr/share/doc/floatgate";

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Release;
-use crate::program::said;
+use xtask::program::said;
 
 /// Texts of the licences for crates that come without a file of them.
 const MIT: &str = include_str!("../../licences/MIT.txt");

@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Release, build};
-use crate::files::files_in;
-use crate::program::said;
+use xtask::files::files_in;
+use xtask::program::said;
 
 /// Builds the release of the same commit elsewhere and compares each package.
 pub(super) fn compare(release: &Release) -> Result<()> {

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::files::copy;
-use crate::program::{is_page, said};
+use xtask::files::copy;
+use xtask::program::{is_page, said};
 
 /// A folder that commands see as `/`.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{Release, installation};
-use crate::files::{copy, copy_folder};
-use crate::program::said;
+use xtask::files::{copy, copy_folder};
+use xtask::program::said;
 
 /// Builds the archive.
 pub(super) fn build(release: &Release, installed: &Path) -> Result<()> {

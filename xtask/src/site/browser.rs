@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::program::{said, succeeds};
+use xtask::program::{said, succeeds};
 
 /// Widths of windows, in pixels.
 const WIDTHS: [u32; 3] = [390, 820, 1440];

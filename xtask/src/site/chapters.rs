@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::files_of;
-use crate::files::{copy, make_folder_of, normal, remove_folder};
-use crate::root;
+use xtask::files::{copy, make_folder_of, normal, remove_folder};
+use xtask::root;
 
 /// Documents beside `docs/`.
 const DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];

@@ -10,7 +10,7 @@ use html5gum::{Token, Tokenizer};
 use percent_encoding::percent_decode_str;
 
 use super::files_of;
-use crate::files::normal;
+use xtask::files::normal;
 
 /// Maximum number of faults in the message.
 const FAULTS_MAX: usize = 40;

@@ -18,7 +18,7 @@ use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{Bench, Row, SEED, plans, unvalidated, validate, worst};
 
 use self::discussion::Discussions;
-use crate::root;
+use xtask::root;
 
 const PAGE: &str = "docs/internals/validation.md";
 const GALLERY: &str = "docs/gallery/validation.html";

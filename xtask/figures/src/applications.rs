@@ -21,8 +21,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::program::run;
-use crate::root;
+use xtask::program::run;
+use xtask::root;
 
 /// An application that is compared.
 struct Compared {

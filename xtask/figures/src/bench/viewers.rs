@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::overhead::{FOLDERS, median};
-use crate::root;
+use xtask::root;
 
 /// Name of the case.
 pub(super) const NAME: &str = "viewers";

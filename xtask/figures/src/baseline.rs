@@ -15,7 +15,7 @@ use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{Choice, Subject};
 use lab::wanted::Wanted;
 
-use crate::root;
+use xtask::root;
 
 /// Name of the protocol that all drives go through.
 const PROTOCOL: &str = "enterprise";

@@ -19,7 +19,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::root;
+use xtask::root;
 
 /// Benchmark case of the model.
 struct Case {
@@ -159,7 +159,7 @@ pub(crate) fn run_case(name: &str, json: bool) -> Result<()> {
 
 /// Runs one case in release and returns its line, of JSON or of a table.
 fn in_release(name: &str, json: bool) -> Result<String> {
-    let args = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench-case", name];
+    let args = ["run", "--quiet", "--release", "--package", "figures", "--", "bench-case", name];
     let output = Command::new("cargo")
         .args(args)
         .args(json.then_some("--json"))

@@ -13,7 +13,7 @@ use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{is_about, is_typical, number_text};
 
 use super::{GALLERY, PAGE};
-use crate::root;
+use xtask::root;
 
 const README: &str = "README.md";
 /// Marks of what is written here, in Markdown.

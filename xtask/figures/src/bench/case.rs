@@ -120,7 +120,7 @@ pub(super) fn workload(name: &str) -> Result<Workload> {
 
 fn parse_drive() -> Result<DriveSpec> {
     let text = include_str!("../../bench/mqsim-16gib.toml");
-    Ok(DriveSpec::parse(text, "xtask/bench/mqsim-16gib.toml")?)
+    Ok(DriveSpec::parse(text, "xtask/figures/bench/mqsim-16gib.toml")?)
 }
 
 /// Loads the drive as one step says.

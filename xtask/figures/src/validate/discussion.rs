@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use lab::validate::Row;
 use serde::Deserialize;
 
-use crate::root;
+use xtask::root;
 
 const FILE: &str = "docs/internals/validation.toml";
 

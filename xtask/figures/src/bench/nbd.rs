@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::program::{run, succeeds};
-use crate::root;
+use xtask::program::{run, succeeds};
+use xtask::root;
 
 /// Bytes of every export, in MiB.
 const SIZE_MIB: u64 = 1024;

@@ -14,7 +14,7 @@ use lab::results::published::{FigureRow, figures};
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{Bench, Row, is_about, plans, validate};
 
-use crate::root;
+use xtask::root;
 
 /// The data, which pages are written from.
 pub(super) const FILE: &str = "docs/internals/cross-validation.json";

@@ -1,4 +1,10 @@
 //! The gallery: a review of every drive of the catalogue, and cards that lead to them.
+//!
+//! ```text
+//! <folder>/<drive>.html   reviews
+//! <folder>/runs/          their runs
+//! <folder>/cards.md       the cards
+//! ```
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,25 +15,45 @@ use anyhow::{Context, Result};
 use lab::results::baseline::{self, BaselineRow};
 use lab::ssd::{DriveSpec, catalogue};
 
-use super::Options;
-use crate::files::{copy as copy_file, remove_folder};
-use crate::program::{is_page, run};
-use crate::target;
+use xtask::files::remove_folder;
+use xtask::program::{is_page, run};
+use xtask::target;
 
 /// Status with which the command ends after a measurement that did not reach steady state.
 const NOT_STEADY: i32 = 3;
 
-/// Reviews every drive into `folder`, apart from those whose reviews of the last build are used,
-/// and returns the cards.
-pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
-    let drives = ordered();
+/// Settings of the gallery.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Folder that the reviews and the cards are written into
+    folder: PathBuf,
+    /// Protocol of the reviews
+    #[arg(long, default_value = "enterprise")]
+    protocol: String,
+    /// Largest time lapse of the reviews [default: that of each drive]
+    #[arg(long, value_name = "K")]
+    time_lapse: Option<u32>,
+    /// Makes only the reviews that the folder lacks
+    #[arg(long)]
+    keep_reviews: bool,
+    /// Program to review with [default: the one of this workspace, built for release]
+    #[arg(long, value_name = "PATH")]
+    floatgate: Option<PathBuf>,
+}
+
+/// Reviews every drive, apart from those whose reviews are kept, and writes the cards.
+///
+/// # Errors
+/// Fails if a review fails, or a file cannot be written.
+pub(crate) fn provide(options: &Options) -> Result<()> {
+    let (drives, folder) = (ordered(), options.folder.as_path());
     if !options.keep_reviews {
         remove_folder(folder)?;
     }
     let mut missing = drives.iter().filter(|it| !page_of(folder, it).exists()).peekable();
     if missing.peek().is_some() {
         let built = target().join("release/floatgate");
-        let program = if let Some(program) = options.floatgate {
+        let program = if let Some(program) = &options.floatgate {
             program
         } else {
             run("cargo", &["build", "--quiet", "--release", "--package", "cli"], &[])?;
@@ -37,12 +63,7 @@ pub(super) fn provide(folder: &Path, options: Options<'_>) -> Result<String> {
             review(program, drive, folder, options)?;
         }
     }
-    Ok(cards(&drives))
-}
-
-/// Copies the pages, without their run folders.
-pub(super) fn copy(reviews: &Path, to: &Path) -> Result<()> {
-    ordered().iter().try_for_each(|drive| copy_file(&page_of(reviews, drive), &page_of(to, drive)))
+    fs::write(folder.join("cards.md"), cards(&drives)).context("writing the cards")
 }
 
 /// The drives in the order of the gallery: validated ones first, then by year.
@@ -57,10 +78,10 @@ fn page_of(folder: &Path, drive: &DriveSpec) -> PathBuf {
 }
 
 /// Reviews one drive in all of its formats.
-fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: Options<'_>) -> Result<()> {
+fn review(program: &Path, drive: &DriveSpec, folder: &Path, options: &Options) -> Result<()> {
     let runs = folder.join("runs").join(&drive.name);
     let mut review = Command::new(program);
-    review.args(["review", &drive.name, "--protocol", options.protocol, "--out"]).arg(&runs);
+    review.args(["review", &drive.name, "--protocol", &options.protocol, "--out"]).arg(&runs);
     if let Some(time_lapse) = options.time_lapse {
         // That of the drive's file is the largest that its model allows.
         review.args(["--time-lapse", &time_lapse.min(drive.time_lapse).to_string()]);
