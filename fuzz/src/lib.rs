@@ -17,7 +17,7 @@ use live::simulation::hostile::Structure;
 
 pub use self::mutation::Mutator;
 
-/// What reads bytes of others.
+/// A reader of bytes of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Batches of the journal, with checksums as they are and correct ones.

@@ -1,4 +1,4 @@
-//! What the tasks of the workspace share: files, other programs, and where the workspace is.
+//! The tools that all tasks of the workspace share: files, other programs, and where the workspace is.
 
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 

@@ -10,6 +10,7 @@ mod site;
 mod soak;
 mod suite;
 mod test;
+mod timings;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,6 +41,9 @@ enum Task {
         #[arg(long)]
         seed: Option<u64>,
     },
+    /// Builds the README's first command in an empty folder, and writes what takes how long into
+    /// docs/internals/build.md
+    Timings,
     /// Tests the Python package, in a virtual environment below the target folder
     Python,
     /// Builds the wheel of the Python package, in release
@@ -158,6 +162,7 @@ fn run(task: Task) -> Result<()> {
             site::build(options)
         }
         Task::Check => test::check(),
+        Task::Timings => timings::measure(),
         Task::Sim { minutes, seed } => soak::simulate(minutes, seed, None),
         Task::Soak { minutes, seed } => soak::run_for(minutes, seed),
         Task::Applications(more) => figures("applications", &more.arguments),

@@ -22,7 +22,7 @@ use xtask::target;
 
 /// Variable that has this program act as the compiler: the folder for rustdoc's pages.
 const PAGES: &str = "FLOATGATE_CHECKED_PAGES";
-/// What Cargo starts in place of rustc for the crates of the workspace.
+/// Variable with the program that Cargo starts in place of rustc for crates of the workspace.
 const WRAPPER: &str = "RUSTC_WORKSPACE_WRAPPER";
 /// Arguments of Clippy, as `cargo clippy` passes them on.
 const CLIPPY: (&str, &str) = ("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");

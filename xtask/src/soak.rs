@@ -4,7 +4,7 @@
 //! |---|---|
 //! | half | the simulation of crashes, seed after seed |
 //! | half | libFuzzer on each target of `fuzz/`, from the kept corpus |
-//! | besides | every bit of small volumes flipped, a hundred crashes of a server, nvme-cli's own tests |
+//! | besides | every bit of small volumes flipped, 100 crashes of a server, nvme-cli's tests |
 
 use std::fs;
 use std::process::Command;

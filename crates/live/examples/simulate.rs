@@ -1,5 +1,5 @@
-//! Crashes live drives, seed after seed: `simulate MINUTES SEED [SEEDS]`, as `cargo xtask sim` calls
-//! it. It takes at least so many seeds, one where the number is absent. A seed that fails is
+//! Crashes live drives, seed after seed: `simulate MINUTES SEED [SEEDS]`, as `cargo xtask sim`
+//! calls it. It takes at least so many seeds, one where the number is absent. A seed that fails is
 //! printed, and the others go on.
 
 #![expect(clippy::print_stdout, reason = "it tells how far it is")]
