@@ -1,4 +1,4 @@
-//! The tools that all tasks of the workspace share: files, other programs, and where the workspace is.
+//! Tools that all tasks of the workspace share: files, other programs, and where it lies.
 
 #![expect(clippy::print_stdout, reason = "a tool of the workspace talks to who runs it")]
 
