@@ -110,6 +110,8 @@ pub fn workload_of(trace: &Trace) -> Workload {
         align_bytes: 0,
         footprint_percent: 100.0,
         compressible_percent: 0.0,
+        random_map: false,
+        shared_start: false,
         streams: Vec::new(),
         trace: None,
     }

@@ -65,7 +65,22 @@ impl Runs {
     /// # Errors
     /// Fails if it cannot be made.
     pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
-        let (path, id, started_at) = self.make_folder(&slug(&wanted))?;
+        self.create_begun(plan, wanted, None)
+    }
+
+    /// Makes the folder of a run that began at the time `begun`, RFC 3339 in UTC; now where that is
+    /// absent.
+    ///
+    /// # Errors
+    /// Fails if it cannot be made.
+    pub fn create_begun(
+        &self,
+        plan: Plan,
+        wanted: Wanted,
+        begun: Option<String>,
+    ) -> Result<Folder, Error> {
+        let (path, id, now) = self.make_folder(&slug(&wanted))?;
+        let started_at = begun.unwrap_or(now);
         let order = Order::new(id, started_at, plan, wanted);
         write_json(&path.join(ORDER), &order)?;
         Folder::held(path, order, false)

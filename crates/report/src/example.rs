@@ -126,6 +126,7 @@ fn made(shape: Shape<'_>) -> Run {
             ]
             .map(|(name, value)| PlatformRow { name: name.into(), value: value.into() })
             .to_vec(),
+            imported_from: None,
         },
         steps_planned: u32::try_from(steps.len()).unwrap(),
         steps,

@@ -15,9 +15,8 @@ pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: t
 pub(crate) const MAXIMUM_LISTED: &str = "The slowest single request of each interval. The file of \
     this model lists stalls of the host by period and length, chosen to meet published maxima: \
     peaks of that length come from this list and say nothing about the drive.";
-pub(crate) const DEVIATION: &str = "How widely latencies scatter around the average within an \
-    interval; of mixed loads the mean of the standard deviations of reads and of writes. A low, \
-    flat line is a drive with predictable latency.";
+pub(crate) const DEVIATION: &str = "How widely the latencies of all requests scatter around the \
+    average within an interval. A low, flat line is a drive with predictable latency.";
 pub(crate) const BANDS: &str = "The line is the median of each interval; the filled area \
     reaches up to the 99th and, fainter, the 99.9th percentile. A thin, flat shape is a drive \
     with predictable latency.";
@@ -54,8 +53,9 @@ pub(crate) const SWEEP_MAXIMUM: &str = "The slowest single request under each lo
 pub(crate) const SWEEP_MAXIMUM_LISTED: &str = "The slowest single request under each load. The \
     file of this model lists stalls of the host by period and length, chosen to meet published \
     maxima: peaks of that length come from this list and say nothing about the drive.";
-pub(crate) const SWEEP_DEVIATION: &str = "How widely latencies scatter under each load; of mixed \
-    loads the mean of the standard deviations of reads and of writes.";
+pub(crate) const SWEEP_DEVIATION: &str = "How widely the latencies of all requests scatter under \
+    each load. Of mixed loads reviews chart the mean of the standard deviations of reads and of \
+    writes, which is in the table.";
 pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \
     to the right before it turns up. Among loads with the same number of outstanding requests, the \
     fastest is drawn; the table has all.";

@@ -237,7 +237,19 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
         (true, false) => "Measured or modelled",
         (false, false) => "Measured",
     };
-    let mut said = format!("{done} at {loads} after the preconditioning of each suite.");
+    let programs: BTreeSet<&str> =
+        subjects.iter().filter_map(|subject| subject.run.imported_from()).collect();
+    let programs = programs.into_iter().collect::<Vec<_>>().join(" and ");
+    let mut said = match subjects.iter().filter(|it| it.run.imported_from().is_some()).count() {
+        0 => format!("{done} at {loads} after the preconditioning of each suite."),
+        all if all == subjects.len() => {
+            format!("Imported from {programs}, at {loads}; how the drive was prepared is unknown.")
+        }
+        _ => format!(
+            "{done} at {loads} after the preconditioning of each suite, but for what was imported \
+             from {programs}: how that drive was prepared is unknown."
+        ),
+    };
     let is_doubted = |subject: &Subject<'_>| {
         let mut shown = Headline::ALL.iter().filter_map(|it| shown(subject.run, *it));
         shown.any(|shown| shown.is_doubted)

@@ -67,6 +67,16 @@ pub(crate) fn plain_millis(latency_ns: Option<u64>) -> String {
     latency_ns.map_or_else(|| "–".into(), |it| plain(millis(it as f64)))
 }
 
+/// A number as [`plain`] has it, or a dash where it is not known.
+pub(crate) fn known(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), plain)
+}
+
+/// A mean or a deviation of latencies in milliseconds, or a dash where it is not known.
+pub(crate) fn plain_ns(latency_ns: Option<f64>) -> String {
+    known(latency_ns.map(millis))
+}
+
 /// A share as a percentage: `4.2 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", trimmed(share * 100.0))

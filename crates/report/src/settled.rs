@@ -17,6 +17,9 @@ pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let Some(first) = comparisons.iter().find(|it| it.kind == StepKind::Precondition) else {
+        if let Some(program) = subjects.iter().find_map(|subject| subject.run.imported_from()) {
+            return format!("Imported from {program}: whether this is steady state is unknown.");
+        }
         return "Steady state not measured yet: no preconditioning is finished.".into();
     };
     let of = |state: Option<bool>| -> Vec<String> {

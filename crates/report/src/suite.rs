@@ -33,28 +33,33 @@ pub(crate) struct Metric {
     pub(crate) unit: Unit,
     /// True if its values span decades, so that its axis is logarithmic.
     pub(crate) log: bool,
-    /// The number itself.
-    pub(crate) of: fn(&Summary) -> f64,
+    /// The number itself; absent where it was not measured.
+    pub(crate) of: fn(&Summary) -> Option<f64>,
 }
 
 /// Requests a second.
-pub(crate) const RATE: Metric =
-    Metric { id: "iops", title: "Throughput", unit: Unit::Iops, log: false, of: |it| it.iops };
+pub(crate) const RATE: Metric = Metric {
+    id: "iops",
+    title: "Throughput",
+    unit: Unit::Iops,
+    log: false,
+    of: |it| Some(it.iops),
+};
 /// Bytes a second, where transfers are large.
 pub(crate) const BANDWIDTH: Metric = Metric {
     id: "gb-s",
     title: "Throughput",
     unit: Unit::GigabytesPerSecond,
     log: false,
-    of: |it| it.throughput_mb_s() / 1e3,
+    of: |it| Some(it.throughput_mb_s() / 1e3),
 };
-/// Requests a second for each watt; not finite where the power is not known.
+/// Requests a second for each watt, where the power is known.
 const EFFICIENCY: Metric = Metric {
     id: "iops-w",
     title: "IOPS per watt",
     unit: Unit::IopsPerWatt,
     log: false,
-    of: |it| it.iops_per_watt().unwrap_or(f64::NAN),
+    of: Summary::iops_per_watt,
 };
 
 /// Latency metrics that reviews chart, in their order.
@@ -64,21 +69,21 @@ pub(crate) const LATENCIES: [Metric; 3] = [
         title: "Average latency",
         unit: Unit::Millis,
         log: false,
-        of: |it| millis(it.latency.latency_ns_avg),
+        of: |it| it.latency.mean_ns().map(millis),
     },
     Metric {
         id: "max",
         title: "Maximum latency",
         unit: Unit::Millis,
         log: true,
-        of: |it| millis(it.latency.latency_ns_max as f64),
+        of: |it| Some(millis(it.latency.max_ns()? as f64)),
     },
     Metric {
         id: "stdev",
         title: "Standard deviation of latency",
         unit: Unit::Millis,
         log: true,
-        of: |it| millis(it.latency_ns_stdev_reviewed()),
+        of: |it| it.latency.stdev_ns().map(millis),
     },
 ];
 

@@ -12,8 +12,8 @@ use results::compare::{Comparison, Entry, compare, differences};
 use results::{Doubt, StepKind};
 
 use crate::chart::Look;
+use crate::number;
 use crate::number::drive_writes;
-use crate::number::{self, millis};
 use crate::subject::{Subject, Suite, workload_of};
 use crate::text::Text;
 
@@ -109,8 +109,8 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
     } else {
         ""
     };
-    html + "</table></div><p class=\"small\">Latencies in ms. Std. dev. is the mean of the \
-            standard deviations of reads and of writes. WA is NAND writes ÷ host writes."
+    html + "</table></div><p class=\"small\">Latencies in ms. Std. dev. is the \
+            standard deviation of all requests. WA is NAND writes ÷ host writes."
         + host
         + steady
         + "</p>"
@@ -134,10 +134,10 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
     let cells = [
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
-        number::plain(millis(latency.latency_ns_avg)),
+        number::plain_ns(latency.mean_ns()),
         number::plain_millis(p999),
-        number::plain(millis(latency.latency_ns_max as f64)),
-        number::plain(millis(summary.latency_ns_stdev_reviewed())),
+        number::plain_millis(latency.max_ns()),
+        number::plain_ns(latency.stdev_ns()),
         amplification.map_or("–".into(), number::plain),
     ];
     let mut html = format!(

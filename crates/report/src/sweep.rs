@@ -46,7 +46,7 @@ const METRICS: [SweepMetric; 11] = [
         title: "Average latency",
         unit: Unit::Millis,
         explain: "Mirrors the throughput where the number of requests outstanding is the same.",
-        of: |settled| Some(settled.latency.latency_ns_avg / 1e6),
+        of: |settled| Some(settled.latency.mean_ns()? / 1e6),
     },
     SweepMetric {
         id: "p50",

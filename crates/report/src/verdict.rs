@@ -41,6 +41,14 @@ fn doubt(it: &Headlines) -> Option<String> {
 }
 
 fn of_one(it: &Headlines) -> Vec<String> {
+    if it.is_imported {
+        let mut said = vec![
+            format!("Imported: {}.", does(it)),
+            "Whether the drive was in steady state is unknown.".into(),
+        ];
+        said.extend(doubt(it));
+        return said;
+    }
     if !it.is_settled {
         let mut said = vec![
             unsettled(it),
@@ -94,7 +102,11 @@ fn does(it: &Headlines) -> String {
 
 /// Returns the word that tells figures of a model from those of a real drive.
 const fn origin(it: &Headlines) -> &'static str {
-    if it.is_model { "modelled" } else { "measured" }
+    match (it.is_model, it.is_imported) {
+        (true, _) => "modelled",
+        (false, true) => "imported",
+        (false, false) => "measured",
+    }
 }
 
 /// Returns the sentences on reads against writes, and on burst and tail of the writes; `of` names

@@ -175,7 +175,7 @@ impl BaselineRow {
             write_iops: value(Headline::Write)?.round(),
             read_iops: value(Headline::Read)?.round(),
             mixed_iops: value(Headline::Mixed)?.round(),
-            write_latency_ns_p999: write.latency.latency_ns_p999,
+            write_latency_ns_p999: write.latency.latency_ns_p999?,
         })
     }
 }

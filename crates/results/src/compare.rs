@@ -93,14 +93,14 @@ fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
     let first = summaries.first().copied();
     let entry = |(run, step, summary): (&Run, &Step, &Summary)| {
         let ahead = summaries.iter().filter(|other| other.iops > summary.iops).count();
-        let over_first = |of: fn(&Summary) -> f64| ratio(of(summary), of(first?));
+        let over_first = |of: fn(&Summary) -> Option<f64>| ratio(of(summary)?, of(first?)?);
         Entry {
             step: step.id.clone(),
             summary: summary.clone(),
             settled: run.is_settled(step),
             written: step.written,
-            iops_ratio: over_first(|summary| summary.iops),
-            latency_ratio: over_first(|summary| summary.latency.latency_ns_avg),
+            iops_ratio: over_first(|summary| Some(summary.iops)),
+            latency_ratio: over_first(|summary| summary.latency.mean_ns()),
             rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),
             lacks_requests: run.lacks_requests(&step.id),
             doubt: run.doubt_of_step(&step.id).map(str::to_owned),

@@ -70,7 +70,7 @@ fn plain(name: &str) -> String {
 fn deviation(load: &Comparison, model: usize, real: usize) -> Option<Deviation> {
     let of = |run: usize| load.entries.get(run)?.as_ref().map(|entry| &entry.summary);
     let (modelled, measured) = (of(model)?, of(real)?);
-    let average = |it: &crate::Summary| it.latency.latency_ns_avg;
+    let average = |it: &crate::Summary| it.latency.mean_ns();
     Some(Deviation {
         kind: load.kind,
         workload: load.workload.clone(),
@@ -79,7 +79,7 @@ fn deviation(load: &Comparison, model: usize, real: usize) -> Option<Deviation> 
         model,
         real,
         iops: ratio(modelled.iops, measured.iops)? - 1.0,
-        latency: ratio(average(modelled), average(measured))? - 1.0,
+        latency: ratio(average(modelled)?, average(measured)?)? - 1.0,
     })
 }
 

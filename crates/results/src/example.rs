@@ -116,6 +116,7 @@ pub(crate) fn run() -> Run {
         },
         environment: Environment {
             sheet: vec![PlatformRow { name: "Driver".into(), value: "linux".into() }],
+            imported_from: None,
         },
         steps: vec![
             step("4k/purge", "", (0, 0), &[]),

@@ -200,7 +200,7 @@ fn listed_stall(run: &Run, steps: &[&Step]) -> Option<String> {
 
 /// Longest request of what counts of `step`: the settled window of a preconditioning, else all.
 fn longest_ns(step: &Step) -> Option<u64> {
-    Some(counted(step)?.latency.latency_ns_max)
+    counted(step)?.latency.max_ns()
 }
 
 /// Part of `step` that counts in a peak: a settled window of a preconditioning, or a primary test.

@@ -32,6 +32,8 @@ pub struct Headlines {
     pub write_latency_ns_avg: Option<f64>,
     /// True of a model: its figures are simulated, not measured.
     pub is_model: bool,
+    /// True if its figures come from the report of another program.
+    pub is_imported: bool,
     /// True if the drive was in steady state under every suite that was read here.
     pub is_settled: bool,
     /// Amount written to the drive by the end of the writes, where that was kept.
@@ -73,9 +75,9 @@ impl Headlines {
             burst_iops: precondition.and_then(|step| burst_iops(run, step)),
             window_iops: precondition.and_then(|step| Some(step.settled.as_ref()?.iops)),
             write_latency_ns_p999: value(Headline::WriteTail),
-            write_latency_ns_avg: write
-                .and_then(|write| Some(write.summary.as_ref()?.latency.latency_ns_avg)),
+            write_latency_ns_avg: write.and_then(|write| write.summary.as_ref()?.latency.mean_ns()),
             is_model: run.target.kind.is_model(),
+            is_imported: run.imported_from().is_some(),
             is_settled: !settled.is_empty() && settled.into_iter().all(|settled| settled),
             written: write.and_then(|write| write.written),
             conditions: conditions_of(run),

@@ -11,10 +11,14 @@
 use blockio::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Latency of one kind of request over a span. All in nanoseconds; zeroes where `count` is zero.
+/// Latency of one kind of request over a span. All in nanoseconds.
+///
+/// Where `count` is zero nothing was measured: mean, deviation and extremes are then zero here, and
+/// absent in files; [`LatencySummary::mean_ns`] and its like tell both apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredSummary", into = "StoredSummary")]
 pub struct LatencySummary {
-    /// Requests.
+    /// Requests whose latency was measured.
     pub count: u64,
     /// Arithmetic mean.
     pub latency_ns_avg: f64,
@@ -24,16 +28,81 @@ pub struct LatencySummary {
     pub latency_ns_min: u64,
     /// Largest, exact.
     pub latency_ns_max: u64,
-    /// Median, from the histogram.
-    pub latency_ns_p50: u64,
+    /// Median, from the histogram; as the percentiles below, absent where it was not measured.
+    pub latency_ns_p50: Option<u64>,
     /// 90th percentile.
-    pub latency_ns_p90: u64,
+    pub latency_ns_p90: Option<u64>,
     /// 99th percentile.
-    pub latency_ns_p99: u64,
+    pub latency_ns_p99: Option<u64>,
     /// 99.9th percentile.
-    pub latency_ns_p999: u64,
+    pub latency_ns_p999: Option<u64>,
     /// 99.99th percentile.
-    pub latency_ns_p9999: u64,
+    pub latency_ns_p9999: Option<u64>,
+}
+
+/// A summary as it is kept in files: what was not measured is absent. Zeroes stand for that in
+/// results from earlier versions.
+#[derive(Serialize, Deserialize)]
+struct StoredSummary {
+    count: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_avg: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_stdev: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_min: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_max: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_p50: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_p90: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_p99: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_p999: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    latency_ns_p9999: Option<u64>,
+}
+
+impl From<LatencySummary> for StoredSummary {
+    fn from(it: LatencySummary) -> Self {
+        let is_measured = it.count > 0;
+        Self {
+            count: it.count,
+            latency_ns_avg: is_measured.then_some(it.latency_ns_avg),
+            latency_ns_stdev: is_measured.then_some(it.latency_ns_stdev),
+            latency_ns_min: is_measured.then_some(it.latency_ns_min),
+            latency_ns_max: is_measured.then_some(it.latency_ns_max),
+            latency_ns_p50: it.latency_ns_p50,
+            latency_ns_p90: it.latency_ns_p90,
+            latency_ns_p99: it.latency_ns_p99,
+            latency_ns_p999: it.latency_ns_p999,
+            latency_ns_p9999: it.latency_ns_p9999,
+        }
+    }
+}
+
+impl From<StoredSummary> for LatencySummary {
+    fn from(it: StoredSummary) -> Self {
+        let longest = it.latency_ns_max.unwrap_or_default();
+        // No percentile of requests that took any time is zero.
+        let percentile = |stored: Option<u64>| {
+            stored.filter(|latency_ns| it.count > 0 && (*latency_ns > 0 || longest == 0))
+        };
+        Self {
+            count: it.count,
+            latency_ns_avg: it.latency_ns_avg.unwrap_or_default(),
+            latency_ns_stdev: it.latency_ns_stdev.unwrap_or_default(),
+            latency_ns_min: it.latency_ns_min.unwrap_or_default(),
+            latency_ns_max: longest,
+            latency_ns_p50: percentile(it.latency_ns_p50),
+            latency_ns_p90: percentile(it.latency_ns_p90),
+            latency_ns_p99: percentile(it.latency_ns_p99),
+            latency_ns_p999: percentile(it.latency_ns_p999),
+            latency_ns_p9999: percentile(it.latency_ns_p9999),
+        }
+    }
 }
 
 /// Requests that must lie beyond a percentile for it to be told: fewer are chance.
@@ -47,6 +116,21 @@ pub fn is_percentile_known(requests: u64, share: f64) -> bool {
 }
 
 impl LatencySummary {
+    /// Arithmetic mean in nanoseconds; as the two below, absent where no latency was measured.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.latency_ns_avg)
+    }
+
+    /// Standard deviation in nanoseconds, where any latency was measured.
+    pub fn stdev_ns(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.latency_ns_stdev)
+    }
+
+    /// Largest latency in nanoseconds, where any was measured.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.latency_ns_max)
+    }
+
     /// Median in nanoseconds; as of the percentiles below, absent where fewer than ten requests lie
     /// beyond it, so that it would be chance.
     pub fn p50_ns(&self) -> Option<u64> {
@@ -73,8 +157,8 @@ impl LatencySummary {
         self.known(0.9999, self.latency_ns_p9999)
     }
 
-    fn known(&self, share: f64, latency_ns: u64) -> Option<u64> {
-        is_percentile_known(self.count, share).then_some(latency_ns)
+    fn known(&self, share: f64, latency_ns: Option<u64>) -> Option<u64> {
+        latency_ns.filter(|_| is_percentile_known(self.count, share))
     }
 
     /// Note on a mean that is above a percentile, as rare long requests make it: the highest such
@@ -85,8 +169,8 @@ impl LatencySummary {
             ("p99.9", self.latency_ns_p999),
             ("p99", self.latency_ns_p99),
         ];
-        let is_below = |(_, latency_ns): &(_, u64)| {
-            *latency_ns > 0 && self.latency_ns_avg > *latency_ns as f64
+        let is_below = |(_, latency_ns): &(_, Option<u64>)| {
+            latency_ns.is_some_and(|it| it > 0 && self.latency_ns_avg > it as f64)
         };
         let (name, _) = percentiles.into_iter().find(is_below)?;
         let longest = Nanos(self.latency_ns_max);
@@ -255,7 +339,7 @@ impl Latencies {
             return LatencySummary::default();
         }
         let [p50, p90, p99, p999, p9999] =
-            self.percentiles([500_000, 900_000, 990_000, 999_000, 999_900]);
+            self.percentiles([500_000, 900_000, 990_000, 999_000, 999_900]).map(Some);
         LatencySummary {
             count: self.count,
             latency_ns_avg: self.sum_ns as f64 / self.count as f64,

@@ -30,14 +30,14 @@ impl HostDifferenceFigure {
     /// Every figure, in the order in which reports show them.
     pub const ALL: [Self; 4] = [Self::Iops, Self::Average, Self::P999, Self::Maximum];
 
-    /// Absent where too few requests lie beyond a percentile.
+    /// Absent where it was not measured, and where too few requests lie beyond a percentile.
     fn of(self, summary: &Summary) -> Option<f64> {
         let latency = &summary.latency;
         match self {
             Self::Iops => Some(summary.iops),
-            Self::Average => Some(latency.latency_ns_avg),
+            Self::Average => latency.mean_ns(),
             Self::P999 => latency.p999_ns().map(|it| it as f64),
-            Self::Maximum => Some(latency.latency_ns_max as f64),
+            Self::Maximum => latency.max_ns().map(|it| it as f64),
         }
     }
 

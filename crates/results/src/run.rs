@@ -215,6 +215,10 @@ pub struct Environment {
     /// Rows for the report's test platform: for a model, the modelled host; for a real drive, the
     /// machine, kernel, scheduler, fio.
     pub sheet: Vec<PlatformRow>,
+    /// Program whose report the figures were imported from, such as `fio-3.33`; absent where the
+    /// run carried its loads out itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported_from: Option<String>,
 }
 
 /// One row of the test platform.
@@ -596,6 +600,12 @@ impl Run {
             let rounds = suite().filter(|it| it.round.is_some());
             Some(Steady::of_rounds(rounds, &self.target)?.achieved)
         })
+    }
+
+    /// Program whose report the figures come from; absent where the run carried its loads out
+    /// itself.
+    pub fn imported_from(&self) -> Option<&str> {
+        self.environment.imported_from.as_deref()
     }
 
     /// NAND writes of the whole run, by cause; zero for real drives.

@@ -341,20 +341,57 @@ macro_rules! pages_read {
     };
 }
 
+/// A number of a latency summary that every sample has in which any latency was measured.
+macro_rules! measured {
+    ($kind:ident $name:expr => $summary:ident.$field:ident) => {
+        Field {
+            name: $name,
+            number: Number::$kind {
+                get: |sample| {
+                    let latency = &sample.summary.$summary;
+                    (latency.count > 0).then_some(latency.$field)
+                },
+                set: |sample, value| sample.summary.$summary.$field = value,
+            },
+            later: false,
+        }
+    };
+}
+
+/// A percentile of a latency summary. Results from earlier versions have zeroes where none was
+/// measured.
+macro_rules! percentile {
+    ($name:expr => $summary:ident.$field:ident) => {
+        Field {
+            name: $name,
+            number: Number::U64 {
+                get: |sample| sample.summary.$summary.$field,
+                set: |sample, value| {
+                    let latency = &mut sample.summary.$summary;
+                    let is_measured =
+                        latency.count > 0 && (value > 0 || latency.latency_ns_max == 0);
+                    latency.$field = is_measured.then_some(value);
+                },
+            },
+            later: false,
+        }
+    };
+}
+
 /// The numbers of one latency summary, in columns that end with `$suffix`.
 macro_rules! latency {
     ($kind:ident, $suffix:literal) => {
         [
             number!(U64 concat!("count", $suffix) => summary.$kind.count),
-            number!(F64 concat!("latency_ns_avg", $suffix) => summary.$kind.latency_ns_avg),
-            number!(F64 concat!("latency_ns_stdev", $suffix) => summary.$kind.latency_ns_stdev),
-            number!(U64 concat!("latency_ns_min", $suffix) => summary.$kind.latency_ns_min),
-            number!(U64 concat!("latency_ns_max", $suffix) => summary.$kind.latency_ns_max),
-            number!(U64 concat!("latency_ns_p50", $suffix) => summary.$kind.latency_ns_p50),
-            number!(U64 concat!("latency_ns_p90", $suffix) => summary.$kind.latency_ns_p90),
-            number!(U64 concat!("latency_ns_p99", $suffix) => summary.$kind.latency_ns_p99),
-            number!(U64 concat!("latency_ns_p999", $suffix) => summary.$kind.latency_ns_p999),
-            number!(U64 concat!("latency_ns_p9999", $suffix) => summary.$kind.latency_ns_p9999),
+            measured!(F64 concat!("latency_ns_avg", $suffix) => $kind.latency_ns_avg),
+            measured!(F64 concat!("latency_ns_stdev", $suffix) => $kind.latency_ns_stdev),
+            measured!(U64 concat!("latency_ns_min", $suffix) => $kind.latency_ns_min),
+            measured!(U64 concat!("latency_ns_max", $suffix) => $kind.latency_ns_max),
+            percentile!(concat!("latency_ns_p50", $suffix) => $kind.latency_ns_p50),
+            percentile!(concat!("latency_ns_p90", $suffix) => $kind.latency_ns_p90),
+            percentile!(concat!("latency_ns_p99", $suffix) => $kind.latency_ns_p99),
+            percentile!(concat!("latency_ns_p999", $suffix) => $kind.latency_ns_p999),
+            percentile!(concat!("latency_ns_p9999", $suffix) => $kind.latency_ns_p9999),
         ]
     };
 }

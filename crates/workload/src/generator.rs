@@ -1,7 +1,8 @@
 //! The requests of one job, one after another.
 //!
 //! For every request: its direction from the mix, its size from the shares, its address uniformly
-//! over the aligned places where that size fits, as fio draws them with `norandommap`.
+//! over the aligned places where that size fits, as fio draws them with `norandommap`; a load with
+//! `random_map` meets each place once before any a second time.
 //!
 //! Each of the three draws from a stream of its own (`mix`, `size`, `address`), split from the
 //! seed by job, and draws only where there is a choice. So one workload differs from another only
@@ -104,10 +105,36 @@ struct Size {
 #[derive(Clone, Debug)]
 enum Pattern {
     Uniform,
+    Mapped(Box<RandomMap>),
     Sequential { start: u64, end: u64, next: u64 },
     Zipf(Box<(Zipf, Scramble)>),
     HotCold { hot_below: u64, hot_places: u64, hot_rng: Rng },
     Streams(Box<Streams>),
+}
+
+/// Places in a random order, each once, then in another order again.
+#[derive(Clone, Debug)]
+struct RandomMap {
+    order: Scramble,
+    /// Places that were addressed in this order.
+    passed: u64,
+    places: u64,
+    rng: Rng,
+}
+
+impl RandomMap {
+    fn new(places: u64, mut rng: Rng) -> Self {
+        Self { order: Scramble::new(places, &mut rng), passed: 0, places, rng }
+    }
+
+    fn next(&mut self) -> u64 {
+        if self.passed == self.places {
+            (self.order, self.passed) = (Scramble::new(self.places, &mut self.rng), 0);
+        }
+        let place = self.order.at(self.passed);
+        self.passed += 1;
+        place
+    }
 }
 
 impl Generator {
@@ -121,7 +148,7 @@ impl Generator {
         let rng = root.split_index(u64::from(job.index));
         let align_sectors = u64::from(workload.alignment_bytes() / SECTOR);
         let footprint = share(span.sectors, workload.footprint_percent, align_sectors);
-        let slices = if workload.access == Access::Sequential { job.count } else { 1 };
+        let slices = workload.slices(job.count);
         let slice = footprint / u64::from(slices) / align_sectors * align_sectors;
         let needed = workload.sizes.iter().map(|size| size.bytes / SECTOR).max().unwrap_or(0);
         if slice < u64::from(needed).max(1) {
@@ -131,9 +158,12 @@ impl Generator {
         let sizes = sizes(workload, footprint, align_sectors);
         let places = sizes.iter().map(|size| size.places).min().expect("a workload has sizes");
         let pattern = match workload.access {
+            Access::Random if workload.random_map => {
+                Pattern::Mapped(Box::new(RandomMap::new(places, rng.split("map"))))
+            }
             Access::Random => Pattern::Uniform,
             Access::Sequential => {
-                let start = slice * u64::from(job.index);
+                let start = if slices == 1 { 0 } else { slice * u64::from(job.index) };
                 Pattern::Sequential { start, end: start + slice, next: start }
             }
             Access::Zipf { theta } => {
@@ -195,6 +225,7 @@ impl Generator {
     fn address(&mut self, size: Size) -> u64 {
         let place = match &mut self.pattern {
             Pattern::Uniform => self.address_rng.below(size.places),
+            Pattern::Mapped(map) => map.next(),
             Pattern::Sequential { start, end, next } => {
                 if *next + u64::from(size.sectors) > *end {
                     *next = *start;

@@ -309,7 +309,7 @@ impl Protocol {
         self.suites.iter().map(Suite::duration_s).sum()
     }
 
-    fn check_values(&self) -> Result<(), Fault> {
+    pub(crate) fn check_values(&self) -> Result<(), Fault> {
         Fault::unless(
             self.schema == Self::SCHEMA,
             "schema",
@@ -551,7 +551,7 @@ impl Measure {
         self.threads.len() as u64 * self.queue_per_thread.len() as u64
     }
 
-    fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         if let Some(matrix) = &self.matrix {
             matrix.check().map_err(|fault| fault.within("matrix"))?;
             Fault::unless(

@@ -42,6 +42,14 @@ pub struct Workload {
     /// fio's `buffer_compress_percentage`.
     #[serde(default)]
     pub compressible_percent: f64,
+    /// True if random requests address each place once before any a second time, as those of fio
+    /// without `norandommap`. Absent: false, every address is drawn independently.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub random_map: bool,
+    /// True if all jobs of a sequential load begin at the start of the footprint, as those of fio
+    /// without `offset_increment`. Absent: false, each job has a slice of its own.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub shared_start: bool,
     /// Streams, each in a region of its own; empty unless `access` is of kind `streams`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<WorkloadStream>,
@@ -53,6 +61,11 @@ pub struct Workload {
 
 const fn whole() -> f64 {
     100.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_unset(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Workload {
@@ -127,7 +140,27 @@ impl Workload {
             trace.check().map_err(|fault| fault.within("trace"))?;
         }
         stream::check(self)?;
+        self.check_order()?;
         self.access.check().map_err(|fault| fault.within("access"))
+    }
+
+    fn check_order(&self) -> Result<(), Fault> {
+        Fault::unless(
+            !self.random_map || (self.access == Access::Random && self.sizes.len() == 1),
+            "random_map",
+            "random_map is true, which only random access of one transfer size can have",
+        )?;
+        Fault::unless(
+            !self.shared_start || self.access == Access::Sequential,
+            "shared_start",
+            "shared_start is true, which only sequential access can have",
+        )
+    }
+
+    /// Slices of the footprint that `jobs` address, one each: one for all of them unless access is
+    /// sequential and every job has its own.
+    pub const fn slices(&self, jobs: u16) -> u16 {
+        if matches!(self.access, Access::Sequential) && !self.shared_start { jobs } else { 1 }
     }
 }
 

@@ -62,6 +62,8 @@ impl WorkloadStream {
             sizes: own.unwrap_or_else(|| workload.sizes.clone()),
             footprint_percent: 100.0,
             streams: Vec::new(),
+            random_map: false,
+            shared_start: false,
             ..workload.clone()
         }
     }

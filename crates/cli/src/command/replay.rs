@@ -138,7 +138,8 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     }
     for row in rows {
         if let Some(late) = &row.lateness {
-            let (mean, p99) = (us(late.latency_ns_avg), us(late.latency_ns_p99 as f64));
+            let p99 = late.latency_ns_p99.map_or_else(dash, |it| us(it as f64));
+            let mean = us(late.latency_ns_avg);
             let drive = &row.drive;
             let _ = write!(
                 text,
@@ -202,8 +203,9 @@ fn row(row: &ReplayRow, pause: Option<f64>) -> [String; 10] {
     let Replayed { prediction, read, write, flush, host_share, .. } = &row.replayed;
     let latency = prediction.and_then(|it| it.latency_ms_mean);
     let mark = app::pause_mark(pause);
-    let mean =
-        |of: &Option<LatencySummary>| of.as_ref().map_or_else(dash, |it| us(it.latency_ns_avg));
+    let mean = |of: &Option<LatencySummary>| {
+        of.as_ref().and_then(LatencySummary::mean_ns).map_or_else(dash, us)
+    };
     let p99 = |of: &Option<LatencySummary>| {
         of.as_ref().and_then(LatencySummary::p99_ns).map_or_else(dash, |it| us(it as f64))
     };

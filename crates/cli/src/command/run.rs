@@ -403,7 +403,7 @@ fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
         known(latency.p50_ns()),
         known(latency.p99_ns()),
         known(latency.p999_ns()),
-        Nanos(latency.latency_ns_max).to_string(),
+        known(latency.max_ns()),
     ]
 }
 
@@ -416,9 +416,9 @@ mod tests {
         let stalled = LatencySummary {
             count: 10_000,
             latency_ns_avg: 5e6,
-            latency_ns_p99: 1_000_000,
-            latency_ns_p999: 6_000_000,
-            latency_ns_p9999: 7_000_000,
+            latency_ns_p99: Some(1_000_000),
+            latency_ns_p999: Some(6_000_000),
+            latency_ns_p9999: Some(7_000_000),
             latency_ns_max: 20_000_000_000,
             ..LatencySummary::default()
         };

@@ -94,16 +94,19 @@ fn figures(step: &Step) -> Option<(&Summary, String)> {
 fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
     let (summary, what) = figures(step)?;
     let doubt = Doubt::of(run, step, summary);
-    let span = |latency_ns: u64| blockio::Nanos(latency_ns).to_string();
+    let span = |latency_ns: Option<u64>| {
+        latency_ns.map_or_else(|| "-".into(), |it| blockio::Nanos(it).to_string())
+    };
+    let mean = |latency_ns: f64| blockio::Nanos::from_micros_f64(latency_ns / 1e3).to_string();
     let p999 = summary.latency.p999_ns().filter(|_| doubt.is_none_or(Doubt::has_percentiles));
     let notes = [what].into_iter().chain(doubt.map(Doubt::note));
     Some([
         step.id.clone(),
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
-        blockio::Nanos::from_micros_f64(summary.latency.latency_ns_avg / 1e3).to_string(),
-        p999.map_or_else(|| "-".into(), span),
-        span(summary.latency.latency_ns_max),
+        summary.latency.mean_ns().map_or_else(|| "-".into(), mean),
+        span(p999),
+        span(summary.latency.max_ns()),
         notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", "),
     ])
 }
@@ -126,8 +129,8 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
 
 /// Makes a run of a report of fio, and prints its name.
 fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
-    let Imported { plan, wanted, outcome } = fio_report::import(file, title)?;
-    let folder = runs.create(plan, wanted)?;
+    let Imported { plan, wanted, outcome, begun } = fio_report::import(file, title)?;
+    let folder = runs.create_begun(plan, wanted, begun)?;
     let run = folder.finish(outcome)?;
     for warning in &run.warnings {
         output::warning(warning);

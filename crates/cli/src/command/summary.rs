@@ -234,7 +234,9 @@ fn row(run: &Run, step: &Step, (summary, what): (&Summary, &str)) -> [String; 7]
         format!("T{}Q{}", step.threads, step.queue_per_thread),
         format!("{:.0}", summary.iops),
         format!("{:.1}", summary.throughput_mb_s()),
-        Nanos::from_micros_f64(latency.latency_ns_avg / 1e3).to_string(),
+        latency
+            .mean_ns()
+            .map_or_else(|| "-".into(), |it| Nanos::from_micros_f64(it / 1e3).to_string()),
         p999.map_or_else(|| "-".into(), |it| Nanos(it).to_string()),
         std::iter::once(what.to_owned())
             .chain(doubt.map(Doubt::note))

@@ -243,7 +243,7 @@ fn measured(at: String, settled: &Settled) -> [String; 12] {
         at,
         settled.over_provisioning_percent.map_or_else(String::new, |it| format!("{it:.1}")),
         format!("{:.0}{unsteady}{limited}", settled.iops),
-        ms(latency.latency_ns_avg),
+        latency.mean_ns().map_or_else(|| "-".into(), ms),
         known(latency.p50_ns()),
         known(latency.p99_ns()),
         known(latency.p999_ns()),
@@ -295,9 +295,9 @@ mod tests {
     fn the_table_names_load_phase_and_over_provisioning_and_explains_a_raised_mean() {
         let latency = LatencySummary {
             latency_ns_avg: 5e6,
-            latency_ns_p99: 1_000_000,
-            latency_ns_p999: 6_000_000,
-            latency_ns_p9999: 7_000_000,
+            latency_ns_p99: Some(1_000_000),
+            latency_ns_p999: Some(6_000_000),
+            latency_ns_p9999: Some(7_000_000),
             latency_ns_max: 20_000_000_000,
             ..LatencySummary::default()
         };

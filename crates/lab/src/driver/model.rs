@@ -287,7 +287,8 @@ impl Driver for Model {
 
     fn environment(&self) -> Environment {
         let rows = self.spec.host_sheet(&self.setup.host).into_iter();
-        Environment { sheet: rows.map(|(name, value)| PlatformRow { name, value }).collect() }
+        let sheet = rows.map(|(name, value)| PlatformRow { name, value }).collect();
+        Environment { sheet, imported_from: None }
     }
 
     fn purge(&mut self) -> Result<String, Error> {

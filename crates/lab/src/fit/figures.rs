@@ -213,14 +213,18 @@ fn rows_of_run(spec: &DriveSpec, run: &Run, named: &PublishedSpec) -> Vec<Figure
     rows
 }
 
-fn figures_of(summary: &Summary) -> [(&'static str, f64); 4] {
+/// The figures of `summary` that were measured.
+fn figures_of(summary: &Summary) -> impl Iterator<Item = (&'static str, f64)> {
     let latency = &summary.latency;
+    let ms = |latency_ns: Option<f64>| latency_ns.map(|it| it / 1e6);
     [
-        ("iops", summary.iops),
-        ("avg_latency_ms", latency.latency_ns_avg / 1e6),
-        ("stdev_latency_ms", summary.latency_ns_stdev_reviewed() / 1e6),
-        ("max_latency_ms", latency.latency_ns_max as f64 / 1e6),
+        ("iops", Some(summary.iops)),
+        ("avg_latency_ms", ms(latency.mean_ns())),
+        ("stdev_latency_ms", ms(summary.stdev_of_directions_ns())),
+        ("max_latency_ms", ms(latency.max_ns().map(|it| it as f64))),
     ]
+    .into_iter()
+    .filter_map(|(metric, value)| Some((metric, value?)))
 }
 
 /// Rows among `rows`, about `devices` devices, that cannot all be true.

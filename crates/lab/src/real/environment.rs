@@ -254,7 +254,7 @@ impl Site {
         };
         rows.push(("fio", fio.to_owned()));
         let row = |(name, value): (&str, String)| PlatformRow { name: name.into(), value };
-        Environment { sheet: rows.into_iter().map(row).collect() }
+        Environment { sheet: rows.into_iter().map(row).collect(), imported_from: None }
     }
 
     /// Warnings for the whole run: disturbances between the figures and the drive.

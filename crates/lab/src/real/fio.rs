@@ -728,3 +728,5 @@ fn nothing_logged(load: &Load<'_>, folder: &Path) -> Error {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unused_options;

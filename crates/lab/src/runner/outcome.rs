@@ -38,8 +38,10 @@ impl Outcome {
         }
         warnings.extend(unsettled(&steps, &target));
         warnings.extend(by_fills_alone(&steps, &target));
-        if !target.kind.is_model() {
-            warnings.extend(unprepared(&steps));
+        match &environment.imported_from {
+            Some(program) => warnings.push(unknown_preparation(program)),
+            None if !target.kind.is_model() => warnings.extend(unprepared(&steps)),
+            None => {}
         }
         let mut run = Run {
             schema: Run::SCHEMA,
@@ -190,8 +192,22 @@ fn unprepared(steps: &[Step]) -> Vec<Warning> {
     suites.filter_map(warning).collect()
 }
 
+/// Warning about the figures of another program, which tell nothing of the time before.
+fn unknown_preparation(program: &str) -> Warning {
+    Warning {
+        kind: WarningKind::NotPreconditioned,
+        step: String::new(),
+        text: format!(
+            "imported from {program}, whose report does not say how the drive was prepared: \
+             whether what was read had been written, and whether writes had reached steady state, \
+             is unknown"
+        ),
+        remedy: "measure with `floatgate review` for figures whose preparation is known".into(),
+    }
+}
+
 fn writes(step: &Step) -> bool {
-    step.summary.as_ref().is_some_and(|summary| summary.write.count > 0)
+    step.summary.as_ref().is_some_and(|summary| summary.iops_write > 0.0)
 }
 
 fn cut_short(done: usize, planned: usize) -> Warning {

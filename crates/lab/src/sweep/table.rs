@@ -55,6 +55,8 @@ fn row(point: &Point) -> Vec<String> {
 
 fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
     let shown = |number: Option<f64>| number.map_or_else(String::new, |it| it.to_string());
+    let percentile =
+        |latency_ns: Option<u64>| latency_ns.map_or_else(String::new, |it| it.to_string());
     let Settled { latency, lifetime, .. } = settled;
     let basis = lifetime.map(|lifetime| match lifetime.basis {
         LifetimeBasis::Cycles => "cycles",
@@ -66,11 +68,11 @@ fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
         settled.steady.to_string(),
         settled.iops.to_string(),
         settled.throughput_mb_s.to_string(),
-        latency.latency_ns_avg.to_string(),
-        latency.latency_ns_p50.to_string(),
-        latency.latency_ns_p99.to_string(),
-        latency.latency_ns_p999.to_string(),
-        latency.latency_ns_p9999.to_string(),
+        shown(latency.mean_ns()),
+        percentile(latency.latency_ns_p50),
+        percentile(latency.latency_ns_p99),
+        percentile(latency.latency_ns_p999),
+        percentile(latency.latency_ns_p9999),
         shown(settled.write_amplification),
         shown(lifetime.map(|lifetime| lifetime.host_writes_pb)),
         basis.unwrap_or_default().to_owned(),

@@ -48,7 +48,7 @@ class Comparison:
                     "workload": load["workload"], "threads": load["threads"],
                     "queue_per_thread": load["queue_per_thread"],
                     "iops": entry["summary"]["iops"],
-                    "latency_ns_avg": entry["summary"]["latency"]["latency_ns_avg"],
+                    "latency_ns_avg": entry["summary"]["latency"].get("latency_ns_avg"),
                     **ratios, "settled": entry["settled"], "lacks_requests": lacking,
                     "doubt": entry.get("doubt"),
                 })

@@ -132,7 +132,7 @@ class Run:
         rows = [
             (step["id"] + (", last five rounds" if it is not step["summary"] else ""),
              it["iops"], it["throughput_read_mb_s"], it["throughput_write_mb_s"],
-             it["latency"]["latency_ns_avg"] / 1e6, it["latency"]["latency_ns_p99"] / 1e6)
+             *(_millis(it["latency"].get(key)) for key in ("latency_ns_avg", "latency_ns_p99")))
             for step in self._measured() for it in [_figures(step)]
         ]
         heads = ["step", "IOPS", "read MB/s", "write MB/s", "average ms", "p99 ms"]
@@ -140,6 +140,11 @@ class Run:
         samples = self.samples()
         chart = self.chart().svg() if len(samples) > 1 else ""
         return chart + table(heads, rows) + beware
+
+
+def _millis(latency_ns: float | None) -> float | str:
+    """A latency in milliseconds; a dash where it was not measured."""
+    return "–" if latency_ns is None else latency_ns / 1e6
 
 
 def _figures(step: dict[str, Any]) -> dict[str, Any]:

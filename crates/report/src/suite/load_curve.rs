@@ -111,7 +111,7 @@ fn points<'a>(
     of: fn(&'a Step) -> Option<&'a LatencySummary>,
 ) -> Vec<(Point, String)> {
     let point = |step: &&'a Step| {
-        let place = (step.summary.as_ref()?.iops, millis(of(step)?.latency_ns_avg));
+        let place = (step.summary.as_ref()?.iops, millis(of(step)?.mean_ns()?));
         Some((place, asked(step.rate.as_ref()?)))
     };
     steps.iter().filter_map(point).collect()
@@ -200,7 +200,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         for latency in [Some(&summary.latency), step.response.as_ref()] {
             row.extend(latency.map_or_else(Default::default, |it| {
                 [
-                    number::plain(millis(it.latency_ns_avg)),
+                    number::plain_ns(it.mean_ns()),
                     number::plain_millis(it.p99_ns()),
                     number::plain_millis(it.p999_ns()),
                 ]

@@ -147,7 +147,7 @@ fn row(
         number::plain_millis(latency.p999_ns()),
         number::plain_millis(latency.p9999_ns()),
         number::plain_millis(five_nines),
-        number::plain_millis(Some(latency.latency_ns_max)),
+        number::plain_millis(latency.max_ns()),
     ]
 }
 

@@ -131,7 +131,7 @@ fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &st
     let series = taken
         .iter()
         .map(|(subject, step)| {
-            let points = points(step, secs, |sample| Some((metric.of)(&sample.summary)));
+            let points = points(step, secs, |sample| (metric.of)(&sample.summary));
             line(subject.label.clone(), Look::of_run(subject.index), points)
         })
         .collect();
@@ -266,10 +266,10 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             let numbers = metrics.map(|metric| (metric.of)(&sample.summary));
             vec![
                 span(sample.at_s),
-                number::plain(numbers[0]),
-                number::plain(numbers[1]),
-                number::plain(numbers[2]),
-                number::plain(numbers[3]),
+                number::known(numbers[0]),
+                number::known(numbers[1]),
+                number::known(numbers[2]),
+                number::known(numbers[3]),
                 number::plain_millis(sample.summary.latency.p999_ns()),
             ]
         });

@@ -121,7 +121,7 @@ fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id
                     Some(Bar {
                         name: subject.label.clone(),
                         tone: Look::of_run(subject.index).tone,
-                        value: (metric.of)(steps.first()?.summary.as_ref()?),
+                        value: (metric.of)(steps.first()?.summary.as_ref()?)?,
                     })
                 })
                 .filter(|bar| bar.value.is_finite())
@@ -184,7 +184,7 @@ fn by_depth(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
             return threads.iter().enumerate().map(of).collect::<Vec<_>>();
         }
         let points = frontier(steps).into_iter().filter_map(|step| {
-            Some((f64::from(slot(step).outstanding()), (metric.of)(step.summary.as_ref()?)))
+            Some((f64::from(slot(step).outstanding()), (metric.of)(step.summary.as_ref()?)?))
         });
         vec![line(subject.label.clone(), look, points.collect())]
     });
@@ -213,7 +213,7 @@ fn of_threads(steps: &[&Step], threads: u16, metric: Metric) -> Vec<Point> {
     let steps = steps.iter().filter(|step| step.threads == threads);
     let mut points: Vec<Point> = steps
         .filter_map(|step| {
-            Some((f64::from(step.queue_per_thread), (metric.of)(step.summary.as_ref()?)))
+            Some((f64::from(step.queue_per_thread), (metric.of)(step.summary.as_ref()?)?))
         })
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -259,7 +259,7 @@ fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Se
     let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
         let at = |(index, load): (usize, &Slot)| {
             let step = steps.iter().find(|step| slot(step) == *load)?;
-            let value = (metric.of)(step.summary.as_ref()?);
+            let value = (metric.of)(step.summary.as_ref()?)?;
             value.is_finite().then_some((index as f64, value))
         };
         let points = loads.iter().enumerate().filter_map(at).collect();
@@ -275,14 +275,14 @@ fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
     let curve = |steps: &[&Step], of: fn(&Summary) -> Option<f64>| -> (Vec<Point>, Vec<String>) {
         let points = frontier(steps).into_iter().filter_map(|step| {
             let summary = step.summary.as_ref()?;
-            Some((((metric.of)(summary), of(summary)?), slot(step).name()))
+            Some((((metric.of)(summary)?, of(summary)?), slot(step).name()))
         });
         points.unzip()
     };
     let mut series = Vec::new();
     for (subject, steps) in measured {
         let look = Look { dash: 0, ..Look::of_run(subject.index) };
-        let (points, labels) = curve(steps, |it| Some(millis(it.latency.latency_ns_avg)));
+        let (points, labels) = curve(steps, |it| it.latency.mean_ns().map(millis));
         series.push(Series { name: format!("{}, average", subject.label), look, points, labels });
         if measured.len() <= TAILED_MAX {
             let mut steps = steps.clone();
@@ -332,6 +332,7 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         "p99.99, ms",
         "Maximum, ms",
         "Std. dev., ms",
+        "Std. dev. of reviews, ms",
         "IOPS/W",
     ];
     let rows = taken.iter().filter_map(|(subject, step)| {
@@ -350,12 +351,13 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             (slot(step).outstanding() * subject.run.target.devices).to_string(),
             number::whole(summary.iops),
             number::whole(summary.throughput_mb_s()),
-            number::plain(millis(latency.latency_ns_avg)),
+            number::plain_ns(latency.mean_ns()),
             percentile(latency.p99_ns()),
             percentile(latency.p999_ns()),
             percentile(latency.p9999_ns()),
-            number::plain(millis(latency.latency_ns_max as f64)),
-            number::plain(millis(summary.latency_ns_stdev_reviewed())),
+            number::plain_millis(latency.max_ns()),
+            number::plain_ns(latency.stdev_ns()),
+            number::plain_ns(summary.stdev_of_directions_ns()),
             match subject.run.target.devices {
                 1 => summary.iops_per_watt().map_or("–".into(), number::plain),
                 _ => "–".into(),

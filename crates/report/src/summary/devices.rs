@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use results::{DeviceFigures, Step, StepKind};
 
 use crate::chart::Look;
-use crate::number::{self, millis};
+use crate::number;
 use crate::subject::{Subject, workload_of};
 use crate::text::Text;
 
@@ -72,9 +72,9 @@ fn row(device: &DeviceFigures) -> String {
     let cells = [
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
-        number::plain(millis(latency.latency_ns_avg)),
+        number::plain_ns(latency.mean_ns()),
         number::plain_millis(latency.p999_ns()),
-        number::plain(millis(latency.latency_ns_max as f64)),
+        number::plain_millis(latency.max_ns()),
     ];
     let name = Text(&device.name);
     format!("<tr><th scope=\"row\">{name}</th><td>{}</td></tr>", cells.join("</td><td>"))

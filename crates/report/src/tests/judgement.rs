@@ -352,11 +352,37 @@ fn a_mean_above_a_percentile_is_noted_in_every_table_that_has_both() {
     };
     let shown = of.steps.iter_mut().filter(is_shown).max_by_key(|step| step.queue_per_thread);
     let latency = &mut shown.unwrap().summary.as_mut().unwrap().latency;
-    latency.latency_ns_avg = latency.latency_ns_p999 as f64 * 1.5;
-    latency.latency_ns_p9999 = latency.latency_ns_p999 * 2;
+    let p999 = latency.latency_ns_p999.unwrap();
+    latency.latency_ns_avg = p999 as f64 * 1.5;
+    latency.latency_ns_p9999 = Some(p999 * 2);
     let note = "mean above p99.9: rare requests of up to ";
     let page = review(&[of], TITLE);
     assert!(section(&page, "summary").contains(note));
     assert!(section(&page, "suite-8k-70-30").contains(note), "the table of the loads");
     assert!(!review(&[run(STOCK)], TITLE).contains("rare requests of up to"));
+}
+
+#[test]
+fn figures_of_another_program_are_called_imported() {
+    let mut of = run(STOCK);
+    of.environment.imported_from = Some("fio-3.33".into());
+    (of.target.kind, of.model_version) = (TargetKind::BlockDevice, None);
+    let page = review(&[of], TITLE);
+    assert!(page.contains("Imported from fio-3.33"));
+    assert!(page.contains("how the drive was prepared is unknown"));
+    assert!(!page.contains("after the preconditioning of each suite."));
+}
+
+#[test]
+fn a_latency_that_was_not_measured_is_a_dash() {
+    let mut of = run(STOCK);
+    for step in &mut of.steps {
+        for summary in step.summary.iter_mut().chain(&mut step.settled) {
+            let nothing = results::LatencySummary::default();
+            (summary.latency, summary.read, summary.write) = (nothing, nothing, nothing);
+        }
+    }
+    let page = review(&[of], TITLE);
+    let table = section(&page, "summary");
+    assert!(table.contains("<td>–</td>") && !table.contains("<td>0</td>"), "{table}");
 }

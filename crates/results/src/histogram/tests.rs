@@ -41,11 +41,11 @@ fn figures_of_a_hand_worked_example() {
             latency_ns_stdev: 2.0,
             latency_ns_min: 2,
             latency_ns_max: 9,
-            latency_ns_p50: 4,
-            latency_ns_p90: 9,
-            latency_ns_p99: 9,
-            latency_ns_p999: 9,
-            latency_ns_p9999: 9,
+            latency_ns_p50: Some(4),
+            latency_ns_p90: Some(9),
+            latency_ns_p99: Some(9),
+            latency_ns_p999: Some(9),
+            latency_ns_p9999: Some(9),
         }
     );
 }
@@ -113,9 +113,9 @@ proptest! {
             summary.latency_ns_min,
             summary.latency_ns_max,
         );
-        prop_assert_eq!(summary.latency_ns_p50, at(0.5));
-        prop_assert_eq!(summary.latency_ns_p99, at(0.99));
-        prop_assert_eq!(summary.latency_ns_p9999, at(0.9999));
+        prop_assert_eq!(summary.latency_ns_p50, Some(at(0.5)));
+        prop_assert_eq!(summary.latency_ns_p99, Some(at(0.99)));
+        prop_assert_eq!(summary.latency_ns_p9999, Some(at(0.9999)));
         let bins: Vec<Bin> = oracle
             .iter_recorded()
             .map(|bin| Bin {

@@ -121,21 +121,23 @@ impl Reading {
 }
 
 impl Metric {
-    /// Its value in the unit of its name; absent where nothing was completed.
+    /// Its value in the unit of its name; absent where nothing was completed, and where it was not
+    /// measured.
     fn of(self, summary: &Summary, mb_bytes: u32) -> Option<f64> {
         let latency = &summary.latency;
-        let ms = |latency_ns: u64| latency_ns as f64 / 1e6;
-        (latency.count > 0).then(|| match self {
-            Self::Iops => summary.iops,
-            Self::Throughput => summary.throughput_mb_s() * 1e6 / f64::from(mb_bytes),
-            Self::AvgLatency => latency.latency_ns_avg / 1e6,
-            Self::StdevLatency => summary.latency_ns_stdev_reviewed() / 1e6,
-            Self::MaxLatency => ms(latency.latency_ns_max),
+        let ms = |latency_ns: Option<u64>| Some(latency_ns? as f64 / 1e6);
+        let rate = |value: f64| (summary.iops > 0.0).then_some(value);
+        match self {
+            Self::Iops => rate(summary.iops),
+            Self::Throughput => rate(summary.throughput_mb_s() * 1e6 / f64::from(mb_bytes)),
+            Self::AvgLatency => Some(latency.mean_ns()? / 1e6),
+            Self::StdevLatency => Some(summary.stdev_of_directions_ns()? / 1e6),
+            Self::MaxLatency => ms(latency.max_ns()),
             Self::P50Latency => ms(latency.latency_ns_p50),
             Self::P99Latency => ms(latency.latency_ns_p99),
             Self::P999Latency => ms(latency.latency_ns_p999),
             Self::P9999Latency => ms(latency.latency_ns_p9999),
-        })
+        }
     }
 
     /// The highest rate, or the lowest latency.
@@ -193,13 +195,14 @@ impl Figure {
 pub const ANY: &str = "any";
 
 impl Summary {
-    /// Deviation as the reviews chart it: the mean of that of reads and that of writes, in
-    /// nanoseconds.
-    pub fn latency_ns_stdev_reviewed(&self) -> f64 {
-        match (self.read.count, self.write.count) {
-            (0, _) => self.write.latency_ns_stdev,
-            (_, 0) => self.read.latency_ns_stdev,
-            _ => f64::midpoint(self.read.latency_ns_stdev, self.write.latency_ns_stdev),
+    /// Mean of the deviation of reads and of that of writes in nanoseconds, which the reviews chart
+    /// as the deviation of a mixed load; that of all requests together is
+    /// [`LatencySummary::stdev_ns`](crate::LatencySummary::stdev_ns). Absent where no latency was
+    /// measured.
+    pub fn stdev_of_directions_ns(&self) -> Option<f64> {
+        match (self.read.stdev_ns(), self.write.stdev_ns()) {
+            (Some(read), Some(write)) => Some(f64::midpoint(read, write)),
+            (read, write) => read.or(write),
         }
     }
 }

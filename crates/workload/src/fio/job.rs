@@ -1,119 +1,19 @@
 //! Job of a fio file: the options that it knows, and the workload and load that they make.
+//!
+//! Options are taken in their order, the later ones win; what several of them say together is
+//! decided once all are taken, so that their order does not matter.
 
-use super::{INTERVAL_S, RUNTIME_DEFAULT_S, Refusal, Section, value};
+use super::option::{self, Effect};
+use super::{INTERVAL_S, RUNTIME_DEFAULT_S, Refusal, Section, engine, value};
+use crate::error::Fault;
 use crate::{Access, Gaps, Measure, SizeShare, Workload};
 
 /// Sizes that a range may be made of.
 const RANGE_SIZES_MAX: u32 = 256;
 
-/// Settings that change nothing of what a drive is asked, or that the driver decides.
-const PASSED_OVER: &[&str] = &[
-    "allow_file_create",
-    "allow_mounted_write",
-    "bwavgtime",
-    "clocksource",
-    "cpus_allowed",
-    "cpus_allowed_policy",
-    "create_on_open",
-    "create_only",
-    "create_serialize",
-    "description",
-    "direct",
-    "directory",
-    "disable_bw",
-    "disable_clat",
-    "disable_lat",
-    "disable_slat",
-    "disk_util",
-    "error_dump",
-    "eta",
-    "eta-newline",
-    "fallocate",
-    "filename",
-    "fixedbufs",
-    "group_reporting",
-    "gtod_cpu",
-    "gtod_reduce",
-    "hipri",
-    "invalidate",
-    "ioengine",
-    "iodepth_batch_complete_max",
-    "iodepth_batch_complete_min",
-    "iopsavgtime",
-    "lat_percentiles",
-    "clat_percentiles",
-    "slat_percentiles",
-    "log_avg_msec",
-    "log_compression",
-    "log_hist_msec",
-    "log_hist_coarseness",
-    "log_max_value",
-    "log_offset",
-    "log_unix_epoch",
-    "loops",
-    "minimal",
-    "name",
-    "nice",
-    "norandommap",
-    "numa_cpu_nodes",
-    "numa_mem_policy",
-    "output",
-    "output-format",
-    "overwrite",
-    "percentile_list",
-    "per_job_logs",
-    "prio",
-    "prioclass",
-    "random_generator",
-    "randrepeat",
-    "refill_buffers",
-    "registerfiles",
-    "runstatus",
-    "scramble_buffers",
-    "significant_figures",
-    "softrandommap",
-    "sqthread_poll",
-    "status-interval",
-    "terse-version",
-    "thread",
-    "time_based",
-    "unified_rw_reporting",
-    "unit_base",
-    "unlink",
-    "write_bw_log",
-    "write_hist_log",
-    "write_iops_log",
-    "write_lat_log",
-    "zero_buffers",
-    "randseed",
-    "allrandrepeat",
-];
-
-/// Settings that change what a drive is asked in a way that is not supported here, and why.
-const REFUSED: &[(&[&str], &str)] = &[
-    (
-        &["fsync", "fdatasync", "sync", "sync_file_range", "end_fsync", "write_barrier"],
-        "workloads have no flushes",
-    ),
-    (
-        &["thinktime", "thinktime_spin", "thinktime_blocks", "flow", "startdelay"],
-        "pauses of a job are not supported; rate_iops with rate_process=poisson is",
-    ),
-    (
-        &["verify", "do_verify", "verify_pattern", "verify_backlog"],
-        "contents are not checked; `floatgate check` checks those of served drives",
-    ),
-    (
-        &["latency_target", "latency_window", "latency_percentile", "latency_run"],
-        "a load that looks for its own depth; a protocol's curve finds latency against load",
-    ),
-    (&["read_iolog", "replay_redirect"], "traces are replayed with `floatgate run --trace FILE`"),
-    (&["zonemode", "zonesize", "zonerange", "zoneskip"], "zones are not supported"),
-    (&["io_size", "number_ios", "io_limit"], "a load ends after its time: give runtime"),
-    (&["rate_min", "rate_iops_min", "rate_cycle"], "minimum rates are not supported"),
-    (&["nrfiles", "filesize", "file_service_type", "opendir"], "there is one target"),
-    (&["buffered"], "the page cache is not measured: requests bypass it"),
-];
+/// Directions that are known.
+const DIRECTIONS: [&str; 7] =
+    ["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"];
 
 /// Settings of a job as read so far, with fio's defaults for the rest.
 #[derive(Clone, Debug)]
@@ -125,9 +25,10 @@ pub(super) struct FioJob {
     distribution: Option<Access>,
     align_bytes: u32,
     footprint_percent: f64,
-    compressible_percent: f64,
+    data: Data,
+    place: Place,
     threads: u16,
-    queue_per_thread: u16,
+    depth: Depth,
     runtime_s: u64,
     ramp_s: u64,
     /// Requests a second of each job, reads and writes.
@@ -135,14 +36,65 @@ pub(super) struct FioJob {
     /// Bytes a second of each job, reads and writes.
     rate_bytes: Option<[f64; 2]>,
     gaps: Gaps,
+    /// Share of requests of a random load that are random, in percent.
+    random_percent: f64,
+    /// True if blocks may be addressed twice before all were addressed once.
+    norandommap: bool,
     /// True if it begins when the one before has ended.
     pub(super) waits: bool,
+    /// The job that it waits for.
+    pub(super) waits_for: Option<String>,
+    /// Options that were noted as without effect, in their order.
+    pub(super) unused: Vec<String>,
+}
+
+/// Data that is written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Data {
+    /// Share by which it is compressible, in percent; absent where nothing is said.
+    compressible_percent: Option<f64>,
+    /// True if every buffer is zeroes.
+    zeroes: bool,
+    /// True if every buffer repeats a pattern.
+    pattern: bool,
+}
+
+impl Data {
+    /// Compressible share: fio prefers a percentage to a pattern, and that to zeroes.
+    fn compressible_percent(self) -> f64 {
+        let share = self.compressible_percent.filter(|share| *share > 0.0);
+        share.unwrap_or(if self.zeroes || self.pattern { 100.0 } else { 0.0 })
+    }
+}
+
+/// Requests outstanding.
+#[derive(Clone, Debug)]
+struct Depth {
+    asked: u16,
+    engine: String,
+    /// True if threads of fio submit the requests, so that a synchronous engine has several.
+    offloaded: bool,
+    is_direct: Option<bool>,
+    low: Option<u16>,
+}
+
+/// Files of a job, and where in them it begins.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    /// Targets that `filename` names; 0 where each job has a file of its own.
+    named: usize,
+    /// Files of each job that has its own.
+    files: u16,
+    size: String,
+    offset_increment: String,
+    fill_device: bool,
 }
 
 impl Default for FioJob {
     /// Returns the defaults of fio.
     fn default() -> Self {
         let one = vec![SizeShare { bytes: 4096, percent: 100.0 }];
+        let engine = engine::DEFAULT.to_owned();
         Self {
             rw: "read".into(),
             read_percent: None,
@@ -150,15 +102,20 @@ impl Default for FioJob {
             distribution: None,
             align_bytes: 0,
             footprint_percent: 100.0,
-            compressible_percent: 0.0,
+            data: Data::default(),
+            place: Place { files: 1, ..Place::default() },
             threads: 1,
-            queue_per_thread: 1,
-            runtime_s: RUNTIME_DEFAULT_S,
+            depth: Depth { asked: 1, engine, offloaded: false, is_direct: None, low: None },
+            runtime_s: 0,
             ramp_s: 0,
             rate_iops: None,
             rate_bytes: None,
             gaps: Gaps::Constant,
+            random_percent: 100.0,
+            norandommap: false,
             waits: false,
+            waits_for: None,
+            unused: Vec::new(),
         }
     }
 }
@@ -169,16 +126,11 @@ impl FioJob {
         let mut job = Self::default();
         for setting in &section.settings {
             let (key, value) = (setting.key.as_str(), setting.value.as_str());
-            let told = job.take(key, value, notes);
-            told.map_err(|text| (setting.line, format!("{key}: {text}")))?;
+            let taken = job.take(key, value);
+            taken.map_err(|text| (setting.line, format!("{key}: {text}")))?;
         }
-        job.check().map_err(|text| (section.line, format!("[{}]: {text}", section.name)))?;
-        if !section.settings.iter().any(|setting| setting.key == "runtime") {
-            notes.push(format!(
-                "[{}] has no runtime: measured for {RUNTIME_DEFAULT_S} s",
-                section.name
-            ));
-        }
+        job.check().map_err(|(key, text)| refusal(section, key, &text))?;
+        notes.extend(job.notes(&section.name));
         Ok(job)
     }
 
@@ -186,6 +138,9 @@ impl FioJob {
     pub(super) fn workload(&self, name: &str, file: &str) -> Workload {
         let read_percent = self.read_share();
         let of_writes = read_percent <= 0.0;
+        let access = self.access();
+        let sizes = self.sizes[usize::from(of_writes)].clone();
+        let is_mapped = access == Access::Random && !self.norandommap && sizes.len() == 1;
         Workload {
             schema: Workload::SCHEMA,
             name: name.to_owned(),
@@ -193,11 +148,13 @@ impl FioJob {
             description: format!("As the job file {file} asks for it."),
             source: format!("imported from {file}, a job file of fio"),
             read_percent,
-            access: self.access(),
-            sizes: self.sizes[usize::from(of_writes)].clone(),
+            access,
+            sizes,
             align_bytes: self.align_bytes,
             footprint_percent: self.footprint_percent,
-            compressible_percent: self.compressible_percent,
+            compressible_percent: self.data.compressible_percent(),
+            random_map: is_mapped,
+            shared_start: self.has_shared_start(),
             streams: Vec::new(),
             trace: None,
         }
@@ -209,8 +166,8 @@ impl FioJob {
             workload: workload.to_owned(),
             published_as: Vec::new(),
             threads: vec![self.threads],
-            queue_per_thread: vec![self.queue_per_thread],
-            duration_s: self.runtime_s.max(INTERVAL_S),
+            queue_per_thread: vec![self.outstanding()],
+            duration_s: if self.runtime_s == 0 { RUNTIME_DEFAULT_S } else { self.runtime_s },
             ramp_s: self.ramp_s,
             interval_s: INTERVAL_S,
             rate_iops: self.rate(),
@@ -220,69 +177,105 @@ impl FioJob {
         }
     }
 
-    pub(super) fn take(
-        &mut self,
-        key: &str,
-        value: &str,
-        notes: &mut Vec<String>,
-    ) -> Result<(), String> {
-        if PASSED_OVER.contains(&key) {
+    /// Passes over the whole target, in order, of a job that only fills it; absent for other jobs.
+    pub(super) fn fill_passes(&self) -> Option<u32> {
+        let is_fill = self.runtime_s == 0
+            && self.read_share() <= 0.0
+            && self.access() == Access::Sequential
+            && self.footprint_percent >= 100.0
+            && self.rate().is_none();
+        let jobs = if self.has_shared_start() { self.threads.into() } else { 1 };
+        is_fill.then_some(jobs)
+    }
+
+    /// Takes the option `key`.
+    ///
+    /// # Errors
+    /// Says why it cannot be carried out.
+    pub(super) fn take(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let key = option::name_of(key);
+        match option::effect(key, value) {
+            Some(Effect::None) => {
+                self.unused.push(key.to_owned());
+                return Ok(());
+            }
+            Some(Effect::Refused(why)) => return Err(why.to_owned()),
+            None => {}
+        }
+        if self.take_requests(key, value)? || self.take_files(key, value)? {
             return Ok(());
         }
-        if let Some((_, why)) = REFUSED.iter().find(|(keys, _)| keys.contains(&key)) {
-            return if value::is_on(value) { Err((*why).to_owned()) } else { Ok(()) };
-        }
         match key {
-            "rw" | "readwrite" => value.clone_into(&mut self.rw),
-            "rwmixread" => self.read_percent = Some(value::number(value)?),
-            "rwmixwrite" => self.read_percent = Some(100.0 - value::number(value)?),
-            "bs" | "blocksize" => self.sizes = both(value, one_size)?,
-            "bsrange" | "blocksize_range" => self.sizes = both(value, range)?,
-            "bssplit" => self.sizes = both(value, split)?,
-            "bs_unaligned" | "blocksize_unaligned" if !value::is_on(value) => {}
-            "blockalign" | "ba" => self.align_bytes = value::transfer(first(value))?,
-            "random_distribution" => self.distribution = Some(distribution(value)?),
-            "percentage_random" => self.check_all_random(value)?,
-            "size" => self.footprint(value, notes)?,
-            "offset" | "offset_increment" => {
-                none(value, "a load begins at the start of the drive")?;
+            "iodepth" => self.depth.asked = value::count(value)?,
+            "iodepth_low" => self.depth.low = Some(value::count(value)?),
+            "ioengine" => {
+                engine::is_asynchronous(value)?;
+                value.clone_into(&mut self.depth.engine);
             }
-            "buffer_compress_percentage" => self.compressible_percent = value::number(value)?,
-            "iodepth" => self.queue_per_thread = value::count(value)?,
+            "io_submit_mode" => self.depth.offloaded = value == "offload",
+            "direct" => self.depth.is_direct = Some(value::is_on(value)),
+            "buffered" => self.depth.is_direct = Some(!value::is_on(value)),
             "numjobs" => self.threads = value::count(value)?,
             "runtime" => self.runtime_s = value::seconds(value)?,
             "ramp_time" => self.ramp_s = value::seconds(value)?,
-            "rate_iops" => self.rate_iops = Some(pair(value, value::bytes)?),
-            "rate" => self.rate_bytes = Some(pair(value, value::bytes)?),
+            "rate_iops" => self.rate_iops = Some(pair(value, rate)?),
+            "rate" => self.rate_bytes = Some(pair(value, rate)?),
             "rate_process" => self.gaps = gaps(value)?,
-            "kb_base" if value == "1024" => {}
-            "stonewall" | "wait_for_previous" => self.waits = value::is_on(value),
+            "stonewall" => self.waits = value::is_on(value),
+            "wait_for" => self.waits_for = Some(value.to_owned()),
             _ => return Err("is not known here; leave it out if it changes nothing".into()),
         }
         Ok(())
     }
 
-    /// Shares of the whole are the footprint; a size in bytes is that of the target.
-    fn footprint(&mut self, text: &str, notes: &mut Vec<String>) -> Result<(), String> {
-        if text.ends_with('%') {
-            self.footprint_percent = value::number(text)?;
-            return Ok(());
+    /// Takes an option of directions, sizes, addresses and data; false if `key` is another.
+    fn take_requests(&mut self, key: &str, value: &str) -> Result<bool, String> {
+        match key {
+            "rw" => value.clone_into(&mut self.rw),
+            "rwmixread" => self.read_percent = Some(value::percent(value)?),
+            "rwmixwrite" => self.read_percent = Some(100.0 - value::percent(value)?),
+            "bs" => self.sizes = both(value, one_size)?,
+            "bsrange" => self.sizes = both(value, range)?,
+            "bssplit" => self.sizes = both(value, split)?,
+            "bs_unaligned" if !value::is_on(value) => {}
+            "bs_unaligned" => return Err("requests are whole sectors".into()),
+            "ba" => self.align_bytes = value::transfer(first(value))?,
+            "random_distribution" => self.distribution = Some(distribution(value)?),
+            "percentage_random" => self.random_percent = value::percent(first(value))?,
+            "norandommap" => self.norandommap = value::is_on(value),
+            "buffer_compress_percentage" => {
+                self.data.compressible_percent = Some(value::percent(value)?);
+            }
+            "zero_buffers" => self.data.zeroes = value::is_on(value),
+            "buffer_pattern" if value.starts_with('\'') => {
+                return Err("the contents of files are not written; a pattern is".into());
+            }
+            "buffer_pattern" => self.data.pattern = true,
+            _ => return Ok(false),
         }
-        value::bytes(text)?;
-        notes.push(format!(
-            "size={text} is ignored: all of the target is addressed; give a file that size with \
-             --size, or write a share such as size=10%"
-        ));
-        Ok(())
+        Ok(true)
     }
 
-    fn check_all_random(&self, text: &str) -> Result<(), String> {
-        let percent = value::number(first(text))?;
-        let is_random = self.rw.starts_with("rand");
-        if (percent - if is_random { 100.0 } else { 0.0 }).abs() < f64::EPSILON {
-            return Ok(());
+    /// Takes an option of the target and of the part that is addressed; false if `key` is another.
+    fn take_files(&mut self, key: &str, value: &str) -> Result<bool, String> {
+        match key {
+            "filename" => self.place.named = targets(value),
+            "nrfiles" => self.place.files = value::count(value)?,
+            "file_service_type" => self.unused.push(key.to_owned()),
+            "size" if value.ends_with('%') => {
+                value.clone_into(&mut self.place.size);
+                self.footprint_percent = value::number(value)?;
+            }
+            "size" => {
+                value::bytes(value)?;
+                value.clone_into(&mut self.place.size);
+            }
+            "offset" => none(value, "a load begins at the start of the drive")?,
+            "offset_increment" => value.clone_into(&mut self.place.offset_increment),
+            "fill_device" => self.place.fill_device = value::is_on(value),
+            _ => return Ok(false),
         }
-        Err("a load is random or sequential: only 0 and 100 are supported".into())
+        Ok(true)
     }
 
     /// Share of requests that read, in percent.
@@ -294,39 +287,181 @@ impl FioJob {
         }
     }
 
+    fn is_random(&self) -> bool {
+        self.rw.starts_with("rand") && self.random_percent > 0.0
+    }
+
     fn access(&self) -> Access {
-        if !self.rw.starts_with("rand") {
+        if !self.is_random() {
             return Access::Sequential;
         }
         self.distribution.unwrap_or(Access::Random)
     }
 
-    fn check(&self) -> Result<(), String> {
-        const KNOWN: [&str; 7] =
-            ["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"];
-        if !KNOWN.contains(&self.rw.as_str()) {
-            let known = KNOWN.join(", ");
-            return Err(format!("rw={} is not supported, only {known}", self.rw));
+    /// True if all jobs begin at the same address: several of them in order on one target, without
+    /// an offset of their own.
+    fn has_shared_start(&self) -> bool {
+        self.access() == Access::Sequential
+            && self.threads > 1
+            && self.place.named > 0
+            && !self.place.is_sliced()
+    }
+
+    /// Requests that each job keeps outstanding.
+    fn outstanding(&self) -> u16 {
+        if self.keeps_depth() { self.depth.asked } else { 1 }
+    }
+
+    fn keeps_depth(&self) -> bool {
+        self.depth.offloaded || engine::is_asynchronous(&self.depth.engine).unwrap_or(true)
+    }
+
+    /// True if requests go through the page cache of the host.
+    pub(super) fn is_cached(&self) -> bool {
+        self.depth.is_direct != Some(true) && engine::has_page_cache(&self.depth.engine)
+    }
+
+    /// The same with requests that bypass the page cache.
+    pub(super) fn bypassing_cache(&self) -> Self {
+        let depth = Depth { is_direct: Some(true), ..self.depth.clone() };
+        Self { depth, ..self.clone() }
+    }
+
+    /// Refuses options that together cannot be said; the key is that of the option to point at.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        if !DIRECTIONS.contains(&self.rw.as_str()) {
+            let known = DIRECTIONS.join(", ");
+            return Err(("rw", format!("rw={} is not supported, only {known}", self.rw)));
         }
-        let read = self.read_share();
-        if read > 0.0 && read < 100.0 {
-            if self.sizes[0] != self.sizes[1] {
-                return Err("reads and writes of different sizes are not supported".into());
-            }
-            if let Some([reads, writes]) = self.rate_iops.or(self.rate_bytes) {
-                let share = 100.0 * reads / (reads + writes);
-                if (share - read).abs() > 1.0 {
-                    return Err(format!(
-                        "the rates make {share:.0} % reads, the mix {read} %: fio limits each \
-                         direction to its own rate, which is not supported"
-                    ));
-                }
-            }
+        if self.rw.starts_with("rand") && self.random_percent > 0.0 && self.random_percent < 100.0 {
+            let text = "a load is random or sequential: only 0 and 100 are supported";
+            return Err(("percentage_random", text.into()));
         }
-        if self.threads == 0 || self.queue_per_thread == 0 {
-            return Err("numjobs and iodepth are at least 1".into());
+        self.check_mix()?;
+        self.check_place()?;
+        if self.threads == 0 || self.depth.asked == 0 {
+            let key = if self.threads == 0 { "numjobs" } else { "iodepth" };
+            return Err((key, "numjobs and iodepth are at least 1".into()));
+        }
+        if self.depth.is_direct == Some(false) {
+            let text = "the page cache is not measured: requests bypass it";
+            return Err(("direct", text.into()));
+        }
+        if self.depth.low.is_some_and(|low| low > 0 && low != self.depth.asked) {
+            let text = "each completion is answered by the next request";
+            return Err(("iodepth_low", text.into()));
         }
         Ok(())
+    }
+
+    fn check_mix(&self) -> Result<(), (&'static str, String)> {
+        let read = self.read_share();
+        if read <= 0.0 || read >= 100.0 {
+            return Ok(());
+        }
+        if self.sizes[0] != self.sizes[1] {
+            return Err(("bs", "reads and writes of different sizes are not supported".into()));
+        }
+        let Some([reads, writes]) = self.rate_iops.or(self.rate_bytes) else { return Ok(()) };
+        let share = 100.0 * reads / (reads + writes);
+        if (share - read).abs() > 1.0 {
+            let text = format!(
+                "the rates make {share:.0} % reads, the mix {read} %: fio limits each direction to \
+                 its own rate, which is not supported"
+            );
+            return Err(("rate_iops", text));
+        }
+        Ok(())
+    }
+
+    fn check_place(&self) -> Result<(), (&'static str, String)> {
+        let increment = &self.place.offset_increment;
+        if value::is_on(increment) && !increment.is_empty() {
+            let is_slice = self.access() == Access::Sequential && self.place.is_sliced();
+            if !is_slice {
+                let text = "jobs begin at the start of the drive, or with a slice of `size` each \
+                            where they are sequential";
+                return Err(("offset_increment", text.into()));
+            }
+        }
+        if self.place.count() > 1 && self.access() == Access::Sequential {
+            let text = "several files that are read or written in order, in turn, are not \
+                        supported: there is one target";
+            let key = if self.place.named > 1 { "filename" } else { "nrfiles" };
+            return Err((key, text.into()));
+        }
+        let is_fill = self.read_share() <= 0.0 && self.access() == Access::Sequential;
+        if self.place.fill_device && !is_fill {
+            return Err(("fill_device", "only sequential writes fill a device".into()));
+        }
+        Ok(())
+    }
+
+    /// Differences from what fio would do, a sentence each.
+    fn notes(&self, name: &str) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.runtime_s == 0 && self.fill_passes().is_none() {
+            notes.push(format!(
+                "[{name}] has no runtime: fio ends it after one pass over its size, here it is \
+                 measured for {RUNTIME_DEFAULT_S} s"
+            ));
+        }
+        if self.depth.asked > 1 && !self.keeps_depth() {
+            notes.push(format!(
+                "[{name}]: fio's engine {} is synchronous, so that the queue depth is 1 and not {}",
+                self.depth.engine, self.depth.asked
+            ));
+        }
+        if self.depth.is_direct.is_none() && self.is_cached() {
+            notes.push(format!(
+                "[{name}] lacks direct=1: fio measures it through the page cache, here requests \
+                 bypass it"
+            ));
+        }
+        if !self.place.size.is_empty() && !self.place.size.ends_with('%') {
+            notes.push(format!(
+                "size={} is ignored: all of the target is addressed; give a file that size with \
+                 --size, or write a share such as size=10%",
+                self.place.size
+            ));
+        }
+        notes.extend(self.notes_of_order(name));
+        let mut unused: Vec<&str> = self.unused.iter().map(String::as_str).collect();
+        unused.sort_unstable();
+        unused.dedup();
+        if !unused.is_empty() {
+            notes.push(format!("[{name}]: without effect on the load: {}", unused.join(", ")));
+        }
+        notes
+    }
+
+    /// Differences in the order of addresses.
+    fn notes_of_order(&self, name: &str) -> Vec<String> {
+        let mut notes = Vec::new();
+        let count = self.place.count();
+        if count > 1 {
+            let what = if self.place.named > 1 { "targets" } else { "files" };
+            notes.push(format!(
+                "[{name}] has {count} {what}, which share its queue depth: here one target gets \
+                 all of its requests"
+            ));
+        }
+        let read = self.read_share();
+        let is_mixed = read > 0.0 && read < 100.0;
+        if is_mixed && self.access() == Access::Sequential {
+            notes.push(format!(
+                "[{name}]: fio's reads and writes each go through all addresses in order, here \
+                 they take turns in one order"
+            ));
+        }
+        let is_uniform = self.access() == Access::Random && !self.norandommap;
+        if is_uniform && self.sizes[usize::from(read <= 0.0)].len() > 1 {
+            notes.push(format!(
+                "[{name}]: without norandommap fio addresses each block once before any a second \
+                 time, here blocks are drawn independently since there are several sizes"
+            ));
+        }
+        notes
     }
 
     /// Requests a second of all jobs together.
@@ -345,6 +480,48 @@ impl FioJob {
     }
 }
 
+impl Place {
+    /// Files or targets of a job.
+    fn count(&self) -> usize {
+        if self.named > 0 { self.named } else { self.files.into() }
+    }
+
+    /// True if the jobs follow each other, each with its size.
+    fn is_sliced(&self) -> bool {
+        !self.size.is_empty() && self.size == self.offset_increment
+    }
+}
+
+/// Refusal of what the option `key` of `section` says, or else the section as a whole.
+fn refusal(section: &Section, key: &str, text: &str) -> Refusal {
+    let is_it = |setting: &&super::Setting| option::name_of(&setting.key) == key;
+    match section.settings.iter().rev().find(is_it) {
+        Some(setting) => (setting.line, format!("{}: {text}", setting.key)),
+        None => (section.line, format!("[{}]: {text}", section.name)),
+    }
+}
+
+/// Refusal of a value of `section` by the rule of workloads or of protocols that it breaks.
+pub(super) fn faulty(section: &Section, fault: &Fault) -> Refusal {
+    const KEYS: [(&str, &[&str]); 10] = [
+        ("sizes", &["bs", "bsrange", "bssplit"]),
+        ("align_bytes", &["ba"]),
+        ("footprint_percent", &["size"]),
+        ("compressible_percent", &["buffer_compress_percentage"]),
+        ("access", &["random_distribution"]),
+        ("threads", &["numjobs"]),
+        ("queue_per_thread", &["iodepth"]),
+        ("duration_s", &["runtime"]),
+        ("ramp_s", &["ramp_time"]),
+        ("rate_iops", &["rate_iops", "rate"]),
+    ];
+    let root = fault.place.split('.').next().unwrap_or_default();
+    let keys = KEYS.iter().find(|(place, _)| *place == root).map_or(&[][..], |(_, keys)| keys);
+    let given = |key: &&&str| section.settings.iter().any(|it| option::name_of(&it.key) == **key);
+    let key = keys.iter().find(given).copied().unwrap_or_default();
+    refusal(section, key, &fault.text)
+}
+
 /// Values for reads and for writes: the latter after the first comma, or the same.
 fn both<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<[T; 2], String> {
     let mut parts = text.split(',').map(str::trim);
@@ -359,6 +536,19 @@ fn pair(text: &str, read: impl Fn(&str) -> Result<u64, String>) -> Result<[f64; 
 
 fn first(text: &str) -> &str {
     text.split(',').next().unwrap_or_default()
+}
+
+/// A rate above 0.
+fn rate(text: &str) -> Result<u64, String> {
+    match value::bytes(text)? {
+        0 => Err("0 is no limit to fio: leave it out".into()),
+        rate => Ok(rate),
+    }
+}
+
+/// Targets of a list, which colons separate that no backslash precedes.
+fn targets(text: &str) -> usize {
+    text.replace("\\:", "").split(':').filter(|name| !name.is_empty()).count()
 }
 
 fn one_size(text: &str) -> Result<Vec<SizeShare>, String> {
@@ -382,16 +572,21 @@ fn split(text: &str) -> Result<Vec<SizeShare>, String> {
     let mut shares: Vec<(u32, Option<f64>)> = Vec::new();
     for part in text.split(':') {
         let (size, share) = part.split_once('/').unwrap_or((part, ""));
-        let share = if share.is_empty() { None } else { Some(value::number(share)?) };
+        let share = if share.is_empty() { None } else { Some(value::percent(share)?) };
         shares.push((value::transfer(size)?, share));
     }
     let given: f64 = shares.iter().filter_map(|(_, share)| *share).sum();
     let open = shares.iter().filter(|(_, share)| share.is_none()).count();
     let rest = (100.0 - given) / open.max(1) as f64;
-    let sized = shares
-        .into_iter()
-        .map(|(bytes, share)| SizeShare { bytes, percent: share.unwrap_or(rest) });
-    Ok(sized.filter(|size| size.percent > 0.0).collect())
+    let mut merged: Vec<SizeShare> = Vec::new();
+    for (bytes, share) in shares {
+        let percent = share.unwrap_or(rest);
+        match merged.iter_mut().find(|other| other.bytes == bytes) {
+            Some(same) => same.percent += percent,
+            None => merged.push(SizeShare { bytes, percent }),
+        }
+    }
+    Ok(merged.into_iter().filter(|size| size.percent > 0.0).collect())
 }
 
 fn distribution(text: &str) -> Result<Access, String> {

@@ -28,9 +28,9 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
     let wrong = || format!("`{text}` is not a time such as 60 or 10m");
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let each_us: u64 = match unit {
-        "us" => 1,
-        "ms" => 1_000,
-        "" | "s" => 1_000_000,
+        "us" | "usec" => 1,
+        "ms" | "msec" => 1_000,
+        "" | "s" | "sec" => 1_000_000,
         "m" => 60_000_000,
         "h" => 3_600_000_000,
         "d" => 86_400_000_000,
@@ -46,6 +46,13 @@ pub(super) fn number(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("`{text}` is not a number"))
 }
 
+/// A share in percent, 0 to 100.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let percent = number(text)?;
+    let is_share = (0.0..=100.0).contains(&percent);
+    if is_share { Ok(percent) } else { Err(format!("`{text}` is not from 0 to 100")) }
+}
+
 /// A count.
 pub(super) fn count(text: &str) -> Result<u16, String> {
     text.trim().parse().map_err(|_| format!("`{text}` is not a count up to 65535"))
@@ -53,5 +60,5 @@ pub(super) fn count(text: &str) -> Result<u16, String> {
 
 /// True if a switch is on: `1`, or nothing behind its name.
 pub(super) fn is_on(text: &str) -> bool {
-    !matches!(text, "0" | "false" | "none")
+    !matches!(text, "0" | "0%" | "false" | "none")
 }

@@ -50,6 +50,31 @@ fn addresses_are_uniform_by_chi_squared() {
 }
 
 #[test]
+fn a_random_map_meets_each_place_once_before_any_a_second_time() {
+    let places = 1000;
+    let workload = Workload { random_map: true, ..workload(Access::Random, &[4096]) };
+    let requests = drawn(&workload, places * 8, ALONE, 2 * 1000);
+    let passes: Vec<Vec<u64>> =
+        requests.chunks(1000).map(|pass| pass.iter().map(|it| it.lba.0 / 8).collect()).collect();
+    for pass in &passes {
+        let mut sorted = pass.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..places).collect::<Vec<_>>());
+    }
+    assert_ne!(passes[0], passes[1], "each pass has an order of its own");
+}
+
+#[test]
+fn jobs_of_a_shared_start_go_through_the_same_addresses() {
+    let workload = Workload { shared_start: true, ..workload(Access::Sequential, &[4096]) };
+    for index in [0, 3] {
+        let requests = drawn(&workload, 64, Job { index, count: 4 }, 9);
+        let lbas: Vec<u64> = requests.iter().map(|it| it.lba.0).collect();
+        assert_eq!(lbas, [0, 8, 16, 24, 32, 40, 48, 56, 0], "job {index}");
+    }
+}
+
+#[test]
 fn the_same_seed_draws_the_same_requests_and_another_job_others() {
     for workload in catalogue::workloads() {
         let of = |index| drawn(&workload, 1 << 24, Job { index, count: 2 }, 100);

@@ -29,6 +29,10 @@ struct Inline {
     #[serde(default)]
     compressible_percent: f64,
     #[serde(default)]
+    random_map: bool,
+    #[serde(default)]
+    shared_start: bool,
+    #[serde(default)]
     streams: Vec<WorkloadStream>,
     trace: Option<TraceShape>,
 }
@@ -55,6 +59,8 @@ impl From<Inline> for Workload {
             align_bytes: it.align_bytes,
             footprint_percent: it.footprint_percent,
             compressible_percent: it.compressible_percent,
+            random_map: it.random_map,
+            shared_start: it.shared_start,
             streams: it.streams,
             trace: it.trace,
         }

@@ -69,6 +69,16 @@ fn values_out_of_range_are_told_the_range() {
         ),
         (
             "read_percent",
+            "random_map = true\nread_percent",
+            "9: random_map is true, which only random access of one transfer size can have",
+        ),
+        (
+            "read_percent",
+            "shared_start = true\nread_percent",
+            "9: shared_start is true, which only sequential access can have",
+        ),
+        (
+            "read_percent",
             "align_bytes = 100\nread_percent",
             "9: align_bytes is 100, not a multiple of 512 (a whole sector)",
         ),

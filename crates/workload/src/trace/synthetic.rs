@@ -126,6 +126,8 @@ fn of_phase(phase: &TracePhase, workload: &Workload) -> Workload {
         read_percent: phase.read_percent.unwrap_or(workload.read_percent),
         access: phase.access.unwrap_or(workload.access),
         sizes: phase.sizes.clone().unwrap_or_else(|| workload.sizes.clone()),
+        random_map: false,
+        shared_start: false,
         ..workload.clone()
     }
 }

@@ -3,9 +3,10 @@
 //! Each line is there because fio's own default, or its silence, would measure something else:
 //!
 //! - `size` counts for each job, so it is given in bytes; sequential jobs get a slice each
-//!   (`offset_increment`), or all of them would read the same addresses;
-//! - `norandommap`: addresses are drawn independently, as the models draw them; fio's map would
-//!   visit each block once and cannot hold mixed sizes;
+//!   (`offset_increment`), or all of them would read the same addresses, which only a workload with
+//!   `shared_start` asks for;
+//! - `norandommap`: addresses are drawn independently, as the models draw them; fio's map visits
+//!   each block once, which only a workload with `random_map` asks for;
 //! - `randseed` gives the same addresses on the next run, and others to each job;
 //! - `refill_buffers`: new data in each write, incompressible but for `buffer_compress_percentage`,
 //!   for drives that compress;
@@ -468,8 +469,7 @@ impl JobFile {
         let workload = load.workload;
         let footprint_bytes = footprint_bytes(workload, place.capacity_bytes);
         let largest = workload.sizes.iter().map(|size| u64::from(size.bytes)).max().unwrap_or(1);
-        let slices =
-            if workload.access == Access::Sequential { u64::from(load.threads) } else { 1 };
+        let slices = u64::from(workload.slices(load.threads));
         let slice_bytes = footprint_bytes / slices / largest * largest;
         if slice_bytes == 0 {
             let text = format!(
@@ -484,7 +484,9 @@ impl JobFile {
             self.line("offset_increment", slice_bytes);
         }
         if workload.access != Access::Sequential {
-            self.line("norandommap", 1);
+            if !workload.random_map {
+                self.line("norandommap", 1);
+            }
             self.line("blockalign", workload.alignment_bytes());
             self.line("random_generator", "tausworthe64");
         }

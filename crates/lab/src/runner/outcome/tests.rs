@@ -42,7 +42,7 @@ fn made(kind: TargetKind, time_lapse: u32, steps: Vec<Step>) -> Run {
     let records = steps.into_iter().map(|step| Record { step, warnings: Vec::new() });
     let outcome = Outcome {
         target: target(kind, time_lapse),
-        environment: Environment { sheet: Vec::new() },
+        environment: Environment::default(),
         records: records.enumerate().collect(),
         interrupted: false,
         spared: 0,
@@ -105,7 +105,7 @@ fn an_interrupted_run_says_how_far_it_came_without_the_steps_that_it_was_spared(
     let plan = plan();
     let outcome = Outcome {
         target: target(TargetKind::Model, 1),
-        environment: Environment { sheet: Vec::new() },
+        environment: Environment::default(),
         records: Vec::new(),
         interrupted: true,
         spared: 2,
@@ -132,7 +132,7 @@ fn warnings_of_steps_stand_in_their_order() {
     };
     let outcome = Outcome {
         target: target(TargetKind::Model, 1),
-        environment: Environment { sheet: Vec::new() },
+        environment: Environment::default(),
         records: vec![record(0, "first"), record(1, "second")],
         interrupted: false,
         spared: 0,

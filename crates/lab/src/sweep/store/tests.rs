@@ -36,7 +36,7 @@ fn settled() -> Settled {
         precondition_s: 9000.0,
         iops: 1234.5678,
         throughput_mb_s: 5.0,
-        latency: LatencySummary { latency_ns_p99: 42, ..LatencySummary::default() },
+        latency: LatencySummary { count: 1, latency_ns_p99: Some(42), ..LatencySummary::default() },
         write_amplification: None,
         lifetime: None,
     }

@@ -120,5 +120,5 @@ fn a_stall_of_one_request_costs_a_load_the_same_at_every_time_lapse() {
     ] {
         assert!((lapsed / full - 1.0).abs() < 0.02, "{lapsed} in time lapse, {full}");
     }
-    assert!(lapsed.latency_ns_max > 100_000_000 && lapsed.latency_ns_p9999 < 10_000_000);
+    assert!(lapsed.latency_ns_max > 100_000_000 && lapsed.latency_ns_p9999 < Some(10_000_000));
 }
