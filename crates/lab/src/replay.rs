@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use blockio::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
-use workload::trace::{self, Addresses, Placement, Trace};
+use workload::trace::{self, Addresses, Beneath, Placement, Trace};
 use workload::{Access, SizeShare, Span, Workload};
 
 use crate::{Error, Kind, Rate};
@@ -173,6 +173,12 @@ impl Replay<'_> {
         if skipped.other > 0 {
             let _ =
                 write!(text, ", {} requests that neither read nor write left out", skipped.other);
+        }
+        if skipped.widened > 0 {
+            let _ = write!(text, ", {} requests widened to whole sectors", skipped.widened);
+        }
+        for Beneath { upper, lower } in &skipped.beneath {
+            let _ = write!(text, ", requests of {lower} are those of {upper} again");
         }
         text
     }

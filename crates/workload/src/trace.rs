@@ -23,13 +23,14 @@ mod shape;
 mod spc;
 mod statistics;
 mod synthetic;
+mod systor;
 
 use blockio::{Nanos, Op};
 
 pub use format::Format;
 pub use iolog::{Iolog, IologRequest, SYNTHETIC};
 pub use placement::{Addresses, Placement};
-pub use reading::{BROKEN_MAX, Broken, Skipped, TraceError, read};
+pub use reading::{BROKEN_MAX, Beneath, Broken, Skipped, TraceError, read};
 pub use shape::{TracePhase, TraceShape};
 pub use statistics::{REGION_BYTES, SizeCount, Statistics};
 pub use synthetic::synthesise;

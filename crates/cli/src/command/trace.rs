@@ -11,7 +11,7 @@ use lab::workload::Workload;
 use lab::workload::recording::{
     Benchmark, DeviceTrace, FioLogs, Head, RecordingWriter, Tail, read_blkparse, read_fio,
 };
-use lab::workload::trace::{Iolog, SYNTHETIC, Statistics, Trace, TraceShape, synthesise};
+use lab::workload::trace::{Beneath, Iolog, SYNTHETIC, Statistics, Trace, TraceShape, synthesise};
 use lab::{Error, Kind, replay};
 
 use crate::args::{TraceCommand, TraceImport, TraceMake, TraceShow};
@@ -190,7 +190,7 @@ fn rows(trace: &Trace, statistics: &Statistics) -> Vec<(&'static str, String)> {
         ),
         _ => "none: it has an order only".into(),
     };
-    vec![
+    let mut rows = vec![
         ("format", format!("{}, {source}", trace.format())),
         ("requests", statistics.requests.to_string()),
         ("times", times),
@@ -209,5 +209,15 @@ fn rows(trace: &Trace, statistics: &Statistics) -> Vec<(&'static str, String)> {
         ("invalid lines", broken),
         ("other requests", skipped.other.to_string()),
         ("out of order", skipped.disordered.to_string()),
-    ]
+        ("widened to whole sectors", skipped.widened.to_string()),
+    ];
+    rows.extend(skipped.beneath.iter().map(|it| {
+        let Beneath { upper, lower } = it;
+        let text = format!(
+            "{lower} lies beneath {upper}: each request is there twice, trace one of them \
+             (blktrace -d)"
+        );
+        ("counted twice", text)
+    }));
+    rows
 }

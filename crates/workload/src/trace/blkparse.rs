@@ -6,11 +6,22 @@
 //! ```
 //!
 //! A request appears many times in its life. It counts when it is queued (`Q`), as fio counts it; a
-//! trace that was filtered down to what a driver was given counts when it is issued (`D`).
+//! trace that was filtered down to what a driver was given counts when it is issued (`D`). Where a
+//! device passes requests on to another one (`A`), and both were traced, each is there twice.
 
 use blockio::{Op, SECTOR_BYTES};
 
 use super::line::{Line, Lines, TraceEntry, number, seconds};
+
+/// Devices of an event that passes a request on: `8,0 … A W 223490 + 8 <- (253,0) 999`.
+fn remapped<'a>(fields: &[&'a str]) -> Line<'a> {
+    let from = fields.iter().position(|field| *field == "<-");
+    let upper = from.and_then(|at| fields.get(at + 1));
+    upper.map_or(Line::Nothing, |upper| Line::Beneath {
+        upper: upper.trim_matches(['(', ')']),
+        lower: fields[0],
+    })
+}
 
 /// Event whose time counts as that of the request: queued (`Q`) or issued (`D`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +55,9 @@ impl Lines for Blkparse {
             (Some(_), None) => return Ok(Line::Nothing),
             _ => return Err(format!("{} fields: no action", fields.len())),
         };
+        if action == "A" {
+            return Ok(remapped(&fields));
+        }
         match (action, self.moment) {
             ("Q", Moment::Issued) => (self.moment, self.restarts) = (Moment::Queued, true),
             ("Q", Moment::Queued) | ("D", Moment::Issued) => {}

@@ -7,6 +7,7 @@ use super::iolog::IologLines;
 use super::line::Lines;
 use super::msr::Msr;
 use super::spc::Spc;
+use super::systor::Systor;
 
 /// File format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum Format {
     Msr,
     /// The trace format of the Storage Performance Council.
     Spc,
+    /// CSV of the traces of SYSTOR '17.
+    Systor,
     /// Made from the shape of a workload, and never written down.
     Shape,
 }
@@ -35,6 +38,11 @@ impl Format {
             _ => {}
         }
         let number = |text: &str| text.parse::<f64>().is_ok();
+        let is_systor_header = commas.get(1).is_some_and(|it| it.eq_ignore_ascii_case("response"));
+        let is_systor = commas.len() == 6 && matches!(commas[2], "R" | "W") && number(commas[0]);
+        if is_systor_header || is_systor {
+            return Some(Self::Systor);
+        }
         let is_header = commas.first().is_some_and(|first| first.eq_ignore_ascii_case("timestamp"));
         if is_header || (commas.len() >= 6 && matches!(commas[3], "Read" | "Write")) {
             return Some(Self::Msr);
@@ -55,6 +63,7 @@ impl Format {
             Self::Blkparse => Some(Box::new(Blkparse::default())),
             Self::Msr => Some(Box::new(Msr::default())),
             Self::Spc => Some(Box::new(Spc)),
+            Self::Systor => Some(Box::new(Systor)),
             Self::Shape => None,
         }
     }
@@ -68,6 +77,7 @@ impl fmt::Display for Format {
             Self::Blkparse => "blkparse text",
             Self::Msr => "MSR Cambridge CSV",
             Self::Spc => "SPC trace",
+            Self::Systor => "SYSTOR '17 CSV",
             Self::Shape => "shape of a workload",
         })
     }

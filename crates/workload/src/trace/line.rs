@@ -7,6 +7,13 @@ use blockio::{Nanos, Op};
 pub(super) enum Line<'a> {
     /// A request.
     Request(TraceEntry<'a>),
+    /// A device beneath another, to which requests of that one are passed on.
+    Beneath {
+        /// The device that they were made to.
+        upper: &'a str,
+        /// The device that they are passed on to.
+        lower: &'a str,
+    },
     /// Something that is neither a read nor a write: a trim, a flush, an event of no interest.
     Other,
     /// Nothing: a heading, a blank line.

@@ -21,6 +21,13 @@ pub(super) struct Msr {
     first: Option<u64>,
 }
 
+/// The disk of `line`: its host and its number there, since hosts count their disks from 0.
+fn disk(line: &str) -> &str {
+    let (_, rest) = line.split_once(',').unwrap_or_default();
+    let mut commas = rest.match_indices(',').map(|(at, _)| at);
+    commas.nth(1).map_or(rest, |end| &rest[..end])
+}
+
 /// Longest time that a line may lie before the first one, in ticks of 100 ns: an hour.
 const BEFORE_TICKS: u64 = 3600 * 10_000_000;
 
@@ -44,6 +51,7 @@ impl Lines for Msr {
             .checked_sub(origin)
             .and_then(|ticks| ticks.checked_mul(TICK_NS))
             .ok_or_else(|| format!("time stamp {ticks} is over an hour before the first one"))?;
-        Ok(Line::Request(TraceEntry { unit: fields[2], at: Nanos(since), op, offset_bytes, bytes }))
+        let unit = disk(line);
+        Ok(Line::Request(TraceEntry { unit, at: Nanos(since), op, offset_bytes, bytes }))
     }
 }

@@ -1,6 +1,6 @@
 //! Reading a trace line by line: broken lines are counted, and too many of them stop it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead};
 
 use blockio::{Nanos, SECTOR_BYTES};
@@ -28,7 +28,16 @@ pub struct Broken {
     pub text: String,
 }
 
-/// Lines and requests of a file that are not in its trace.
+/// A device beneath another one of the same trace: its requests are those of the other again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beneath {
+    /// The device that requests were made to.
+    pub upper: String,
+    /// The device that they were passed on to.
+    pub lower: String,
+}
+
+/// Lines and requests of a file that are not in its trace, or not as they stand there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Lines that could not be understood.
@@ -39,6 +48,10 @@ pub struct Skipped {
     pub other: u64,
     /// Requests that stood behind one of a later time, and were put in their place.
     pub disordered: u64,
+    /// Requests that did not begin and end with a sector, and were widened to whole ones.
+    pub widened: u64,
+    /// Devices beneath others, whose requests are counted twice.
+    pub beneath: Vec<Beneath>,
 }
 
 /// Reason why a file cannot be read as a trace.
@@ -101,6 +114,8 @@ struct TraceReader<'a> {
     requests: Vec<(u32, Traced)>,
     units: BTreeMap<String, u32>,
     skipped: Skipped,
+    /// Pairs of an upper and a lower device.
+    stacked: BTreeSet<(String, String)>,
     synthetic: bool,
 }
 
@@ -114,10 +129,14 @@ impl TraceReader<'_> {
         });
         if lines.restarts() {
             self.requests.clear();
+            self.skipped.widened = 0;
         }
         match read {
             Ok(Some(Line::Request(entry))) => self.add(entry),
             Ok(Some(Line::Other)) => self.skipped.other += 1,
+            Ok(Some(Line::Beneath { upper, lower })) => {
+                self.stacked.insert((upper.to_owned(), lower.to_owned()));
+            }
             Ok(Some(Line::Nothing | Line::End)) => {}
             Ok(None) => return Ok(false),
             Err(text) => self.broken(number, text)?,
@@ -132,10 +151,21 @@ impl TraceReader<'_> {
             Some(unit) => *unit,
             None => *self.units.entry(entry.unit.to_owned()).or_insert(next),
         };
+        let is_whole = |bytes: u64| bytes.is_multiple_of(SECTOR_BYTES);
+        let widens = !is_whole(entry.offset_bytes) || !is_whole(entry.bytes);
+        self.skipped.widened += u64::from(widens);
         let lba = entry.offset_bytes / SECTOR_BYTES;
         let end = (entry.offset_bytes + entry.bytes).div_ceil(SECTOR_BYTES);
         let sectors = u32::try_from(end - lba).expect("a size below the limit");
         self.requests.push((unit, Traced { at: entry.at, lba, sectors, op: entry.op, handle: 0 }));
+    }
+
+    /// Devices beneath others, where requests of both are there.
+    fn beneath(&self) -> Vec<Beneath> {
+        let used: BTreeSet<u32> = self.requests.iter().map(|(unit, _)| *unit).collect();
+        let is_used = |name: &String| self.units.get(name).is_some_and(|unit| used.contains(unit));
+        let both = self.stacked.iter().filter(|(upper, lower)| is_used(upper) && is_used(lower));
+        both.map(|(upper, lower)| Beneath { upper: upper.clone(), lower: lower.clone() }).collect()
     }
 
     fn broken(&mut self, line: u64, text: String) -> Result<(), SpecError> {
@@ -154,7 +184,7 @@ impl TraceReader<'_> {
 
     fn unknown(&self, line: u64) -> SpecError {
         let text = "the first line is not of a known trace format: fio iolog (version 2 or 3), \
-                    blkparse text, MSR Cambridge CSV or SPC";
+                    blkparse text, MSR Cambridge CSV, SYSTOR '17 CSV or SPC";
         self.error(line, text.into())
     }
 
@@ -170,7 +200,9 @@ impl TraceReader<'_> {
                 None => self.error(0, "it has no reads or writes".into()),
             });
         }
-        let Self { file, requests, mut skipped, synthetic, .. } = self;
+        let beneath = self.beneath();
+        let Self { file, requests, skipped, synthetic, .. } = self;
+        let mut skipped = Skipped { beneath, ..skipped };
         let (mut requests, space_sectors) = one_space(requests);
         skipped.disordered = disordered(&requests);
         requests.sort_by_key(|request| request.at);

@@ -96,6 +96,54 @@ fn msr_times_are_ticks_of_windows_and_disks_follow_each_other() {
 }
 
 #[test]
+fn a_disk_of_msr_is_its_host_and_its_number() {
+    let space = |one: &str, other: &str| {
+        let text = format!(
+            "128166372003061629,{one},Write,0,4096,413\n\
+             128166372003071629,{other},Read,0,4096,413\n"
+        );
+        trace(&text).space_sectors() * blockio::SECTOR_BYTES
+    };
+    let mib = 1 << 20;
+    assert_eq!(space("hm,0", "hm,1"), 2 * mib);
+    assert_eq!(space("hm,0", "web,0"), 2 * mib, "every host has a disk 0");
+    assert_eq!(space("hm,0", "hm,0"), mib);
+}
+
+#[test]
+fn systor_times_are_seconds_and_logical_units_follow_each_other() {
+    let text = "Timestamp,Response,IOType,LUN,Offset,Size\n\
+                1456088400.000001,.001200,W,0,4096,4096\n\
+                1456088400.000003,,R,1,0,512\n1456088401.5,.1,R,0,8192,8192\n";
+    let found = trace(text);
+    assert_eq!(found.format(), Format::Systor);
+    let expected = [(0, Op::Write, 8, 8), (2, Op::Read, 2048, 1), (1_499_999, Op::Read, 16, 16)];
+    assert_eq!(shown(&found), expected);
+    let headless = trace("1456088400.000001,.001200,W,0,4096,4096\n");
+    assert_eq!(headless.format(), Format::Systor);
+}
+
+#[test]
+fn a_device_beneath_another_of_the_same_trace_is_named() {
+    let dm = "253,0 3 1 0.000000000 697 Q W 16 + 8 [kjournald]\n";
+    let remapped = "8,0 3 2 0.000001000 697 A W 2064 + 8 <- (253,0) 16\n";
+    let disk = "8,0 3 3 0.000002000 697 Q W 2064 + 8 [kjournald]\n";
+    let beneath = |text: String| trace(&text).skipped().beneath.clone();
+    let pair = Beneath { upper: "253,0".into(), lower: "8,0".into() };
+    assert_eq!(beneath(format!("{dm}{remapped}{disk}")), [pair]);
+    let partition = "8,0 3 2 0.000001000 697 A W 2064 + 8 <- (8,1) 16\n";
+    assert_eq!(beneath(format!("{partition}{disk}")), [], "a partition has no requests of its own");
+}
+
+#[test]
+fn requests_that_are_no_whole_sectors_are_widened_and_counted() {
+    let text = "fio version 2 iolog\n/d read 100 512\n/d read 512 1024\n/d write 0 100\n";
+    let found = trace(text);
+    assert_eq!(found.skipped().widened, 2);
+    assert_eq!(shown(&found)[0], (0, Op::Read, 0, 2));
+}
+
+#[test]
 fn spc_addresses_are_blocks_and_sizes_bytes() {
     let trace = trace("0,20941264,8192,W,0.551706\n0,20939840,8192,r,0.554041,extra\n");
     assert_eq!(trace.format(), Format::Spc);
@@ -124,7 +172,8 @@ fn too_many_broken_lines_stop_the_reading() {
 
 #[test]
 fn what_is_no_trace_is_told_what_one_would_be() {
-    let known = "fio iolog (version 2 or 3), blkparse text, MSR Cambridge CSV or SPC";
+    let known =
+        "fio iolog (version 2 or 3), blkparse text, MSR Cambridge CSV, SYSTOR '17 CSV or SPC";
     for text in ["\nhello\n", "fio version 1 iolog\n", "\u{0}\u{1}\u{2}\n"] {
         let told = told(text);
         assert!(told.starts_with("traces/t.csv:"), "{told}");
