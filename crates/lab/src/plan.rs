@@ -275,8 +275,8 @@ impl Plan {
         })
     }
 
-    /// This plan with a fill after the purge of every suite that has none, of as many passes as
-    /// `passes` says of its steps; 0 for no fill.
+    /// This plan with a fill after the purge of every suite that has no fill, or before its first
+    /// load where it has no purge, of as many passes as `passes` says of its steps; 0 for no fill.
     fn with_fills(mut self, passes: impl Fn(&[PlannedStep]) -> u32) -> Self {
         for range in self.suites().into_iter().rev() {
             let suite = &self.steps[range.clone()];
@@ -289,6 +289,12 @@ impl Plan {
             self.steps.insert(range.start + purge.map_or(0, |at| at + 1), fill);
         }
         self
+    }
+
+    /// This plan with everything written once in order before each suite that has no fill.
+    #[must_use]
+    pub(crate) fn filled(self) -> Self {
+        self.with_fills(|_| 1)
     }
 
     /// This plan with the trace in the file at `path` wherever it replays one; `workload` is what

@@ -30,6 +30,9 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         None => of_figures(args.figures.as_deref())?,
     };
     let (spec, rows) = evidence.about(spec, args.format.as_deref())?;
+    if let Some(assumed) = &evidence.assumed {
+        output::talk(&format!("note: {assumed}"));
+    }
     for contradiction in fit::contradictions(&rows, spec.device_count()) {
         output::talk(&format!("contradiction: {}", told(&contradiction)));
     }

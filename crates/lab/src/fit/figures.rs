@@ -31,7 +31,8 @@ pub struct Contradiction {
 
 /// The rows of `table` that are about the drive of `spec`.
 ///
-/// `text` and `file` are those that the table was read from, for errors.
+/// `text` and `file` are those that the table was read from, for errors; workloads are known that
+/// are built in, or are loads of `plans`.
 ///
 /// # Errors
 /// Fails if there is none, naming the devices that there are; if one has a metric or a workload
@@ -40,12 +41,15 @@ pub(super) fn rows_of<'a>(
     spec: &DriveSpec,
     table: &'a [FigureRow],
     (text, file): (&str, &str),
+    plans: &[Plan],
 ) -> Result<Vec<&'a FigureRow>, Error> {
     let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, spec)).collect();
     if rows.is_empty() {
         return Err(no_figures(spec, table, file));
     }
-    let workloads = workload::catalogue::workloads();
+    let mut workloads = workload::catalogue::workloads();
+    let steps = plans.iter().flat_map(|plan| &plan.steps);
+    workloads.extend(steps.filter_map(|step| step.workload.clone()));
     for row in &rows {
         check(row, &workloads).map_err(|(what, near)| {
             let line = line_of(text, &row.id);
@@ -118,6 +122,9 @@ pub struct Evidence {
     pub plans: Vec<Plan>,
     /// Name and capacity by which the rows identify the drive; absent to use those of its file.
     pub published: Option<PublishedSpec>,
+    /// Assumption about the drive that the figures were measured on, in a sentence; absent where
+    /// their source says how it was prepared.
+    pub assumed: Option<String>,
 }
 
 impl Evidence {
@@ -126,11 +133,19 @@ impl Evidence {
     /// # Errors
     /// Fails if a protocol of the catalogue has no plan.
     pub fn of_table(name: String, text: String, table: Vec<FigureRow>) -> Result<Self, Error> {
-        Ok(Self { name, text, table, plans: plans()?, published: None })
+        Ok(Self { name, text, table, plans: plans()?, published: None, assumed: None })
     }
 
-    /// Figures of the drive of `spec` in `run`, which followed `plan`.
+    /// Figures of the drive of `spec` in `run`, which followed `plan`. The report of another
+    /// program does not say how the drive was prepared: all of it is taken as written once.
     pub fn of_run(spec: &DriveSpec, run: &Run, plan: Plan) -> Self {
+        let assumed = run.imported_from().map(|program| {
+            format!(
+                "{program} does not say how the drive was prepared: assumed is that all of it was \
+                 written once, in order, before each load"
+            )
+        });
+        let plan = if assumed.is_some() { plan.filled() } else { plan };
         let name = format!("run {}", run.id).trim_end().to_owned();
         let named = PublishedSpec {
             device: spec.name.clone(),
@@ -151,6 +166,7 @@ impl Evidence {
             table: rows_of_run(spec, run, &named),
             plans: vec![Plan { published: Some(expresses), ..plan }],
             published: Some(named),
+            assumed,
         }
     }
 
@@ -166,7 +182,7 @@ impl Evidence {
         format: Option<&str>,
     ) -> Result<(DriveSpec, Vec<&FigureRow>), Error> {
         let spec = DriveSpec { published: self.published.clone().or(spec.published), ..spec };
-        let rows = rows_of(&spec, &self.table, (&self.text, &self.name))?;
+        let rows = rows_of(&spec, &self.table, (&self.text, &self.name), &self.plans)?;
         if let Some(format) = format {
             let refuse = |source| Error::new(Kind::Input, "choosing figures").source(source);
             spec.format(format).map_err(refuse)?;
@@ -184,7 +200,8 @@ fn rows_of_run(spec: &DriveSpec, run: &Run, named: &PublishedSpec) -> Vec<Figure
     };
     let os = if run.target.host.is_empty() { "any".into() } else { run.target.host.clone() };
     let mut rows = Vec::new();
-    for step in &run.steps {
+    // A load that is not known cannot be modelled.
+    for step in run.steps.iter().filter(|step| !step.workload.is_empty()) {
         let (summary, phase) = match step.kind {
             StepKind::Precondition => (&step.settled, Phase::Steady),
             StepKind::Measure => (&step.summary, Phase::Primary),

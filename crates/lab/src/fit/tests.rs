@@ -218,6 +218,23 @@ fn numbers_are_found_again_from_a_run_of_the_drive() {
 }
 
 #[test]
+fn an_imported_run_is_fitted_on_a_drive_that_was_written() {
+    let report = concat!(env!("CARGO_MANIFEST_DIR"), "/src/fio_report/tests/json-plus.json");
+    let imported = crate::fio_report::import(std::path::Path::new(report), None).unwrap();
+    let run = imported.outcome.into_run(&imported.plan, "id".into(), String::new());
+    let spec = DriveSpec::parse(&tiny(), "tiny.toml").unwrap();
+    let evidence = Evidence::of_run(&spec, &run, imported.plan);
+    let assumed = evidence.assumed.as_deref().unwrap_or_default();
+    assert!(assumed.contains("all of it was written once, in order"), "{assumed}");
+    let kinds = |plan: &Plan| plan.steps.iter().map(|step| step.kind).collect::<Vec<_>>();
+    let plan = &evidence.plans[0];
+    assert_eq!(kinds(plan), [StepKind::Fill, StepKind::Measure]);
+    assert_eq!(kinds(&plan.clone().for_drive(&spec)), kinds(plan), "it is filled once");
+    let (_, rows) = evidence.about(spec, None).unwrap();
+    assert_eq!(rows.len(), 4, "a workload that is not built in is known by the plan");
+}
+
+#[test]
 fn a_short_look_comes_close_to_the_protocol() {
     let (text, rows) = (tiny(), told_by(&tiny()));
     let spec = DriveSpec::parse(&text, "tiny.toml").unwrap();
@@ -270,7 +287,7 @@ fn figures_of_another_drive_are_refused_with_the_devices_there_are() {
     let (text, rows) = table(&["stock,linux,4k-rand-read,16,16,primary,iops,1,1".into()]);
     let other = DUO.replacen("capacity_gb = 640", "capacity_gb = 320", 1);
     let spec = DriveSpec::parse(&other, "duo.toml").unwrap();
-    let error = rows_of(&spec, &rows, (&text, "figures.csv")).unwrap_err();
+    let error = rows_of(&spec, &rows, (&text, "figures.csv"), &[]).unwrap_err();
     assert!(error.to_string().contains("figures.csv: no figure of Fusion-io ioDrive Duo MLC 320"));
     assert!(error.remedy().ends_with("which has: Fusion-io ioDrive Duo MLC 640"), "{error:?}");
 }
@@ -281,7 +298,7 @@ fn a_metric_or_a_workload_that_nobody_knows_is_refused_with_file_and_line() {
     let refused = |line: &str| {
         let sound = "stock,linux,4k-rand-read,16,16,primary,iops,1,1".to_owned();
         let (text, rows) = table(&[sound, line.to_owned()]);
-        rows_of(&spec, &rows, (&text, "figures.csv")).unwrap_err()
+        rows_of(&spec, &rows, (&text, "figures.csv"), &[]).unwrap_err()
     };
     let unit = refused("stock,linux,4k-rand-read,16,16,primary,avg_latency_us,1820,1820");
     let text = "figures.csv:3: row R1: no metric with its unit is called `avg_latency_us`";

@@ -182,16 +182,15 @@ const RANDOM_FILL: &str = "4k-rand-write";
 
 /// The fill of a suite that does not ask for one, before `steps`; its data is like theirs.
 pub(super) fn fill_before(steps: &[PlannedStep], passes: u32) -> Option<PlannedStep> {
-    let purge = steps.iter().find(|step| step.kind == StepKind::Purge)?;
     let load = steps.iter().find(|step| step.kind != StepKind::Purge)?;
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
     let compressible_percent = load.compressible_percent();
     Some(PlannedStep {
-        id: format!("{}/fill", purge.suite),
+        id: format!("{}/fill", load.suite),
         kind: StepKind::Fill,
         fill_passes: passes,
         workload: Some(Workload { compressible_percent, ..fill }),
-        ..purge.clone()
+        ..purge(&load.suite, &load.suite_title)
     })
 }
 

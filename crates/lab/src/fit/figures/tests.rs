@@ -111,14 +111,14 @@ fn table(id: &str, workload: &str, metric: &str) -> String {
 
 fn refused(text: &str) -> Error {
     let rows = parse(text, "mine.csv").unwrap();
-    rows_of(&duo(), &rows, (text, "mine.csv")).map(|_| ()).unwrap_err()
+    rows_of(&duo(), &rows, (text, "mine.csv"), &[]).map(|_| ()).unwrap_err()
 }
 
 #[test]
 fn rows_about_other_drives_are_left_out() {
     let text = table("A1", "4k-rand-write", "iops");
     let rows = parse(&text, "mine.csv").unwrap();
-    let of = rows_of(&duo(), &rows, (&text, "mine.csv")).unwrap();
+    let of = rows_of(&duo(), &rows, (&text, "mine.csv"), &[]).unwrap();
     let ids: Vec<&str> = of.iter().map(|row| row.id.as_str()).collect();
     assert_eq!(ids, ["A1"]);
 }
