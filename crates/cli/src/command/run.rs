@@ -13,7 +13,8 @@ use lab::plan::{OneLoad, Pace, Plan};
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{
-    HandleWrites, LatencySummary, RateLimit, Step, StepKind, Summary, Warning, WarningKind,
+    HandleWrites, HostLimit, LatencySummary, RateLimit, Step, StepKind, Summary, Warning,
+    WarningKind,
 };
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, carry_out};
 use lab::subject::Subject;
@@ -161,6 +162,7 @@ fn shown(outcome: &Outcome, asked: &Asked<'_>) -> Result<Ending> {
             "environment": outcome.environment,
             "precondition": precondition.map(|record| &record.step),
             "step": record.step,
+            "limited_by_host": host_limit(outcome, record, summary).map(|it| it.to_string()),
             "warnings": warnings(outcome).collect::<Vec<_>>(),
         }))?;
     } else {
@@ -210,10 +212,25 @@ fn printed(
     });
     let mark = if target.unvalidated { format!("\n{UNVALIDATED_REASON}") } else { String::new() };
     output::talk(&(details(&told, summary, &state) + &replayed + &mark));
-    for text in missed.into_iter().chain(coverage.and_then(|it| it.warning())) {
+    let limited = host_limit(outcome, record, summary).map(limited);
+    for text in missed.into_iter().chain(limited).chain(coverage.and_then(|it| it.warning())) {
         output::talk(&format!("warning: {text}"));
     }
     Ok(())
+}
+
+/// The part of the host that bounds the load of `record`; absent where the drive does.
+fn host_limit(outcome: &Outcome, record: &Record, summary: &Summary) -> Option<HostLimit> {
+    outcome.target.host_limit(record.step.threads, summary)
+}
+
+/// The warning about a load that the host bounds.
+fn limited(limit: HostLimit) -> String {
+    let remedy = match limit {
+        HostLimit::Threads(_) => "use more --threads",
+        HostLimit::Processors(_) | HostLimit::SerialSection => "no number of --threads helps",
+    };
+    format!("limited by the host ({limit}): a faster drive would not be faster here; {remedy}")
 }
 
 /// True if writes change what `subject` does: not of models that are written in place.
@@ -429,6 +446,14 @@ mod tests {
         let both = Summary { read, ..one };
         assert_eq!(mean_notes(&both), format!("\nreads and writes: {note}\nwrite: {note}"));
         assert_eq!(mean_notes(&Summary::default()), "");
+    }
+
+    #[test]
+    fn the_host_as_the_limit_is_named_with_what_helps() {
+        let said = limited(HostLimit::Threads(1));
+        assert!(said.starts_with("limited by the host (1 thread): "), "{said}");
+        assert!(said.ends_with("use more --threads"), "{said}");
+        assert!(!limited(HostLimit::SerialSection).contains("use more"));
     }
 
     #[test]
