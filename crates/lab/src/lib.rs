@@ -24,6 +24,7 @@ mod schedule;
 pub mod subject;
 pub mod sweep;
 pub mod validate;
+pub mod vdbench_report;
 pub mod wanted;
 
 pub use driver::{Driver, Fill, LatenessCounts, Load, Loaded, Watch};

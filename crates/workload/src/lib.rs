@@ -19,6 +19,7 @@ pub mod recording;
 mod spec;
 mod stream;
 pub mod trace;
+pub mod vdbench;
 mod zipf;
 
 pub use application::{Application, Steps};

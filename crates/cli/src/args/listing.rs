@@ -53,14 +53,14 @@ pub(crate) enum ListingCommand {
         #[arg(long, conflicts_with = "json")]
         toml: bool,
     },
-    /// Convert a fio job file to TOML
+    /// Convert a fio job file, or a vdbench parameter file, to TOML
     Import(Import),
 }
 
 /// `floatgate workloads import`, `floatgate protocols import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// fio job file
+    /// fio job file or vdbench parameter file
     pub(crate) file: PathBuf,
     /// Output folder [default: ./workloads or ./protocols, where files are found by name]
     #[arg(long, value_name = "DIR")]

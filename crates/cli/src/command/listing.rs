@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use lab::library::{Item, Library, Origin};
 use lab::runs::write_text;
 use lab::workload::fio::{self, Imported};
+use lab::workload::vdbench;
 use lab::{Error, Kind};
 
 use crate::args::Import;
@@ -30,7 +31,7 @@ pub(super) fn tell_faults<T: Item>(library: &Library) {
     }
 }
 
-/// Writes each job of a job file as a workload.
+/// Writes each job of a job file of fio, or run of a parameter file of vdbench, as a workload.
 pub(super) fn import_workloads(args: &Import) -> Result<()> {
     let imported = read(&args.file)?;
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("workloads"));
@@ -60,9 +61,13 @@ fn read(path: &Path) -> Result<Imported> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
-    let imported = fio::import(&text, &shown)
-        .map_err(|source| Error::new(Kind::Input, "reading a job file of fio").source(source))?;
-    Ok(imported)
+    let (imported, what) = if vdbench::is_parameter_file(&text) {
+        (vdbench::import(&text, &shown), "a parameter file of vdbench")
+    } else {
+        (fio::import(&text, &shown), "a job file of fio")
+    };
+    let refused = |source| Error::new(Kind::Input, format!("reading {what}")).source(source).into();
+    imported.map_err(refused)
 }
 
 fn write(folder: &Path, files: &[(PathBuf, String)], overwrite: bool) -> Result<()> {

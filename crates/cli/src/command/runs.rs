@@ -10,7 +10,7 @@ use lab::fio_report::{self, Imported};
 use lab::results::mark::marked;
 use lab::results::{Doubt, Run, Step, StepKind, Summary};
 use lab::runs::{Listed, Runs, write_bytes, write_text};
-use lab::{Error, Kind};
+use lab::{Error, Kind, vdbench_report};
 
 use super::summary::last_window;
 use crate::args::RunsCommand;
@@ -127,9 +127,11 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
     Ok(())
 }
 
-/// Makes a run of a report of fio, and prints its name.
+/// Makes a run of a report of fio, or of a flat file of vdbench, and prints its name.
 fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
-    let Imported { plan, wanted, outcome, begun } = fio_report::import(file, title)?;
+    let is_flat = fs::read_to_string(file).is_ok_and(|text| vdbench_report::is_flat_file(&text));
+    let read = if is_flat { vdbench_report::import } else { fio_report::import };
+    let Imported { plan, wanted, outcome, begun } = read(file, title)?;
     let folder = runs.create_begun(plan, wanted, begun)?;
     let run = folder.finish(outcome)?;
     for warning in &run.warnings {
