@@ -30,5 +30,6 @@ mod summary;
 pub(crate) mod sweep;
 pub(crate) mod top;
 pub(crate) mod trace;
+mod unanswered;
 pub(crate) mod validate;
 pub(crate) mod workloads;

@@ -2,7 +2,6 @@
 //! hint at the remedy.
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use lab::Kind;
 use live::OpenError;
 use server::chain_text;
 
-use crate::output;
+use crate::output::{self, StdoutClosed};
 
 /// Hint for a recovery that can read nothing.
 const NOTHING_LEFT: &str =
@@ -100,12 +99,10 @@ impl fmt::Display for Input {
 
 /// Prints `error: a: b: c`, then `hint: ...` where a remedy is known, and says how to exit.
 ///
-/// A reader that closed the pipe has what it wanted: that is no failure.
+/// A reader that closed stdout has what it wanted: that is no failure. Any other pipe that broke is
+/// one, such as that to a server.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
-    let pipe_closed = error
-        .downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
-    if pipe_closed {
+    if error.downcast_ref::<StdoutClosed>().is_some() {
         return ExitCode::SUCCESS;
     }
     output::talk(&format!("error: {}", chain_text(error)));
@@ -145,6 +142,8 @@ fn is_usage(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use anyhow::Context as _;
     use export::{Address, BindError};
 

@@ -11,16 +11,17 @@ use crate::table;
 /// Fewest columns that lines are wrapped at.
 const COLUMNS_MIN: usize = 20;
 
+/// Error of stdout whose reader has closed it: whoever reads has what was wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("standard output is closed")]
+pub(crate) struct StdoutClosed;
+
 /// Prints one line, or several, of what was asked for to stdout.
 ///
 /// # Errors
 /// Fails if stdout takes no more.
 pub(crate) fn data(text: &str) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.trim_end_matches('\n').as_bytes())?;
-    stdout.write_all(b"\n")?;
-    stdout.flush()?;
-    Ok(())
+    written(&[text.trim_end_matches('\n').as_bytes(), b"\n"])
 }
 
 /// Prints to stdout what a terminal does, such as to clear itself; no line ends with it.
@@ -28,9 +29,7 @@ pub(crate) fn data(text: &str) -> Result<()> {
 /// # Errors
 /// Fails if stdout takes no more.
 pub(crate) fn raw(text: &str) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    written(&[text.as_bytes()])
 }
 
 /// Prints a value as JSON to stdout.
@@ -46,7 +45,18 @@ pub(crate) fn json(value: &impl Serialize) -> Result<()> {
 /// # Errors
 /// Fails if stdout takes no more.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<()> {
-    Ok(io::stdout().lock().write_all(bytes)?)
+    written(&[bytes])
+}
+
+/// Writes parts to stdout, one after the other.
+fn written(parts: &[&[u8]]) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    let written = parts.iter().try_for_each(|part| stdout.write_all(part));
+    match written.and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(StdoutClosed.into()),
+        Err(error) => Err(error).context("writing to standard output"),
+        Ok(()) => Ok(()),
+    }
 }
 
 /// Prints what a reader must know before trusting a number to stderr.

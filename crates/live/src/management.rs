@@ -228,6 +228,7 @@ where
         };
         if clients.fetch_add(1, Ordering::AcqRel) >= CLIENTS_MAX {
             clients.fetch_sub(1, Ordering::AcqRel);
+            turn_away(&client);
             continue;
         }
         let (answer, seats) = (Arc::clone(answer), Arc::clone(&clients));
@@ -242,6 +243,15 @@ where
     }
 }
 
+/// Tells a client beyond the limit why it is not served.
+fn turn_away(mut client: &UnixStream) {
+    let reason = format!("{CLIENTS_MAX} programs use the management socket, the limit; try again");
+    if let Ok(line) = line_of(&Answer::Refused { reason }) {
+        // The empty buffer of a new connection takes it at once; one that is gone needs none.
+        let _ = client.write_all(&line);
+    }
+}
+
 fn converse(mut client: &UnixStream, answer: &impl Fn(Request) -> Answer) -> io::Result<()> {
     client.set_read_timeout(Some(SILENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
@@ -249,14 +259,22 @@ fn converse(mut client: &UnixStream, answer: &impl Fn(Request) -> Answer) -> io:
     loop {
         let mut line = String::new();
         reader.by_ref().take(REQUEST_BYTES_MAX).read_line(&mut line)?;
-        if !line.ends_with('\n') {
+        let is_cut = !line.ends_with('\n');
+        if is_cut && (line.len() as u64) < REQUEST_BYTES_MAX {
             return Ok(());
         }
         let answered = match serde_json::from_str(&line) {
+            _ if is_cut => {
+                let reason = format!("the request is longer than {REQUEST_BYTES_MAX} bytes");
+                Answer::Refused { reason }
+            }
             Ok(request) => answer(request),
             Err(error) => Answer::Refused { reason: format!("invalid request: {error}") },
         };
         client.write_all(&line_of(&answered)?)?;
+        if is_cut {
+            return Ok(());
+        }
     }
 }
 
@@ -277,20 +295,22 @@ impl Connection {
     /// Connects to the process that serves the drive of a folder; none if no process does.
     ///
     /// # Errors
-    /// What the system answered, such as that this user may not.
+    /// What the system answered, such as that this user may not; and that the process takes no
+    /// connections, since it is stopped.
     pub fn open(volume: &Path) -> io::Result<Option<Self>> {
-        let (folder, socket) = (File::open(volume)?, socket()?);
-        match rustix::net::connect(&socket, &address(&folder)?).map_err(io::Error::from) {
-            Ok(()) => {}
-            Err(error) => {
-                let is_nobody = [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused];
-                return if is_nobody.contains(&error.kind()) { Ok(None) } else { Err(error) };
-            }
-        }
-        let pid = rustix::net::sockopt::socket_peercred(&socket)?.pid.as_raw_nonzero().get();
-        let stream = UnixStream::from(socket);
+        let (folder, stream) = (File::open(volume)?, UnixStream::from(socket()?));
         stream.set_read_timeout(Some(PATIENCE))?;
+        // It limits the wait for a connection, too.
         stream.set_write_timeout(Some(PATIENCE))?;
+        match rustix::net::connect(&stream, &address(&folder)?).map_err(io::Error::from) {
+            Ok(()) => {}
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => return Ok(None),
+                io::ErrorKind::WouldBlock => return Err(silent("the server accepted no program")),
+                _ => return Err(error),
+            },
+        }
+        let pid = rustix::net::sockopt::socket_peercred(&stream)?.pid.as_raw_nonzero().get();
         Ok(Some(Self { stream: BufReader::new(stream), pid }))
     }
 
@@ -302,14 +322,39 @@ impl Connection {
     /// Sends a request, and waits for the answer.
     ///
     /// # Errors
-    /// Fails if there is no answer in time, or it is malformed.
+    /// Fails with [`io::ErrorKind::UnexpectedEof`] if the server ended before it answered, with
+    /// [`io::ErrorKind::TimedOut`] if there is no answer in time, and if the answer is malformed.
     pub fn ask(&mut self, request: &Request) -> io::Result<Answer> {
-        self.stream.get_mut().write_all(&line_of(request)?)?;
+        let sent = self.stream.get_mut().write_all(&line_of(request)?);
+        let closed = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
         let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        // One that turns programs away says why without reading what they send.
+        let received = match sent {
+            Err(error) if !closed.contains(&error.kind()) => Err(error),
+            _ => self.stream.read_line(&mut line),
+        };
+        match received {
+            Ok(_) if line.ends_with('\n') => Ok(serde_json::from_str(&line)?),
+            Ok(_) => Err(self.unanswered(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => Err(self.unanswered(error)),
         }
-        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// Returns the error of a request without an answer, in words.
+    fn unanswered(&self, error: io::Error) -> io::Error {
+        let server = format!("the server, process {},", self.pid);
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset => {
+                let text = format!("{server} ended before it answered");
+                io::Error::new(io::ErrorKind::UnexpectedEof, text)
+            }
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                silent(&format!("{server} did not answer"))
+            }
+            _ => error,
+        }
     }
 
     /// Asks for the status of the drive.
@@ -337,6 +382,12 @@ impl Connection {
             Answer::Done | Answer::Status { .. } | Answer::History { .. } => Ok(()),
         }
     }
+}
+
+/// Returns the error of a server that lets [`PATIENCE`] pass; `what` it did not do.
+fn silent(what: &str) -> io::Error {
+    let text = format!("{what} within {} s: it is stopped or overloaded", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 #[cfg(test)]
@@ -396,5 +447,44 @@ mod tests {
         let refused = "{\"answer\":\"refused\",\"reason\":\"invalid request: ";
         assert!(line.starts_with(refused), "{line}");
         connection.ask(&Request::Status).unwrap();
+    }
+    #[test]
+    fn a_server_that_ends_before_it_answers_is_told_from_one_that_refuses() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = bind(folder.path()).unwrap();
+        let mut connection = Connection::open(folder.path()).unwrap().unwrap();
+        drop(listener.accept().unwrap());
+        let error = connection.order(&Request::Scrub).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        let told = format!("the server, process {}, ended before it ans", std::process::id());
+        assert!(error.to_string().starts_with(&told), "{error}");
+        drop((connection, listener));
+        let _management = refusing(folder.path());
+        let mut connection = Connection::open(folder.path()).unwrap().unwrap();
+        let error = connection.order(&Request::Scrub).unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::Other, "asked".to_owned()));
+    }
+
+    #[test]
+    fn a_program_beyond_the_limit_hears_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let _management = refusing(folder.path());
+        let open = || Connection::open(folder.path()).unwrap().unwrap();
+        let mut seated: Vec<_> = (0..CLIENTS_MAX).map(|_| open()).collect();
+        seated.iter_mut().for_each(|it| drop(it.ask(&Request::Status).unwrap()));
+        let Answer::Refused { reason } = open().ask(&Request::Status).unwrap() else {
+            panic!("it was let in");
+        };
+        assert!(reason.starts_with("16 programs use the management socket"), "{reason}");
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_refused_with_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let _management = refusing(folder.path());
+        let mut connection = Connection::open(folder.path()).unwrap().unwrap();
+        let path = PathBuf::from("x".repeat(5000));
+        let error = connection.order(&Request::RemoveSpare { path }).unwrap_err();
+        assert_eq!(error.to_string(), "the request is longer than 4096 bytes");
     }
 }

@@ -13,6 +13,7 @@ use live::{Beyond, Drive, Namespaces, UserCapacity};
 use server::drive_service::note_event;
 
 use super::maintenance::{awaited, server};
+use super::unanswered::Unanswered;
 use crate::args::{Capacity, Format, FormatTarget, Purge, Resize};
 use crate::failure::Opening;
 use crate::progress::Rows;
@@ -24,9 +25,10 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
     let FoundDrive { drive, server } = FoundDrive::find(&args.target, "purging")?;
     let attempted = || format!("purging {shown}");
     let status = if let Some(mut server) = server {
-        server.order(&Request::Purge { drive, while_served: true }).with_context(attempted)?;
-        wait_for_purge(&mut server).with_context(attempted)?;
-        server.status().context("asking the server")?
+        let unanswered = purge_unanswered("purge", &args.target.volume);
+        let ordered = server.order(&Request::Purge { drive, while_served: true });
+        ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
+        status_after_purge(&mut server, &unanswered).with_context(attempted)?
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
@@ -58,9 +60,10 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
     let attempted = || format!("formatting {shown}");
     let status = if let Some(mut server) = server {
         let request = Request::Format { drive, capacity, while_served: true };
-        server.order(&request).with_context(attempted)?;
-        wait_for_purge(&mut server).with_context(attempted)?;
-        server.status().context("asking the server")?
+        let unanswered = purge_unanswered("format", &args.target.volume);
+        let ordered = server.order(&request);
+        ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
+        status_after_purge(&mut server, &unanswered).with_context(attempted)?
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
@@ -93,8 +96,13 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     let discard = args.target.destroy.is_some();
     let attempted = || format!("resizing {shown}");
     if let Some(mut server) = server {
+        let unanswered = Unanswered {
+            state: "the size may be that of before or not",
+            next: format!("`floatgate status {shown}` says which; then run this again"),
+        };
         let request = Request::Resize { drive, size_bytes: size.0, discard, while_served: true };
-        server.order(&request).with_context(attempted)?;
+        let ordered = server.order(&request);
+        ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
     } else {
         let drive =
             Drive::open(&args.target.volume).with_context(|| Opening::of(&args.target.volume))?;
@@ -169,12 +177,28 @@ fn check_id(target: &FormatTarget, id: &str) -> Result<()> {
     }
 }
 
-/// Watches how far a server is with a purge.
-fn wait_for_purge(server: &mut Connection) -> Result<()> {
+/// State of a volume whose server did not say how a purge or a format ended.
+fn purge_unanswered(command: &str, volume: &Path) -> Unanswered {
+    let shown = volume.display();
+    Unanswered {
+        state: "data that was to be erased may be left on the dies",
+        next: format!(
+            "`floatgate status {shown}` says whether it is; run the same `floatgate {command}` \
+             again, without --while-served as long as the volume is not served"
+        ),
+    }
+}
+
+/// Watches how far a server is with a purge, and returns the status of the volume after it.
+fn status_after_purge(server: &mut Connection, unanswered: &Unanswered) -> Result<status::Status> {
     let is_running = |purge: &Purged| purge.is_running;
     let progress = |purge: &Purged| (purge.superblocks_done, purge.superblocks);
-    let purge = awaited("erasing", server, |it| it.purge, is_running, progress)?;
-    purge.failure.map_or(Ok(()), |failure| bail!(failure))
+    let purge = awaited("erasing", server, |it| it.purge, is_running, progress);
+    let purge = purge.map_err(|error| unanswered.of_wait(error))?;
+    if let Some(failure) = purge.failure {
+        bail!(failure);
+    }
+    server.status().map_err(|error| unanswered.of_wait(error))
 }
 
 /// Erases a closed volume, with events of its begin and its end in the log of the volume.

@@ -5,6 +5,7 @@ use live::locate;
 use live::management::Request;
 
 use super::maintenance::server;
+use super::unanswered::Unanswered;
 use crate::Ending;
 use crate::args::{Locate, Switch};
 
@@ -13,7 +14,14 @@ pub(crate) fn locate(args: &Locate) -> Result<Ending> {
     let is_lit = args.switch == Switch::On;
     let attempted = || format!("marking {}", args.volume.display());
     match server(&args.volume)? {
-        Some(mut server) => server.order(&Request::Locate { is_lit }).with_context(attempted)?,
+        Some(mut server) => {
+            let unanswered = Unanswered {
+                state: "the LED may be on or off",
+                next: "run the same command again".to_owned(),
+            };
+            let ordered = server.order(&Request::Locate { is_lit });
+            ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
+        }
         None => locate::set(&args.volume, is_lit).with_context(attempted)?,
     }
     Ok(Ending::Done)

@@ -13,6 +13,7 @@ use live::management::{Connection, Request};
 use live::status::{MaintenanceStatus, Rebuild, Scrub};
 use live::{Contents, Drive, Replacement};
 
+use super::unanswered::Unanswered;
 use crate::args::{self, AddSpare, FailDie, Inject, RemoveSpare, ReplaceDie, Scrub as ScrubArgs};
 use crate::failure::Opening;
 use crate::progress::Rows;
@@ -29,13 +30,23 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let mut server = needed_server(&args.volume, || {
         format!("`floatgate check --repair {shown}` checks a closed volume")
     })?;
-    server.order(&Request::Scrub).with_context(|| format!("scrubbing {shown}"))?;
+    let attempted = || format!("scrubbing {shown}");
+    let unanswered = Unanswered {
+        state: "the scrub did not come to its end",
+        next: format!(
+            "serve the volume and run `floatgate scrub {shown}` again, or run `floatgate check \
+             --repair {shown}` while it is closed"
+        ),
+    };
+    let ordered = server.order(&Request::Scrub).map_err(|error| unanswered.of_order(error));
+    ordered.with_context(attempted)?;
     if args.no_wait {
         return Ok(Ending::Done);
     }
     let is_running = |scrub: &Scrub| scrub.is_running;
     let progress = |scrub: &Scrub| (scrub.rows_done, scrub.rows);
-    let scrub = awaited("scrubbing", &mut server, |it| it.scrub, is_running, progress)?;
+    let scrub = awaited("scrubbing", &mut server, |it| it.scrub, is_running, progress);
+    let scrub = scrub.map_err(|error| unanswered.of_wait(error)).with_context(attempted)?;
     scrubbed(&shown.to_string(), scrub)
 }
 
@@ -80,7 +91,12 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
     let (shown, die) = (args.volume.display(), args.die);
     let attempted = || format!("failing die {die} of {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        server.order(&Request::FailDie { die }).with_context(attempted)?;
+        let unanswered = Unanswered {
+            state: "the die may be offline or not",
+            next: format!("`floatgate status {shown} --all` says which; then run this again"),
+        };
+        let ordered = server.order(&Request::FailDie { die });
+        ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
     } else {
         let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
         let failed = live::check_die(&drive, die).and_then(|()| Ok(drive.fail_die(die)?));
@@ -111,13 +127,24 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
     let path = absolute(&args.with).context("finding the new die")?;
     let attempted = || format!("replacing die {die} of {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        server.order(&Request::ReplaceDie { die, path, destroy }).with_context(attempted)?;
+        let unanswered = Unanswered {
+            state: "the rebuild did not come to its end, and the volume tolerates no failure of a \
+                    die until one has",
+            next: format!(
+                "`floatgate status {shown}` says how far it is; `floatgate replace-die {shown} \
+                 {die} --with {}` begins it again, whether the volume is served or not",
+                args.with.display()
+            ),
+        };
+        let ordered = server.order(&Request::ReplaceDie { die, path, destroy });
+        ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
         if args.no_wait {
             return Ok(Ending::Done);
         }
         let is_running = |rebuild: &Rebuild| rebuild.is_running;
         let progress = |rebuild: &Rebuild| (rebuild.rows_done, rebuild.rows);
-        let rebuild = awaited("rebuilding", &mut server, |it| it.rebuild, is_running, progress)?;
+        let rebuild = awaited("rebuilding", &mut server, |it| it.rebuild, is_running, progress);
+        let rebuild = rebuild.map_err(|error| unanswered.of_wait(error)).with_context(attempted)?;
         if let Some(failure) = rebuild.failure {
             bail!("{}: {failure}", attempted());
         }
@@ -153,7 +180,9 @@ pub(crate) fn add_spare(args: &AddSpare) -> Result<Ending> {
     let path = absolute(&args.spare).context("finding the hot spare")?;
     let attempted = || format!("adding a hot spare to {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        server.order(&Request::AddSpare { path, destroy: args.destroy }).with_context(attempted)?;
+        let ordered = server.order(&Request::AddSpare { path, destroy: args.destroy });
+        let unanswered = spare_unanswered(&args.volume);
+        ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
     } else {
         let drive = Drive::open(&args.volume).with_context(|| Opening::of(&args.volume))?;
         let added = live::add_spare(&args.volume, &drive, &path, Contents::lost_if(args.destroy));
@@ -174,7 +203,9 @@ pub(crate) fn remove_spare(args: &RemoveSpare) -> Result<Ending> {
     let attempted = || format!("removing a hot spare from {shown}");
     match server(&args.volume)? {
         Some(mut server) => {
-            server.order(&Request::RemoveSpare { path }).with_context(attempted)?;
+            let ordered = server.order(&Request::RemoveSpare { path });
+            let unanswered = spare_unanswered(&args.volume);
+            ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
         }
         None => {
             live::remove_spare(&args.volume, &path).with_context(attempted)?;
@@ -183,6 +214,15 @@ pub(crate) fn remove_spare(args: &RemoveSpare) -> Result<Ending> {
     let spare = args.spare.display();
     output::talk(&format!("{spare} is no hot spare of {shown} any more; it was not changed"));
     Ok(Ending::Done)
+}
+
+/// State of a volume whose server did not say what it made of a hot spare.
+fn spare_unanswered(volume: &Path) -> Unanswered {
+    let shown = volume.display();
+    Unanswered {
+        state: "the hot spares may be those of before or not",
+        next: format!("`floatgate status {shown}` counts them; then run this again"),
+    }
 }
 
 /// Injects a fault into a served drive.
@@ -216,7 +256,14 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
             drop(server);
             await_end(&args.volume).with_context(|| format!("cutting the power of {shown}"))?;
         }
-        done => done.with_context(|| format!("injecting a fault into {shown}"))?,
+        done => {
+            let unanswered = Unanswered {
+                state: "the fault may have come or not",
+                next: format!("`floatgate status {shown}` says whether the volume is served"),
+            };
+            let attempted = || format!("injecting a fault into {shown}");
+            done.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
+        }
     }
     Ok(Ending::Done)
 }
@@ -234,7 +281,7 @@ fn await_end(volume: &Path) -> Result<()> {
 }
 
 fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
+    error.kind() == io::ErrorKind::UnexpectedEof
 }
 
 /// The server of a drive, if it has one.
@@ -269,7 +316,8 @@ pub(super) fn awaited<T>(
 ) -> Result<T> {
     let rows = Rows::new(name);
     loop {
-        let status = server.status().context("asking the server for the progress")?;
+        let status = server.status().inspect_err(|_| rows.clear());
+        let status = status.context("asking the server for the progress")?;
         let work = work(status.maintenance).context("the server no longer reports it")?;
         let (done, all) = progress(&work);
         rows.moved(done, all);

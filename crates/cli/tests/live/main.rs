@@ -27,5 +27,6 @@ mod reviews;
 mod served;
 mod service;
 mod slow;
+mod unanswered;
 mod watched;
 mod web;
