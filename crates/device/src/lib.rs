@@ -24,6 +24,9 @@ pub use self::operations::{
     SelfTestResult, ServedNamespace, Work,
 };
 
+/// Source of zeroes that are written.
+static ZEROES: [u8; 256 << 10] = [0; 256 << 10];
+
 /// Point at which a command that changes data is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -180,6 +183,36 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// Any but [`DeviceError::Unreadable`]; part of the range may have been replaced, each sector
     /// whole or not at all.
     fn write(&self, offset: u64, bytes: &[u8], durability: Durability) -> Result<(), DeviceError>;
+
+    /// Stores zeroes in a range, so that later writes to it cannot fail for want of space, as one
+    /// command of a client, however large; gives up the rest once `goes_on` returns false. Returns
+    /// whether all of the range was written.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn write_zeroes(
+        &self,
+        offset: u64,
+        length: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<bool, DeviceError> {
+        self.check_range(offset, length)?;
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            if !goes_on() {
+                return Ok(false);
+            }
+            let step = usize::try_from(end - at).unwrap_or(usize::MAX).min(ZEROES.len());
+            self.write(at, &ZEROES[..step], Durability::Volatile)?;
+            at += step as u64;
+        }
+        Ok(true)
+    }
+
+    /// True if it refuses changes now, since a host protected it or its media are worn out.
+    fn is_write_protected(&self) -> bool {
+        false
+    }
 
     /// Makes everything acknowledged so far durable.
     ///

@@ -393,7 +393,8 @@ pub trait Operations: Administration {
     /// Protects a namespace from changes, or ends its protection.
     ///
     /// # Errors
-    /// Fails if there is no such namespace, or the protection cannot be stored.
+    /// Fails if there is no such namespace, the drive is served for reading only, or the protection
+    /// cannot be stored.
     fn protect(&self, id: u32, is_protected: bool) -> Result<(), OperationError> {
         let _ = (id, is_protected);
         Err(OperationError::Unsupported("protect namespaces"))

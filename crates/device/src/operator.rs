@@ -481,6 +481,10 @@ impl Operations for Operator {
     }
 
     fn protect(&self, id: u32, is_protected: bool) -> Result<(), OperationError> {
+        if self.is_read_only {
+            // It outlasts the server.
+            return Err(OperationError::ReadOnly);
+        }
         let entry = find(&mut lock(&self.shared.entries), id)?.clone();
         {
             let mut gate = entry.portion.gate();

@@ -297,6 +297,10 @@ impl Device for Opened {
         Ok(())
     }
 
+    fn is_write_protected(&self) -> bool {
+        self.portion.look().protection != Protection::Open
+    }
+
     fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
         let portion = &*self.portion;
         let _gate = portion.pass(offset, length)?;

@@ -374,10 +374,23 @@ fn nothing_takes_away_a_namespace_that_a_host_protected() {
 }
 
 #[test]
+fn a_drive_that_is_served_for_reading_takes_and_loses_no_protection() {
+    let (backing, below) = (Arc::<Drive>::default(), Arc::new(MemoryDevice::new(SIZE)));
+    let kept = Arc::<Drive>::clone(&backing);
+    let operator = Operator::open(below, backing, Kept::whole(512), true).unwrap();
+    for is_protected in [true, false] {
+        assert_eq!(operator.protect(1, is_protected), Err(OperationError::ReadOnly));
+    }
+    assert!(lock(&kept.kept).is_empty() && operator.protection(1) == Protection::Open);
+}
+
+#[test]
 fn a_protected_namespace_is_read_and_not_written() {
     let (operator, _, _) = operator(Kept::whole(512));
     let it = device(&operator, 1);
+    assert!(!it.is_write_protected());
     operator.protect(1, true).unwrap();
+    assert!(it.is_write_protected(), "clients that come now are told");
     assert!(matches!(it.write(0, &[1], Durability::Volatile), Err(DeviceError::ReadOnly)));
     assert!(matches!(it.trim(0, 512, Durability::Volatile), Err(DeviceError::ReadOnly)));
     it.read(0, &mut [0]).unwrap();

@@ -180,6 +180,21 @@ impl Device for Metered {
         self.meter.writes.count(self.meter.born, bytes.len() as u64, carry_out)
     }
 
+    /// Counts it as one write, however large, and without bytes: none came from the client.
+    fn write_zeroes(
+        &self,
+        offset: u64,
+        length: u64,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<bool, DeviceError> {
+        let carry_out = || self.device.write_zeroes(offset, length, goes_on);
+        self.meter.writes.count(self.meter.born, 0, carry_out)
+    }
+
+    fn is_write_protected(&self) -> bool {
+        self.device.is_write_protected()
+    }
+
     fn flush(&self) -> Result<(), DeviceError> {
         self.meter.flushes.count(self.meter.born, 0, || self.device.flush())
     }
@@ -214,6 +229,23 @@ mod tests {
         assert_eq!((flushes.commands, trims.commands), (1, 0));
         assert!(reads.idle_ns.is_some() && trims.idle_ns.is_none());
         assert_eq!(reads.latency_histogram.total(), 0, "whoever answers knows the latency");
+    }
+
+    #[test]
+    fn zeroes_without_data_are_one_write_however_many_they_are() {
+        let meter = Arc::new(Meter::default());
+        let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new(4 << 20));
+        let inner = Arc::new(Metered::new(memory, Arc::clone(&meter)));
+        let outer = Metered::new(inner, Arc::default());
+        outer.write(0, &[1; 4096], Durability::Volatile).unwrap();
+        assert!(outer.write_zeroes(0, 4 << 20, &|| true).unwrap());
+        assert!(!outer.write_zeroes(0, 4096, &|| false).unwrap(), "given up");
+        outer.write_zeroes(4 << 20, 512, &|| true).unwrap_err();
+        let writes = meter.traffic().writes;
+        assert_eq!((writes.commands, writes.bytes, writes.failures), (4, 4096, 1));
+        let mut page = [7; 4096];
+        outer.read(0, &mut page).unwrap();
+        assert_eq!(page, [0; 4096]);
     }
 
     #[test]
