@@ -23,6 +23,22 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
+/// True of a character that changes how the text around it is shown, so that it could pass for
+/// something else: control characters, and those of the direction of writing.
+pub fn is_unshown(character: char) -> bool {
+    let is_direction = matches!(
+        character,
+        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
+    );
+    character.is_control() || is_direction
+}
+
+/// A text that others chose, such as a name, with a replacement character for each of
+/// [`is_unshown`].
+pub fn shown(text: &str) -> String {
+    text.replace(is_unshown, "\u{FFFD}")
+}
+
 /// The load of `threads` and `queue_per_thread` as published, of which either may be empty:
 /// `T16Q16`, `T16`, `Q256`, or nothing.
 pub fn stated_load(threads: &str, queue_per_thread: &str) -> String {
@@ -115,6 +131,13 @@ mod tests {
             assert_eq!(told(rust), format!("invalid type: string \"a\", expected {toml}"));
         }
         assert_eq!(in_toml_types("missing field `name`"), "missing field `name`");
+    }
+
+    #[test]
+    fn what_others_chose_is_shown_without_control_and_direction_characters() {
+        let odd = "a\u{1b}[2Jb\u{202e}c\u{2067}d\ne";
+        assert_eq!(shown(odd), "a\u{FFFD}[2Jb\u{FFFD}c\u{FFFD}d\u{FFFD}e");
+        assert_eq!(shown("Größe \u{05D0}"), "Größe \u{05D0}", "letters of any script stay");
     }
 
     #[test]

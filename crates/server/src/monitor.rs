@@ -19,6 +19,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
+use blockio::text::is_unshown;
 use live::status::HealthState;
 use tracing::warn;
 
@@ -211,7 +212,7 @@ impl Caller {
         let Alert { event, health, detail, remedy, .. } = alert;
         let health = health.word();
         // What a folder is called may hold anything, and a header ends with a line.
-        let name = name.replace(char::is_control, " ");
+        let name = name.replace(is_unshown, " ");
         format!(
             "To: {address}\nSubject: Floatgate {event}: {name} is {health} on {}\n\
              Content-Type: text/plain; charset=utf-8\nAuto-Submitted: auto-generated\n\n\

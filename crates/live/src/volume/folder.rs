@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::{Mutex, PoisonError};
 
 use blockio::Bytes;
-use blockio::text::in_toml_types;
+use blockio::text::{in_toml_types, is_unshown};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
@@ -216,7 +216,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     let characters = name.chars().count();
     let is_fit = (1..=NAME_CHARACTERS_MAX).contains(&characters)
         && name.trim() == name
-        && !name.chars().any(char::is_control);
+        && !name.chars().any(is_unshown);
     if is_fit {
         return Ok(());
     }

@@ -10,6 +10,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use blockio::text::is_unshown;
+
 /// Bytes before the serial number in page 80h of a SCSI device.
 const VPD_HEADER_BYTES: usize = 4;
 /// Most characters that are taken of a model or serial number.
@@ -86,7 +88,7 @@ impl Sources<'_> {
 /// Returns the printable part of a text that a device reported; none if nothing is left.
 fn printable(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
-    let shown = text.chars().filter(|it| !it.is_control()).take(CHARACTERS_MAX);
+    let shown = text.chars().filter(|it| !is_unshown(*it)).take(CHARACTERS_MAX);
     let shown = shown.collect::<String>().trim().to_owned();
     (!shown.is_empty()).then_some(shown)
 }

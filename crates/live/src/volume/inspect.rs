@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use blockio::text::shown;
+
 use crate::engine::gathering::{Gathered, gather};
 use crate::engine::lost::LostPages;
 use crate::engine::recovery::view;
@@ -85,7 +87,7 @@ impl Status {
     /// judges its health. To be done last.
     #[must_use]
     pub fn described(mut self, volume: &Path) -> Self {
-        self.name = name_of(volume);
+        self.name = shown(&name_of(volume));
         let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
         self.folder = folder.display().to_string();
         for (die, path) in self.dies.iter_mut().zip(&die_paths(volume)) {
