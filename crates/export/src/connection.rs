@@ -15,12 +15,13 @@ use crate::nbd::{Negotiation, Terms};
 use crate::nvme::{SecureChannel, Secured};
 use crate::polls::Polls;
 use crate::recorder::Tape;
+use crate::seats::{Full, Unseated};
 use crate::socket::Socket;
 use crate::tls::ClientHello;
 use crate::{Exports, Replies, Tls, TlsMode};
 
 /// Time limit of the whole handshake.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(10);
 /// Size of the receive buffer at first, and again after a long request.
 const INBOX_BYTES: usize = 256 << 10;
 
@@ -39,9 +40,9 @@ pub(crate) enum Break {
     /// The client did not finish the handshake in time.
     #[error("the handshake was not complete within {} s", HANDSHAKE_PATIENCE.as_secs())]
     Slow,
-    /// The limit of clients is reached.
-    #[error("the limit of {0} clients is reached (--max-connections)")]
-    Full(usize),
+    /// A limit of clients is reached.
+    #[error(transparent)]
+    Full(Full),
     /// Newer clients began a handshake, and this one took too long for its own.
     #[error("too many handshakes at once: newer ones displaced this one")]
     Displaced,
@@ -62,6 +63,15 @@ pub(crate) enum Break {
     /// The client went without saying so, or the network did.
     #[error("{0}")]
     Gone(io::Error),
+}
+
+impl From<Unseated> for Break {
+    fn from(unseated: Unseated) -> Self {
+        match unseated {
+            Unseated::Full(full) => Self::Full(full),
+            Unseated::Displaced => Self::Displaced,
+        }
+    }
 }
 
 /// Received bytes that are not done with yet.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, retry_on_intr};
@@ -22,11 +22,19 @@ pub(crate) struct DescriptorSocket {
     socket: OwnedFd,
     /// Descriptors that were received and not taken.
     received: VecDeque<OwnedFd>,
+    /// Time until which bytes must have been received; none after the handshake.
+    deadline: Option<Instant>,
 }
 
 impl DescriptorSocket {
     pub(crate) const fn new(socket: OwnedFd) -> Self {
-        Self { socket, received: VecDeque::new() }
+        Self { socket, received: VecDeque::new(), deadline: None }
+    }
+
+    /// Bounds receiving, or with `None` no longer does: after the deadline it fails with
+    /// [`io::ErrorKind::TimedOut`].
+    pub(crate) const fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
     }
 
     /// Fills `bytes`. Returns false if the connection ended before the first of them.
@@ -36,6 +44,9 @@ impl DescriptorSocket {
     pub(crate) fn receive(&mut self, bytes: &mut [u8]) -> io::Result<bool> {
         let mut filled = 0;
         while filled < bytes.len() {
+            if self.deadline.is_some() && !self.wait(None)? {
+                continue;
+            }
             let received = self.receive_some(&mut bytes[filled..])?;
             if received == 0 && filled == 0 {
                 return Ok(false);
@@ -108,8 +119,13 @@ impl DescriptorSocket {
     /// Waits until something can be received, or for this long. Returns whether something can.
     ///
     /// # Errors
-    /// Fails if the system refuses.
+    /// Fails if the system refuses, or after the deadline.
     pub(crate) fn wait(&self, patience: Option<Duration>) -> io::Result<bool> {
+        let left = self.deadline.map(|it| it.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let patience = patience.into_iter().chain(left).min();
         let mut awaited = [PollFd::new(&self.socket, PollFlags::IN)];
         let patience = patience.map(|it| Timespec::try_from(it).expect("far below an age"));
         match rustix::event::poll(&mut awaited, patience.as_ref()) {
@@ -220,6 +236,18 @@ mod tests {
         signal.wait_with(&Signal::new().unwrap()).unwrap();
         drop(there);
         assert!(!here.receive(&mut bytes).unwrap(), "the end");
+    }
+
+    #[test]
+    fn what_has_not_come_by_the_deadline_is_an_error() {
+        let (mut here, there) = pair();
+        there.send(b"mes", &[]).unwrap();
+        here.set_deadline(Some(Instant::now() + Duration::from_millis(5)));
+        let error = here.receive(&mut [0; 7]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        here.set_deadline(None);
+        there.send(b"sage", &[]).unwrap();
+        assert!(here.receive(&mut [0; 4]).unwrap());
     }
 
     #[test]

@@ -177,7 +177,7 @@ impl Files {
     fn attributes(&self, inode: INodeNo) -> Option<FileAttr> {
         let (kind, size, perm) = match self.find(inode) {
             _ if inode == INodeNo::ROOT => (FileType::Directory, 0, 0o700),
-            Some(file) if file.export.is_read_only => {
+            Some(file) if file.export.refuses_changes() => {
                 (FileType::RegularFile, file.export.device.size(), 0o400)
             }
             Some(file) => (FileType::RegularFile, file.export.device.size(), 0o600),
@@ -301,7 +301,7 @@ impl Filesystem for Files {
 
     fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let Some(file) = self.find(inode) else { return reply.error(Errno::EISDIR) };
-        if file.export.is_read_only && flags.acc_mode() != OpenAccMode::O_RDONLY {
+        if file.export.refuses_changes() && flags.acc_mode() != OpenAccMode::O_RDONLY {
             return reply.error(Errno::EROFS);
         }
         let direct = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;

@@ -27,6 +27,7 @@ mod paced;
 mod polls;
 mod recorder;
 mod replies;
+mod seats;
 mod server;
 mod socket;
 mod tls;
@@ -68,6 +69,14 @@ pub struct Export {
     pub is_read_only: bool,
     /// The model whose times replies keep to, if they are not sent at once.
     pub pace: Option<Arc<Pace>>,
+}
+
+impl Export {
+    /// True if clients that come now are told that it takes no changes: it is served for reading
+    /// only, or a host protected it from writes.
+    pub fn refuses_changes(&self) -> bool {
+        self.is_read_only || self.device.is_write_protected()
+    }
 }
 
 /// Exports of one server: at least one, each with a name of its own.

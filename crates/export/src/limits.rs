@@ -42,8 +42,21 @@ pub(crate) const PROGRESS_BYTES: usize = 256 << 10;
 pub struct Limits {
     /// Clients at once that have finished the handshake; at least 1.
     pub connections: usize,
+    /// Clients at once of one peer, a process or, over TCP, a machine; at least 1.
+    pub connections_per_peer: usize,
     /// Memory for requests and replies of all of them.
     pub memory_bytes: u64,
+}
+
+/// Places for clients that are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Places of all of them.
+    pub(crate) all: usize,
+    /// Places that those of one front end may have.
+    pub(crate) of_front_end: usize,
+    /// Places that those of one peer may have.
+    pub(crate) of_peer: usize,
 }
 
 /// Error of limits within which no client can be served.
@@ -70,7 +83,9 @@ pub enum LimitsError {
 impl Default for Limits {
     /// 256 clients, and 768 MiB, so that a server stays within 1 GiB.
     fn default() -> Self {
-        Self { connections: 256, memory_bytes: 768 << 20 }
+        let connections = 256;
+        let connections_per_peer = Self::per_peer(connections);
+        Self { connections, connections_per_peer, memory_bytes: 768 << 20 }
     }
 }
 
@@ -80,8 +95,8 @@ impl Limits {
     /// # Errors
     /// Fails if there may be no client, or too little memory for so many.
     pub fn checked(self) -> Result<Self, LimitsError> {
-        let Self { connections, memory_bytes } = self;
-        if connections == 0 {
+        let Self { connections, connections_per_peer, memory_bytes } = self;
+        if connections == 0 || connections_per_peer == 0 {
             return Err(LimitsError::NoClients);
         }
         let own_bytes = OWN_BYTES.saturating_mul(connections as u64);
@@ -92,6 +107,23 @@ impl Limits {
             return Err(LimitsError::Memory { memory, connections, memory_min });
         }
         Ok(self)
+    }
+
+    /// Returns the clients of one peer where nothing else is given: seven eighths of all, rounded
+    /// up, so that one program leaves some for others.
+    pub const fn per_peer(connections: usize) -> usize {
+        connections - connections / 8
+    }
+
+    /// Returns the places where so many front ends share them: each leaves a quarter to each
+    /// other one.
+    pub(crate) fn room(self, front_ends: usize) -> Room {
+        let left = self.connections / 4 * front_ends.saturating_sub(1);
+        Room {
+            all: self.connections,
+            of_front_end: self.connections.saturating_sub(left).max(1),
+            of_peer: self.connections_per_peer,
+        }
     }
 
     /// Returns the bytes that remain for large requests.
@@ -286,9 +318,13 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    fn few(connections: usize) -> Limits {
+        Limits { connections, ..Limits::default() }
+    }
+
     /// Memory of which so much is shared.
     fn memory(shared_bytes: u64) -> Arc<Memory> {
-        Memory::new(Limits { connections: 1, memory_bytes: OWN_BYTES + shared_bytes })
+        Memory::new(Limits { memory_bytes: OWN_BYTES + shared_bytes, ..few(1) })
     }
 
     fn pair() -> (Arc<Socket>, UnixStream) {
@@ -301,13 +337,20 @@ mod tests {
         assert!(Limits::default().checked().is_ok());
         let none = Limits { connections: 0, ..Limits::default() };
         assert_eq!(none.checked(), Err(LimitsError::NoClients));
-        let little = Limits { connections: 4, memory_bytes: 10 * MIB };
+        let little = Limits { memory_bytes: 10 * MIB, ..few(4) };
         assert_eq!(
             little.checked().unwrap_err().to_string(),
             "10 MiB of memory for 4 clients, must be at least 42 MiB; raise the memory or lower \
              the number of clients"
         );
-        assert!(Limits { connections: 4, memory_bytes: 42 * MIB }.checked().is_ok());
+        assert!(Limits { memory_bytes: 42 * MIB, ..few(4) }.checked().is_ok());
+    }
+
+    #[test]
+    fn a_front_end_leaves_a_quarter_to_another_one_and_a_peer_an_eighth_to_others() {
+        let room = |connections, front_ends| few(connections).room(front_ends).of_front_end;
+        assert_eq!([room(256, 1), room(256, 2), room(3, 2), room(1, 2)], [256, 192, 3, 1]);
+        assert_eq!([256, 9, 7, 1].map(Limits::per_peer), [224, 8, 7, 1]);
     }
 
     #[test]

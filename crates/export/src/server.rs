@@ -6,11 +6,10 @@
 //!   client: accepted ──► handshake ──► served ──► gone
 //! ```
 //!
-//! Those whose handshake is under way have a limit of their own, and the oldest of them goes for
-//! the newest: however many come and say nothing, those that are served stay, and one more is let
-//! in.
+//! Those whose handshake is under way have a limit of their own ([`Seats`]): however many come and
+//! say nothing, those that are served stay, and one more is let in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +19,14 @@ use std::time::{Duration, Instant};
 
 use crate::connection::{Break, Connection, elapsed};
 use crate::conversation::Conversation;
-use crate::limits::{Limits, Memory};
+use crate::limits::{Limits, Memory, Room};
 use crate::nvme::{self, Subsystem};
 use crate::recorder::Tape;
+use crate::seats::{Seated, Seats};
 use crate::socket::Socket;
 use crate::{Exports, Listener, Pace, nbd, paced};
 use device::DeviceError;
 
-/// Clients at once whose handshake is under way.
-const HANDSHAKES_MAX: usize = 64;
 /// Time from one report of rejected clients to the next.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Time that clients have for their last replies once the server ends.
@@ -104,7 +102,7 @@ pub struct Server {
 
 struct Shared {
     exports: Exports,
-    limits: Limits,
+    room: Room,
     /// Memory for requests and replies of all clients.
     memory: Arc<Memory>,
     /// Start of the server, at which modelled time is zero.
@@ -119,10 +117,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Clients {
-    /// The sockets of those whose handshake is under way, by number.
-    handshaking: BTreeMap<u64, Arc<Socket>>,
-    /// The sockets of those that are served, by number.
-    served: BTreeMap<u64, Arc<Socket>>,
+    seats: Seats<Arc<Socket>>,
     /// The NVMe queues that they are, by number.
     queues: BTreeMap<u64, QueuePlace>,
     is_stopping: bool,
@@ -137,7 +132,7 @@ struct QueuePlace {
 
 /// Clients that were rejected.
 #[derive(Default)]
-struct Rejections {
+pub(crate) struct Rejections {
     /// Clients not reported yet.
     untold: u64,
     told_at: Option<Instant>,
@@ -145,7 +140,7 @@ struct Rejections {
 
 impl Rejections {
     /// Counts one more. Returns the number to report now, if a report is due.
-    fn note(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn note(&mut self, now: Instant) -> Option<u64> {
         self.untold += 1;
         if self.told_at.is_some_and(|at| now < at + REPORT_EVERY) {
             return None;
@@ -219,9 +214,10 @@ impl Server {
         limits: Limits,
         observer: impl Observer + 'static,
     ) -> io::Result<Self> {
+        let words: BTreeSet<&str> = listeners.iter().map(|(_, protocol)| protocol.word()).collect();
         let shared = Arc::new(Shared {
             exports,
-            limits,
+            room: limits.room(words.len()),
             memory: Memory::new(limits),
             begun: Instant::now(),
             is_cut: Arc::default(),
@@ -297,8 +293,7 @@ impl Shared {
     }
 
     fn each_socket(&self, act: impl Fn(&Socket)) {
-        let clients = self.lock();
-        clients.handshaking.values().chain(clients.served.values()).for_each(|socket| act(socket));
+        self.lock().seats.sockets().for_each(|socket| act(socket));
     }
 
     /// Ends the connections of a controller's I/O queues, or of all NVMe hosts.
@@ -308,13 +303,13 @@ impl Shared {
             controller.is_none_or(|controller| it.controller == controller && it.queue > 0)
         };
         let meant = clients.queues.iter().filter(|(_, place)| is_meant(place));
-        meant.filter_map(|(it, _)| clients.served.get(it)).for_each(|socket| socket.cut());
+        meant.filter_map(|(it, _)| clients.seats.served(*it)).for_each(|socket| socket.cut());
     }
 
     fn is_empty_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut clients = self.lock();
-        while !(clients.handshaking.is_empty() && clients.served.is_empty()) {
+        while !clients.seats.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return false;
@@ -345,19 +340,19 @@ impl Shared {
 
     fn admit(self: &Arc<Self>, socket: Socket, protocol: &Protocol) {
         let socket = Arc::new(socket);
+        let (front_end, peer) = (protocol.word(), socket.peer());
         let mut clients = self.lock();
-        if clients.served.len() >= self.limits.connections {
+        if let Err(full) = clients.seats.check(self.room, front_end, peer) {
             drop(clients);
-            self.reject(Break::Full(self.limits.connections).to_string());
+            self.reject(full.to_string());
             return;
         }
         let client = self.exports.number_client();
-        clients.handshaking.insert(client, Arc::clone(&socket));
-        let is_full = clients.handshaking.len() > HANDSHAKES_MAX;
-        let oldest = if is_full { clients.handshaking.pop_first() } else { None };
+        let seated = Seated { socket: Arc::clone(&socket), front_end, peer };
+        let displaced = clients.seats.arrive(client, seated);
         drop(clients);
-        if let Some((_, oldest)) = oldest {
-            oldest.cut();
+        if let Some(displaced) = displaced {
+            displaced.socket.cut();
         }
         let seat = Seat { shared: Arc::clone(self), protocol: protocol.clone(), client };
         let name = format!("{}-{client}", protocol.word());
@@ -497,26 +492,19 @@ impl Seat {
 
     /// Takes its place among those that are served.
     fn begin_service(&self) -> Result<(), Break> {
-        let (mut clients, connections) = (self.shared.lock(), self.shared.limits.connections);
-        if clients.served.len() >= connections {
-            return Err(Break::Full(connections));
-        }
-        let socket = clients.handshaking.remove(&self.client).ok_or(Break::Displaced)?;
-        clients.served.insert(self.client, socket);
-        Ok(())
+        Ok(self.shared.lock().seats.begin_service(self.client, self.shared.room)?)
     }
 
     /// True if a newer client took its place among the handshakes.
     fn is_displaced(&self) -> bool {
-        !self.shared.lock().handshaking.contains_key(&self.client)
+        !self.shared.lock().seats.is_handshaking(self.client)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut clients = self.shared.lock();
-        clients.handshaking.remove(&self.client);
-        clients.served.remove(&self.client);
+        clients.seats.leave(self.client);
         clients.queues.remove(&self.client);
         drop(clients);
         self.shared.went.notify_all();

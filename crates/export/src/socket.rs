@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
@@ -93,6 +93,17 @@ struct SocketFile {
 /// A connection to one client.
 #[derive(Debug)]
 pub(crate) struct Socket(OwnedFd);
+
+/// Origin of a connection, of which each has a limit of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// A process of this machine, over a Unix socket.
+    Process(i32),
+    /// A machine, over TCP; this one is one, too.
+    Machine(IpAddr),
+    /// The system does not say.
+    Unknown,
+}
 
 impl Listener {
     /// Listens at an address. A Unix socket that nobody listens at is replaced.
@@ -316,6 +327,18 @@ impl Socket {
     /// The address that the client connected to, if it came over TCP.
     pub(crate) fn local_place(&self) -> Option<SocketAddr> {
         SocketAddr::try_from(rustix::net::getsockname(&self.0).ok()?).ok()
+    }
+
+    /// Where the client comes from.
+    pub(crate) fn peer(&self) -> Peer {
+        let place = rustix::net::getpeername(&self.0).ok().flatten();
+        if let Some(place) = place.and_then(|it| SocketAddr::try_from(it).ok()) {
+            return Peer::Machine(place.ip().to_canonical());
+        }
+        match sockopt::socket_peercred(&self.0) {
+            Ok(owner) => Peer::Process(owner.pid.as_raw_nonzero().get()),
+            Err(_) => Peer::Unknown,
+        }
     }
 
     /// Receives no more; what was received already is still there.

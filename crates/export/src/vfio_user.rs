@@ -21,13 +21,12 @@ mod configuration;
 mod message;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use self::client::Client;
 use crate::descriptor_socket::DescriptorSocket;
 use crate::nvme::{PcieController, Subsystem};
-use crate::vm_listener::{Break, VmListener};
+use crate::vm_listener::{Arrival, Break, VmListener};
 use crate::{Exports, Listener, Observer};
 
 /// A server of an NVMe subsystem over vfio-user, until it is dropped.
@@ -49,7 +48,7 @@ impl VfioUser {
         observer: Arc<dyn Observer>,
     ) -> io::Result<Self> {
         let served = exports.clone();
-        let serve = move |client, socket| serve(&served, &subsystem, (client, socket));
+        let serve = move |arrival| serve(&served, &subsystem, arrival);
         let names = ("vfio-user", exports.clone());
         let server = VmListener::start(names, listener, observer, Box::new(serve))?;
         Ok(Self { _listener: server })
@@ -59,11 +58,11 @@ impl VfioUser {
 fn serve(
     exports: &Exports,
     subsystem: &Arc<Subsystem>,
-    (client, socket): (u64, OwnedFd),
+    Arrival { client, socket, handshake }: Arrival,
 ) -> Result<(), Break> {
     let recorder = exports.recorder().map(|it| (Arc::clone(it), client));
     let controller = PcieController::new(subsystem, recorder)?;
-    Client::new(DescriptorSocket::new(socket), controller).serve()
+    Client::new(DescriptorSocket::new(socket), controller, handshake).serve()
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ mod queue;
 mod ring;
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -36,7 +35,7 @@ use self::client::Client;
 use self::queue::Common;
 use crate::descriptor_socket::{DescriptorSocket, cut};
 use crate::server::GRACE;
-use crate::vm_listener::{Break, VmListener};
+use crate::vm_listener::{Arrival, Break, VmListener};
 use crate::{Exports, Listener, Observer, Recorder};
 
 /// A server of one export over vhost-user, until it is dropped.
@@ -64,12 +63,12 @@ impl VhostUser {
         let (served, serial) = (exports.clone(), serial.to_owned());
         let until = Arc::<OnceLock<Instant>>::default();
         let own = Arc::clone(&until);
-        let serve = move |client, socket| {
+        let serve = move |arrival: Arrival| {
             let export = served.iter().next().expect("there is one at least");
             let (export, until) = (Arc::clone(export), Arc::clone(&own));
             let block = Block::new(export, &serial, kept, until);
-            let recorder = served.recorder().map(|it| (Arc::clone(it), client));
-            serve(block, recorder, socket)
+            let recorder = served.recorder().map(|it| (Arc::clone(it), arrival.client));
+            serve(block, recorder, arrival)
         };
         let names = ("vhost-user", exports.clone());
         let server = VmListener::start(names, listener, observer, Box::new(serve))?;
@@ -88,7 +87,7 @@ impl Drop for VhostUser {
 fn serve(
     block: Block,
     recorder: Option<(Arc<dyn Recorder>, u64)>,
-    socket: OwnedFd,
+    Arrival { socket, handshake, .. }: Arrival,
 ) -> Result<(), Break> {
     let socket = DescriptorSocket::new(socket);
     let handle = socket.handle()?;
@@ -99,7 +98,7 @@ fn serve(
         failure: Mutex::default(),
         fail: Box::new(move || cut(&handle)),
     };
-    Client::new(socket, Arc::new(common)).serve()
+    Client::new(socket, Arc::new(common), handshake).serve()
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! A server of virtual machines: a listener on a Unix socket, and a thread for each machine monitor
 //! that connects.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -9,17 +8,38 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::connection::HANDSHAKE_PATIENCE;
 use crate::descriptor_socket::cut;
-use crate::server::{GRACE, LAST_GRACE};
+use crate::limits::Room;
+use crate::seats::{Full, Seated, Seats, Unseated};
+use crate::server::{GRACE, LAST_GRACE, Rejections};
+use crate::socket::Socket;
 use crate::{Event, Exports, Listener, Observer};
 
-/// Clients at once.
+/// Virtual machines at once, and those of one process, which leave some for others.
 const CLIENTS_MAX: usize = 16;
+const CLIENTS_PER_PEER_MAX: usize = 14;
+const ROOM: Room =
+    Room { all: CLIENTS_MAX, of_front_end: CLIENTS_MAX, of_peer: CLIENTS_PER_PEER_MAX };
 /// Pause after the system had nothing left to accept a client with.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves one client, given its number and connection, until it goes.
-type Serve = dyn Fn(u64, OwnedFd) -> Result<(), Break> + Send + Sync;
+/// Serves one client until it goes.
+type Serve = dyn Fn(Arrival) -> Result<(), Break> + Send + Sync;
+
+/// A client that has connected.
+pub(crate) struct Arrival {
+    /// Its number.
+    pub(crate) client: u64,
+    pub(crate) socket: OwnedFd,
+    pub(crate) handshake: Handshake,
+}
+
+/// Handshake of a client, to be completed before its deadline.
+pub(crate) struct Handshake {
+    seat: Arc<Seat>,
+    deadline: Instant,
+}
 
 /// Reason why a client is dropped.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +50,30 @@ pub(crate) enum Break {
     /// The connection broke, or the system refused something.
     #[error(transparent)]
     System(#[from] io::Error),
+    /// The client completed its handshake in vain.
+    #[error("{0}")]
+    Unseated(String),
+}
+
+impl From<Unseated> for Break {
+    fn from(unseated: Unseated) -> Self {
+        Self::Unseated(match unseated {
+            Unseated::Full(full) => limit(full),
+            Unseated::Displaced => "newer connections displaced this one".to_owned(),
+        })
+    }
+}
+
+/// The limit of virtual machines that is reached, in words.
+fn limit(full: Full) -> String {
+    match full {
+        Full::All(most) | Full::FrontEnd(most) => {
+            format!("the limit of {most} virtual machines is reached")
+        }
+        Full::Peer(most) => {
+            format!("the limit of {most} virtual machines of one process is reached")
+        }
+    }
 }
 
 /// A server until it is dropped.
@@ -53,8 +97,8 @@ struct Shared {
 
 #[derive(Default)]
 struct Clients {
-    /// Connections, by the number of their client.
-    sockets: BTreeMap<u64, OwnedFd>,
+    seats: Seats<OwnedFd>,
+    rejections: Rejections,
     is_stopping: bool,
 }
 
@@ -90,9 +134,9 @@ impl Drop for VmListener {
             let _ = acceptor.join();
         }
         let mut clients = self.shared.lock();
-        clients.sockets.values().for_each(cut);
+        clients.seats.sockets().for_each(cut);
         let deadline = Instant::now() + GRACE + LAST_GRACE;
-        while !clients.sockets.is_empty() {
+        while !clients.seats.is_empty() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
@@ -117,7 +161,7 @@ struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.shared.lock().sockets.remove(&self.client);
+        self.shared.lock().seats.leave(self.client);
         self.shared.went.notify_all();
     }
 }
@@ -133,40 +177,79 @@ impl Shared {
             if self.lock().is_stopping {
                 return;
             }
-            let admitted = accepted.and_then(|socket| self.admit(socket.into()));
-            if let Err(error) = admitted {
-                self.observer.saw(&Event::Rejected { clients: 1, reason: error.to_string() });
+            if let Err(error) = accepted.and_then(|socket| self.admit(socket)) {
+                self.reject(error.to_string());
                 thread::sleep(ACCEPT_PAUSE);
             }
         }
     }
 
-    fn admit(self: &Arc<Self>, socket: OwnedFd) -> io::Result<()> {
+    fn reject(&self, reason: String) {
+        let clients = self.lock().rejections.note(Instant::now());
+        // Without the lock: an observer may take its time.
+        if let Some(clients) = clients {
+            self.observer.saw(&Event::Rejected { clients, reason });
+        }
+    }
+
+    fn admit(self: &Arc<Self>, socket: Socket) -> io::Result<()> {
+        let (front_end, peer) = (self.protocol, socket.peer());
+        let socket = OwnedFd::from(socket);
         let client = self.exports.number_client();
         let mut clients = self.lock();
-        if clients.sockets.len() >= CLIENTS_MAX {
-            let text = format!("the limit of {CLIENTS_MAX} virtual machines is reached");
-            return Err(io::Error::other(text));
-        }
-        clients.sockets.insert(client, socket.try_clone()?);
+        clients.seats.check(ROOM, front_end, peer).map_err(|full| io::Error::other(limit(full)))?;
+        let seated = Seated { socket: socket.try_clone()?, front_end, peer };
+        let displaced = clients.seats.arrive(client, seated);
         drop(clients);
-        let seat = Seat { shared: Arc::clone(self), client };
+        if let Some(displaced) = displaced {
+            cut(&displaced.socket);
+        }
+        let seat = Arc::new(Seat { shared: Arc::clone(self), client });
         let builder = thread::Builder::new().name(format!("{}-{client}", self.protocol));
         builder.spawn(move || seat.host(socket)).map(drop)
     }
 }
 
-impl Seat {
-    fn host(&self, socket: OwnedFd) {
-        let Self { shared, client } = self;
-        let client = *client;
+impl Handshake {
+    /// Time until which it must be complete.
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Has the client served from now on.
+    ///
+    /// # Errors
+    /// Fails if there is no place for it.
+    pub(crate) fn complete(self) -> Result<(), Break> {
+        let Seat { shared, client } = &*self.seat;
+        shared.lock().seats.begin_service(*client, ROOM)?;
         let export = shared.exports.iter().next().map_or_else(String::new, |it| it.name.clone());
-        shared.observer.saw(&Event::Connected { client, export });
-        let event = match (shared.serve)(client, socket) {
+        shared.observer.saw(&Event::Connected { client: *client, export });
+        Ok(())
+    }
+}
+
+impl Seat {
+    fn host(self: &Arc<Self>, socket: OwnedFd) {
+        let Self { shared, client } = &**self;
+        let client = *client;
+        let deadline = Instant::now() + HANDSHAKE_PATIENCE;
+        let handshake = Handshake { seat: Arc::clone(self), deadline };
+        let ended = (shared.serve)(Arrival { client, socket, handshake });
+        let is_known = shared.lock().seats.served(client).is_some();
+        match ended {
+            Err(Break::Violation(reason)) if is_known => {
+                shared.observer.saw(&Event::Dropped { client, reason });
+            }
             // A client whose program ended needs no report.
-            Ok(()) | Err(Break::System(_)) => Event::Disconnected { client },
-            Err(Break::Violation(reason)) => Event::Dropped { client, reason },
-        };
-        shared.observer.saw(&event);
+            _ if is_known => shared.observer.saw(&Event::Disconnected { client }),
+            Err(Break::System(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                let patience_s = HANDSHAKE_PATIENCE.as_secs();
+                let reason = format!("the handshake was not complete within {patience_s} s");
+                shared.reject(reason);
+            }
+            Err(Break::Violation(reason) | Break::Unseated(reason)) => shared.reject(reason),
+            Ok(()) | Err(Break::System(_)) => {}
+        }
     }
 }

@@ -310,6 +310,12 @@ impl DriveService {
         self.clients().exports = offered.to_vec();
     }
 
+    /// Returns the number of clients that are connected, and of those that ever were.
+    pub fn client_counts(&self) -> (usize, u64) {
+        let clients = self.clients();
+        (clients.connected.len(), clients.accepted)
+    }
+
     fn clients(&self) -> MutexGuard<'_, Clients> {
         locked(&self.clients)
     }

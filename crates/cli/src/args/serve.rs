@@ -95,6 +95,10 @@ pub(crate) struct Serve {
     /// still change the volume
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Exit once no client was connected for this time, such as 10s; for jobs and tests
+    #[arg(long, value_parser = quantity::span, value_name = "TIME")]
+    #[arg(conflicts_with_all = ["fuse", "ublk"])]
+    pub(crate) exit_when_idle: Option<Duration>,
     /// Allow `floatgate inject`, and follow a schedule of faults if one is given
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]

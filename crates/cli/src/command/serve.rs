@@ -1,7 +1,9 @@
 //! `floatgate serve`: a volume, offered to clients until it is told to stop.
 
+mod checks;
 mod front_end;
 mod host_keys;
+mod idle;
 mod nvme;
 
 use std::fmt::Display;
@@ -25,7 +27,7 @@ use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
 use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
-use live::operator::{Kept, KeptNamespace, Operator};
+use live::operator::{Kept, Operator};
 use live::status::Status;
 use live::{Access, Device, Drive, Namespaces, Operations as _, ServedNamespace, status};
 use server::activation::{Passed, Place};
@@ -45,9 +47,13 @@ use crate::mount;
 use crate::signals::{self, Signal};
 use crate::{Ending, output, setup};
 
+use self::checks::{
+    check_blocks, check_export, check_memory, check_pages, check_reachable, check_recording,
+};
 pub(crate) use self::front_end::FrontEndArgs;
 use self::front_end::Prepared;
 use self::host_keys::HostKeys;
+use self::idle::Idle;
 
 /// Interval between two looks of a server at its drive.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -77,6 +83,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let limits = Limits::from(args.limits).checked();
     let limits = limits.map_err(|error| Error::new(Kind::Input, error.to_string()))?;
     check_pages(args)?;
+    check_memory(args)?;
     check_export(args)?;
     args.record.as_deref().map(check_recording).transpose()?;
     let (paced, tls, http_tls) = (paced(&args.timing)?, tls(&args.tls)?, http_tls(&args.pages)?);
@@ -159,7 +166,8 @@ fn serve_through(
     let server = server.context("starting the server")?;
     unused.0 = None;
     print_addresses(&text);
-    wait(&signals, &served.service, configuration, Watch::new(pace))?;
+    let idle = args.exit_when_idle.map(Idle::new);
+    wait(&signals, &served.service, configuration, (Watch::new(pace), idle))?;
     flush_early(&exports);
     drop((management, web));
     drop((files, started));
@@ -201,16 +209,6 @@ fn print_addresses(text: &str) {
         let error = server::chain_text(&error);
         warn!("could not print the addresses for clients to stdout: {error}");
     }
-}
-
-/// Refuses to serve without a front end.
-fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
-    if args.nbd.is_empty() && args.nvme.is_empty() && args.fuse.is_none() && has_no_front_end {
-        let text = "no front end was given, so no client could connect";
-        let hint = "give --nbd ADDRESS, or another front end: see `floatgate serve --help`";
-        return Err(Error::new(Kind::Input, text).hint(hint).into());
-    }
-    Ok(())
 }
 
 /// Passes events of clients on to the log, and to the service of the drive.
@@ -282,16 +280,21 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     RecordingFile::begin(file, &of)
 }
 
-/// Waits for a signal. Meanwhile observes the drive, and saves its lifetime counters.
+/// Waits for a signal, or until no client was there for long. Meanwhile observes the drive, and saves its lifetime counters.
 fn wait(
     signals: &Receiver<Signal>,
     service: &DriveService,
     mut configuration: Option<Configuration>,
-    mut lateness: Watch,
+    (mut lateness, mut idle): (Watch, Option<Idle>),
 ) -> Result<()> {
     let (mut is_kept, mut looks) = (true, 0_u64);
     loop {
-        match signals.recv_timeout(LOOK_EVERY) {
+        let patience = idle.as_ref().map_or(LOOK_EVERY, |idle| idle.left().min(LOOK_EVERY));
+        match signals.recv_timeout(patience) {
+            Err(RecvTimeoutError::Timeout) if idle.as_mut().is_some_and(|it| it.ends(service)) => {
+                lateness.look();
+                return Ok(());
+            }
             Err(RecvTimeoutError::Timeout) => looks += 1,
             Ok(Signal::Reload) => reload(configuration.as_mut(), service),
             ended => {
@@ -509,20 +512,6 @@ fn open_volume(
     Ok((drive, service))
 }
 
-/// Checks that namespaces consist of whole logical blocks.
-fn check_blocks(kept: &Kept, capacity: u64) -> Result<()> {
-    for KeptNamespace { id, size, block_bytes, .. } in &kept.namespaces {
-        let size = size.unwrap_or(capacity);
-        if !size.is_multiple_of((*block_bytes).into()) {
-            bail!(
-                "namespace {id} has {size} bytes, not a multiple of its logical block size of \
-                 {block_bytes}; serve it with --nvme-block-bytes 512"
-            );
-        }
-    }
-    Ok(())
-}
-
 /// `exports` with the default one first; without a name that is the first.
 fn with_default_first(mut exports: Vec<Export>, default: &str) -> Result<Vec<Export>> {
     if default.is_empty() {
@@ -611,39 +600,6 @@ fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<
     Ok(listener)
 }
 
-/// Refuses options of HTTP pages without `--http`: a user might take the pages for encrypted.
-fn check_pages(args: &Serve) -> Result<()> {
-    let HttpArgs { http_host, http_tls_certificates, .. } = &args.pages;
-    if args.http.is_none() && (!http_host.is_empty() || http_tls_certificates.is_some()) {
-        let text = "--http-host and --http-tls-certificates need --http ADDRESS";
-        return Err(Error::new(Kind::Input, text).into());
-    }
-    Ok(())
-}
-
-/// Refuses a recording where there is a file already, before the drive is opened.
-fn check_recording(file: &Path) -> Result<()> {
-    if !file.exists() {
-        return Ok(());
-    }
-    let text = format!("{} already exists", file.display());
-    Err(Error::new(Kind::Refused, text).hint("name a new file for the recording").into())
-}
-
-/// Refuses a default export that the volume does not have. A volume without exports is served
-/// under any name.
-fn check_export(args: &Serve) -> Result<()> {
-    let Some(volume) = &args.volume else { return Ok(()) };
-    let namespaces = Namespaces::of(volume).with_context(|| Opening::of(volume))?;
-    let names: Vec<&str> = namespaces.iter().map(|it| it.name.as_str()).collect();
-    if args.export.is_empty() || names.is_empty() || names.contains(&args.export.as_str()) {
-        return Ok(());
-    }
-    let text = format!("{} has no export named `{}`", volume.display(), args.export);
-    let hint = format!("its exports are {}", names.join(", "));
-    Err(Error::new(Kind::Input, text).hint(hint).into())
-}
-
 /// Recipients of alerts at each change of health; none where nobody is to be called.
 fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
     let recipients = Recipients::new(args.program.clone(), args.mail.as_deref());
@@ -722,7 +678,7 @@ pub(super) fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::
     let offered = exports.iter().map(|export| status::Export {
         name: export.name.clone(),
         size_bytes: export.device.size(),
-        is_read_only: export.is_read_only,
+        is_read_only: export.refuses_changes(),
         uris: listeners.iter().map(|it| uri(it.address(), &export.name)).collect(),
     });
     offered.collect()

@@ -61,6 +61,7 @@ fn what_a_server_cannot_do_is_refused_before_the_volume_is_opened() {
             "expected a whole number from 0 to 4294967295\n",
         ),
         (2, &["--max-connections", "0"], "the maximum number of clients is 0"),
+        (2, &["--max-connections-per-peer", "0"], "the maximum number of clients is 0"),
         (2, &["--monitor-test"], "--monitor-test has no recipient"),
     ] {
         let record: &[&str] = if option[0] == "--record" { &[] } else { &["--record", "new.rec"] };
@@ -71,6 +72,55 @@ fn what_a_server_cannot_do_is_refused_before_the_volume_is_opened() {
         assert!(!folder.path().join("new.rec").exists(), "{args:?} left a recording");
     }
     assert_eq!(power_cycles(), before, "none opened the volume");
+}
+
+#[test]
+fn a_volume_in_memory_of_no_whole_blocks_is_refused_with_sizes_that_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve = |options: &[&str]| {
+        let args = [&["serve", "--nbd", "unix:s"], options].concat();
+        let refused = floatgate(folder.path(), &args);
+        (refused.status.code(), said(&refused))
+    };
+    assert_eq!(
+        serve(&["--memory", "1000001b"]),
+        (
+            Some(2),
+            "error: --memory 1000001b: must be a multiple of 512 bytes, a logical block\n\
+             hint: use 999936b or 1000448b\n"
+                .to_owned()
+        )
+    );
+    let (_, said) = serve(&["--memory", "512b", "--nvme-block-bytes", "4096"]);
+    assert!(said.ends_with("hint: use 4096b\n"), "{said}");
+}
+
+#[test]
+fn a_server_for_a_job_ends_once_no_client_is_left() {
+    let begun = Instant::now();
+    let mut served = Served::start(&["--memory", "1MiB", "--exit-when-idle", "300ms"]);
+    if is_there("nbdinfo") {
+        client("nbdinfo", &["--size", &served.uri]);
+    }
+    assert!(served.ended().success());
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+}
+
+#[test]
+fn secrets_that_other_users_may_read_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secrets");
+    let secret = "DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:";
+    fs::write(&file, format!("nqn.2014-08.org.host {secret}\n")).unwrap();
+    let options = ["--nvme", "tcp:0", "--nvme-secrets", "secrets", "--exit-when-idle", "1ms"];
+    let args = [&["serve", "--memory", "1MiB"][..], &options].concat();
+    for (mode, is_warned) in [(0o644, true), (0o600, false)] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let ended = floatgate(folder.path(), &args);
+        assert!(ended.status.success(), "{}", said(&ended));
+        let warning = "other users may use the secrets in secrets, which has mode 644: `chmod 600";
+        assert_eq!(said(&ended).contains(warning), is_warned, "{}", said(&ended));
+    }
 }
 
 #[test]

@@ -423,7 +423,7 @@ fn abilities(export: &Export, dialect: Dialect) -> u16 {
     // are as good as one.
     let mut abilities =
         ability::HAS_FLAGS | ability::FLUSH | ability::FUA | ability::MULTI_CONN | ability::CACHE;
-    if export.is_read_only {
+    if export.refuses_changes() {
         abilities |= ability::READ_ONLY;
     } else {
         abilities |= ability::TRIM | ability::WRITE_ZEROES | ability::FAST_ZERO;

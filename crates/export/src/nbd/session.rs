@@ -26,8 +26,6 @@ use device::{Allocation, Device, DeviceError, Durability, Read};
 const RUNS_MAX: usize = 1 << 15;
 /// Longest range that one answer about what is stored covers, in bytes.
 const STATUS_BYTES_MAX: u64 = 4 << 30;
-/// Source of zeroes that are written.
-static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
 /// Most bytes that stand before the data of a reply.
 const REPLY_HEAD_BYTES_MAX: usize = 64;
 /// Longest text that goes with an error, in bytes.
@@ -431,18 +429,12 @@ fn write_zeroes(
     request: &Request,
     is_cut: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut at = request.offset;
-    let end = request.offset + request.length;
-    while at < end {
-        if is_cut.load(Ordering::Acquire) {
-            let text = "the server is stopping".into();
-            return Err(Failure { errno: Errno::Shutdown, offset: None, text });
-        }
-        let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(ZEROES.len());
-        device.write(at, &ZEROES[..length], Durability::Volatile)?;
-        at += length as u64;
+    let goes_on = || !is_cut.load(Ordering::Acquire);
+    if device.write_zeroes(request.offset, request.length, &goes_on)? {
+        return Ok(());
     }
-    Ok(())
+    let text = "the server is stopping".into();
+    Err(Failure { errno: Errno::Shutdown, offset: None, text })
 }
 
 fn put_simple(replies: &mut Replies, request: &Request, error: u32) {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use blockio::text::shown;
+
 use crate::Export;
 
 /// Preferred alignment of requests, in bytes; clients are told so.
@@ -56,7 +58,7 @@ pub enum Violation {
     #[error("requested an export before TLS, which is required")]
     Unencrypted,
     /// An export that is not served, by the option that cannot be refused.
-    #[error("no export is named `{0}`")]
+    #[error("no export is named `{}`", shown(.0))]
     UnknownExport(String),
     /// A request does not begin as one.
     #[error("invalid request magic {found:#x}, expected {expected:#x}")]

@@ -40,6 +40,12 @@ use super::transport::Transport;
 /// Time between checks whether a format has ended.
 const FORMAT_LOOK_EVERY: Nanos = Nanos::from_millis(5);
 
+/// Time that a host over fabrics has from its Connect to enable its controller.
+const ENABLE_PATIENCE: Nanos = Nanos::from_secs(10);
+/// Time that a host over fabrics may be silent that has neither a Keep Alive Timeout nor an I/O
+/// queue: the activity timeout of discovery controllers ([nvme-base-2021], "Discovery Controller").
+const SILENCE: Nanos = Nanos::from_secs(120);
+
 /// Bits of CC: CC.SHN.
 const SHUTDOWN: u32 = 3 << 14;
 /// Entry sizes of 64 and 16 bytes, the NVM command set, pages of 4 KiB.
@@ -77,6 +83,17 @@ impl Link {
     }
 }
 
+/// Reason why the patience with a host has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expired {
+    /// No command came within its Keep Alive Timeout in milliseconds.
+    KeepAlive(u32),
+    /// It never enabled its controller.
+    NotEnabled,
+    /// No command came, and it has no I/O queue and no Keep Alive Timeout.
+    Silent,
+}
+
 /// A controller of one host.
 #[derive(Debug)]
 pub(super) struct Controller {
@@ -103,6 +120,10 @@ pub(super) struct Controller {
     is_heard: bool,
     /// Time of the last sign of life of the host.
     heard_at: Nanos,
+    /// Time of the host's Connect.
+    came_at: Nanos,
+    /// True once the host enabled it.
+    was_enabled: bool,
 }
 
 impl Controller {
@@ -131,6 +152,8 @@ impl Controller {
             is_lost: false,
             is_heard: false,
             heard_at: now,
+            came_at: now,
+            was_enabled: false,
         }
     }
 
@@ -307,20 +330,18 @@ impl Controller {
         completed
     }
 
-    /// Advances time. Returns the time of the next call, or that the Keep Alive Timeout expired.
-    pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, u32> {
+    /// Advances time. Returns the time of the next call, or why the patience with the host ended.
+    pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, Expired> {
         self.pass_time(context.now);
-        let keep_alive_ms = self.features.keep_alive_ms();
-        let mut next = None;
-        if keep_alive_ms > 0 {
-            let due = self.heard_at + Nanos::from_millis(keep_alive_ms.into());
-            if context.now >= due {
-                self.shown.set_status(FATAL);
-                self.end();
-                return Err(keep_alive_ms);
-            }
-            next = Some(due);
+        let patience = self.patience();
+        if let Some((due, expired)) = patience
+            && context.now >= due
+        {
+            self.shown.set_status(FATAL);
+            self.end();
+            return Err(expired);
         }
+        let mut next = patience.map(|(due, _)| due);
         if self.is_ready() && self.kind == Purpose::Io {
             self.namespaces(context);
             let look = self.events.look(context, &self.features, self.view.namespaces());
@@ -328,6 +349,24 @@ impl Controller {
             next = next.into_iter().chain(look).chain(format).min();
         }
         Ok(next)
+    }
+
+    /// The time at which the patience with the host ends, and why; none of a host whose timeout
+    /// never comes. Virtual machines may take any time to boot.
+    fn patience(&self) -> Option<(Nanos, Expired)> {
+        let keep_alive_ms = self.features.keep_alive_ms();
+        let is_fabrics = self.transport().is_fabrics();
+        let enable = (is_fabrics && !self.was_enabled)
+            .then(|| (self.came_at + ENABLE_PATIENCE, Expired::NotEnabled));
+        let life = if keep_alive_ms > 0 {
+            let due = self.heard_at + Nanos::from_millis(keep_alive_ms.into());
+            Some((due, Expired::KeepAlive(keep_alive_ms)))
+        } else if is_fabrics && !self.has_queues() {
+            Some((self.heard_at + SILENCE, Expired::Silent))
+        } else {
+            None
+        };
+        enable.into_iter().chain(life).min_by_key(|(due, _)| *due)
     }
 
     pub(super) fn property_get(&self, command: &Command) -> Result<Completed, Status> {
@@ -360,6 +399,7 @@ impl Controller {
     /// Sets CC: enables, disables or shuts down the controller.
     pub(super) fn configure(&mut self, context: &Context<'_>, configuration: u32) {
         let before = std::mem::replace(&mut self.configuration, configuration);
+        self.was_enabled |= configuration & ENABLE != 0;
         match (before & ENABLE, configuration & ENABLE) {
             (0, 1) if self.is_configured() => self.shown.set_status(READY),
             (0, 1) => self.shown.set_status(FATAL),

@@ -31,7 +31,7 @@ pub struct QueueStatus {
     pub read_bytes: u64,
     /// Write and Write Zeroes commands.
     pub write_commands: u64,
-    /// Bytes that they wrote.
+    /// Bytes that hosts sent with them.
     pub written_bytes: u64,
     /// Other commands.
     pub other_commands: u64,
@@ -162,9 +162,9 @@ impl QueueCounters {
             IoKind::Read | IoKind::Compare | IoKind::Verify => {
                 (&self.read_commands, Some(&self.read_bytes))
             }
-            IoKind::Write | IoKind::WriteZeroes(_) => {
-                (&self.write_commands, Some(&self.written_bytes))
-            }
+            IoKind::Write => (&self.write_commands, Some(&self.written_bytes)),
+            // No data comes from the host.
+            IoKind::WriteZeroes(_) => (&self.write_commands, None),
             IoKind::Flush | IoKind::Manage(_) | IoKind::WriteUncorrectable | IoKind::Copy(_) => {
                 (&self.other_commands, None)
             }

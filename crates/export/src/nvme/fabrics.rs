@@ -1,5 +1,7 @@
 //! Fabrics commands: Connect, Property Get and Set ([nvme-base-2021], "Fabrics Commands").
 
+use blockio::text::is_unshown;
+
 use super::command::Command;
 use super::host::Host;
 use super::status::Status;
@@ -106,9 +108,9 @@ impl Connect {
 }
 
 /// True if a name may be one of a host. Names go into logs, metrics and the status as they are,
-/// where a line break or an escape sequence would pass for something that the server says.
+/// where a line break, an escape sequence or another direction would pass for something that the server says.
 fn is_nqn(name: &str) -> bool {
-    name.len() <= NQN_BYTES_MAX && !name.chars().any(char::is_control)
+    name.len() <= NQN_BYTES_MAX && !name.chars().any(is_unshown)
 }
 
 /// Dword 0 of the completion of Connect, beside the controller's identifier: the host is to

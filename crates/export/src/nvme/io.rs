@@ -12,10 +12,8 @@ use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
 use crate::Asked;
 
-/// Bytes that are compared, or zeroes that are written, at a time.
+/// Bytes that are verified at a time.
 const STEP_BYTES: usize = 256 << 10;
-/// Source of zeroes that are written.
-static ZEROES: [u8; STEP_BYTES] = [0; STEP_BYTES];
 /// Bytes of a range of Dataset Management.
 const RANGE_BYTES: usize = 16;
 /// Maximum number of ranges in one Dataset Management.
@@ -193,9 +191,7 @@ impl Io {
                 device.trim(self.offset, self.length, Durability::Volatile)?;
             }
             IoKind::WriteZeroes(false) => {
-                for_each_step(self.offset, self.length, |offset, length| {
-                    device.write(offset, &ZEROES[..length], Durability::Volatile)
-                })?;
+                device.write_zeroes(self.offset, self.length, &|| true)?;
             }
             IoKind::Verify => {
                 let mut read = vec![0; STEP_BYTES];

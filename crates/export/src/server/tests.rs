@@ -12,6 +12,7 @@ use super::*;
 use crate::limits::STALL;
 use crate::nbd::client::{kind, request, shortest_handshake, write};
 use crate::pace::tests::drive;
+use crate::seats::HANDSHAKES_MAX;
 use crate::{Address, Export};
 use crate::{Asked, Pace, Recorder, Served};
 use device::{Device as _, MemoryDevice};
@@ -24,6 +25,11 @@ const HANDSHAKES_END: Duration = Duration::from_secs(10);
 /// Reason why a client is dropped that keeps memory from others.
 const STALLED: &str =
     "stalled transfer: less than 256 KiB in 3 s while other clients waited for buffer memory";
+
+/// Few clients, and shared memory for one of the largest requests at a time.
+fn small() -> Limits {
+    Limits { connections: 8, connections_per_peer: 8, memory_bytes: 51 << 20 }
+}
 
 struct Rig {
     server: Server,
@@ -264,7 +270,7 @@ fn a_thousand_clients_that_say_nothing_shut_nobody_out() {
     first.write_all(&request(kind::FLUSH, 0, (0, 0))).unwrap();
     first.read_exact(&mut [0; 16]).unwrap();
     // The last ones are there until their time is over; the others are not any more.
-    assert!(rig.server.shared.lock().handshaking.len() <= HANDSHAKES_MAX);
+    assert!(rig.server.shared.lock().seats.handshakes() <= HANDSHAKES_MAX);
     let mut oldest = &silent[0];
     oldest.set_read_timeout(Some(PATIENCE)).unwrap();
     assert!(oldest.read_to_end(&mut Vec::new()).is_ok(), "it is let go");
@@ -324,9 +330,24 @@ fn a_client_beyond_the_limit_is_rejected_until_another_one_goes() {
 }
 
 #[test]
+fn a_program_has_no_more_clients_than_leave_some_for_others() {
+    let rig = Rig::limited(None, Limits { connections_per_peer: 2, ..small() });
+    let served = [rig.client(), rig.client()];
+    let came = std::iter::repeat_with(|| rig.event());
+    assert_eq!(came.filter(|event| matches!(event, Event::Connected { .. })).take(2).count(), 2);
+    let mut third = UnixStream::connect(&rig.socket).unwrap();
+    third.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(third.read_to_end(&mut Vec::new()).unwrap_or_default(), 0, "not even a greeting");
+    let Event::Rejected { reason, .. } = rig.event() else { panic!("it was let in") };
+    let limit = "the limit of 2 clients of one program or machine is reached \
+                 (--max-connections-per-peer)";
+    assert_eq!(reason, limit);
+    drop(served);
+}
+
+#[test]
 fn clients_that_take_nothing_of_large_replies_hold_up_no_small_and_in_the_end_no_large_request() {
-    // Shared memory for one of the largest requests at a time.
-    let limits = Limits { connections: 8, memory_bytes: 51 << 20 }.checked().unwrap();
+    let limits = small().checked().unwrap();
     let rig = Rig::limited(None, limits);
     let hostile: Vec<_> = (0..4)
         .map(|_| {
@@ -352,7 +373,7 @@ fn clients_that_take_nothing_of_large_replies_hold_up_no_small_and_in_the_end_no
 
 #[test]
 fn a_client_that_sends_a_byte_now_and_then_does_not_keep_the_memory_of_others() {
-    let limits = Limits { connections: 8, memory_bytes: 51 << 20 }.checked().unwrap();
+    let limits = small().checked().unwrap();
     let rig = Rig::limited(None, limits);
     let mut trickler = rig.client();
     let whole = write(0, 0, &vec![3; 32 << 20]);
@@ -386,7 +407,7 @@ fn a_client_that_sends_a_byte_now_and_then_does_not_keep_the_memory_of_others() 
 
 #[test]
 fn large_requests_of_many_clients_at_once_all_come_through() {
-    let limits = Limits { connections: 8, memory_bytes: 51 << 20 }.checked().unwrap();
+    let limits = small().checked().unwrap();
     for pace in [None, Some(model())] {
         let rig = Rig::limited(pace, limits);
         thread::scope(|scope| {

@@ -25,8 +25,6 @@ pub(super) const REQUEST_BYTES_MAX: u32 = 512 << 10;
 pub(super) const DISCARD_SECTORS_MAX: u32 = 1 << 22;
 /// Longest read that is asked for together with others.
 const TOGETHER_BYTES: usize = 128 << 10;
-/// Source of zeroes that are written.
-static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
 
 /// Memory for the data of requests, by tag: of a write the driver fills it before it hands the tag
 /// over, of a read it takes it with the answer. The system gives the memory as it is first used.
@@ -190,14 +188,8 @@ impl Block {
             trimmed.map_err(|error| errno(&error))?;
             return Ok(self.changed(Op::Trim, place, request));
         }
-        let mut done = 0;
-        while done < place.length {
-            let here = (place.length - done).min(ZEROES.len() as u64);
-            let zeroes = &ZEROES[..usize::try_from(here).expect("it is small")];
-            let written = device.write(place.offset + done, zeroes, Durability::Volatile);
-            written.map_err(|error| errno(&error))?;
-            done += here;
-        }
+        let written = device.write_zeroes(place.offset, place.length, &|| true);
+        written.map_err(|error| errno(&error))?;
         Ok(self.changed(Op::Trim, place, request))
     }
 
@@ -243,6 +235,7 @@ fn errno(error: &DeviceError) -> Errno {
     match error {
         _ if error.is_no_space() => Errno::NOSPC,
         DeviceError::Unreadable { .. } => Errno::NODATA,
+        DeviceError::ReadOnly => Errno::ROFS,
         DeviceError::InProgress(_) => Errno::BUSY,
         _ => Errno::IO,
     }

@@ -260,7 +260,7 @@ fn find(control: &Control, key: u64) -> Result<Option<Info>, UblkError> {
 fn parameters(export: &Export) -> Parameters {
     Parameters {
         sectors: export.device.size() / SECTOR_BYTES,
-        is_read_only: export.is_read_only,
+        is_read_only: export.refuses_changes(),
         sectors_max: REQUEST_BYTES_MAX / 512,
         discard_sectors_max: DISCARD_SECTORS_MAX,
     }

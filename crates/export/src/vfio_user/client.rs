@@ -8,7 +8,7 @@ use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
 use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::nvme::{PcieController, VECTORS};
-use crate::vm_listener::Break;
+use crate::vm_listener::{Break, Handshake};
 
 /// Newest version of the protocol that this server knows, and its capabilities.
 const VERSION: [u16; 2] = [0, 1];
@@ -45,6 +45,8 @@ pub(super) struct Client {
     socket: DescriptorSocket,
     controller: PcieController,
     configuration: Configuration,
+    /// Handshake until it is complete.
+    handshake: Option<Handshake>,
 }
 
 /// Reason why a command is answered with an error.
@@ -64,8 +66,14 @@ struct Access {
 }
 
 impl Client {
-    pub(super) fn new(socket: DescriptorSocket, controller: PcieController) -> Self {
-        Self { socket, controller, configuration: Configuration::new() }
+    pub(super) fn new(
+        mut socket: DescriptorSocket,
+        controller: PcieController,
+        handshake: Handshake,
+    ) -> Self {
+        socket.set_deadline(Some(handshake.deadline()));
+        let (configuration, handshake) = (Configuration::new(), Some(handshake));
+        Self { socket, controller, configuration, handshake }
     }
 
     /// Serves the client until it goes.
@@ -79,6 +87,11 @@ impl Client {
             let Some(message) = self.receive()? else { return Ok(()) };
             let done = self.carry_out(&message);
             self.socket.drop_descriptors();
+            let is_agreed = message.code == code::VERSION && done.is_ok();
+            if let Some(handshake) = self.handshake.take_if(|_| is_agreed) {
+                handshake.complete()?;
+                self.socket.set_deadline(None);
+            }
             if message.wants_reply {
                 let body = done.as_deref().map_err(|refused| refused.0);
                 self.socket.send(&message::reply(&message, body), &[])?;

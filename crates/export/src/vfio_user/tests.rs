@@ -2,6 +2,7 @@
 
 mod driver;
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -111,6 +112,17 @@ fn a_driver_finds_an_nvme_drive_and_what_it_wrote_on_it() {
     assert_eq!(driver.run(command(0, 1, &[])), 0);
     assert_eq!(driver.run(driver.moves(READ, (BYTES / 512, 1), 0)) & 0x7FF, 0x80);
     assert_eq!(driver.run(command(0x7B, 1, &[])) & 0x7FF, 1);
+}
+
+#[test]
+fn connections_that_never_negotiate_keep_no_machine_out() {
+    let rig = Rig::new(None);
+    let silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&rig.path).unwrap()).collect();
+    let mut driver = rig.driver();
+    assert_eq!(driver.run(driver.moves(READ, (0, 1), 0)), 0);
+    let known = rig.events.try_iter().filter(|it| matches!(it, Event::Connected { .. })).count();
+    assert_eq!(known, 1, "a silent one is no client");
+    drop(silent);
 }
 
 #[test]

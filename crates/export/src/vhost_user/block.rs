@@ -47,8 +47,6 @@ pub(super) const RANGE_SECTORS_MAX: u32 = 8 << 20;
 pub(super) const SEGMENTS_MAX: u32 = 254;
 /// Flag of Write Zeroes: the device may unmap the range.
 const MAY_UNMAP: u32 = 1;
-/// Source of zeroes that are written.
-static ZEROES: [u8; 1 << 18] = [0; 1 << 18];
 
 /// Kinds of requests (section 5.2.6).
 mod kind {
@@ -393,13 +391,8 @@ impl Block {
                 device.trim(*offset, *length, Durability::Volatile)?;
                 continue;
             }
-            let mut done = 0;
-            while done < *length {
+            if !device.write_zeroes(*offset, *length, &|| self.check_time().is_ok())? {
                 self.check_time()?;
-                let here = (length - done).min(ZEROES.len() as u64);
-                let zeroes = &ZEROES[..usize::try_from(here).expect("it is small")];
-                device.write(offset + done, zeroes, Durability::Volatile)?;
-                done += here;
             }
         }
         let first = ranges.first().ok_or(Failure::Malformed)?;

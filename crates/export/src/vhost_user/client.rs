@@ -23,7 +23,7 @@ use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
 use crate::little_endian::{u16_at, u32_at, u64_at};
-use crate::vm_listener::Break;
+use crate::vm_listener::{Break, Handshake};
 
 /// Most rings.
 const RINGS_MAX: u16 = 64;
@@ -72,6 +72,8 @@ pub(super) struct Client {
     inflight: Option<(Arc<MmapRegion>, u16)>,
     /// Size of the device that the client knows.
     size: u64,
+    /// Handshake until it is complete.
+    handshake: Option<Handshake>,
 }
 
 /// A memory region. The addresses of rings are in the address space of the client's process.
@@ -105,7 +107,12 @@ fn violated(what: &str) -> Break {
 }
 
 impl Client {
-    pub(super) fn new(socket: DescriptorSocket, common: Arc<Common>) -> Self {
+    pub(super) fn new(
+        mut socket: DescriptorSocket,
+        common: Arc<Common>,
+        handshake: Handshake,
+    ) -> Self {
+        socket.set_deadline(Some(handshake.deadline()));
         let size = common.block.export().device.size();
         Self {
             socket,
@@ -117,6 +124,7 @@ impl Client {
             rings: (0..RINGS_MAX).map(|_| RingState::default()).collect(),
             inflight: None,
             size,
+            handshake: Some(handshake),
         }
     }
 
@@ -131,7 +139,14 @@ impl Client {
             let done = self.carry_out(&message);
             self.socket.drop_descriptors();
             let has_acknowledgements = self.protocol_features & protocol_feature::REPLY_ACK != 0;
-            match done? {
+            let done = done?;
+            // A monitor owns the device from its start; the driver's features may come much later.
+            let is_owned = [code::SET_OWNER, code::SET_FEATURES].contains(&message.code);
+            if let Some(handshake) = self.handshake.take_if(|_| is_owned) {
+                handshake.complete()?;
+                self.socket.set_deadline(None);
+            }
+            match done {
                 Reply::Bytes(body) => {
                     self.socket.send(&message::reply(message.code, &body), &[])?;
                 }
@@ -363,7 +378,7 @@ impl Client {
     }
 
     fn offered(&self) -> u64 {
-        let is_read_only = self.common.block.export().is_read_only;
+        let is_read_only = self.common.block.export().refuses_changes();
         let access = if is_read_only {
             feature::READ_ONLY
         } else {

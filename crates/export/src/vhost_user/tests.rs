@@ -3,6 +3,7 @@
 mod crash;
 mod driver;
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -125,6 +126,17 @@ fn every_request_of_the_block_device_is_carried_out_or_refused() {
         assert_eq!(driver.run(&Request { kind: 99, ..read(0, 512) }).0, 2);
         assert_eq!(driver.run(&read(8, 512)).0, 0, "and it goes on");
     }
+}
+
+#[test]
+fn connections_that_never_negotiate_keep_no_machine_out() {
+    let rig = Rig::new();
+    let silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&rig.path).unwrap()).collect();
+    let mut driver = rig.driver(0);
+    assert_eq!(driver.run(&read(0, 512)).0, 0);
+    let known = rig.events.try_iter().filter(|it| matches!(it, Event::Connected { .. })).count();
+    assert_eq!(known, 1, "a silent one is no client");
+    drop(silent);
 }
 
 #[test]

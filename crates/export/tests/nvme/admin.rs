@@ -322,6 +322,29 @@ fn a_host_that_is_not_heard_of_loses_its_controller_and_its_queues() {
 }
 
 #[test]
+fn a_host_that_never_enables_its_controller_or_is_silent_without_work_loses_it() {
+    let rig = Rig::new(512);
+    let connect = || {
+        let mut admin = rig.open(Digests::default());
+        let names = (rig.subsystem.nqn(), HOST_NQN);
+        let connected = admin.connect((0, 0xFFFF), names, (32, 0), 0);
+        (admin, u16::try_from(connected.value).unwrap())
+    };
+    let (mut idle, _) = connect();
+    assert!(idle.wire.advance(9) && !idle.wire.advance(10), "it was never enabled");
+    let (mut silent, _) = connect();
+    silent.set_property(0x14, 0x0046_0001);
+    assert!(silent.wire.advance(119));
+    assert_eq!(silent.run(&Order::new(0x18, 0, &[])).status, 0, "Keep Alive");
+    assert!(silent.wire.advance(238) && !silent.wire.advance(239), "120 s after it");
+    let (mut working, controller) = connect();
+    working.set_property(0x14, 0x0046_0001);
+    let mut queue = rig.open(Digests::default());
+    queue.begin_io((1, controller), rig.subsystem.nqn(), false);
+    assert!(working.wire.advance(100_000), "it has an I/O queue");
+}
+
+#[test]
 fn a_host_is_alive_while_a_command_of_it_takes_longer_than_its_timeout() {
     let rig = Rig::new(512);
     let mut admin = rig.open(Digests::default());

@@ -1,9 +1,12 @@
 //! Secrets and keys of NVMe hosts, from the files that `floatgate serve` is given.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use export::nvme::{Secrets, TlsKeys};
+use tracing::warn;
 
 use crate::args::Serve;
 use crate::failure::Input;
@@ -27,11 +30,25 @@ impl HostKeys {
     }
 }
 
+/// Warns of a file of secrets that other users may read or write.
+fn warn_of_readers(file: &Path) {
+    let Ok(found) = fs::metadata(file) else { return };
+    let mode = found.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let shown = file.display();
+        warn!(
+            "other users may use the secrets in {shown}, which has mode {mode:03o}: `chmod 600 \
+             {shown}`"
+        );
+    }
+}
+
 fn read<T, E>(file: &Path, parse: impl Fn(&str) -> Result<T, E>) -> Result<T>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
     let reading = || Input::reading(file);
-    let text = std::fs::read_to_string(file).with_context(reading)?;
+    warn_of_readers(file);
+    let text = fs::read_to_string(file).with_context(reading)?;
     parse(&text).with_context(reading)
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::client::{option, shortest_handshake, text};
 use super::*;
-use device::MemoryDevice;
+use device::{Allocation, Device, DeviceError, Durability, MemoryDevice};
 
 const GREETING_BYTES: usize = 18;
 
@@ -88,6 +88,51 @@ fn go_tells_size_abilities_and_block_sizes_and_agrees() {
     assert_eq!(answers[3].data[2..], *b"about second");
     let terms = negotiation.into_terms().unwrap();
     assert_eq!((terms.export.name.as_str(), terms.dialect), ("second", Dialect::Structured));
+}
+
+/// A device that a host protected from writes.
+#[derive(Debug)]
+struct Protected(MemoryDevice);
+
+impl Device for Protected {
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
+        self.0.read(offset, buffer)
+    }
+
+    fn write(&self, _: u64, _: &[u8], _: Durability) -> Result<(), DeviceError> {
+        Err(DeviceError::ReadOnly)
+    }
+
+    fn is_write_protected(&self) -> bool {
+        true
+    }
+
+    fn flush(&self) -> Result<(), DeviceError> {
+        self.0.flush()
+    }
+
+    fn trim(&self, _: u64, _: u64, _: Durability) -> Result<(), DeviceError> {
+        Err(DeviceError::ReadOnly)
+    }
+
+    fn allocations(&self, offset: u64, length: u64) -> Result<Vec<Allocation>, DeviceError> {
+        self.0.allocations(offset, length)
+    }
+}
+
+#[test]
+fn an_export_that_a_host_protected_is_announced_as_read_only() {
+    let offered = exports();
+    let [open, read_only] = ["first", "second"].map(|name| offered.find(name).unwrap());
+    let flags = |export: &Export| abilities(export, Dialect::Structured);
+    let device = Arc::new(Protected(MemoryDevice::new(1 << 20)));
+    let protected = Export { device, ..Export::clone(open) };
+    assert_ne!(flags(open), flags(read_only));
+    assert_eq!(flags(&protected), flags(read_only));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //!   header (HLEN) ── digest ── padding to PDO ── data ── digest        PLEN in all
 //! ```
 
+use super::super::controller::Expired;
 use super::super::wire::{Structure, u16_at, u32_at};
 use crate::Replies;
 
@@ -115,6 +116,12 @@ pub enum Violation {
         /// The timeout.
         keep_alive_ms: u32,
     },
+    /// The host did not enable its controller in time.
+    #[error("the host did not enable its controller within 10 s")]
+    NotEnabled,
+    /// The host, which has neither a Keep Alive Timeout nor an I/O queue, sent nothing for long.
+    #[error("no command in 120 s, no I/O queue and no Keep Alive Timeout")]
+    Silent,
     /// The controller of an I/O queue was reset, or its host's admin queue is gone.
     #[error("the controller of this queue is gone")]
     ControllerGone,
@@ -129,7 +136,21 @@ impl Violation {
             Self::HeaderDigest { found, .. } => Some((3, found)),
             Self::DataRange => Some((4, 0)),
             Self::Version { .. } => Some((6, 8)),
-            Self::Terminated { .. } | Self::KeepAlive { .. } | Self::ControllerGone => None,
+            Self::Terminated { .. }
+            | Self::KeepAlive { .. }
+            | Self::NotEnabled
+            | Self::Silent
+            | Self::ControllerGone => None,
+        }
+    }
+}
+
+impl From<Expired> for Violation {
+    fn from(expired: Expired) -> Self {
+        match expired {
+            Expired::KeepAlive(keep_alive_ms) => Self::KeepAlive { keep_alive_ms },
+            Expired::NotEnabled => Self::NotEnabled,
+            Expired::Silent => Self::Silent,
         }
     }
 }

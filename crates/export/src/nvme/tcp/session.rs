@@ -185,7 +185,7 @@ impl Session {
     /// Advances time to `now`. Returns the time at which it must be called again.
     ///
     /// # Errors
-    /// Fails if the Keep Alive Timeout expired.
+    /// Fails if the Keep Alive Timeout expired, or the host never enabled its controller.
     pub fn advance(
         &mut self,
         now: Nanos,
@@ -526,7 +526,7 @@ impl Conversation for Session {
         let mut controller = locked(controller);
         let next = controller.advance(&context);
         complete_held(&mut controller, &mut answers);
-        next.map_err(|keep_alive_ms| Violation::KeepAlive { keep_alive_ms })
+        Ok(next?)
     }
 }
 
