@@ -1,6 +1,7 @@
 //! Requests of programs to a served drive, over its management socket or its page.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
@@ -48,13 +49,16 @@ impl DriveService {
             Request::FailDie { die } => volume.and_then(|it| told(it.maintenance.fail_die(*die))),
             Request::ReplaceDie { die, path, destroy } => {
                 let contents = Contents::lost_if(*destroy);
+                let volume = volume.and_then(|it| check_absolute(path).map(|()| it));
                 volume.and_then(|it| told(it.maintenance.replace_die(*die, path, contents)))
             }
             Request::AddSpare { path, destroy } => {
                 let contents = Contents::lost_if(*destroy);
+                let volume = volume.and_then(|it| check_absolute(path).map(|()| it));
                 volume.and_then(|it| told(it.maintenance.add_spare(path, contents)))
             }
             Request::RemoveSpare { path } => {
+                let volume = volume.and_then(|it| check_absolute(path).map(|()| it));
                 volume.and_then(|it| told(it.maintenance.remove_spare(path)))
             }
             Request::Scrub => volume.and_then(|it| told(it.maintenance.scrub())),
@@ -103,6 +107,14 @@ impl DriveService {
         };
         injector.inject(fault).map_err(|error| error.to_string())
     }
+}
+
+/// Refuses a path that would be taken from the working folder of the server.
+fn check_absolute(path: &Path) -> Result<(), String> {
+    if path.is_absolute() {
+        return Ok(());
+    }
+    Err(format!("the path {} is relative, must be absolute: begin it with /", path.display()))
 }
 
 /// An error as its text.

@@ -104,6 +104,24 @@ fn a_drive_in_memory_counts_what_clients_move_and_claims_no_media() {
 }
 
 #[test]
+fn a_path_that_is_relative_is_refused_since_the_server_has_another_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (service, _operator) = serve(&volume_of(folder.path(), &["a", "b"]));
+    let path = PathBuf::from("spare.img");
+    for request in [
+        Request::AddSpare { path: path.clone(), destroy: false },
+        Request::RemoveSpare { path: path.clone() },
+        Request::ReplaceDie { die: 0, path: path.clone(), destroy: false },
+    ] {
+        let Answer::Refused { reason } = service.answer(&request) else {
+            panic!("{request:?} was accepted");
+        };
+        assert!(reason.starts_with("the path spare.img is relative, must be abs"), "{reason}");
+    }
+    assert!(!path.exists());
+}
+
+#[test]
 fn faults_of_hosts_change_what_health_says() {
     let (service, operator) = in_memory();
     assert_eq!(service.health().critical_warning, 0);
