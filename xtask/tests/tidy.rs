@@ -174,7 +174,7 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["fault_injection", "format"],
     &["error", "status"],
     // From what is written up to who writes it.
-    &["engine/program"],
+    &["engine/program", "engine/witness"],
     &["engine/dies", "engine/erasure", "engine/open_row"],
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
     &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/victim_unit"],

@@ -27,6 +27,8 @@ const OPTION: &str = "--config";
 const SCRUB: &str = "scrub";
 /// An option whose value may be left out.
 const FAULT_INJECTION: &str = "fault-injection";
+/// Options that are no keys: those about the file, and what an operator allows for one start.
+const NO_KEYS: [&str; 4] = ["config", "force-stale", "help", "version"];
 /// Keys that may change while a server runs.
 const CHANGEABLE: [&str; 3] = ["log-level", "log-json", SCRUB];
 
@@ -170,7 +172,7 @@ fn keys() -> Vec<(String, bool)> {
     let command = Cli::command();
     let serve = command.find_subcommand(COMMAND).expect("there is such a command");
     let options = serve.get_arguments().filter_map(|it| {
-        let name = it.get_long().filter(|name| !["config", "help", "version"].contains(name))?;
+        let name = it.get_long().filter(|name| !NO_KEYS.contains(name))?;
         Some((name.to_owned(), it.get_action().takes_values()))
     });
     std::iter::once((VOLUME.to_owned(), true)).chain(options).collect()

@@ -58,7 +58,10 @@ impl Opening {
 
     /// Returns the remedy for an error, as a hint.
     fn remedy(&self, error: &OpenError) -> String {
-        let is_damage = matches!(error, OpenError::Damaged { .. } | OpenError::DiesMissing { .. });
+        let is_damage = matches!(
+            error,
+            OpenError::Damaged { .. } | OpenError::DiesMissing { .. } | OpenError::Stale { .. }
+        );
         match self.attempt {
             Attempt::Recover if is_damage => NOTHING_LEFT.to_owned(),
             // Whoever means a volume that exists is not told how to make one over it.

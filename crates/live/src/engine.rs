@@ -20,3 +20,4 @@ pub(crate) mod replay;
 pub(crate) mod scrub;
 pub(crate) mod store;
 pub(crate) mod victim_unit;
+pub(crate) mod witness;

@@ -93,6 +93,12 @@ pub enum OpenError {
         /// Reasons why given media are not used, each after a semicolon; may be empty.
         why: String,
     },
+    /// The dies that are there hold an earlier state than the folder of the drive proves.
+    #[error("{what}")]
+    Stale {
+        /// Description of what they have, and of what they lack.
+        what: String,
+    },
     /// Something that must be there is not, and redundancy does not restore it.
     #[error("the volume is damaged: {what}; nothing was changed")]
     Damaged {
@@ -164,6 +170,11 @@ impl OpenError {
             Self::DiesMissing { .. } => {
                 format!("restore the missing dies in their latest state; failing that, {recover}")
             }
+            Self::Stale { .. } => format!(
+                "bring back the dies that are named, in their latest state; failing that, \
+                 {recover}, and `floatgate serve {folder} --force-stale` goes on without what they \
+                 lack"
+            ),
             Self::Damaged { .. } => recover,
             Self::Device(_) => {
                 format!("open it again: durable data is kept; failing that, {recover}")
@@ -226,9 +237,10 @@ mod tests {
             | OpenError::InUse { .. }
             | OpenError::Version { .. }
             | OpenError::DiesMissing { .. }
+            | OpenError::Stale { .. }
             | OpenError::Damaged { .. }
             | OpenError::Format(_)
-            | OpenError::Device(_) => 12,
+            | OpenError::Device(_) => 13,
         };
         let denied = io::Error::from(io::ErrorKind::PermissionDenied);
         let all = vec![
@@ -241,6 +253,7 @@ mod tests {
             OpenError::InUse { path: "volume".into(), by: "process 7".into() },
             OpenError::Version { die: 0, found: 2 },
             OpenError::DiesMissing { missing: 2, dies: 4, spare: 1, why: String::new() },
+            OpenError::Stale { what: "die 1 has what was written last".into() },
             OpenError::Damaged { what: "batch 5 is lost".into() },
             OpenError::Format(ftl::ConfigError::TooLarge { pages: 2, page_kib: 4, limit: 1 }),
             OpenError::Device(DeviceError::ReadOnly),
@@ -256,7 +269,10 @@ mod tests {
             assert!(remedy.contains("'/srv/drives/d 1'"), "{error}: {remedy}");
             let is_lasting = matches!(
                 error,
-                OpenError::DiesMissing { .. } | OpenError::Damaged { .. } | OpenError::Device(_)
+                OpenError::DiesMissing { .. }
+                    | OpenError::Stale { .. }
+                    | OpenError::Damaged { .. }
+                    | OpenError::Device(_)
             );
             let recovers = remedy.contains("`floatgate recover '/srv/drives/d 1'`");
             assert_eq!(recovers, is_lasting, "{error}: {remedy}");

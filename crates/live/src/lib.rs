@@ -81,6 +81,7 @@ pub use volume::folder::{
     CreateOptions, NAME_CHARACTERS_MAX, Replacement, VolumeOptions, check_name, check_volume,
     create, create_while, die_count, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
 };
+pub use volume::folder_witness::allow_stale;
 pub use volume::hot_spares::{add_spare, hot_spares, remove_spare};
 pub use volume::inspect::{Unserved, inspect, unserved};
 pub use volume::maintenance::{Maintenance, check_die};

@@ -37,6 +37,16 @@ pub(crate) enum Mutant {
     RemovedEarly,
     /// An outage is taken for damage: pages count as lost although a die does not respond to reads.
     OutageIsDamage,
+    /// A header that an opening wrote before it was cut off counts as data written alone.
+    HeadersAreData,
+    /// Pages that were found lost are in the journal only once a client flushes.
+    LossesForgotten,
+    /// Reads that parity had to answer leave no trace.
+    ReconstructionsUncounted,
+    /// A scrub looks at no copies of headers, the journal and checkpoints.
+    CopiesUnscrubbed,
+    /// Dies are taken as they are, whatever the folder proves of them.
+    WitnessIgnored,
 }
 
 #[cfg(test)]
@@ -62,7 +72,7 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::simulation::{simulate, simulate_damage};
+    use crate::simulation::{simulate, simulate_absences, simulate_damage};
 
     /// Seeds of 2000 operations within which the simulation finds each bug.
     const SEEDS: u64 = 40;
@@ -157,6 +167,36 @@ mod tests {
     #[test]
     fn dies_rolled_back_that_count_as_they_are_are_found() {
         assert!(is_found_by_damage(Mutant::StaleDiesTaken, 6));
+    }
+
+    /// True if it is found by sessions in which dies are absent or damaged.
+    fn is_found_by_absences(bug: Mutant) -> bool {
+        is_found_by(bug, 0..200, |seed| simulate_absences(seed, 12).is_err())
+    }
+
+    #[test]
+    fn headers_of_an_opening_that_was_cut_off_that_count_as_data_are_found() {
+        assert!(is_found_by_absences(Mutant::HeadersAreData));
+    }
+
+    #[test]
+    fn stale_dies_that_are_served_against_the_folder_are_found() {
+        assert!(is_found_by_absences(Mutant::WitnessIgnored));
+    }
+
+    #[test]
+    fn losses_that_wait_for_a_flush_are_found() {
+        assert!(is_found_by_absences(Mutant::LossesForgotten));
+    }
+
+    #[test]
+    fn copies_that_no_scrub_looks_at_are_found() {
+        assert!(is_found_by_absences(Mutant::CopiesUnscrubbed));
+    }
+
+    #[test]
+    fn reads_from_parity_that_leave_no_trace_are_found() {
+        assert!(is_found_by_absences(Mutant::ReconstructionsUncounted));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! does, and how copies of the dies are damaged while the power is off. An oracle knows for each
 //! sector which contents are allowed.
 
+mod absence;
 mod content;
 mod damage;
 mod disk;
@@ -15,6 +16,7 @@ pub mod hostile;
 mod media_format;
 mod run;
 
+pub use absence::{Absences, simulate_absences};
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};
 pub use exhaustive::{

@@ -16,7 +16,7 @@ mod server;
 use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
 
-pub use self::die::{Die, DieState};
+pub use self::die::{Die, DieState, Member};
 pub use self::health::{Health, HealthState, Problem, ProblemKind, warning_names};
 pub use self::history::{History, HistorySpan, Step, StepCommands};
 pub use self::latency_histogram::{
@@ -25,8 +25,8 @@ pub use self::latency_histogram::{
 pub use self::led::Led;
 pub use self::life::Life;
 pub use self::maintenance::{
-    AbsenceCause, AbsentDie, MaintenanceStatus, NotErased, Purge, Rebuild, Redundancy, Scrub,
-    Scrubs, SpareFailure,
+    AbsenceCause, AbsentDie, Damage, DamageOutcome, FoundBy, MaintenanceStatus, NotErased, Purge,
+    Rebuild, Redundancy, Scrub, Scrubs, SpareFailure, StaleStart,
 };
 pub use self::namespace::Namespace;
 pub use self::server::{
@@ -174,6 +174,9 @@ pub struct Smart {
     pub unsafe_shutdowns: u64,
     /// Pages found lost since the drive was opened.
     pub media_errors: Option<u64>,
+    /// Reads that parity answered since the drive was opened, as the OCP log has them.
+    #[serde(default)]
+    pub xor_recovery_count: Option<u64>,
     /// Bytes read from the dies, since the drive was opened.
     pub physical_media_units_read: Option<u64>,
     /// Bytes written to the dies, for whatever cause, since the drive was opened.
@@ -322,6 +325,7 @@ impl Status {
         let written = sum(|die| die.written_bytes);
         self.state = if reason.is_some() { State::Failed } else { State::Open };
         self.smart.media_errors = Some(lost_ever);
+        self.smart.xor_recovery_count = Some(sum(|die| die.reconstructed_reads));
         self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
         self.smart.physical_media_units_written = Some(written);
         self.writes = Some(Writes::of(&ftl.counters(), (written, rebuild_bytes), sent_bytes));

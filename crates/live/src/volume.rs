@@ -2,10 +2,12 @@
 //! beside serving them.
 
 pub mod check;
+pub(crate) mod damage_list;
 #[cfg(test)]
 mod example;
 pub(crate) mod failing_reads;
 pub(crate) mod folder;
+pub(crate) mod folder_witness;
 pub(crate) mod hot_spares;
 pub(crate) mod identity;
 pub(crate) mod inspect;

@@ -1,13 +1,15 @@
 //! Health: what a status makes of dies that fail, pages that are lost, space that runs out, and a
 //! drive that was left open.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use blockio::Bytes;
+use blockio::{Bytes, Rng};
 use live::inspect;
+use live::simulation::Disks;
 use live::status::{HealthState, ProblemKind, Status};
-use live::{Compression, CreateOptions, Device as _, Drive, Durability, name_drive};
+use live::{Compression, CreateOptions, Device as _, Drive, Durability, Shape, name_drive};
 
 const SIZE_KIB: u64 = 8 << 10;
 
@@ -122,4 +124,115 @@ fn a_drive_that_nobody_closed_is_not_told_to_be_well() {
     let status = inspect(&options.volume).unwrap();
     assert_eq!(status.health.state, HealthState::Degraded);
     assert_eq!(status.health.problems[0].kind, ProblemKind::NotClosed);
+}
+
+/// A drive over disks of a simulation, with pages on each of them.
+fn over_disks(dies: u32, is_protected: bool) -> (Disks, Drive) {
+    let shape = Shape {
+        pages_logical: 100,
+        pages_stored_max: 100,
+        pages_mappable: 100,
+        dies,
+        is_protected,
+        unit_pages: 4,
+        rows: 4,
+        superblocks: 24,
+        extents_per_page: 1,
+        compression: Compression::None,
+        journal_bytes: 1 << 20,
+    };
+    let bytes = shape.die_bytes().0.try_into().expect("a small drive");
+    let disks = Disks::new(dies as usize, bytes, Rng::new(0));
+    live::format(disks.media(), &shape, 1).expect("they are large enough");
+    let drive = Drive::open_media(disks.media()).expect("it opens");
+    for page in 0..100 {
+        drive.write(page * 4096, &[7; 4096], Durability::Volatile).expect("there is room");
+    }
+    drive.flush().expect("nothing fails");
+    (disks, drive)
+}
+
+fn failed_reads(drive: &Drive) -> usize {
+    (0..100).filter(|page| drive.read(page * 4096, &mut [0; 4096]).is_err()).count()
+}
+
+#[test]
+fn reads_that_fail_make_a_drive_critical_until_they_succeed_again() {
+    for (dies, is_protected) in [(1, false), (3, false), (3, true)] {
+        let (disks, drive) = over_disks(dies, is_protected);
+        if is_protected {
+            drive.fail_die(2).unwrap();
+        }
+        disks.fail_reads(1);
+        assert!(failed_reads(&drive) > 0);
+        let status = drive.status();
+        let problem = &status.health.problems[0];
+        let found = (problem.kind, problem.die, status.health.state);
+        assert_eq!(found, (ProblemKind::ReadsFail, Some(0), HealthState::Critical));
+        assert_eq!(status.smart.critical_warning & 4, 4, "reliability");
+        assert_eq!(status.pages_lost, Some(0), "nothing counts as lost in an outage");
+        // Nothing that needs parity which is not there.
+        assert!(!problem.remedy.contains("replace-die"), "{}", problem.remedy);
+        assert!(!problem.remedy.contains("scrub"), "{}", problem.remedy);
+        drive.attend().unwrap();
+        assert_eq!(drive.status().health.state, HealthState::Critical, "it is not over");
+        disks.fail_reads(0);
+        drive.attend().unwrap();
+        assert!(drive.status().health.state < HealthState::Critical);
+        assert_eq!(failed_reads(&drive), 0);
+    }
+}
+
+#[test]
+fn a_die_that_failed_reads_and_cannot_be_replaced_is_not_told_to_be() {
+    let (disks, drive) = over_disks(1, false);
+    disks.fail_some_reads(1, 1);
+    failed_reads(&drive);
+    let problem = &drive.status().health.problems[0];
+    assert_eq!(problem.kind, ProblemKind::DieErrors);
+    assert!(problem.remedy.contains("without parity no die can be replaced"), "{}", problem.remedy);
+}
+
+#[test]
+fn a_die_with_more_damage_in_an_hour_than_allowed_is_a_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 4);
+    let drive = Drive::create(&options).unwrap();
+    let pages: Vec<u8> = content();
+    drive.write(0, &pages, Durability::Durable).unwrap();
+    drive.close().unwrap();
+    let mut bytes = fs::read(&options.dies[1]).unwrap();
+    let mut hit = BTreeSet::new();
+    for page in pages.chunks(4096).take(200) {
+        // The last place: a copy in the journal lies before it.
+        let at = bytes.windows(64).rposition(|found| found == &page[..64]);
+        hit.extend(at.filter(|_| hit.len() < 5));
+    }
+    for at in &hit {
+        bytes[*at + 9] ^= 1;
+    }
+    fs::write(&options.dies[1], bytes).unwrap();
+
+    let drive = Drive::open(&options.volume).unwrap();
+    let mut found = vec![0; pages.len()];
+    drive.read(0, &mut found).unwrap();
+    assert!(found == pages, "parity gives everything back");
+    let (kinds, status) = judged(&drive, &options.volume);
+    assert_eq!((kinds, status.health.state), (vec![ProblemKind::DieErrors], HealthState::Degraded));
+    assert_eq!((status.dies[1].reconstructed_reads, status.dies[1].damaged_places), (5, 5));
+    assert_eq!(status.smart.xor_recovery_count, Some(5));
+    drive.attend().unwrap();
+    let (kinds, status) = judged(&drive, &options.volume);
+    assert_eq!(kinds, [], "it was written again: {:?}", status.health);
+    assert!(status.maintenance.units_mended > 0 && status.dies[1].damaged_places == 5);
+    drive.limit_damage(4);
+    let (kinds, status) = judged(&drive, &options.volume);
+    assert_eq!(kinds, [ProblemKind::DieErrors], "{:?}", status.health);
+    assert!(status.health.problems[0].text.contains("5 damaged places in the last hour"));
+    // Nothing of what was damaged is missing without another die.
+    drive.close().unwrap();
+    fs::remove_file(&options.dies[2]).unwrap();
+    let drive = Drive::open(&options.volume).unwrap();
+    drive.read(0, &mut found).unwrap();
+    assert!(found == pages);
 }

@@ -5,7 +5,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use blockio::{Bytes, Rng};
-use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+use live::status::HealthState;
+use live::{Compression, CreateOptions, Device as _, Drive, Durability, Life};
 
 const PAGE_BYTES: usize = 4096;
 const PAGES: usize = 256;
@@ -102,4 +103,31 @@ fn a_page_that_can_be_read_again_when_it_is_moved_is_lost_no_longer() {
     write_others(&drive);
     assert_eq!((unreadable(&drive), drive.status().pages_lost), (Vec::new(), Some(0)));
     assert_eq!(drive.status().smart.media_errors, Some(1), "it was lost once");
+}
+
+#[test]
+fn pages_that_were_found_lost_are_known_after_a_crash_without_a_flush() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let drive = Drive::create(&options).unwrap();
+    (0..PAGES).for_each(|page| write(&drive, page, 0));
+    drive.close().unwrap();
+    flip(&options.dies[0]);
+
+    let drive = Drive::open(&options.volume).unwrap();
+    let written = |drive: &Drive| drive.status().dies[0].written_bytes;
+    let before = written(&drive);
+    drive.attend().unwrap();
+    assert_eq!(written(&drive), before, "nothing is written while nothing is lost");
+    assert_eq!(unreadable(&drive), [LOST]);
+    drive.attend().unwrap();
+    let once = written(&drive);
+    drive.attend().unwrap();
+    assert!(before < once && written(&drive) == once, "it is written once");
+    // A crash.
+    drop(drive);
+    let drive = Drive::open(&options.volume).unwrap();
+    let status = drive.status();
+    assert_eq!((status.pages_lost, status.health.state), (Some(1), HealthState::Critical));
+    assert_eq!(Life::default().and(&status).media_errors, 1, "though nothing was kept of it");
 }

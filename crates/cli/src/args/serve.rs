@@ -99,6 +99,14 @@ pub(crate) struct Serve {
     #[arg(long, value_parser = quantity::span, value_name = "TIME")]
     #[arg(conflicts_with_all = ["fuse", "ublk"])]
     pub(crate) exit_when_idle: Option<Duration>,
+    /// Start although the folder proves that the dies hold an earlier state than was served last,
+    /// and give up what was written since; health tells it until a scrub has read everything
+    #[arg(long, conflicts_with_all = ["memory", "config"])]
+    pub(crate) force_stale: bool,
+    /// Damaged places of a die in an hour, found by reads that parity answers, above which the die
+    /// is a problem
+    #[arg(long, default_value_t = 20, value_name = "PLACES", conflicts_with = "memory")]
+    pub(crate) die_errors_per_hour: u64,
     /// Allow `floatgate inject`, and follow a schedule of faults if one is given
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]

@@ -58,6 +58,13 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
         counted(rows, "row"),
         counted(units_bad, "corrupt unit"),
     ))?;
+    if scrub.copies_bad > 0 {
+        output::data(&format!(
+            "{} of headers, checkpoint and journal found, {} repaired",
+            counted_copies(scrub.copies_bad),
+            scrub.copies_restored,
+        ))?;
+    }
     if units_vacated > 0 {
         output::data(&format!(
             "{} cannot be restored; {} of their rows moved to other rows",
@@ -84,6 +91,10 @@ fn scrubbed(shown: &str, scrub: Scrub) -> Result<Ending> {
         }
         None => Ok(Ending::Done),
     }
+}
+
+fn counted_copies(copies: u64) -> String {
+    if copies == 1 { "1 damaged copy".to_owned() } else { format!("{copies} damaged copies") }
 }
 
 /// Takes a die offline.

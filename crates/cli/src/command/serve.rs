@@ -502,11 +502,18 @@ fn open_volume(
     injector: Option<Arc<FaultInjector>>,
 ) -> Result<(Arc<Drive>, DriveService)> {
     let access = Access::from(args.access);
+    if args.force_stale && live::allow_stale(volume).with_context(|| Opening::of(volume))? {
+        warn!(
+            "the volume starts from an earlier state, as --force-stale allows: what was written \
+             last is given up"
+        );
+    }
     let drive = match &injector {
         Some(injector) => Drive::open_with_faults(volume, access, injector),
         None => Drive::open_as(volume, access),
     };
     let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
+    drive.limit_damage(args.die_errors_per_hour);
     info!("the dies are accessed {access}");
     let service = DriveService::new(volume, Arc::clone(&drive), injector);
     Ok((drive, service))

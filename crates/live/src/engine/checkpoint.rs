@@ -87,6 +87,23 @@ impl Reader<'_> {
         Self { store, replicas: vec![replica], summary, index: 0, at: HEADER_BYTES }
     }
 
+    /// True if every frame is what was written; reads one at a time.
+    pub(crate) fn is_whole(mut self) -> bool {
+        let shape = &self.store.layout.shape;
+        let (rows, pages) = (shape.rows_total() as usize, self.summary.pages as usize);
+        let sizes = if shape.extents_per_page > 1 { pages } else { 0 };
+        let superblocks = shape.superblocks as usize;
+        let lost = shape.lost_map_bytes();
+        let tables = [rows * 8, rows * 8, superblocks * 4, pages * 4, sizes, lost];
+        let mut part = vec![0; FRAME_BYTES];
+        tables.into_iter().all(|bytes| {
+            (0..bytes).step_by(FRAME_BYTES).all(|from| {
+                let length = FRAME_BYTES.min(bytes - from);
+                self.frame(&mut part[..length]).is_ok()
+            })
+        })
+    }
+
     /// Fills `bytes` with what was saved, frame by frame.
     ///
     /// # Errors

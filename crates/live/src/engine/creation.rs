@@ -241,7 +241,9 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
     }
     if let Some((die, medium)) = media.iter().enumerate().find(|(_, it)| it.size() < needed) {
         let (found, needed) = (Bytes(medium.size()), Bytes(needed));
-        return Err(OpenError::refused(format!("die {die} has {found}, {needed} are needed")));
+        return Err(OpenError::refused(format!(
+            "die {die} has {found} bytes, {needed} are needed"
+        )));
     }
     let dies = Dies::new(media.into_iter().map(Some).collect(), shape.is_protected);
     let store = Store::new(layout, dies, drive);

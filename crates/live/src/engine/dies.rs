@@ -4,17 +4,24 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::engine::program::Program;
+use crate::engine::witness::{Proof, Witness};
 use crate::format::die_set::DieSet;
+use crate::format::header::Header;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::lock::lock;
 use crate::medium::{file_of, overwrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
-use crate::status::{DieState, NotErased};
+use crate::status::{DieState, NotErased, StaleStart};
 use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
 use device::is_host_full;
+
+/// Damaged places of a die in an hour that are no problem, unless something else is chosen: as many
+/// read errors as Linux lets a member of a RAID correct in an hour (`max_read_errors` of md).
+const DAMAGE_LIMIT: u64 = 20;
 
 /// Request to read from a die.
 #[derive(Debug)]
@@ -88,6 +95,13 @@ pub(crate) struct Dies {
     traffic: Vec<Moved>,
     /// Bytes written since the drive was opened that restored units.
     rebuilt_bytes: AtomicU64,
+    /// Most damaged places of a die in an hour that are no problem.
+    damage_limit: AtomicU64,
+    /// Dies that did not respond when something was wanted that no other die gives back, as a
+    /// [`DieSet`], until all respond.
+    silent: AtomicU64,
+    /// What is kept outside of the dies of what they must hold; none of a drive without a folder.
+    witness: OnceLock<Arc<dyn Witness>>,
 }
 
 /// Failure of a sync of a die, which the system tells once: whoever syncs the die afterwards, or
@@ -116,13 +130,64 @@ struct Moved {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     failures: AtomicU64,
+    /// Reads that the rest of the row answered, and places that they found damaged.
+    reconstructed: AtomicU64,
+    damaged: Mutex<DamageRate>,
+    /// Time of the last write that succeeded, in seconds since 1970; 0: none did.
+    written_at: AtomicU64,
     /// Error of the last failed request, and the kind of request.
     failure: Mutex<Option<String>>,
     /// Name of the medium that failed last; empty where it failed before the drive was opened.
     gone: Mutex<String>,
 }
 
+/// Damaged places that were found, by the minute of the last hour.
+#[derive(Debug)]
+struct DamageRate {
+    total: u64,
+    minutes: [u64; 60],
+    /// Minutes since 1970 of the last one.
+    last: u64,
+}
+
+impl Default for DamageRate {
+    fn default() -> Self {
+        Self { total: 0, minutes: [0; 60], last: 0 }
+    }
+}
+
+impl DamageRate {
+    /// Forgets what is older than an hour at `minute`, in minutes since 1970.
+    fn age(&mut self, minute: u64) {
+        let passed = minute.saturating_sub(self.last).min(60);
+        for past in 1..=passed {
+            self.minutes[usize::try_from((self.last + past) % 60).expect("below 60")] = 0;
+        }
+        if passed == 60 {
+            self.minutes = [0; 60];
+        }
+        self.last = self.last.max(minute);
+    }
+
+    fn add(&mut self, minute: u64) {
+        self.age(minute);
+        self.total += 1;
+        self.minutes[usize::try_from(self.last % 60).expect("below 60")] += 1;
+    }
+
+    fn of_hour(&mut self, minute: u64) -> u64 {
+        self.age(minute);
+        self.minutes.iter().sum()
+    }
+}
+
 impl Moved {
+    /// Damaged places that reads found, all and those of the last hour.
+    fn damaged_places(&self) -> (u64, u64) {
+        let mut damaged = lock(&self.damaged);
+        (damaged.total, damaged.of_hour(now_unix_s() / 60))
+    }
+
     fn gone(&self) -> MutexGuard<'_, String> {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +217,7 @@ impl Dies {
         let mut syncs = Vec::new();
         syncs.resize_with(media.len(), Mutex::default);
         let lost = AtomicU64::new(lost.0);
-        let [filling, joining, removed] = [0; 3].map(AtomicU64::new);
+        let [filling, joining, removed, silent] = [0; 4].map(AtomicU64::new);
         let changing = Mutex::new(());
         let rebuilt_bytes = AtomicU64::new(0);
         Self {
@@ -168,11 +233,34 @@ impl Dies {
             is_protected,
             traffic,
             rebuilt_bytes,
+            damage_limit: AtomicU64::new(DAMAGE_LIMIT),
+            silent,
+            witness: OnceLock::new(),
         }
     }
 
     pub(crate) fn count(&self) -> usize {
         self.media.len()
+    }
+
+    /// Has changes of the headers noted by `witness` from now on.
+    pub(crate) fn attach_witness(&self, witness: Arc<dyn Witness>) {
+        assert!(self.witness.set(witness).is_ok(), "a drive has one witness");
+    }
+
+    /// As [`Dies::witness`], to outlive the dies.
+    pub(crate) fn witness_shared(&self) -> Option<Arc<dyn Witness>> {
+        self.witness.get().map(Arc::clone)
+    }
+
+    /// What is kept outside of the dies of what they must hold, if anything is.
+    pub(crate) fn witness(&self) -> Option<&dyn Witness> {
+        self.witness.get().map(|witness| &**witness)
+    }
+
+    /// By die the time of the last write since the drive was opened, in seconds since 1970; 0: none.
+    pub(crate) fn written_at(&self) -> Vec<u64> {
+        self.traffic.iter().map(|it| it.written_at.load(Ordering::Relaxed)).collect()
     }
 
     pub(crate) fn lost(&self) -> DieSet {
@@ -267,6 +355,7 @@ impl Dies {
     /// Returns the state and the traffic of each die since the drive was opened.
     pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
         let (lost, missed, incomplete) = (self.lost(), self.missed(), self.incomplete());
+        let silent = self.silent();
         let die = |(die, moved): (usize, &Moved)| crate::status::Die {
             state: match (lost.has(die), incomplete.has(die)) {
                 (true, _) => DieState::Failed,
@@ -275,13 +364,36 @@ impl Dies {
             },
             is_lost: lost.has(die),
             has_degraded_rows: missed.has(die),
+            is_silent: silent.has(die),
             read_bytes: moved.read_bytes.load(Ordering::Relaxed),
             written_bytes: moved.written_bytes.load(Ordering::Relaxed),
             failures: moved.failures.load(Ordering::Relaxed),
             failure: moved.failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            reconstructed_reads: moved.reconstructed.load(Ordering::Relaxed),
+            damaged_places: moved.damaged_places().0,
+            damaged_places_hour: moved.damaged_places().1,
+            damaged_places_limit: self.damage_limit.load(Ordering::Relaxed),
             ..crate::status::Die::default()
         };
         self.traffic.iter().enumerate().map(die).collect()
+    }
+
+    /// As [`Dies::traffic`], with the part that each die has in the drive of this header.
+    pub(crate) fn members(&self, header: &Header) -> Vec<crate::status::Die> {
+        let proof = self.witness().and_then(Witness::proof);
+        let proof = proof.filter(|it| it.header.drive == header.drive);
+        let mut proof = proof.unwrap_or_else(|| Proof::of(header));
+        proof.note(&Header { lost: self.incomplete(), ..*header }, &self.written_at());
+        let mut dies = self.traffic();
+        for (die, member) in dies.iter_mut().zip(proof.members) {
+            die.member = Some(member);
+        }
+        dies
+    }
+
+    /// The start from an earlier state that is still to be told, if there was one.
+    pub(crate) fn stale_start(&self) -> Option<StaleStart> {
+        self.witness()?.proof()?.stale_start
     }
 
     /// Forgets the failures of a die that failed, in whose place another medium is to be put.
@@ -289,6 +401,23 @@ impl Dies {
         let failure = &self.traffic[die].failure;
         *failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.traffic[die].failures.store(0, Ordering::Relaxed);
+        self.traffic[die].reconstructed.store(0, Ordering::Relaxed);
+        *lock(&self.traffic[die].damaged) = DamageRate::default();
+    }
+
+    /// Counts a read that the rest of a row answered for a die; `is_new` where the place was not
+    /// known to be damaged.
+    pub(crate) fn count_reconstructed(&self, die: usize, is_new: bool) {
+        let moved = &self.traffic[die];
+        moved.reconstructed.fetch_add(1, Ordering::Relaxed);
+        if is_new {
+            lock(&moved.damaged).add(now_unix_s() / 60);
+        }
+    }
+
+    /// Sets the most damaged places of a die in an hour that are no problem.
+    pub(crate) fn limit_damage(&self, places: u64) {
+        self.damage_limit.store(places, Ordering::Relaxed);
     }
 
     /// Counts a failed write to the medium that is to take the place of a die, unless the host has
@@ -414,11 +543,26 @@ impl Dies {
         }
         for die in self.healthy() {
             if let Err(error) = self.probe(die) {
+                self.silent.fetch_or(1 << die, Ordering::AcqRel);
                 let reason = format!("die {die} does not respond to reads: {error}");
                 return Err(DeviceError::Transient { reason });
             }
         }
+        self.silent.store(0, Ordering::Release);
         Ok(())
+    }
+
+    /// Dies without which reads fail, since they do not respond.
+    fn silent(&self) -> DieSet {
+        DieSet(self.silent.load(Ordering::Acquire) & !self.lost().0)
+    }
+
+    /// Looks whether dies without which reads fail respond again.
+    pub(crate) fn look_for_silent(&self) {
+        if self.silent() != DieSet::default() {
+            // What it finds is noted.
+            let _ = self.check_responsive();
+        }
     }
 
     /// Reads a copy of the header of a die.
@@ -543,6 +687,7 @@ impl Dies {
         match &written {
             Ok(()) => {
                 moved.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+                moved.written_at.store(now_unix_s(), Ordering::Relaxed);
             }
             Err(error) => moved.fail("write", error),
         }
@@ -661,6 +806,11 @@ impl Dies {
         }
         Ok(())
     }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now_unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }
 
 /// The number of a die, as records and the status have it.

@@ -43,6 +43,7 @@ use crate::engine::headroom::Headroom;
 use crate::engine::journal::{Journal, Scope};
 use crate::engine::store::Store;
 use crate::engine::victim_unit::VictimUnit;
+use crate::engine::witness::Witness;
 use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
 use crate::lock::lock;
@@ -226,7 +227,9 @@ impl Drive {
         let reason = self.poison.get().cloned();
         // After a panic numbers may be off; they are asked for all the more.
         let core = self.core.read().unwrap_or_else(PoisonError::into_inner);
-        let maintenance = lock(&self.maintenance).clone();
+        let mut maintenance = lock(&self.maintenance).clone();
+        maintenance.stale_start = self.store.dies.stale_start();
+        maintenance.witness_failure = self.store.dies.witness().and_then(Witness::failure);
         let units = self.store.layout.data_units_left(core.out);
         let status = Status {
             schema: status::SCHEMA,
@@ -243,7 +246,7 @@ impl Drive {
             smart: Smart::of(&header, Some(&core.ftl)),
             pages_lost: Some(core.lost.count()),
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
-            dies: self.store.dies.traffic(),
+            dies: self.store.members(&header),
             hot_spares: 0,
             namespaces: Vec::new(),
             space: Some(Space::of(&core.ftl)),
@@ -267,6 +270,27 @@ impl Drive {
     pub fn lost_dies(&self) -> Vec<usize> {
         let lost = self.store.dies.lost();
         (0..self.store.dies.count()).filter(|die| lost.has(*die)).collect()
+    }
+
+    /// Has `see` look at the newest header, which does not change meanwhile.
+    pub(crate) fn with_header<T>(&self, see: impl FnOnce(&Header) -> T) -> T {
+        see(&lock(&self.header))
+    }
+
+    /// Writes both copies of the header of every die again.
+    pub(crate) fn rewrite_header(&self) -> Result<(), DeviceError> {
+        self.noting(lock(&self.header).write_to_all(&self.store.dies))
+    }
+
+    /// Has `see` look at the number of the newest checkpoint and that of the next batch of the
+    /// journal. No checkpoint is taken meanwhile.
+    pub(crate) fn with_checkpoint<T>(
+        &self,
+        see: impl FnOnce(u64, u64) -> T,
+    ) -> Result<T, DeviceError> {
+        let next = lock(&self.checkpoints);
+        let end = self.journal()?.head.number;
+        Ok(see(*next - 1, end))
     }
 
     /// Pages that clients address.

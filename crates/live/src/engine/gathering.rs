@@ -1,15 +1,16 @@
 //! The dies of a drive, found among media by their headers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use blockio::Bytes;
-
-use crate::engine::dies::Dies;
+use crate::engine::dies::{Dies, die_number};
 use crate::engine::header_copies::header_copy;
 use crate::engine::store::Store;
+use crate::engine::witness::{Proof, Witness};
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
-use crate::format::layout::{HEADER_BYTES, Layout};
+use crate::format::layout::{HEADER_BYTES, Layout, UNIT_HEADER_BYTES};
+use crate::format::unit::UnitHeader;
 use crate::mutants::{self, Mutant};
 use crate::status::named;
 use crate::{Medium, OpenError, Shape};
@@ -41,7 +42,19 @@ pub(crate) struct Unused {
 /// Fails if that leaves too few dies, naming each medium that was left aside, or if media of more
 /// than one drive could be opened.
 pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
-    gather_if(media, Missing::Limited)
+    gather_if(media, Missing::Limited, None)
+}
+
+/// As [`gather`], unless `witness` proves that dies of which these are the newest cannot include
+/// all that was written. It notes what headers say from then on.
+///
+/// # Errors
+/// As [`gather`], and [`OpenError::Stale`].
+pub(crate) fn gather_proven(
+    media: Vec<Box<dyn Medium>>,
+    witness: Option<Arc<dyn Witness>>,
+) -> Result<Gathered, OpenError> {
+    gather_if(media, Missing::Limited, witness)
 }
 
 /// As [`gather`], however many dies are missing, and with those that hold an earlier state where
@@ -49,8 +62,11 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError>
 ///
 /// # Errors
 /// Fails if none of the media is a die, or they are dies of several drives.
-pub(crate) fn gather_all(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
-    gather_if(media, Missing::Any)
+pub(crate) fn gather_all(
+    media: Vec<Box<dyn Medium>>,
+    witness: Option<Arc<dyn Witness>>,
+) -> Result<Gathered, OpenError> {
+    gather_if(media, Missing::Any, witness)
 }
 
 /// Limit on missing dies.
@@ -62,11 +78,21 @@ enum Missing {
     Any,
 }
 
-fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, OpenError> {
-    let (found, unfit) = headers_of(media);
+fn gather_if(
+    media: Vec<Box<dyn Medium>>,
+    missing: Missing,
+    witness: Option<Arc<dyn Witness>>,
+) -> Result<Gathered, OpenError> {
+    let proof = witness.as_ref().and_then(|it| it.proof());
+    let Sorted { found, nameless, unfit } = sort(media);
     let mut drives: BTreeMap<u64, Vec<FoundDie>> = BTreeMap::new();
     for (header, medium) in found {
         drives.entry(header.drive).or_default().push((header, medium));
+    }
+    if missing == Missing::Any
+        && let Some(proof) = proof.as_ref().filter(|_| !nameless.is_empty() && drives.is_empty())
+    {
+        drives.insert(proof.header.drive, Vec::new());
     }
     if drives.is_empty() {
         let none = || OpenError::refused("none of the media is a die of a volume".to_owned());
@@ -77,8 +103,10 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
     let names: BTreeMap<u64, Vec<String>> =
         drives.iter().map(|(drive, found)| (*drive, found.iter().map(name_of).collect())).collect();
     let (mut usable, mut failed) = (Vec::new(), None);
+    // Only units say which dies these are, which is enough for reading.
+    let mut nameless = if missing == Missing::Any && !several { nameless } else { Vec::new() };
     for found in drives.into_values() {
-        match assemble(found, missing) {
+        match assemble(found, missing, proof.as_ref(), std::mem::take(&mut nameless)) {
             Ok(gathered) => usable.push(gathered),
             Err(error) => {
                 failed.get_or_insert(error);
@@ -99,6 +127,9 @@ fn gather_if(media: Vec<Box<dyn Medium>>, missing: Missing) -> Result<Gathered, 
         Unused { die: None, text }
     };
     gathered.unused.extend(others.flat_map(|(_, names)| names).map(foreign));
+    if let Some(witness) = witness {
+        gathered.store.dies.attach_witness(witness);
+    }
     Ok(gathered)
 }
 
@@ -186,10 +217,16 @@ fn list_drives(drives: &BTreeMap<u64, Vec<FoundDie>>) -> String {
 }
 
 /// The drive that these media, all of which name it, are dies of.
-fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, OpenError> {
+fn assemble(
+    mut found: Vec<FoundDie>,
+    allowed: Missing,
+    proof: Option<&Proof>,
+    nameless: Vec<Box<dyn Medium>>,
+) -> Result<Gathered, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
-    let mut header = found.first().expect("one at least").0;
+    let newest = found.first().map(|(header, _)| *header);
+    let mut header = newest.or(proof.map(|it| it.header)).expect("one of them has a header");
     let shape = header.shape;
     check_relations(&found, &shape)?;
     // Headers of one version say the same, unless the volume was in use in two states of itself.
@@ -204,6 +241,14 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
         }
         unused.push(Unused { die: None, text });
     }
+    let is_proven = |it: &&Proof| it.is_ahead_of(&header) && !mutants::is(Mutant::WitnessIgnored);
+    if let Some(proof) = proof.filter(is_proven) {
+        let what = stale(&header, &found, proof);
+        if allowed == Missing::Limited {
+            return Err(OpenError::Stale { what });
+        }
+        unused.push(Unused { die: None, text: what });
+    }
     for found in found {
         let die = found.0.die as usize;
         let is_any = allowed == Missing::Any;
@@ -216,13 +261,22 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
             continue;
         }
         let why = why_unused(&header, &found, slots[die].as_deref());
-        if is_any && slots[die].is_none() && found.1.size() >= shape.die_bytes().0 {
+        if is_any && slots[die].is_none() {
             unused.extend(why.map(|text| Unused { die: Some(found.0.die), text }));
             slots[die] = Some(found.1);
         } else if let Some(text) = why {
             unused.push(Unused { die: Some(found.0.die), text });
         } else {
             slots[die] = Some(found.1);
+        }
+    }
+    for medium in nameless {
+        let Some(die) = die_by_units(&*medium, &shape, header.drive) else { continue };
+        if slots[die].is_none() {
+            let name = medium.name();
+            let text = format!("{name} has no header; its units are those of die {die}");
+            unused.push(Unused { die: Some(die_number(die)), text });
+            slots[die] = Some(medium);
         }
     }
     let dies = Dies::new(slots, shape.is_protected);
@@ -237,13 +291,33 @@ fn assemble(mut found: Vec<FoundDie>, allowed: Missing) -> Result<Gathered, Open
     Ok(Gathered { store, header, unused })
 }
 
+/// Description of dies that hold an earlier state than `proof` says there was: which of them would
+/// be needed, and which state each has.
+fn stale(newest: &Header, found: &[FoundDie], proof: &Proof) -> String {
+    let Header { session, version_everywhere: version, lost, .. } = proof.header;
+    let has = |die: &usize| {
+        found.iter().any(|(own, _)| own.die as usize == *die && own.version >= version)
+    };
+    let all = (0..proof.members.len()).filter(|die| !lost.has(*die));
+    let lacking: Vec<String> = all.filter(|die| !has(die)).map(|die| die.to_string()).collect();
+    let dies = if lacking.len() == 1 { "die" } else { "dies" };
+    format!(
+        "the dies that are there hold an earlier state of the volume than its folder proves: they \
+         have version {} of its header, written in session {}, and version {version} of session \
+         {session} was on {dies} {}, so that what was written since would be missing",
+        newest.version,
+        newest.session,
+        lacking.join(", ")
+    )
+}
+
 /// Description of a split brain, if a die was in use without those that went on without it: they
 /// hold different data, and only their owner knows which is wanted. The newest one comes first. The
 /// two sides are the dies of a mirror, or what was left of more dies whose redundancy was restored
 /// without the others. Of more dies in use any two groups that suffice share one, which knows what
 /// came later.
 fn split_brain(found: &[FoundDie]) -> Option<String> {
-    let newest = &found[0];
+    let newest = found.first()?;
     let other = found.iter().find(|(header, _)| newest.0.diverged_from(header))?;
     let (first, own, second) = (name_of(newest), newest.0.die, name_of(other));
     Some(format!(
@@ -260,8 +334,8 @@ fn why_unused(newest: &Header, found: &FoundDie, taken: Option<&dyn Medium>) -> 
     let (name, die, needed) = (name_of(found), own.die, newest.shape.die_bytes());
     if medium.size() < needed.0 {
         // As good as missing: nothing says what else of it is gone.
-        let size = Bytes(medium.size());
-        return Some(format!("{name}, die {die}, has {size}, {needed} are needed"));
+        let (size, needed) = (medium.size(), needed.0);
+        return Some(format!("{name}, die {die}, has {size} bytes, {needed} are needed"));
     }
     if newest.is_stale(own) && !mutants::is(Mutant::StaleDiesTaken) {
         return Some(format!(
@@ -276,14 +350,22 @@ fn why_unused(newest: &Header, found: &FoundDie, taken: Option<&dyn Medium>) -> 
 /// A medium with the header of a die.
 type FoundDie = (Header, Box<dyn Medium>);
 
-/// The media that are dies, each with its newest header; and why another one is none, if it says
-/// that it were.
-fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<FoundDie>, Option<OpenError>) {
-    let (mut found, mut unfit) = (Vec::new(), None);
+/// Media by what they say of themselves.
+struct Sorted {
+    /// Dies, each with its newest header.
+    found: Vec<FoundDie>,
+    /// Media without a header that is whole.
+    nameless: Vec<Box<dyn Medium>>,
+    /// Reason why a medium is no die, if it says that it were.
+    unfit: Option<OpenError>,
+}
+
+fn sort(media: Vec<Box<dyn Medium>>) -> Sorted {
+    let (mut found, mut nameless, mut unfit) = (Vec::new(), Vec::new(), None);
     for (die, medium) in media.into_iter().enumerate() {
         match newest_header(&*medium) {
             Ok(Some(header)) => found.push((header, medium)),
-            Ok(None) => {}
+            Ok(None) => nameless.push(medium),
             Err(Unfit::Version(found)) => unfit = Some(OpenError::Version { die, found }),
             Err(error) => {
                 let what = format!("the header of die {die} is invalid: {error}");
@@ -291,7 +373,22 @@ fn headers_of(media: Vec<Box<dyn Medium>>) -> (Vec<FoundDie>, Option<OpenError>)
             }
         }
     }
-    (found, unfit)
+    Sorted { found, nameless, unfit }
+}
+
+/// The die of a drive whose units a medium holds, if it holds any that say so.
+fn die_by_units(medium: &dyn Medium, shape: &Shape, drive: u64) -> Option<usize> {
+    let layout = Layout::new(shape);
+    (0..shape.rows_total()).find_map(|row| {
+        let mut head = [0; UNIT_HEADER_BYTES];
+        medium.read_at(layout.unit_from(row), &mut head).ok()?;
+        let unit = UnitHeader::parse(&head)?;
+        let is_own = (unit.identity.drive, unit.row) == (drive, row);
+        let is_possible = shape.may_leave_out(unit.out) && unit.position < shape.dies;
+        let is_own =
+            is_own && is_possible && layout.positions(unit.out).any(|it| it == unit.position);
+        is_own.then(|| layout.die(row, unit.position, unit.out))
+    })
 }
 
 /// Checks that media are dies of one arrangement.
@@ -377,6 +474,38 @@ mod tests {
             let mut group = disks.media();
             group.remove(2);
             assert_eq!(page(&Drive::open_media(group).unwrap()), 20);
+        }
+    }
+
+    /// An opening is cut off at each of its commands, one die is away for one start, and is back.
+    #[test]
+    fn an_opening_that_was_cut_off_is_no_write_without_the_others() {
+        let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        write(&drive, 7);
+        drop(drive);
+        disks.restore_by(|_| true);
+        for commands in 0.. {
+            let mut was_cut = false;
+            for away in 0..3 {
+                let disks = disks.fork();
+                disks.cut_after(commands);
+                drop(Drive::open_media(disks.media()));
+                was_cut |= disks.is_cut();
+                disks.restore_by(|_| true);
+                let mut others = disks.media();
+                others.remove(away);
+                assert_eq!(page(&Drive::open_media(others).unwrap()), 7);
+                disks.restore_by(|_| true);
+                let drive = Drive::open_media(disks.media())
+                    .unwrap_or_else(|error| panic!("{commands}, without die {away}: {error}"));
+                assert_eq!(page(&drive), 7);
+            }
+            if !was_cut {
+                assert!(commands > 20, "headers are among what was cut");
+                break;
+            }
         }
     }
 

@@ -54,6 +54,10 @@ impl Header {
             // The second copy can say that every die has the first one.
             self.version_everywhere = self.version;
         }
+        // Before anything is written that relies on it.
+        if let Some(witness) = dies.witness() {
+            witness.note_header(self, &dies.written_at());
+        }
         Ok(())
     }
 

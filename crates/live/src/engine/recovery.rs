@@ -22,8 +22,10 @@
 mod copies;
 mod events;
 mod rows;
+mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
@@ -38,11 +40,12 @@ use crate::engine::completed_rows::Completed;
 use crate::engine::core::Core;
 use crate::engine::dies::die_number;
 use crate::engine::drive::Drive;
-use crate::engine::gathering::{Gathered, Unused, gather};
+use crate::engine::gathering::{Gathered, Unused, gather_proven};
 use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
 use crate::engine::replay::{self, LastBatch, Reading, Replay, ThinBatch};
 use crate::engine::store::{Replica, Store};
+use crate::engine::witness::Witness;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, Header};
@@ -137,7 +140,19 @@ impl Drive {
     /// Fails if the media are not the dies of one drive, or it is damaged; then nothing was
     /// changed.
     pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
-        let Gathered { store, header, mut unused } = gather(media)?;
+        Self::open_proven(media, None)
+    }
+
+    /// As [`Drive::open_media`], unless `witness` proves that the media cannot include all that was
+    /// written.
+    ///
+    /// # Errors
+    /// As [`Drive::open_media`], and [`OpenError::Stale`].
+    pub(crate) fn open_proven(
+        media: Vec<Box<dyn Medium>>,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> Result<Self, OpenError> {
+        let Gathered { store, header, mut unused } = gather_proven(media, witness)?;
         let (mut drive, outdated) = open(store, header)?;
         unused.extend(outdated);
         drive.set_unused_media(unused);
@@ -323,7 +338,17 @@ pub(crate) fn account(
     header: &Header,
     doubts: &mut Doubts,
 ) -> Result<Accounted, OpenError> {
-    let saved = load(store, doubts)?;
+    let (saved, is_salvage) = match load(store, doubts) {
+        Ok(saved) => (saved, false),
+        Err(error) if doubts.is_recovery && doubts.checkpoint.is_none() => {
+            doubts.found.push(format!(
+                "{error}: pages are those that units and the journal name; what was trimmed before \
+                 may be back"
+            ));
+            (salvage::empty(store)?, true)
+        }
+        Err(error) => return Err(error),
+    };
     let replay = replay::read(Reading {
         store,
         from: saved.summary.journal,
@@ -331,7 +356,9 @@ pub(crate) fn account(
     });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
     if !is_complete {
-        check_journal(&saved, header, &replay, doubts)?;
+        let proven = store.dies.witness().and_then(Witness::proof);
+        let proven = proven.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches);
+        check_journal(&saved, (header, proven), &replay, doubts)?;
     }
     let is_relied_on = !is_complete && !doubts.is_recovery;
     let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };
@@ -350,7 +377,13 @@ pub(crate) fn account(
     let left_out = DieSet(header.left_out.0 | rows.left_out().0);
     let mut scan = Scan::new(store, &summary, &released, left_out);
     scan.session = replay.session.max(summary.session);
-    let scanned = scan.run(&mut rows, &mut erase_counts, &mut events);
+    let scanned = if is_salvage {
+        let found = (&mut rows, &mut erase_counts[..]);
+        salvage::survey_units(store, &released, found, &mut events);
+        Scanned::default()
+    } else {
+        scan.run(&mut rows, &mut erase_counts, &mut events)
+    };
     let end = if is_complete { header.closing.journal } else { replay.end };
     let batches_lost = end.number.saturating_sub(replay.end.number);
     if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
@@ -409,10 +442,11 @@ fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
     Some(Unused { die: Some(die_number(die)), text })
 }
 
-/// Checks that the journal tells all that happened since the checkpoint.
+/// Checks that the journal tells all that happened since the checkpoint. Batches with a lower number
+/// than `proven` were durable, as is known without the dies.
 fn check_journal(
     saved: &Saved,
-    header: &Header,
+    (header, proven): (&Header, u64),
     replay: &Replay,
     doubts: &mut Doubts,
 ) -> Result<(), OpenError> {
@@ -431,7 +465,7 @@ fn check_journal(
     }
     let known = saved.damaged.iter().map(|it| it.journal.number).max().unwrap_or(0);
     let closed_at = if header.is_open { 0 } else { header.closing.journal.number };
-    let expected = known.max(closed_at);
+    let expected = known.max(closed_at).max(proven);
     let end = replay.end.number;
     if mutants::is(Mutant::StaleDiesTaken) {
         return Ok(());

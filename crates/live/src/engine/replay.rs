@@ -1,5 +1,7 @@
 //! The journal read back: batches from a position on, each from the first die that has it whole.
 
+use std::collections::BTreeMap;
+
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::store::{Replica, Store};
 use crate::format::die_set::DieSet;
@@ -38,7 +40,7 @@ pub(crate) struct Replay {
     pub(crate) session: u64,
     /// Batches of which fewer copies were found than there should be.
     pub(crate) thin: Vec<ThinBatch>,
-    /// By die the number of the last batch that was found there; 0: none was.
+    /// By die the number of the last batch whose head was found there; 0: none was.
     found_last: Vec<u64>,
     /// The last batch; none if there is none.
     pub(crate) last: Option<LastBatch>,
@@ -128,10 +130,10 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
             replay.gap = Some(Gap::Lost(replay.end.number));
             break;
         }
-        if let Some((die, is_absent)) = batch.lacking {
-            replay.thin.push(ThinBatch { number: replay.end.number, die, is_absent });
-        }
-        for die in batch.holders.iter() {
+        let number = replay.end.number;
+        let thin = |(die, is_absent)| ThinBatch { number, die, is_absent };
+        replay.thin.extend(batch.lacking.into_iter().map(thin));
+        for die in batch.headed.iter() {
             replay.found_last[die] = replay.end.number;
         }
         assert!(batch.end.at > replay.end.at, "positions rise");
@@ -157,6 +159,44 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
     replay
 }
 
+/// The position of the earliest batch from which the journal is one chain to its last one, by the
+/// heads that any die has; the beginning of the ring where there is none.
+pub(crate) fn earliest(store: &Store) -> Position {
+    let size = store.layout.shape.journal_bytes;
+    let mut heads: BTreeMap<u64, Head> = BTreeMap::new();
+    let mut chunk = vec![0; 1 << 18];
+    for replica in store.replicas_all() {
+        for at in (0..size).step_by(chunk.len()) {
+            let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(1 << 18);
+            let part = &mut chunk[..length];
+            let from = store.layout.journal_from(replica.region) + at;
+            store.read_readable(replica.die, from, part);
+            let sectors = (at..).step_by(SECTOR_LENGTH).zip(part.as_chunks::<SECTOR_LENGTH>().0);
+            for (place, sector) in sectors {
+                let head = Head::parse(&sector[..HEAD_BYTES], store.drive);
+                // Data of a client may look like a head, but does not know where it will lie.
+                let head = head.filter(|it| it.position.at % size == place);
+                let Some(head) = head.filter(|it| it.position.is_possible()) else { continue };
+                let known = heads.entry(head.position.number).or_insert(head);
+                if head.session > known.session {
+                    *known = head;
+                }
+            }
+        }
+    }
+    let mut first: Option<Head> = None;
+    for head in heads.into_values().rev() {
+        let is_next = first.is_none_or(|first| {
+            head.position.number + 1 == first.position.number && head.crc == first.position.link
+        });
+        if !is_next {
+            break;
+        }
+        first = Some(head);
+    }
+    first.map_or_else(Position::default, |first| first.position)
+}
+
 /// True if a batch follows at a position: then somebody went on there.
 pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
     let (at, size) = (reading.from, reading.size());
@@ -172,10 +212,10 @@ struct Batch {
     body: Vec<u8>,
     session: u64,
     end: Position,
-    /// The dies that have a copy of it.
-    holders: DieSet,
-    /// A die that should have a copy of it and has none; true if it has something else there.
-    lacking: Option<(usize, bool)>,
+    /// The dies that have its head, whatever the rest of the copy is: they had all of it once.
+    headed: DieSet,
+    /// Dies that should have a copy of it and have none; true if one has something else there.
+    lacking: Vec<(usize, bool)>,
 }
 
 /// A copy of a batch, as far as its head was read.
@@ -208,6 +248,7 @@ impl Reading<'_> {
         }
         // Of two that a crash of recovery left, the later.
         found.sort_by_key(|it| std::cmp::Reverse(it.head.session));
+        let headed: Vec<FoundBatch> = found.clone();
         let mut body = None;
         found.retain(|it| {
             if body.is_some() && !self.is_thorough {
@@ -221,11 +262,17 @@ impl Reading<'_> {
         let (body, FoundBatch { head, bytes: head_bytes, .. }) = body?;
         let missing = self.store.dies.lost().count() as usize;
         let copies = (head.copies as usize).saturating_sub(missing);
-        let is_thin = found.len() < copies;
-        let has = |it: &&Replica| !found.iter().any(|found| found.replica == **it);
-        let lacking = expected.iter().find(has).filter(|_| is_thin);
-        let lacking = lacking.map(|it| (it.die, self.is_absent(*it, place, &head_bytes)));
-        let holders = found.iter().map(|it| it.replica.die).collect();
+        let has = |of: &[FoundBatch], it: &Replica| of.iter().any(|found| found.replica == *it);
+        // Whether a die is outdated is judged by heads, however much of the copies is read.
+        let absent = expected.iter().find(|it| !has(&headed, it));
+        let absent = absent.filter(|_| headed.len() < copies);
+        let mut lacking: Vec<(usize, bool)> = Vec::new();
+        lacking.extend(absent.map(|it| (it.die, self.is_absent(*it, place, &head_bytes))));
+        let damaged = headed.iter().filter(|it| !has(&found, &it.replica));
+        let damaged = damaged.map(|it| (it.replica.die, false));
+        lacking.extend(damaged.take(copies.saturating_sub(found.len() + lacking.len())));
+        let headed = headed.iter().filter(|it| it.head.crc == head.crc);
+        let headed = headed.map(|it| it.replica.die).collect();
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
         let end = Position {
             at: at.at + bytes.next_multiple_of(SECTOR_BYTES),
@@ -233,7 +280,7 @@ impl Reading<'_> {
             link: head.crc,
         };
         let session = head.session;
-        Some(Batch { at: at.at, head: head_bytes, body, session, end, holders, lacking })
+        Some(Batch { at: at.at, head: head_bytes, body, session, end, headed, lacking })
     }
 
     /// True if what lies at the place of a batch can be read, and is not its head with some damage:
@@ -352,6 +399,7 @@ mod tests {
     use crate::format::journal::last_batch;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
+    use crate::volume::check::{Kind, check_media};
     use crate::{Device as _, Drive, Durability, Shape};
 
     /// Copies of the last batch of the journal: die, and bytes of it.
@@ -367,6 +415,57 @@ mod tests {
         let found: Vec<_> = contents.iter().enumerate().filter_map(of_die).collect();
         let last = found.iter().map(|(number, _)| *number).max();
         found.into_iter().filter(|it| Some(it.0) == last).map(|(_, copy)| copy).collect()
+    }
+
+    /// Offsets of the batches that a die has, in their order.
+    fn batches_of(bytes: &[u8], layout: &Layout) -> Vec<usize> {
+        let from = usize::try_from(layout.journal_from(0)).expect("a small drive");
+        let size = usize::try_from(layout.shape.journal_bytes).expect("a small drive");
+        let mut found: Vec<(u64, usize)> = (from..from + size)
+            .step_by(SECTOR_LENGTH)
+            .filter_map(|at| {
+                Some((Head::parse(&bytes[at..at + HEAD_BYTES], 1)?.position.number, at))
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, at)| at).collect()
+    }
+
+    /// A die lacks a batch, and has the head of a later one, whose records are damaged: opening
+    /// looks at heads, and a check at all of both copies.
+    #[test]
+    fn a_check_and_opening_judge_alike_which_dies_are_outdated() {
+        let shape = Shape { dies: 3, is_protected: true, journal_bytes: 4 << 20, ..SMALL_SHAPE };
+        let disks = Disks::formatted(&shape);
+        let drive = Drive::open_media(disks.media()).unwrap();
+        for round in 1..=40 {
+            drive.write(0, &[round; PAGE_BYTES], Durability::Durable).unwrap();
+        }
+        drop(drive);
+        disks.restore_by(|_| true);
+        let layout = Layout::new(&shape);
+        let mut outdated = [0; 2];
+        for die in 0..3 {
+            let batches = batches_of(&disks.contents()[die], &layout);
+            let [.., first, last] = batches[..] else { continue };
+            for is_last_there in [true, false] {
+                let disks = disks.fork();
+                disks.damage(die, first..first + 512, |_| 0);
+                if is_last_there {
+                    disks.damage(die, last + 200..last + 201, |byte| byte ^ 1);
+                } else {
+                    disks.damage(die, last..last + 512, |_| 0);
+                }
+                let report = check_media(disks.fork().media(), |_, _| ()).unwrap();
+                let named = report.findings.iter().filter(|it| it.kind == Kind::Die);
+                let named: Vec<usize> =
+                    named.filter_map(|it| it.die).map(|die| die as usize).collect();
+                let drive = Drive::open_media(disks.media()).unwrap();
+                assert_eq!(named, drive.lost_dies(), "die {die}, its last head: {is_last_there}");
+                outdated[usize::from(is_last_there)] += named.len();
+            }
+        }
+        assert!(outdated[0] > 0 && outdated[1] == 0, "{outdated:?}");
     }
 
     /// Copies of a batch lie on dies that were whole when it was written, whichever are there when

@@ -1,6 +1,9 @@
 //! Looking after what is stored: a scrub, and dies that fail and are replaced, while the host goes
 //! on.
 
+mod copies;
+mod suspects;
+
 use std::io;
 use std::thread;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use std::time::Duration;
 use ftl::Lpn;
 
 use crate::engine::core::Core;
-use crate::engine::dies::{die_number, medium_error, sync_failed};
+use crate::engine::dies::{die_number, medium_error, now_unix_s, sync_failed};
 use crate::engine::drive::Drive;
 use crate::engine::erasure::{STOPPED, erase_medium};
 use crate::engine::journal::Scope;
@@ -16,7 +19,7 @@ use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::RowEpoch;
 use crate::format::unit::UnitBuffer;
-use crate::status::{Rebuild, Scrub};
+use crate::status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
@@ -40,12 +43,30 @@ pub struct Scrubbed {
     pub pages_moved: u64,
     /// Sectors, in steps of eight, of pages that cannot be read any more.
     pub lost_lbas: Vec<u64>,
+    /// Copies of headers, of the checkpoint and of batches of the journal that were not whole.
+    pub copies_bad: u64,
+    /// Those that were written again.
+    pub copies_restored: u64,
+    /// Damage that was found, the first of it, and what became of it.
+    pub damage: Vec<Damage>,
+}
+
+/// Places of damage that are kept of a scrub, or until somebody asks for them.
+const DAMAGE_MAX: usize = 1000;
+
+impl Scrubbed {
+    fn note(&mut self, damage: Damage) {
+        if self.damage.len() < DAMAGE_MAX {
+            self.damage.push(damage);
+        }
+    }
 }
 
 impl Drive {
-    /// Verifies every byte of every row that is stored, parity too; where `repair` is set, writes
-    /// again from the rest of its row what is not right, and moves what can be read away from units
-    /// that the rest does not give back. What cannot be read stays where it is.
+    /// Verifies every byte of every row that is stored, parity too, and every copy of the headers,
+    /// of the checkpoint and of what is needed of the journal. Where `repair` is set, writes again
+    /// what is not right, from the rest of its row or the other copy, and moves what can be read
+    /// away from units that the rest does not give back. What cannot be read stays where it is.
     ///
     /// # Errors
     /// [`DeviceError::Poisoned`], [`DeviceError::Medium`].
@@ -69,7 +90,12 @@ impl Drive {
         let mut maintenance = self.maintenance();
         let is_whole = maintenance.scrub.as_ref().is_some_and(|scrub| scrub.rows_done == rows);
         match &scrubbed {
-            Ok(_) if is_whole => maintenance.end_scrub(None, false),
+            Ok(_) if is_whole => {
+                maintenance.end_scrub(None, false);
+                if let Some(witness) = self.store().dies.witness() {
+                    witness.note_verified();
+                }
+            }
             Ok(_) => maintenance.end_scrub(Some(STOPPED.to_owned()), true),
             Err(error) => maintenance.end_scrub(Some(error.to_string()), false),
         }
@@ -89,22 +115,30 @@ impl Drive {
             // is read from memory until the row is complete, and nobody would look at it then.
             self.act(Core::finish_rows)?;
         }
+        // First, since what protects all others is shortest.
+        self.scrub_copies(repair, &mut found)?;
         for row in 0..rows {
             if !go_on(row.into(), rows.into()) {
                 break;
             }
             self.scrub_row(row, repair, &mut found)?;
+            if repair {
+                self.store().suspects.forget(row);
+            }
             self.tell_lost()?;
             if let Some(scrub) = &mut self.maintenance().scrub {
                 scrub.rows_done = u64::from(row) + 1;
                 (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
                 (scrub.units_vacated, scrub.pages_moved) = (found.units_vacated, found.pages_moved);
+                (scrub.copies_bad, scrub.copies_restored) =
+                    (found.copies_bad, found.copies_restored);
                 scrub.pages_lost = found.lost_lbas.len() as u64;
                 let told = scrub.lost_lbas.len();
                 let untold = found.lost_lbas.iter().skip(told).take(LBAS_TOLD_MAX - told);
                 scrub.lost_lbas.extend(untold);
             }
         }
+        self.store().suspects.tell(&found.damage);
         if found.units_restored > 0 {
             self.sync_healthy()?;
         }
@@ -204,6 +238,10 @@ impl Drive {
         }
         core.note_lost(pages.lost.iter().copied());
         found.lost_lbas.extend(pages.lost.iter().copied().map(lba));
+        let at_unix_s = now_unix_s();
+        let (found_by, outcome) = (FoundBy::Scrub, DamageOutcome::Lost);
+        let seen = Damage { at_unix_s, die: None, row: None, lba: None, found_by, outcome };
+        pages.lost.iter().for_each(|lpn| found.note(Damage { lba: Some(lba(*lpn)), ..seen }));
         let mut left = 0;
         for unit in verified.units.iter().filter(|unit| unit.is_bad()) {
             // What holds nothing that counts, and cannot be restored, waits for its next life.
@@ -219,11 +257,14 @@ impl Drive {
                         dies.lose_for(unit.die, error);
                     })
             };
-            match &unit.whole {
-                Some(whole) if repair && write(whole).is_ok() => found.units_restored += 1,
-                Some(_) => {}
-                None => left += 1,
-            }
+            let outcome = match &unit.whole {
+                Some(whole) if repair && write(whole).is_ok() => DamageOutcome::Rewritten,
+                _ => DamageOutcome::Left,
+            };
+            found.units_restored += u64::from(outcome == DamageOutcome::Rewritten);
+            left += u64::from(unit.whole.is_none());
+            let die = Some(die_number(unit.die));
+            found.note(Damage { die, row: Some(row), outcome, ..seen });
         }
         Ok((left, pages.readable))
     }

@@ -1,12 +1,15 @@
 //! The dies as a store of extents: reading one, verified, and again from its stripe.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ftl::Ppn;
 
 use crate::engine::dies::{DieRead, Dies};
+use crate::format::header::Header;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
     UNIT_HEADER_BYTES,
@@ -14,6 +17,9 @@ use crate::format::layout::{
 use crate::format::position::SECTOR_LENGTH;
 use crate::format::row::{Member, Stored};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
+use crate::lock::lock;
+use crate::mutants::{self, Mutant};
+use crate::status::{Damage, Die};
 
 /// Places that follow each other in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +70,65 @@ pub(crate) struct Replica {
     pub(crate) region: u32,
 }
 
+/// Rows that are remembered until they are written again; what is beyond waits for a scrub.
+const SUSPECTS_MAX: usize = 4096;
+
+/// Rows in which reads found damage, until they are written again.
+#[derive(Debug)]
+pub(crate) struct Suspects {
+    rows: Mutex<BTreeMap<u32, Suspect>>,
+    /// Damage that was found and that nobody has asked for.
+    told: Mutex<Vec<Damage>>,
+}
+
+/// Damage of a row: the die of the first place that was found, and all of the places.
+#[derive(Debug)]
+struct Suspect {
+    die: usize,
+    places: BTreeSet<u32>,
+}
+
+impl Suspects {
+    const fn new() -> Self {
+        Self { rows: Mutex::new(BTreeMap::new()), told: Mutex::new(Vec::new()) }
+    }
+
+    /// Adds a place of a row that lies on a die; says whether it was not known.
+    fn add(&self, row: u32, die: usize, place: Ppn) -> bool {
+        let mut rows = lock(&self.rows);
+        let is_full = rows.len() >= SUSPECTS_MAX && !rows.contains_key(&row);
+        let suspect = || Suspect { die, places: BTreeSet::new() };
+        !is_full && rows.entry(row).or_insert_with(suspect).places.insert(place.0)
+    }
+
+    /// The rows, in order, `most` at most.
+    pub(crate) fn rows(&self, most: usize) -> Vec<u32> {
+        lock(&self.rows).keys().take(most).copied().collect()
+    }
+
+    /// Rows in which a die has damage.
+    pub(crate) fn count_of(&self, die: usize) -> u64 {
+        lock(&self.rows).values().filter(|it| it.die == die).count() as u64
+    }
+
+    /// Adds damage for whoever asks, as much as there is room for.
+    pub(crate) fn tell(&self, damage: &[Damage]) {
+        let mut told = lock(&self.told);
+        let room = SUSPECTS_MAX.saturating_sub(told.len());
+        told.extend(damage.iter().take(room));
+    }
+
+    /// Takes the damage that was told.
+    pub(crate) fn take_told(&self) -> Vec<Damage> {
+        std::mem::take(&mut *lock(&self.told))
+    }
+
+    /// Forgets a row, which was written again or holds nothing any more.
+    pub(crate) fn forget(&self, row: u32) {
+        lock(&self.rows).remove(&row);
+    }
+}
+
 /// Parts of a drive that are fixed while it is open.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -73,6 +138,8 @@ pub(crate) struct Store {
     pub(crate) drive: u64,
     /// Batches of the journal with a lower number are durable.
     batches: AtomicU64,
+    /// Damage that reads found and that has not been written again.
+    pub(crate) suspects: Suspects,
 }
 
 impl Store {
@@ -82,7 +149,7 @@ impl Store {
 
     /// The dies of a drive.
     pub(crate) const fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
-        Self { layout, dies, drive, batches: AtomicU64::new(0) }
+        Self { layout, dies, drive, batches: AtomicU64::new(0), suspects: Suspects::new() }
     }
 
     /// The number below which batches of the journal are durable.
@@ -93,6 +160,15 @@ impl Store {
     /// Takes note that batches with a lower number are durable.
     pub(crate) fn note_batches(&self, number: u64) {
         self.batches.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// The dies as members of the drive of this header, and how they fare.
+    pub(crate) fn members(&self, header: &Header) -> Vec<Die> {
+        let mut dies = self.dies.members(header);
+        for (index, die) in dies.iter_mut().enumerate() {
+            die.rows_suspect = self.suspects.count_of(index);
+        }
+        dies
     }
 
     /// Returns the places for the copies of a batch that begins at a position of the journal.
@@ -298,17 +374,25 @@ impl Store {
     /// The extent at a place, from wherever in its row it can be had: its unit, the other units of
     /// the stripe, or what is right of each of them.
     pub(crate) fn extents(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
+        self.sources(stored).map(|(_, found)| found)
+    }
+
+    /// As [`Store::extents`], each with the number of its source; 0: the unit of the place.
+    fn sources(&self, stored: Stored) -> impl Iterator<Item = (u32, (Extent, Vec<u8>))> {
         let own = move |from: usize, buffer: &mut [u8]| {
             self.read_member(self.member(stored), from, buffer)
         };
         let made = move |from: usize, buffer: &mut [u8]| {
             self.reconstruct(self.member(stored), from, buffer)
         };
-        (0..3).filter_map(move |source| match source {
-            0 => self.extent_by(stored, own),
-            1 if self.layout.shape.is_protected => self.extent_by(stored, made),
-            2 => self.rescue_extent(stored),
-            _ => None,
+        (0..3).filter_map(move |source| {
+            let found = match source {
+                0 => self.extent_by(stored, own),
+                1 if self.layout.shape.is_protected => self.extent_by(stored, made),
+                2 => self.rescue_extent(stored),
+                _ => None,
+            };
+            Some((source, found?))
         })
     }
 
@@ -340,6 +424,30 @@ impl Store {
         is_within(payload_from + payload.len()).then_some(())?;
         read(payload_from, &mut payload).ok()?;
         extent.holds(&payload).then_some((extent, payload))
+    }
+
+    /// As [`Store::extents`], the first that is wanted, and whether the unit of the place gave it
+    /// out.
+    pub(crate) fn wanted_extent(
+        &self,
+        stored: Stored,
+        is_wanted: impl Fn(&Extent) -> bool,
+    ) -> Option<(bool, Extent, Vec<u8>)> {
+        let mut found = self.sources(stored).filter(|(_, (extent, _))| is_wanted(extent));
+        let (source, (extent, payload)) = found.next()?;
+        Some((source == 0, extent, payload))
+    }
+
+    /// Notes that the unit of a place did not give out what the rest of its row gave back: it
+    /// counts against its die, and the row is to be written again soon.
+    pub(crate) fn note_reconstructed(&self, stored: Stored) {
+        let die = self.unit_of(stored).0;
+        let is_expected = self.dies.incomplete().has(die);
+        if !is_expected && !mutants::is(Mutant::ReconstructionsUncounted) {
+            let row = self.layout.place(stored.ppn).row;
+            let is_new = self.suspects.add(row, die, stored.ppn);
+            self.dies.count_reconstructed(die, is_new);
+        }
     }
 
     /// Returns the extent at a place of a row on the media, from wherever in the row it can be had;

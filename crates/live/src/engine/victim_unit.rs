@@ -114,7 +114,11 @@ impl VictimUnit {
             if self.extents[slot as usize].is_none() {
                 let place = Place { row: of.row, unit: of.position, slot };
                 let stored = Stored { ppn: store.layout.ppn(place), life: of.life };
-                self.keep(slot, (0..ATTEMPTS).find_map(|_| store.find_extent(stored)));
+                let found = (0..ATTEMPTS).find_map(|_| store.wanted_extent(stored, |_| true));
+                if found.as_ref().is_some_and(|(is_own, ..)| !is_own) {
+                    store.note_reconstructed(stored);
+                }
+                self.keep(slot, found.map(|(_, extent, payload)| (extent, payload)));
             }
         }
     }

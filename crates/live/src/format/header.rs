@@ -13,6 +13,7 @@ use crate::format::die_set::DieSet;
 use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES};
 use crate::format::position::Position;
+use crate::mutants::{self, Mutant};
 use crate::{Compression, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
@@ -252,7 +253,14 @@ impl Header {
         match self.lost_since[die] {
             // An earlier version of this program wrote it, which knows two dies alone.
             0 => self.was_alone() && own.was_alone(),
-            since => own.version > since,
+            // An opening that was cut off after the header of some dies wrote nothing else: it says
+            // neither that its header was everywhere, nor that it went on without this die.
+            since => {
+                let was_used = own.version_everywhere > since
+                    || own.lost.has(self.die as usize)
+                    || mutants::is(Mutant::HeadersAreData);
+                own.version > since && was_used
+            }
         }
     }
 

@@ -15,6 +15,9 @@ pub struct Die {
     /// True if rows lack the unit that belongs on it, so that a further die that fails loses data.
     #[serde(default)]
     pub has_degraded_rows: bool,
+    /// True if reads fail, since it does not respond and no other die gives back what it has.
+    #[serde(default)]
+    pub is_silent: bool,
     /// Path of the file or block device; none where the drive has no folder.
     #[serde(default)]
     pub path: Option<String>,
@@ -36,6 +39,38 @@ pub struct Die {
     /// Error of the last of these, and the kind of request.
     #[serde(default)]
     pub failure: Option<String>,
+    /// Reads since that the rest of the row had to answer, since what lies on it was damaged.
+    #[serde(default)]
+    pub reconstructed_reads: u64,
+    /// Places, of an extent each, that such reads found.
+    #[serde(default)]
+    pub damaged_places: u64,
+    /// Those of the last hour.
+    #[serde(default)]
+    pub damaged_places_hour: u64,
+    /// Most of them in an hour that are no problem; 0: nobody says.
+    #[serde(default)]
+    pub damaged_places_limit: u64,
+    /// Rows with such places that have not been written again yet.
+    #[serde(default)]
+    pub rows_suspect: u64,
+    /// Its part in the volume, as a member of an array; none of servers of earlier versions.
+    #[serde(default)]
+    pub member: Option<Member>,
+}
+
+/// Part of a die in its volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Member {
+    /// Session, a count of openings, that it last took part in; 0: not known.
+    pub session: u64,
+    /// Changes of the header that it has, which an array calls its count of events; 0: not known.
+    pub events: u64,
+    /// Time of the last write to it, in seconds since 1970; none where that is not known.
+    pub last_written_unix_s: Option<u64>,
+    /// True if it has what was written last; false if it is stale.
+    pub is_current: bool,
 }
 
 /// State of a die; of two the worse is the greater.

@@ -93,8 +93,12 @@ pub struct Problem {
 pub enum ProblemKind {
     /// The drive takes no more writes, or namespaces refuse them.
     ReadOnly,
+    /// Reads fail now, since a die does not respond.
+    ReadsFail,
     /// Pages cannot be read back.
     PagesLost,
+    /// The volume was started without what had been written last.
+    StaleStart,
     /// A purge or a format was interrupted.
     PurgeUnfinished,
     /// No physical space is left, or little.
@@ -109,6 +113,8 @@ pub enum ProblemKind {
     Scrub,
     /// The drive had an unclean shutdown, so that little is known of it.
     NotClosed,
+    /// The folder does not say what the dies hold now.
+    Folder,
     /// Few spare superblocks are left.
     SpareLow,
     /// The rated erases are used up.
@@ -119,9 +125,11 @@ pub enum ProblemKind {
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::ReadOnly,
+        Self::ReadsFail,
         Self::PagesLost,
+        Self::StaleStart,
         Self::PurgeUnfinished,
         Self::Space,
         Self::DieFailed,
@@ -129,6 +137,7 @@ impl ProblemKind {
         Self::DieErrors,
         Self::Scrub,
         Self::NotClosed,
+        Self::Folder,
         Self::SpareLow,
         Self::WornOut,
         Self::Temperature,
@@ -138,7 +147,9 @@ impl ProblemKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
+            Self::ReadsFail => "reads-fail",
             Self::PagesLost => "pages-lost",
+            Self::StaleStart => "stale-start",
             Self::PurgeUnfinished => "purge-unfinished",
             Self::Space => "space",
             Self::DieFailed => "die-failed",
@@ -146,6 +157,7 @@ impl ProblemKind {
             Self::DieErrors => "die-errors",
             Self::Scrub => "scrub",
             Self::NotClosed => "not-closed",
+            Self::Folder => "folder",
             Self::SpareLow => "spare-low",
             Self::WornOut => "worn-out",
             Self::Temperature => "temperature",
@@ -165,11 +177,13 @@ impl Health {
         let mut problems: Vec<Problem> = [
             read_only(status),
             pages_lost(status),
+            stale_start(status),
             purge_unfinished(status),
             space(status),
             scrub(status),
             unverified(status),
             not_closed(status),
+            folder(status),
             spare_low(status),
             worn_out(status),
             temperature(status),
@@ -190,8 +204,12 @@ impl Health {
     /// The critical warning of the drive of a status, whose health this is.
     pub(super) fn critical_warning(&self, status: &Status) -> u8 {
         let warns = |bit, is_so| if is_so { bit } else { 0 };
-        let is_unreliable = self.has(&[ProblemKind::PagesLost, ProblemKind::Scrub])
-            || status.dies.iter().any(|die| die.has_degraded_rows);
+        let is_unreliable = self.has(&[
+            ProblemKind::PagesLost,
+            ProblemKind::ReadsFail,
+            ProblemKind::StaleStart,
+            ProblemKind::Scrub,
+        ]) || status.dies.iter().any(|die| die.has_degraded_rows);
         warns(WARNS_OF_SPARE, self.has(&[ProblemKind::SpareLow]))
             | warns(WARNS_OF_TEMPERATURE, self.has(&[ProblemKind::Temperature]))
             | warns(WARNS_OF_RELIABILITY, is_unreliable)
@@ -286,6 +304,34 @@ fn pages_lost(status: &Status) -> Option<Problem> {
     );
     let (kind, severity) = (ProblemKind::PagesLost, HealthState::Critical);
     Some(Problem { count: pages, ..problem(kind, severity, text, remedy) })
+}
+
+fn stale_start(status: &Status) -> Option<Problem> {
+    let start = status.maintenance.stale_start?;
+    let folder = &status.folder;
+    let text = format!(
+        "The volume was started with --force-stale, without all that was written up to its session \
+         {}: data may be older than what was flushed.",
+        start.session
+    );
+    let remedy = format!(
+        "Compare the data with a backup, then run `floatgate scrub {folder}`, whose end ends this \
+         message."
+    );
+    Some(problem(ProblemKind::StaleStart, HealthState::Critical, text, remedy))
+}
+
+fn folder(status: &Status) -> Option<Problem> {
+    let failure = status.maintenance.witness_failure.as_ref()?;
+    let text = format!(
+        "The folder of the volume does not say what its dies hold now ({failure}): an earlier state \
+         of them might be served unnoticed."
+    );
+    let remedy = format!(
+        "Free space in {}, or allow this user to write there, and serve the volume again.",
+        status.folder
+    );
+    Some(problem(ProblemKind::Folder, HealthState::Degraded, text, remedy))
 }
 
 /// Returns the problem that an interrupted purge left; one that is under way is none.
@@ -426,7 +472,7 @@ fn temperature(status: &Status) -> Option<Problem> {
 }
 
 fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
-    let (folder, named) = (&status.folder, die.named(index as usize));
+    let named = die.named(index as usize);
     // One die whose rows are degraded is enough for another failure to lose data.
     let redundancy = if status.dies.iter().any(|die| die.has_degraded_rows) {
         "no redundancy left: another failure loses data"
@@ -445,21 +491,76 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
             let text = format!("{named} is being rebuilt, {percent:.1} % done; {redundancy}.");
             (ProblemKind::DieRebuilding, text, "Wait for the rebuild.".to_owned())
         }
-        DieState::Good if die.failures > 0 => {
-            let why = die.failure.as_ref().map_or_else(String::new, |why| format!(", last {why}"));
-            let requests = counted(die.failures, "request");
-            let text = format!("{named} failed {requests} since the volume was opened{why}.");
-            let remedy = format!(
-                "Look for the cause in the log of the host, run `floatgate scrub {folder}`, and \
-                 replace the die if it fails again."
-            );
-            (ProblemKind::DieErrors, text, remedy)
+        DieState::Good if die.is_silent => {
+            let why = die.failure.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+            let text =
+                format!("{named} does not respond{why}: reads of data that lies on it fail.");
+            (ProblemKind::ReadsFail, text, silent_remedy(status))
         }
-        DieState::Good => return None,
+        DieState::Good => {
+            let text = format!("{named} {}.", errors_of(die)?);
+            (ProblemKind::DieErrors, text, errors_remedy(status))
+        }
     };
-    let count = if kind == ProblemKind::DieErrors { die.failures } else { 1 };
-    let severity = HealthState::Degraded;
+    let is_silent = kind == ProblemKind::ReadsFail;
+    let is_counted = kind == ProblemKind::DieErrors;
+    let count = if is_counted { die.failures + die.damaged_places } else { 1 };
+    let severity = if is_silent { HealthState::Critical } else { HealthState::Degraded };
     Some(Problem { die: Some(index), count, ..problem(kind, severity, text, remedy) })
+}
+
+/// Errors of a die in service, as the rest of a sentence; none if there are none to be told.
+fn errors_of(die: &Die) -> Option<String> {
+    let why = die.failure.as_ref().map_or_else(String::new, |why| format!(", last {why}"));
+    let damaged = counted(die.damaged_places, "damaged place");
+    let limit = die.damaged_places_limit;
+    if limit > 0 && die.damaged_places_hour > limit {
+        return Some(format!(
+            "had {} in the last hour, more than {limit}: parity gave their data back",
+            counted(die.damaged_places_hour, "damaged place")
+        ));
+    }
+    if die.rows_suspect > 0 {
+        return Some(format!("has {damaged}, and parity gives their data back"));
+    }
+    (die.failures > 0).then(|| {
+        let requests = counted(die.failures, "request");
+        format!("failed {requests} since the volume was opened{why}")
+    })
+}
+
+/// Instruction for the operator about a die in service that has errors, one that is possible.
+fn errors_remedy(status: &Status) -> String {
+    let folder = &status.folder;
+    if !status.format.is_protected {
+        return "Look for the cause in the log of the host, and copy the data to a new volume while \
+                it can be read: without parity no die can be replaced."
+            .to_owned();
+    }
+    if let Some(index) = status.dies.iter().position(|die| die.has_degraded_rows) {
+        return format!(
+            "Look for the cause in the log of the host, and replace die {index} first: until then \
+             this one cannot be replaced."
+        );
+    }
+    format!(
+        "Look for the cause in the log of the host, run `floatgate scrub {folder}`, and replace the \
+         die if it fails again."
+    )
+}
+
+/// Instruction for the operator about a die without which reads fail.
+fn silent_remedy(status: &Status) -> String {
+    let respond = "Look for the cause in the log of the host, and have it respond again: nothing \
+                   of it counts as lost until then.";
+    match status.dies.iter().position(|die| die.has_degraded_rows) {
+        Some(index) => {
+            format!("{respond} It cannot be replaced before die {index}, which has failed.")
+        }
+        None => format!(
+            "{respond} If it is gone for good, restore the data from a backup to a new volume."
+        ),
+    }
 }
 
 /// Returns the sentence about a die that has failed, without its end, and the remedy.

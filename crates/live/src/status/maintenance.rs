@@ -26,10 +26,68 @@ pub struct MaintenanceStatus {
     pub batches_lacking: u64,
     /// Units that rebuilds could not give back; 0 once a scrub has read everything since.
     pub units_lost: u64,
+    /// Units that were written again since a read had found damage in them.
+    pub units_mended: u64,
     /// True if a purge or a format was begun and has not ended, in whatever session.
     pub is_purge_unfinished: bool,
     /// Listed dies that were not used when the drive was opened, with why.
     pub absent_dies: Vec<AbsentDie>,
+    /// The start from an earlier state that an operator has allowed, until a scrub has read
+    /// everything since, or everything was erased.
+    pub stale_start: Option<StaleStart>,
+    /// Damage that was found, in whatever session, the last of it at the end; at most 100 places.
+    pub damage: Vec<Damage>,
+    /// Reason why the folder does not say what the dies hold now; none if it does.
+    pub witness_failure: Option<String>,
+}
+
+/// Damage that was found, and what was done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// Time at which it was found, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// Index of the die; none of a page, which nothing gives back.
+    pub die: Option<u32>,
+    /// Row of the drive; none of a page.
+    pub row: Option<u32>,
+    /// First sector of the page; none of a unit.
+    pub lba: Option<u64>,
+    /// What found it.
+    pub found_by: FoundBy,
+    /// What became of it.
+    pub outcome: DamageOutcome,
+}
+
+/// What finds damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoundBy {
+    /// A read of a client, or of relocation.
+    Read,
+    /// A scrub.
+    Scrub,
+}
+
+/// What becomes of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DamageOutcome {
+    /// The unit was written again from the rest of its row.
+    Rewritten,
+    /// The unit is as it was: the rest of its row does not give it back, or repair was not asked
+    /// for.
+    Left,
+    /// The page is lost.
+    Lost,
+}
+
+/// Start of a volume without what its last session had written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StaleStart {
+    /// Time at which it was allowed, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// Session, a count of openings, up to which something may be missing.
+    pub session: u64,
 }
 
 /// A die that a folder lists and that was not used when the drive was opened.
@@ -172,6 +230,12 @@ pub struct Scrub {
     /// Pages that were moved from rows with such units.
     #[serde(default)]
     pub pages_moved: u64,
+    /// Copies of headers, checkpoint and journal that were not whole.
+    #[serde(default)]
+    pub copies_bad: u64,
+    /// Those that were written again.
+    #[serde(default)]
+    pub copies_restored: u64,
     /// Pages that cannot be read any more.
     #[serde(default)]
     pub pages_lost: u64,
@@ -196,6 +260,10 @@ pub struct Scrubs {
     pub units_bad: u64,
     /// Bad units that were rewritten.
     pub units_restored: u64,
+    /// Copies of headers, checkpoint and journal that were not whole.
+    pub copies_bad: u64,
+    /// Those that were written again.
+    pub copies_restored: u64,
     /// Units that the last one to go through everything left as they were, since the rest of their
     /// rows did not give them back.
     pub units_left: u64,
@@ -222,6 +290,8 @@ impl MaintenanceStatus {
         scrubs.completed += u64::from(failure.is_none());
         scrubs.units_bad += scrub.units_bad;
         scrubs.units_restored += scrub.units_restored;
+        scrubs.copies_bad += scrub.copies_bad;
+        scrubs.copies_restored += scrub.copies_restored;
         // One that ended before its time says nothing of what it did not come to.
         if failure.is_none() || scrub.pages_lost > scrubs.pages_lost {
             (scrubs.pages_lost, scrubs.lost_lbas) = (scrub.pages_lost, scrub.lost_lbas.clone());

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::gathering::{Gathered, Unused, gather};
+use crate::engine::gathering::{Gathered, Unused, gather, gather_proven};
 use crate::engine::header_copies::header_copy;
 use crate::engine::recovery::{Accounted, look, whole_copies};
 use crate::engine::replay::ThinBatch;
@@ -24,6 +24,7 @@ use crate::format::layout::{HEADER_BYTES, REPLICAS};
 use crate::format::row::RowEpoch;
 use crate::status::{AbsenceCause, State, named};
 use crate::volume::folder::is_purge_unfinished;
+use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::{Drive, FileMedium, Medium, OpenError};
@@ -124,7 +125,8 @@ impl Report {
 /// Fails if there is no drive, it is in use, or so damaged that it could not be opened.
 pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
     let (media, listing) = open_dies(volume, FileMedium::view)?;
-    let (mut gathered, listing) = listing.explained(gather(media))?;
+    let (mut gathered, listing) =
+        listing.explained(gather_proven(media, FolderWitness::attached(volume)))?;
     let texts: Vec<String> = gathered.unused.iter().map(|it| it.text.clone()).collect();
     let absent = listing.absences(gathered.store.dies.lost(), &texts).into_iter();
     gathered.unused.extend(absent.map(|it| {

@@ -526,10 +526,12 @@ impl Replacement {
             files.extend((!is_block_device(new)).then(|| new.to_owned()));
             medium
         };
-        let (found, needed) = (Bytes(medium.size()), drive.die_bytes());
+        let (found, needed) = (medium.size(), drive.die_bytes().0);
         if found < needed {
             let new = new.display();
-            return Err(OpenError::refused(format!("{new} has {found}, {needed} are needed")));
+            return Err(OpenError::refused(format!(
+                "{new} has {found} bytes, {needed} are needed"
+            )));
         }
         check(&*medium)
             .map_err(|source| OpenError::medium(&format!("erasing {}", new.display()), source))?;

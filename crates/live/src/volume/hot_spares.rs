@@ -120,7 +120,7 @@ pub fn add_spare(
         unfinished.files.extend((!is_block_device(&path)).then(|| path.clone()));
         let found = Bytes(medium.size());
         if found < needed {
-            let what = format!("{shown} has {found}, and {needed} are needed");
+            let what = format!("{shown} has {found} bytes, and {needed} are needed");
             return Err(OpenError::refused(what));
         }
         // Whatever a spare holds when it takes a place was then put there by somebody else.

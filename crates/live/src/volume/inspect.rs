@@ -5,14 +5,16 @@ use std::path::Path;
 
 use blockio::text::shown;
 
-use crate::engine::gathering::{Gathered, gather};
+use crate::engine::gathering::{Gathered, gather_proven};
 use crate::engine::lost::LostPages;
 use crate::engine::recovery::view;
 use crate::status::{
     Format, Health, LBAS_MAX, Led, MaintenanceStatus, SCHEMA, Smart, Space, State, Status, Wear,
     named,
 };
+use crate::volume::damage_list;
 use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles};
+use crate::volume::folder_witness::FolderWitness;
 use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
 use crate::volume::listed_dies::open_dies;
@@ -26,7 +28,8 @@ use crate::{FileMedium, Life, OpenError};
 /// Fails if there is none, it is in use, or it is damaged.
 pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let (media, listing) = open_dies(volume, FileMedium::view)?;
-    let (gathered, listing) = listing.explained(gather(media))?;
+    let witness = FolderWitness::attached(volume);
+    let (gathered, listing) = listing.explained(gather_proven(media, witness))?;
     let Gathered { store, header, unused } = gathered;
     let unused: Vec<String> = unused.into_iter().map(|it| it.text).collect();
     let absent_dies = listing.absences(store.dies.lost(), &unused);
@@ -49,14 +52,18 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         smart: Smart::of(&header, ftl.as_ref()),
         pages_lost: lost.as_ref().map(LostPages::count),
         lost_lbas: lost.as_ref().map(|lost| lost.lbas(LBAS_MAX)).unwrap_or_default(),
-        dies: store.dies.traffic(),
+        dies: store.dies.members(&header),
         hot_spares: 0,
         namespaces: namespaces(volume)?,
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
         life: Life::load(volume),
-        maintenance: MaintenanceStatus { absent_dies, ..MaintenanceStatus::default() },
+        maintenance: MaintenanceStatus {
+            absent_dies,
+            stale_start: store.dies.stale_start(),
+            ..MaintenanceStatus::default()
+        },
         server: None,
     };
     Ok(status.rated(rated_cycles(volume)).described(volume))
@@ -77,7 +84,8 @@ pub struct Unserved {
 /// # Errors
 /// As [`inspect`].
 pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
-    let Gathered { store, header, .. } = gather(open_dies(volume, FileMedium::view)?.0)?;
+    let media = open_dies(volume, FileMedium::view)?.0;
+    let Gathered { store, header, .. } = gather_proven(media, FolderWitness::attached(volume))?;
     Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 
@@ -96,6 +104,7 @@ impl Status {
             (die.path, die.model, die.serial) = (Some(path), model, serial);
         }
         self.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
+        self.maintenance.damage = damage_list::lately(volume);
         self.maintenance.is_purge_unfinished = is_purge_unfinished(volume);
         self.is_locate_led_on = locate::is_lit(volume);
         self.judged()

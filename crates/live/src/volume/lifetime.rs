@@ -35,6 +35,8 @@ impl Life {
         self.media_read_bytes += smart.physical_media_units_read.unwrap_or_default();
         self.media_written_bytes += smart.physical_media_units_written.unwrap_or_default();
         self.media_errors += smart.media_errors.unwrap_or_default();
+        // Those that a crash kept from being counted are known to the drive itself.
+        self.media_errors = self.media_errors.max(status.pages_lost.unwrap_or_default());
         if let Some(server) = &status.server {
             #[expect(
                 clippy::cast_possible_truncation,

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::folder::{FILE, Volume, read, update};
+use super::folder_witness::FolderWitness;
 use super::hot_spares::reclaim_dies;
 use crate::engine::dies::die_number;
 use crate::engine::gathering::{Unused, die_of_each, newest_header};
@@ -162,7 +163,10 @@ impl ListedDies {
             media = order.iter().map(|entry| media[*entry].take()).collect();
         }
         let media = chosen_first(wrap(media), &is_chosen);
-        let (mut drive, listing) = listing.explained(Drive::open_media(media))?;
+        let (mut drive, listing) = {
+            let witness = FolderWitness::attached(&listing.volume);
+            listing.explained(Drive::open_proven(media, witness))?
+        };
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);
         unused.extend(listing.absent.iter().map(AbsentDie::told));
@@ -241,6 +245,11 @@ impl Listing {
                 let told = |it: &AbsentDie| format!("; {}", it.told());
                 let why = why + &self.absent.iter().map(told).collect::<String>();
                 OpenError::DiesMissing { missing, dies, spare, why }
+            }
+            (OpenError::Stale { what }, _) => {
+                let told = |it: &AbsentDie| format!("; {}", it.told());
+                let what = what + &self.absent.iter().map(told).collect::<String>();
+                OpenError::Stale { what }
             }
             (error, _) => error,
         }

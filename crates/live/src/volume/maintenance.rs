@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::lock::lock;
 use crate::status::{AbsentDie, Writes};
+use crate::volume::damage_list;
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{Tried, add_spare, remove_spare};
@@ -161,11 +162,24 @@ impl Maintenance {
     /// From now on takes a die out of service that fails every read. When a die fails, fills a hot
     /// spare with what belongs there; where there is none, or none that can be used now, moves what
     /// lies in rows that lack a unit, as long as there is space, so that the volume tolerates
-    /// another failure.
+    /// another failure. Besides, pages that were found lost are made known durably within a second,
+    /// and rows in which reads found damage are written again.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
     pub fn keep_redundant(&self) -> Result<(), OpenError> {
+        let volume = self.volume.clone();
+        self.begin("attendance", move |drive, rest, told| {
+            tell(told);
+            let mut goes_on = true;
+            while goes_on {
+                goes_on = rest.pause(LOOK_EVERY);
+                // What fails is tried again; that a die fails, or the drive, its status says.
+                let _ = drive.attend();
+                // Where the folder takes no file, the rest of the status tells what is wrong.
+                let _ = damage_list::add(&volume, &drive.take_damage());
+            }
+        })?;
         let volume = self.volume.clone();
         self.begin("redundancy", move |drive, rest, told| {
             tell(told);

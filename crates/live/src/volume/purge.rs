@@ -48,6 +48,10 @@ fn end(volume: &Path, drive: &Drive) {
         let last = drive.maintenance().purge.clone();
         last.is_some_and(|it| !it.is_running && it.failure.is_none())
     };
+    // Nothing is left that could be older than what was written.
+    if let Some(witness) = drive.store().dies.witness().filter(|_| is_complete()) {
+        witness.note_verified();
+    }
     // Where the folder takes no change the purge counts as unfinished, and can be repeated.
     let _ = update(volume, |described| {
         described.purge_unfinished &= !is_complete();

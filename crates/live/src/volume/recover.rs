@@ -7,6 +7,7 @@
 //! written to the dies. It is a [`Device`] that refuses writes, so that it can be exported.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ftl::Lpn;
 
@@ -15,9 +16,11 @@ use crate::engine::drive::{Part, parts};
 use crate::engine::gathering::{Gathered, gather_all};
 use crate::engine::recovery::{Accounted, Doubts, JournaledPages, account, checkpoint_numbers};
 use crate::engine::store::Store;
+use crate::engine::witness::Witness;
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, REPLICAS};
 use crate::format::unit::Extent;
+use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
 use crate::{
     Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
@@ -55,7 +58,8 @@ impl RecoveredVolume {
     /// whole.
     pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
         let (media, listing) = open_dies(volume, FileMedium::view)?;
-        let mut recovered = Self::open_media(media, checkpoint)?;
+        let witness = FolderWitness::attached(volume);
+        let mut recovered = Self::open_proven(media, witness, checkpoint)?;
         recovered.doubts.extend(listing.foreign());
         Ok(recovered)
     }
@@ -68,7 +72,15 @@ impl RecoveredVolume {
         media: Vec<Box<dyn Medium>>,
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
-        let Gathered { store, header, unused } = gather_all(media)?;
+        Self::open_proven(media, None, checkpoint)
+    }
+
+    fn open_proven(
+        media: Vec<Box<dyn Medium>>,
+        witness: Option<Arc<dyn Witness>>,
+        checkpoint: Option<u64>,
+    ) -> Result<Self, OpenError> {
+        let Gathered { store, header, unused } = gather_all(media, witness)?;
         let mut doubts = Doubts { is_recovery: true, checkpoint, ..Doubts::default() };
         doubts.found.extend(unused.into_iter().map(|unused| unused.text));
         let missed = store.dies.missed().count();

@@ -83,6 +83,16 @@ impl RowPages {
     }
 }
 
+/// Pages that a unit names, wherever that is right of it.
+#[derive(Debug)]
+pub(crate) struct NamedPages {
+    pub(crate) position: u32,
+    /// Erase count of its superblock; 0 where its table is not right.
+    pub(crate) erase_count: u32,
+    /// By slot.
+    pub(crate) extents: Vec<(u32, Extent)>,
+}
+
 /// Tables of the data units of a row, by position.
 pub(crate) type RowTables = Vec<Vec<Entry>>;
 
@@ -128,6 +138,32 @@ impl VerifiedRow {
         pages.lost.extend(named(ftl, unnamed));
         pages.lost.sort_unstable();
         pages
+    }
+
+    /// What the data units name: by their tables, or where those are not right by the headers of
+    /// extents whose places are known without them.
+    pub(crate) fn named_pages(&self, store: &Store) -> Vec<NamedPages> {
+        let (layout, identity) = (&store.layout, store.identity(self.life.seq));
+        let data = self.units.iter().filter(|unit| !layout.is_parity(unit.position));
+        let named = |unit: &VerifiedUnit| {
+            let position = unit.position;
+            let first = store.first(self.row, position);
+            let told = unit.sources().find_map(|it| unit::table(layout, it, identity, first));
+            if let Some((origin, table)) = told {
+                let extents = (0..).zip(table).map(|(slot, entry)| (slot, entry.extent)).collect();
+                return NamedPages { position, erase_count: origin.erase_count, extents };
+            }
+            let at = |slot: u32| {
+                layout.extent_from(slot)?;
+                Some((
+                    slot,
+                    self.extent(store, unit, Place { row: self.row, unit: position, slot })?,
+                ))
+            };
+            let extents = (0..layout.unit_slots).filter_map(at).collect();
+            NamedPages { position, erase_count: 0, extents }
+        };
+        data.map(named).collect()
     }
 
     /// The extent at a place of a unit, wherever it is right.

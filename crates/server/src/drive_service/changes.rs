@@ -56,7 +56,13 @@ pub(super) struct Known {
     supply: Option<Supply>,
     /// Dies whose units rows lacked.
     degraded: Vec<u32>,
+    /// By die the damaged places that reads had found when they were told, and how many looks ago.
+    damaged: Vec<u64>,
+    looks_since_damage: u32,
 }
+
+/// Looks from one telling of damage that reads found to the next: one a minute.
+const LOOKS_PER_DAMAGE: u32 = 60;
 
 impl Known {
     /// Returns the changes since the previous look, and remembers the state for the next.
@@ -69,6 +75,7 @@ impl Known {
         changes.extend(self.spares(status));
         changes.extend(self.supply(status));
         changes.extend(self.redundancy(status));
+        changes.extend(self.damage(status));
         self.health = status.health.state;
         changes
     }
@@ -164,6 +171,38 @@ impl Known {
         let change =
             |(index, _)| Change { severity: Severity::Info, text: text(index), alert: None };
         restored.map(change).collect()
+    }
+
+    /// Damage that reads found and parity hid, at once and then once a minute as long as there is
+    /// more.
+    fn damage(&mut self, status: &Status) -> Option<Change> {
+        self.looks_since_damage = self.looks_since_damage.saturating_add(1);
+        self.damaged.resize(status.dies.len(), 0);
+        let pairs = self.damaged.iter_mut().zip(&status.dies);
+        // A die that was replaced begins anew.
+        pairs.for_each(|(told, die)| *told = (*told).min(die.damaged_places));
+        let is_waiting = self.looks_since_damage < LOOKS_PER_DAMAGE;
+        let has_told = self.damaged.iter().any(|told| *told > 0);
+        let mut found = Vec::new();
+        for (index, (told, die)) in (0_u32..).zip(self.damaged.iter().zip(&status.dies)) {
+            let new = die.damaged_places - told;
+            if new > 0 {
+                found.push(format!(
+                    "{} of {}",
+                    counted(new, "damaged place"),
+                    named(status, index)
+                ));
+            }
+        }
+        if found.is_empty() || is_waiting && has_told {
+            return None;
+        }
+        self.looks_since_damage = 0;
+        self.damaged = status.dies.iter().map(|die| die.damaged_places).collect();
+        Some(warning(format!(
+            "Reads found {}: parity gave the data back, and it is written again.",
+            found.join(", ")
+        )))
     }
 
     /// That physical space is low is no problem yet, and told once until there is plenty again.
@@ -301,6 +340,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
 /// Returns the change that a finished scrub amounts to.
 fn scrubbed(scrub: &Scrub) -> Change {
     let Scrub { rows_done, rows, units_bad, units_restored, pages_lost, .. } = scrub;
+    let Scrub { copies_bad, copies_restored, .. } = *scrub;
     let far = match &scrub.failure {
         None => format!("A scrub read all {}", counted(*rows, "row")),
         Some(_) if scrub.was_stopped => {
@@ -318,7 +358,15 @@ fn scrubbed(scrub: &Scrub) -> Change {
             counted(lost, "page"),
         ),
     };
-    let severity = match (*pages_lost, *units_bad, &scrub.failure) {
+    let found = if copies_bad == 0 {
+        found
+    } else {
+        format!(
+            "{found}; damaged copies of headers, checkpoint and journal: {copies_bad}, written \
+             again: {copies_restored}"
+        )
+    };
+    let severity = match (*pages_lost, *units_bad + copies_bad, &scrub.failure) {
         (1.., ..) => Severity::Error,
         (0, 1.., _) => Severity::Warning,
         (0, 0, Some(_)) if !scrub.was_stopped => Severity::Warning,

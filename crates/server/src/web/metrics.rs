@@ -234,6 +234,12 @@ impl Sheet {
         self.counters(("media_written", BYTES, "Written to a die"), &written);
         let failures = by_die(|die| die.failures);
         self.counters(("media_failures", PURE, "Requests that a die failed"), &failures);
+        let reconstructed = by_die(|die| die.reconstructed_reads);
+        let about = "Reads that parity answered, since a place on a die was damaged";
+        self.counters(("reconstructed_reads", PURE, about), &reconstructed);
+        let damaged = by_die(|die| die.damaged_places);
+        let about = "Damaged places of a die that reads found";
+        self.counters(("damaged_places", PURE, about), &damaged);
     }
 
     fn scrubs(&mut self, maintenance: &MaintenanceStatus) {
@@ -245,6 +251,13 @@ impl Sheet {
         self.counters(("scrub_bad_units", PURE, about), &[(None, units_bad)]);
         let about = "Corrupt units that scrubs repaired";
         self.counters(("scrub_restored_units", PURE, about), &[(None, units_restored)]);
+        let Scrubs { copies_bad, copies_restored, .. } = maintenance.scrubs;
+        let about = "Damaged copies of headers, checkpoint and journal that scrubs found";
+        self.counters(("scrub_bad_copies", PURE, about), &[(None, copies_bad)]);
+        let about = "Damaged copies of headers, checkpoint and journal that scrubs wrote again";
+        self.counters(("scrub_restored_copies", PURE, about), &[(None, copies_restored)]);
+        let about = "Units written again since a read found damage in them";
+        self.counters(("mended_units", PURE, about), &[(None, maintenance.units_mended)]);
         let done = maintenance.scrub.as_ref().filter(|scrub| scrub.is_running);
         let done = done.map_or(0.0, |scrub| scrub.rows_done as f64 / scrub.rows.max(1) as f64);
         let about = "Progress of the running scrub, 0 to 1; 0 if none is running";

@@ -143,6 +143,9 @@ impl Drive {
         }
         let saved = self.save(&mut summary, &rows, &erase_counts);
         self.noting(saved.and_then(|()| self.keep_header()))?;
+        if let Some(witness) = self.store.dies.witness() {
+            witness.note_batches(self.store.batches_durable());
+        }
         *next = number + 1;
         let due = due_after(summary.seq, &self.store);
         self.checkpoint_due.store(due, Ordering::Release);

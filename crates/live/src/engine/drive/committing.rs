@@ -217,6 +217,18 @@ impl Drive {
         if is_due { self.commit(Scope::Everything) } else { Ok(()) }
     }
 
+    /// Makes durable which pages are known to be lost, if the journal does not tell all of them yet.
+    /// Nothing is written where it does.
+    ///
+    /// # Errors
+    /// As [`crate::Device::flush`].
+    pub fn keep_losses(&self) -> Result<(), DeviceError> {
+        while self.core()?.lost.is_unsaved() && !mutants::is(Mutant::LossesForgotten) {
+            self.commit(Scope::Everything)?;
+        }
+        Ok(())
+    }
+
     /// Says on the remaining dies which ones have been lost, if that has changed, and has rows that
     /// are begun from then on leave them out.
     pub(crate) fn keep_header(&self) -> Result<(), DeviceError> {

@@ -9,11 +9,13 @@ use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::engine::core::{Located, unreadable};
+use crate::engine::dies::now_unix_s;
 use crate::engine::store::{Packed, PlaceRun};
 use crate::format::compress;
-use crate::format::layout::{PAGE_BYTES, Place};
+use crate::format::layout::{PAGE_BYTES, Place, lba};
 use crate::format::row::Stored;
 use crate::format::unit::{Codec, Extent};
+use crate::status::{Damage, DamageOutcome, FoundBy};
 use crate::{Device as _, DeviceError, Read};
 
 /// Most pages that are looked for while others wait, and asked for at once.
@@ -196,11 +198,15 @@ impl Drive {
                 return Ok(None);
             };
             if !is_lost {
-                let found = self.store.extents(stored).find(|(extent, _)| extent.lpn == lpn);
-                is_lost = found.as_ref().is_some_and(|(extent, _)| extent.codec == Codec::Lost);
-                if let Some((extent, payload)) = found
+                let found = self.store.wanted_extent(stored, |extent| extent.lpn == lpn);
+                is_lost = found.as_ref().is_some_and(|(_, extent, _)| extent.codec == Codec::Lost);
+                if let Some((is_own, extent, payload)) = found
                     && !is_lost
                 {
+                    // Its unit may hold another life of the row by now.
+                    if !is_own && self.core()?.locate(lpn) == located {
+                        self.store.note_reconstructed(stored);
+                    }
                     return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
                 }
             }
@@ -210,8 +216,12 @@ impl Drive {
             }
             if is_lost || failed == Some(stored) {
                 let mut core = self.core_mut()?;
-                if core.locate(lpn) == located {
+                if core.locate(lpn) == located && !core.lost.has(lpn) {
                     core.note_lost([lpn]);
+                    let (found_by, outcome) = (FoundBy::Read, DamageOutcome::Lost);
+                    let (at_unix_s, lba) = (now_unix_s(), Some(lba(lpn)));
+                    let lost = Damage { at_unix_s, die: None, row: None, lba, found_by, outcome };
+                    self.store.suspects.tell(&[lost]);
                 }
                 return Err(unreadable(lpn));
             }

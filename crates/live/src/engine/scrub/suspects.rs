@@ -1,0 +1,59 @@
+//! Rows in which a read found damage that parity hides: written again soon after, some at a time,
+//! so that the next die that fails finds nothing missing.
+
+use super::Scrubbed;
+use crate::DeviceError;
+use crate::engine::drive::Drive;
+use crate::status::{Damage, FoundBy};
+
+/// Rows that are written again at a time.
+const ROWS_AT_ONCE: usize = 16;
+
+impl Drive {
+    /// Writes again what is damaged of a few of the rows in which reads found damage. Nothing is
+    /// read where they found none.
+    ///
+    /// # Errors
+    /// As [`Drive::scrub`]; the rows are tried again then.
+    pub fn mend_suspects(&self) -> Result<(), DeviceError> {
+        let rows = self.store().suspects.rows(ROWS_AT_ONCE);
+        let mut found = Scrubbed::default();
+        for row in &rows {
+            self.scrub_row(*row, true, &mut found)?;
+            self.store().suspects.forget(*row);
+        }
+        self.maintenance().units_mended += found.units_restored;
+        let by_read = |damage: Damage| Damage { found_by: FoundBy::Read, ..damage };
+        let damage: Vec<Damage> = found.damage.into_iter().map(by_read).collect();
+        self.store().suspects.tell(&damage);
+        if found.units_restored > 0 {
+            self.sync_healthy()?;
+        }
+        if found.units_vacated > 0 {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the damage that was found since this was asked last.
+    pub(crate) fn take_damage(&self) -> Vec<Damage> {
+        self.store().suspects.take_told()
+    }
+
+    /// Sets how many damaged places of a die in an hour are no problem; 20 unless it is set.
+    pub fn limit_damage(&self, places_an_hour: u64) {
+        self.store().dies.limit_damage(places_an_hour);
+    }
+
+    /// Does what should not wait for a client: makes durable which pages are known to be lost,
+    /// writes rows again in which reads found damage, and looks whether dies that did not respond
+    /// do so again. To be called about twice a second.
+    ///
+    /// # Errors
+    /// As [`Drive::keep_losses`] and [`Drive::mend_suspects`].
+    pub fn attend(&self) -> Result<(), DeviceError> {
+        self.keep_losses()?;
+        self.store().dies.look_for_silent();
+        self.mend_suspects()
+    }
+}

@@ -1,0 +1,97 @@
+//! What is kept outside the dies of what they must hold: the newest header that every die in use
+//! had, the journal up to some batch, and by die when it last took part.
+//!
+//! ```text
+//!   header ─► both copies of every die in use ─► witness ─► the first write that relies on it
+//! ```
+//!
+//! **Invariant**: whatever a witness says reached all dies before it was noted. So dies that have
+//! only earlier headers cannot include what was written since; a crash in between leaves a witness
+//! that says less than the dies, and never more.
+
+use std::fmt::Debug;
+
+use crate::format::header::Header;
+use crate::status::{Member, StaleStart};
+
+/// Proof of what the dies of a drive must hold, kept outside of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Proof {
+    /// The newest header; what it says was everywhere is its first copy, which every die has.
+    pub(crate) header: Header,
+    /// Batches of the journal with a lower number were durable.
+    pub(crate) batches: u64,
+    /// By die, the last part that it had.
+    pub(crate) members: Vec<Member>,
+    /// The start without what had been written last that an operator has allowed, until a scrub.
+    pub(crate) stale_start: Option<StaleStart>,
+}
+
+/// Holder of a [`Proof`]. Where it cannot be kept, the one before stays, which proves less.
+pub(crate) trait Witness: Debug + Send + Sync {
+    /// Notes a header that both copies of every die in use have, and by die the time of the last
+    /// write to it in seconds since 1970; 0: none.
+    fn note_header(&self, header: &Header, written_at: &[u64]);
+
+    /// Notes that batches of the journal with a lower number are durable.
+    fn note_batches(&self, number: u64);
+
+    /// Notes that everything that is stored was verified, or erased.
+    fn note_verified(&self);
+
+    /// What is proven; none where nothing was kept, or what was kept is damaged.
+    fn proof(&self) -> Option<Proof>;
+
+    /// Reason why the last change could not be kept; none if it was.
+    fn failure(&self) -> Option<String>;
+}
+
+impl Proof {
+    /// The proof that a header alone gives.
+    pub(crate) fn of(header: &Header) -> Self {
+        let members = vec![Member::default(); header.shape.dies as usize];
+        let mut proof = Self { header: *header, batches: 0, members, stale_start: None };
+        proof.note(header, &[]);
+        proof
+    }
+
+    /// As [`Witness::note_header`].
+    pub(crate) fn note(&mut self, header: &Header, written_at: &[u64]) {
+        self.header = *header;
+        // A die whose second copy is damaged still has the first one.
+        self.header.version_everywhere = header.version.saturating_sub(1);
+        if header.closing.checkpoint > 0 {
+            self.batches = self.batches.max(header.closing.journal.number);
+        }
+        for (die, member) in self.members.iter_mut().enumerate() {
+            let at = written_at.get(die).copied().filter(|at| *at > 0);
+            member.last_written_unix_s = at.or(member.last_written_unix_s);
+            member.is_current = !header.lost.has(die);
+            if member.is_current {
+                (member.session, member.events) = (header.session, header.version);
+            } else if member.events == 0 {
+                member.events = header.lost_since[die];
+            }
+        }
+    }
+
+    /// True if dies of which this is the newest header cannot include all that was written.
+    pub(crate) const fn is_ahead_of(&self, newest: &Header) -> bool {
+        self.header.drive == newest.drive && newest.version < self.header.version_everywhere
+    }
+
+    /// What is proven of a drive that goes on from `newest`, an earlier state, as an operator has
+    /// allowed.
+    pub(crate) fn given_up(&self, newest: &Header, at_unix_s: u64) -> Self {
+        let mut proof = Self::of(newest);
+        let known = proof.members.iter_mut().zip(&self.members);
+        known.filter(|(now, before)| now.events < before.events).for_each(|(now, before)| {
+            *now = Member { is_current: false, ..*before };
+        });
+        let session = self.header.session;
+        proof.stale_start = Some(StaleStart { at_unix_s, session });
+        // What the headers of the dies say of themselves is all that is relied on.
+        proof.header.version_everywhere = newest.version_everywhere;
+        proof
+    }
+}

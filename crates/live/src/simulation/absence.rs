@@ -1,0 +1,373 @@
+//! Members that are absent for whole sessions, openings that are cut off, damage to copies that
+//! nothing reads, and losses that are known: one seed decides all of it.
+//!
+//! The laws:
+//! - What was flushed is read back, whichever dies are there, or opening refuses.
+//! - Opening does not refuse while all dies are there that took part in the last session.
+//! - After a scrub, and after a read that parity answered, any one die may go with the power.
+//! - Pages that were told as lost stay told.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use blockio::Rng;
+
+use super::Disks;
+use crate::engine::creation::format;
+use crate::engine::witness::{Proof, Witness};
+use crate::format::die_set::DieSet;
+use crate::format::header::Header;
+use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
+use crate::lock::lock;
+use crate::{Compression, Device as _, Drive, Durability, Medium, OpenError, Shape};
+
+const PAGES: u64 = 100;
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// Counts of what a simulation of absences tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Absences {
+    /// Sessions that began.
+    pub sessions: u64,
+    /// Openings that were refused.
+    pub refused: u64,
+    /// Openings that the power cut off.
+    pub cut: u64,
+    /// Copies of headers, checkpoint and journal that scrubs found damaged.
+    pub copies_bad: u64,
+    /// Reads that parity answered.
+    pub reconstructed: u64,
+    /// Pages that were told as lost.
+    pub pages_lost: u64,
+}
+
+/// What a folder keeps, in memory.
+#[derive(Debug, Default)]
+struct Kept(Mutex<Option<Proof>>);
+
+impl Kept {
+    fn change(&self, change: impl FnOnce(&mut Proof)) {
+        lock(&self.0).iter_mut().next().map(change);
+    }
+}
+
+impl Witness for Kept {
+    fn note_header(&self, header: &Header, written_at: &[u64]) {
+        lock(&self.0).get_or_insert_with(|| Proof::of(header)).note(header, written_at);
+    }
+
+    fn note_batches(&self, number: u64) {
+        self.change(|proof| proof.batches = proof.batches.max(number));
+    }
+
+    fn note_verified(&self) {
+        self.change(|proof| proof.stale_start = None);
+    }
+
+    fn proof(&self) -> Option<Proof> {
+        lock(&self.0).clone()
+    }
+
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A drive, what its folder keeps, and what was flushed.
+struct Absent {
+    disks: Disks,
+    shape: Shape,
+    proof: Option<Proof>,
+    flushed: BTreeMap<u64, u8>,
+    /// Dies that took part in the last session to its end.
+    members: DieSet,
+    written: u8,
+    rng: Rng,
+    tally: Absences,
+}
+
+/// Plays so many sessions of a seed.
+///
+/// # Errors
+/// How a law was broken.
+pub fn simulate_absences(seed: u64, sessions: u64) -> Result<Absences, String> {
+    let mut rng = Rng::new(seed);
+    let dies = [1, 2, 3, 4][below(&mut rng, 4)];
+    let shape = Shape {
+        pages_logical: 100,
+        pages_stored_max: 100,
+        pages_mappable: 100,
+        dies,
+        is_protected: dies > 1,
+        unit_pages: 4,
+        rows: 4,
+        superblocks: 40,
+        extents_per_page: 1,
+        compression: Compression::None,
+        journal_bytes: 2 << 20,
+    };
+    let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
+    let disks = Disks::new(dies as usize, bytes, Rng::new(seed ^ 1));
+    format(disks.media(), &shape, 1).map_err(|error| error.to_string())?;
+    let (flushed, members) = (BTreeMap::new(), shape.all_dies());
+    let tally = Absences::default();
+    let mut absent = Absent { disks, shape, proof: None, flushed, members, written: 0, rng, tally };
+    for session in 0..sessions {
+        let played = absent.play();
+        played.map_err(|broken| format!("seed {seed}, session {session}: {broken}"))?;
+    }
+    Ok(absent.tally)
+}
+
+fn below(rng: &mut Rng, limit: usize) -> usize {
+    usize::try_from(rng.below(limit as u64)).expect("below a usize")
+}
+
+impl Absent {
+    fn dies(&self) -> usize {
+        self.shape.dies as usize
+    }
+
+    fn any_die(&mut self) -> usize {
+        let dies = self.dies();
+        below(&mut self.rng, dies)
+    }
+
+    /// Opens the drive with some of its dies; what the folder keeps is kept.
+    fn open(&mut self, present: DieSet) -> Result<Drive, OpenError> {
+        let kept = Arc::new(Kept(Mutex::new(self.proof.clone())));
+        let drive = Drive::open_proven(some(&self.disks, present), Some(Arc::clone(&kept) as _));
+        self.proof = kept.proof();
+        drive
+    }
+
+    /// Takes over what the folder keeps now.
+    fn keep(&mut self, drive: &Drive) {
+        self.proof = drive.store().dies.witness().and_then(Witness::proof);
+    }
+
+    fn play(&mut self) -> Result<(), String> {
+        let present = self.present();
+        let has_all = present.has_all(self.members);
+        if has_all && self.rng.below(8) == 0 {
+            // The folder is gone, and the dies suffice.
+            self.proof = None;
+        }
+        if has_all && self.rng.below(2) == 0 {
+            self.disks.cut_after(self.rng.below(24));
+            drop(self.open(present));
+            self.disks.restore();
+            self.tally.cut += 1;
+        }
+        let drive = match self.open(present) {
+            Ok(drive) => drive,
+            Err(error) => {
+                self.tally.refused += 1;
+                return if has_all {
+                    Err(format!("refused with all members: {error}"))
+                } else {
+                    Ok(())
+                };
+            }
+        };
+        self.tally.sessions += 1;
+        self.check_flushed(&drive, &format!("with dies {:b}", present.0))?;
+        let drive = self.use_it(drive)?;
+        let incomplete = drive.store().dies.incomplete();
+        self.members = DieSet(self.shape.all_dies().0 & !incomplete.0);
+        if self.rng.below(2) == 0 {
+            self.keep(&drive);
+            drop(drive);
+            self.disks.restore();
+        } else {
+            // Closing changes headers, too.
+            let kept = drive.store().dies.witness_shared();
+            drive.close().map_err(|error| error.to_string())?;
+            self.proof = kept.and_then(|it| it.proof());
+        }
+        Ok(())
+    }
+
+    /// The dies that are there: all, all but one, or any.
+    fn present(&mut self) -> DieSet {
+        let all = self.shape.all_dies();
+        let away = self.any_die();
+        match self.rng.below(8) {
+            0..4 => all,
+            4..7 if self.dies() > 1 => DieSet(all.0 & !(1 << away)),
+            7 if self.dies() > 1 => DieSet(1 << away),
+            _ => all,
+        }
+    }
+
+    /// Writes, has dies fail and be replaced, damages copies and units; returns the drive.
+    fn use_it(&mut self, drive: Drive) -> Result<Drive, String> {
+        self.write(&drive)?;
+        let lost = drive.lost_dies();
+        match self.rng.below(6) {
+            0 if drive.is_redundant() => {
+                let die = self.any_die();
+                // One that cannot be spared stays.
+                let _ = drive.fail_die(die);
+                self.write(&drive)?;
+            }
+            1 | 2 if !lost.is_empty() => {
+                let medium = self.disks.replace(lost[0]);
+                drive.replace_die(lost[0], medium).map_err(|error| error.to_string())?;
+            }
+            3 if lost.is_empty() && self.dies() > 1 => self.damage_copies(&drive)?,
+            4 if lost.is_empty() && self.dies() > 1 => self.damage_units(&drive)?,
+            4 | 5 if self.dies() == 1 => return self.lose_pages(drive),
+            _ => {}
+        }
+        self.write(&drive)?;
+        Ok(drive)
+    }
+
+    fn write(&mut self, drive: &Drive) -> Result<(), String> {
+        let failed = |error: crate::DeviceError| format!("writing: {error}");
+        for _ in 0..self.rng.below(30) {
+            let page = self.rng.below(PAGES);
+            self.written = self.written % 250 + 1;
+            let content = [self.written; PAGE_BYTES];
+            drive.write(page * PAGE, &content, Durability::Volatile).map_err(failed)?;
+            self.flushed.insert(page, self.written);
+        }
+        drive.flush().map_err(failed)
+    }
+
+    /// Checks that every page is what was flushed.
+    fn check_flushed(&self, drive: &Drive, when: &str) -> Result<(), String> {
+        for (page, content) in &self.flushed {
+            let mut found = [0; PAGE_BYTES];
+            let read = drive.read(page * PAGE, &mut found);
+            read.map_err(|error| format!("page {page}, {when}: {error}"))?;
+            if found != [*content; PAGE_BYTES] {
+                return Err(format!("page {page} has {}, {content} was flushed, {when}", found[0]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the power may go now and take any one die along.
+    fn check_without_each(&mut self, drive: &Drive, when: &str) -> Result<(), String> {
+        self.keep(drive);
+        for away in 0..self.dies() {
+            let disks = self.disks.fork();
+            disks.restore();
+            let present = DieSet(self.shape.all_dies().0 & !(1 << away));
+            let kept = Arc::new(Kept(Mutex::new(self.proof.clone())));
+            let drive = Drive::open_proven(some(&disks, present), Some(kept as _))
+                .map_err(|error| format!("without die {away} {when}: {error}"))?;
+            self.check_flushed(&drive, &format!("without die {away} {when}"))?;
+        }
+        Ok(())
+    }
+
+    /// Damages headers, journal and checkpoints of one die while the drive is open, and scrubs.
+    fn damage_copies(&mut self, drive: &Drive) -> Result<(), String> {
+        let die = self.any_die();
+        let end = usize::try_from(Layout::new(&self.shape).unit_from(0)).expect("a small drive");
+        let header = usize::try_from(HEADER_BYTES).expect("a page");
+        let limit = [2 * header, end][below(&mut self.rng, 2)];
+        for _ in 0..1 + self.rng.below(200) {
+            let bit = 1 << self.rng.below(8);
+            self.disks.flip(die, below(&mut self.rng, limit), bit);
+        }
+        let scrubbed = drive.scrub(true).map_err(|error| error.to_string())?;
+        self.tally.copies_bad += scrubbed.copies_bad;
+        if scrubbed.copies_restored < scrubbed.copies_bad {
+            return Err(format!("not all copies are restored: {scrubbed:?}"));
+        }
+        self.check_without_each(drive, "after a scrub")
+    }
+
+    /// Damages what one die has of pages, and reads all of them.
+    fn damage_units(&mut self, drive: &Drive) -> Result<(), String> {
+        let die = self.any_die();
+        self.rot(die, 300);
+        self.check_flushed(drive, "from parity")?;
+        while drive.status().dies.iter().any(|it| it.rows_suspect > 0) {
+            drive.attend().map_err(|error| error.to_string())?;
+        }
+        let read: u64 = drive.status().dies.iter().map(|it| it.reconstructed_reads).sum();
+        self.tally.reconstructed += read;
+        // What nothing reads, such as parity and headers of units, is for a scrub to find.
+        let kept = self.disks.fork();
+        kept.restore();
+        for away in (0..self.dies()).filter(|it| *it != die) {
+            let disks = kept.fork();
+            let present = DieSet(self.shape.all_dies().0 & !(1 << away));
+            self.keep(drive);
+            let proof = Arc::new(Kept(Mutex::new(self.proof.clone())));
+            let Ok(drive) = Drive::open_proven(some(&disks, present), Some(proof as _)) else {
+                continue;
+            };
+            if let Some(page) = self.lost_on(&drive, die) {
+                return Err(format!(
+                    "page {page} of die {die} is gone without die {away}, and was read before"
+                ));
+            }
+        }
+        drive.scrub(true).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    /// A page that lies on a die and cannot be read.
+    fn lost_on(&self, drive: &Drive, die: usize) -> Option<u64> {
+        let layout = &drive.store().layout;
+        let is_on = |page: u64| {
+            let lpn = ftl::Lpn(u32::try_from(page).expect("a small drive"));
+            let stored = drive.core().ok().and_then(|core| core.locate(lpn).stored());
+            stored.is_some_and(|stored| {
+                let place = layout.place(stored.ppn);
+                layout.die(place.row, place.unit, stored.life.out) == die
+            })
+        };
+        let pages = self.flushed.keys().copied().filter(|page| is_on(*page));
+        let mut lost = pages.filter(|page| drive.read(page * PAGE, &mut [0; PAGE_BYTES]).is_err());
+        lost.next()
+    }
+
+    /// Damages pages of a drive without parity, and has the power go after they were told as lost.
+    fn lose_pages(&mut self, drive: Drive) -> Result<Drive, String> {
+        self.rot(0, 20);
+        let read = |page: u64| drive.read(page * PAGE, &mut [0; PAGE_BYTES]);
+        let failed: Vec<u64> = (0..PAGES).filter(|page| read(*page).is_err()).collect();
+        let told = drive.lost_lbas(1000).map_err(|error| error.to_string())?;
+        self.tally.pages_lost += told.len() as u64;
+        drive.attend().map_err(|error| error.to_string())?;
+        self.keep(&drive);
+        drop(drive);
+        self.disks.restore();
+        let drive = self.open(self.shape.all_dies()).map_err(|error| error.to_string())?;
+        let known = drive.lost_lbas(1000).map_err(|error| error.to_string())?;
+        if let Some(forgotten) = told.iter().find(|lba| !known.contains(lba)) {
+            return Err(format!("sector {forgotten} was told as lost, and is forgotten"));
+        }
+        for page in failed {
+            self.written = self.written % 250 + 1;
+            let content = [self.written; PAGE_BYTES];
+            let written = drive.write(page * PAGE, &content, Durability::Durable);
+            written.map_err(|error| error.to_string())?;
+            self.flushed.insert(page, self.written);
+        }
+        Ok(drive)
+    }
+
+    /// Flips bits of what a die has behind its metadata, where anything is.
+    fn rot(&mut self, die: usize, bits: u64) {
+        let from = usize::try_from(Layout::new(&self.shape).unit_from(0)).expect("a small drive");
+        let length = self.disks.disk_bytes() - from;
+        for _ in 0..bits {
+            let bit = 1 << self.rng.below(8);
+            self.disks.flip(die, from + below(&mut self.rng, length), bit);
+        }
+    }
+}
+
+/// Some of the disks as media.
+fn some(disks: &Disks, present: DieSet) -> Vec<Box<dyn Medium>> {
+    let media = disks.media().into_iter().enumerate();
+    media.filter(|(die, _)| present.has(*die)).map(|(_, medium)| medium).collect()
+}

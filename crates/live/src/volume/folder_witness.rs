@@ -1,0 +1,159 @@
+//! What a folder proves of the dies of its drive: which state they must hold at least.
+//!
+//! ```text
+//!   dies.witness: one line of JSON, then its CRC-32C as 8 hexadecimal digits
+//! ```
+//!
+//! The file is replaced whole whenever headers change, after they did and before anything is
+//! written that relies on them. Dies that know less than it says are not served, unless an operator
+//! allows it. Without it, or where it is damaged, the dies are taken for what they prove themselves.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+
+use super::folder::replace_file;
+use super::listed_dies::open_dies;
+use crate::engine::dies::now_unix_s;
+use crate::engine::gathering::gather;
+use crate::engine::witness::{Proof, Witness};
+use crate::format::encoding::seal;
+use crate::format::header::Header;
+use crate::lock::lock;
+use crate::status::{Member, StaleStart};
+use crate::{FileMedium, OpenError};
+
+const NAME: &str = "dies.witness";
+const SCHEMA: u32 = 1;
+
+/// Contents of the file, without its checksum.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    schema: u32,
+    /// The header as dies have it, in hexadecimal digits, without what follows its last byte that
+    /// is not zero.
+    header: String,
+    batches: u64,
+    members: Vec<Member>,
+    #[serde(default)]
+    stale_start: Option<StaleStart>,
+}
+
+/// The witness of a folder.
+#[derive(Debug)]
+pub(crate) struct FolderWitness {
+    path: PathBuf,
+    state: Mutex<Noted>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    proof: Option<Proof>,
+    failure: Option<String>,
+}
+
+impl FolderWitness {
+    /// The witness of the drive of a folder, with what was kept there.
+    pub(crate) fn of(volume: &Path) -> Self {
+        let path = volume.join(NAME);
+        let proof = fs::read_to_string(&path).ok().and_then(|text| parse(&text));
+        Self { path, state: Mutex::new(Noted { proof, failure: None }) }
+    }
+
+    /// As [`FolderWitness::of`], to be attached to dies.
+    pub(crate) fn attached(volume: &Path) -> Option<Arc<dyn Witness>> {
+        Some(Arc::new(Self::of(volume)))
+    }
+
+    /// Keeps what `change` makes of what was proven.
+    fn change(&self, change: impl FnOnce(Option<Proof>) -> Option<Proof>) {
+        let mut noted = lock(&self.state);
+        let Some(proof) = change(noted.proof.clone()) else { return };
+        let kept = replace_file(&self.path, print(&proof).as_bytes());
+        let shown = self.path.display();
+        noted.failure = kept.err().map(|error| format!("writing {shown}: {error}"));
+        noted.proof = Some(proof);
+    }
+}
+
+impl Witness for FolderWitness {
+    fn note_header(&self, header: &Header, written_at: &[u64]) {
+        self.change(|known| {
+            let own = known.filter(|it| it.header.drive == header.drive);
+            let mut proof = own.unwrap_or_else(|| Proof::of(header));
+            proof.note(header, written_at);
+            Some(proof)
+        });
+    }
+
+    fn note_batches(&self, number: u64) {
+        self.change(|known| {
+            let known = known.filter(|it| it.batches < number);
+            known.map(|proof| Proof { batches: number, ..proof })
+        });
+    }
+
+    fn note_verified(&self) {
+        self.change(|known| {
+            let known = known.filter(|it| it.stale_start.is_some());
+            known.map(|proof| Proof { stale_start: None, ..proof })
+        });
+    }
+
+    fn proof(&self) -> Option<Proof> {
+        lock(&self.state).proof.clone()
+    }
+
+    fn failure(&self) -> Option<String> {
+        lock(&self.state).failure.clone()
+    }
+}
+
+/// Allows the drive of a folder to go on from the state that its dies have, though the folder
+/// proves that there was a later one; says whether that was so. Its health tells it until a scrub
+/// has read everything, or everything is erased.
+///
+/// # Errors
+/// Fails if there is no drive, it is in use, cannot be opened from any state, or the folder cannot
+/// be changed.
+pub fn allow_stale(volume: &Path) -> Result<bool, OpenError> {
+    let (media, listing) = open_dies(volume, FileMedium::view)?;
+    let (gathered, _) = listing.explained(gather(media))?;
+    let witness = FolderWitness::of(volume);
+    let known = witness.proof().filter(|it| it.is_ahead_of(&gathered.header));
+    let Some(known) = known else { return Ok(false) };
+    witness.change(|_| Some(known.given_up(&gathered.header, now_unix_s())));
+    match witness.failure() {
+        Some(failure) => Err(OpenError::refused(failure)),
+        None => Ok(true),
+    }
+}
+
+fn print(proof: &Proof) -> String {
+    let encoded = proof.header.encode();
+    let end = encoded.len() - size_of::<u32>();
+    let used = encoded[..end].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let header = encoded[..used].iter().map(|byte| format!("{byte:02x}")).collect();
+    let Proof { batches, ref members, stale_start, .. } = *proof;
+    let kept = Kept { schema: SCHEMA, header, batches, members: members.clone(), stale_start };
+    let line = serde_json::to_string(&kept).expect("numbers and texts have a form");
+    format!("{line}\n{:08x}\n", crc32c::crc32c(line.as_bytes()))
+}
+
+fn parse(text: &str) -> Option<Proof> {
+    let (line, crc) = text.split_once('\n')?;
+    let crc = u32::from_str_radix(crc.trim_end(), 16).ok()?;
+    (crc == crc32c::crc32c(line.as_bytes())).then_some(())?;
+    let kept: Kept = serde_json::from_str(line).ok().filter(|it: &Kept| it.schema == SCHEMA)?;
+    let digit = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let mut bytes: Vec<u8> = kept.header.as_bytes().chunks(2).map(digit).collect::<Option<_>>()?;
+    let length = usize::try_from(crate::format::layout::HEADER_BYTES).ok()?;
+    (bytes.len() < length).then(|| bytes.resize(length, 0))?;
+    seal(&mut bytes);
+    let header = Header::parse(&bytes).ok()??;
+    let Kept { batches, members, stale_start, .. } = kept;
+    let is_of_all = members.len() == header.shape.dies as usize;
+    is_of_all.then_some(Proof { header, batches, members, stale_start })
+}

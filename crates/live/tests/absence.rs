@@ -1,0 +1,23 @@
+//! Dies that are absent for sessions, copies that are damaged and losses that are known: nothing
+//! older is served, nothing known is forgotten, and any one die may go after a scrub.
+
+use live::simulation::{Absences, simulate_absences};
+
+#[test]
+fn absent_dies_damaged_copies_and_known_losses_break_no_law() {
+    let mut all = Absences::default();
+    for seed in 0..120 {
+        let played = simulate_absences(seed, 12);
+        let Absences { sessions, refused, cut, copies_bad, reconstructed, pages_lost } =
+            played.unwrap_or_else(|broken| panic!("{broken}"));
+        all.sessions += sessions;
+        all.refused += refused;
+        all.cut += cut;
+        all.copies_bad += copies_bad;
+        all.reconstructed += reconstructed;
+        all.pages_lost += pages_lost;
+    }
+    let Absences { sessions, refused, cut, copies_bad, reconstructed, pages_lost } = all;
+    assert!(sessions > 900 && refused > 50 && cut > 300, "{all:?}");
+    assert!(copies_bad > 50 && reconstructed > 50 && pages_lost > 50, "{all:?}");
+}

@@ -1,0 +1,133 @@
+//! Copies of headers, checkpoint and journal that nothing reads while the other one is whole: a
+//! scrub finds and writes again those that are damaged, and then any one die may go.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use blockio::Bytes;
+use live::{Compression, CreateOptions, Device as _, Drive, Durability, check};
+
+const PAGES: u64 = 300;
+const CHECKPOINT: &[u8] = b"FLGTckpt";
+const BATCH: &[u8] = b"FLGTjrnl";
+
+fn options(folder: &Path) -> CreateOptions {
+    CreateOptions {
+        volume: folder.join("volume"),
+        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes(8 << 20),
+        is_protected: true,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    }
+}
+
+fn content(page: u64) -> [u8; 4096] {
+    [(page % 250).to_le_bytes()[0] + 1; 4096]
+}
+
+fn check_pages(drive: &Drive, case: &str) {
+    for page in 0..PAGES {
+        let mut found = [0; 4096];
+        drive.read(page * 4096, &mut found).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(found == content(page), "{case}: page {page}");
+    }
+}
+
+/// Puts bytes where a die has `magic`, the last of all places, `ahead` bytes behind its beginning.
+fn spoil(die: &Path, magic: &[u8], ahead: usize) -> bool {
+    let bytes = fs::read(die).expect("it is there");
+    let sectors = bytes.chunks(512).enumerate();
+    let found: Vec<usize> =
+        sectors.filter(|(_, part)| part.starts_with(magic)).map(|(at, _)| at * 512).collect();
+    let file = OpenOptions::new().write(true).open(die).expect("it is there");
+    for at in &found {
+        let at = (at + ahead) as u64;
+        file.write_all_at(&[0xA7; 8], at).expect("nothing fails");
+    }
+    !found.is_empty()
+}
+
+/// Damage of one copy, or of copies that others stand beside.
+fn damage(kind: &str, dies: &[std::path::PathBuf]) {
+    let zero = |die: &Path| {
+        let file = OpenOptions::new().write(true).open(die).expect("it is there");
+        file.write_all_at(&[0; 8192], 0).expect("nothing fails");
+    };
+    match kind {
+        "headers" => dies[1..3].iter().for_each(|die| zero(die)),
+        "checkpoint" => assert!(dies.iter().any(|die| spoil(die, CHECKPOINT, 4096 + 40))),
+        "checkpoint header" => assert!(dies.iter().any(|die| spoil(die, CHECKPOINT, 8))),
+        _ => assert!(dies.iter().any(|die| spoil(die, BATCH, 200))),
+    }
+}
+
+#[test]
+fn a_damaged_copy_does_not_survive_a_scrub_and_any_die_may_go_then() {
+    for kind in ["headers", "checkpoint", "checkpoint header", "journal"] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path());
+        let drive = Drive::create(&options).unwrap();
+        for page in 0..PAGES {
+            drive.write(page * 4096, &content(page), Durability::Durable).unwrap();
+        }
+        damage(kind, &options.dies);
+        let scrubbed = drive.scrub(true).unwrap();
+        assert!(scrubbed.copies_bad > 0, "{kind}: {scrubbed:?}");
+        assert_eq!(scrubbed.copies_restored, scrubbed.copies_bad, "{kind}: {scrubbed:?}");
+        let scrub = drive.status().maintenance.scrub.unwrap();
+        assert_eq!(
+            (scrub.copies_bad, scrub.copies_restored),
+            (scrubbed.copies_bad, scrubbed.copies_bad)
+        );
+        assert_eq!(drive.scrub(true).unwrap().copies_bad, 0, "{kind}");
+        for page in 0..20 {
+            drive.write(page * 4096, &content(page), Durability::Durable).unwrap();
+        }
+        // A crash.
+        drop(drive);
+        for away in &options.dies {
+            let folder = tempfile::tempdir().unwrap();
+            let others = options.dies.iter().filter(|die| *die != away);
+            fs::create_dir(folder.path().join("volume")).unwrap();
+            for die in others.clone() {
+                fs::copy(die, folder.path().join(die.file_name().unwrap())).unwrap();
+            }
+            let listed: Vec<String> = options
+                .dies
+                .iter()
+                .map(|die| {
+                    format!("\"{}\"", folder.path().join(die.file_name().unwrap()).display())
+                })
+                .collect();
+            let text = format!("schema = 1\ndies = [{}]\n", listed.join(", "));
+            fs::write(folder.path().join("volume/volume.toml"), text).unwrap();
+            let case = format!("{kind}, without {}", away.display());
+            let drive = Drive::open(&folder.path().join("volume"));
+            check_pages(&drive.unwrap_or_else(|error| panic!("{case}: {error}")), &case);
+        }
+        let drive = Drive::open(&options.volume).unwrap();
+        drive.close().unwrap();
+        let report = check::check(&options.volume, |_, _| ()).unwrap();
+        assert!(report.findings.is_empty(), "{kind}: {:?}", report.findings);
+    }
+}
+
+#[test]
+fn a_scrub_of_whole_copies_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path());
+    let drive = Drive::create(&options).unwrap();
+    for page in 0..PAGES {
+        drive.write(page * 4096, &content(page), Durability::Durable).unwrap();
+    }
+    drive.scrub(true).unwrap();
+    let written =
+        |drive: &Drive| -> u64 { drive.status().dies.iter().map(|die| die.written_bytes).sum() };
+    let before = written(&drive);
+    assert_eq!(drive.scrub(true).unwrap().copies_bad, 0);
+    assert_eq!(written(&drive), before);
+}

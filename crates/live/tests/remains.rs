@@ -1,0 +1,141 @@
+//! What `floatgate recover` reads of a volume that opening refuses: all that its units name.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use blockio::Bytes;
+use live::{
+    Compression, CreateOptions, Device as _, Drive, Durability, RecoveredPage, RecoveredVolume,
+};
+
+const PAGES: u32 = 2048;
+const CHECKPOINT: &[u8] = b"FLGTckpt";
+
+fn options(folder: &Path, dies: usize, compression: Compression) -> CreateOptions {
+    CreateOptions {
+        volume: folder.join("volume"),
+        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size: Bytes(u64::from(PAGES) * 4096),
+        is_protected: dies > 1,
+        over_provisioning: 0.15,
+        compression,
+        physical: None,
+        unit: None,
+    }
+}
+
+fn content(page: u32, round: u32) -> [u8; 4096] {
+    let mut content = [0; 4096];
+    for (at, word) in (0_u32..).zip(content.chunks_mut(4)) {
+        word.copy_from_slice(&(page * 7919 + round * 31 + at % 19).to_le_bytes());
+    }
+    content
+}
+
+fn round_of(page: u32) -> u32 {
+    u32::from(page.is_multiple_of(5))
+}
+
+/// Writes all pages, and every fifth once more; closes the volume, or has it crash.
+fn fill(options: &CreateOptions, is_closed: bool) {
+    let drive = Drive::create(options).expect("it is made");
+    let write = |page: u32, round: u32| {
+        let written =
+            drive.write(u64::from(page) * 4096, &content(page, round), Durability::Volatile);
+        written.expect("there is room");
+    };
+    (0..PAGES).for_each(|page| write(page, 0));
+    (0..PAGES).filter(|page| round_of(*page) == 1).for_each(|page| write(page, 1));
+    drive.flush().expect("nothing fails");
+    if is_closed {
+        drive.close().expect("it closes");
+    }
+}
+
+fn put(die: &Path, at: u64, bytes: &[u8]) {
+    let file = OpenOptions::new().write(true).open(die).expect("it is there");
+    file.write_all_at(bytes, at).expect("nothing fails");
+}
+
+fn shorten(die: &Path, bytes: u64) {
+    let file = OpenOptions::new().write(true).open(die).expect("it is there");
+    let length = file.metadata().expect("it has a length").len();
+    file.set_len(length - bytes).expect("it becomes shorter");
+}
+
+/// Pages that are not as they were written last, each with what it is.
+fn missing(volume: &Path) -> Vec<(u32, RecoveredPage)> {
+    let recovered = RecoveredVolume::open(volume, None).expect("something is left");
+    assert!(!recovered.doubts().is_empty(), "any page may be older than the last write");
+    let read = |page: u32| {
+        let mut found = [0; 4096];
+        (recovered.read(page, &mut found), found)
+    };
+    let all = (0..PAGES).map(|page| (page, read(page)));
+    let is_wrong = |(page, (_, found)): &(u32, (RecoveredPage, [u8; 4096]))| {
+        *found != content(*page, round_of(*page))
+    };
+    all.filter(is_wrong).map(|(page, (read, _))| (page, read)).collect()
+}
+
+type Harm = (&'static str, fn(&[std::path::PathBuf]));
+
+fn harms() -> [Harm; 5] {
+    [
+        ("dies a byte short", |dies| dies.iter().take(2).for_each(|die| shorten(die, 1))),
+        ("the headers of two dies", |dies| {
+            dies.iter().take(2).for_each(|die| put(die, 0, &[0; 8192]));
+        }),
+        ("the headers of all dies", |dies| dies.iter().for_each(|die| put(die, 0, &[0; 8192]))),
+        ("the beginning of two dies", |dies| {
+            dies.iter().take(2).for_each(|die| put(die, 0, &vec![0xA7; 1 << 17]));
+        }),
+        ("a sector of each header of a checkpoint", |dies| {
+            for die in dies {
+                let bytes = fs::read(die).expect("it is there");
+                let slots = bytes.chunks(4096).enumerate();
+                for (slot, _) in slots.filter(|(_, part)| part.starts_with(CHECKPOINT)) {
+                    put(die, slot as u64 * 4096, &[0xA7; 512]);
+                }
+            }
+        }),
+    ]
+}
+
+#[test]
+fn everything_that_units_name_is_read_though_headers_and_checkpoints_are_gone() {
+    for (dies, compression) in
+        [(1, Compression::None), (4, Compression::None), (4, Compression::Lz4)]
+    {
+        for is_closed in [true, false] {
+            for (harm, spoil) in harms() {
+                let folder = tempfile::tempdir().unwrap();
+                let options = options(folder.path(), dies, compression);
+                fill(&options, is_closed);
+                spoil(&options.dies);
+                let refused = Drive::open(&options.volume);
+                assert!(refused.is_err(), "{dies} dies, {harm}");
+                let case = format!("{dies} dies, {compression:?}, closed {is_closed}, {harm}");
+                let missing = missing(&options.volume);
+                let first = missing.first();
+                // What only the journal held, in two copies, is gone with both.
+                let is_in_journal = harm.contains("beginning") && !is_closed;
+                let allowed = if is_in_journal { 70 } else { 0 };
+                assert!(missing.len() <= allowed, "{case}: {} missing, {first:?}", missing.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_size_of_a_die_that_is_too_short_is_told_in_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), 1, Compression::None);
+    fill(&options, true);
+    let length = fs::metadata(&options.dies[0]).unwrap().len();
+    shorten(&options.dies[0], 1);
+    let refused = Drive::open(&options.volume).unwrap_err().to_string();
+    let told = format!("has {} bytes, {length} are needed", length - 1);
+    assert!(refused.contains(&told), "{refused}");
+}
