@@ -219,16 +219,18 @@ fn a_die_with_more_damage_in_an_hour_than_allowed_is_a_problem() {
     assert!(found == pages, "parity gives everything back");
     let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!((kinds, status.health.state), (vec![ProblemKind::DieErrors], HealthState::Degraded));
-    assert_eq!((status.dies[1].reconstructed_reads, status.dies[1].damaged_places), (5, 5));
-    assert_eq!(status.smart.xor_recovery_count, Some(5));
+    let places = status.dies[1].damaged_places;
+    assert!(places > 1 && status.dies[1].reconstructed_reads == places, "{places}");
+    assert_eq!(status.smart.xor_recovery_count, Some(places));
     drive.attend().unwrap();
     let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!(kinds, [], "it was written again: {:?}", status.health);
-    assert!(status.maintenance.units_mended > 0 && status.dies[1].damaged_places == 5);
-    drive.limit_damage(4);
+    assert!(status.maintenance.units_mended > 0 && status.dies[1].damaged_places == places);
+    drive.limit_damage(places - 1);
     let (kinds, status) = judged(&drive, &options.volume);
     assert_eq!(kinds, [ProblemKind::DieErrors], "{:?}", status.health);
-    assert!(status.health.problems[0].text.contains("5 damaged places in the last hour"));
+    let told = format!("{places} damaged places in the last hour");
+    assert!(status.health.problems[0].text.contains(&told), "{:?}", status.health);
     // Nothing of what was damaged is missing without another die.
     drive.close().unwrap();
     fs::remove_file(&options.dies[2]).unwrap();

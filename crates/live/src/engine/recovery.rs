@@ -394,7 +394,7 @@ pub(crate) fn account(
             found - 1
         ))?;
     }
-    let extents = list_records(&store.layout, &replay, &rows, &mut events);
+    let extents = list_records(&store.layout, &replay, (&rows, is_salvage), &mut events);
     let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
     let with_payload =
         |(lpn, it): (u32, Journaled)| (lpn, (it.extent, replay.payload(&it).to_vec()));
@@ -613,11 +613,11 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
 }
 
 /// Adds what the journal says besides the rows that it lists; returns extents by their index in the
-/// events.
+/// events. Rows that are salvaged need not be whole, so that the journal may be all there is.
 fn list_records(
     layout: &Layout,
     replay: &Replay,
-    rows: &Rows,
+    (rows, is_salvage): (&Rows, bool),
     events: &mut Events,
 ) -> Vec<Journaled> {
     let mut extents = Vec::new();
@@ -632,7 +632,7 @@ fn list_records(
             Record::Release { .. } | Record::Row(_) => {}
             Record::Extent { journaled, ppn, row_seq } => {
                 // Where its row is whole, that says the same.
-                if rows.life(layout.place(ppn).row).seq != row_seq {
+                if is_salvage || rows.life(layout.place(ppn).row).seq != row_seq {
                     let Extent { lpn, seq, .. } = journaled.extent;
                     let index = u32::try_from(extents.len()).expect("a journal is below 16 TiB");
                     extents.push(journaled);

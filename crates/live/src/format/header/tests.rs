@@ -139,10 +139,20 @@ fn a_die_is_stale_that_missed_a_change_which_all_the_others_have() {
 fn a_die_that_was_written_after_the_others_had_lost_it_holds_different_data() {
     let mut newest = Header { version: 30, ..header() };
     newest.note_lost(DieSet(0b100));
-    let of = |version, lost| Header { die: 2, version, lost: DieSet(lost), ..header() };
-    assert!(!newest.diverged_from(&of(30, 0b001)), "it has failed since");
-    assert!(newest.diverged_from(&of(31, 0b001)));
-    assert!(!newest.diverged_from(&of(31, 0b100)), "it is being filled");
+    let of = |version, version_everywhere, lost| Header {
+        die: 2,
+        version,
+        version_everywhere,
+        lost: DieSet(lost),
+        ..header()
+    };
+    assert_ne!(newest.die, 2);
+    let newest_die = 1 << newest.die;
+    assert!(!newest.diverged_from(&of(30, 29, 0)), "it has failed since");
+    assert!(newest.diverged_from(&of(32, 31, 0)), "all had a header when they lost it");
+    assert!(newest.diverged_from(&of(31, 29, newest_die)), "it went on without the newest");
+    assert!(!newest.diverged_from(&of(31, 29, 0)), "an opening was cut off after this header");
+    assert!(!newest.diverged_from(&of(32, 31, 0b100)), "it is being filled");
     newest.note_lost(DieSet(0b110));
     assert_eq!((newest.lost_since[2], newest.lost_since[1]), (30, 30));
     newest.note_lost(DieSet::default());
