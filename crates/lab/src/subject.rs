@@ -1,6 +1,7 @@
 //! Subject of a measurement, found by the name that was given for it.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use blockio::nearest;
@@ -204,9 +205,14 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
         .collect()
 }
 
-/// A device of this machine must be there: else a file of that name would be made, in memory.
+/// A device of this machine must be there: else a file of that name would be made among the
+/// devices, in memory. A file system below them, such as `/dev/shm`, takes files.
 fn check_device_is_there(path: &Path) -> Result<(), Error> {
-    if path.starts_with("/dev") && !path.exists() {
+    let file_system = |path: &Path| path.metadata().ok().map(|it| it.dev());
+    let folder = path.parent().unwrap_or(path);
+    let is_among_devices = path.starts_with("/dev")
+        && (!folder.is_dir() || file_system(folder) == file_system(Path::new("/dev")));
+    if is_among_devices && !path.exists() {
         let text = format!("there is no device {}", path.display());
         return Err(Error::new(Kind::Input, text).hint("`lsblk` lists the block devices"));
     }
@@ -376,6 +382,10 @@ mod tests {
         let subject = Subject::find("/dev/nvme99n1").unwrap();
         let error = subject.setups(&Choice::default()).unwrap_err();
         assert_eq!(error.to_string(), "there is no device /dev/nvme99n1");
+        let shm = Path::new("/dev/shm");
+        if shm.metadata().is_ok_and(|it| it.dev() != fs::metadata("/dev").unwrap().dev()) {
+            check_device_is_there(&shm.join("a-new-file")).unwrap();
+        }
         let choice = Choice { clients: Some("a,b".into()), ..Choice::default() };
         assert_eq!(subject.setups(&choice).unwrap()[0].host(), "a,b", "it may be there on others");
     }
