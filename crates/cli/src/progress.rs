@@ -1,4 +1,7 @@
-//! Progress on stderr: a bar on a terminal, a line for each finished step elsewhere.
+//! Progress on stderr: a bar on a terminal; elsewhere a line for each finished step, and one at least
+//! every 30 s.
+
+mod log_lines;
 
 use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +15,7 @@ use lab::results::StepKind;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use self::log_lines::{LogLines, SILENCE_MAX};
 use crate::output;
 
 /// Positions of the bar.
@@ -23,6 +27,8 @@ const EVALUATIONS_BETWEEN: usize = 50;
 #[derive(Debug)]
 pub(crate) struct TerminalProgress {
     bar: Option<ProgressBar>,
+    /// Lines where there is no bar.
+    lines: Option<LogLines>,
     stop: Arc<AtomicBool>,
     /// Drives evaluated when the next line about a search is printed, without a terminal.
     told: Mutex<usize>,
@@ -32,17 +38,19 @@ impl TerminalProgress {
     /// Takes Ctrl-C over for the rest of the program.
     ///
     /// # Errors
-    /// Fails if Ctrl-C was already taken over.
+    /// Fails if Ctrl-C was already taken over, or the system has no thread.
     pub(crate) fn new() -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGHUP, SIGINT, SIGTERM] {
             flag::register(signal, Arc::clone(&stop)).context("taking over Ctrl-C")?;
         }
-        Ok(Self { bar: io::stderr().is_terminal().then(bar), stop, told: Mutex::default() })
+        let (bar, lines) = bar_or_lines().context("starting a thread for the progress")?;
+        Ok(Self { bar, lines, stop, told: Mutex::default() })
     }
 
     /// Takes the bar away.
     pub(crate) fn clear(&self) {
+        self.lines.iter().for_each(LogLines::rest);
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -60,9 +68,14 @@ impl Progress for TerminalProgress {
             let parts = [left.as_str(), event.text, step];
             let told = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
             bar.set_message(told.join("  "));
-        } else if event.step_finished && event.step.kind != StepKind::Purge {
+        } else if let Some(lines) = &self.lines {
             let percent = event.done * 100.0;
-            output::talk(format!("{percent:3.0} %  {step}  {left}").trim_end());
+            let line = format!("{percent:3.0} %  {step}  {left}").trim_end().to_owned();
+            if event.step_finished && event.step.kind != StepKind::Purge {
+                lines.tell(line);
+            } else {
+                lines.note(format!("{line}  {}", event.text).trim_end().to_owned());
+            }
         }
     }
 
@@ -76,45 +89,63 @@ impl Watcher for TerminalProgress {
         let text = format!("{evaluations} parameter sets evaluated, lowest loss so far {loss:.3}");
         if let Some(bar) = &self.bar {
             bar.set_message(text);
-        } else {
+        } else if let Some(lines) = &self.lines {
             let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
             if evaluations >= *told {
-                output::talk(&text);
+                lines.tell(text);
                 *told = evaluations + EVALUATIONS_BETWEEN;
+            } else {
+                lines.note(text);
             }
         }
     }
 }
 
-/// Progress bar of work on the rows of a live drive; hidden if stderr is no terminal.
+/// Progress of work on the rows of a live drive: a bar, or lines if stderr is no terminal.
 #[derive(Debug)]
 pub(crate) struct Rows {
+    name: String,
     bar: Option<ProgressBar>,
+    lines: Option<LogLines>,
 }
 
 impl Rows {
     /// Shows work of this name.
     pub(crate) fn new(name: &str) -> Self {
-        let bar = io::stderr().is_terminal().then(bar);
+        // Without a thread the work goes on unseen.
+        let (bar, lines) = bar_or_lines().unwrap_or_default();
         if let Some(bar) = &bar {
             bar.set_message(name.to_owned());
         }
-        Self { bar }
+        Self { name: name.to_owned(), bar, lines }
     }
 
     /// Sets the progress to `done` of `all` rows.
     pub(crate) fn moved(&self, done: u64, all: u64) {
+        let share = done as f64 / all.max(1) as f64;
         if let Some(bar) = &self.bar {
-            bar.set_position(position(done as f64 / all.max(1) as f64));
+            bar.set_position(position(share));
+        }
+        if let Some(lines) = &self.lines {
+            lines.note(format!("{:3.0} %  {}", share * 100.0, self.name));
         }
     }
 
     /// Takes the bar away.
     pub(crate) fn clear(&self) {
+        self.lines.iter().for_each(LogLines::rest);
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
+}
+
+/// A bar if stderr is a terminal, otherwise lines.
+fn bar_or_lines() -> io::Result<(Option<ProgressBar>, Option<LogLines>)> {
+    if io::stderr().is_terminal() {
+        return Ok((Some(bar()), None));
+    }
+    Ok((None, Some(LogLines::start(SILENCE_MAX, Box::new(output::talk))?)))
 }
 
 fn bar() -> ProgressBar {
