@@ -13,6 +13,12 @@ use serde_json::json;
 use crate::args;
 use crate::{Ending, output, setup, steps};
 
+/// Pages that a model moves in a second of one processor, from the time of the default review
+/// (docs/internals/speed.md).
+const MODEL_PAGES_PER_S: f64 = 1e7;
+/// Rate in bytes a second at which fills of a real drive are taken to be written.
+const FILL_BYTES_PER_S: f64 = 1e9;
+
 /// Prints every step of a review, how long its loads last in protocol time, and what its fills
 /// write.
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
@@ -24,7 +30,9 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let plan = setup::with_data(plan, &args.data);
     let plan = wanted.first().map_or(plan.clone(), |wanted| subject.plan(plan, wanted));
     if args.json {
-        output::json(&json!({ "targets": wanted, "plan": plan }))?;
+        let wall_time_s = wall_time_s(&plan, &subject, capacity(&subject, &wanted));
+        let plan = json!({ "targets": wanted, "plan": plan, "wall_time_s": wall_time_s });
+        output::json(&plan)?;
     } else {
         output::data(&shown(&plan, (&subject, &wanted), capacity(&subject, &wanted)))?;
     }
@@ -39,15 +47,44 @@ fn shown(plan: &Plan, (subject, wanted): (&Subject, &[Wanted]), capacity: Option
     let targets: Vec<String> =
         wanted.iter().map(|wanted| format!("{}{each}", target(wanted))).collect();
     format!(
-        "{}\n{}\n\n{}\n\n{} steps, {} of load{} for each target, seed {}",
+        "{}\n{}\n\n{}\n\n{} steps, {} of load{} for each target, seed {}\n{}",
         plan.protocol_title,
         targets.join("\n"),
         steps::listed(plan),
         plan.steps.len(),
         Nanos::from_secs_f64(plan.duration_s()),
         fills(plan, capacity),
-        plan.seed
+        plan.seed,
+        wall_time(plan, subject, capacity)
     )
+}
+
+/// Bytes that the fills of `plan` write to a target of `capacity`.
+fn fill_bytes(plan: &Plan, capacity: Option<Bytes>) -> u64 {
+    let passes: u32 = plan.steps.iter().map(|step| step.fill_passes).sum();
+    capacity.map_or(0, |it| it.0.saturating_mul(passes.into()))
+}
+
+/// Wall time in seconds that each target is expected to take: of a model on one processor, of a
+/// real drive with fills at [`FILL_BYTES_PER_S`].
+fn wall_time_s(plan: &Plan, subject: &Subject, capacity: Option<Bytes>) -> f64 {
+    match subject {
+        Subject::Model { .. } => plan.work() / MODEL_PAGES_PER_S,
+        Subject::Real { .. } => {
+            plan.duration_s() + fill_bytes(plan, capacity) as f64 / FILL_BYTES_PER_S
+        }
+    }
+}
+
+/// The expected wall time in words, and what it rests on.
+fn wall_time(plan: &Plan, subject: &Subject, capacity: Option<Bytes>) -> String {
+    let expected = Nanos::from_secs_f64(wall_time_s(plan, subject, capacity));
+    let basis = match subject {
+        Subject::Model { .. } => " for each target on one processor; suites run in parallel",
+        Subject::Real { .. } if fill_bytes(plan, capacity) > 0 => ", with fills at 1 GB/s",
+        Subject::Real { .. } => ", and the time of the fills",
+    };
+    format!("expected wall time: about {expected}{basis}")
 }
 
 /// The fills of `plan` on a target of `capacity`, whose time depends on the target.
