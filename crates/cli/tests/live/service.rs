@@ -1,9 +1,11 @@
 //! A drive as a service: its configuration, its unit, its manual pages.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use super::served::{client, create_small_drive, floatgate, is_there};
+use super::served::{Served, client, create_small_drive, floatgate, is_there, said};
 
 #[test]
 fn a_configuration_says_what_could_be_typed_and_what_is_typed_wins() {

@@ -1,6 +1,8 @@
 //! Commands whose server ends before it has answered: each fails, says what may be unfinished, and
 //! which command goes on.
 
+#![expect(clippy::unwrap_used, reason = "a server that cannot be played fails the test")]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixListener;
@@ -8,6 +10,7 @@ use std::path::Path;
 use std::process::Output;
 use std::thread;
 
+use live::status::{Purge, Rebuild, Scrub};
 use serde_json::{Value, json};
 
 use super::served::{create_small_drive, floatgate, said};
@@ -52,10 +55,10 @@ fn no_command_succeeds_whose_server_ends_before_it_has_answered() {
     create_small_drive(folder.path());
     let status = floatgate(folder.path(), &["status", "volume", "--json"]);
     let mut status: Value = serde_json::from_slice(&status.stdout).unwrap();
-    let work = json!({ "is_running": true, "rows": 9, "rows_done": 1 });
-    for name in ["scrub", "rebuild", "purge"] {
-        status["maintenance"][name] = work.clone();
-    }
+    let maintenance = &mut status["maintenance"];
+    maintenance["scrub"] = json!(Scrub { is_running: true, ..Scrub::default() });
+    maintenance["rebuild"] = json!(Rebuild { is_running: true, ..Rebuild::default() });
+    maintenance["purge"] = json!(Purge { is_running: true, ..Purge::default() });
     let id = status["drive"].as_str().unwrap().to_owned();
     let destroy = ["--destroy", &id, "--while-served"];
     let (ended, running) = ("ended before it answered; ", "for the progress: the server, process ");
