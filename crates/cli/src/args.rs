@@ -17,6 +17,8 @@ mod monitor;
 mod ordered;
 mod place;
 mod real;
+mod run;
+mod runs;
 mod serve;
 mod tls;
 mod trace;
@@ -24,7 +26,6 @@ mod trace;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use blockio::Bytes;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use lab::fit::Free;
@@ -48,6 +49,8 @@ pub(crate) use self::monitor::MonitorArgs;
 use self::ordered::{ORDERED_REVIEW, ORDERED_SWEEP};
 pub(crate) use self::place::PlaceArgs;
 pub(crate) use self::real::{ClientArgs, RealArgs};
+pub(crate) use self::run::Run;
+pub(crate) use self::runs::{Compare, Runs, RunsCommand};
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
 pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceImport, TraceMake, TraceShow};
@@ -89,7 +92,8 @@ Examples:
   floatgate run
   floatgate run iodrive-duo 4k-rand-write --threads 16 --queue 16 --runtime 60s
   floatgate run iodrive-duo 8k-70-30 --precondition 6h --format high-performance
-  floatgate run iodrive-duo 4k-rand-read --rate 50k")]
+  floatgate run iodrive-duo 4k-rand-read --rate 50k
+  floatgate run ./disk.img 4k-rand-read --size 4G --out runs")]
     Run(Run),
     /// List runs; show, delete, export or import them
     #[command(after_help = "\
@@ -102,9 +106,12 @@ Examples:
     Runs(Runs),
     /// Compare runs side by side in one review
     #[command(after_help = "\
+Figures of --fail-if are iops, mb_s, mean, p50, p90, p99, p99.9, p99.99 and max.
+
 Examples:
   floatgate compare 2026-11-21T101503Z-iodrive-duo-stock 2026-11-21T101503Z-iodrive-duo-high
-  floatgate compare runs/first runs/second --out compared.html")]
+  floatgate compare runs/first runs/second --out compared.html
+  floatgate compare runs/before runs/after --fail-if 'p99>+10%' --fail-if 'iops<-5%'")]
     Compare(Compare),
     /// Show the steps of a review without running them
     #[command(after_help = "\
@@ -446,6 +453,9 @@ pub(crate) struct Review {
         value_parser = quantity::within(1..=99_u32), conflicts_with = "resume",
         help_heading = "Results")]
     pub(crate) repeat: u32,
+    /// Exit with status 3 if a preconditioning or rounds did not reach steady state
+    #[arg(long, help_heading = "Results")]
+    pub(crate) require_steady: bool,
     /// Print the runs as JSON instead of the path of the review
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
@@ -457,135 +467,6 @@ pub(crate) struct Review {
     #[arg(long, value_name = "N", help_heading = "Model")]
     #[arg(value_parser = quantity::within(1..=4096_usize))]
     pub(crate) jobs: Option<usize>,
-}
-
-/// `floatgate run`.
-#[derive(Debug, Args)]
-pub(crate) struct Run {
-    /// Catalogue name, drive file, file, block devices (a,b), or NBD address
-    #[arg(default_value = "iodrive-duo")]
-    pub(crate) target: String,
-    /// Workload to run: a name, or a workload file
-    #[arg(default_value = "4k-rand-write")]
-    pub(crate) workload: String,
-    /// Number of threads (fio jobs)
-    #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=1024_u16))]
-    pub(crate) threads: u16,
-    /// Queue depth of each thread
-    #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=4096_u16))]
-    pub(crate) queue: u16,
-    /// Length of the measurement, in the drive's protocol time
-    #[arg(long, default_value = "60s", value_parser = quantity::span, value_name = "TIME")]
-    pub(crate) runtime: Duration,
-    /// Precondition with the same workload for this long before measuring; for a workload that only
-    /// reads, with the same requests as writes
-    #[arg(long, value_parser = quantity::span, value_name = "TIME")]
-    pub(crate) precondition: Option<Duration>,
-    /// Transfer size instead of the workload's own, such as 8k
-    #[arg(long, value_parser = quantity::transfer, value_name = "SIZE")]
-    pub(crate) bs: Option<Bytes>,
-    /// Random arrivals at this rate per second, such as 50k, instead of a closed loop
-    #[arg(long, value_parser = quantity::rate, value_name = "IOPS")]
-    pub(crate) rate: Option<f64>,
-    /// Replay a trace instead of a workload, with at most threads x queue outstanding requests
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "bs", "rate"])]
-    pub(crate) trace: Option<PathBuf>,
-    /// Replay with the trace's own timing, sped up by this factor [default: closed loop, no timing]
-    #[arg(long, value_name = "FACTOR", requires = "trace", value_parser = quantity::amount)]
-    pub(crate) speed: Option<f64>,
-    /// Keep the addresses of the trace and wrap them at the drive's end, instead of scaling them
-    #[arg(long, requires = "trace")]
-    pub(crate) wrap: bool,
-    /// Format of a modelled drive [default: its first]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) format: Option<String>,
-    #[command(flatten)]
-    pub(crate) model: ModelArgs,
-    #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    #[command(flatten)]
-    pub(crate) data: DataArgs,
-    #[command(flatten)]
-    pub(crate) real: RealArgs,
-    #[command(flatten)]
-    pub(crate) clients: ClientArgs,
-    /// Print all results as JSON
-    #[arg(long, help_heading = "Results")]
-    pub(crate) json: bool,
-}
-
-/// `floatgate runs`.
-#[derive(Debug, Args)]
-pub(crate) struct Runs {
-    #[command(subcommand)]
-    pub(crate) command: Option<RunsCommand>,
-    /// Folder that holds the runs
-    #[arg(long, default_value = "runs", value_name = "DIR", global = true)]
-    pub(crate) dir: PathBuf,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-}
-
-/// Subcommands of `floatgate runs`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunsCommand {
-    /// List all runs, oldest first
-    List,
-    /// Show the results of a run, step by step
-    Show {
-        /// Run: path, name, or beginning of its name
-        run: String,
-    },
-    /// Delete runs with everything in their folders
-    Delete {
-        /// Runs: names, or the beginnings of names
-        #[arg(required = true, value_name = "RUN")]
-        runs: Vec<String>,
-        /// Delete without confirmation
-        #[arg(long)]
-        yes: bool,
-    },
-    /// Write the data of all charts as CSV and Parquet, one row per point
-    Export {
-        /// Runs: paths, names, or the beginnings of names
-        #[arg(required = true, value_name = "RUN")]
-        runs: Vec<String>,
-        /// Folder for charts.csv and charts.parquet
-        #[arg(long, default_value = ".", value_name = "DIR")]
-        out: PathBuf,
-        /// Overwrite existing files
-        #[arg(long)]
-        overwrite: bool,
-    },
-    /// Import a fio report written with --output-format=json+ (or json) as a run
-    Import {
-        /// fio report
-        file: PathBuf,
-        /// Title in reviews [default: the files or devices that fio used]
-        #[arg(long, value_name = "TEXT")]
-        title: Option<String>,
-    },
-}
-
-/// `floatgate compare`.
-#[derive(Debug, Args)]
-pub(crate) struct Compare {
-    /// Runs: paths, names, or the beginnings of names
-    #[arg(required = true, value_name = "RUN")]
-    pub(crate) runs: Vec<String>,
-    /// Folder that holds the runs
-    #[arg(long, default_value = "runs", value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// File for the review [default: compare.html, or compare-2.html if that exists]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-    /// Overwrite an existing file
-    #[arg(long, requires = "out")]
-    pub(crate) overwrite: bool,
-    /// Print the runs as JSON and write no review
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `floatgate plan`.
@@ -680,6 +561,9 @@ pub(crate) struct Sweep {
     /// Continue an interrupted sweep
     #[arg(long, value_name = "SWEEP", conflicts_with_all = ORDERED_SWEEP, help_heading = "Results")]
     pub(crate) resume: Option<String>,
+    /// Exit with status 3 if a point did not reach steady state
+    #[arg(long, help_heading = "Results")]
+    pub(crate) require_steady: bool,
     /// Print the sweep as JSON
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

@@ -1,8 +1,9 @@
 //! The `floatgate` command: what was typed becomes a call of the lab, and what came out is shown.
 //!
 //! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 what was given is not
-//! right, 3 measured but not steady, 4 and 5 of `floatgate status` alone: the drive's health is
-//! degraded, is critical; docs/reference/exit-status.md has the table.
+//! right, 3 measured but not steady where --require-steady was given, 4 and 5 of `floatgate status`
+//! alone: the drive's health is degraded, is critical; 6 of `floatgate compare` alone: a limit of
+//! --fail-if was exceeded; docs/reference/exit-status.md has the table.
 
 mod args;
 mod benchmark;
@@ -16,6 +17,7 @@ mod mount;
 mod output;
 mod progress;
 mod quantity;
+mod regression;
 mod setup;
 mod signals;
 mod steps;
@@ -34,12 +36,14 @@ use crate::args::{Cli, Command};
 enum Ending {
     /// Done as asked.
     Done,
-    /// Measured, but some preconditioning never met the steady-state rule.
+    /// Measured, but some preconditioning never met the steady-state rule, which was required.
     NotSteady,
     /// Shown, and the drive's health is degraded.
     Degraded,
     /// Shown, and the drive's health is critical.
     Critical,
+    /// Compared, and a run is beyond a limit of `--fail-if`.
+    BeyondLimit,
 }
 
 fn main() -> ExitCode {
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
         Ok(Ending::NotSteady) => ExitCode::from(3),
         Ok(Ending::Degraded) => ExitCode::from(4),
         Ok(Ending::Critical) => ExitCode::from(5),
+        Ok(Ending::BeyondLimit) => ExitCode::from(6),
         Err(error) => failure::report(&error),
     }
 }

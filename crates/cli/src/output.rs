@@ -1,6 +1,7 @@
 //! The one place that prints.
 
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 
 use anyhow::{Context as _, Result};
 use lab::results::Warning;
@@ -11,7 +12,7 @@ use crate::table;
 /// Fewest columns that lines are wrapped at.
 const COLUMNS_MIN: usize = 20;
 
-/// Error of stdout whose reader has closed it: whoever reads has what was wanted.
+/// Error of stdout whose reader has closed it, since it has what it wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("standard output is closed")]
 pub(crate) struct StdoutClosed;
@@ -59,11 +60,24 @@ fn written(parts: &[&[u8]]) -> Result<()> {
     }
 }
 
-/// Prints what a reader must know before trusting a number to stderr.
+/// Prints what a reader must know before trusting a number to stderr, beside a result that has it
+/// too.
 pub(crate) fn warning(warning: &Warning) {
+    talk(&in_columns(&text_of(warning), columns()));
+}
+
+/// Prints what a reader must know before trusting a number to stdout, as a part of the result.
+///
+/// # Errors
+/// Fails if stdout takes no more.
+pub(crate) fn result_warning(warning: &Warning) -> Result<()> {
+    data(&in_columns(&text_of(warning), columns_of(&io::stdout())))
+}
+
+fn text_of(warning: &Warning) -> String {
     let Warning { step, text, .. } = warning;
-    let text = if step.is_empty() { text.clone() } else { format!("{step}: {text}") };
-    talk(&in_columns(&format!("warning: {text}"), columns()));
+    let step = if step.is_empty() { String::new() } else { format!("{step}: ") };
+    format!("warning: {step}{text}")
 }
 
 /// `text` broken between words, further lines indented, where there is a limit of columns.
@@ -75,7 +89,11 @@ fn in_columns(text: &str, columns: Option<usize>) -> String {
 
 /// Columns of the terminal that stderr is; absent where it is none: there lines stay whole.
 pub(crate) fn columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    columns_of(&io::stderr())
+}
+
+fn columns_of(terminal: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     (size.ws_col > 0).then(|| usize::from(size.ws_col).max(COLUMNS_MIN))
 }
 

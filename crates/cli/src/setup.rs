@@ -101,6 +101,29 @@ pub(crate) fn tell_intact(place: &PlaceArgs, warnings: &[&Warning], lasted: Nano
     }
 }
 
+/// A folder for results, and whether it was there before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MadeFolder {
+    path: PathBuf,
+    is_new: bool,
+}
+
+impl MadeFolder {
+    /// Looks whether a folder is there, before anything is made in it.
+    pub(crate) fn look(path: &Path) -> Self {
+        Self { path: path.to_owned(), is_new: !path.exists() }
+    }
+
+    /// Removes the folder if it was not there before and is empty: a command that failed leaves
+    /// nothing.
+    pub(crate) fn remove_empty(&self) {
+        if self.is_new {
+            // One that holds something, or was never made, is not removed.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
 /// Refuses to write over a file that is there, for a command that has no option to overwrite it.
 pub(crate) fn check_new(path: &Path) -> Result<()> {
     if !path.exists() {

@@ -83,6 +83,7 @@ fn a_sweep_without_a_feasible_point_fails_and_so_does_a_load_beyond_the_most() {
     let output = floatgate_in(dir.path(), &args);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("none of 1 points of the sweep is feasible: "), "{output:?}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "it left something");
     let (_, said) = refused(&["sweep", "iodrive-duo", "--threads", "2000", "--queue", "1,2"]);
     assert!(said.contains("threads is 2000, not a whole number from 1 to 1024"), "{said}");
 }
@@ -246,13 +247,14 @@ fn bounds_that_are_none_are_refused_with_an_example() {
 }
 
 #[test]
-fn a_run_prints_two_numbers() {
+fn a_run_prints_two_numbers_first_and_all_of_its_result_to_stdout() {
     let output = floatgate(&["run", "--runtime", "2s"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = stdout(&output);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 2);
     assert!(lines[0].ends_with(" IOPS") && lines[1].ends_with(" mean latency"), "{text}");
+    assert!(text.contains(" p99.9 ") && text.contains("written since the purge"), "{text}");
+    assert!(!stderr(&output).contains("p99"), "{output:?}");
 }
 
 #[test]
@@ -261,7 +263,6 @@ fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = stdout(&output);
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 3, "{text}");
     assert!(lines[1].ends_with(" mean latency (from submission)"), "{text}");
     assert!(lines[2].ends_with(" mean response time (from the time it was due)"), "{text}");
 }
@@ -270,9 +271,7 @@ fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
 fn a_rate_that_was_not_reached_has_no_response_time_and_says_so() {
     let output = floatgate(&["run", "--runtime", "2s", "--rate", "900k"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let text = stdout(&output);
-    assert_eq!(text.lines().count(), 2, "{text}");
-    let said = stderr(&output);
+    let said = stdout(&output);
     assert!(said.contains("warning: requested 900000 IOPS, not reached: "), "{said}");
     assert!(said.contains("; no response time, since"), "{said}");
     assert!(!said.contains("\nresponse"), "{said}");
@@ -286,7 +285,7 @@ fn a_replay_says_which_part_of_the_trace_it_was() {
     let run = ["run", "iodrive-duo", "--trace", "it.iolog", "--speed", "1", "--runtime", "1s"];
     let output = floatgate_in(dir.path(), &run);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let said = stderr(&output);
+    let said = stdout(&output);
     assert!(said.contains("trace it.iolog (2000 requests over "), "{said}");
     assert!(said.contains("requests were due, ") && said.contains("; requested "), "{said}");
     assert!(said.contains("warning: less than one replay of the trace: its first "), "{said}");
@@ -358,11 +357,86 @@ fn a_run_gives_the_same_figures_again() {
 }
 
 #[test]
-fn a_preconditioning_too_short_for_steady_state_exits_with_3() {
-    let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s"]);
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
-    assert!(stderr(&output).contains("warning: run/precondition: steady state not judged: "));
-    assert_eq!(stdout(&output).lines().count(), 2, "it was measured all the same");
+fn a_preconditioning_too_short_for_steady_state_exits_with_3_where_that_is_required() {
+    let run = ["run", "--runtime", "2s", "--precondition", "3s"];
+    for (option, code) in [(&[][..], 0), (&["--require-steady"], 3)] {
+        let output = floatgate(&[&run, option].concat());
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let said = stdout(&output);
+        assert!(said.contains("warning: run/precondition: steady state not judged: "), "{said}");
+        assert!(said.contains(" mean latency"), "it was measured all the same");
+    }
+}
+
+/// Stores a run of one load in `runs`. Returns its folder, as it was printed.
+fn stored_run(dir: &Path, workload: &str) -> String {
+    let run = ["run", "iodrive-duo", workload, "--runtime", "2s", "--out", "runs"];
+    let output = floatgate_in(dir, &run);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = stdout(&output);
+    let folder = text.lines().find_map(|line| line.strip_prefix("stored in "));
+    folder.unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+#[test]
+fn a_run_that_is_stored_is_compared_and_fitted_to_and_guards_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = stored_run(dir.path(), "4k-rand-read");
+    let [same, other] = ["4k-rand-read", "4k-rand-write"].map(|it| stored_run(dir.path(), it));
+    let compare = |later: &str, limit: &str, more: &[&str]| {
+        let args = ["compare", &first, later, "--fail-if", limit];
+        floatgate_in(dir.path(), &[&args, more].concat())
+    };
+    let within = compare(&same, "p99>+10%", &[]);
+    assert_eq!(within.status.code(), Some(0), "{within:?}");
+    let beyond = compare(&same, "iops>-50%", &[]);
+    assert_eq!(beyond.status.code(), Some(6), "{beyond:?}");
+    assert!(stdout(&beyond).contains(" in the first run: +0.0 %, limit -50 %"), "{beyond:?}");
+    let unlike = compare(&other, "iops<-5%", &["--json"]);
+    assert_eq!(unlike.status.code(), Some(1), "{unlike:?}");
+    assert!(stderr(&unlike).contains("no load has the figure"), "{unlike:?}");
+    let alone = floatgate_in(dir.path(), &["compare", &first, "--fail-if", "p99>+10%"]);
+    assert_eq!(alone.status.code(), Some(2), "{alone:?}");
+    let duo = stdout(&floatgate(&["drives", "iodrive-duo", "--toml"]));
+    fs::write(dir.path().join("duo.toml"), duo).unwrap();
+    let fit = ["fit", "duo.toml", "--run", &first, "--free", "nand.t_read_us", "--search", "0"];
+    let fitted = floatgate_in(dir.path(), &fit);
+    assert_eq!(fitted.status.code(), Some(0), "{fitted:?}");
+}
+
+#[test]
+fn what_has_no_effect_or_no_place_is_refused_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let sweep = ["sweep", "iodrive-duo", "--user-capacity", "400G,640G"];
+    let review = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "100000"];
+    let run_out = ["run", "--runtime", "1s", "--time-lapse", "100000", "--out", "runs"];
+    for (args, expected) in [
+        (&["run", "iodrive-duo", "4k-rand-read", "--speed", "2"][..], "--speed has no trace"),
+        (&["run", "iodrive-duo", "4k-rand-read", "--wrap"], "--wrap has no trace"),
+        (&["recover", "v", "--out", "x", "--force"], "--force has nothing to serve"),
+        (&["runs", "--dir", "/nonexistent"], "there is no folder /nonexistent"),
+        (&["run", "--queue", "-1"], "must be from 1 to 4096"),
+        (&["run", "--seed", "-1"], "`-1` is out of range"),
+        (&[&sweep[..], &["--queue", "abc"]].concat(), "queue_per_thread over `abc`: `abc` is not"),
+        (&[&sweep[..], &["--threads", "0"]].concat(), "not a whole number from 1 to 1024"),
+        (&review, "hint: a time lapse of "),
+        (&run_out, "hint: a time lapse of "),
+    ] {
+        let output = floatgate_in(dir.path(), args);
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(expected), "{args:?}: {said}");
+        assert_eq!(said.matches("error: ").count(), 1, "{args:?}: {said}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{args:?} left something");
+    }
+}
+
+#[test]
+fn only_a_closed_stdout_ends_a_command_early_and_well() {
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    let output = command.args(["drives"]).stdout(closed).output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
 }
 
 #[test]

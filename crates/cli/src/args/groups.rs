@@ -43,9 +43,20 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// Columns from the beginning of a line to the summary of a command.
 const SUMMARY_COLUMN: usize = 15;
 
+/// Has options take negative numbers, which their own parsers refuse with the range: otherwise
+/// `-1` passes for an option that is unknown.
+fn with_negative_numbers(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
+    let command = command.mut_args(|option| {
+        let takes_one = option.get_long().is_some() && option.get_action().takes_values();
+        if takes_one { option.allow_negative_numbers(true) } else { option }
+    });
+    names.into_iter().fold(command, |all, name| all.mut_subcommand(name, with_negative_numbers))
+}
+
 /// The command line, whose help lists the commands by group.
 pub(crate) fn grouped() -> Command {
-    let command = Cli::command();
+    let command = with_negative_numbers(Cli::command());
     let header = command.get_styles().get_header().to_owned();
     let literal = command.get_styles().get_literal().to_owned();
     let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n");

@@ -9,6 +9,7 @@ use crate::quantity;
 /// Limits of all NBD clients and NVMe queues together.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Limits")]
+#[expect(clippy::struct_field_names, reason = "they are named as the options")]
 pub(crate) struct LimitArgs {
     /// Maximum number of clients; further clients are rejected. Where NBD and NVMe/TCP are served,
     /// each leaves a quarter to the other

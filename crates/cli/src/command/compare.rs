@@ -3,27 +3,47 @@
 use anyhow::Result;
 use lab::results::Run;
 use lab::runs::{Runs, write_text};
+use lab::{Error, Kind};
 
 use crate::args::Compare;
-use crate::{Ending, output, setup};
+use crate::{Ending, output, regression, setup};
 
 /// Default path of the review; numbered if it exists.
 const OUT: &str = "compare.html";
 
 /// Writes one review of several runs, and prints its path.
 pub(crate) fn compare(args: &Compare) -> Result<Ending> {
+    check_limits(args)?;
     let runs = Runs::new(&args.dir);
     let loaded: Vec<Run> =
         args.runs.iter().map(|asked| runs.load(asked)).collect::<Result<_, _>>()?;
+    let judged = regression::judge(&args.fail_if, &loaded);
     if args.json {
         output::json(&loaded)?;
+        judged.beyond.iter().for_each(|it| output::talk(it));
     } else {
         let out = args.out.clone().unwrap_or_else(|| setup::free_name(OUT));
         setup::check_output(&out, args.overwrite)?;
         write_text(&out, &report::review(&loaded, &title(&loaded)))?;
+        judged.beyond.iter().try_for_each(|it| output::data(it))?;
         output::data(&out.display().to_string())?;
     }
-    Ok(Ending::Done)
+    if !judged.unjudged.is_empty() {
+        let limits = judged.unjudged.join(", ");
+        let text = format!("no load has the figure in the first run and in a later one: {limits}");
+        let hint = "compare runs of the same protocol, with enough requests for the percentile";
+        return Err(Error::new(Kind::Program, text).hint(hint).into());
+    }
+    Ok(if judged.beyond.is_empty() { Ending::Done } else { Ending::BeyondLimit })
+}
+
+/// Refuses limits without a run to judge.
+fn check_limits(args: &Compare) -> Result<()> {
+    if args.fail_if.is_empty() || args.runs.len() > 1 {
+        return Ok(());
+    }
+    let text = "--fail-if needs a second run, which is judged by the first";
+    Err(Error::new(Kind::Input, text).hint("name the run that is the standard first").into())
 }
 
 /// The targets, each once.

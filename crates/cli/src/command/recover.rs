@@ -13,6 +13,7 @@ use blockio::Bytes;
 use blockio::text::counted;
 use export::{Address, Export, Exports, Listener};
 use export::{Limits, Server};
+use lab::{Error, Kind};
 use live::{Device, Namespace, Namespaces, RecoveredPage, RecoveredVolume};
 use serde::Serialize;
 use server::log::{Level, Log};
@@ -58,6 +59,10 @@ struct Range {
 /// Serves what can be read, or reads every page, copies what can be read if asked to, and fails if
 /// anything is lost or doubtful.
 pub(crate) fn recover(args: &Recover) -> Result<Ending> {
+    if args.force && args.nbd.is_empty() {
+        let text = "--force has nothing to serve";
+        return Err(Error::new(Kind::Input, text).hint("add --nbd ADDRESS, without --out").into());
+    }
     let shown = args.volume.display();
     let recovered = RecoveredVolume::open(&args.volume, args.checkpoint)
         .with_context(|| Opening::for_recovery(&args.volume))?;

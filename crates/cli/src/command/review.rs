@@ -14,13 +14,15 @@ use lab::{Error, Kind};
 use super::summary;
 use crate::args::Review;
 use crate::progress::TerminalProgress;
+use crate::setup::MadeFolder;
 use crate::{Ending, output, setup, steps};
 
 /// Runs the protocol, or goes on with interrupted runs, and prints the path of the review.
 pub(crate) fn review(args: &Review) -> Result<Ending> {
-    let runs = Runs::new(&args.out);
-    let folders = if args.resume.is_empty() { begin(args, &runs) } else { go_on(args, &runs) }?;
-    let measured = carried_out(&folders, args)?;
+    let (runs, made) = (Runs::new(&args.out), MadeFolder::look(&args.out));
+    let folders = if args.resume.is_empty() { begin(args, &runs) } else { go_on(args, &runs) };
+    let measured = folders.and_then(|folders| carried_out(&folders, args));
+    let measured = measured.inspect_err(|_| made.remove_empty())?;
     let path = publish(&runs, &measured)?;
     if args.json {
         output::json(&measured)?;
@@ -183,15 +185,14 @@ fn ending(measured: &[Run], args: &Review) -> Result<Ending> {
             .hint(how_to_go_on(&cut, args, is_real))
             .into());
     }
+    let unsteady = if args.require_steady { Ending::NotSteady } else { Ending::Done };
     let mut ending = Ending::Done;
     for run in measured {
         let label = summary::label(run, measured);
         for warning in &run.warnings {
             match warning.kind {
-                WarningKind::NotSteady => ending = Ending::NotSteady,
-                WarningKind::NotPreconditioned if is_judged(run, warning) => {
-                    ending = Ending::NotSteady;
-                }
+                WarningKind::NotSteady => ending = unsteady,
+                WarningKind::NotPreconditioned if is_judged(run, warning) => ending = unsteady,
                 WarningKind::NotPreconditioned => {}
                 _ => continue,
             }

@@ -1,6 +1,7 @@
 //! `floatgate run`: one workload on one drive, at once.
 
 mod coverage;
+mod stored;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -16,20 +17,24 @@ use lab::results::{
     HandleWrites, HostLimit, LatencySummary, RateLimit, Step, StepKind, Summary, Warning,
     WarningKind,
 };
-use lab::runner::{Assignment, NoStepStore, Outcome, Record, carry_out};
+use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out};
 use lab::subject::Subject;
+use lab::wanted::Wanted;
 use lab::workload::trace::{Addresses, Trace};
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
 
 use self::coverage::Coverage;
+use self::stored::Stored;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};
 
-/// Measures, prints the rate and the mean latency, and the rest to stderr.
+/// Measures, prints the figures with what qualifies them, and stores the run where that was asked
+/// for.
 pub(crate) fn run(args: &args::Run) -> Result<Ending> {
+    check_replay(args)?;
     let subject = Subject::find(&args.target)?;
     setup::tell_without_effect(&subject, &args.real, &args.data);
     let choice = setup::choice(args.format.as_deref(), &args.model);
@@ -39,29 +44,64 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let workload = workload(args, trace.as_ref())?;
     let plan = Plan::of_one(&workload, &load(args), args.model.seed);
     let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
+    let stored = args.out.as_deref().map(|out| Stored::begin(out, &plan, &wanted)).transpose()?;
+    let asked = Asked {
+        args,
+        subject: &subject,
+        trace: trace.as_ref(),
+        run: stored.as_ref().map(|it| it.folder().order().id.as_str()),
+    };
+    let measured = measured((&asked, &wanted), &plan, stored.as_ref());
+    let shown = measured.and_then(|outcome| Ok((shown(&outcome, &asked)?, outcome)));
+    let (ending, outcome) = shown.inspect_err(|_| stored.iter().for_each(Stored::give_up))?;
+    let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
+    let told: Vec<&Warning> = warnings(&outcome).collect();
+    setup::tell_intact(&args.place, &told, Nanos::from_secs_f64(lasted_s));
+    if let Some(stored) = stored {
+        let folder = stored.finish(outcome)?;
+        if !args.json {
+            output::data(&format!("stored in {}", folder.display()))?;
+        }
+    }
+    Ok(ending)
+}
+
+/// Refuses options of a replay without a trace: a workload that is named is in their way.
+fn check_replay(args: &args::Run) -> Result<()> {
+    let option = match (&args.trace, args.speed, args.wrap) {
+        (None, Some(_), _) => "--speed",
+        (None, None, true) => "--wrap",
+        _ => return Ok(()),
+    };
+    let text = format!("{option} has no trace to apply to");
+    Err(Error::new(Kind::Input, text).hint("add --trace FILE, and name no workload").into())
+}
+
+/// Carries out the plan, and keeps its steps in the folder of the run if it is stored.
+fn measured(
+    (asked, wanted): (&Asked<'_>, &Wanted),
+    plan: &Plan,
+    stored: Option<&Stored>,
+) -> Result<Outcome> {
     let raw = Raw::new();
-    let access = args.real.access(raw.path.clone());
+    let path = stored.map_or_else(|| raw.path.clone(), |it| it.folder().raw());
+    let access = asked.args.real.access(path);
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = TerminalProgress::new()?;
-    let drivers = subject.drivers(&wanted, plan.seed, &access)?;
-    if let Subject::Real { path } = &subject {
-        steps::announce(path, steps::capacity(&drivers()?.target()), &plan);
+    let drivers = asked.subject.drivers(wanted, plan.seed, &access)?;
+    if let Subject::Real { path } = asked.subject {
+        steps::announce(path, steps::capacity(&drivers()?.target()), plan);
     }
     let assignment = Assignment {
         label: wanted.format(),
-        plan: &plan,
+        plan,
         drivers: drivers.as_ref(),
-        step_store: &NoStepStore,
+        step_store: stored.map_or(&NoStepStore as &dyn StepStore, |it| it.folder()),
         finished: Vec::new(),
     };
     let outcomes = carry_out(&[assignment], 1, &progress);
     progress.clear();
-    let outcome = outcomes.inspect_err(|_| raw.keep())?.remove(0);
-    let ending = shown(&outcome, &Asked { args, subject: &subject, trace: trace.as_ref() })?;
-    let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
-    let told: Vec<&Warning> = warnings(&outcome).collect();
-    setup::tell_intact(&args.place, &told, Nanos::from_secs_f64(lasted_s));
-    Ok(ending)
+    Ok(outcomes.inspect_err(|_| raw.keep())?.remove(0))
 }
 
 /// Folder for job files and reports of a load generator: deleted when the run succeeds, kept for
@@ -118,10 +158,12 @@ fn load(args: &args::Run) -> OneLoad {
         precondition_s: args.precondition.map_or(0.0, |span| span.as_secs_f64()),
         duration_s: args.runtime.as_secs_f64(),
         pace: rate.or(args.speed.map(|speed| Pace::Trace { speed })),
-        replay: args
-            .trace
-            .clone()
-            .map(|path| PlannedReplay { source: Source::File(path), addresses }),
+        replay: args.trace.as_deref().map(|path| {
+            // A run that is stored may be continued from another folder.
+            let whole = args.out.as_ref().and_then(|_| path.canonicalize().ok());
+            let path = whole.unwrap_or_else(|| path.to_owned());
+            PlannedReplay { source: Source::File(path), addresses }
+        }),
     }
 }
 
@@ -135,6 +177,8 @@ struct Asked<'a> {
     args: &'a args::Run,
     subject: &'a Subject,
     trace: Option<&'a Trace>,
+    /// Name of the run, if it is stored.
+    run: Option<&'a str>,
 }
 
 /// The record of the step of `kind`; absent where there was none.
@@ -163,6 +207,7 @@ fn shown(outcome: &Outcome, asked: &Asked<'_>) -> Result<Ending> {
             "precondition": precondition.map(|record| &record.step),
             "step": record.step,
             "limited_by_host": host_limit(outcome, record, summary).map(|it| it.to_string()),
+            "run": asked.run,
             "warnings": warnings(outcome).collect::<Vec<_>>(),
         }))?;
     } else {
@@ -170,16 +215,22 @@ fn shown(outcome: &Outcome, asked: &Asked<'_>) -> Result<Ending> {
     }
     let mut ending = Ending::Done;
     for warning in warnings(outcome) {
-        output::warning(warning);
+        if asked.args.json {
+            output::warning(warning);
+        } else {
+            output::result_warning(warning)?;
+        }
         // Without a preconditioning nothing of a run is judged.
-        if matches!(warning.kind, WarningKind::NotSteady | WarningKind::NotPreconditioned) {
+        let is_unsteady =
+            matches!(warning.kind, WarningKind::NotSteady | WarningKind::NotPreconditioned);
+        if is_unsteady && asked.args.require_steady {
             ending = Ending::NotSteady;
         }
     }
     Ok(ending)
 }
 
-/// Prints the figures, and what qualifies them to stderr.
+/// Prints the figures, and what qualifies them.
 fn printed(
     outcome: &Outcome,
     asked: &Asked<'_>,
@@ -211,12 +262,10 @@ fn printed(
         format!("\n{}\n{}", step.how, it.line(step.rate.as_ref().map(|rate| rate.iops)))
     });
     let mark = if target.unvalidated { format!("\n{UNVALIDATED_REASON}") } else { String::new() };
-    output::talk(&(details(&told, summary, &state) + &replayed + &mark));
+    output::data(&(details(&told, summary, &state) + &replayed + &mark))?;
     let limited = host_limit(outcome, record, summary).map(limited);
-    for text in missed.into_iter().chain(limited).chain(coverage.and_then(|it| it.warning())) {
-        output::talk(&format!("warning: {text}"));
-    }
-    Ok(())
+    let doubts = missed.into_iter().chain(limited).chain(coverage.and_then(|it| it.warning()));
+    doubts.map(|text| format!("warning: {text}")).try_for_each(|text| output::data(&text))
 }
 
 /// The part of the host that bounds the load of `record`; absent where the drive does.

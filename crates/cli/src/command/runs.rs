@@ -16,9 +16,15 @@ use super::summary::last_window;
 use crate::args::RunsCommand;
 use crate::{Ending, args, output, setup, table};
 
+/// Folder of the runs where none is named.
+const DIR_DEFAULT: &str = "runs";
+
 /// Lists the runs, or shows, deletes or exports some.
 pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
     let runs = Runs::new(&args.dir);
+    if matches!(args.command, None | Some(RunsCommand::List)) {
+        check_folder(&args.dir)?;
+    }
     match &args.command {
         None | Some(RunsCommand::List) if args.json => output::json(&runs.listed())?,
         None | Some(RunsCommand::List) => list(&runs.listed(), &args.dir)?,
@@ -31,6 +37,16 @@ pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
         Some(RunsCommand::Import { file, title }) => import(&runs, file, title.as_deref())?,
     }
     Ok(Ending::Done)
+}
+
+/// Refuses to list a folder that was named and is not there; before the first run there is none.
+fn check_folder(dir: &Path) -> Result<()> {
+    if dir.is_dir() || dir == Path::new(DIR_DEFAULT) {
+        return Ok(());
+    }
+    let text = format!("there is no folder {}", dir.display());
+    let hint = "name the folder that holds the runs, or leave out --dir";
+    Err(Error::new(Kind::Input, text).hint(hint).into())
 }
 
 fn list(listed: &[Listed], dir: &Path) -> Result<()> {

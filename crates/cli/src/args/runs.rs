@@ -1,0 +1,85 @@
+//! Arguments of `floatgate runs` and `floatgate compare`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::regression::Limit;
+
+/// `floatgate runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[command(subcommand)]
+    pub(crate) command: Option<RunsCommand>,
+    /// Folder that holds the runs
+    #[arg(long, default_value = "runs", value_name = "DIR", global = true)]
+    pub(crate) dir: PathBuf,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// Subcommands of `floatgate runs`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List all runs, oldest first
+    List,
+    /// Show the results of a run, step by step
+    Show {
+        /// Run: path, name, or beginning of its name
+        run: String,
+    },
+    /// Delete runs with everything in their folders
+    Delete {
+        /// Runs: names, or the beginnings of names
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Delete without confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Write the data of all charts as CSV and Parquet, one row per point
+    Export {
+        /// Runs: paths, names, or the beginnings of names
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Folder for charts.csv and charts.parquet
+        #[arg(long, default_value = ".", value_name = "DIR")]
+        out: PathBuf,
+        /// Overwrite existing files
+        #[arg(long)]
+        overwrite: bool,
+    },
+    /// Import a fio report written with --output-format=json+ (or json) as a run
+    Import {
+        /// fio report
+        file: PathBuf,
+        /// Title in reviews [default: the files or devices that fio used]
+        #[arg(long, value_name = "TEXT")]
+        title: Option<String>,
+    },
+}
+
+/// `floatgate compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Runs: paths, names, or the beginnings of names
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<String>,
+    /// Folder that holds the runs
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// File for the review [default: compare.html, or compare-2.html if that exists]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(long, requires = "out")]
+    pub(crate) overwrite: bool,
+    /// Exit with status 6 if a later run is beyond a limit, such as 'p99>+10%' or 'iops<-5%', in
+    /// percent of the first run; may be repeated
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) fail_if: Vec<Limit>,
+    /// Print the runs as JSON and write no review
+    #[arg(long)]
+    pub(crate) json: bool,
+}
