@@ -471,7 +471,9 @@ mod tests {
         let _management = refusing(folder.path());
         let open = || Connection::open(folder.path()).unwrap().unwrap();
         let mut seated: Vec<_> = (0..CLIENTS_MAX).map(|_| open()).collect();
-        seated.iter_mut().for_each(|it| drop(it.ask(&Request::Status).unwrap()));
+        for it in &mut seated {
+            it.ask(&Request::Status).unwrap();
+        }
         let Answer::Refused { reason } = open().ask(&Request::Status).unwrap() else {
             panic!("it was let in");
         };
