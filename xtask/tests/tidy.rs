@@ -157,7 +157,8 @@ const LAYERS_OF_LAB: &[&[&str]] = &[
     &["schedule"],
     &["driver/mock", "driver/model", "real"],
     &["registry", "runner"],
-    &["runs", "validate", "fio_report", "vdbench_report"],
+    &["runs", "validate", "fio_report"],
+    &["vdbench_report"],
     &["fit", "sweep"],
 ];
 

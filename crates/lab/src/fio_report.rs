@@ -74,9 +74,11 @@ fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imp
         if same > 0 {
             step.id = format!("{}-{}", step.id, same + 1);
         }
-        let beside = report.jobs.iter().filter(|job| job.groupid == jobs[0].groupid);
-        let beside = beside.filter(|job| job.jobname != jobs[0].jobname).count();
-        records.push((records.len(), merged.record(&step, &load, beside > 0)));
+        let is_beside = |job: &ReportedJob| {
+            job.groupid == jobs[0].groupid && job.jobname != jobs[0].jobname && !job.is_sum()
+        };
+        let has_others = report.jobs.iter().any(is_beside);
+        records.push((records.len(), merged.record(&step, &load, has_others)));
         steps.push(step);
     }
     let Some((_, first)) = records.first_mut() else {
@@ -106,7 +108,7 @@ fn begun(report: &Report) -> Option<String> {
     let jobs = || report.jobs.iter();
     let started_ms = jobs().filter_map(|job| job.job_start).min();
     let begun_ms = started_ms.or_else(|| {
-        let written_ms = report.timestamp_ms.or(Some(report.timestamp? * 1000))?;
+        let written_ms = report.timestamp_ms.or_else(|| Some(report.timestamp? * 1000))?;
         let elapsed_ms = jobs().map(|job| job.elapsed * 1000).max().filter(|it| *it > 0);
         let lasted_ms = elapsed_ms.or_else(|| jobs().map(|job| job.job_runtime).max());
         written_ms.checked_sub(lasted_ms.unwrap_or_default())

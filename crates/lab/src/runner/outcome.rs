@@ -207,7 +207,8 @@ fn unknown_preparation(program: &str) -> Warning {
 }
 
 fn writes(step: &Step) -> bool {
-    step.summary.as_ref().is_some_and(|summary| summary.iops_write > 0.0)
+    let writes = |it: &results::Summary| it.write.count > 0 || it.iops_write > 0.0;
+    step.summary.as_ref().is_some_and(writes)
 }
 
 fn cut_short(done: usize, planned: usize) -> Warning {

@@ -37,7 +37,7 @@ const COMMONEST: [&str; 24] = [
     "exitall",
 ];
 
-const JOB: &str = "[a]\nioengine=null\nrw=randrw\nbs=4k\nsize=4m\nnumber_ios=64\niodepth=4\n\
+const JOB: &str = "[a]\nioengine=null\nrw=randrw\nbs=4k\nsize=256k\niodepth=4\n\
                    write_iolog=requests\n";
 
 /// Output of fio with the argument `argument`.
@@ -109,7 +109,7 @@ fn options_without_effect_leave_the_requests_of_fio_as_they_are() {
         assert!(fio.wait().expect("fio ends").success(), "{option}");
     }
     let plain = requests(&folder("description=plain"));
-    assert_eq!(plain.len(), 64);
+    assert!(plain.len() >= 64, "{}", plain.len());
     for option in COMMONEST {
         assert_eq!(requests(&folder(option)), plain, "{option}");
         let key = option.split('=').next().unwrap_or_default();
