@@ -88,7 +88,7 @@ impl Columns {
     fn of(line: &str) -> Option<Self> {
         let names: Vec<String> = line.split_whitespace().map(str::to_lowercase).collect();
         let has = |name: &&str| names.iter().any(|it| it == name);
-        NEEDED.iter().all(|name| has(&name)).then_some(Self(names))
+        NEEDED.iter().all(has).then_some(Self(names))
     }
 
     /// The cell of the column `name` in the row of `cells`.
@@ -359,7 +359,7 @@ xfersize threads rdpct
 
     #[test]
     fn a_flat_file_without_an_average_is_refused() {
-        let text: String = FLAT.lines().take(3).map(|line| format!("{line}\n")).collect();
+        let text: String = FLAT.split_inclusive('\n').take(3).collect();
         let error = imported(&text).unwrap_err();
         assert!(error.to_string().contains("has no row of an average"), "{error}");
     }

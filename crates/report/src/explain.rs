@@ -54,8 +54,7 @@ pub(crate) const SWEEP_MAXIMUM_LISTED: &str = "The slowest single request under 
     file of this model lists stalls of the host by period and length, chosen to meet published \
     maxima: peaks of that length come from this list and say nothing about the drive.";
 pub(crate) const SWEEP_DEVIATION: &str = "How widely the latencies of all requests scatter under \
-    each load. Of mixed loads reviews chart the mean of the standard deviations of reads and of \
-    writes, which is in the table.";
+    each load.";
 pub(crate) const CURVE: &str = "Each dot is one load, from light to heavy: a good drive goes far \
     to the right before it turns up. Among loads with the same number of outstanding requests, the \
     fastest is drawn; the table has all.";

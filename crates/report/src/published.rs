@@ -30,7 +30,8 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
         "<details><summary>Every figure</summary>{}</details><p class=\"small\">The ratio is \
          measured ÷ published, to the nearest end of a published range. In tolerance are rates \
          within 15 %, average latencies within 20 %, and standard deviations, maxima and \
-         percentiles within a factor of two.</p></section>",
+         percentiles within a factor of two. Here the deviation of a mixed load is the mean of \
+         those of reads and of writes, as reviews chart it.</p></section>",
         table(subjects, |_| true),
     );
     html

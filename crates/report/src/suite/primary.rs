@@ -332,7 +332,6 @@ fn numbers(taken: &[Taken<'_>]) -> String {
         "p99.99, ms",
         "Maximum, ms",
         "Std. dev., ms",
-        "Std. dev. of reviews, ms",
         "IOPS/W",
     ];
     let rows = taken.iter().filter_map(|(subject, step)| {
@@ -357,7 +356,6 @@ fn numbers(taken: &[Taken<'_>]) -> String {
             percentile(latency.p9999_ns()),
             number::plain_millis(latency.max_ns()),
             number::plain_ns(latency.stdev_ns()),
-            number::plain_ns(summary.stdev_of_directions_ns()),
             match subject.run.target.devices {
                 1 => summary.iops_per_watt().map_or("–".into(), number::plain),
                 _ => "–".into(),

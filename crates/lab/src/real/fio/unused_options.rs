@@ -102,7 +102,7 @@ fn options_without_effect_leave_the_requests_of_fio_as_they_are() {
         return;
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let folder = |option: &str| dir.path().join(option.replace('=', "-").replace(':', "-"));
+    let folder = |option: &str| dir.path().join(option.replace(['=', ':'], "-"));
     let all = || std::iter::once("description=plain").chain(COMMONEST);
     let begun: Vec<Child> = all().map(|option| begin(&folder(option), option)).collect();
     for (mut fio, option) in begun.into_iter().zip(all()) {
