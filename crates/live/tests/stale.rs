@@ -84,8 +84,11 @@ fn divided(folder: &Path, missed: Missed) -> CreateOptions {
     options
 }
 
+/// What becomes of a die, by its name.
+type Harm = (&'static str, fn(&Path));
+
 /// What becomes of die 1, which has what was written last.
-fn harms() -> [(&'static str, fn(&Path)); 4] {
+fn harms() -> [Harm; 4] {
     [
         ("away", |die| fs::rename(die, aside(die)).expect("it is there")),
         ("short", |die| {

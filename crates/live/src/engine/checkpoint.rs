@@ -87,8 +87,9 @@ impl Reader<'_> {
         Self { store, replicas: vec![replica], summary, index: 0, at: HEADER_BYTES }
     }
 
-    /// True if every frame is what was written; reads one at a time.
-    pub(crate) fn is_whole(mut self) -> bool {
+    /// True if every frame of one of its copies is what was written; reads one at a time.
+    pub(crate) fn has_whole(&self, replica: Replica) -> bool {
+        let mut copy = self.of_one(replica);
         let shape = &self.store.layout.shape;
         let (rows, pages) = (shape.rows_total() as usize, self.summary.pages as usize);
         let sizes = if shape.extents_per_page > 1 { pages } else { 0 };
@@ -99,7 +100,7 @@ impl Reader<'_> {
         tables.into_iter().all(|bytes| {
             (0..bytes).step_by(FRAME_BYTES).all(|from| {
                 let length = FRAME_BYTES.min(bytes - from);
-                self.frame(&mut part[..length]).is_ok()
+                copy.frame(&mut part[..length]).is_ok()
             })
         })
     }

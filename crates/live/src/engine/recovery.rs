@@ -338,17 +338,7 @@ pub(crate) fn account(
     header: &Header,
     doubts: &mut Doubts,
 ) -> Result<Accounted, OpenError> {
-    let (saved, is_salvage) = match load(store, doubts) {
-        Ok(saved) => (saved, false),
-        Err(error) if doubts.is_recovery && doubts.checkpoint.is_none() => {
-            doubts.found.push(format!(
-                "{error}: pages are those that units and the journal name; what was trimmed before \
-                 may be back"
-            ));
-            (salvage::empty(store)?, true)
-        }
-        Err(error) => return Err(error),
-    };
+    let (saved, is_salvage) = load_or_salvage(store, doubts)?;
     let replay = replay::read(Reading {
         store,
         from: saved.summary.journal,
@@ -356,9 +346,7 @@ pub(crate) fn account(
     });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
     if !is_complete {
-        let proven = store.dies.witness().and_then(Witness::proof);
-        let proven = proven.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches);
-        check_journal(&saved, (header, proven), &replay, doubts)?;
+        check_journal(&saved, (header, proven_batches(store)), &replay, doubts)?;
     }
     let is_relied_on = !is_complete && !doubts.is_recovery;
     let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };
@@ -386,14 +374,7 @@ pub(crate) fn account(
     };
     let end = if is_complete { header.closing.journal } else { replay.end };
     let batches_lost = end.number.saturating_sub(replay.end.number);
-    if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
-        let (found, end) = (scanned.batches, end.number);
-        doubts.raise(format!(
-            "a unit was programmed after batch {} of the journal, but all copies of the journal \
-             end before batch {end}",
-            found - 1
-        ))?;
-    }
+    check_units(&scanned, end, doubts)?;
     let extents = list_records(&store.layout, &replay, (&rows, is_salvage), &mut events);
     let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
     let with_payload =
@@ -425,6 +406,40 @@ pub(crate) fn account(
         holders,
         scanned,
     })
+}
+
+/// The state that everything is replayed from, and whether it is that before the first event: the
+/// newest checkpoint that can be read, or none at all where that is for reading only.
+fn load_or_salvage(store: &Store, doubts: &mut Doubts) -> Result<(Saved, bool), OpenError> {
+    match load(store, doubts) {
+        Err(error) if doubts.is_recovery && doubts.checkpoint.is_none() => {
+            doubts.found.push(format!(
+                "{error}: pages are those that units and the journal name; what was trimmed before \
+                 may be back"
+            ));
+            Ok((salvage::empty(store)?, true))
+        }
+        loaded => Ok((loaded?, false)),
+    }
+}
+
+/// The number below which batches of the journal were durable, as is known without the dies.
+fn proven_batches(store: &Store) -> u64 {
+    let proof = store.dies.witness().and_then(Witness::proof);
+    proof.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches)
+}
+
+/// Checks that no unit was programmed after a batch of the journal that is not there.
+fn check_units(scanned: &Scanned, end: Position, doubts: &mut Doubts) -> Result<(), OpenError> {
+    if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
+        let (found, end) = (scanned.batches, end.number);
+        doubts.raise(format!(
+            "a unit was programmed after batch {} of the journal, but all copies of the journal \
+             end before batch {end}",
+            found - 1
+        ))?;
+    }
+    Ok(())
 }
 
 /// Goes on without a die that lost what had been synced, if that is possible: it may lack units of

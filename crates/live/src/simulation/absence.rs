@@ -136,7 +136,7 @@ impl Absent {
     /// Opens the drive with some of its dies; what the folder keeps is kept.
     fn open(&mut self, present: DieSet) -> Result<Drive, OpenError> {
         let kept = Arc::new(Kept(Mutex::new(self.proof.clone())));
-        let drive = Drive::open_proven(some(&self.disks, present), Some(Arc::clone(&kept) as _));
+        let drive = Drive::open_proven(some(&self.disks, present), Some(Arc::<Kept>::clone(&kept)));
         self.proof = kept.proof();
         drive
     }
@@ -193,9 +193,8 @@ impl Absent {
         let all = self.shape.all_dies();
         let away = self.any_die();
         match self.rng.below(8) {
-            0..4 => all,
-            4..7 if self.dies() > 1 => DieSet(all.0 & !(1 << away)),
-            7 if self.dies() > 1 => DieSet(1 << away),
+            0..3 if self.dies() > 1 => DieSet(all.0 & !(1 << away)),
+            3 if self.dies() > 1 => DieSet(1 << away),
             _ => all,
         }
     }
@@ -257,7 +256,7 @@ impl Absent {
             disks.restore();
             let present = DieSet(self.shape.all_dies().0 & !(1 << away));
             let kept = Arc::new(Kept(Mutex::new(self.proof.clone())));
-            let drive = Drive::open_proven(some(&disks, present), Some(kept as _))
+            let drive = Drive::open_proven(some(&disks, present), Some(kept))
                 .map_err(|error| format!("without die {away} {when}: {error}"))?;
             self.check_flushed(&drive, &format!("without die {away} {when}"))?;
         }
@@ -270,7 +269,7 @@ impl Absent {
         let end = usize::try_from(Layout::new(&self.shape).unit_from(0)).expect("a small drive");
         let header = usize::try_from(HEADER_BYTES).expect("a page");
         let limit = [2 * header, end][below(&mut self.rng, 2)];
-        for _ in 0..1 + self.rng.below(200) {
+        for _ in 0..=self.rng.below(200) {
             let bit = 1 << self.rng.below(8);
             self.disks.flip(die, below(&mut self.rng, limit), bit);
         }
@@ -300,7 +299,7 @@ impl Absent {
             let present = DieSet(self.shape.all_dies().0 & !(1 << away));
             self.keep(drive);
             let proof = Arc::new(Kept(Mutex::new(self.proof.clone())));
-            let Ok(drive) = Drive::open_proven(some(&disks, present), Some(proof as _)) else {
+            let Ok(drive) = Drive::open_proven(some(&disks, present), Some(proof)) else {
                 continue;
             };
             if let Some(page) = self.lost_on(&drive, die) {

@@ -126,7 +126,7 @@ impl Report {
 pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenError> {
     let (media, listing) = open_dies(volume, FileMedium::view)?;
     let (mut gathered, listing) =
-        listing.explained(gather_proven(media, FolderWitness::attached(volume)))?;
+        listing.explained(gather_proven(media, Some(FolderWitness::attached(volume))))?;
     let texts: Vec<String> = gathered.unused.iter().map(|it| it.text.clone()).collect();
     let absent = listing.absences(gathered.store.dies.lost(), &texts).into_iter();
     gathered.unused.extend(absent.map(|it| {

@@ -63,8 +63,8 @@ impl FolderWitness {
     }
 
     /// As [`FolderWitness::of`], to be attached to dies.
-    pub(crate) fn attached(volume: &Path) -> Option<Arc<dyn Witness>> {
-        Some(Arc::new(Self::of(volume)))
+    pub(crate) fn attached(volume: &Path) -> Arc<dyn Witness> {
+        Arc::new(Self::of(volume))
     }
 
     /// Keeps what `change` makes of what was proven.
@@ -135,7 +135,11 @@ fn print(proof: &Proof) -> String {
     let encoded = proof.header.encode();
     let end = encoded.len() - size_of::<u32>();
     let used = encoded[..end].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    let header = encoded[..used].iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut header = String::with_capacity(2 * used);
+    for byte in &encoded[..used] {
+        let digit = |digit: u8| char::from_digit(digit.into(), 16).expect("below 16");
+        header.extend([digit(byte >> 4), digit(byte & 0xf)]);
+    }
     let Proof { batches, ref members, stale_start, .. } = *proof;
     let kept = Kept { schema: SCHEMA, header, batches, members: members.clone(), stale_start };
     let line = serde_json::to_string(&kept).expect("numbers and texts have a form");

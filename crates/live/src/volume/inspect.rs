@@ -28,7 +28,7 @@ use crate::{FileMedium, Life, OpenError};
 /// Fails if there is none, it is in use, or it is damaged.
 pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let (media, listing) = open_dies(volume, FileMedium::view)?;
-    let witness = FolderWitness::attached(volume);
+    let witness = Some(FolderWitness::attached(volume));
     let (gathered, listing) = listing.explained(gather_proven(media, witness))?;
     let Gathered { store, header, unused } = gathered;
     let unused: Vec<String> = unused.into_iter().map(|it| it.text).collect();
@@ -85,7 +85,8 @@ pub struct Unserved {
 /// As [`inspect`].
 pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
     let media = open_dies(volume, FileMedium::view)?.0;
-    let Gathered { store, header, .. } = gather_proven(media, FolderWitness::attached(volume))?;
+    let Gathered { store, header, .. } =
+        gather_proven(media, Some(FolderWitness::attached(volume)))?;
     Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 

@@ -164,7 +164,7 @@ impl ListedDies {
         }
         let media = chosen_first(wrap(media), &is_chosen);
         let (mut drive, listing) = {
-            let witness = FolderWitness::attached(&listing.volume);
+            let witness = Some(FolderWitness::attached(&listing.volume));
             listing.explained(Drive::open_proven(media, witness))?
         };
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();

@@ -58,7 +58,7 @@ impl RecoveredVolume {
     /// whole.
     pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
         let (media, listing) = open_dies(volume, FileMedium::view)?;
-        let witness = FolderWitness::attached(volume);
+        let witness = Some(FolderWitness::attached(volume));
         let mut recovered = Self::open_proven(media, witness, checkpoint)?;
         recovered.doubts.extend(listing.foreign());
         Ok(recovered)

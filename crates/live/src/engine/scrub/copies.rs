@@ -81,7 +81,7 @@ fn bad_copies(store: &Store, number: u64, end: u64) -> u64 {
     let Some(newest) = readers.into_iter().find(|it| it.summary.number == number) else {
         return wanted as u64;
     };
-    let whole = newest.replicas.iter().filter(|it| newest.of_one(**it).is_whole()).count();
+    let whole = newest.replicas.iter().filter(|it| newest.has_whole(**it)).count();
     let checkpoints_bad = wanted.saturating_sub(whole) as u64;
     let from = newest.summary.journal;
     let replay = replay::read(Reading { store, from, is_thorough: true });

@@ -159,7 +159,7 @@ fn a_die_that_was_written_after_the_others_had_lost_it_holds_different_data() {
     assert_eq!(newest.lost_since, [0; 64]);
     // Headers of earlier versions of this program do not say when.
     let alone = Header { lost: DieSet(0b1110), ..Header { die: 0, ..header() } };
-    assert!(alone.diverged_from(&of(9, 0b1011)) && !alone.diverged_from(&of(9, 0b0011)));
+    assert!(alone.diverged_from(&of(9, 8, 0b1011)) && !alone.diverged_from(&of(9, 8, 0b0011)));
 }
 
 #[test]
