@@ -72,10 +72,8 @@ const OPTIONAL_CHECKS: [(&str, &[&str]); 2] =
 
 impl Tool {
     fn is_there(&self) -> bool {
-        // Most have an option, and some a command.
-        let questions = ["--version", "version", "--help"];
-        let answers = |program: &str| questions.iter().any(|it| succeeds(program, &[it]));
-        self.programs.iter().any(|program| answers(program))
+        let is_found = |program: &&str| succeeds("sh", &["-c", "command -v \"$0\"", program]);
+        self.programs.iter().any(|program| is_found(&program))
     }
 }
 
