@@ -77,7 +77,7 @@ fn damage(kind: &str, dies: &[std::path::PathBuf]) {
     };
     match kind {
         "headers" => dies[1..3].iter().for_each(|die| zero(die)),
-        "checkpoint" => spoil_checkpoint(dies, 4096 + 40),
+        "checkpoint" => spoil_checkpoint(dies, 4096 + 8),
         "checkpoint header" => spoil_checkpoint(dies, 8),
         _ => assert!(dies.iter().any(|die| spoil(die, BATCH, 200))),
     }

@@ -54,7 +54,7 @@ fn aside(die: &Path) -> PathBuf {
     die.with_extension("aside")
 }
 
-/// How die 0 of a mirror missed what was written last.
+/// Way in which die 0 of a mirror missed what was written last.
 #[derive(Clone, Copy, Debug)]
 enum Missed {
     FailedWhileServed,
@@ -84,10 +84,10 @@ fn divided(folder: &Path, missed: Missed) -> CreateOptions {
     options
 }
 
-/// What becomes of a die, by its name.
+/// Fate of a die, by its name.
 type Harm = (&'static str, fn(&Path));
 
-/// What becomes of die 1, which has what was written last.
+/// Fates of die 1, which has what was written last.
 fn harms() -> [Harm; 4] {
     [
         ("away", |die| fs::rename(die, aside(die)).expect("it is there")),
@@ -205,7 +205,7 @@ fn dies_that_all_go_back_to_an_earlier_image_are_refused() {
     }
 }
 
-/// What the folder said is gone, torn or older than the dies: they prove what they can.
+/// The witness of the folder is gone, torn or older than the dies: they prove what they can.
 #[test]
 fn dies_suffice_where_the_folder_proves_nothing() {
     let folder = tempfile::tempdir().unwrap();

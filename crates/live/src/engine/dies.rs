@@ -1,5 +1,8 @@
 //! The dies of a drive: media, some of which may have failed.
 
+mod damage_rate;
+mod membership;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, IoSliceMut};
@@ -7,15 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use self::damage_rate::DamageRate;
 use crate::engine::program::Program;
-use crate::engine::witness::{Proof, Witness};
+use crate::engine::witness::Witness;
 use crate::format::die_set::DieSet;
-use crate::format::header::Header;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::lock::lock;
 use crate::medium::{file_of, overwrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
-use crate::status::{DieState, NotErased, StaleStart};
+use crate::status::{DieState, NotErased};
 use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
 use device::is_host_full;
 
@@ -100,7 +103,7 @@ pub(crate) struct Dies {
     /// Dies that did not respond when something was wanted that no other die gives back, as a
     /// [`DieSet`], until all respond.
     silent: AtomicU64,
-    /// What is kept outside of the dies of what they must hold; none of a drive without a folder.
+    /// Proof, outside of the dies, of what they must hold; none of a drive without a folder.
     witness: OnceLock<Arc<dyn Witness>>,
 }
 
@@ -139,46 +142,6 @@ struct Moved {
     failure: Mutex<Option<String>>,
     /// Name of the medium that failed last; empty where it failed before the drive was opened.
     gone: Mutex<String>,
-}
-
-/// Damaged places that were found, by the minute of the last hour.
-#[derive(Debug)]
-struct DamageRate {
-    total: u64,
-    minutes: [u64; 60],
-    /// Minutes since 1970 of the last one.
-    last: u64,
-}
-
-impl Default for DamageRate {
-    fn default() -> Self {
-        Self { total: 0, minutes: [0; 60], last: 0 }
-    }
-}
-
-impl DamageRate {
-    /// Forgets what is older than an hour at `minute`, in minutes since 1970.
-    fn age(&mut self, minute: u64) {
-        let passed = minute.saturating_sub(self.last).min(60);
-        for past in 1..=passed {
-            self.minutes[usize::try_from((self.last + past) % 60).expect("below 60")] = 0;
-        }
-        if passed == 60 {
-            self.minutes = [0; 60];
-        }
-        self.last = self.last.max(minute);
-    }
-
-    fn add(&mut self, minute: u64) {
-        self.age(minute);
-        self.total += 1;
-        self.minutes[usize::try_from(self.last % 60).expect("below 60")] += 1;
-    }
-
-    fn of_hour(&mut self, minute: u64) -> u64 {
-        self.age(minute);
-        self.minutes.iter().sum()
-    }
 }
 
 impl Moved {
@@ -241,26 +204,6 @@ impl Dies {
 
     pub(crate) fn count(&self) -> usize {
         self.media.len()
-    }
-
-    /// Has changes of the headers noted by `witness` from now on.
-    pub(crate) fn attach_witness(&self, witness: Arc<dyn Witness>) {
-        assert!(self.witness.set(witness).is_ok(), "a drive has one witness");
-    }
-
-    /// As [`Dies::witness`], to outlive the dies.
-    pub(crate) fn witness_shared(&self) -> Option<Arc<dyn Witness>> {
-        self.witness.get().map(Arc::clone)
-    }
-
-    /// What is kept outside of the dies of what they must hold, if anything is.
-    pub(crate) fn witness(&self) -> Option<&dyn Witness> {
-        self.witness.get().map(|witness| &**witness)
-    }
-
-    /// By die the time of the last write since the drive was opened, in seconds since 1970; 0: none.
-    pub(crate) fn written_at(&self) -> Vec<u64> {
-        self.traffic.iter().map(|it| it.written_at.load(Ordering::Relaxed)).collect()
     }
 
     pub(crate) fn lost(&self) -> DieSet {
@@ -376,24 +319,6 @@ impl Dies {
             ..crate::status::Die::default()
         };
         self.traffic.iter().enumerate().map(die).collect()
-    }
-
-    /// As [`Dies::traffic`], with the part that each die has in the drive of this header.
-    pub(crate) fn members(&self, header: &Header) -> Vec<crate::status::Die> {
-        let proof = self.witness().and_then(Witness::proof);
-        let proof = proof.filter(|it| it.header.drive == header.drive);
-        let mut proof = proof.unwrap_or_else(|| Proof::of(header));
-        proof.note(&Header { lost: self.incomplete(), ..*header }, &self.written_at());
-        let mut dies = self.traffic();
-        for (die, member) in dies.iter_mut().zip(proof.members) {
-            die.member = Some(member);
-        }
-        dies
-    }
-
-    /// The start from an earlier state that is still to be told, if there was one.
-    pub(crate) fn stale_start(&self) -> Option<StaleStart> {
-        self.witness()?.proof()?.stale_start
     }
 
     /// Forgets the failures of a die that failed, in whose place another medium is to be put.

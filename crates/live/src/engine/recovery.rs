@@ -19,6 +19,7 @@
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
 //! it may be interrupted as often as the power likes.
 
+mod continuity;
 mod copies;
 mod events;
 mod rows;
@@ -31,6 +32,7 @@ use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
+use self::continuity::{check_journal, check_units, proven_batches};
 pub(crate) use self::copies::whole_copies;
 use self::copies::{spread_checkpoint, spread_last_batch};
 use self::events::{Event, Events};
@@ -338,7 +340,7 @@ pub(crate) fn account(
     header: &Header,
     doubts: &mut Doubts,
 ) -> Result<Accounted, OpenError> {
-    let (saved, is_salvage) = load_or_salvage(store, doubts)?;
+    let (saved, is_salvage) = salvage::load_or_salvage(store, doubts)?;
     let replay = replay::read(Reading {
         store,
         from: saved.summary.journal,
@@ -408,40 +410,6 @@ pub(crate) fn account(
     })
 }
 
-/// The state that everything is replayed from, and whether it is that before the first event: the
-/// newest checkpoint that can be read, or none at all where that is for reading only.
-fn load_or_salvage(store: &Store, doubts: &mut Doubts) -> Result<(Saved, bool), OpenError> {
-    match load(store, doubts) {
-        Err(error) if doubts.is_recovery && doubts.checkpoint.is_none() => {
-            doubts.found.push(format!(
-                "{error}: pages are those that units and the journal name; what was trimmed before \
-                 may be back"
-            ));
-            Ok((salvage::empty(store)?, true))
-        }
-        loaded => Ok((loaded?, false)),
-    }
-}
-
-/// The number below which batches of the journal were durable, as is known without the dies.
-fn proven_batches(store: &Store) -> u64 {
-    let proof = store.dies.witness().and_then(Witness::proof);
-    proof.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches)
-}
-
-/// Checks that no unit was programmed after a batch of the journal that is not there.
-fn check_units(scanned: &Scanned, end: Position, doubts: &mut Doubts) -> Result<(), OpenError> {
-    if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
-        let (found, end) = (scanned.batches, end.number);
-        doubts.raise(format!(
-            "a unit was programmed after batch {} of the journal, but all copies of the journal \
-             end before batch {end}",
-            found - 1
-        ))?;
-    }
-    Ok(())
-}
-
 /// Goes on without a die that lost what had been synced, if that is possible: it may lack units of
 /// any row as well, and would be relied upon once another die fails.
 fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
@@ -455,41 +423,6 @@ fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
          journal no more, which had been synced, nor any later one"
     );
     Some(Unused { die: Some(die_number(die)), text })
-}
-
-/// Checks that the journal tells all that happened since the checkpoint. Batches with a lower number
-/// than `proven` were durable, as is known without the dies.
-fn check_journal(
-    saved: &Saved,
-    (header, proven): (&Header, u64),
-    replay: &Replay,
-    doubts: &mut Doubts,
-) -> Result<(), OpenError> {
-    let number = saved.summary.number;
-    let before = |what: String| match saved.damaged.first() {
-        Some(CheckpointHeader { number: newer, .. }) => {
-            format!("checkpoint {newer} cannot be read, and since checkpoint {number} {what}")
-        }
-        None => what,
-    };
-    if mutants::is(Mutant::OlderCheckpoint) && !saved.damaged.is_empty() {
-        return Ok(());
-    }
-    if let Some(gap) = replay.gap {
-        doubts.raise(before(gap.to_string()))?;
-    }
-    let known = saved.damaged.iter().map(|it| it.journal.number).max().unwrap_or(0);
-    let closed_at = if header.is_open { 0 } else { header.closing.journal.number };
-    let expected = known.max(closed_at).max(proven);
-    let end = replay.end.number;
-    if mutants::is(Mutant::StaleDiesTaken) {
-        return Ok(());
-    }
-    if replay.gap.is_none() && end < expected {
-        let last = expected - 1;
-        doubts.raise(before(format!("batch {end} of the journal is lost; the last was {last}")))?;
-    }
-    Ok(())
 }
 
 /// Checks that the journal leaves room for the checkpoint at the end of recovery, and says whether

@@ -1,4 +1,4 @@
-//! What is kept outside the dies of what they must hold: the newest header that every die in use
+//! Proof, outside of the dies, of what they must hold: the newest header that every die in use
 //! had, the journal up to some batch, and by die when it last took part.
 //!
 //! ```text
@@ -39,7 +39,7 @@ pub(crate) trait Witness: Debug + Send + Sync {
     /// Notes that everything that is stored was verified, or erased.
     fn note_verified(&self);
 
-    /// What is proven; none where nothing was kept, or what was kept is damaged.
+    /// Returns what is proven; none where nothing was kept, or what was kept is damaged.
     fn proof(&self) -> Option<Proof>;
 
     /// Reason why the last change could not be kept; none if it was.
@@ -80,7 +80,7 @@ impl Proof {
         self.header.drive == newest.drive && newest.version < self.header.version_everywhere
     }
 
-    /// What is proven of a drive that goes on from `newest`, an earlier state, as an operator has
+    /// The proof of a drive that goes on from `newest`, an earlier state, as an operator has
     /// allowed.
     pub(crate) fn given_up(&self, newest: &Header, at_unix_s: u64) -> Self {
         let mut proof = Self::of(newest);

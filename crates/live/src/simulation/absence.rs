@@ -41,7 +41,7 @@ pub struct Absences {
     pub pages_lost: u64,
 }
 
-/// What a folder keeps, in memory.
+/// The witness of a folder, in memory.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Option<Proof>>);
 

@@ -324,8 +324,8 @@ fn stale_start(status: &Status) -> Option<Problem> {
 fn folder(status: &Status) -> Option<Problem> {
     let failure = status.maintenance.witness_failure.as_ref()?;
     let text = format!(
-        "The folder of the volume does not say what its dies hold now ({failure}): an earlier state \
-         of them might be served unnoticed."
+        "The folder of the volume does not say what its dies hold now ({failure}): an earlier \
+         state of them might be served unnoticed."
     );
     let remedy = format!(
         "Free space in {}, or allow this user to write there, and serve the volume again.",
@@ -544,8 +544,8 @@ fn errors_remedy(status: &Status) -> String {
         );
     }
     format!(
-        "Look for the cause in the log of the host, run `floatgate scrub {folder}`, and replace the \
-         die if it fails again."
+        "Look for the cause in the log of the host, run `floatgate scrub {folder}`, and replace \
+         the die if it fails again."
     )
 }
 

@@ -41,7 +41,7 @@ pub struct MaintenanceStatus {
     pub witness_failure: Option<String>,
 }
 
-/// Damage that was found, and what was done about it.
+/// Damage that was found, and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// Time at which it was found, in seconds since 1970.
@@ -52,13 +52,13 @@ pub struct Damage {
     pub row: Option<u32>,
     /// First sector of the page; none of a unit.
     pub lba: Option<u64>,
-    /// What found it.
+    /// Operation that found it.
     pub found_by: FoundBy,
-    /// What became of it.
+    /// Fate of the data.
     pub outcome: DamageOutcome,
 }
 
-/// What finds damage.
+/// Operation that finds damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FoundBy {
@@ -68,7 +68,7 @@ pub enum FoundBy {
     Scrub,
 }
 
-/// What becomes of damage.
+/// Fate of damaged data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DamageOutcome {

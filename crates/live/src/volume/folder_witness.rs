@@ -1,4 +1,4 @@
-//! What a folder proves of the dies of its drive: which state they must hold at least.
+//! Witness of a folder: the state that the dies of its drive must hold at least.
 //!
 //! ```text
 //!   dies.witness: one line of JSON, then its CRC-32C as 8 hexadecimal digits
@@ -6,7 +6,8 @@
 //!
 //! The file is replaced whole whenever headers change, after they did and before anything is
 //! written that relies on them. Dies that know less than it says are not served, unless an operator
-//! allows it. Without it, or where it is damaged, the dies are taken for what they prove themselves.
+//! allows it. Without it, or where it is damaged, the dies are taken for what they prove
+//! themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -140,7 +140,7 @@ impl VerifiedRow {
         pages
     }
 
-    /// What the data units name: by their tables, or where those are not right by the headers of
+    /// Pages that the data units name: by their tables, or where those are not right by the headers of
     /// extents whose places are known without them.
     pub(crate) fn named_pages(&self, store: &Store) -> Vec<NamedPages> {
         let (layout, identity) = (&store.layout, store.identity(self.life.seq));

@@ -217,8 +217,8 @@ impl Drive {
         if is_due { self.commit(Scope::Everything) } else { Ok(()) }
     }
 
-    /// Makes durable which pages are known to be lost, if the journal does not tell all of them yet.
-    /// Nothing is written where it does.
+    /// Makes durable which pages are known to be lost, if the journal does not tell all of them
+    /// yet. Nothing is written where it does.
     ///
     /// # Errors
     /// As [`crate::Device::flush`].

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::events::Events;
-use super::{Saved, damaged};
+use super::{Doubts, Saved, damaged, load};
 use crate::OpenError;
 use crate::engine::lost::LostPages;
 use crate::engine::replay;
@@ -24,8 +24,26 @@ use crate::format::unit::UnitHeader;
 
 use ftl::Recovery;
 
+/// The state that everything is replayed from, and whether it is that before the first event: the
+/// newest checkpoint that can be read, or none at all where that is for reading only.
+pub(super) fn load_or_salvage(
+    store: &Store,
+    doubts: &mut Doubts,
+) -> Result<(Saved, bool), OpenError> {
+    match load(store, doubts) {
+        Err(error) if doubts.is_recovery && doubts.checkpoint.is_none() => {
+            doubts.found.push(format!(
+                "{error}: pages are those that units and the journal name; what was trimmed before \
+                 may be back"
+            ));
+            Ok((empty(store)?, true))
+        }
+        loaded => Ok((loaded?, false)),
+    }
+}
+
 /// The state of a drive before its first event, from which everything is replayed.
-pub(super) fn empty(store: &Store) -> Result<Saved, OpenError> {
+fn empty(store: &Store) -> Result<Saved, OpenError> {
     let shape = &store.layout.shape;
     let summary = CheckpointHeader {
         drive: store.drive,

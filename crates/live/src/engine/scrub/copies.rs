@@ -1,9 +1,9 @@
 //! The copies of what says where everything is: headers, the newest checkpoint, and the journal
 //! since.
 //!
-//! Nothing reads a second copy while the first one is whole. So a scrub reads and verifies both, and
-//! has whatever is damaged written again from memory: headers at once, checkpoint and journal by two
-//! checkpoints, after which neither slot and no batch that is needed has a damaged copy.
+//! Nothing reads a second copy while the first one is whole. So a scrub reads and verifies both,
+//! and has whatever is damaged written again from memory: headers at once, checkpoint and journal
+//! by two checkpoints, after which neither slot and no batch that is needed has a damaged copy.
 
 use super::Scrubbed;
 use crate::DeviceError;

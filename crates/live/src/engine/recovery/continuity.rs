@@ -1,0 +1,69 @@
+//! Checks that nothing is missing between the checkpoint and the end of the journal.
+
+use super::{Doubts, Saved, Scanned};
+use crate::OpenError;
+use crate::engine::replay::Replay;
+use crate::engine::store::Store;
+use crate::engine::witness::Witness;
+use crate::format::checkpoint_header::CheckpointHeader;
+use crate::format::header::Header;
+use crate::format::position::Position;
+use crate::mutants::{self, Mutant};
+
+/// The number below which batches of the journal were durable, as is known without the dies.
+pub(super) fn proven_batches(store: &Store) -> u64 {
+    let proof = store.dies.witness().and_then(Witness::proof);
+    proof.filter(|it| it.header.drive == store.drive).map_or(0, |it| it.batches)
+}
+
+/// Checks that no unit was programmed after a batch of the journal that is not there.
+pub(super) fn check_units(
+    scanned: &Scanned,
+    end: Position,
+    doubts: &mut Doubts,
+) -> Result<(), OpenError> {
+    if scanned.batches > end.number && !mutants::is(Mutant::StaleDiesTaken) {
+        let (found, end) = (scanned.batches, end.number);
+        doubts.raise(format!(
+            "a unit was programmed after batch {} of the journal, but all copies of the journal \
+             end before batch {end}",
+            found - 1
+        ))?;
+    }
+    Ok(())
+}
+
+/// Checks that the journal tells all that happened since the checkpoint. Batches with a lower
+/// number than `proven` were durable, as is known without the dies.
+pub(super) fn check_journal(
+    saved: &Saved,
+    (header, proven): (&Header, u64),
+    replay: &Replay,
+    doubts: &mut Doubts,
+) -> Result<(), OpenError> {
+    let number = saved.summary.number;
+    let before = |what: String| match saved.damaged.first() {
+        Some(CheckpointHeader { number: newer, .. }) => {
+            format!("checkpoint {newer} cannot be read, and since checkpoint {number} {what}")
+        }
+        None => what,
+    };
+    if mutants::is(Mutant::OlderCheckpoint) && !saved.damaged.is_empty() {
+        return Ok(());
+    }
+    if let Some(gap) = replay.gap {
+        doubts.raise(before(gap.to_string()))?;
+    }
+    let known = saved.damaged.iter().map(|it| it.journal.number).max().unwrap_or(0);
+    let closed_at = if header.is_open { 0 } else { header.closing.journal.number };
+    let expected = known.max(closed_at).max(proven);
+    let end = replay.end.number;
+    if mutants::is(Mutant::StaleDiesTaken) {
+        return Ok(());
+    }
+    if replay.gap.is_none() && end < expected {
+        let last = expected - 1;
+        doubts.raise(before(format!("batch {end} of the journal is lost; the last was {last}")))?;
+    }
+    Ok(())
+}
