@@ -1,5 +1,5 @@
-//! Progress on stderr: a bar on a terminal; elsewhere a line for each finished step, and one at least
-//! every 30 s.
+//! Progress on stderr: a bar on a terminal; elsewhere a line for each finished step, and one at
+//! least every 30 s.
 
 mod log_lines;
 

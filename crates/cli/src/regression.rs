@@ -39,7 +39,7 @@ pub(crate) struct Limit {
 enum Verdict {
     /// The figure is within the limit.
     Within,
-    /// It is beyond; what it is, in words.
+    /// The figure is beyond the limit: the change in words.
     Beyond(String),
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Seated<S> {
     pub(crate) socket: S,
     /// Name of the protocol that it speaks.
     pub(crate) front_end: &'static str,
-    /// Where it comes from.
+    /// Origin of its connection.
     pub(crate) peer: Peer,
 }
 

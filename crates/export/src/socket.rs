@@ -329,7 +329,7 @@ impl Socket {
         SocketAddr::try_from(rustix::net::getsockname(&self.0).ok()?).ok()
     }
 
-    /// Where the client comes from.
+    /// Returns the origin of the connection.
     pub(crate) fn peer(&self) -> Peer {
         let place = rustix::net::getpeername(&self.0).ok().flatten();
         if let Some(place) = place.and_then(|it| SocketAddr::try_from(it).ok()) {

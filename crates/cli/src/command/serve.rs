@@ -280,7 +280,8 @@ fn record(file: &Path, args: &Serve, size: u64) -> Result<RecordingFile> {
     RecordingFile::begin(file, &of)
 }
 
-/// Waits for a signal, or until no client was there for long. Meanwhile observes the drive, and saves its lifetime counters.
+/// Waits for a signal, or until no client was there for long. Meanwhile observes the drive, and
+/// saves its lifetime counters.
 fn wait(
     signals: &Receiver<Signal>,
     service: &DriveService,

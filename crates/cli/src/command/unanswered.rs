@@ -5,7 +5,7 @@ use std::io;
 
 use lab::{Error, Kind};
 
-/// What a server that does not answer leaves of an order.
+/// Remainder of an order that a server did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unanswered {
     /// State of the volume that is possible now, to follow a semicolon.

@@ -88,7 +88,7 @@ impl Link {
 pub(super) enum Expired {
     /// No command came within its Keep Alive Timeout in milliseconds.
     KeepAlive(u32),
-    /// It never enabled its controller.
+    /// The controller was never enabled.
     NotEnabled,
     /// No command came, and it has no I/O queue and no Keep Alive Timeout.
     Silent,

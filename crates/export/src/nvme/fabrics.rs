@@ -108,7 +108,8 @@ impl Connect {
 }
 
 /// True if a name may be one of a host. Names go into logs, metrics and the status as they are,
-/// where a line break, an escape sequence or another direction would pass for something that the server says.
+/// where a line break, an escape sequence or another direction would pass for something that the
+/// server says.
 fn is_nqn(name: &str) -> bool {
     name.len() <= NQN_BYTES_MAX && !name.chars().any(is_unshown)
 }

@@ -1,4 +1,4 @@
-//! What is refused of the options of `floatgate serve` before a volume is opened.
+//! Checks of the options of `floatgate serve`, before a volume is opened.
 
 use std::path::Path;
 
