@@ -50,6 +50,8 @@ pub struct DriveHealth {
     pub warning_temperature_k: Option<u16>,
     /// Temperature in kelvin at which a model would switch itself off; none likewise.
     pub critical_temperature_k: Option<u16>,
+    /// True if whatever changes data is durable before it is acknowledged.
+    pub is_write_through: bool,
     /// True if it slows itself down for its temperature or power now.
     pub is_throttled: bool,
     /// Erases of the superblock erased most, and of that erased least; none where nothing counts.

@@ -165,6 +165,12 @@ pub trait Device: fmt::Debug + Send + Sync {
         512
     }
 
+    /// True if whatever changes data has to be durable before it is acknowledged, so that clients
+    /// see no write cache: a front end flushes before it answers. It may change at any time.
+    fn is_write_through(&self) -> bool {
+        false
+    }
+
     /// Fills `buffer` from `offset` on; what was never written, or trimmed, reads as zeroes.
     ///
     /// # Errors

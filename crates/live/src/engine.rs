@@ -21,3 +21,4 @@ pub(crate) mod scrub;
 pub(crate) mod store;
 pub(crate) mod victim_unit;
 pub(crate) mod witness;
+pub(crate) mod write_buffer;

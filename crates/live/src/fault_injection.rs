@@ -31,7 +31,7 @@ pub use self::fault::Fault;
 use self::medium::InjectedDie;
 pub use self::schedule::{Schedule, ScheduleError, When};
 use crate::lock::lock;
-use crate::{Device, Medium};
+use crate::{BufferMemory, Device, Medium};
 
 /// Interval at which the clock of a schedule is checked.
 const TICK: Duration = Duration::from_millis(20);
@@ -52,6 +52,8 @@ pub struct FaultInjector {
     failing_reads: AtomicU32,
     /// Injects the faults that NVMe hosts see.
     hosts: OnceLock<Box<HostFaults>>,
+    /// Memory that a power cut empties.
+    buffer: OnceLock<Arc<dyn BufferMemory>>,
     /// Commands of clients so far.
     commands: AtomicU64,
     planned: Mutex<Vec<(When, Fault)>>,
@@ -82,6 +84,7 @@ impl FaultInjector {
             space_left: Mutex::default(),
             failing_reads: AtomicU32::new(0),
             hosts: OnceLock::new(),
+            buffer: OnceLock::new(),
             commands: AtomicU64::new(0),
             planned: Mutex::new(planned),
             is_cut: AtomicBool::new(false),
@@ -94,6 +97,12 @@ impl FaultInjector {
     pub fn call_for_hosts(&self, inject: Box<HostFaults>) {
         // It is set once, before the first client.
         let _ = self.hosts.set(inject);
+    }
+
+    /// Has a power cut empty the write buffer of the drive.
+    pub(crate) fn lose_with_power(&self, buffer: Arc<dyn BufferMemory>) {
+        // It is set once, before the first client.
+        let _ = self.buffer.set(buffer);
     }
 
     /// The dies of a drive by index, those that are there, into which faults may be injected from
@@ -142,6 +151,7 @@ impl FaultInjector {
             | Fault::FailControllers
             | Fault::Remove { .. }
             | Fault::FailWrites { .. }
+            | Fault::FailPlp
             | Fault::Heat { .. } => match self.hosts.get() {
                 Some(inject) => inject(fault),
                 None => Err(io::Error::other("no NVMe hosts are served")),
@@ -205,6 +215,9 @@ impl FaultInjector {
         }
         let mut rng = lock(&self.rng);
         let dies = lock(&self.dies).clone();
+        if let Some(buffer) = self.buffer.get() {
+            buffer.discard();
+        }
         // All of them at one moment: until then no later command may go on.
         let mut halted: Vec<_> = dies.iter().flatten().map(|die| die.halt()).collect();
         let lost = halted.iter_mut().map(|die| die.lose(&mut rng));

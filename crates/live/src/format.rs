@@ -10,3 +10,4 @@ pub(crate) mod layout;
 pub(crate) mod position;
 pub(crate) mod row;
 pub(crate) mod unit;
+pub(crate) mod write_buffer;

@@ -75,11 +75,15 @@ pub use engine::scrub::Scrubbed;
 pub use error::OpenError;
 pub use format::compress::Compression;
 pub use format::layout::Shape;
-pub use medium::{Access, FileMedium, HostSpace, Medium, MediumRead, MediumWrite, Preallocation};
-pub use status::{Life, Namespace};
+pub use medium::{
+    Access, BufferMemory, FileMedium, HostSpace, MachineFile, Medium, MediumRead, MediumWrite,
+    Preallocation,
+};
+pub use status::{Life, Namespace, Promise};
 pub use volume::folder::{
     CreateOptions, NAME_CHARACTERS_MAX, Replacement, VolumeOptions, check_name, check_volume,
-    create, create_while, die_count, is_volume, name_drive, name_of, rate_cycles, rated_cycles,
+    create, create_while, die_count, is_volume, keep_promise, name_drive, name_of, rate_cycles,
+    rated_cycles,
 };
 pub use volume::folder_witness::allow_stale;
 pub use volume::hot_spares::{add_spare, hot_spares, remove_spare};
@@ -88,6 +92,7 @@ pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, Metered};
 pub use volume::namespace::Namespaces;
 pub use volume::new_die::Contents;
+pub use volume::opening::Opening;
 pub use volume::operations::{keep_operations, load_operations};
 pub use volume::purge::{purge_volume, reformat_volume};
 pub use volume::recover::{RecoveredPage, RecoveredVolume};

@@ -10,6 +10,7 @@
 
 mod aligned;
 mod batch;
+mod buffer_memory;
 mod file;
 mod ring;
 
@@ -19,6 +20,8 @@ use std::io::{self, IoSliceMut};
 
 pub use self::batch::{MediumRead, MediumWrite};
 pub(crate) use self::batch::{read_all, write_and_sync};
+pub(crate) use self::buffer_memory::MappedFile;
+pub use self::buffer_memory::{BufferMemory, MachineFile};
 pub(crate) use self::file::is_block_device;
 pub use self::file::{Access, FileMedium, Preallocation};
 

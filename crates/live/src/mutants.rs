@@ -35,6 +35,14 @@ pub(crate) enum Mutant {
     StaleDiesTaken,
     /// A die is removed before what lies on rows that have a unit on it has been moved.
     RemovedEarly,
+    /// Pages are acknowledged before the write buffer has them.
+    BufferedLate,
+    /// The write buffer has no trims.
+    BufferLacksTrims,
+    /// Leftovers in the write buffer are taken for new writes, whatever they are of.
+    BufferStale,
+    /// The write buffer is not begun anew once it was replayed, and is replayed as new writes.
+    BufferTwice,
     /// An outage is taken for damage: pages count as lost although a die does not respond to reads.
     OutageIsDamage,
     /// A header that an opening wrote before it was cut off counts as data written alone.
@@ -73,7 +81,9 @@ mod tests {
 
     use super::*;
     use crate::engine::drive::SMALL_SHAPE;
-    use crate::simulation::{Disks, simulate, simulate_absences, simulate_damage};
+    use crate::simulation::{
+        Disks, simulate, simulate_absences, simulate_damage, simulate_deaths,
+    };
     use crate::{Drive, OpenError, Shape};
 
     /// Seeds of 2000 operations within which the simulation finds each bug.
@@ -225,6 +235,31 @@ mod tests {
     #[test]
     fn a_die_removed_too_early_is_found() {
         assert!(is_found(Mutant::RemovedEarly));
+    }
+
+    /// True if it is found where servers die.
+    fn is_found_by_deaths(bug: Mutant) -> bool {
+        is_found_by(bug, 0..SEEDS, |seed| simulate_deaths(seed, 2000).is_err())
+    }
+
+    #[test]
+    fn pages_acknowledged_before_they_are_in_the_write_buffer_are_found() {
+        assert!(is_found_by_deaths(Mutant::BufferedLate));
+    }
+
+    #[test]
+    fn a_write_buffer_without_trims_is_found() {
+        assert!(is_found_by_deaths(Mutant::BufferLacksTrims));
+    }
+
+    #[test]
+    fn a_stale_write_buffer_that_is_replayed_is_found() {
+        assert!(is_found_by_deaths(Mutant::BufferStale));
+    }
+
+    #[test]
+    fn a_write_buffer_that_is_replayed_twice_is_found() {
+        assert!(is_found_by_deaths(Mutant::BufferTwice));
     }
 
     #[test]

@@ -22,4 +22,4 @@ pub use disk::{DiskFault, Disks};
 pub use exhaustive::{
     Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
 };
-pub use run::{Failure, Tally, simulate, simulate_damage};
+pub use run::{Failure, Tally, simulate, simulate_damage, simulate_deaths};

@@ -11,6 +11,7 @@ mod led;
 mod life;
 mod maintenance;
 mod namespace;
+mod promise;
 mod server;
 
 use ftl::{Ftl, SuperblockId, SuperblockState};
@@ -29,6 +30,7 @@ pub use self::maintenance::{
     Rebuild, Redundancy, Scrub, Scrubs, SpareFailure, StaleStart,
 };
 pub use self::namespace::Namespace;
+pub use self::promise::Promise;
 pub use self::server::{
     Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,
     NamespaceTraffic, NvmeController, NvmeQueue, Process, Refusal, Server, Traffic,
@@ -88,6 +90,12 @@ pub struct Status {
     /// First sectors of them, at most 1000.
     #[serde(default)]
     pub lost_lbas: Vec<u64>,
+    /// Promise about every acknowledged write, flushed or not; known of an open drive.
+    #[serde(default)]
+    pub acknowledged_survives: Option<Promise>,
+    /// Reason why writes are acknowledged once they are durable though that was not asked for.
+    #[serde(default)]
+    pub write_through_reason: Option<String>,
     /// By index.
     pub dies: Vec<Die>,
     /// Hot spares that are left, which take the place of dies that fail by themselves.
@@ -161,7 +169,7 @@ pub struct Format {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Smart {
     /// Bit 0: spare below the threshold; 1: the model is too warm; 2: redundancy or data is lost;
-    /// 3: takes no writes.
+    /// 3: takes no writes; 4: what acknowledged writes wait in does not survive.
     pub critical_warning: u8,
     /// Spare space that is left, in percent of what the format set aside; not known after an
     /// unclean shutdown, before the drive has been opened again.

@@ -1,6 +1,6 @@
 //! Crashes at every moment, and what must survive them.
 
-use live::simulation::{Tally, simulate};
+use live::simulation::{Tally, simulate, simulate_deaths};
 
 /// Operations of each seed.
 const OPERATIONS: u64 = 2000;
@@ -49,4 +49,18 @@ fn seeds_that_failed_before_do_not_fail_again() {
             panic!("{failure}");
         }
     }
+}
+
+/// The server dies, or the power goes: in either case the other one may follow during recovery.
+#[test]
+fn the_death_of_a_server_loses_nothing_that_was_acknowledged() {
+    let mut tally = Tally::default();
+    for seed in 0..250 {
+        match simulate_deaths(seed, OPERATIONS) {
+            Ok(done) => tally += done,
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    assert!(tally.deaths > 1000 && tally.crashes > 500, "{tally:?}");
+    assert!(tally.crashes_in_recovery > 50 && tally.reformatted > 50, "{tally:?}");
 }

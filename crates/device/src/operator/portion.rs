@@ -235,6 +235,10 @@ impl Device for Opened {
         self.portion.base.atomic_bytes().min(aligned).max(SECTOR_BYTES)
     }
 
+    fn is_write_through(&self) -> bool {
+        self.portion.base.is_write_through()
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         let portion = &*self.portion;
         let gate = portion.pass(offset, buffer.len() as u64)?;

@@ -26,6 +26,7 @@ use crate::engine::lost::LostPages;
 use crate::engine::open_row::OpenRow;
 use crate::engine::program::{Contents, Program, RowId};
 use crate::engine::victim_unit::{NeededPages, VictimUnit};
+use crate::engine::write_buffer::WriteBuffer;
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, Place};
@@ -101,6 +102,8 @@ pub(crate) struct Core {
     spare: Vec<Vec<u8>>,
     /// Pages known to be lost.
     pub(crate) lost: LostPages,
+    /// Memory that survives the process; none where nothing has to, or every command is committed.
+    pub(crate) buffer: Option<WriteBuffer>,
     /// Bytes of flash given up by trims and by shorter pages since the last commit: a crash may
     /// bring back what took them.
     pub(crate) freed: u64,
@@ -141,6 +144,7 @@ impl Core {
             programs: Vec::new(),
             spare: Vec::new(),
             lost: LostPages::default(),
+            buffer: None,
             freed: 0,
             erased_at: Vec::new(),
         }
@@ -195,6 +199,9 @@ impl Core {
     pub(crate) fn forget_rows(&mut self) {
         self.rows = Rows::new(self.rows.count());
         self.completed.clear();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.forget_rows();
+        }
         for open in std::mem::take(&mut self.open) {
             self.keep_memory(open);
         }
@@ -444,6 +451,26 @@ impl Core {
         let unit = &mut open.units[place.unit as usize];
         assert_eq!(unit.count, place.slot, "extents follow each other");
         unit.append(&extent, payload, identity, ppn);
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| !is_relocation) {
+            buffer.add_extent(extent, payload, (identity.row_seq, ppn));
+        }
+    }
+
+    /// Has the write buffer take no pages, or go on to: one batch of the journal takes all of them.
+    pub(crate) const fn pause_buffer(&mut self, is_paused: bool) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.pause(is_paused);
+        }
+    }
+
+    /// Remembers pages that were trimmed until a batch of the journal has them.
+    pub(crate) fn add_trim(&mut self, trim: Trim) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.add_trim(trim);
+        }
+        if !mutants::is(Mutant::TrimForgotten) {
+            self.trims.push(trim);
+        }
     }
 
     fn begin_row(&mut self, row: u32, is_relocation: bool) -> usize {
@@ -541,6 +568,9 @@ impl Core {
         assert_eq!(self.rows.life(open.row).seq, 0, "a row is completed once in its life");
         assert!(open.units.iter().all(|unit| unit.journaled <= unit.count), "all was appended");
         self.completed.add(&open);
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| !open.origin.is_relocation) {
+            buffer.complete_row(open.seq);
+        }
         if !open.is_erased {
             self.rows.set(open.row, RowEpoch { seq: open.seq, out: open.out });
         }

@@ -17,6 +17,7 @@ mod checkpointing;
 mod committing;
 mod executing;
 mod formatting;
+mod promise;
 mod reading;
 mod redundancy;
 mod relocating;
@@ -27,10 +28,11 @@ pub(super) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
 
 use self::executing::Deferred;
 pub use self::formatting::{Beyond, UserCapacity};
+use self::promise::Promised;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{
-    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
     TryLockError,
 };
 
@@ -44,11 +46,13 @@ use crate::engine::journal::{Journal, Scope};
 use crate::engine::store::Store;
 use crate::engine::victim_unit::VictimUnit;
 use crate::engine::witness::Witness;
+use crate::engine::write_buffer::WriteBuffer;
 use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
+use crate::format::position::Position;
 use crate::lock::lock;
 use crate::status::{
-    self, Format, Health, Led, MaintenanceStatus, Smart, Space, State, Status, Wear,
+    self, Format, Health, Led, MaintenanceStatus, Promise, Smart, Space, State, Status, Wear,
 };
 use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 
@@ -119,6 +123,8 @@ pub struct Drive {
     poison: OnceLock<String>,
     /// True while a purge is under way.
     is_purging: AtomicBool,
+    /// Promise about acknowledged writes.
+    promised: Promised,
 }
 
 impl Drive {
@@ -148,6 +154,7 @@ impl Drive {
             unused: Vec::new(),
             poison: OnceLock::new(),
             is_purging: AtomicBool::new(false),
+            promised: Promised::default(),
         }
     }
 
@@ -159,6 +166,22 @@ impl Drive {
     /// of another drive, with an earlier state, or too short.
     pub fn unused_media(&self) -> impl Iterator<Item = &str> {
         self.unused.iter().map(|unused| unused.text.as_str())
+    }
+
+    /// Number of this opening of the drive.
+    pub(crate) fn session(&self) -> u64 {
+        lock(&self.header).session
+    }
+
+    /// Position after the last batch of the journal.
+    pub(crate) fn journal_end(&self) -> Position {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).head
+    }
+
+    /// Has a write buffer from now on.
+    pub(crate) fn set_buffer(&self, buffer: WriteBuffer) {
+        self.store.set_buffer(Arc::clone(buffer.state()));
+        self.core.write().unwrap_or_else(PoisonError::into_inner).buffer = Some(buffer);
     }
 
     /// Pages that are known to be lost: they were found unreadable, in this session or before, and
@@ -200,7 +223,11 @@ impl Drive {
         written.map_err(|(die, source)| DeviceError::Medium {
             attempted: format!("writing the header of die {die}"),
             source,
-        })
+        })?;
+        if let Some(buffer) = self.store.buffer() {
+            buffer.discard();
+        }
+        Ok(())
     }
 
     /// Returns the counters of the translation layer since the drive was opened.
@@ -246,6 +273,8 @@ impl Drive {
             smart: Smart::of(&header, Some(&core.ftl)),
             pages_lost: Some(core.lost.count()),
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
+            acknowledged_survives: Some(self.promise()),
+            write_through_reason: self.write_through_reason(),
             dies: self.store.members(&header),
             hot_spares: 0,
             namespaces: Vec::new(),
@@ -384,6 +413,10 @@ impl Device for Drive {
     /// A page gets its new place at once.
     fn atomic_bytes(&self) -> u64 {
         PAGE_BYTES as u64
+    }
+
+    fn is_write_through(&self) -> bool {
+        self.promise() == Promise::PowerLoss
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {

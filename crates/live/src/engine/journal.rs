@@ -226,6 +226,9 @@ impl Journal {
         }
         self.head = next;
         store.note_batches(next.number);
+        if let Some(buffer) = store.buffer() {
+            buffer.note_journal_end(next);
+        }
         Ok(())
     }
 }

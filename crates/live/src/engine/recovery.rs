@@ -19,6 +19,7 @@
 //! Nothing that recovery needs is overwritten before the checkpoint at its end has been taken, so
 //! it may be interrupted as often as the power likes.
 
+mod buffered;
 mod continuity;
 mod copies;
 mod events;
@@ -26,12 +27,12 @@ mod rows;
 mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
+use self::buffered::{Brought, add_buffered};
 use self::continuity::{check_journal, check_units, proven_batches};
 pub(crate) use self::copies::whole_copies;
 use self::copies::{spread_checkpoint, spread_last_batch};
@@ -42,7 +43,7 @@ use crate::engine::completed_rows::Completed;
 use crate::engine::core::Core;
 use crate::engine::dies::die_number;
 use crate::engine::drive::Drive;
-use crate::engine::gathering::{Gathered, Unused, gather_proven};
+use crate::engine::gathering::Unused;
 use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
 use crate::engine::replay::{self, LastBatch, Reading, Replay, ThinBatch};
@@ -59,7 +60,7 @@ use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::Rows;
 use crate::format::unit::{Codec, Extent, Page};
 use crate::mutants::{self, Mutant};
-use crate::{DeviceError, Medium, OpenError};
+use crate::{DeviceError, OpenError};
 
 /// Extents that only the journal holds, by page.
 pub(crate) type JournaledPages = BTreeMap<u32, (Extent, Vec<u8>)>;
@@ -131,40 +132,17 @@ pub(crate) struct Accounted {
     next: u64,
     holders: Vec<Replica>,
     scanned: Scanned,
-}
-
-impl Drive {
-    /// Opens a drive from its media, in any order; what a crash left is brought back first.
-    ///
-    /// A die may be missing where the drive is protected.
-    ///
-    /// # Errors
-    /// Fails if the media are not the dies of one drive, or it is damaged; then nothing was
-    /// changed.
-    pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
-        Self::open_proven(media, None)
-    }
-
-    /// As [`Drive::open_media`], unless `witness` proves that the media cannot include all that was
-    /// written.
-    ///
-    /// # Errors
-    /// As [`Drive::open_media`], and [`OpenError::Stale`].
-    pub(crate) fn open_proven(
-        media: Vec<Box<dyn Medium>>,
-        witness: Option<Arc<dyn Witness>>,
-    ) -> Result<Self, OpenError> {
-        let Gathered { store, header, mut unused } = gather_proven(media, witness)?;
-        let (mut drive, outdated) = open(store, header)?;
-        unused.extend(outdated);
-        drive.set_unused_media(unused);
-        Ok(drive)
-    }
+    /// Outcome of looking at the write buffer.
+    pub(crate) brought: Brought,
 }
 
 /// Opens a drive: accounts for everything, and only then writes. Returns the die besides that it
 /// goes on without, if there is one.
-fn open(store: Store, mut header: Header) -> Result<(Drive, Option<Unused>), OpenError> {
+fn open(
+    mut store: Store,
+    mut header: Header,
+    ignored: &mut Option<String>,
+) -> Result<(Drive, Option<Unused>), OpenError> {
     let closed = if header.is_open { None } else { as_closed(&store, &header)? };
     let begin = |header: &mut Header, summary: &CheckpointHeader| {
         header.session = next_session(header.session, summary.seq);
@@ -178,6 +156,7 @@ fn open(store: Store, mut header: Header) -> Result<(Drive, Option<Unused>), Ope
         return Ok((go_on(store, &header, closed), None));
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
+    store.buffered = None;
     header.closing = Closing::default();
     header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
     begin(&mut header, &accounted.summary)?;
@@ -185,6 +164,7 @@ fn open(store: Store, mut header: Header) -> Result<(Drive, Option<Unused>), Ope
     spread_last_batch(&store, &accounted)?;
     accounted.scanned.mend(&store)?;
     let outdated = accounted.outdated.take();
+    *ignored = ignored.take().or(accounted.brought.unused.take());
     // Whatever comes next overwrites what tells of it.
     let last = accounted.end.number.saturating_sub(1);
     let is_isolated = |it: &&ThinBatch| it.number < last && outdated.is_none();
@@ -211,8 +191,9 @@ const fn first_event(session: u64) -> u64 {
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
 fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
-    let Accounted { ftl, rows, lost, summary, end, pending, is_full, next, scanned, .. } =
-        accounted;
+    let Accounted {
+        ftl, rows, lost, summary, end, pending, is_full, next, scanned, brought, ..
+    } = accounted;
     let mut core =
         Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
     core.lost = lost;
@@ -225,6 +206,7 @@ fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Dri
     assert!(header.is_open, "the headers say that it is open before anything else is written");
     assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");
     core.completed = scanned.unlisted;
+    core.trims = brought.trims;
     // A crash may have come between a smaller size in the headers and the trim of what lies beyond.
     core.give_up_beyond_end(store.layout.shape.pages_mappable);
     store.note_batches(end.number);
@@ -341,7 +323,7 @@ pub(crate) fn account(
     doubts: &mut Doubts,
 ) -> Result<Accounted, OpenError> {
     let (saved, is_salvage) = salvage::load_or_salvage(store, doubts)?;
-    let replay = replay::read(Reading {
+    let mut replay = replay::read(Reading {
         store,
         from: saved.summary.journal,
         is_thorough: doubts.is_thorough,
@@ -354,14 +336,13 @@ pub(crate) fn account(
     let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };
     let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
         saved;
+    let brought = if is_complete {
+        Brought::default()
+    } else {
+        add_buffered(store, summary.seq, &mut replay)
+    };
     let released = released(&replay);
-    for (superblock, seq) in &released {
-        for row in store.layout.rows_of(*superblock) {
-            if rows.life(row).seq < *seq {
-                rows.forget(row..row + 1);
-            }
-        }
-    }
+    forget_released(&store.layout, &released, &mut rows);
     let mut events = Events::new(&store.layout);
     list_rows(store, (&replay, &released), (&mut rows, &mut erase_counts), &mut events, &summary);
     let left_out = DieSet(header.left_out.0 | rows.left_out().0);
@@ -382,7 +363,7 @@ pub(crate) fn account(
     let with_payload =
         |(lpn, it): (u32, Journaled)| (lpn, (it.extent, replay.payload(&it).to_vec()));
     let pending: JournaledPages = pending.into_iter().map(with_payload).collect();
-    let kept = (&pending, &scanned.unlisted);
+    let kept = (&pending, &scanned.unlisted, brought.trims.len());
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let (thin, last) = (replay.thin, replay.last.filter(|_| !is_complete));
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
@@ -407,6 +388,7 @@ pub(crate) fn account(
         next,
         holders,
         scanned,
+        brought,
     })
 }
 
@@ -434,14 +416,15 @@ fn check_room(
     store: &Store,
     since: Position,
     end: Position,
-    (pending, unlisted): (&JournaledPages, &Completed),
+    (pending, unlisted, trims): (&JournaledPages, &Completed, usize),
     doubts: &mut Doubts,
 ) -> Result<bool, OpenError> {
     let size = store.layout.shape.journal_bytes;
     let left = size.saturating_sub(end.at - since.at);
     let listed = LISTED_BYTES + RECORD_BYTES + store.layout.shape.dies as usize * 4;
     // Head, the trim of what lies beyond the end, and rows of the pages that are written anew.
-    let lists = HEAD_BYTES + RECORD_BYTES + unlisted.len() + (pending.len() + 1) * listed;
+    let ranges = (1 + trims) * RECORD_BYTES;
+    let lists = HEAD_BYTES + ranges + unlisted.len() + (pending.len() + 1) * listed;
     // A batch may leave as much unused at the end of the ring, and one of next to nothing follows.
     if left < 2 * (lists as u64 + 4096 + SECTOR_BYTES) {
         doubts.raise(format!(
@@ -461,6 +444,17 @@ fn released(replay: &Replay) -> BTreeMap<u32, u64> {
         _ => None,
     });
     releases.collect()
+}
+
+/// Forgets rows that were begun before their superblock was released.
+fn forget_released(layout: &Layout, released: &BTreeMap<u32, u64>, rows: &mut Rows) {
+    for (superblock, seq) in released {
+        for row in layout.rows_of(*superblock) {
+            if rows.life(row).seq < *seq {
+                rows.forget(row..row + 1);
+            }
+        }
+    }
 }
 
 /// Takes the rows that the journal lists as they were when they were durable.

@@ -77,6 +77,29 @@ impl Replay {
         self.thin.iter().find(is_outdated).copied()
     }
 
+    /// Adds records that were written elsewhere; says whether they can be of this drive.
+    pub(crate) fn add(&mut self, records: Vec<u8>, layout: &Layout) -> bool {
+        let before = self.records.len();
+        if parse(&records, self.bodies.len(), layout, &mut self.records).is_none() {
+            self.records.truncate(before);
+            return false;
+        }
+        self.bodies.push(records);
+        true
+    }
+
+    /// True if the journal ends at a position, or with one batch of that session behind it.
+    pub(crate) fn ends_at(&self, end: Position, session: u64) -> bool {
+        let is_next = |last: &LastBatch| {
+            let head = last.bytes.first_chunk::<HEAD_BYTES>();
+            head.and_then(|head| Head::of_any(head)).is_some_and(|head| {
+                let Position { number, link, .. } = head.position;
+                (number, link, head.session) == (end.number, end.link, session)
+            })
+        };
+        self.end == end || self.last.as_ref().is_some_and(is_next)
+    }
+
     /// The payload of an extent.
     pub(crate) fn payload(&self, journaled: &Journaled) -> &[u8] {
         let length = usize::from(journaled.extent.length);

@@ -5,10 +5,12 @@ use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ftl::Ppn;
 
 use crate::engine::dies::{DieRead, Dies};
+use crate::engine::write_buffer::{BufferState, Buffered};
 use crate::format::header::Header;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
@@ -140,6 +142,10 @@ pub(crate) struct Store {
     batches: AtomicU64,
     /// Damage that reads found and that has not been written again.
     pub(crate) suspects: Suspects,
+    /// Contents of the write buffer that an opening before this one left, if they count.
+    pub(crate) buffered: Option<Buffered>,
+    /// The write buffer, once the drive is open.
+    buffer: OnceLock<Arc<BufferState>>,
 }
 
 impl Store {
@@ -148,8 +154,21 @@ impl Store {
     }
 
     /// The dies of a drive.
-    pub(crate) const fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
-        Self { layout, dies, drive, batches: AtomicU64::new(0), suspects: Suspects::new() }
+    pub(crate) fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
+        let (batches, buffer) = (AtomicU64::new(0), OnceLock::new());
+        let suspects = Suspects::new();
+        Self { layout, dies, drive, batches, suspects, buffered: None, buffer }
+    }
+
+    /// The write buffer, if there is one.
+    pub(crate) fn buffer(&self) -> Option<&Arc<BufferState>> {
+        self.buffer.get()
+    }
+
+    /// Has a write buffer from now on.
+    pub(crate) fn set_buffer(&self, buffer: Arc<BufferState>) {
+        let is_first = self.buffer.set(buffer).is_ok();
+        assert!(is_first, "a drive has one write buffer");
     }
 
     /// The number below which batches of the journal are durable.

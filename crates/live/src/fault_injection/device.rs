@@ -57,6 +57,10 @@ impl Device for InjectingDevice {
         self.device.atomic_bytes()
     }
 
+    fn is_write_through(&self) -> bool {
+        self.device.is_write_through()
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.begin_read()?;
         self.device.read(offset, buffer)

@@ -52,6 +52,8 @@ pub enum Fault {
         /// Degrees Celsius, -40 to 200.
         celsius: i16,
     },
+    /// The power-loss protection fails: the drive acknowledges writes once they are durable.
+    FailPlp,
     /// Writes fail for want of space, but for as much as is trimmed from now on.
     Fill {
         /// Bytes that may still be written.

@@ -74,6 +74,7 @@ enum FaultKind {
     FailControllers,
     Remove,
     FailWrites,
+    FailPlp,
     Heat,
 }
 
@@ -129,6 +130,7 @@ impl ScheduledFault {
         }
         Ok(match self.kind {
             FaultKind::FailReads => Fault::FailReads { commands: self.commands.unwrap_or(1) },
+            FaultKind::FailPlp => Fault::FailPlp,
             FaultKind::ResetControllers => Fault::ResetControllers,
             FaultKind::FailControllers => Fault::FailControllers,
             FaultKind::Remove => Fault::Remove { for_ms: self.for_ms.unwrap_or_default() },

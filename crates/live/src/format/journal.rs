@@ -127,6 +127,11 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// The head of a batch of whatever drive.
+    pub(crate) fn of_any(head: &[u8; HEAD_BYTES]) -> Option<Self> {
+        Self::parse(head, prefix::<HeadBytes>(head)?.drive.get())
+    }
+
     pub(crate) fn parse(head: &[u8], drive: u64) -> Option<Self> {
         let found = prefix::<HeadBytes>(head)?;
         let is_one = found.magic == MAGIC && is_sealed(head) && found.drive == drive;

@@ -277,7 +277,7 @@ fn claimed(error: io::Error) -> io::Error {
 
 /// Takes the host's space for all of a file, by zeroes where its file system can only do that.
 /// The file may be longer than `size` then.
-fn allocate(file: &File, size: u64) -> io::Result<()> {
+pub(super) fn allocate(file: &File, size: u64) -> io::Result<()> {
     let fallocate = || rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size);
     match rustix::io::retry_on_intr(fallocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {

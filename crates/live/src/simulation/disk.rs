@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blockio::Rng;
 
 use super::content::Content;
-use crate::{Medium, MediumRead, MediumWrite};
+use crate::lock::lock;
+use crate::{BufferMemory, MachineFile, Medium, MediumRead, MediumWrite};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -94,6 +95,24 @@ struct Rack {
     is_cut: bool,
     commands: u64,
     rng: Rng,
+    buffer: BufferImage,
+    /// The write that was under way when everything stopped: disk, offset, and what was there.
+    under_way: Option<(usize, usize, Vec<u8>)>,
+}
+
+/// The page cache's copy of a write buffer.
+#[derive(Clone, Debug, Default)]
+struct BufferImage {
+    bytes: Vec<u8>,
+    /// Times that the machine was started, and that the buffer was made.
+    starts: u128,
+    made: u64,
+}
+
+/// Memory of the machine, which the death of a server leaves as it is.
+#[derive(Debug)]
+struct Buffer {
+    rack: Arc<Mutex<Rack>>,
 }
 
 /// Room of the host's file system for what lies behind an offset of each disk, where nothing was
@@ -163,8 +182,16 @@ impl Disks {
             is_cut: false,
             commands: 0,
             rng,
+            buffer: BufferImage { starts: 1, ..BufferImage::default() },
+            under_way: None,
         };
         Self { rack: Arc::new(Mutex::new(rack)) }
+    }
+
+    /// Memory for the write buffer of a drive over the disks. Each store into it counts as a
+    /// command, as the power or the server may go there too.
+    pub fn buffer(&self) -> Arc<dyn BufferMemory> {
+        Arc::new(Buffer { rack: Arc::clone(&self.rack) })
     }
 
     /// Returns the contents that reads return, disk by disk.
@@ -305,6 +332,8 @@ impl Disks {
             is_cut: rack.is_cut,
             commands: rack.commands,
             rng: rack.rng.clone(),
+            buffer: rack.buffer.clone(),
+            under_way: rack.under_way.clone(),
         };
         Self { rack: Arc::new(Mutex::new(rack)) }
     }
@@ -324,6 +353,21 @@ impl Disks {
                 image.leave(at, &kept);
             }
             image.pending.clear();
+        }
+        rack.buffer.starts += 1;
+        rack.under_way = None;
+        rack.is_cut = false;
+        rack.commands_left = None;
+    }
+
+    /// The server died, and the machine goes on: what was written is there, synced or not; of the
+    /// write that was under way a part may be.
+    pub fn restore_server(&self) {
+        let rack = &mut *self.rack();
+        if let Some((disk, at, before)) = rack.under_way.take() {
+            let sectors = (before.len() / SECTOR_BYTES) as u64;
+            let written = index(rack.rng.below(sectors + 1)) * SECTOR_BYTES;
+            rack.images[disk].write(at + written, &before[written..]);
         }
         rack.is_cut = false;
         rack.commands_left = None;
@@ -402,6 +446,22 @@ impl Rack {
 }
 
 impl Rack {
+    /// Stores into the buffer, unless everything stops.
+    fn store(&mut self, offset: u64, bytes: &[u8]) {
+        if self.is_cut {
+            return;
+        }
+        let mut stored = bytes.len();
+        if self.commands_left == Some(0) {
+            self.is_cut = true;
+            // Eight bytes are stored at once.
+            stored = if stored > 8 { index(self.rng.below(stored as u64)) } else { 0 };
+        }
+        self.commands_left = self.commands_left.map(|left| left.saturating_sub(1));
+        let from = index(offset);
+        self.buffer.bytes[from..from + stored].copy_from_slice(&bytes[..stored]);
+    }
+
     /// Bytes of a write that are carried out before the host is found full; none if it has room.
     fn lacking(&mut self, offset: u64, bytes: usize) -> Option<usize> {
         let room = self.room.as_mut().filter(|room| offset >= room.from)?;
@@ -473,6 +533,48 @@ fn index(offset: u64) -> usize {
     usize::try_from(offset).expect("within the disk")
 }
 
+impl BufferMemory for Buffer {
+    fn size(&self) -> u64 {
+        lock(&self.rack).buffer.bytes.len() as u64
+    }
+
+    fn place(&self) -> MachineFile {
+        let buffer = &lock(&self.rack).buffer;
+        MachineFile { start: buffer.starts, device: 1, file: buffer.made }
+    }
+
+    fn load(&self, offset: u64, bytes: &mut [u8]) {
+        let from = index(offset);
+        bytes.copy_from_slice(&lock(&self.rack).buffer.bytes[from..from + bytes.len()]);
+    }
+
+    fn store(&self, pieces: &[(u64, &[u8])]) {
+        let rack = &mut *lock(&self.rack);
+        pieces.iter().for_each(|(offset, bytes)| rack.store(*offset, bytes));
+    }
+
+    fn reserve(&self, size: u64) -> io::Result<()> {
+        let rack = &mut *lock(&self.rack);
+        if rack.is_cut {
+            return Err(io::Error::other("the power is gone"));
+        }
+        rack.buffer.bytes = vec![0; index(size)];
+        rack.buffer.made += 1;
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn discard(&self) {
+        let rack = &mut *lock(&self.rack);
+        if !rack.is_cut {
+            rack.buffer.bytes.clear();
+        }
+    }
+}
+
 impl Medium for Disk {
     fn size(&self) -> u64 {
         self.rack().images[self.index].now.len() as u64
@@ -524,6 +626,10 @@ impl Medium for Disk {
             }
             _ => index(offset),
         };
+        if taken.is_err() {
+            let before = image.now.range(at..at + bytes.len()).into_owned();
+            rack.under_way = Some((self.index, at, before));
+        }
         image.write(at, bytes);
         let sectors = at / SECTOR_BYTES..(at + bytes.len()).div_ceil(SECTOR_BYTES);
         image.unreadable.retain(|sector| !sectors.contains(sector));

@@ -15,12 +15,14 @@ pub(super) struct SectorHistory {
     next: Version,
     /// Sectors written together since the group was begun, all or none of which survive.
     group: Option<Vec<(usize, Version)>>,
+    /// By sector how many of its contents, the last ones, no command has acknowledged.
+    under_way: BTreeMap<usize, usize>,
 }
 
 impl SectorHistory {
     /// All zeroes.
     pub(super) fn new(sectors: usize) -> Self {
-        Self { allowed: vec![vec![0]; sectors], next: 1, group: None }
+        Self { allowed: vec![vec![0]; sectors], next: 1, group: None, under_way: BTreeMap::new() }
     }
 
     pub(super) fn sectors(&self) -> usize {
@@ -30,6 +32,22 @@ impl SectorHistory {
     /// Has another number of sectors: new ones are zeroes, those beyond the end are gone.
     pub(super) fn resize(&mut self, sectors: usize) {
         self.allowed.resize(sectors, vec![0]);
+        self.under_way.split_off(&sectors);
+    }
+
+    /// The last command for these sectors was acknowledged.
+    pub(super) fn acknowledge(&mut self, first: usize, count: usize) {
+        for sector in first..first + count {
+            self.under_way.remove(&sector);
+        }
+    }
+
+    /// The server died: of each sector what was acknowledged last is there, or what was under way.
+    pub(super) fn lose_server(&mut self) {
+        for (sector, allowed) in self.allowed.iter_mut().enumerate() {
+            let under_way = self.under_way.get(&sector).copied().unwrap_or(0);
+            allowed.drain(..allowed.len().saturating_sub(1 + under_way));
+        }
     }
 
     /// New contents for sectors from `first` on; they are allowed from now on.
@@ -40,6 +58,7 @@ impl SectorHistory {
             self.next += 1;
             pattern(first + index, version, sector);
             self.allowed[first + index].push(version);
+            *self.under_way.entry(first + index).or_default() += 1;
             if let Some(group) = &mut self.group {
                 group.push((first + index, version));
             }
@@ -58,20 +77,23 @@ impl SectorHistory {
             let allowed = &mut self.allowed[sector];
             let at = allowed.iter().position(|other| *other == version);
             allowed.drain(..at.expect("written"));
+            self.under_way.remove(&sector);
         }
     }
 
     /// Zeroes for sectors from `first` on.
     pub(super) fn trim(&mut self, first: usize, count: usize) {
-        for allowed in &mut self.allowed[first..first + count] {
+        for (sector, allowed) in (first..).zip(&mut self.allowed[first..first + count]) {
             allowed.push(0);
+            *self.under_way.entry(sector).or_default() += 1;
         }
     }
 
     /// The last write to these sectors, or the last trim, was refused: it is not there.
     pub(super) fn take_back(&mut self, first: usize, count: usize) {
-        for allowed in &mut self.allowed[first..first + count] {
+        for (sector, allowed) in (first..).zip(&mut self.allowed[first..first + count]) {
             allowed.pop();
+            self.under_way.entry(sector).and_modify(|count| *count = count.saturating_sub(1));
         }
     }
 
@@ -79,6 +101,7 @@ impl SectorHistory {
     pub(super) fn take_group_back(&mut self) {
         for (sector, version) in self.group.take().unwrap_or_default() {
             self.allowed[sector].retain(|other| *other != version);
+            self.under_way.entry(sector).and_modify(|count| *count = count.saturating_sub(1));
         }
     }
 
@@ -89,6 +112,7 @@ impl SectorHistory {
             if allowed.last() != Some(&version(sector, content)?) {
                 allowed.pop();
             }
+            self.under_way.remove(&sector);
         }
         self.check_read(first, bytes)
     }
@@ -98,6 +122,7 @@ impl SectorHistory {
         for allowed in &mut self.allowed[first..first + count] {
             allowed.drain(..allowed.len() - 1);
         }
+        self.acknowledge(first, count);
     }
 
     /// Checks what a read returned: each sector's present content.
@@ -121,6 +146,7 @@ impl SectorHistory {
                 return Err(format!("sector {sector} recovered as {found}, allowed {allowed:?}"));
             }
             *allowed = vec![found];
+            self.under_way.remove(&sector);
         }
         self.check_group(first, bytes.len() / BYTES)
     }

@@ -62,6 +62,8 @@ pub struct Tally {
     pub damaged_refused: u64,
     /// See `damaged`.
     pub damaged_pages_lost: u64,
+    /// Times that the server died and the machine went on.
+    pub deaths: u64,
 }
 
 impl std::ops::AddAssign for Tally {
@@ -86,6 +88,7 @@ impl std::ops::AddAssign for Tally {
         self.damaged += other.damaged;
         self.damaged_refused += other.damaged_refused;
         self.damaged_pages_lost += other.damaged_pages_lost;
+        self.deaths += other.deaths;
     }
 }
 
@@ -158,6 +161,10 @@ struct Run {
     is_spoilt: bool,
     /// Tables that cannot be read while the drive is open.
     hidden: TableLocation,
+    /// Draws deaths of the server; none where the power goes each time.
+    deaths: Option<Rng>,
+    /// True if the power went since the drive was open last.
+    is_power_lost: bool,
 }
 
 /// Simulates `operations` commands of a host from one seed.
@@ -176,6 +183,15 @@ pub fn simulate_damage(seed: u64, operations: u64, copies: u32) -> Result<Tally,
     simulate_with(seed, operations, Damage::Often(copies))
 }
 
+/// As [`simulate`], and of most crashes the machine goes on, and the death of the server alone is
+/// seen: then all that was acknowledged is there. Nothing is damaged.
+///
+/// # Errors
+/// The first promise that was not kept.
+pub fn simulate_deaths(seed: u64, operations: u64) -> Result<Tally, Failure> {
+    simulate_with(seed, operations, Damage::None)
+}
+
 /// Frequency at which copies of the dies are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Damage {
@@ -183,6 +199,8 @@ enum Damage {
     Seldom,
     /// So many copies each time.
     Often(u32),
+    /// Never; but servers die.
+    None,
 }
 
 fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, Failure> {
@@ -208,6 +226,8 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         wrong_die: None,
         is_spoilt: false,
         hidden: draw_hidden(&shape, seed),
+        deaths: (damaged == Damage::None).then(|| Rng::new(seed).split("deaths")),
+        is_power_lost: false,
     };
     let result = format(run.disks.media(), &shape, seed)
         .map_err(|error| error.to_string())
@@ -317,6 +337,9 @@ impl Run {
             drive = self.open()?;
             // It went while the size was changed, or not.
             self.see_size(&drive);
+            if self.deaths.is_some() && !std::mem::take(&mut self.is_power_lost) {
+                self.history.lose_server();
+            }
             self.verify(&drive)?;
         }
         Ok(())
@@ -327,6 +350,7 @@ impl Run {
         let copies = match self.damaged {
             Damage::Seldom => u32::from(self.damage.below(3) == 0),
             Damage::Often(copies) => copies,
+            Damage::None => return Ok(()),
         };
         for _ in 0..copies {
             let before = Before {
@@ -354,8 +378,19 @@ impl Run {
     fn crash(&mut self, drive: Drive) {
         drop(drive);
         self.tally.crashes += 1;
-        self.disks.restore();
+        self.lose();
         self.free_host();
+    }
+
+    /// The power goes, or the server alone dies.
+    fn lose(&mut self) {
+        if self.deaths.as_mut().is_some_and(|deaths| deaths.below(4) != 0) {
+            self.tally.deaths += 1;
+            self.disks.restore_server();
+        } else {
+            self.is_power_lost = true;
+            self.disks.restore();
+        }
     }
 
     /// Closes the drive, after which everything is durable, unless the power goes.
@@ -370,7 +405,7 @@ impl Run {
             Err(Stop::Broken(what)) => Err(what),
             Err(Stop::Cut | Stop::Done) => {
                 self.tally.crashes += 1;
-                self.disks.restore();
+                self.lose();
                 self.free_host();
                 Ok(())
             }
@@ -412,7 +447,8 @@ impl Run {
             if self.rng.below(3) == 0 {
                 self.disks.cut_after(self.rng.below(120));
             }
-            match Drive::open_media(self.disks.media()) {
+            let buffer = self.deaths.as_ref().map(|_| self.disks.buffer());
+            match Drive::open_with_buffer(self.disks.media(), buffer) {
                 Ok(drive) if !self.disks.is_cut() => {
                     if self.rng.below(2) == 0 {
                         // As if several threads were at work.
@@ -422,10 +458,10 @@ impl Run {
                 }
                 Ok(_) | Err(_) if self.disks.is_cut() => {
                     self.tally.crashes_in_recovery += 1;
-                    self.disks.restore();
+                    self.lose();
                 }
                 Err(_) if self.disks.is_host_full() => {
-                    self.disks.restore();
+                    self.lose();
                     self.free_host();
                 }
                 Ok(_) => unreachable!("the power is on, or it is not"),
@@ -662,6 +698,7 @@ impl Run {
         durability: Durability,
     ) -> Result<(), Stop> {
         self.outcome(done)?;
+        self.history.acknowledge(first, count);
         if durability == Durability::Durable {
             self.history.settle(first, count);
         }
@@ -670,6 +707,8 @@ impl Run {
 
     fn outcome(&self, done: Result<(), DeviceError>) -> Result<(), Stop> {
         match done {
+            // It died before it could answer.
+            Ok(()) if self.deaths.is_some() && self.disks.is_cut() => Err(Stop::Cut),
             Ok(()) => Ok(()),
             Err(_) if self.disks.is_cut() || self.disks.is_host_full() => Err(Stop::Cut),
             Err(error) => Err(Stop::Broken(error.to_string())),

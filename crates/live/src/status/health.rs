@@ -23,12 +23,14 @@ const WARNS_OF_SPARE: u8 = 1;
 const WARNS_OF_TEMPERATURE: u8 = 1 << 1;
 const WARNS_OF_RELIABILITY: u8 = 1 << 2;
 const WARNS_OF_READ_ONLY: u8 = 1 << 3;
+const WARNS_OF_MEMORY_BACKUP: u8 = 1 << 4;
 /// The bits that may be set, by the names that nvme-cli gives them.
-const WARNINGS: [(u8, &str); 4] = [
+const WARNINGS: [(u8, &str); 5] = [
     (WARNS_OF_SPARE, "available spare"),
     (WARNS_OF_TEMPERATURE, "temperature threshold"),
     (WARNS_OF_RELIABILITY, "NVM subsystem reliability"),
     (WARNS_OF_READ_ONLY, "read-only"),
+    (WARNS_OF_MEMORY_BACKUP, "volatile memory backup"),
 ];
 /// Sectors that the sentence about lost pages names; the status names more.
 const LBAS_NAMED_MAX: usize = 4;
@@ -121,11 +123,13 @@ pub enum ProblemKind {
     WornOut,
     /// The modelled drive is too warm.
     Temperature,
+    /// Memory that acknowledged writes wait in does not survive, so that they are durable first.
+    WriteThrough,
 }
 
 impl ProblemKind {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ReadOnly,
         Self::ReadsFail,
         Self::PagesLost,
@@ -141,6 +145,7 @@ impl ProblemKind {
         Self::SpareLow,
         Self::WornOut,
         Self::Temperature,
+        Self::WriteThrough,
     ];
 
     /// The word, as JSON has it.
@@ -161,6 +166,7 @@ impl ProblemKind {
             Self::SpareLow => "spare-low",
             Self::WornOut => "worn-out",
             Self::Temperature => "temperature",
+            Self::WriteThrough => "write-through",
         }
     }
 }
@@ -187,6 +193,7 @@ impl Health {
             spare_low(status),
             worn_out(status),
             temperature(status),
+            write_through(status),
         ]
         .into_iter()
         .flatten()
@@ -214,6 +221,7 @@ impl Health {
             | warns(WARNS_OF_TEMPERATURE, self.has(&[ProblemKind::Temperature]))
             | warns(WARNS_OF_RELIABILITY, is_unreliable)
             | warns(WARNS_OF_READ_ONLY, self.has(&[ProblemKind::ReadOnly]))
+            | warns(WARNS_OF_MEMORY_BACKUP, self.has(&[ProblemKind::WriteThrough]))
     }
 }
 
@@ -280,6 +288,16 @@ fn refused(status: &Status) -> Option<Problem> {
     };
     let (kind, severity) = (ProblemKind::ReadOnly, HealthState::Critical);
     Some(problem(kind, severity, text, remedy.to_owned()))
+}
+
+fn write_through(status: &Status) -> Option<Problem> {
+    let reason = status.write_through_reason.as_ref()?;
+    Some(problem(
+        ProblemKind::WriteThrough,
+        HealthState::Degraded,
+        format!("Writes are acknowledged once they are durable, which takes longer: {reason}."),
+        "Remove the cause, then restart the server.".to_owned(),
+    ))
 }
 
 fn pages_lost(status: &Status) -> Option<Problem> {

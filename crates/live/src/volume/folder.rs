@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
 use crate::medium::is_block_device;
-use crate::status::named;
+use crate::status::{Promise, named};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
+use crate::volume::opening::buffer_path;
 use crate::volume::space_taken::SpaceTaken;
 use crate::{
     Access, Compression, DeviceError, Drive, Medium, Namespace, Namespaces, OpenError,
@@ -90,6 +91,9 @@ pub(super) struct Volume {
     /// Erases that every superblock lasts; absent where nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rated_cycles: Option<u32>,
+    /// Promise about acknowledged writes; absent: they survive the death of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) acknowledged_survives: Option<Promise>,
     pub(super) dies: Vec<PathBuf>,
     /// Hot spares, which replace dies that fail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -247,6 +251,17 @@ pub fn rate_cycles(volume: &Path, cycles: u32) -> Result<(), OpenError> {
     })
 }
 
+/// Says what acknowledged writes of a folder's drive survive from its next opening on.
+///
+/// # Errors
+/// Fails if there is no drive, or the system refuses.
+pub fn keep_promise(volume: &Path, promise: Promise) -> Result<(), OpenError> {
+    update(volume, |described| {
+        described.acknowledged_survives = Some(promise);
+        Ok(())
+    })
+}
+
 /// Options of a new drive besides its dies.
 #[derive(Clone, Debug, Default)]
 pub struct VolumeOptions {
@@ -361,12 +376,13 @@ impl Unfinished {
         format(media, &shape, drive)?;
         let paths: io::Result<Vec<PathBuf>> = options.dies.iter().map(absolute).collect();
         let dies = paths.map_err(|source| OpenError::medium("finding the dies", source))?;
-        self.files.push(path.clone());
+        self.files.extend([path.clone(), buffer_path(&options.volume)]);
         let described = Volume {
             schema: SCHEMA,
             id: Some(VolumeId(drive)),
             name: None,
             rated_cycles: None,
+            acknowledged_survives: None,
             dies,
             spares: Vec::new(),
             rebuilding: Vec::new(),

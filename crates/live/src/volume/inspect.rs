@@ -52,6 +52,8 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         smart: Smart::of(&header, ftl.as_ref()),
         pages_lost: lost.as_ref().map(LostPages::count),
         lost_lbas: lost.as_ref().map(|lost| lost.lbas(LBAS_MAX)).unwrap_or_default(),
+        acknowledged_survives: None,
+        write_through_reason: None,
         dies: store.dies.members(&header),
         hot_spares: 0,
         namespaces: namespaces(volume)?,

@@ -24,8 +24,9 @@ use crate::fault_injection::FaultInjector;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::management::Connection;
-use crate::status::{AbsenceCause, AbsentDie, named};
-use crate::{Access, Drive, FileMedium, Medium, OpenError};
+use crate::status::{AbsenceCause, AbsentDie, Promise, named};
+use crate::volume::opening::{self, Opening};
+use crate::{BufferMemory, Drive, FileMedium, Medium, OpenError};
 
 /// Media by their place in a list; none where a die cannot be had.
 pub(super) type Bays = Vec<Option<Box<dyn Medium>>>;
@@ -62,16 +63,18 @@ impl Drive {
     /// # Errors
     /// Fails if there is none, it is in use, or it is damaged.
     pub fn open(volume: &Path) -> Result<Self, OpenError> {
-        Self::open_as(volume, Access::default())
+        Self::open_as(volume, Opening::default())
     }
 
     /// As [`Drive::open`], with its dies accessed as wanted, and those that take their place.
     ///
     /// # Errors
     /// As [`Drive::open`], and when they cannot be accessed so.
-    pub fn open_as(volume: &Path, access: Access) -> Result<Self, OpenError> {
+    pub fn open_as(volume: &Path, opening: impl Into<Opening>) -> Result<Self, OpenError> {
+        let Opening { access, promise } = opening.into();
         reclaim_dies(volume)?;
-        ListedDies::open(volume, |path| FileMedium::open(path, access))?.into_drive(|media| media)
+        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
+        listed.into_drive(promise, |media| media, |_| ())
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -81,12 +84,14 @@ impl Drive {
     /// As [`Drive::open_as`].
     pub fn open_with_faults(
         volume: &Path,
-        access: Access,
+        opening: impl Into<Opening>,
         injector: &Arc<FaultInjector>,
     ) -> Result<Self, OpenError> {
+        let Opening { access, promise } = opening.into();
         reclaim_dies(volume)?;
         let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        listed.into_drive(|media| injector.media(media))
+        let see = |memory: &Arc<dyn BufferMemory>| injector.lose_with_power(Arc::clone(memory));
+        listed.into_drive(promise, |media| injector.media(media), see)
     }
 }
 
@@ -146,10 +151,16 @@ impl ListedDies {
         Ok(Self { media, order, is_chosen, listing })
     }
 
-    /// Opens the drive, over its media as `wrap` returns them. The list is put in the order of the
+    /// Opens the drive, over its media as `wrap` returns them; `see` is shown its write buffer. The
+    /// list is put in the order of the
     /// dies first, which it need not have: files and devices change places, and everything else
     /// names dies by it, above all what replaces one.
-    pub(super) fn into_drive(self, wrap: impl FnOnce(Bays) -> Bays) -> Result<Drive, OpenError> {
+    pub(super) fn into_drive(
+        self,
+        promise: Option<Promise>,
+        wrap: impl FnOnce(Bays) -> Bays,
+        see: impl FnOnce(&Arc<dyn BufferMemory>),
+    ) -> Result<Drive, OpenError> {
         let Self { mut media, order, is_chosen, listing } = self;
         if order.iter().enumerate().any(|(die, entry)| die != *entry) {
             update(&listing.volume, |described| {
@@ -163,10 +174,10 @@ impl ListedDies {
             media = order.iter().map(|entry| media[*entry].take()).collect();
         }
         let media = chosen_first(wrap(media), &is_chosen);
-        let (mut drive, listing) = {
-            let witness = Some(FolderWitness::attached(&listing.volume));
-            listing.explained(Drive::open_proven(media, witness))?
-        };
+        let promise = promise.or(listing.described.acknowledged_survives).unwrap_or_default();
+        let witness = Some(FolderWitness::attached(&listing.volume));
+        let opened = opening::open_media(&listing.volume, (media, witness), promise, see);
+        let (mut drive, listing) = listing.explained(opened)?;
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);
         unused.extend(listing.absent.iter().map(AbsentDie::told));
@@ -407,8 +418,8 @@ fn server_of(volume: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CreateOptions;
     use crate::volume::example::three_dies;
+    use crate::{Access, CreateOptions};
 
     /// A closed volume of three dies.
     fn closed(folder: &Path) -> CreateOptions {
@@ -448,7 +459,7 @@ mod tests {
             }
             FileMedium::open(path, Access::default())
         });
-        let drive = listed.unwrap().into_drive(|media| media).unwrap();
+        let drive = listed.unwrap().into_drive(None, |media| media, |_| ()).unwrap();
         let health = drive.status().described(&options.volume).health;
         let [problem] = health.problems.as_slice() else { panic!("{health:?}") };
         let expected = format!(

@@ -163,6 +163,10 @@ impl Device for Metered {
         self.device.atomic_bytes()
     }
 
+    fn is_write_through(&self) -> bool {
+        self.device.is_write_through()
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         self.meter
             .reads

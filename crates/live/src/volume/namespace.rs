@@ -332,6 +332,10 @@ impl Device for Window {
         self.device.atomic_bytes().min(aligned).max(512)
     }
 
+    fn is_write_through(&self) -> bool {
+        self.device.is_write_through()
+    }
+
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
         let below = self.below(offset, buffer.len() as u64)?;
         self.above(self.device.read(below, buffer))

@@ -17,13 +17,16 @@ use crate::engine::gathering::{Gathered, gather_all};
 use crate::engine::recovery::{Accounted, Doubts, JournaledPages, account, checkpoint_numbers};
 use crate::engine::store::Store;
 use crate::engine::witness::Witness;
+use crate::engine::write_buffer;
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, REPLICAS};
 use crate::format::unit::Extent;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
+use crate::volume::opening::view_buffer;
 use crate::{
-    Allocation, Compression, Device, DeviceError, Durability, FileMedium, Medium, OpenError,
+    Allocation, BufferMemory, Compression, Device, DeviceError, Durability, FileMedium, Medium,
+    OpenError,
 };
 
 /// Outcome of reading a page of a recovered drive.
@@ -59,7 +62,8 @@ impl RecoveredVolume {
     pub fn open(volume: &Path, checkpoint: Option<u64>) -> Result<Self, OpenError> {
         let (media, listing) = open_dies(volume, FileMedium::view)?;
         let witness = Some(FolderWitness::attached(volume));
-        let mut recovered = Self::open_proven(media, witness, checkpoint)?;
+        let buffer = view_buffer(volume)?;
+        let mut recovered = Self::open_proven(media, (witness, Some(&*buffer)), checkpoint)?;
         recovered.doubts.extend(listing.foreign());
         Ok(recovered)
     }
@@ -72,15 +76,21 @@ impl RecoveredVolume {
         media: Vec<Box<dyn Medium>>,
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
-        Self::open_proven(media, None, checkpoint)
+        Self::open_proven(media, (None, None), checkpoint)
     }
 
+    /// As [`RecoveredVolume::open_media`], with what the folder proves, and with what the death of
+    /// a server left in the write buffer.
     fn open_proven(
         media: Vec<Box<dyn Medium>>,
-        witness: Option<Arc<dyn Witness>>,
+        (witness, buffer): (Option<Arc<dyn Witness>>, Option<&dyn BufferMemory>),
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
-        let Gathered { store, header, unused } = gather_all(media, witness)?;
+        let Gathered { mut store, header, unused } = gather_all(media, witness)?;
+        if let Some(buffer) = buffer.filter(|_| header.is_open) {
+            // One that does not count is as good as none, as after a power loss.
+            store.buffered = write_buffer::read(buffer, store.drive).ok().flatten();
+        }
         let mut doubts = Doubts { is_recovery: true, checkpoint, ..Doubts::default() };
         doubts.found.extend(unused.into_iter().map(|unused| unused.text));
         let missed = store.dies.missed().count();

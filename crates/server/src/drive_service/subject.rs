@@ -134,6 +134,8 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
         },
         pages_lost: Some(0),
         lost_lbas: Vec::new(),
+        acknowledged_survives: None,
+        write_through_reason: None,
         dies: Vec::new(),
         hot_spares: 0,
         namespaces: Vec::new(),

@@ -125,9 +125,11 @@ impl Drive {
             return Err(page.lpn);
         }
         core.holds_programs = true;
+        core.pause_buffer(true);
         for page in &packed {
             core.place(page);
         }
+        core.pause_buffer(false);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
 use crate::engine::dies::sync_failed;
 use crate::engine::journal::{Journal, Scope};
+use crate::engine::write_buffer::{RingEnds, WriteBuffer};
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::lock::lock;
@@ -37,6 +38,8 @@ pub(super) struct Collected {
     is_empty: bool,
     /// Bytes that the host has given up.
     freed: u64,
+    /// Ends of the write buffer's rings.
+    buffered: RingEnds,
 }
 
 impl Drive {
@@ -71,7 +74,7 @@ impl Drive {
         let Some(mut journal) = journal else { return Ok(()) };
         // Whoever held it before may have failed, and what supersedes the pages is not durable.
         self.check_sound()?;
-        let (dirty, released) = {
+        let (dirty, released, buffered) = {
             let mut core = self.still()?;
             let released = core.releasable();
             if released == 0 {
@@ -84,9 +87,13 @@ impl Drive {
             }
             journal.begin();
             journal.collect_completed(&mut core, released);
-            (std::mem::take(&mut core.dirty), released)
+            let buffered = core.buffer.as_ref().map(WriteBuffer::ends).unwrap_or_default();
+            (std::mem::take(&mut core.dirty), released, buffered)
         };
         self.noting(self.make_durable(&mut journal, dirty))?;
+        if let Some(buffer) = self.store.buffer() {
+            buffer.note_trims(buffered);
+        }
         let mut core = self.core_mut()?;
         assert!(released <= core.releasable(), "no row that is open now was open at an erasure");
         core.release_erased(released);
@@ -142,7 +149,8 @@ impl Drive {
             return Err(DeviceError::Poisoned { reason });
         }
         see(&mut core);
-        Ok(Some(Collected { seq: core.seq, dirty, held, is_empty, freed: core.freed }))
+        let buffered = core.buffer.as_ref().map(WriteBuffer::ends).unwrap_or_default();
+        Ok(Some(Collected { seq: core.seq, dirty, held, is_empty, freed: core.freed, buffered }))
     }
 
     /// Makes a batch that was collected durable, with what it lists.
@@ -152,12 +160,15 @@ impl Drive {
         scope: Scope,
         collected: &Collected,
     ) -> Result<(), DeviceError> {
-        let Collected { seq, dirty, held, is_empty, freed } = *collected;
+        let Collected { seq, dirty, held, is_empty, freed, buffered } = *collected;
         if !is_empty {
             self.noting(self.make_durable(journal, dirty))?;
         }
         assert!(journal.committed <= seq, "what is durable stays so");
         journal.committed = seq;
+        if let Some(buffer) = self.store.buffer() {
+            buffer.note_committed(buffered, seq);
+        }
         if !scope.is_host() || freed > 0 {
             let mut core = self.core_mut()?;
             assert!(freed <= core.freed, "what is free was given up");

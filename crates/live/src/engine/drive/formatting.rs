@@ -269,6 +269,7 @@ impl Drive {
                 purge.superblocks_done = u64::from(superblock) + 1;
             }
         }
+        self.erase_buffer()?;
         // The journal will not reach back to the checkpoint before the last one any more.
         let checkpoints = lock(&self.checkpoints);
         let older = *checkpoints % 2;
@@ -294,6 +295,15 @@ impl Drive {
         let freed: Vec<(u64, u64)> = freed.filter(|(from, until)| from < until).collect();
         self.erase_journal(&freed)?;
         self.sync_healthy()
+    }
+
+    /// Erases what the write buffer has given up.
+    fn erase_buffer(&self) -> Result<(), DeviceError> {
+        let Some(state) = self.store.buffer() else { return Ok(()) };
+        if let Some(buffer) = &mut self.core_mut()?.buffer {
+            buffer.erase_unused();
+        }
+        state.sync().map_err(medium_error("syncing the write buffer".to_owned()))
     }
 
     /// Erases parts of the journal's ring on every die.

@@ -9,7 +9,6 @@ use crate::format::compress::Scratch;
 use crate::format::journal::Trim;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::unit::Page;
-use crate::mutants::{self, Mutant};
 use crate::{DeviceError, Durability};
 
 /// Most pages that are written or trimmed before others get their turn.
@@ -20,6 +19,10 @@ impl Drive {
     /// Sees to what a command asked for besides its effect.
     pub(super) fn settle(&self, durability: Durability) -> Result<(), DeviceError> {
         match durability {
+            // What found no room in the write buffer must be in the journal instead.
+            Durability::Volatile if self.store.buffer().is_some_and(|it| it.lacks()) => {
+                self.commit(Scope::Host)
+            }
             Durability::Volatile => Ok(()),
             Durability::Durable => self.commit(Scope::Host),
         }
@@ -170,9 +173,7 @@ impl Drive {
         let end = core.ftl.pages_logical().min(first.0 + pages);
         core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
         core.lost.clear(first, pages);
-        if !mutants::is(Mutant::TrimForgotten) {
-            core.trims.push(Trim { first, pages, seq });
-        }
+        core.add_trim(Trim { first, pages, seq });
         let is_much = core.trims.len() >= TRIMS_MAX;
         drop(core);
         if is_much { self.commit(Scope::Host) } else { Ok(()) }
@@ -188,7 +189,11 @@ impl Drive {
         let seq = core.next_seq();
         core.giving_up(|core| core.ftl.trim_all());
         core.lost.clear(Lpn(0), pages);
-        core.give_up_all(Trim { first: Lpn(0), pages, seq });
+        let all = Trim { first: Lpn(0), pages, seq };
+        core.give_up_all(all);
+        if let Some(buffer) = &mut core.buffer {
+            buffer.add_trim(all);
+        }
         Ok(true)
     }
 }

@@ -46,6 +46,8 @@ pub(in crate::status) fn status() -> Status {
         smart,
         pages_lost: Some(0),
         lost_lbas: Vec::new(),
+        acknowledged_survives: None,
+        write_through_reason: None,
         dies: (0..4).map(die).collect(),
         hot_spares: 0,
         namespaces: Vec::new(),
@@ -356,8 +358,8 @@ fn problems_are_told_the_worst_first_and_dies_in_their_order() {
 fn bits_of_a_warning_have_the_names_of_nvme_cli() {
     let names = |bits| warning_names(bits).collect::<Vec<_>>();
     assert!(names(0).is_empty());
-    assert_eq!(names(0b1001), ["available spare", "read-only"]);
-    assert_eq!(names(0xf0), Vec::<&str>::new(), "bits that are never set");
+    assert_eq!(names(0b11001), ["available spare", "read-only", "volatile memory backup"]);
+    assert_eq!(names(0xe0), Vec::<&str>::new(), "bits that are never set");
 }
 
 #[test]

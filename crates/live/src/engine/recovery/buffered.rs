@@ -1,0 +1,188 @@
+//! Opening a drive with what the server that died had acknowledged and neither rows nor the journal
+//! hold: the records of the write buffer, replayed as if the journal had them.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+
+use zerocopy::IntoBytes as _;
+
+use super::open;
+use crate::engine::drive::Drive;
+use crate::engine::gathering::{Gathered, Unused, gather_proven};
+use crate::engine::replay::Replay;
+use crate::engine::store::Store;
+use crate::engine::witness::Witness;
+use crate::engine::write_buffer::{self, Buffered, WriteBuffer};
+use crate::format::encoding::U32;
+use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};
+use crate::format::write_buffer::Record;
+use crate::mutants::{self, Mutant};
+use crate::status::Promise;
+use crate::{BufferMemory, Medium, OpenError};
+
+impl Drive {
+    /// Opens a drive from its media, in any order; what a crash left is brought back first.
+    ///
+    /// A die may be missing where the drive is protected.
+    ///
+    /// # Errors
+    /// Fails if the media are not the dies of one drive, or it is damaged; then nothing was
+    /// changed.
+    pub fn open_media(media: Vec<Box<dyn Medium>>) -> Result<Self, OpenError> {
+        Self::open_proven(media, None)
+    }
+
+    /// As [`Drive::open_media`], unless `witness` proves that the media cannot include all that was
+    /// written.
+    ///
+    /// # Errors
+    /// As [`Drive::open_media`], and [`OpenError::Stale`].
+    pub(crate) fn open_proven(
+        media: Vec<Box<dyn Medium>>,
+        witness: Option<Arc<dyn Witness>>,
+    ) -> Result<Self, OpenError> {
+        Self::replay_buffer(media, witness, None)
+    }
+
+    /// As [`Drive::open_media`], with a write buffer: what the death of a server left there is
+    /// brought back too, and from now on everything that is acknowledged survives another one.
+    ///
+    /// # Errors
+    /// As [`Drive::open_media`], and if the buffer cannot be had.
+    pub fn open_with_buffer(
+        media: Vec<Box<dyn Medium>>,
+        memory: Option<Arc<dyn BufferMemory>>,
+    ) -> Result<Self, OpenError> {
+        let drive = Self::replay_buffer(media, None, memory.as_deref())?;
+        if let Some(memory) = memory {
+            drive.make_promise(Promise::ServerDeath);
+            drive.begin_buffer(memory).map_err(|source| {
+                OpenError::medium("taking memory for the write buffer", source)
+            })?;
+        }
+        Ok(drive)
+    }
+
+    /// Opens a drive with what is left in its write buffer, and begins no new one.
+    pub(crate) fn replay_buffer(
+        media: Vec<Box<dyn Medium>>,
+        witness: Option<Arc<dyn Witness>>,
+        memory: Option<&dyn BufferMemory>,
+    ) -> Result<Self, OpenError> {
+        let Gathered { mut store, header, mut unused } = gather_proven(media, witness)?;
+        let mut ignored = None;
+        if let Some(memory) = memory.filter(|_| header.is_open) {
+            match write_buffer::read(memory, store.drive) {
+                Ok(buffered) => store.buffered = buffered,
+                Err(why) => ignored = Some(why),
+            }
+        }
+        let (mut drive, outdated) = open(store, header, &mut ignored)?;
+        unused.extend(outdated);
+        unused.extend(ignored.map(|text| Unused { die: None, text }));
+        drive.set_unused_media(unused);
+        Ok(drive)
+    }
+
+    /// Begins the write buffer anew.
+    pub(crate) fn begin_buffer(&self, memory: Arc<dyn BufferMemory>) -> io::Result<()> {
+        let store = self.store();
+        let (session, end) = (self.session(), self.journal_end());
+        let buffer = WriteBuffer::begin(memory, &store.layout, (store.drive, session), end)?;
+        self.set_buffer(buffer);
+        Ok(())
+    }
+}
+
+/// Outcome of looking at the write buffer.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    /// Reason why it does not count, or not all of it, if there is one.
+    pub(crate) unused: Option<String>,
+    /// Trims that the journal does not have: the batch of the checkpoint that ends recovery has to.
+    pub(crate) trims: Vec<Trim>,
+}
+
+/// Adds what the write buffer holds, from an event on, to what the journal holds.
+///
+/// What came before the checkpoint is not needed: the batch that a checkpoint begins with holds
+/// what open rows had. Nor can it be told from an earlier life of its place.
+pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Brought {
+    let Some(buffered) = &store.buffered else { return Brought::default() };
+    let Buffered { session, journal_end, records, name, is_damaged } = buffered;
+    let unused = |why: String| Brought { unused: Some(why), trims: Vec::new() };
+    if !replay.ends_at(*journal_end, *session) && !is_any() {
+        return unused(format!(
+            "the write buffer {name} was left by session {session} of the volume, and the dies \
+             hold another state, such as a later or an earlier one: it was not used"
+        ));
+    }
+    let mut body = Vec::new();
+    for (index, (record, payload)) in (0..).zip(records) {
+        if record.seq() < since && !is_any() {
+            continue;
+        }
+        add(&mut body, record, payload, if is_any() { Some(u64::MAX / 2 + index) } else { None });
+    }
+    let trims = trims_lacking(records, since, replay);
+    if !replay.add(body, &store.layout) {
+        return unused(format!("the write buffer {name} holds what cannot be, and was not used"));
+    }
+    let damage = is_damaged.then(|| {
+        format!(
+            "the write buffer {name} is damaged: some of what was acknowledged and not flushed \
+             before the last server died may be missing"
+        )
+    });
+    Brought { unused: damage, trims }
+}
+
+/// The trims from an event on that the journal does not have. One of everything says what earlier
+/// ones do.
+fn trims_lacking(records: &[(Record, Vec<u8>)], since: u64, replay: &Replay) -> Vec<Trim> {
+    let told = replay.records.iter().filter_map(|record| match record {
+        journal::Record::Trim(trim) => Some(trim.seq),
+        _ => None,
+    });
+    let told: BTreeSet<u64> = told.collect();
+    let mut trims: Vec<Trim> = Vec::new();
+    for (record, _) in records {
+        let Record::Trim(trim) = *record else { continue };
+        if trim.seq < since || told.contains(&trim.seq) {
+            continue;
+        }
+        if trim.first.0 == 0 {
+            trims.retain(|earlier| earlier.first.0 + earlier.pages > trim.pages);
+        }
+        trims.push(trim);
+    }
+    trims
+}
+
+/// True if a mutant takes whatever is there as new.
+fn is_any() -> bool {
+    mutants::is(Mutant::BufferStale) || mutants::is(Mutant::BufferTwice)
+}
+
+/// Adds a record as the journal would have it; `seq` takes the place of its sequence number.
+fn add(body: &mut Vec<u8>, record: &Record, payload: &[u8], seq: Option<u64>) {
+    match *record {
+        Record::Extent { mut extent, row_seq, ppn } => {
+            extent.seq = seq.unwrap_or(extent.seq);
+            let row_seq = if seq.is_some() { u64::MAX } else { row_seq };
+            add_extent(body, extent, payload, (row_seq, ppn));
+        }
+        Record::Trim(trim) => {
+            let record = RangeRecord {
+                kind: TRIM,
+                zeroes: [0; 3],
+                first: trim.first.0.into(),
+                seq: seq.unwrap_or(trim.seq).into(),
+                pages: U32::new(trim.pages),
+                rest: [0; 12],
+            };
+            body.extend_from_slice(record.as_bytes());
+        }
+    }
+}
