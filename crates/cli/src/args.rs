@@ -30,7 +30,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use lab::fit::Free;
 
-pub(crate) use self::access::AccessArgs;
+pub(crate) use self::access::{AccessArgs, PromiseArgs};
 pub(crate) use self::application::{App, Record, Replay};
 pub(crate) use self::attach::{Attach, Detach};
 pub(crate) use self::create::{Compress, Create, Protection};

@@ -8,7 +8,7 @@
 //!
 //! **Invariants**
 //! - A device that outlives a killed server loses nothing: requests that the server had are carried
-//!   out again by the next one, and changes that it answered are durable.
+//!   out again by the next one, and the drive has the changes that it answered.
 //! - A device that does not outlive its server fails all requests from then on, so that its users
 //!   learn of it.
 //! - Each call of the driver has a time limit.

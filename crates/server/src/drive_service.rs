@@ -22,7 +22,7 @@ use live::operator::{Backing, Operator};
 use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use live::{
     Administration, Device, Drive, DriveHealth, EventKind, Identity, Maintenance, MemoryDevice,
-    Meter,
+    Meter, Promise,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
@@ -332,7 +332,9 @@ impl Administration for DriveService {
     }
 
     fn health(&self) -> DriveHealth {
-        let Status { smart, life, server, space, wear, .. } = self.status().judged();
+        let status = self.status().judged();
+        let is_write_through = status.acknowledged_survives == Some(Promise::PowerLoss);
+        let Status { smart, life, server, space, wear, .. } = status;
         let climate = server.and_then(|server| server.model?.climate);
         let mut warmth = warmth(climate.as_ref());
         let mut critical_warning = smart.critical_warning;
@@ -364,6 +366,7 @@ impl Administration for DriveService {
             power_on_s: life.power_on_s,
             unsafe_shutdowns: smart.unsafe_shutdowns,
             media_errors: life.media_errors,
+            is_write_through,
             is_throttled: climate.is_some_and(|it| it.temperature_c >= it.throttle_c),
             erase_count_max: wear.as_ref().map(|wear| wear.erase_count_max),
             erase_count_min: wear.as_ref().map(|wear| wear.erase_count_min),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::{Args, ValueEnum};
 
+use super::PromiseArgs;
 use crate::quantity;
 
 /// `floatgate create`.
@@ -57,6 +58,8 @@ pub(crate) struct Create {
     /// Rated erase cycles of the dies, for the wear in percent
     #[arg(long, value_name = "N", value_parser = quantity::within(1..=u32::MAX))]
     pub(crate) rated_cycles: Option<u32>,
+    #[command(flatten)]
+    pub(crate) promise: PromiseArgs,
 }
 
 /// Compression of pages as they are stored.

@@ -144,6 +144,8 @@ pub(crate) enum Fault {
         #[arg(value_parser = quantity::whole::<u32>)]
         namespace: u32,
     },
+    /// Fail the power-loss protection: writes are acknowledged once durable
+    FailPlp,
     /// Report this temperature in degrees Celsius, until another one is set
     Heat {
         /// Degrees, -40 to 200

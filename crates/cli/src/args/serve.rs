@@ -10,7 +10,9 @@ use export::Address;
 use server::activation::Place;
 use server::log::Level;
 
-use super::{AccessArgs, Encryption, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, TlsArgs};
+use super::{
+    AccessArgs, Encryption, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs, TlsArgs,
+};
 use crate::command::serve::FrontEndArgs;
 use crate::quantity;
 
@@ -128,6 +130,8 @@ pub(crate) struct Serve {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
+    #[command(flatten)]
+    pub(crate) promise: PromiseArgs,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]

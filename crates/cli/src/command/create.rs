@@ -5,7 +5,7 @@ use blockio::text;
 use lab::{Error, Kind};
 use live::{
     Compression, Contents, CreateOptions, Namespaces, Preallocation, SpaceTaken, VolumeOptions,
-    create_while, host_shortages,
+    create_while, host_shortages, keep_promise,
 };
 
 use crate::args::{Compress, Create, Protection};
@@ -60,6 +60,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
     let signals = signals::received()?;
     let goes_on = || !matches!(signals.try_recv(), Ok(Signal::Stop));
     create_while(&options, &volume_options, &goes_on).with_context(attempted)?;
+    if let Some(promise) = args.promise.promise() {
+        keep_promise(&args.volume, promise).with_context(attempted)?;
+    }
     for shortage in host_shortages(&args.volume) {
         output::talk(&format!("warning: {shortage}"));
     }

@@ -254,6 +254,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         args::Fault::FailReads { commands } => Fault::FailReads { commands },
         args::Fault::ResetControllers => Fault::ResetControllers,
         args::Fault::FailControllers => Fault::FailControllers,
+        args::Fault::FailPlp => Fault::FailPlp,
         args::Fault::Remove { time } => {
             let for_ms = u64::try_from(time.as_millis()).context("the removal is too long")?;
             Fault::Remove { for_ms }

@@ -29,7 +29,7 @@ use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
 use live::operator::{Kept, Operator};
 use live::status::Status;
-use live::{Access, Device, Drive, Namespaces, Operations as _, ServedNamespace, status};
+use live::{Access, Device, Drive, Namespaces, Operations as _, Promise, ServedNamespace, status};
 use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
@@ -84,6 +84,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let limits = limits.map_err(|error| Error::new(Kind::Input, error.to_string()))?;
     check_pages(args)?;
     check_memory(args)?;
+    check_promise(args)?;
     check_export(args)?;
     args.record.as_deref().map(check_recording).transpose()?;
     let (paced, tls, http_tls) = (paced(&args.timing)?, tls(&args.tls)?, http_tls(&args.pages)?);
@@ -503,6 +504,7 @@ fn open_volume(
     injector: Option<Arc<FaultInjector>>,
 ) -> Result<(Arc<Drive>, DriveService)> {
     let access = Access::from(args.access);
+    let opening = live::Opening { access, promise: args.promise.promise() };
     if args.force_stale && live::allow_stale(volume).with_context(|| Opening::of(volume))? {
         warn!(
             "the volume starts from an earlier state, as --force-stale allows: what was written \
@@ -510,12 +512,20 @@ fn open_volume(
         );
     }
     let drive = match &injector {
-        Some(injector) => Drive::open_with_faults(volume, access, injector),
-        None => Drive::open_as(volume, access),
+        Some(injector) => Drive::open_with_faults(volume, opening, injector),
+        None => Drive::open_as(volume, opening),
     };
     let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
     drive.limit_damage(args.die_errors_per_hour);
     info!("the dies are accessed {access}");
+    match drive.promise() {
+        Promise::PowerLoss => info!("acknowledged writes survive a power loss"),
+        Promise::ServerDeath => info!("acknowledged writes survive the death of the server"),
+        Promise::Nothing => warn!(
+            "acknowledged writes survive neither a power loss nor the death of the server before \
+             they are flushed"
+        ),
+    }
     let service = DriveService::new(volume, Arc::clone(&drive), injector);
     Ok((drive, service))
 }
@@ -606,6 +616,15 @@ fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<
         warn_of_reach(listener.address());
     }
     Ok(listener)
+}
+
+/// Refuses promises of a volume in memory, whose data is gone with its server.
+fn check_promise(args: &Serve) -> Result<()> {
+    if args.memory.is_some() && args.promise.promise().is_some() {
+        let text = "--durable and --volatile are about volumes in a folder, not about --memory";
+        return Err(Error::new(Kind::Input, text).into());
+    }
+    Ok(())
 }
 
 /// Recipients of alerts at each change of health; none where nobody is to be called.

@@ -11,7 +11,7 @@ use live::status::{
     Commands, Format, HealthState, Lateness, Led, Model, NamespaceTraffic, NvmeController, Problem,
     Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes, warning_names,
 };
-use live::{Compression, Life, Namespace};
+use live::{Compression, Life, Namespace, Promise};
 
 use crate::args::Status as Args;
 use crate::command::maintenance::server;
@@ -58,6 +58,7 @@ fn row(name: &str, text: String) -> StatusRow {
 fn text(status: &Status, all: bool) -> String {
     let mut rows = vec![row("volume", drive(status)), row("health", health(status))];
     rows.extend(status.health.problems.iter().flat_map(problem_rows));
+    rows.extend(promise_row(status));
     rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
@@ -113,6 +114,16 @@ fn health(status: &Status) -> String {
         }
     };
     format!("{word}; spare {spare}{used}; {lost}{warning}")
+}
+
+/// The promise about acknowledged writes; none of a drive that is not open.
+fn promise_row(status: &Status) -> Option<StatusRow> {
+    let text = match status.acknowledged_survives? {
+        Promise::PowerLoss => "survive a power loss",
+        Promise::ServerDeath => "survive the server; once flushed a power loss too",
+        Promise::Nothing => "survive nothing until they are flushed",
+    };
+    Some(row("acknowledged writes", text.to_owned()))
 }
 
 /// A problem, and what to do next.

@@ -421,8 +421,11 @@ fn put_context(replies: &mut Replies, option: u32, (id, name): (u32, &str)) {
 fn abilities(export: &Export, dialect: Dialect) -> u16 {
     // A device's flush covers what it acknowledged to any client, so several connections to it
     // are as good as one.
-    let mut abilities =
-        ability::HAS_FLAGS | ability::FLUSH | ability::FUA | ability::MULTI_CONN | ability::CACHE;
+    let mut abilities = ability::HAS_FLAGS | ability::MULTI_CONN | ability::CACHE;
+    // A device without a write cache needs neither, and carries them out all the same.
+    if !export.device.is_write_through() {
+        abilities |= ability::FLUSH | ability::FUA;
+    }
     if export.refuses_changes() {
         abilities |= ability::READ_ONLY;
     } else {

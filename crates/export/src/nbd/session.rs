@@ -276,8 +276,9 @@ impl Session {
         replies: &mut Replies,
         act: impl FnOnce(&dyn Device, &AtomicBool) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        act(self.terms.export.device.as_ref(), &self.is_cut)?;
-        if request.flags & flag::FUA == 0 {
+        let device = self.terms.export.device.as_ref();
+        act(device, &self.is_cut)?;
+        if request.flags & flag::FUA == 0 && !device.is_write_through() {
             put_done(replies, self.terms.dialect, request);
         } else {
             self.unsettled.push(*request);

@@ -189,7 +189,10 @@ impl Features {
             id::POWER | id::SANITIZE => 0,
             id::TEMPERATURE => self.threshold(context, command.dword(11))?.into(),
             id::ERROR_RECOVERY => self.error_recovery,
-            id::WRITE_CACHE => self.is_caching.into(),
+            id::WRITE_CACHE => {
+                let is_through = context.drive.operations().health().is_write_through;
+                u32::from(self.is_caching && !is_through)
+            }
             id::QUEUES => queues_value(self.queues),
             id::INTERRUPT_COALESCING => self.interrupt_coalescing.into(),
             id::INTERRUPT_VECTOR => {

@@ -217,8 +217,8 @@ fn of_io_controller(it: &mut Structure, context: &Context<'_>, is_fabrics: bool)
     // Verify, Copy.
     let uncorrectable = if operations.is_operable() { 1 << 1 } else { 0 };
     it.put_u16(520, 1 << 8 | 1 << 7 | 1 << 6 | 1 << 4 | 1 << 3 | 1 << 2 | uncorrectable | 1);
-    // VWC: a volatile write cache, and flushes of all namespaces.
-    it.put_u8(525, 3 << 1 | 1);
+    // VWC: a volatile write cache, unless writes are durable, and flushes of all namespaces.
+    it.put_u8(525, 3 << 1 | u8::from(!health.is_write_through));
     // AWUN and AWUPF: one block, whatever its size; namespaces tell more.
 }
 

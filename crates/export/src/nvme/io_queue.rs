@@ -157,7 +157,9 @@ impl IoQueue {
             return (asked, false);
         }
         self.counters.count(&io);
-        let is_settled = !io.is_durable && (self.link.is_caching() || !io.changes());
+        let is_through = || namespace.is_some_and(|it| it.device().is_write_through());
+        let is_caching = self.link.is_caching() && !is_through();
+        let is_settled = !io.is_durable && (is_caching || !io.changes());
         if is_settled {
             answers.complete(command.id(), Status::SUCCESS, 0);
             keep(answered, asked);

@@ -4,7 +4,7 @@
 //! durable, is answered after one flush of the device for all of a batch.
 //!
 //! **Invariants**
-//! - A write is durable once it is answered if it says so, or if the device outlives this server:
+//! - A write is durable once it is answered if it says so, or if the device has no write cache:
 //!   its users would not learn that a killed server took a cache with it.
 //! - The data of a request is what the kernel copied once, and stays as it is, whatever its user
 //!   does with its memory meanwhile.
@@ -52,8 +52,6 @@ pub(super) struct Done {
 #[derive(Debug)]
 pub(super) struct Block {
     export: Arc<Export>,
-    /// Durability of writes that do not say it.
-    kept: Durability,
 }
 
 /// Place and length of a request in bytes.
@@ -88,8 +86,8 @@ impl Buffers {
 }
 
 impl Block {
-    pub(super) const fn new(export: Arc<Export>, kept: Durability) -> Self {
-        Self { export, kept }
+    pub(super) const fn new(export: Arc<Export>) -> Self {
+        Self { export }
     }
 
     /// Carries out requests, and returns the result of each.
@@ -211,7 +209,8 @@ impl Block {
             // What its user asked for: the model and recordings know nothing of servers.
             asked.fua = request.is_fua;
         }
-        Done { waits_for_flush: request.is_fua || self.kept == Durability::Durable, ..done }
+        let waits_for_flush = request.is_fua || self.export.device.is_write_through();
+        Done { waits_for_flush, ..done }
     }
 
     fn done(&self, op: Op, place: Place, request: &Descriptor) -> Done {

@@ -18,7 +18,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use blockio::{Bytes, SECTOR_BYTES};
-use device::Durability;
 use rustix::fs::OFlags;
 
 use super::block::{DISCARD_SECTORS_MAX, REQUEST_BYTES_MAX};
@@ -134,8 +133,6 @@ impl Disk {
             presence,
             threads: Vec::new(),
         };
-        let is_kept = info.features & feature::USER_RECOVERY != 0;
-        let kept = if is_kept { Durability::Durable } else { Durability::Volatile };
         let (file, recorder) = (Arc::new(file), exports.recorder());
         let (sender, ready) = mpsc::channel();
         for (number, shared) in (0..).zip(shared) {
@@ -144,7 +141,6 @@ impl Disk {
                 depth: info.depth,
                 file: Arc::clone(&file),
                 export: Arc::clone(export),
-                kept,
                 recorder: recorder.map(|it| (Arc::clone(it), client)),
                 shared,
             };
@@ -261,6 +257,7 @@ fn parameters(export: &Export) -> Parameters {
     Parameters {
         sectors: export.device.size() / SECTOR_BYTES,
         is_read_only: export.refuses_changes(),
+        has_write_cache: !export.device.is_write_through(),
         sectors_max: REQUEST_BYTES_MAX / 512,
         discard_sectors_max: DISCARD_SECTORS_MAX,
     }

@@ -196,6 +196,8 @@ impl Info {
 pub(super) struct Parameters {
     pub(super) sectors: u64,
     pub(super) is_read_only: bool,
+    /// True if a flush makes durable what is not.
+    pub(super) has_write_cache: bool,
     /// Most sectors of a read or a write.
     pub(super) sectors_max: u32,
     /// Most sectors of a discard, or of zeroes.
@@ -212,7 +214,8 @@ impl Parameters {
         let mut bytes = [0; PARAMETERS_BYTES];
         put(&mut bytes, 0, &PARAMETERS_LENGTH.to_le_bytes());
         put(&mut bytes, 4, &BASIC_AND_DISCARD.to_le_bytes());
-        put(&mut bytes, 8, &(protection | VOLATILE_CACHE | FUA_SUPPORTED).to_le_bytes());
+        let cache = if self.has_write_cache { VOLATILE_CACHE | FUA_SUPPORTED } else { 0 };
+        put(&mut bytes, 8, &(protection | cache).to_le_bytes());
         let shifts = [LOGICAL_SHIFT, PHYSICAL_SHIFT, PHYSICAL_SHIFT, PHYSICAL_SHIFT];
         put(&mut bytes, 12, &shifts);
         put(&mut bytes, 16, &self.sectors_max.to_le_bytes());
@@ -230,6 +233,7 @@ impl Parameters {
         Self {
             sectors: u64_at(bytes, 24).expect("within the structure"),
             is_read_only: word(8) & READ_ONLY != 0,
+            has_write_cache: word(8) & VOLATILE_CACHE != 0,
             sectors_max: word(16),
             discard_sectors_max: word(48),
         }
@@ -323,6 +327,7 @@ mod tests {
         let parameters = Parameters {
             sectors: 0x0102_0304_0506,
             is_read_only: true,
+            has_write_cache: true,
             sectors_max: 2048,
             discard_sectors_max: 1 << 22,
         };

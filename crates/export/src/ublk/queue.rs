@@ -24,7 +24,6 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use device::Durability;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 
@@ -49,7 +48,6 @@ pub(super) struct Queue {
     pub(super) depth: u16,
     pub(super) file: Arc<File>,
     pub(super) export: Arc<Export>,
-    pub(super) kept: Durability,
     /// The recorder of commands, if there is one, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
     pub(super) shared: Arc<Shared>,
@@ -142,7 +140,7 @@ impl Queue {
             ring,
             descriptors,
             buffers: Buffers::new(self.depth),
-            block: Block::new(Arc::clone(&self.export), self.kept),
+            block: Block::new(Arc::clone(&self.export)),
             lane,
             held: BTreeMap::new(),
             with_driver: 0,

@@ -195,7 +195,9 @@ impl Block {
     /// True if a write is durable once it is answered.
     pub(super) fn is_durable(&self) -> bool {
         let is_kept = self.kept == Durability::Durable;
-        self.writes_through() || is_kept && self.may_reconnect.load(Ordering::Relaxed)
+        self.writes_through()
+            || self.export.device.is_write_through()
+            || is_kept && self.may_reconnect.load(Ordering::Relaxed)
     }
 
     /// True if requests are left undone.

@@ -378,16 +378,20 @@ impl Client {
     }
 
     fn offered(&self) -> u64 {
-        let is_read_only = self.common.block.export().refuses_changes();
+        let export = self.common.block.export();
+        let is_read_only = export.refuses_changes();
         let access = if is_read_only {
             feature::READ_ONLY
         } else {
-            feature::DISCARD | feature::WRITE_ZEROES | feature::CONFIG_WRITEBACK
+            feature::DISCARD | feature::WRITE_ZEROES
         };
+        let is_cached = !export.device.is_write_through();
+        let writeback = if is_read_only { 0 } else { feature::CONFIG_WRITEBACK };
+        let cache = if is_cached { feature::FLUSH | writeback } else { 0 };
         access
+            | cache
             | feature::SEGMENTS_MAX
             | feature::BLOCK_SIZE
-            | feature::FLUSH
             | feature::TOPOLOGY
             | feature::QUEUES
             | feature::INDIRECT

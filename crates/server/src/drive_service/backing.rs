@@ -170,6 +170,15 @@ impl DriveService {
                 let operator = operator.ok_or_else(none)?;
                 operator.fail_writes(namespace).map_err(io::Error::other)
             }
+            Fault::FailPlp => {
+                let volume = self.subject.volume().ok_or_else(|| {
+                    io::Error::other("a volume in memory has no power-loss protection")
+                })?;
+                let reason = "an injected fault has its power-loss protection fail";
+                volume.drive.write_through(Some(reason.to_owned()));
+                // What was acknowledged before has to survive, too.
+                volume.drive.flush().map_err(io::Error::other)
+            }
             Fault::Heat { celsius } => {
                 *locked(&self.heat) = Some(celsius);
                 Ok(())

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use live::status::{
     Climate, CommandCounts, Commands, Die, HealthState, Lateness, MaintenanceStatus,
-    NamespaceTraffic, NvmeController, NvmeQueue, ProblemKind, Scrubs, Server, Space, Status, Wear,
-    Writes,
+    NamespaceTraffic, NvmeController, NvmeQueue, ProblemKind, Promise, Scrubs, Server, Space,
+    Status, Wear, Writes,
 };
 
 /// Content type of [`Metrics::text`].
@@ -185,12 +185,18 @@ impl Sheet {
             (Some(("kind", kind.word())), count)
         });
         self.gauges(("problems", PURE, "Problems that determine the health, by kind"), &problems);
+        if let Some(promise) = status.acknowledged_survives {
+            let kept =
+                Promise::ALL.map(|it| (Some(("survives", it.word())), u8::from(it == promise)));
+            let about = "1 for what acknowledged writes survive before a flush, 0 for the others";
+            self.gauges(("acknowledged_writes", PURE, about), &kept);
+        }
         if let Some(lost) = status.pages_lost {
             let about = "Pages that cannot be read back, until they are written or trimmed";
             self.gauges(("lost_pages", PURE, about), &[(None, lost)]);
         }
-        let about =
-            "Bits: 1 spare is low, 2 model too warm, 4 redundancy or data lost, 8 read-only";
+        let about = "Bits: 1 spare is low, 2 model too warm, 4 redundancy or data lost, \
+                     8 read-only, 16 what writes wait in does not survive";
         self.gauges(("critical_warning", PURE, about), &[(None, smart.critical_warning)]);
         if let Some(spare) = smart.available_spare {
             let about = "Available spare: share of the spare superblocks that are not bad";

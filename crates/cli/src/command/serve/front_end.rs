@@ -16,7 +16,7 @@ use clap::Args;
 use export::nvme::Subsystem;
 use export::{Address, Exports, Listener, Observer};
 use live::operator::Operator;
-use live::{Operations as _, status};
+use live::{Operations as _, Promise, status};
 use server::drive_service::DriveService;
 
 use super::host_keys::HostKeys;
@@ -71,6 +71,13 @@ impl<'a> Served<'a> {
         (args, host_keys): (&'a Serve, &'a HostKeys),
     ) -> Self {
         Self { exports, observer, operator, service, args, host_keys, subsystem: OnceCell::new() }
+    }
+
+    /// True if what clients were answered survives this server: so a device may wait for the next
+    /// one.
+    pub(super) fn survives_server(&self) -> bool {
+        let promise = self.service.status().acknowledged_survives;
+        self.args.volume.is_some() && promise.is_some_and(|it| it != Promise::Nothing)
     }
 
     /// The NVMe subsystem of the drive.

@@ -98,10 +98,10 @@ say detached floatgate detach $device
 say gone test ! -e $device -a ! -e /dev/ublkc0
 
 # Nobody waits for the next server of these.
-serve /tmp/volume --ublk-volatile
+serve /tmp/volume --volatile
 end KILL
 while [ -e $device ]; do sleep 0.05; done
-serve /tmp/volume --ublk-volatile
+serve /tmp/volume --volatile
 say anew cat /tmp/uris
 end TERM
 say log cat /tmp/log

@@ -18,11 +18,16 @@ struct Counting {
     memory: MemoryDevice,
     flushes: AtomicU32,
     refuses: bool,
+    is_through: bool,
 }
 
 impl Device for Counting {
     fn size(&self) -> u64 {
         self.memory.size()
+    }
+
+    fn is_write_through(&self) -> bool {
+        self.is_through
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
@@ -55,13 +60,13 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(kept: Durability, is_read_only: bool, refuses: bool) -> Self {
+    fn new(is_through: bool, is_read_only: bool, refuses: bool) -> Self {
         let memory = MemoryDevice::new(u64::from(SECTORS) * SECTOR_BYTES);
-        let device = Arc::new(Counting { memory, flushes: AtomicU32::new(0), refuses });
+        let device = Arc::new(Counting { memory, flushes: AtomicU32::new(0), refuses, is_through });
         let (name, description) = (String::new(), String::new());
         let served = Arc::<Counting>::clone(&device);
         let export = Export { name, description, device: served, is_read_only, pace: None };
-        Self { device, block: Block::new(Arc::new(export), kept), buffers: Buffers::new(DEPTH) }
+        Self { device, block: Block::new(Arc::new(export)), buffers: Buffers::new(DEPTH) }
     }
 
     fn carry_out(&mut self, requests: &[Tagged]) -> Vec<i32> {
@@ -85,9 +90,9 @@ fn tagged(tag: u16, kind: u8, (first_sector, sectors): (u64, u32)) -> Tagged {
 }
 
 #[test]
-fn writes_of_a_device_that_outlives_its_server_are_durable_once_answered() {
-    for (kept, flushes) in [(Durability::Durable, 1), (Durability::Volatile, 0)] {
-        let mut rig = Rig::new(kept, false, false);
+fn writes_to_a_device_without_a_write_cache_are_durable_once_answered() {
+    for (is_through, flushes) in [(true, 1), (false, 0)] {
+        let mut rig = Rig::new(is_through, false, false);
         rig.data(0, 1).fill(1);
         rig.data(1, 2).fill(2);
         let writes = [tagged(0, kind::WRITE, (0, 1)), tagged(1, kind::WRITE, (8, 2))];
@@ -98,7 +103,7 @@ fn writes_of_a_device_that_outlives_its_server_are_durable_once_answered() {
 
 #[test]
 fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
-    let mut rig = Rig::new(Durability::Volatile, false, false);
+    let mut rig = Rig::new(false, false, false);
     rig.data(0, 1).fill(1);
     let mut durable = tagged(0, kind::WRITE, (0, 1));
     durable.request.is_fua = true;
@@ -111,7 +116,7 @@ fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
 
 #[test]
 fn a_refused_flush_fails_what_waited_for_it_alone() {
-    let mut rig = Rig::new(Durability::Volatile, false, true);
+    let mut rig = Rig::new(false, false, true);
     rig.data(1, 1).fill(1);
     let requests = [
         tagged(0, kind::READ, (0, 1)),
@@ -123,7 +128,7 @@ fn a_refused_flush_fails_what_waited_for_it_alone() {
 
 #[test]
 fn what_cannot_be_carried_out_is_an_error_of_its_request() {
-    let mut rig = Rig::new(Durability::Volatile, true, false);
+    let mut rig = Rig::new(false, true, false);
     rig.data(0, 1).fill(1);
     let requests = [
         tagged(0, kind::WRITE, (0, 1)),
@@ -142,7 +147,7 @@ fn what_cannot_be_carried_out_is_an_error_of_its_request() {
 #[test]
 fn zeroes_that_may_not_be_unmapped_are_stored() {
     for (may_unmap, is_stored) in [(true, false), (false, true)] {
-        let mut rig = Rig::new(Durability::Volatile, false, false);
+        let mut rig = Rig::new(false, false, false);
         rig.data(0, 128).fill(7);
         let mut zeroes = tagged(1, kind::WRITE_ZEROES, (0, 128));
         zeroes.request.may_unmap = may_unmap;
@@ -164,7 +169,7 @@ proptest! {
             1..6,
         ),
     ) {
-        let mut rig = Rig::new(Durability::Volatile, false, false);
+        let mut rig = Rig::new(false, false, false);
         let mut map = vec![0_u8; SECTORS as usize];
         for batch in batches {
             let mut requests = Vec::new();

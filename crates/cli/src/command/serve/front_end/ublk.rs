@@ -26,17 +26,12 @@ pub(crate) struct Options {
     /// [default: one for each processor, at most 4]
     #[arg(long, value_name = "COUNT", requires = "ublk")]
     ublk_queues: Option<NonZeroU16>,
-    /// Answer writes over ublk before they are durable: faster, but the devices fail if the server
-    /// is killed, instead of waiting for the next server
-    #[arg(long, requires = "ublk")]
-    ublk_volatile: bool,
 }
 
 /// The driver, before the drive is opened.
 struct Devices {
     driver: UblkDriver,
     queues: u16,
-    is_volatile: bool,
 }
 
 impl FrontEnd for Options {
@@ -46,7 +41,7 @@ impl FrontEnd for Options {
         }
         let driver = UblkDriver::open().map_err(|error| failed("serving over ublk", error))?;
         let queues = self.ublk_queues.map_or_else(queues, NonZeroU16::get);
-        Ok(Some(Box::new(Devices { driver, queues, is_volatile: self.ublk_volatile })))
+        Ok(Some(Box::new(Devices { driver, queues })))
     }
 }
 
@@ -65,8 +60,7 @@ impl Prepared for Devices {
         let settings = UblkSettings {
             drive: served.operator.identity().number,
             queues: self.queues,
-            // What a drive in memory stored is gone with its server.
-            outlives_server: !self.is_volatile && served.args.volume.is_some(),
+            outlives_server: served.survives_server(),
         };
         let started = Ublk::start(&self.driver, served.exports, settings, served.observer);
         let ublk = started.map_err(|error| failed("serving over ublk", error))?;

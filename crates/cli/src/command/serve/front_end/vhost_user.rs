@@ -18,22 +18,18 @@ pub(crate) struct Options {
     /// repeated
     #[arg(long, value_name = "PATH")]
     vhost_user: Vec<PathBuf>,
-    /// Answer writes over vhost-user before they are durable: faster, but a virtual machine does
-    /// not notice that a killed server lost what was not flushed
-    #[arg(long, requires = "vhost_user")]
-    vhost_user_volatile: bool,
 }
 
 impl FrontEnd for Options {
     fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
-        let is_volatile = self.vhost_user_volatile;
-        let kept = if is_volatile { Durability::Volatile } else { Durability::Durable };
         let start: Box<Start<VhostUser>> = Box::new(move |listener, served, offered| {
             if let Some(first) = offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));
             }
             let serial = format!("{:016x}", served.operator.identity().number);
             let observer = Arc::clone(served.observer);
+            // What it was answered survives this server, or the user gave that up.
+            let kept = Durability::Volatile;
             Ok(VhostUser::start(served.exports, listener, &serial, observer, kept)?)
         });
         Sockets::prepare(&self.vhost_user, start)
