@@ -171,7 +171,8 @@ fn files_of_lab_import_from_their_own_and_lower_layers_only() {
 
 /// Layers of `live`, see [`layers_of`].
 const LAYERS_OF_LIVE: &[&[&str]] = &[
-    &["lock", "mutants", "medium"],
+    &["lock", "mutants"],
+    &["medium"],
     &["fault_injection", "format"],
     &["error", "status"],
     // From what is written up to who writes it.

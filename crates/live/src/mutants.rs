@@ -81,9 +81,7 @@ mod tests {
 
     use super::*;
     use crate::engine::drive::SMALL_SHAPE;
-    use crate::simulation::{
-        Disks, simulate, simulate_absences, simulate_damage, simulate_deaths,
-    };
+    use crate::simulation::{Disks, simulate, simulate_absences, simulate_damage, simulate_deaths};
     use crate::{Drive, OpenError, Shape};
 
     /// Seeds of 2000 operations within which the simulation finds each bug.

@@ -24,7 +24,7 @@ mod relocating;
 mod writing;
 
 #[cfg(test)]
-pub(super) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
+pub(crate) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
 
 use self::executing::Deferred;
 pub use self::formatting::{Beyond, UserCapacity};

@@ -48,7 +48,6 @@ use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
 use crate::engine::replay::{self, LastBatch, Reading, Replay, ThinBatch};
 use crate::engine::store::{Replica, Store};
-use crate::engine::witness::Witness;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, Header};

@@ -140,8 +140,8 @@ impl VerifiedRow {
         pages
     }
 
-    /// Pages that the data units name: by their tables, or where those are not right by the headers of
-    /// extents whose places are known without them.
+    /// Pages that the data units name: by their tables, or where those are not right by the headers
+    /// of extents whose places are known without them.
     pub(crate) fn named_pages(&self, store: &Store) -> Vec<NamedPages> {
         let (layout, identity) = (&store.layout, store.identity(self.life.seq));
         let data = self.units.iter().filter(|unit| !layout.is_parity(unit.position));
