@@ -9,12 +9,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::{MmapMut, MmapOptions};
 
 use super::file::allocate;
-use crate::lock::lock;
 
 /// Random number that Linux draws when it starts.
 const START: &str = "/proc/sys/kernel/random/boot_id";
@@ -120,6 +119,10 @@ impl MappedFile {
         };
         Ok(Self { path, start, mapped: Mutex::new(mapped) })
     }
+
+    fn mapped(&self) -> MutexGuard<'_, Option<Mapped>> {
+        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Options of a file that only its owner may read, as dies are.
@@ -161,23 +164,23 @@ fn index(offset: u64) -> usize {
 
 impl BufferMemory for MappedFile {
     fn size(&self) -> u64 {
-        lock(&self.mapped).as_ref().map_or(0, |mapped| mapped.memory.len() as u64)
+        self.mapped().as_ref().map_or(0, |mapped| mapped.memory.len() as u64)
     }
 
     fn place(&self) -> MachineFile {
-        let (device, file) = lock(&self.mapped).as_ref().map_or((0, 0), |mapped| mapped.place);
+        let (device, file) = self.mapped().as_ref().map_or((0, 0), |mapped| mapped.place);
         MachineFile { start: self.start, device, file }
     }
 
     fn load(&self, offset: u64, bytes: &mut [u8]) {
-        let mapped = lock(&self.mapped);
+        let mapped = self.mapped();
         let from = index(offset);
         let memory = &mapped.as_ref().expect("it was reserved").memory;
         bytes.copy_from_slice(&memory[from..from + bytes.len()]);
     }
 
     fn store(&self, pieces: &[(u64, &[u8])]) {
-        let mut mapped = lock(&self.mapped);
+        let mut mapped = self.mapped();
         // None once it was given up.
         let Some(mapped) = mapped.as_mut() else { return };
         for (offset, bytes) in pieces {
@@ -187,7 +190,7 @@ impl BufferMemory for MappedFile {
     }
 
     fn reserve(&self, size: u64) -> io::Result<()> {
-        let mut mapped = lock(&self.mapped);
+        let mut mapped = self.mapped();
         *mapped = None;
         let file = options().create(true).truncate(false).open(&self.path)?;
         let reserved = allocate(&file, size).and_then(|()| file.set_len(size));
@@ -206,14 +209,14 @@ impl BufferMemory for MappedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        match lock(&self.mapped).as_ref() {
+        match self.mapped().as_ref() {
             Some(mapped) => mapped.memory.flush().and_then(|()| mapped.file.sync_data()),
             None => Ok(()),
         }
     }
 
     fn discard(&self) {
-        if lock(&self.mapped).take().is_some() {
+        if self.mapped().take().is_some() {
             // One that stays is of a session that is over, which counts for nothing.
             let _ = std::fs::remove_file(&self.path);
         }
