@@ -73,7 +73,7 @@ const OPTIONAL_CHECKS: [(&str, &[&str]); 2] =
 impl Tool {
     fn is_there(&self) -> bool {
         let is_found = |program: &&str| succeeds("sh", &["-c", "command -v \"$0\"", program]);
-        self.programs.iter().any(|program| is_found(&program))
+        self.programs.iter().any(is_found)
     }
 }
 

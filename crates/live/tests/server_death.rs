@@ -18,7 +18,7 @@ struct Volume {
 
 impl Volume {
     fn new() -> Self {
-        let volume = Self { folder: tempfile::tempdir().unwrap() };
+        let volume = Self { folder: tempfile::tempdir().expect("the test makes it so") };
         volume.create("volume");
         volume
     }
@@ -38,7 +38,7 @@ impl Volume {
         };
         let sparse =
             VolumeOptions { preallocation: Preallocation::Off, ..VolumeOptions::default() };
-        create(&options, &sparse).unwrap();
+        create(&options, &sparse).expect("the test makes it so");
         volume
     }
 
@@ -51,18 +51,20 @@ impl Volume {
     }
 
     fn open(&self) -> Drive {
-        Drive::open(&self.path()).unwrap()
+        Drive::open(&self.path()).expect("the test makes it so")
     }
 }
 
 fn fill(drive: &Drive, page: u64, content: u8) {
     let offset = page * PAGE_BYTES as u64;
-    drive.write(offset, &[content; PAGE_BYTES], Durability::Volatile).unwrap();
+    drive
+        .write(offset, &[content; PAGE_BYTES], Durability::Volatile)
+        .expect("the test makes it so");
 }
 
 fn content(drive: &Drive, page: u64) -> u8 {
     let mut bytes = [0; PAGE_BYTES];
-    drive.read(page * PAGE_BYTES as u64, &mut bytes).unwrap();
+    drive.read(page * PAGE_BYTES as u64, &mut bytes).expect("the test makes it so");
     assert_eq!(bytes, [bytes[0]; PAGE_BYTES]);
     bytes[0]
 }
@@ -168,7 +170,7 @@ fn ignored(change: impl FnOnce(&Volume)) -> String {
     let volume = Volume::new();
     let drive = volume.open();
     fill(&drive, 0, 7);
-    drive.flush().unwrap();
+    drive.flush().expect("the test makes it so");
     fill(&drive, 0, 8);
     drop(drive);
     change(&volume);
@@ -247,7 +249,10 @@ fn trims_and_writes_that_the_buffer_has_no_room_for_are_in_the_journal() {
 }
 
 fn holds(path: &Path, text: &[u8]) -> bool {
-    std::fs::read(path).unwrap().windows(text.len()).any(|bytes| bytes == text)
+    std::fs::read(path)
+        .expect("the test makes it so")
+        .windows(text.len())
+        .any(|bytes| bytes == text)
 }
 
 #[test]

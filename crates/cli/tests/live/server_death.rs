@@ -60,7 +60,7 @@ impl Client {
 /// Has a client write and trim pages of a volume that is served with `args`, kills the server as
 /// soon as the last answer has come, and returns how many pages the next server has otherwise.
 fn lost_pages(args: &[&str]) -> usize {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test makes it so");
     create_small_drive(folder.path());
     let volume = folder.path().join("volume").display().to_string();
     let args = [&[volume.as_str()], args].concat();
@@ -72,7 +72,7 @@ fn lost_pages(args: &[&str]) -> usize {
         let mut client = Client::connect(&served.path("s"));
         for _ in 0..2000 {
             let page = rng.below(500);
-            let content = &mut expected[usize::try_from(page).unwrap()];
+            let content = &mut expected[usize::try_from(page).expect("the test makes it so")];
             if rng.below(8) == 0 {
                 *content = 0;
                 client.ask(TRIM, page, PAGE_BYTES, &[]);
@@ -104,11 +104,14 @@ fn a_killed_server_loses_nothing_that_it_had_answered() {
 /// The place and the subsystem of the first namespace of a served volume.
 fn nvme_of(served: &Served, volume: &str) -> (String, String) {
     let status = served.beside(&["status", volume, "--json"]);
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
-    let uris = status["server"]["exports"][0]["uris"].as_array().unwrap();
-    let uri = uris.iter().find_map(|uri| uri.as_str()?.strip_prefix("nvme+tcp://")).unwrap();
+    let status: Value = serde_json::from_slice(&status.stdout).expect("the test makes it so");
+    let uris = status["server"]["exports"][0]["uris"].as_array().expect("the test makes it so");
+    let uri = uris
+        .iter()
+        .find_map(|uri| uri.as_str()?.strip_prefix("nvme+tcp://"))
+        .expect("the test makes it so");
     let mut parts = uri.split('/');
-    let mut next = || parts.next().unwrap().to_owned();
+    let mut next = || parts.next().expect("the test makes it so").to_owned();
     (next(), next())
 }
 

@@ -92,7 +92,7 @@ impl Replay {
     pub(crate) fn ends_at(&self, end: Position, session: u64) -> bool {
         let is_next = |last: &LastBatch| {
             let head = last.bytes.first_chunk::<HEAD_BYTES>();
-            head.and_then(|head| Head::of_any(head)).is_some_and(|head| {
+            head.and_then(Head::of_any).is_some_and(|head| {
                 let Position { number, link, .. } = head.position;
                 (number, link, head.session) == (end.number, end.link, session)
             })

@@ -550,7 +550,9 @@ impl BufferMemory for Buffer {
 
     fn store(&self, pieces: &[(u64, &[u8])]) {
         let rack = &mut *lock(&self.rack);
-        pieces.iter().for_each(|(offset, bytes)| rack.store(*offset, bytes));
+        for (offset, bytes) in pieces {
+            rack.store(*offset, bytes);
+        }
     }
 
     fn reserve(&self, size: u64) -> io::Result<()> {

@@ -59,11 +59,14 @@ fn opened(
     Ok(Arc::new(memory))
 }
 
+/// Dies of a volume, and the holder of the proof of what they must hold.
+type ProvenMedia = (Vec<Box<dyn Medium>>, Option<Arc<dyn Witness>>);
+
 /// Opens the drive over the dies of the volume in a folder, which are locked by now; `see` is shown
 /// the write buffer.
 pub(super) fn open_media(
     volume: &Path,
-    (media, witness): (Vec<Box<dyn Medium>>, Option<Arc<dyn Witness>>),
+    (media, witness): ProvenMedia,
     promise: Promise,
     see: impl FnOnce(&Arc<dyn BufferMemory>),
 ) -> Result<Drive, OpenError> {
