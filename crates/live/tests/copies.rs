@@ -92,6 +92,9 @@ fn a_damaged_copy_does_not_survive_a_scrub_and_any_die_may_go_then() {
         for page in 0..PAGES {
             drive.write(page * 4096, &content(page), Durability::Durable).unwrap();
         }
+        // Those of a new drive have a copy on each die.
+        drive.checkpoint().unwrap();
+        drive.write(0, &content(0), Durability::Durable).unwrap();
         damage(kind, &options.dies);
         let scrubbed = drive.scrub(true).unwrap();
         assert!(scrubbed.copies_bad > 0, "{kind}: {scrubbed:?}");
