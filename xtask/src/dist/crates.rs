@@ -30,6 +30,8 @@ const EMBEDDED: [(&str, &[&str]); 3] = [
         ],
     ),
 ];
+/// Packages that are of use in this repository alone.
+const KEPT_HERE: [&str; 3] = ["xtask", "figures", "fuzz"];
 /// Keys that the manifest of a crate in a registry has.
 const FIELDS: [&str; 6] = ["categories", "description", "keywords", "license", "readme", "version"];
 
@@ -82,7 +84,8 @@ pub(super) fn check_alone(release: &Release) -> Result<()> {
 fn unpacked(release: &Release) -> Result<PathBuf> {
     let folder = release.empty_folder("crates")?;
     let mut package = Command::new("cargo");
-    package.args(["package", "--quiet", "--workspace", "--exclude", "xtask", "--allow-dirty"]);
+    package.args(["package", "--quiet", "--workspace", "--allow-dirty"]);
+    package.args(KEPT_HERE.iter().flat_map(|name| ["--exclude", name]));
     // A library has no lock file: the crate that depends on it selects the versions.
     package.args(["--no-verify", "--exclude-lockfile"]);
     let packed = folder.join("packed");
