@@ -70,7 +70,10 @@ fn programs_are_told_each_event_as_a_line_of_json() {
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let what = |event: &Value| event["what"].as_str().unwrap().to_owned();
     let is_start = |event: &Value| what(event).starts_with("The server started, process ");
-    assert!(events[..2].iter().any(is_start), "after the way to the dies at most: {text}");
+    assert!(
+        events[..3].iter().any(is_start),
+        "after the way to the dies and the promise at most: {text}"
+    );
     assert_eq!(what(events.last().unwrap()), "The server stopped.");
     assert!(events.iter().all(|event| event["at_unix_ms"].as_u64().unwrap() > 0), "{text}");
     let of_client = events.iter().find(|event| event["client"] == 1).unwrap();
