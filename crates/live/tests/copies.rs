@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
 use live::{Compression, CreateOptions, Device as _, Drive, Durability, check};
@@ -37,49 +37,38 @@ fn check_pages(drive: &Drive, case: &str) {
     }
 }
 
-/// Puts bytes where a die has `magic`, the last of all places, `ahead` bytes behind its beginning.
-fn spoil(die: &Path, magic: &[u8], ahead: usize) -> bool {
-    let bytes = fs::read(die).expect("it is there");
-    let sectors = bytes.chunks(512).enumerate();
-    let found: Vec<usize> =
-        sectors.filter(|(_, part)| part.starts_with(magic)).map(|(at, _)| at * 512).collect();
-    let file = OpenOptions::new().write(true).open(die).expect("it is there");
-    for at in &found {
-        let at = (at + ahead) as u64;
-        file.write_all_at(&[0xA7; 8], at).expect("nothing fails");
-    }
-    !found.is_empty()
-}
-
-/// Puts bytes into a copy of the newest checkpoint, so many bytes behind its beginning.
-fn spoil_checkpoint(dies: &[std::path::PathBuf], ahead: usize) {
+/// Puts bytes into a copy of the newest structure that begins with `magic` and has its number at
+/// `number_at`, so many bytes behind its beginning.
+fn spoil_newest(dies: &[PathBuf], magic: &[u8], number_at: usize, ahead: usize) {
     let mut newest = (0, &dies[0], 0);
     for die in dies {
         let bytes = fs::read(die).expect("it is there");
-        for (slot, part) in bytes.chunks(4096).enumerate().filter(|it| it.1.starts_with(CHECKPOINT))
-        {
-            let number = part[16..24].iter().rev().fold(0, |all, byte| all << 8 | u64::from(*byte));
+        let sectors = bytes.chunks(512).enumerate();
+        for (sector, part) in sectors.filter(|(_, part)| part.starts_with(magic)) {
+            let number = part[number_at..number_at + 8].iter().rev();
+            let number = number.fold(0, |all, byte| all << 8 | u64::from(*byte));
             if number > newest.0 {
-                newest = (number, die, slot * 4096);
+                newest = (number, die, sector * 512);
             }
         }
     }
-    let (_, die, at) = newest;
+    let (number, die, at) = newest;
+    assert!(number > 0, "there is one");
     let file = OpenOptions::new().write(true).open(die).expect("it is there");
     file.write_all_at(&[0xA7; 8], (at + ahead) as u64).expect("nothing fails");
 }
 
 /// Damage of one copy, or of copies that others stand beside.
-fn damage(kind: &str, dies: &[std::path::PathBuf]) {
+fn damage(kind: &str, dies: &[PathBuf]) {
     let zero = |die: &Path| {
         let file = OpenOptions::new().write(true).open(die).expect("it is there");
         file.write_all_at(&[0; 8192], 0).expect("nothing fails");
     };
     match kind {
         "headers" => dies[1..3].iter().for_each(|die| zero(die)),
-        "checkpoint" => spoil_checkpoint(dies, 4096 + 8),
-        "checkpoint header" => spoil_checkpoint(dies, 8),
-        _ => assert!(dies.iter().any(|die| spoil(die, BATCH, 200))),
+        "checkpoint" => spoil_newest(dies, CHECKPOINT, 16, 4096 + 8),
+        "checkpoint header" => spoil_newest(dies, CHECKPOINT, 16, 8),
+        _ => spoil_newest(dies, BATCH, 24, 200),
     }
 }
 

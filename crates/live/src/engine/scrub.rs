@@ -367,6 +367,7 @@ impl Drive {
             Err(replacing(die)(io::Error::other(STOPPED)))
         };
         store.dies.forget_failures(die);
+        store.suspects.forget_die(die);
         let failed = |error: io::Error| {
             store.dies.count_failure(die, &error);
             replacing(die)(error)

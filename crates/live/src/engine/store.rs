@@ -125,6 +125,12 @@ impl Suspects {
         std::mem::take(&mut *lock(&self.told))
     }
 
+    /// Forgets the rows in which a die had damage, in whose place another medium is put: the rebuild
+    /// writes them.
+    pub(crate) fn forget_die(&self, die: usize) {
+        lock(&self.rows).retain(|_, it| it.die != die);
+    }
+
     /// Forgets a row, which was written again or holds nothing any more.
     pub(crate) fn forget(&self, row: u32) {
         lock(&self.rows).remove(&row);

@@ -4,6 +4,7 @@
 use super::Scrubbed;
 use crate::DeviceError;
 use crate::engine::drive::Drive;
+use crate::format::die_set::DieSet;
 use crate::status::{Damage, FoundBy};
 
 /// Rows that are written again at a time.
@@ -11,12 +12,17 @@ const ROWS_AT_ONCE: usize = 16;
 
 impl Drive {
     /// Writes again what is damaged of a few of the rows in which reads found damage. Nothing is
-    /// read where they found none.
+    /// read where they found none, and nothing is written while a die does not respond: what it
+    /// does not give out is no damage, and a die that fails every read is to be replaced, not
+    /// written to.
     ///
     /// # Errors
     /// As [`Drive::scrub`]; the rows are tried again then.
     pub fn mend_suspects(&self) -> Result<(), DeviceError> {
         let rows = self.store().suspects.rows(ROWS_AT_ONCE);
+        if rows.is_empty() || self.store().dies.unresponsive() != DieSet::default() {
+            return Ok(());
+        }
         let mut found = Scrubbed::default();
         for row in &rows {
             self.scrub_row(*row, true, &mut found)?;
