@@ -125,8 +125,8 @@ impl Suspects {
         std::mem::take(&mut *lock(&self.told))
     }
 
-    /// Forgets the rows in which a die had damage, in whose place another medium is put: the rebuild
-    /// writes them.
+    /// Forgets the rows in which a die had damage, in whose place another medium is put: the
+    /// rebuild writes them.
     pub(crate) fn forget_die(&self, die: usize) {
         lock(&self.rows).retain(|_, it| it.die != die);
     }
