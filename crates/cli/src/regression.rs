@@ -45,7 +45,7 @@ enum Verdict {
 
 /// Later runs, judged by limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Judged {
+pub(crate) struct LimitVerdict {
     /// Figures that were compared.
     pub(crate) compared: u64,
     /// A sentence for each figure beyond its limit.
@@ -101,8 +101,8 @@ impl Limit {
 }
 
 /// Judges all runs but the first by limits.
-pub(crate) fn judge(limits: &[Limit], runs: &[Run]) -> Judged {
-    let mut judged = Judged::default();
+pub(crate) fn judge(limits: &[Limit], runs: &[Run]) -> LimitVerdict {
+    let mut judged = LimitVerdict::default();
     let Some((first, later)) = runs.split_first() else { return judged };
     for limit in limits {
         let before = judged.compared;

@@ -13,7 +13,7 @@ use live::{Beyond, Drive, Namespaces, UserCapacity};
 use server::drive_service::note_event;
 
 use super::maintenance::{awaited, server};
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredRequest;
 use crate::args::{Capacity, Format, FormatTarget, Purge, Resize};
 use crate::failure::Opening;
 use crate::progress::Rows;
@@ -96,7 +96,7 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     let discard = args.target.destroy.is_some();
     let attempted = || format!("resizing {shown}");
     if let Some(mut server) = server {
-        let unanswered = Unanswered {
+        let unanswered = UnansweredRequest {
             state: "the size may be that of before or not",
             next: format!("`floatgate status {shown}` says which; then run this again"),
         };
@@ -178,9 +178,9 @@ fn check_id(target: &FormatTarget, id: &str) -> Result<()> {
 }
 
 /// State of a volume whose server did not say how a purge or a format ended.
-fn purge_unanswered(command: &str, volume: &Path) -> Unanswered {
+fn purge_unanswered(command: &str, volume: &Path) -> UnansweredRequest {
     let shown = volume.display();
-    Unanswered {
+    UnansweredRequest {
         state: "data that was to be erased may be left on the dies",
         next: format!(
             "`floatgate status {shown}` says whether it is; run the same `floatgate {command}` \
@@ -190,7 +190,10 @@ fn purge_unanswered(command: &str, volume: &Path) -> Unanswered {
 }
 
 /// Watches how far a server is with a purge, and returns the status of the volume after it.
-fn status_after_purge(server: &mut Connection, unanswered: &Unanswered) -> Result<status::Status> {
+fn status_after_purge(
+    server: &mut Connection,
+    unanswered: &UnansweredRequest,
+) -> Result<status::Status> {
     let is_running = |purge: &Purged| purge.is_running;
     let progress = |purge: &Purged| (purge.superblocks_done, purge.superblocks);
     let purge = awaited("erasing", server, |it| it.purge, is_running, progress);

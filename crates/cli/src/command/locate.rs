@@ -5,7 +5,7 @@ use live::locate;
 use live::management::Request;
 
 use super::maintenance::server;
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredRequest;
 use crate::Ending;
 use crate::args::{Locate, Switch};
 
@@ -15,7 +15,7 @@ pub(crate) fn locate(args: &Locate) -> Result<Ending> {
     let attempted = || format!("marking {}", args.volume.display());
     match server(&args.volume)? {
         Some(mut server) => {
-            let unanswered = Unanswered {
+            let unanswered = UnansweredRequest {
                 state: "the LED may be on or off",
                 next: "run the same command again".to_owned(),
             };

@@ -13,7 +13,7 @@ use live::management::{Connection, Request};
 use live::status::{MaintenanceStatus, Rebuild, Scrub};
 use live::{Contents, Drive, Replacement};
 
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredRequest;
 use crate::args::{self, AddSpare, FailDie, Inject, RemoveSpare, ReplaceDie, Scrub as ScrubArgs};
 use crate::failure::Opening;
 use crate::progress::Rows;
@@ -31,7 +31,7 @@ pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
         format!("`floatgate check --repair {shown}` checks a closed volume")
     })?;
     let attempted = || format!("scrubbing {shown}");
-    let unanswered = Unanswered {
+    let unanswered = UnansweredRequest {
         state: "the scrub did not come to its end",
         next: format!(
             "serve the volume and run `floatgate scrub {shown}` again, or run `floatgate check \
@@ -102,7 +102,7 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
     let (shown, die) = (args.volume.display(), args.die);
     let attempted = || format!("failing die {die} of {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        let unanswered = Unanswered {
+        let unanswered = UnansweredRequest {
             state: "the die may be offline or not",
             next: format!("`floatgate status {shown} --all` says which; then run this again"),
         };
@@ -138,7 +138,7 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
     let path = absolute(&args.with).context("finding the new die")?;
     let attempted = || format!("replacing die {die} of {shown}");
     if let Some(mut server) = server(&args.volume)? {
-        let unanswered = Unanswered {
+        let unanswered = UnansweredRequest {
             state: "the rebuild did not come to its end, and the volume tolerates no failure of a \
                     die until one has",
             next: format!(
@@ -228,9 +228,9 @@ pub(crate) fn remove_spare(args: &RemoveSpare) -> Result<Ending> {
 }
 
 /// State of a volume whose server did not say what it made of a hot spare.
-fn spare_unanswered(volume: &Path) -> Unanswered {
+fn spare_unanswered(volume: &Path) -> UnansweredRequest {
     let shown = volume.display();
-    Unanswered {
+    UnansweredRequest {
         state: "the hot spares may be those of before or not",
         next: format!("`floatgate status {shown}` counts them; then run this again"),
     }
@@ -269,7 +269,7 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
             await_end(&args.volume).with_context(|| format!("cutting the power of {shown}"))?;
         }
         done => {
-            let unanswered = Unanswered {
+            let unanswered = UnansweredRequest {
                 state: "the fault may have come or not",
                 next: format!("`floatgate status {shown}` says whether the volume is served"),
             };

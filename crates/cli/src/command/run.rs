@@ -26,7 +26,7 @@ use lab::{Error, Gaps, Kind, Rate};
 use serde_json::json;
 
 use self::coverage::Coverage;
-use self::stored::Stored;
+use self::stored::StoredRun;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};
@@ -44,7 +44,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let workload = workload(args, trace.as_ref())?;
     let plan = Plan::of_one(&workload, &load(args), args.model.seed);
     let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
-    let stored = args.out.as_deref().map(|out| Stored::begin(out, &plan, &wanted)).transpose()?;
+    let stored =
+        args.out.as_deref().map(|out| StoredRun::begin(out, &plan, &wanted)).transpose()?;
     let asked = Asked {
         args,
         subject: &subject,
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     };
     let measured = measured((&asked, &wanted), &plan, stored.as_ref());
     let shown = measured.and_then(|outcome| Ok((shown(&outcome, &asked)?, outcome)));
-    let (ending, outcome) = shown.inspect_err(|_| stored.iter().for_each(Stored::give_up))?;
+    let (ending, outcome) = shown.inspect_err(|_| stored.iter().for_each(StoredRun::give_up))?;
     let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
     let told: Vec<&Warning> = warnings(&outcome).collect();
     setup::tell_intact(&args.place, &told, Nanos::from_secs_f64(lasted_s));
@@ -81,7 +82,7 @@ fn check_replay(args: &args::Run) -> Result<()> {
 fn measured(
     (asked, wanted): (&Asked<'_>, &Wanted),
     plan: &Plan,
-    stored: Option<&Stored>,
+    stored: Option<&StoredRun>,
 ) -> Result<Outcome> {
     let raw = Raw::new();
     let path = stored.map_or_else(|| raw.path.clone(), |it| it.folder().raw());

@@ -7,14 +7,14 @@ use lab::{Error, Kind};
 
 /// Remainder of an order that a server did not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unanswered {
+pub(super) struct UnansweredRequest {
     /// State of the volume that is possible now, to follow a semicolon.
     pub(super) state: &'static str,
     /// Command that goes on, as a hint.
     pub(super) next: String,
 }
 
-impl Unanswered {
+impl UnansweredRequest {
     /// Returns the error of an order that failed: a refusal as the server gave it, anything else
     /// with what is unfinished.
     pub(super) fn of_order(&self, error: io::Error) -> anyhow::Error {
@@ -37,7 +37,8 @@ mod tests {
 
     #[test]
     fn only_an_order_without_an_answer_is_said_to_be_unfinished() {
-        let unanswered = Unanswered { state: "half is done", next: "`floatgate x` goes on".into() };
+        let unanswered =
+            UnansweredRequest { state: "half is done", next: "`floatgate x` goes on".into() };
         let refused = unanswered.of_order(io::Error::other("not now"));
         assert_eq!(refused.to_string(), "not now");
         let ended = io::Error::new(io::ErrorKind::UnexpectedEof, "the server ended");

@@ -98,7 +98,7 @@ fn lost_pages(args: &[&str]) -> usize {
 fn a_killed_server_loses_nothing_that_it_had_answered() {
     assert_eq!(lost_pages(&[]), 0);
     assert_eq!(lost_pages(&["--durable"]), 0);
-    assert!(lost_pages(&["--volatile"]) > 0, "what nobody flushed is not kept anywhere");
+    assert!(lost_pages(&["--volatile"]) > 0, "pages that no client flushed are kept nowhere");
 }
 
 /// The place and the subsystem of the first namespace of a served volume.

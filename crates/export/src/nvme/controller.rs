@@ -85,7 +85,7 @@ impl Link {
 
 /// Reason why the patience with a host has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expired {
+pub(super) enum HostTimeout {
     /// No command came within its Keep Alive Timeout in milliseconds.
     KeepAlive(u32),
     /// The controller was never enabled.
@@ -331,7 +331,7 @@ impl Controller {
     }
 
     /// Advances time. Returns the time of the next call, or why the patience with the host ended.
-    pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, Expired> {
+    pub(super) fn advance(&mut self, context: &Context<'_>) -> Result<Option<Nanos>, HostTimeout> {
         self.pass_time(context.now);
         let patience = self.patience();
         if let Some((due, expired)) = patience
@@ -353,16 +353,16 @@ impl Controller {
 
     /// The time at which the patience with the host ends, and why; none of a host whose timeout
     /// never comes. Virtual machines may take any time to boot.
-    fn patience(&self) -> Option<(Nanos, Expired)> {
+    fn patience(&self) -> Option<(Nanos, HostTimeout)> {
         let keep_alive_ms = self.features.keep_alive_ms();
         let is_fabrics = self.transport().is_fabrics();
         let enable = (is_fabrics && !self.was_enabled)
-            .then(|| (self.came_at + ENABLE_PATIENCE, Expired::NotEnabled));
+            .then(|| (self.came_at + ENABLE_PATIENCE, HostTimeout::NotEnabled));
         let life = if keep_alive_ms > 0 {
             let due = self.heard_at + Nanos::from_millis(keep_alive_ms.into());
-            Some((due, Expired::KeepAlive(keep_alive_ms)))
+            Some((due, HostTimeout::KeepAlive(keep_alive_ms)))
         } else if is_fabrics && !self.has_queues() {
-            Some((self.heard_at + SILENCE, Expired::Silent))
+            Some((self.heard_at + SILENCE, HostTimeout::Silent))
         } else {
             None
         };

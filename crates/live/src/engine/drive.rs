@@ -28,7 +28,7 @@ pub(crate) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
 
 use self::executing::Deferred;
 pub use self::formatting::{Beyond, UserCapacity};
-use self::promise::Promised;
+use self::promise::WritePromise;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{
@@ -124,7 +124,7 @@ pub struct Drive {
     /// True while a purge is under way.
     is_purging: AtomicBool,
     /// Promise about acknowledged writes.
-    promised: Promised,
+    promised: WritePromise,
 }
 
 impl Drive {
@@ -154,7 +154,7 @@ impl Drive {
             unused: Vec::new(),
             poison: OnceLock::new(),
             is_purging: AtomicBool::new(false),
-            promised: Promised::default(),
+            promised: WritePromise::default(),
         }
     }
 

@@ -32,7 +32,7 @@ use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
-use self::buffered::{Brought, add_buffered};
+use self::buffered::{BufferReplay, add_buffered};
 use self::continuity::{check_journal, check_units, proven_batches};
 pub(crate) use self::copies::whole_copies;
 use self::copies::{spread_checkpoint, spread_last_batch};
@@ -132,7 +132,7 @@ pub(crate) struct Accounted {
     holders: Vec<Replica>,
     scanned: Scanned,
     /// Outcome of looking at the write buffer.
-    pub(crate) brought: Brought,
+    pub(crate) brought: BufferReplay,
 }
 
 /// Opens a drive: accounts for everything, and only then writes. Returns the die besides that it
@@ -336,7 +336,7 @@ pub(crate) fn account(
     let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
         saved;
     let brought = if is_complete {
-        Brought::default()
+        BufferReplay::default()
     } else {
         add_buffered(store, summary.seq, &mut replay)
     };

@@ -51,7 +51,7 @@ pub struct Scrubbed {
     pub damage: Vec<Damage>,
 }
 
-/// Places of damage that are kept of a scrub, or until somebody asks for them.
+/// Places of damage that are kept of a scrub, or until the server takes them.
 const DAMAGE_MAX: usize = 1000;
 
 impl Scrubbed {

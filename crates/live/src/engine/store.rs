@@ -79,7 +79,7 @@ const SUSPECTS_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct Suspects {
     rows: Mutex<BTreeMap<u32, Suspect>>,
-    /// Damage that was found and that nobody has asked for.
+    /// Damage that was found and that the server has not taken.
     told: Mutex<Vec<Damage>>,
 }
 
@@ -113,7 +113,7 @@ impl Suspects {
         lock(&self.rows).values().filter(|it| it.die == die).count() as u64
     }
 
-    /// Adds damage for whoever asks, as much as there is room for.
+    /// Adds damage for the server, as much as there is room for.
     pub(crate) fn tell(&self, damage: &[Damage]) {
         let mut told = lock(&self.told);
         let room = SUSPECTS_MAX.saturating_sub(told.len());

@@ -87,7 +87,7 @@ struct Mapped {
 }
 
 impl MappedFile {
-    /// The file at a path, if it is there. It must be in use by nobody else.
+    /// The file at a path, if it is there. No other process may use it.
     ///
     /// # Errors
     /// Fails if it is there and cannot be mapped.
@@ -135,7 +135,7 @@ fn options() -> OpenOptions {
 fn map(file: File) -> io::Result<Mapped> {
     let place = place_of(&file)?;
     #[expect(unsafe_code, reason = "another process could shorten the file")]
-    // SAFETY: the file is one of the volume's folder, and whoever opens it has locked all of the
+    // SAFETY: the file is one of the volume's folder, and its opener has locked all of the
     // volume's dies before.
     let memory = unsafe { MmapOptions::new().map_mut(&file) }?;
     Ok(Mapped { file, place, memory })

@@ -43,15 +43,15 @@ pub struct Absences {
 
 /// The witness of a folder, in memory.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Option<Proof>>);
+struct KeptProof(Mutex<Option<Proof>>);
 
-impl Kept {
+impl KeptProof {
     fn change(&self, change: impl FnOnce(&mut Proof)) {
         lock(&self.0).iter_mut().next().map(change);
     }
 }
 
-impl Witness for Kept {
+impl Witness for KeptProof {
     fn note_header(&self, header: &Header, written_at: &[u64]) {
         lock(&self.0).get_or_insert_with(|| Proof::of(header)).note(header, written_at);
     }
@@ -135,8 +135,9 @@ impl Absent {
 
     /// Opens the drive with some of its dies; what the folder keeps is kept.
     fn open(&mut self, present: DieSet) -> Result<Drive, OpenError> {
-        let kept = Arc::new(Kept(Mutex::new(self.proof.clone())));
-        let drive = Drive::open_proven(some(&self.disks, present), Some(Arc::<Kept>::clone(&kept)));
+        let kept = Arc::new(KeptProof(Mutex::new(self.proof.clone())));
+        let drive =
+            Drive::open_proven(some(&self.disks, present), Some(Arc::<KeptProof>::clone(&kept)));
         self.proof = kept.proof();
         drive
     }
@@ -255,7 +256,7 @@ impl Absent {
             let disks = self.disks.fork();
             disks.restore();
             let present = DieSet(self.shape.all_dies().0 & !(1 << away));
-            let kept = Arc::new(Kept(Mutex::new(self.proof.clone())));
+            let kept = Arc::new(KeptProof(Mutex::new(self.proof.clone())));
             let drive = Drive::open_proven(some(&disks, present), Some(kept))
                 .map_err(|error| format!("without die {away} {when}: {error}"))?;
             self.check_flushed(&drive, &format!("without die {away} {when}"))?;
@@ -298,7 +299,7 @@ impl Absent {
             let disks = kept.fork();
             let present = DieSet(self.shape.all_dies().0 & !(1 << away));
             self.keep(drive);
-            let proof = Arc::new(Kept(Mutex::new(self.proof.clone())));
+            let proof = Arc::new(KeptProof(Mutex::new(self.proof.clone())));
             let Ok(drive) = Drive::open_proven(some(&disks, present), Some(proof)) else {
                 continue;
             };

@@ -48,7 +48,7 @@ pub struct Die {
     /// Those of the last hour.
     #[serde(default)]
     pub damaged_places_hour: u64,
-    /// Most of them in an hour that are no problem; 0: nobody says.
+    /// Most of them in an hour that are no problem; 0: unknown.
     #[serde(default)]
     pub damaged_places_limit: u64,
     /// Rows with such places that have not been written again yet.

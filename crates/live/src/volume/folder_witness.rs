@@ -31,7 +31,7 @@ const SCHEMA: u32 = 1;
 
 /// Contents of the file, without its checksum.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct KeptProof {
     schema: u32,
     /// The header as dies have it, in hexadecimal digits, without what follows its last byte that
     /// is not zero.
@@ -142,7 +142,7 @@ fn print(proof: &Proof) -> String {
         header.extend([digit(byte >> 4), digit(byte & 0xf)]);
     }
     let Proof { batches, ref members, stale_start, .. } = *proof;
-    let kept = Kept { schema: SCHEMA, header, batches, members: members.clone(), stale_start };
+    let kept = KeptProof { schema: SCHEMA, header, batches, members: members.clone(), stale_start };
     let line = serde_json::to_string(&kept).expect("numbers and texts have a form");
     format!("{line}\n{:08x}\n", crc32c::crc32c(line.as_bytes()))
 }
@@ -151,14 +151,15 @@ fn parse(text: &str) -> Option<Proof> {
     let (line, crc) = text.split_once('\n')?;
     let crc = u32::from_str_radix(crc.trim_end(), 16).ok()?;
     (crc == crc32c::crc32c(line.as_bytes())).then_some(())?;
-    let kept: Kept = serde_json::from_str(line).ok().filter(|it: &Kept| it.schema == SCHEMA)?;
+    let kept: KeptProof =
+        serde_json::from_str(line).ok().filter(|it: &KeptProof| it.schema == SCHEMA)?;
     let digit = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let mut bytes: Vec<u8> = kept.header.as_bytes().chunks(2).map(digit).collect::<Option<_>>()?;
     let length = usize::try_from(crate::format::layout::HEADER_BYTES).ok()?;
     (bytes.len() < length).then(|| bytes.resize(length, 0))?;
     seal(&mut bytes);
     let header = Header::parse(&bytes).ok()??;
-    let Kept { batches, members, stale_start, .. } = kept;
+    let KeptProof { batches, members, stale_start, .. } = kept;
     let is_of_all = members.len() == header.shape.dies as usize;
     is_of_all.then_some(Proof { header, batches, members, stale_start })
 }

@@ -12,12 +12,12 @@ use crate::setup::MadeFolder;
 
 /// A run that is under way, with its folder.
 #[derive(Debug)]
-pub(super) struct Stored {
+pub(super) struct StoredRun {
     folder: Folder,
     made: MadeFolder,
 }
 
-impl Stored {
+impl StoredRun {
     /// Makes the folder of a run below `out`.
     ///
     /// # Errors

@@ -92,9 +92,9 @@ fn go_tells_size_abilities_and_block_sizes_and_agrees() {
 
 /// A device that a host protected from writes.
 #[derive(Debug)]
-struct Protected(MemoryDevice);
+struct ProtectedDevice(MemoryDevice);
 
-impl Device for Protected {
+impl Device for ProtectedDevice {
     fn size(&self) -> u64 {
         self.0.size()
     }
@@ -129,7 +129,7 @@ fn an_export_that_a_host_protected_is_announced_as_read_only() {
     let offered = exports();
     let [open, read_only] = ["first", "second"].map(|name| offered.find(name).unwrap());
     let flags = |export: &Export| abilities(export, Dialect::Structured);
-    let device = Arc::new(Protected(MemoryDevice::new(1 << 20)));
+    let device = Arc::new(ProtectedDevice(MemoryDevice::new(1 << 20)));
     let protected = Export { device, ..Export::clone(open) };
     assert_ne!(flags(open), flags(read_only));
     assert_eq!(flags(&protected), flags(read_only));

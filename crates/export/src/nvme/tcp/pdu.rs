@@ -4,7 +4,7 @@
 //!   header (HLEN) ── digest ── padding to PDO ── data ── digest        PLEN in all
 //! ```
 
-use super::super::controller::Expired;
+use super::super::controller::HostTimeout;
 use super::super::wire::{Structure, u16_at, u32_at};
 use crate::Replies;
 
@@ -145,12 +145,12 @@ impl Violation {
     }
 }
 
-impl From<Expired> for Violation {
-    fn from(expired: Expired) -> Self {
+impl From<HostTimeout> for Violation {
+    fn from(expired: HostTimeout) -> Self {
         match expired {
-            Expired::KeepAlive(keep_alive_ms) => Self::KeepAlive { keep_alive_ms },
-            Expired::NotEnabled => Self::NotEnabled,
-            Expired::Silent => Self::Silent,
+            HostTimeout::KeepAlive(keep_alive_ms) => Self::KeepAlive { keep_alive_ms },
+            HostTimeout::NotEnabled => Self::NotEnabled,
+            HostTimeout::Silent => Self::Silent,
         }
     }
 }

@@ -97,7 +97,7 @@ impl Drive {
 
 /// Outcome of looking at the write buffer.
 #[derive(Debug, Default)]
-pub(crate) struct Brought {
+pub(crate) struct BufferReplay {
     /// Reason why it does not count, or not all of it, if there is one.
     pub(crate) unused: Option<String>,
     /// Trims that the journal does not have: the batch of the checkpoint that ends recovery has to.
@@ -108,10 +108,10 @@ pub(crate) struct Brought {
 ///
 /// What came before the checkpoint is not needed: the batch that a checkpoint begins with holds
 /// what open rows had. Nor can it be told from an earlier life of its place.
-pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Brought {
-    let Some(buffered) = &store.buffered else { return Brought::default() };
+pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> BufferReplay {
+    let Some(buffered) = &store.buffered else { return BufferReplay::default() };
     let Buffered { session, journal_end, records, name, is_damaged } = buffered;
-    let unused = |why: String| Brought { unused: Some(why), trims: Vec::new() };
+    let unused = |why: String| BufferReplay { unused: Some(why), trims: Vec::new() };
     if !replay.ends_at(*journal_end, *session) && !is_any() {
         return unused(format!(
             "the write buffer {name} was left by session {session} of the volume, and the dies \
@@ -135,7 +135,7 @@ pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Br
              before the last server died may be missing"
         )
     });
-    Brought { unused: damage, trims }
+    BufferReplay { unused: damage, trims }
 }
 
 /// The trims from an event on that the journal does not have. One of everything says what earlier
