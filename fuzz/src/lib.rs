@@ -13,6 +13,10 @@ mod mutation;
 mod nbd;
 mod nvme;
 
+use std::sync::Arc;
+
+use device::MemoryDevice;
+use export::{Export, Exports};
 use live::simulation::hostile::Structure;
 
 pub use self::mutation::Mutator;
@@ -86,4 +90,16 @@ impl Target {
             Self::UnitHeader => Structure::UnitHeader.survives(input),
         }
     }
+}
+
+/// A device in memory that a front end offers.
+fn exports(is_read_only: bool) -> Exports {
+    let export = Export {
+        name: "fuzz".into(),
+        description: "a device for a fuzzer".into(),
+        device: Arc::new(MemoryDevice::new(1 << 20)),
+        is_read_only,
+        pace: None,
+    };
+    Exports::new(vec![export]).expect("one export with a short name")
 }

@@ -2,21 +2,13 @@
 
 use std::sync::Arc;
 
-use device::MemoryDevice;
 use export::nbd::{Dialect, Negotiation, Session, Terms};
-use export::{Export, Exports, Replies};
+use export::{Exports, Replies};
 
 /// Has a server read `input`, the first byte of which chooses how the client begins.
 pub(crate) fn run(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else { return };
-    let export = Export {
-        name: "fuzz".into(),
-        description: "a device for a fuzzer".into(),
-        device: Arc::new(MemoryDevice::new(1 << 20)),
-        is_read_only: choice & 0x80 != 0,
-        pace: None,
-    };
-    let exports = Exports::new(vec![export]).expect("one export with a short name");
+    let exports = crate::exports(choice & 0x80 != 0);
     let dialect = match choice & 3 {
         0 => return negotiate(exports, input),
         1 => Dialect::Simple,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use blockio::Nanos;
-use device::{Administration, DriveHealth, Identity, MemoryDevice};
+use device::{Administration, DriveHealth, Identity};
+use export::Replies;
 use export::nvme::{Session, Subsystem};
-use export::{Export, Exports, Replies};
 
 #[derive(Debug)]
 struct Drive;
@@ -23,14 +23,7 @@ impl Administration for Drive {
 /// Has a controller read `input`, the first byte of which chooses how the host begins.
 pub(crate) fn run(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else { return };
-    let export = Export {
-        name: "fuzz".into(),
-        description: "a device for a fuzzer".into(),
-        device: Arc::new(MemoryDevice::new(1 << 20)),
-        is_read_only: choice & 0x80 != 0,
-        pace: None,
-    };
-    let exports = Exports::new(vec![export]).expect("one export with a short name");
+    let exports = crate::exports(choice & 0x80 != 0);
     let block_bytes = if choice & 0x40 != 0 { 4096 } else { 512 };
     let subsystem = Subsystem::new(&exports, Arc::new(Drive), block_bytes);
     let subsystem = Arc::new(subsystem.expect("the size is a multiple of either"));
