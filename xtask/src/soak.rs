@@ -46,7 +46,7 @@ pub(crate) fn run_for(minutes: u64, seed: Option<u64>) -> Result<()> {
     println!("the seed is {seed}: --seed {seed} repeats what does not depend on time");
     simulate(minutes.div_ceil(2), seed, None)?;
     fuzz(minutes * 60 / 2 / TARGETS.len() as u64, seed)?;
-    let test = ["test", "--package", "live", "--test", "damage"];
+    let test = ["test", "--package", "live", "--test", "integration", "damage::"];
     run("cargo", &test, &[("FLOATGATE_FLIP_STRIDE", "1")])?;
     let test = ["test", "--package", "cli", "--test", "live", "clients::"];
     run("cargo", &test, &[("FLOATGATE_CRASHES", CRASHES)])?;
