@@ -30,6 +30,8 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
+    /// Tests what waits for other programs: the package of Python, clients, guests
+    TestClients,
     /// Checks form, lints, unit tests and some seeds of the simulation, in minutes
     Check,
     /// Simulates, fuzzes and flips bits for hours
@@ -142,6 +144,7 @@ fn main() -> Result<ExitCode> {
 fn run(task: Task) -> Result<()> {
     match task {
         Task::Test => test::run_all(),
+        Task::TestClients => test::test_clients(),
         Task::Python => {
             program::run("cargo", &["build", "--quiet", "--package", "cli"], &[])?;
             python::test()
