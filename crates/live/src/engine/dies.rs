@@ -35,6 +35,20 @@ pub(crate) struct DieRead<'a, 'b> {
     pub(crate) buffers: &'a mut [IoSliceMut<'b>],
 }
 
+/// Medium of a die at a time at which it held all that it should; none at another time.
+#[derive(Debug)]
+pub(crate) struct CompleteMedium {
+    die: usize,
+    bay: Bay,
+}
+
+impl CompleteMedium {
+    /// True if there was one, and it is that of the die still.
+    pub(crate) fn is_in_place(&self, dies: &Dies) -> bool {
+        dies.is_in_place(self.die, &self.bay)
+    }
+}
+
 /// Stand-in for the medium of a failed die; every command to it fails.
 #[derive(Debug)]
 struct Gone;
@@ -449,7 +463,7 @@ impl Dies {
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let (bay, bytes) = (self.shared(die), buffer.len());
         let read = medium(&bay).read_at(offset, buffer);
-        self.count_read(die, bytes, read)
+        self.count_read((die, &bay), bytes, read)
     }
 
     /// As [`Dies::read`]; nothing follows if it fails.
@@ -525,32 +539,47 @@ impl Dies {
         let answers = read_all(&mut below);
         let count = |(read, answer): (&DieRead<'_, '_>, _)| {
             let bytes = read.buffers.iter().map(|buffer| buffer.len()).sum();
-            self.count_read(read.die, bytes, answer)
+            let bay = shared[read.die].as_ref().expect("one of those");
+            self.count_read((read.die, bay), bytes, answer)
         };
         reads.iter().zip(answers).map(count).collect()
     }
 
-    fn count_read(&self, die: usize, bytes: usize, read: io::Result<()>) -> io::Result<()> {
-        if self.lost().has(die) {
-            // Nothing was asked of it.
-            return read;
-        }
+    fn count_read(
+        &self,
+        (die, asked): (usize, &Bay),
+        bytes: usize,
+        read: io::Result<()>,
+    ) -> io::Result<()> {
         let moved = &self.traffic[die];
         match &read {
-            Ok(()) => {
+            Ok(()) if !self.lost().has(die) => {
                 moved.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             }
-            Err(error) => {
-                moved.fail("read", error);
-            }
+            Err(error) if self.is_in_place(die, asked) => moved.fail("read", error),
+            _ => {}
         }
         read
+    }
+
+    /// True if the medium of which something was asked is there, and that of the die still: what
+    /// one that was given up answers says nothing of its successor.
+    fn is_in_place(&self, die: usize, asked: &Bay) -> bool {
+        let now = self.media[die].read().unwrap_or_else(PoisonError::into_inner);
+        asked.as_ref().zip(now.as_ref()).is_some_and(|(asked, now)| Arc::ptr_eq(asked, now))
+    }
+
+    /// Medium of a die that holds all that it should; none of another one.
+    pub(crate) fn complete(&self, die: usize) -> CompleteMedium {
+        // In this order: a successor counts as incomplete before it is put in place.
+        let bay = self.shared(die);
+        CompleteMedium { die, bay: bay.filter(|_| !self.incomplete().has(die)) }
     }
 
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let bay = self.shared(die);
         let written = medium(&bay).write_at(offset, bytes);
-        self.count_write(die, bytes.len(), written)
+        self.count_write((die, &bay), bytes.len(), written)
     }
 
     /// As [`Dies::write`], of a unit that a rebuild or a scrub restores.
@@ -603,18 +632,22 @@ impl Dies {
         !is_host_full(error) && self.lose(die)
     }
 
-    fn count_write(&self, die: usize, bytes: usize, written: io::Result<()>) -> io::Result<()> {
-        let is_host_full = written.as_ref().is_err_and(is_host_full);
-        if is_host_full || self.lost().has(die) {
-            return written;
-        }
+    fn count_write(
+        &self,
+        (die, asked): (usize, &Bay),
+        bytes: usize,
+        written: io::Result<()>,
+    ) -> io::Result<()> {
         let moved = &self.traffic[die];
         match &written {
-            Ok(()) => {
+            Ok(()) if !self.lost().has(die) => {
                 moved.written_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
                 moved.written_at.store(now_unix_s(), Ordering::Relaxed);
             }
-            Err(error) => moved.fail("write", error),
+            Err(error) if !is_host_full(error) && self.is_in_place(die, asked) => {
+                moved.fail("write", error);
+            }
+            _ => {}
         }
         written
     }
@@ -623,14 +656,14 @@ impl Dies {
     pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
         let bay = self.shared(die);
         let erased = medium(&bay).erase(offset, length);
-        self.count_write(die, 0, erased)
+        self.count_write((die, &bay), 0, erased)
     }
 
     /// As [`Dies::erase`], by writing zeroes: the space stays that of the die.
     pub(crate) fn overwrite(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
         let bay = self.shared(die);
         let overwritten = overwrite(medium(&bay), offset, length);
-        self.count_write(die, 0, overwritten)
+        self.count_write((die, &bay), 0, overwritten)
     }
 
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
@@ -716,7 +749,6 @@ impl Dies {
         };
         let asked: Vec<MediumWrite<'_>> = which.iter().map(below).collect();
         let answers = write_and_sync(&asked);
-        drop(shared);
         for (die, answer) in which.iter().zip(&answers) {
             if let (Err(error), Some(failure)) = (answer, syncing.get_mut(&die)) {
                 **failure = Some(SyncFailure::of(error));
@@ -724,7 +756,8 @@ impl Dies {
         }
         for (die, answer) in which.iter().zip(answers) {
             let bytes = if copies.has(die) { bytes.len() } else { 0 };
-            match self.count_write(die, bytes, answer) {
+            let bay = shared[die].as_ref().expect("one of those");
+            match self.count_write((die, bay), bytes, answer) {
                 Err(error) if !self.lose_for(die, &error) => return Err((die, error)),
                 _ => {}
             }
@@ -756,3 +789,6 @@ pub(crate) fn sync_failed((die, source): (usize, io::Error)) -> DeviceError {
 pub(crate) fn medium_error(attempted: String) -> impl FnOnce(io::Error) -> DeviceError {
     move |source| DeviceError::Medium { attempted, source }
 }
+
+#[cfg(test)]
+mod tests;

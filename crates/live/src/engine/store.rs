@@ -451,24 +451,25 @@ impl Store {
         extent.holds(&payload).then_some((extent, payload))
     }
 
-    /// As [`Store::extents`], the first that is wanted, and whether the unit of the place gave it
-    /// out.
+    /// As [`Store::extents`], the first that is wanted, and whether it had to be reconstructed: the
+    /// unit of the place did not give it out, on a die that should hold it.
     pub(crate) fn wanted_extent(
         &self,
         stored: Stored,
         is_wanted: impl Fn(&Extent) -> bool,
     ) -> Option<(bool, Extent, Vec<u8>)> {
+        // A die may be given up, and its successor filled, while this is read.
+        let asked = self.dies.complete(self.unit_of(stored).0);
         let mut found = self.sources(stored).filter(|(_, (extent, _))| is_wanted(extent));
         let (source, (extent, payload)) = found.next()?;
-        Some((source == 0, extent, payload))
+        Some((source != 0 && asked.is_in_place(&self.dies), extent, payload))
     }
 
-    /// Notes that the unit of a place did not give out what the rest of its row gave back: it
-    /// counts against its die, and the row is to be written again soon.
+    /// Notes that an extent had to be reconstructed: it counts against the die of its place, and
+    /// the row is to be written again soon.
     pub(crate) fn note_reconstructed(&self, stored: Stored) {
         let die = self.unit_of(stored).0;
-        let is_expected = self.dies.incomplete().has(die);
-        if !is_expected && !mutants::is(Mutant::ReconstructionsUncounted) {
+        if !mutants::is(Mutant::ReconstructionsUncounted) {
             let row = self.layout.place(stored.ppn).row;
             let is_new = self.suspects.add(row, die, stored.ppn);
             self.dies.count_reconstructed(die, is_new);

@@ -200,11 +200,11 @@ impl Drive {
             if !is_lost {
                 let found = self.store.wanted_extent(stored, |extent| extent.lpn == lpn);
                 is_lost = found.as_ref().is_some_and(|(_, extent, _)| extent.codec == Codec::Lost);
-                if let Some((is_own, extent, payload)) = found
+                if let Some((is_reconstructed, extent, payload)) = found
                     && !is_lost
                 {
                     // Its unit may hold another life of the row by now.
-                    if !is_own && self.core()?.locate(lpn) == located {
+                    if is_reconstructed && self.core()?.locate(lpn) == located {
                         self.store.note_reconstructed(stored);
                     }
                     return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
