@@ -7,7 +7,9 @@
 #![expect(clippy::print_stdout, reason = "the deviations are worth seeing, with --nocapture")]
 
 use blockio::Rng;
-use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks};
+use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
+
+use crate::SMALL;
 
 const SUPERBLOCKS: u32 = 2048;
 const PAGES_PER_SUPERBLOCK: u32 = 256;
@@ -35,26 +37,17 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
     let pages_logical = pages_physical / (100 + over_provisioning_percent) * 100;
     let config = Config {
         geometry: Geometry {
-            banks: 1,
-            dies_per_bank: 1,
-            planes_per_die: 1,
             erase_blocks_per_plane: SUPERBLOCKS,
             pages_per_erase_block: pages,
             page_kib: 4,
-            indirection_kib: 4,
-            stripe_dies: 0,
+            ..SMALL.geometry
         },
         pages_logical,
         pages_stored_max: pages_logical,
-        extents_per_page: 1,
         victim,
         // Relocation only when it must, one superblock at a time.
         watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1 },
-        wear_spread_max: 0,
-        spares_per_die: 0,
-        handles: ReclaimUnitHandles::ONE,
-        slc_cache: None,
-        seed: 1,
+        ..SMALL
     };
     let mut ftl = Ftl::format(&config).expect("a feasible format");
     let mut rng = Rng::new(u64::from(over_provisioning_percent));

@@ -1,28 +1,20 @@
 //! Other capacities for the host, over the same media.
 
-use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks};
+use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, Watermarks};
+
+use crate::SMALL;
 
 const CONFIG: Config = Config {
     geometry: Geometry {
-        banks: 1,
-        dies_per_bank: 1,
-        planes_per_die: 1,
         erase_blocks_per_plane: 20,
         pages_per_erase_block: 4,
         page_kib: 8,
-        indirection_kib: 4,
-        stripe_dies: 0,
+        ..SMALL.geometry
     },
     pages_logical: 60,
     pages_stored_max: 60,
-    extents_per_page: 1,
-    victim: VictimPolicy::Greedy,
     watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: 1e9, batch_pages: 1 },
-    wear_spread_max: 0,
-    spares_per_die: 0,
-    handles: ReclaimUnitHandles::ONE,
-    slc_cache: None,
-    seed: 1,
+    ..SMALL
 };
 
 #[test]

@@ -1,9 +1,9 @@
 //! Effects of compression: all of them follow from extents being smaller.
 
 use blockio::{Bytes, Rng};
-use ftl::{
-    Config, Counters, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles, VictimPolicy, Watermarks,
-};
+use ftl::{Config, Counters, Ftl, Geometry, Lpn, NoMedia, VictimPolicy, Watermarks};
+
+use crate::SMALL;
 
 const PAGE_BYTES: u32 = 4096;
 /// Over-provisioning of the format, in percent of the user capacity.
@@ -31,11 +31,7 @@ fn config() -> Config {
         victim: VictimPolicy::Fifo,
         // Relocation only when it must, one superblock at a time.
         watermarks: Watermarks { low: 3, high: 5, burst: 0.1, price_max: 0.0, batch_pages: 1 },
-        wear_spread_max: 0,
-        spares_per_die: 0,
-        handles: ReclaimUnitHandles::ONE,
-        slc_cache: None,
-        seed: 1,
+        ..SMALL
     }
 }
 

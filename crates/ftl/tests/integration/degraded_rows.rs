@@ -1,33 +1,20 @@
 //! Rows that leave out units at their ends.
 
-use ftl::{
-    Cause, Config, Ftl, Geometry, Lpn, MediaOp, Ppn, ReclaimUnitHandles, VictimPolicy, Watermarks,
-};
+use ftl::{Cause, Config, Ftl, Geometry, Lpn, MediaOp, Ppn};
+
+use crate::SMALL;
 
 const GEOMETRY: Geometry = Geometry {
-    banks: 1,
     dies_per_bank: 5,
-    planes_per_die: 1,
     erase_blocks_per_plane: 20,
     pages_per_erase_block: 3,
     page_kib: 8,
-    indirection_kib: 4,
     stripe_dies: 5,
+    ..SMALL.geometry
 };
 
-const CONFIG: Config = Config {
-    geometry: GEOMETRY,
-    pages_logical: 200,
-    pages_stored_max: 200,
-    extents_per_page: 1,
-    victim: VictimPolicy::Greedy,
-    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
-    wear_spread_max: 0,
-    spares_per_die: 0,
-    handles: ReclaimUnitHandles::ONE,
-    slc_cache: None,
-    seed: 1,
-};
+const CONFIG: Config =
+    Config { geometry: GEOMETRY, pages_logical: 200, pages_stored_max: 200, ..SMALL };
 
 /// The data unit of its row that a page lies in.
 fn unit(ppn: Ppn) -> u32 {

@@ -2,10 +2,9 @@
 //! spare space makes relocation dearer.
 
 use blockio::Rng;
-use ftl::{
-    Cause, Config, ConfigError, DieId, Ftl, Geometry, Lpn, MediaOp, NoMedia, ReclaimUnitHandles,
-    VictimPolicy, Watermarks,
-};
+use ftl::{Cause, Config, ConfigError, DieId, Ftl, Geometry, Lpn, MediaOp, NoMedia, Watermarks};
+
+use crate::SMALL;
 
 /// Two banks of eight dies in stripes of `stripe_dies`, with a fifth of spare space.
 fn config(stripe_dies: u32) -> Config {
@@ -16,22 +15,16 @@ fn config(stripe_dies: u32) -> Config {
         erase_blocks_per_plane: 60,
         pages_per_erase_block: 16,
         page_kib: 8,
-        indirection_kib: 4,
         stripe_dies,
+        indirection_kib: 4,
     };
     let pages_logical = u32::try_from(geometry.pages() * 7 / 10).expect("a small drive");
     Config {
         geometry,
         pages_logical,
         pages_stored_max: pages_logical,
-        extents_per_page: 1,
-        victim: VictimPolicy::Greedy,
         watermarks: Watermarks { low: 7, high: 9, burst: 0.3, price_max: 10.0, batch_pages: 1 },
-        wear_spread_max: 0,
-        spares_per_die: 0,
-        handles: ReclaimUnitHandles::ONE,
-        slc_cache: None,
-        seed: 1,
+        ..SMALL
     }
 }
 

@@ -12,3 +12,34 @@ mod owing;
 mod p2l;
 mod placement;
 mod wear;
+
+use ftl::{Config, Geometry, Lpn, ReclaimUnitHandles, VictimPolicy, Watermarks};
+
+/// A drive of one die. Tests name what is different in theirs.
+const SMALL: Config = Config {
+    geometry: Geometry {
+        banks: 1,
+        dies_per_bank: 1,
+        planes_per_die: 1,
+        erase_blocks_per_plane: 24,
+        pages_per_erase_block: 8,
+        page_kib: 16,
+        indirection_kib: 4,
+        stripe_dies: 0,
+    },
+    pages_logical: 440,
+    pages_stored_max: 440,
+    extents_per_page: 1,
+    victim: VictimPolicy::Greedy,
+    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
+    wear_spread_max: 0,
+    spares_per_die: 0,
+    handles: ReclaimUnitHandles::ONE,
+    slc_cache: None,
+    seed: 1,
+};
+
+/// Page of the small drive in a load that comes back to all of them.
+fn page(round: u32) -> Lpn {
+    Lpn((round.wrapping_mul(2_654_435_761) >> 8) % SMALL.pages_logical)
+}

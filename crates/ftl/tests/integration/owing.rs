@@ -1,36 +1,11 @@
 //! Relocation by the owner: what host pages owe is paid page by page, and each page is known before
 //! it is moved.
 
-use ftl::{Config, Ftl, Geometry, Lpn, MediaOp, Ppn, ReclaimUnitHandles, VictimPolicy, Watermarks};
+use ftl::{Ftl, MediaOp, Ppn};
 
-const CONFIG: Config = Config {
-    geometry: Geometry {
-        banks: 1,
-        dies_per_bank: 1,
-        planes_per_die: 1,
-        erase_blocks_per_plane: 24,
-        pages_per_erase_block: 8,
-        page_kib: 16,
-        indirection_kib: 4,
-        stripe_dies: 0,
-    },
-    pages_logical: 440,
-    pages_stored_max: 440,
-    extents_per_page: 1,
-    victim: VictimPolicy::Greedy,
-    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
-    wear_spread_max: 0,
-    spares_per_die: 0,
-    handles: ReclaimUnitHandles::ONE,
-    slc_cache: None,
-    seed: 1,
-};
+use crate::{SMALL, page};
+
 const ROUNDS: u32 = 8000;
-
-/// Page of a load that comes back to all of them.
-fn page(round: u32) -> Lpn {
-    Lpn((round.wrapping_mul(2_654_435_761) >> 8) % CONFIG.pages_logical)
-}
 
 /// Places that operations move pages from.
 fn moved_from(ops: &[MediaOp]) -> Vec<Ppn> {
@@ -52,7 +27,7 @@ fn relocate(ftl: &mut Ftl) {
 
 /// Writes a load whose debts are paid after so many pages at a time; returns the drive.
 fn written(pages_at_once: u32) -> Ftl {
-    let mut ftl = Ftl::format(&CONFIG).expect("a shape that can be");
+    let mut ftl = Ftl::format(&SMALL).expect("a shape that can be");
     for round in 0..ROUNDS {
         while ftl.needs_room() {
             relocate(&mut ftl);
@@ -71,7 +46,7 @@ fn written(pages_at_once: u32) -> Ftl {
 
 #[test]
 fn an_owner_that_pays_at_once_relocates_as_much_as_the_drive_itself() {
-    let mut itself = Ftl::format(&CONFIG).unwrap();
+    let mut itself = Ftl::format(&SMALL).unwrap();
     for round in 0..ROUNDS {
         itself.write(page(round), &mut Vec::new());
     }

@@ -1,32 +1,8 @@
 //! Reverse map left to the media: the same decisions, and their cost.
 
-use ftl::{
-    Config, Ftl, Geometry, Lpn, Media, MediaOp, NoMedia, Ppn, ReclaimUnitHandles, VictimPolicy,
-    Watermarks,
-};
+use ftl::{Ftl, Lpn, Media, MediaOp, NoMedia, Ppn};
 
-const CONFIG: Config = Config {
-    geometry: Geometry {
-        banks: 1,
-        dies_per_bank: 1,
-        planes_per_die: 1,
-        erase_blocks_per_plane: 24,
-        pages_per_erase_block: 8,
-        page_kib: 16,
-        indirection_kib: 4,
-        stripe_dies: 0,
-    },
-    pages_logical: 440,
-    pages_stored_max: 440,
-    extents_per_page: 1,
-    victim: VictimPolicy::Greedy,
-    watermarks: Watermarks { low: 4, high: 7, burst: 0.1, price_max: f64::MAX, batch_pages: 1 },
-    wear_spread_max: 0,
-    spares_per_die: 0,
-    handles: ReclaimUnitHandles::ONE,
-    slc_cache: None,
-    seed: 1,
-};
+use crate::{SMALL, page};
 
 /// Media that remember what was written to each place, and count how often they are asked.
 struct Telling {
@@ -50,19 +26,14 @@ impl Media for Telling {
     }
 }
 
-/// Page of a load that comes back to all of them.
-fn page(round: u32) -> Lpn {
-    Lpn((round.wrapping_mul(2_654_435_761) >> 8) % CONFIG.pages_logical)
-}
-
 const ROUNDS: u32 = 8000;
 
 #[test]
 fn a_drive_that_asks_does_what_one_does_that_keeps_it() {
-    let (mut keeping, mut ops) = (Ftl::format(&CONFIG).unwrap(), Vec::new());
-    let mut asking = Ftl::format(&CONFIG).unwrap();
+    let (mut keeping, mut ops) = (Ftl::format(&SMALL).unwrap(), Vec::new());
+    let mut asking = Ftl::format(&SMALL).unwrap();
     asking.leave_contents();
-    let places = usize::try_from(CONFIG.geometry.pages()).unwrap();
+    let places = usize::try_from(SMALL.geometry.pages()).unwrap();
     let mut media = Telling { pages: vec![None; places], ops: Vec::new(), asked: 0 };
     for round in 0..ROUNDS {
         let ppn = asking.write(page(round), &mut media);
@@ -79,7 +50,7 @@ fn a_drive_that_asks_does_what_one_does_that_keeps_it() {
 
 #[test]
 fn what_nobody_knows_is_looked_for_once_a_victim() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = Ftl::format(&SMALL).unwrap();
     ftl.leave_contents();
     for round in 0..ROUNDS {
         ftl.write(page(round), &mut NoMedia);
@@ -90,7 +61,7 @@ fn what_nobody_knows_is_looked_for_once_a_victim() {
 
 #[test]
 fn the_map_says_what_lies_at_some_places() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = Ftl::format(&SMALL).unwrap();
     let places: Vec<Ppn> = [7, 3, 9].map(|lpn| ftl.write(Lpn(lpn), &mut NoMedia)).to_vec();
     ftl.trim(Lpn(3));
     assert_eq!(ftl.pages_at(&places), [(Lpn(7), places[0]), (Lpn(9), places[2])]);

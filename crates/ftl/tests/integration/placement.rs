@@ -9,6 +9,8 @@ use ftl::{
     VictimPolicy, Watermarks,
 };
 
+use crate::SMALL;
+
 const PAGES_PER_SUPERBLOCK: u32 = 256;
 
 /// A drive of so many superblocks, 7 % larger than what the host sees of it.
@@ -22,25 +24,17 @@ fn config(
     let pages_logical = superblocks * PAGES_PER_SUPERBLOCK / 107 * 100;
     Config {
         geometry: Geometry {
-            banks: 1,
-            dies_per_bank: 1,
-            planes_per_die: 1,
             erase_blocks_per_plane: superblocks,
             pages_per_erase_block: PAGES_PER_SUPERBLOCK,
             page_kib: 4,
-            indirection_kib: 4,
-            stripe_dies: 0,
+            ..SMALL.geometry
         },
         pages_logical,
         pages_stored_max: pages_logical,
-        extents_per_page: 1,
         victim,
         watermarks: Watermarks { low, high: low + 1, burst: 0.1, price_max: 0.0, batch_pages: 1 },
-        wear_spread_max: 0,
-        spares_per_die: 0,
         handles,
-        slc_cache: None,
-        seed: 1,
+        ..SMALL
     }
 }
 

@@ -2,9 +2,11 @@
 
 use blockio::Rng;
 use ftl::{
-    Config, DieId, EraseBlockReplacement, Ftl, Geometry, Lpn, NoMedia, ReclaimUnitHandles,
-    SuperblockId, SuperblockState, VictimPolicy, Watermarks,
+    Config, DieId, EraseBlockReplacement, Ftl, Geometry, Lpn, NoMedia, SuperblockId,
+    SuperblockState, VictimPolicy, Watermarks,
 };
+
+use crate::SMALL;
 
 const SUPERBLOCKS: u32 = 64;
 const PAGES_PER_SUPERBLOCK: u32 = 64;
@@ -12,25 +14,16 @@ const PAGES_PER_SUPERBLOCK: u32 = 64;
 fn config(wear_spread_max: u32) -> Config {
     Config {
         geometry: Geometry {
-            banks: 1,
-            dies_per_bank: 1,
-            planes_per_die: 1,
             erase_blocks_per_plane: SUPERBLOCKS,
             pages_per_erase_block: PAGES_PER_SUPERBLOCK,
             page_kib: 4,
-            indirection_kib: 4,
-            stripe_dies: 0,
+            ..SMALL.geometry
         },
         pages_logical: SUPERBLOCKS * PAGES_PER_SUPERBLOCK * 3 / 4,
         pages_stored_max: SUPERBLOCKS * PAGES_PER_SUPERBLOCK * 3 / 4,
-        extents_per_page: 1,
-        victim: VictimPolicy::Greedy,
         watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 4.0, batch_pages: 1 },
         wear_spread_max,
-        spares_per_die: 0,
-        handles: ReclaimUnitHandles::ONE,
-        slc_cache: None,
-        seed: 1,
+        ..SMALL
     }
 }
 

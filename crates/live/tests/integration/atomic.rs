@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, DeviceError, Drive, Durability};
+use live::{CreateOptions, Device as _, DeviceError, Drive, Durability};
+
+use crate::volume_options;
 
 const PAGE: u64 = 4096;
 
@@ -14,14 +16,9 @@ const PAGE: u64 = 4096;
 fn atomic_writes_find_the_room_that_they_looked_for_beside_large_writes() {
     let folder = tempfile::tempdir().unwrap();
     let drive = Drive::create(&CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: vec![folder.path().join("d0.img")],
-        size: Bytes::from_kib(16 << 10),
-        is_protected: false,
         over_provisioning: 0.3,
-        compression: Compression::None,
-        physical: None,
         unit: Some(Bytes::from_kib(16)),
+        ..volume_options(folder.path(), 1, Bytes::from_kib(16 << 10))
     })
     .unwrap();
     let is_over = AtomicBool::new(false);
@@ -61,14 +58,8 @@ fn atomic_writes_find_the_room_that_they_looked_for_beside_large_writes() {
 fn an_atomic_write_that_the_journal_has_no_room_for_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let drive = Drive::create(&CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: vec![folder.path().join("d0.img")],
-        size: Bytes::from_kib(32 << 10),
-        is_protected: false,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
         unit: Some(Bytes::from_kib(256)),
+        ..volume_options(folder.path(), 1, Bytes::from_kib(32 << 10))
     })
     .unwrap();
     drive.write(0, &[1; 4096], Durability::Volatile).unwrap();

@@ -6,22 +6,16 @@ use std::path::Path;
 use blockio::Bytes;
 use live::check::{Kind, Remedy, Report, check, repair};
 use live::status::State;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability};
+use live::{CreateOptions, Device as _, Drive, Durability};
+
+use crate::volume_options;
 
 /// Bytes that were written to each drive here, from the beginning.
 const STORED: usize = 3 << 20;
 
 fn create(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
-    let options = CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(4 << 10),
-        is_protected,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let options =
+        CreateOptions { is_protected, ..volume_options(folder, dies, Bytes::from_kib(4 << 10)) };
     let drive = Drive::create(&options).expect("there is room");
     drive.write(0, &contents(), Durability::Volatile).expect("a new drive takes it");
     drive.close().expect("nothing fails");

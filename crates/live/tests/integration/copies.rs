@@ -6,23 +6,16 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability, check};
+use live::{CreateOptions, Device as _, Drive, Durability, check};
+
+use crate::volume_options;
 
 const PAGES: u64 = 300;
 const CHECKPOINT: &[u8] = b"FLGTckpt";
 const BATCH: &[u8] = b"FLGTjrnl";
 
 fn options(folder: &Path) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(8 << 20),
-        is_protected: true,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    volume_options(folder, 4, Bytes(8 << 20))
 }
 
 fn content(page: u64) -> [u8; 4096] {

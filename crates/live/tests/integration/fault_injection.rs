@@ -8,22 +8,15 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::fault_injection::{Fault, FaultInjector, Schedule, When};
-use live::{Access, Compression, CreateOptions, Device, DeviceError, Drive, Durability};
+use live::{Access, CreateOptions, Device, DeviceError, Drive, Durability};
+
+use crate::volume_options;
 
 const BLOCK: usize = 8192;
 const BLOCKS: u64 = 512;
 
 fn create(folder: &Path, dies: usize) -> CreateOptions {
-    let options = CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(BLOCKS * BLOCK as u64),
-        is_protected: dies > 1,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let options = volume_options(folder, dies, Bytes(BLOCKS * BLOCK as u64));
     Drive::create(&options).expect("there is room").close().expect("nothing fails");
     options
 }

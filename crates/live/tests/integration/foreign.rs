@@ -5,25 +5,17 @@ use std::path::Path;
 
 use blockio::Bytes;
 use live::{
-    Compression, Contents, CreateOptions, Device as _, Drive, Durability, OpenError, Replacement,
-    inspect,
+    Contents, CreateOptions, Device as _, Drive, Durability, OpenError, Replacement, inspect,
 };
+
+use crate::volume_options;
 
 const DIES: usize = 4;
 const SIZE: u64 = 8 << 20;
 
 fn create(folder: &Path) -> CreateOptions {
     fs::create_dir_all(folder).expect("a temporary folder");
-    let options = CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..DIES).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(SIZE),
-        is_protected: true,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let options = volume_options(folder, DIES, Bytes(SIZE));
     drop(Drive::create(&options).expect("there is space"));
     options
 }
@@ -319,16 +311,8 @@ fn a_volume_opens_without_the_one_die_that_is_refused() {
 fn a_path_that_is_not_utf_8_is_refused_and_leaves_nothing() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = tempfile::tempdir().unwrap();
-    let options = CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: vec![folder.path().join(std::ffi::OsStr::from_bytes(b"d\xff"))],
-        size: Bytes(SIZE),
-        is_protected: false,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let dies = vec![folder.path().join(std::ffi::OsStr::from_bytes(b"d\xff"))];
+    let options = CreateOptions { dies, ..volume_options(folder.path(), 1, Bytes(SIZE)) };
     let refused = Drive::create(&options).unwrap_err().to_string();
     assert!(refused.contains("UTF-8"), "{refused}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

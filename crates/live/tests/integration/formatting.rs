@@ -9,20 +9,14 @@ use live::{
     UserCapacity,
 };
 
+use crate::volume_options;
+
 const PAGE: u64 = 4096;
 const SIZE: u64 = 8 << 20;
 
 fn create(folder: &Path) -> CreateOptions {
-    let options = CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..3).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(SIZE),
-        is_protected: true,
-        over_provisioning: 0.5,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let options =
+        CreateOptions { over_provisioning: 0.5, ..volume_options(folder, 3, Bytes(SIZE)) };
     Drive::create(&options).expect("there is room").close().expect("nothing fails");
     options
 }
@@ -105,14 +99,10 @@ fn what_is_stored_stays_when_a_drive_becomes_larger_or_smaller() {
 fn a_thin_drive_keeps_its_physical_space_when_it_becomes_larger_or_smaller() {
     let folder = tempfile::tempdir().unwrap();
     let options = CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: vec![folder.path().join("d0.img")],
-        size: Bytes(4 * SIZE),
-        is_protected: false,
         over_provisioning: 0.5,
         compression: Compression::Lz4,
         physical: Some(Bytes(SIZE)),
-        unit: None,
+        ..volume_options(folder.path(), 1, Bytes(4 * SIZE))
     };
     Drive::create(&options).unwrap().close().unwrap();
     let drive = Drive::open(&options.volume).unwrap();

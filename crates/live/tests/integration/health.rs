@@ -11,19 +11,12 @@ use live::simulation::Disks;
 use live::status::{HealthState, ProblemKind, Status};
 use live::{Compression, CreateOptions, Device as _, Drive, Durability, Shape, name_drive};
 
+use crate::volume_options;
+
 const SIZE_KIB: u64 = 8 << 10;
 
 fn options(folder: &Path, dies: usize) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(SIZE_KIB),
-        is_protected: dies > 1,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    volume_options(folder, dies, Bytes::from_kib(SIZE_KIB))
 }
 
 fn content() -> Vec<u8> {

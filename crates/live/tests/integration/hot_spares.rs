@@ -7,25 +7,17 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::{
-    Compression, Contents, CreateOptions, Device as _, Drive, Durability, Maintenance, add_spare,
-    hot_spares,
+    Contents, CreateOptions, Device as _, Drive, Durability, Maintenance, add_spare, hot_spares,
 };
+
+use crate::volume_options;
 
 const SIZE_KIB: u64 = 8 << 10;
 /// Time limit for filling a hot spare.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn create(folder: &Path, dies: usize) -> (CreateOptions, Drive) {
-    let options = CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(SIZE_KIB),
-        is_protected: dies > 1,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let options = volume_options(folder, dies, Bytes::from_kib(SIZE_KIB));
     let drive = Drive::create(&options).expect("there is room");
     (options, drive)
 }
@@ -72,7 +64,12 @@ fn a_spare_takes_the_place_of_a_die_that_fails_every_read_though_nobody_writes()
         hot_spares(&options.volume).is_empty() && is_whole(drive)
     });
     assert_all_there(&drive);
-    assert_eq!(drive.status().health.state, live::status::HealthState::Ok);
+    assert_eq!(
+        drive.status().health.state,
+        live::status::HealthState::Ok,
+        "{:?}",
+        drive.status().health
+    );
 }
 
 #[test]

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use blockio::{Bytes, Rng};
 use live::status::HealthState;
-use live::{Compression, CreateOptions, Device as _, Drive, Durability, Life};
+use live::{CreateOptions, Device as _, Drive, Durability, Life};
+
+use crate::volume_options;
 
 const PAGE_BYTES: usize = 4096;
 const PAGES: usize = 256;
@@ -38,16 +40,7 @@ fn unreadable(drive: &Drive) -> Vec<usize> {
 }
 
 fn options(folder: &Path) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: vec![folder.join("d0.img")],
-        size: Bytes((PAGES * PAGE_BYTES) as u64),
-        is_protected: false,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    volume_options(folder, 1, Bytes((PAGES * PAGE_BYTES) as u64))
 }
 
 /// Flips a bit of the lost page where the die has it.

@@ -29,3 +29,22 @@ mod stale;
 mod threads;
 mod together;
 mod volume;
+
+use std::path::Path;
+
+use blockio::Bytes;
+use live::{Compression, CreateOptions};
+
+/// A volume in `folder` over so many dies, protected if they are several, without compression.
+fn volume_options(folder: &Path, dies: usize, size: Bytes) -> CreateOptions {
+    CreateOptions {
+        volume: folder.join("volume"),
+        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
+        size,
+        is_protected: dies > 1,
+        over_provisioning: 0.15,
+        compression: Compression::None,
+        physical: None,
+        unit: None,
+    }
+}

@@ -7,20 +7,17 @@ use std::path::{Path, PathBuf};
 use blockio::Bytes;
 use live::status::{HealthState, ProblemKind};
 use live::{
-    Compression, Contents, CreateOptions, Device as _, Drive, Durability, UserCapacity,
-    VolumeOptions, add_spare, check, create, create_while, inspect, purge_volume, reformat_volume,
+    Contents, CreateOptions, Device as _, Drive, Durability, UserCapacity, VolumeOptions,
+    add_spare, check, create, create_while, inspect, purge_volume, reformat_volume,
 };
+
+use crate::volume_options;
 
 fn options(folder: &Path, dies: &[PathBuf]) -> CreateOptions {
     CreateOptions {
-        volume: folder.join("volume"),
         dies: dies.to_vec(),
-        size: Bytes(4 << 20),
-        is_protected: dies.len() > 1,
         over_provisioning: 0.5,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
+        ..volume_options(folder, dies.len(), Bytes(4 << 20))
     }
 }
 

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
 use live::{
-    Compression, Contents, CreateOptions, Device as _, Drive, Durability, OpenError,
-    RecoveredVolume, Replacement,
+    Contents, CreateOptions, Device as _, Drive, Durability, OpenError, RecoveredVolume,
+    Replacement,
 };
 
+use crate::volume_options;
+
 const SIZE: u64 = 64 << 20;
-const DIES: u64 = 4;
+const DIES: usize = 4;
 const HEADER: u64 = 4096;
 
 /// Bytes that dies have read and been written since the drive was opened.
@@ -23,16 +25,7 @@ fn traffic(drive: &Drive) -> (u64, u64) {
 #[test]
 fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
     let folder = tempfile::tempdir().unwrap();
-    let options = CreateOptions {
-        volume: folder.path().join("volume"),
-        dies: (0..DIES).map(|die| folder.path().join(format!("d{die}.img"))).collect(),
-        size: Bytes(SIZE),
-        is_protected: true,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    };
+    let options = volume_options(folder.path(), DIES, Bytes(SIZE));
     let drive = Drive::create(&options).unwrap();
     let mega = vec![7; 1 << 20];
     for round in 0..150_u64 {
@@ -47,7 +40,7 @@ fn a_drive_that_was_closed_is_opened_and_closed_by_its_headers() {
         let drive = Drive::open(&options.volume).unwrap();
         let (read, written) = traffic(&drive);
         // Both copies.
-        assert_eq!(written, DIES * 2 * HEADER);
+        assert_eq!(written, DIES as u64 * 2 * HEADER);
         // One copy of the map, headers of checkpoints, tables of rows where writing goes on.
         let map = SIZE / 4096 * 4;
         assert!(read < map + (1 << 20), "{read} bytes for a map of {map}");
@@ -108,16 +101,7 @@ fn a_copy_of_another_die_is_replaced_and_the_die_itself_stays() {
 
 /// A protected or plain volume of so many dies in `folder`.
 fn options(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(16 << 20),
-        is_protected,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    CreateOptions { is_protected, ..volume_options(folder, dies, Bytes(16 << 20)) }
 }
 
 /// Opens a volume whose folder proves nothing, so that the dies are taken for what they say.

@@ -4,19 +4,12 @@ use blockio::{Bytes, Rng};
 use live::status::Supply;
 use live::{Compression, CreateOptions, Device as _, DeviceError, Drive, Durability};
 
+use crate::volume_options;
+
 const PAGE_BYTES: usize = 4096;
 
 fn options(folder: &std::path::Path, compression: Compression) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(16 << 10),
-        is_protected: true,
-        over_provisioning: 0.15,
-        compression,
-        physical: None,
-        unit: None,
-    }
+    CreateOptions { compression, ..volume_options(folder, 4, Bytes::from_kib(16 << 10)) }
 }
 
 /// Pages of which `random` of 64 bytes each are random, and the rest is one byte.

@@ -1,21 +1,14 @@
 //! Drives that go on with full redundancy without the dies that have failed.
 
 use blockio::Bytes;
-use live::{Compression, Contents, CreateOptions, Device as _, Drive, Durability};
+use live::{Contents, CreateOptions, Device as _, Drive, Durability};
+
+use crate::volume_options;
 
 const SIZE_KIB: u64 = 8 << 10;
 
 fn options(folder: &std::path::Path, over_provisioning: f64) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..5).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(SIZE_KIB),
-        is_protected: true,
-        over_provisioning,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    CreateOptions { over_provisioning, ..volume_options(folder, 5, Bytes::from_kib(SIZE_KIB)) }
 }
 
 fn contents(seed: u64) -> Vec<u8> {

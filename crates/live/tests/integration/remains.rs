@@ -9,20 +9,13 @@ use live::{
     Compression, CreateOptions, Device as _, Drive, Durability, RecoveredPage, RecoveredVolume,
 };
 
+use crate::volume_options;
+
 const PAGES: u32 = 2048;
 const CHECKPOINT: &[u8] = b"FLGTckpt";
 
 fn options(folder: &Path, dies: usize, compression: Compression) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(u64::from(PAGES) * 4096),
-        is_protected: dies > 1,
-        over_provisioning: 0.15,
-        compression,
-        physical: None,
-        unit: None,
-    }
+    CreateOptions { compression, ..volume_options(folder, dies, Bytes(u64::from(PAGES) * 4096)) }
 }
 
 fn content(page: u32, round: u32) -> [u8; 4096] {

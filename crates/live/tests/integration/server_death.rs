@@ -10,6 +10,8 @@ use live::{
     Preallocation, Promise, RecoveredVolume, VolumeOptions, create, format, keep_promise,
 };
 
+use crate::volume_options;
+
 const PAGE_BYTES: usize = 4096;
 
 struct Volume {
@@ -29,12 +31,8 @@ impl Volume {
         let options = CreateOptions {
             volume: volume.clone(),
             dies: (0..3).map(die).collect(),
-            size: Bytes(16 << 20),
-            is_protected: true,
             over_provisioning: 0.2,
-            compression: Compression::None,
-            physical: None,
-            unit: None,
+            ..volume_options(self.folder.path(), 3, Bytes(16 << 20))
         };
         let sparse =
             VolumeOptions { preallocation: Preallocation::Off, ..VolumeOptions::default() };

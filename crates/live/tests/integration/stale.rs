@@ -8,24 +8,17 @@ use std::path::{Path, PathBuf};
 use blockio::Bytes;
 use live::status::{HealthState, ProblemKind};
 use live::{
-    Compression, CreateOptions, Device as _, Drive, Durability, OpenError, RecoveredVolume,
-    allow_stale, check, inspect,
+    CreateOptions, Device as _, Drive, Durability, OpenError, RecoveredVolume, allow_stale, check,
+    inspect,
 };
+
+use crate::volume_options;
 
 const WITNESS: &str = "dies.witness";
 const PAGES: u64 = 50;
 
 fn options(folder: &Path, dies: usize, is_protected: bool) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(8 << 20),
-        is_protected,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    CreateOptions { is_protected, ..volume_options(folder, dies, Bytes(8 << 20)) }
 }
 
 fn write(drive: &Drive, content: u8) {

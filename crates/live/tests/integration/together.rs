@@ -6,19 +6,12 @@ use std::path::Path;
 use blockio::{Bytes, Rng};
 use live::{Access, Compression, CreateOptions, Device as _, DeviceError, Drive, Durability, Read};
 
+use crate::volume_options;
+
 const SIZE: u64 = 16 << 20;
 
 fn options(folder: &Path, compression: Compression) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..4).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes(SIZE),
-        is_protected: true,
-        over_provisioning: 0.15,
-        compression,
-        physical: None,
-        unit: None,
-    }
+    CreateOptions { compression, ..volume_options(folder, 4, Bytes(SIZE)) }
 }
 
 /// A range of up to 80 KiB that begins anywhere.

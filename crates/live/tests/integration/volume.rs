@@ -8,21 +8,14 @@ use live::inspect;
 use live::management::{Answer, Connection, Management};
 use live::status::{Space, State, Writes};
 use live::{
-    Compression, Contents, CreateOptions, Device, Drive, Durability, OpenError, Preallocation,
-    Queue, Replacement, VolumeOptions, create,
+    Contents, CreateOptions, Device, Drive, Durability, OpenError, Preallocation, Queue,
+    Replacement, VolumeOptions, create,
 };
 
+use crate::volume_options;
+
 fn options(folder: &std::path::Path, dies: usize, size_kib: u64) -> CreateOptions {
-    CreateOptions {
-        volume: folder.join("volume"),
-        dies: (0..dies).map(|die| folder.join(format!("d{die}.img"))).collect(),
-        size: Bytes::from_kib(size_kib),
-        is_protected: dies > 1,
-        over_provisioning: 0.15,
-        compression: Compression::None,
-        physical: None,
-        unit: None,
-    }
+    volume_options(folder, dies, Bytes::from_kib(size_kib))
 }
 
 fn pattern(seed: u64, length: usize) -> Vec<u8> {
