@@ -30,7 +30,7 @@ struct Args {
 enum Task {
     /// Installs what the tests need where it may, then checks form and lints and runs every test
     Test,
-    /// Tests what waits for other programs: the package of Python, clients, guests
+    /// Tests the package of Python and the command, with its clients and guests: a part of `test`
     TestClients,
     /// Checks form, lints, unit tests and some seeds of the simulation, in minutes
     Check,

@@ -2,12 +2,12 @@
 //! takes minutes of it.
 //!
 //! ```text
-//!   format ──► lints, in compiling ──┐                       ┌─► tests of all other crates ────┐
-//!   what is missing on this machine ─┴─► site, packages ─────┴─► Python, clients and guests ───┴─►
+//!   format ──► lints, in compiling ──┐                    ┌─► tests of all other crates
+//!   what is missing on this machine ─┴─► site, packages ──┴─► Python, clients, guests
 //! ```
 //!
-//! What waits for other programs runs beside what computes, and is shown after it, so that the
-//! last lines are the test runner's own.
+//! What waits for other programs runs in the background of what computes. Its output is shown last,
+//! so that the last lines are the test runner's own.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ use std::{env, fs, thread};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::{dist, guest, python, rustc, site, soak};
-use xtask::files::files_below;
 use xtask::program::{install, may_install, run, succeeds};
 use xtask::{root, target};
 
@@ -84,7 +83,7 @@ impl Tool {
 }
 
 /// Folder of the tests of the command, most of which wait for clients, guests and browsers.
-const CLIENTS_TESTS: &str = "crates/cli/tests";
+const TESTS_OF_COMMAND: &str = "crates/cli/tests";
 
 /// Seeds of the simulation that are checked: others than those of its tests.
 const SEEDS: u64 = 50;
@@ -108,10 +107,10 @@ pub(crate) fn run_all() -> Result<()> {
     provided.join().map_err(|_| anyhow!("providing what tests need failed"))?;
     site::check_quickly()?;
     dist::check_quickly()?;
-    let beside = Beside::start("test-clients")?;
+    let clients = BackgroundTask::start("test-clients")?;
     let others = run("cargo", &["test", "--workspace", "--exclude", "cli"], &[]);
     // Both are shown, whichever fails.
-    beside.show().and(others)
+    clients.show().and(others)
 }
 
 /// Tests the package of Python and the command, with its clients, guests and browsers: they wait
@@ -121,45 +120,56 @@ pub(crate) fn run_all() -> Result<()> {
 /// Names the first step that failed.
 pub(crate) fn test_clients() -> Result<()> {
     python::test()?;
-    let folder = root().join(CLIENTS_TESTS);
-    let mut cargo = ["test", "--workspace", "--bin", "floatgate"].map(str::to_owned).to_vec();
-    for path in files_below(&folder)? {
-        let program = if path.ends_with("main.rs") { path.parent() } else { Some(path.as_path()) };
-        let is_rust = path.extension().is_some_and(|it| it == "rs");
-        let program = program.filter(|it| is_rust && it.parent() == Some(&folder));
-        if let Some(name) = program.and_then(Path::file_stem) {
-            cargo.extend(["--test".to_owned(), name.to_string_lossy().into_owned()]);
-        }
-    }
     // Of the workspace: one package by itself may have other features, and is compiled anew.
+    let mut cargo = ["test", "--workspace", "--bin", "floatgate"].map(str::to_owned).to_vec();
+    for program in test_programs(&root().join(TESTS_OF_COMMAND))? {
+        cargo.extend(["--test".to_owned(), program]);
+    }
     let cargo: Vec<&str> = cargo.iter().map(String::as_str).collect();
     run("cargo", &cargo, &[])
 }
 
-/// A task that runs beside others, with what it prints in a file.
-struct Beside {
-    task: &'static str,
-    child: Child,
-    printed: PathBuf,
+/// Names of the test programs in a folder, as Cargo finds them.
+fn test_programs(folder: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+    let mut programs = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        let is_program = path.extension().is_some_and(|it| it == "rs");
+        if let Some(name) = path.file_stem()
+            && (is_program || path.join("main.rs").exists())
+        {
+            programs.push(name.to_string_lossy().into_owned());
+        }
+    }
+    programs.sort();
+    Ok(programs)
 }
 
-impl Beside {
+/// A task of this program in a process of its own, with its output in a file.
+struct BackgroundTask {
+    task: &'static str,
+    child: Child,
+    output: PathBuf,
+}
+
+impl BackgroundTask {
     fn start(task: &'static str) -> Result<Self> {
-        let printed = target().join(task).with_extension("log");
-        let file = File::create(&printed);
-        let file = file.with_context(|| format!("making {}", printed.display()))?;
+        let output = target().join(task).with_extension("log");
+        let file = File::create(&output);
+        let file = file.with_context(|| format!("making {}", output.display()))?;
         let mut this = Command::new(env::current_exe().context("finding this program")?);
         this.arg(task).stdout(file.try_clone()?).stderr(file);
         let child = this.spawn().with_context(|| format!("starting {task}"))?;
-        println!("\n{task} runs beside; what it prints is in {}", printed.display());
-        Ok(Self { task, child, printed })
+        println!("\n{task} runs in the background, with its output in {}", output.display());
+        Ok(Self { task, child, output })
     }
 
-    /// Waits for its end, and shows what it printed.
+    /// Waits for its end, and shows its output.
     fn show(mut self) -> Result<()> {
         let status = self.child.wait()?;
-        let printed = fs::read(&self.printed)?;
-        println!("\n{}", String::from_utf8_lossy(&printed));
+        let output = fs::read(&self.output)?;
+        println!("\n{}", String::from_utf8_lossy(&output));
         ensure!(status.success(), "{} failed: {status}", self.task);
         Ok(())
     }
