@@ -142,6 +142,9 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     assert!(browser.value(&card("beta")).as_str().unwrap().contains("The locate LED is on"));
     assert!(floatgate(folder.path(), &["fail-die", "beta", "1"]).status.success());
     browser.wait_until(&format!("{health}.startsWith('beta: Die 1 (')"));
+    // The status has a failed die at once, and the events at the next look of the server.
+    let events = "document.getElementById('event-rows').textContent";
+    browser.wait_until(&format!("{events}.includes('beta: Die 1 (')"));
     drop(beta.kill());
     browser.wait_until(&format!("{served} === '1 of 2'"));
     let unclosed = "Not served since an unclean shutdown";
@@ -153,7 +156,6 @@ fn drives_are_seen_on_one_page_as_they_come_work_and_go() {
     browser.wait_until(&format!("{served} === '1 of 2'"));
     let mut again = serve(folder.path(), "beta");
     browser.wait_until(&format!("{served} === '2 of 2'"));
-    let events = "document.getElementById('event-rows').textContent";
     assert!(browser.value(events).as_str().unwrap().contains("beta: Die 1 ("));
     assert!(again.stop().success());
     let degraded = "beta: Not served; closed cleanly without die 1";
