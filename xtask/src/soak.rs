@@ -4,7 +4,7 @@
 //! |---|---|
 //! | half | the simulation of crashes, seed after seed |
 //! | half | libFuzzer on each target of `fuzz/`, from the kept corpus |
-//! | besides | every bit of small volumes flipped, 100 crashes of a server, nvme-cli's tests |
+//! | besides | every bit of small volumes flipped, operators whose servers die, 100 crashes |
 
 use std::fs;
 use std::process::Command;
@@ -30,6 +30,8 @@ const COVERAGE: [&str; 7] = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "-Cdebug-assertions=on",
 ];
+/// Seeds of commands of operators.
+const OPERATORS_SEEDS: &str = "2000";
 /// Server crashes beside clients.
 const CRASHES: &str = "100";
 
@@ -48,6 +50,13 @@ pub(crate) fn run_for(minutes: u64, seed: Option<u64>) -> Result<()> {
     fuzz(minutes * 60 / 2 / TARGETS.len() as u64, seed)?;
     let test = ["test", "--package", "live", "--test", "integration", "damage::"];
     run("cargo", &test, &[("FLOATGATE_FLIP_STRIDE", "1")])?;
+    let first = seed.to_string();
+    let test = ["test", "--package", "live", "--lib", "operators::", "--", "--nocapture"];
+    let seeds = [
+        ("FLOATGATE_OPERATORS_FIRST", first.as_str()),
+        ("FLOATGATE_OPERATORS_SEEDS", OPERATORS_SEEDS),
+    ];
+    run("cargo", &test, &seeds)?;
     let test = ["test", "--package", "cli", "--test", "live", "clients::"];
     run("cargo", &test, &[("FLOATGATE_CRASHES", CRASHES)])?;
     guest::nvme_cli()

@@ -171,7 +171,7 @@ fn files_of_lab_import_from_their_own_and_lower_layers_only() {
 
 /// Layers of `live`, see [`layers_of`].
 const LAYERS_OF_LIVE: &[&[&str]] = &[
-    &["lock", "mutants"],
+    &["lock", "mutants", "host_death"],
     &["medium"],
     &["fault_injection", "format"],
     &["error", "status"],

@@ -55,6 +55,7 @@ mod engine;
 mod error;
 pub mod fault_injection;
 mod format;
+mod host_death;
 mod lock;
 pub mod management;
 mod medium;

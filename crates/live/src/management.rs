@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::UserCapacity;
 use crate::fault_injection::Fault;
+use crate::mutants::{self, Mutant};
 use crate::status::{History, HistorySpan, Status};
 
 const NAME: &str = "manage.sock";
@@ -314,6 +315,12 @@ impl Connection {
         Ok(Some(Self { stream: BufReader::new(stream), pid }))
     }
 
+    /// A connection over a socket.
+    #[cfg(test)]
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        Self { stream: BufReader::new(stream), pid: 0 }
+    }
+
     /// Returns the id of the process at the other end.
     pub const fn pid(&self) -> i32 {
         self.pid
@@ -335,6 +342,7 @@ impl Connection {
         };
         match received {
             Ok(_) if line.ends_with('\n') => Ok(serde_json::from_str(&line)?),
+            Ok(_) if mutants::is(Mutant::AnswerAssumed) => Ok(Answer::Done),
             Ok(_) => Err(self.unanswered(io::ErrorKind::UnexpectedEof.into())),
             Err(error) => Err(self.unanswered(error)),
         }

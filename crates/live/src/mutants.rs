@@ -55,6 +55,10 @@ pub(crate) enum Mutant {
     CopiesUnscrubbed,
     /// Dies are taken as they are, whatever the folder proves of them.
     WitnessIgnored,
+    /// A purge does not note that it is unfinished before it erases.
+    PurgeUnmarked,
+    /// A server that ended without an answer has carried out what it was asked.
+    AnswerAssumed,
 }
 
 #[cfg(test)]
@@ -77,10 +81,14 @@ pub(crate) const fn is(_: Mutant) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::ops::Range;
+    use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::engine::drive::SMALL_SHAPE;
+    use crate::management::{Connection, Request};
+    use crate::simulation::operators::simulate_operators;
     use crate::simulation::{Disks, simulate, simulate_absences, simulate_damage, simulate_deaths};
     use crate::{Drive, OpenError, Shape};
 
@@ -223,6 +231,33 @@ mod tests {
     #[test]
     fn copies_that_no_scrub_looks_at_are_found() {
         assert!(is_found_by_absences(Mutant::CopiesUnscrubbed));
+    }
+
+    #[test]
+    fn a_purge_that_is_not_noted_before_it_erases_is_found() {
+        let fails = |seed| simulate_operators(seed, 12).is_err();
+        assert!(is_found_by(Mutant::PurgeUnmarked, 0..40, fails));
+    }
+
+    #[test]
+    fn an_order_that_counts_as_carried_out_without_an_answer_is_found() {
+        cut_each_answer().expect("without the mistake");
+        assert!(is_found_by(Mutant::AnswerAssumed, 0..1, |_| cut_each_answer().is_err()));
+    }
+
+    /// Has the server end after each byte of its answer to an order.
+    fn cut_each_answer() -> Result<(), String> {
+        let whole = b"{\"answer\":\"done\"}\n";
+        for sent in 0..=whole.len() {
+            let (near, mut far) = UnixStream::pair().expect("the system has sockets");
+            far.write_all(&whole[..sent]).expect("the other end is open");
+            drop(far);
+            let done = Connection::over(near).order(&Request::Scrub);
+            if done.is_ok() != (sent == whole.len()) {
+                return Err(format!("after {sent} bytes of an answer: {done:?}"));
+            }
+        }
+        Ok(())
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod history;
 pub mod hostile;
 #[cfg(test)]
 mod media_format;
+#[cfg(test)]
+pub(crate) mod operators;
 mod run;
 
 pub use absence::{Absences, simulate_absences};

@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use memmap2::{MmapMut, MmapOptions};
 
 use super::file::allocate;
+use crate::host_death::{self, FileChange};
 
 /// Random number that Linux draws when it starts.
 const START: &str = "/proc/sys/kernel/random/boot_id";
@@ -110,7 +111,7 @@ impl MappedFile {
     ) -> io::Result<Self> {
         let start = std::fs::read_to_string(START).unwrap_or_default();
         let digits: String = start.chars().filter(char::is_ascii_hexdigit).collect();
-        let start = u128::from_str_radix(&digits, 16).unwrap_or(0);
+        let start = host_death::start(u128::from_str_radix(&digits, 16).unwrap_or(0));
         let mapped = match options.open(&path) {
             Ok(file) if file.metadata()?.len() > 0 => Some(map(file)?),
             Ok(_) => None,
@@ -183,6 +184,9 @@ impl BufferMemory for MappedFile {
         let mut mapped = self.mapped();
         // None once it was given up.
         let Some(mapped) = mapped.as_mut() else { return };
+        if host_death::begin(FileChange::Other).is_err() {
+            return;
+        }
         for (offset, bytes) in pieces {
             let from = index(*offset);
             mapped.memory[from..from + bytes.len()].copy_from_slice(bytes);
@@ -192,6 +196,7 @@ impl BufferMemory for MappedFile {
     fn reserve(&self, size: u64) -> io::Result<()> {
         let mut mapped = self.mapped();
         *mapped = None;
+        host_death::begin(FileChange::Other)?;
         let file = options().create(true).truncate(false).open(&self.path)?;
         let reserved = allocate(&file, size).and_then(|()| file.set_len(size));
         let done = reserved.and_then(|()| map(file));
@@ -216,7 +221,7 @@ impl BufferMemory for MappedFile {
     }
 
     fn discard(&self) {
-        if self.mapped().take().is_some() {
+        if self.mapped().take().is_some() && host_death::begin(FileChange::Other).is_ok() {
             // One that stays is of a session that is over, which counts for nothing.
             let _ = std::fs::remove_file(&self.path);
         }

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::aligned::{ALIGN, Aligned, Cover};
 use super::{Medium, MediumRead, MediumWrite, ZEROES_BYTES, batch, overwrite, ring};
+use crate::host_death::{self, FileChange};
 use crate::medium::HostSpace;
 
 /// Bytes of the blocks that the system counts a file's space in.
@@ -94,6 +95,7 @@ impl FileMedium {
         access: Access,
         preallocation: Preallocation,
     ) -> io::Result<Self> {
+        host_death::begin(FileChange::Other)?;
         let file = options(access, OFlags::empty()).create_new(true).open(path);
         let file = file.map_err(|error| told(error, access))?;
         let free = free_bytes(&file);
@@ -102,10 +104,11 @@ impl FileMedium {
             Preallocation::Off => Ok(()),
         };
         let made = allocated
+            .and_then(|()| host_death::begin(FileChange::Other))
             .and_then(|()| file.set_len(size))
             .map_err(|error| lacking(error, size, free))
             .and_then(|()| Self::over(file, path, access));
-        if made.is_err() {
+        if made.is_err() && !host_death::has_come() {
             // It holds nothing yet; why it was not made is what counts.
             let _ = std::fs::remove_file(path);
         }
@@ -229,6 +232,10 @@ impl FileMedium {
         }
         blocks.bytes_mut()[cover.before..end].copy_from_slice(bytes);
         self.file.write_all_at(blocks.bytes(), cover.offset)
+    }
+
+    fn begin_change(&self, offset: u64, length: u64) -> io::Result<()> {
+        host_death::begin(FileChange::Written { path: &self.path, offset, length })
     }
 
     /// Reads a block that the file may end within.
@@ -378,6 +385,7 @@ impl Medium for FileMedium {
         if bytes.is_empty() {
             return Ok(());
         }
+        self.begin_change(offset, bytes.len() as u64)?;
         match self.cover(offset, bytes.len()) {
             Some(cover) => self.write_covered(cover, bytes),
             None => self.file.write_all_at(bytes, offset),
@@ -385,6 +393,7 @@ impl Medium for FileMedium {
     }
 
     fn erase(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.begin_change(offset, length)?;
         let ask = |flags| rustix::fs::fallocate(&self.file, flags, offset, length);
         let punch = || ask(FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE);
         let erased = match self.preallocation {
@@ -403,6 +412,7 @@ impl Medium for FileMedium {
     }
 
     fn sync(&self) -> io::Result<()> {
+        host_death::begin(FileChange::Synced(&self.path))?;
         self.file.sync_data()
     }
 

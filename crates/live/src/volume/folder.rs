@@ -11,6 +11,7 @@ use blockio::text::{in_toml_types, is_unshown};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
+use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
 use crate::status::{Promise, named};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
@@ -411,6 +412,9 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
+        if host_death::has_come() {
+            return;
+        }
         // Whoever made it is told why it is not complete; what cannot be removed stays.
         for file in &self.files {
             let _ = fs::remove_file(file);
@@ -641,15 +645,18 @@ fn write(path: &Path, volume: &Volume) -> Result<(), OpenError> {
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut next = path.as_os_str().to_owned();
     next.push(".new");
+    host_death::begin(FileChange::Other)?;
     let replaced = fs::File::create(&next)
         .and_then(|mut file| io::Write::write_all(&mut file, bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| host_death::begin(FileChange::Replaced(path)))
         .and_then(|()| fs::rename(&next, path));
-    if replaced.is_err() {
+    if replaced.is_err() && !host_death::has_come() {
         // The file that was there stays, and nothing beside it.
         let _ = fs::remove_file(&next);
     }
     replaced?;
     let folder = path.parent().expect("it lies in a folder");
+    host_death::begin(FileChange::Synced(folder))?;
     fs::File::open(folder)?.sync_all()
 }
 

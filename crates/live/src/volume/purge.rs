@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::engine::erasure::{STOPPED, erase_medium};
+use crate::mutants::{self, Mutant};
 use crate::status::NotErased;
 use crate::volume::folder::update;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
@@ -36,6 +37,9 @@ pub fn purge_volume(
 /// Notes that a purge has begun, durably, or that none is unfinished any more: what is left by one
 /// that was interrupted looks like any other data. Returns whether one was before.
 fn mark(volume: &Path, is_unfinished: bool) -> Result<bool, OpenError> {
+    if mutants::is(Mutant::PurgeUnmarked) {
+        return Ok(false);
+    }
     update(volume, |described| {
         Ok(std::mem::replace(&mut described.purge_unfinished, is_unfinished))
     })
