@@ -39,7 +39,7 @@ use self::progress_file::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Outcome, Record, StepStore};
-use crate::subject::{published, slug};
+use crate::subject::{published, published_elsewhere, slug};
 use crate::wanted::Wanted;
 use crate::{Error, Kind};
 
@@ -276,6 +276,7 @@ impl Folder {
         let Order { id, started_at, plan, wanted, .. } = &self.order;
         let mut run = outcome.into_run(plan, id.clone(), started_at.clone());
         run.published = published(wanted, plan, &run);
+        run.published_elsewhere = published_elsewhere(wanted, plan, &run);
         run.warnings.extend(self.order.unidentified().filter(|_| self.is_resumed));
         write_run(&self.path, &run)?;
         if complete {

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use blockio::nearest;
+use results::published::{ANY, FigureRow};
 use results::{Figure, Run, published};
 use ssd::{DriveSpec, Surroundings};
 
@@ -184,16 +185,8 @@ pub(crate) fn slug(wanted: &Wanted) -> String {
 /// expresses, beside what `run` measured for them; none in surroundings that were not the
 /// reviewers', and none for a real target.
 pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> {
-    let Wanted::Model(setup) = wanted else { return Vec::new() };
-    if setup.surroundings != Surroundings::default() {
-        return Vec::new();
-    }
-    let Ok(Subject::Model { spec, .. }) = Subject::find(&setup.drive) else {
-        return Vec::new();
-    };
-    let Some((device, capacity_gb)) = spec.published_as() else { return Vec::new() };
-    let rows = published::figures_for(published::figures(), device, capacity_gb);
-    let of_document = rows.filter(|row| plan.expresses_document(&row.document));
+    let Some((spec, rows)) = published_rows(wanted) else { return Vec::new() };
+    let of_document = rows.into_iter().filter(|row| plan.expresses_document(&row.document));
     of_document
         .filter_map(|row| {
             let host = expression::host(row, plan, &spec.hosts()).to_owned();
@@ -203,6 +196,35 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
             is_about.then(|| Figure { measured: reading.of(run), ..figure })
         })
         .collect()
+}
+
+/// Figures of the drive that `wanted` models, published of workloads that `run` measured but by a
+/// protocol that `plan` does not express.
+pub(crate) fn published_elsewhere(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> {
+    let Some((_, rows)) = published_rows(wanted) else { return Vec::new() };
+    let is_measured = |row: &FigureRow| {
+        let mut steps = run.steps.iter().filter(|step| step.is_primary());
+        !row.phase.is_stated() && steps.any(|step| step.workload == row.workload)
+    };
+    let others = rows.into_iter().filter(|row| !plan.expresses_document(&row.document));
+    let figures = others.filter(|row| is_measured(row) && row.measured_metric().is_some());
+    let host = |figure: Figure| Figure { host: ANY.to_owned(), ..figure };
+    // Another protocol ran under another system: the figure says which, and is about the drive.
+    let is_about = |figure: &Figure| host(figure.clone()).is_about(&run.target);
+    figures.filter_map(FigureRow::figure).filter(is_about).collect()
+}
+
+/// The model of `wanted` and the published figures of its drive; absent for a real target, in
+/// surroundings that were not the reviewers', and where nothing is published.
+fn published_rows(wanted: &Wanted) -> Option<(Box<DriveSpec>, Vec<&'static FigureRow>)> {
+    let Wanted::Model(setup) = wanted else { return None };
+    if setup.surroundings != Surroundings::default() {
+        return None;
+    }
+    let Ok(Subject::Model { spec, .. }) = Subject::find(&setup.drive) else { return None };
+    let (device, capacity_gb) = spec.published_as()?;
+    let rows = published::figures_for(published::figures(), device, capacity_gb).collect();
+    Some((spec, rows))
 }
 
 /// A device of this machine must be there: else a file of that name would be made among the

@@ -2,6 +2,8 @@
 (() => {
   "use strict";
   const DASHES = [[], [7, 3], [3, 3], [9, 3, 2, 3]];
+  // The dash pattern of points that no line joins.
+  const MARKS = 4;
   const drawn = new Map();
   const charts = new Map();
   const root = document.documentElement;
@@ -223,10 +225,11 @@
     const few = one.y.length <= 24 && chart.kind === "lines" && chart.x.spacing !== "nines";
     const thin = chart.kind === "bands" && index % 3 > 0;
     return {
-      label: one.name, stroke: colour(`--t${one.tone}`), width: area ? 0 : thin ? 0.8 : 1.6,
+      label: one.name, stroke: colour(`--t${one.tone}`),
+      width: area || one.dash === MARKS ? 0 : thin ? 0.8 : 1.6,
       dash: DASHES[one.dash], spanGaps: true,
       fill: area ? colour(`--t${one.tone}`) : undefined,
-      points: { show: few, size: 6, fill: colour("--paper"), width: 1.6 },
+      points: { show: few || one.dash === MARKS, size: 6, fill: colour("--paper"), width: 1.6 },
       show: one.show ?? true, index,
     };
   });

@@ -124,11 +124,13 @@ pub(crate) struct Series {
 pub(crate) struct Look {
     /// Colour: of a run (0 to 7), or of a cause (`AREA` and up).
     pub(crate) tone: usize,
-    /// Dash pattern, 0 for solid, up to 3.
+    /// Dash pattern, 0 for solid, up to 3; [`Look::MARKS`] for points that no line joins.
     pub(crate) dash: usize,
 }
 
 impl Look {
+    /// Dash pattern of points that no line joins.
+    pub(crate) const MARKS: usize = 4;
     /// Tones from here on colour the causes of stacked areas.
     pub(crate) const AREA: usize = 8;
 

@@ -10,11 +10,12 @@ use results::repeats::{Ratio, against_first, groups};
 use results::{Run, StepKind, Summary};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Unit};
+use crate::conditions;
 use crate::explain;
 use crate::host_difference;
 use crate::number::{self, millis};
 use crate::subject::Subject;
-use crate::summary::greatest;
+use crate::summary::representative;
 use crate::text::Text;
 
 /// The section; empty where there is one run.
@@ -26,9 +27,11 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let comparisons = compare(&runs);
     let groups = groups(&runs);
     let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
-    html.push_str(&bars(subjects, &comparisons));
+    for (at, group) in conditions::side_by_side(subjects).iter().enumerate() {
+        html.push_str(&bars(group, at));
+    }
     html.push_str(&host_difference::sections(subjects));
-    html.push_str(&places(subjects, &comparisons, &groups));
+    html.push_str(&rankings_of(subjects));
     html.push_str(&ratios(subjects, &comparisons, &groups));
     html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));
     html + "</section>\n"
@@ -38,15 +41,17 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
 type Measure = (&'static str, &'static str, Unit, fn(&Summary) -> Option<f64>);
 
 const MEASURES: [Measure; 2] = [
-    ("iops", "Throughput at the greatest load", Unit::Iops, |it| Some(it.iops)),
-    ("tail", "p99.9 latency at the greatest load", Unit::Millis, |it| {
-        Some(millis(it.latency.p999_ns()? as f64))
-    }),
+    ("iops", "Throughput", Unit::Iops, |it| Some(it.iops)),
+    ("tail", "p99.9 latency", Unit::Millis, |it| Some(millis(it.latency.p999_ns()? as f64))),
 ];
 
-/// Grouped bars of each workload at its greatest load, with the names of the runs once.
-fn bars(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
-    let loads = greatest(all);
+/// Grouped bars of each workload at the load that stands for it, with the names of the runs once:
+/// those of the runs that may stand side by side, the group numbered `at`.
+fn bars(subjects: &[Subject<'_>], at: usize) -> String {
+    let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
+    let all = compare(&runs);
+    let mut loads = representative(&all);
+    loads.retain(|load| load.entries.iter().flatten().count() > 1);
     let of = |(id, title, unit, of): Measure| {
         let groups = loads.iter().map(|load| {
             let entries = subjects.iter().zip(&load.entries);
@@ -64,7 +69,7 @@ fn bars(subjects: &[Subject<'_>], all: &[Comparison]) -> String {
             }
         });
         Chart {
-            id: format!("compare-{id}"),
+            id: if at == 0 { format!("compare-{id}") } else { format!("compare-{id}-{at}") },
             title: title.into(),
             explain: explain::BARS,
             provenance: subjects
@@ -174,8 +179,25 @@ fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> Stri
     html + "</tbody></table></div>"
 }
 
-fn places(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -> String {
-    let rankings = rankings(&common(all), groups);
+/// A ranking of each group of runs that differ in no condition, and a sentence on the others.
+fn rankings_of(subjects: &[Subject<'_>]) -> String {
+    let alike = conditions::alike(subjects);
+    let mut html: String = alike.iter().map(|members| places(members)).collect();
+    if alike.iter().all(|members| members.len() < subjects.len()) {
+        let unlike = conditions::unlike(subjects);
+        let _ = write!(
+            html,
+            "<p>Runs that differ in {} are not ranked against each other.</p>",
+            Text(if unlike.is_empty() { "the conditions of their loads" } else { &unlike }),
+        );
+    }
+    html
+}
+
+fn places(subjects: &[Subject<'_>]) -> String {
+    let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
+    let groups = &groups(&runs);
+    let rankings = rankings(&common(&compare(&runs)), groups);
     if groups.len() < 2 || rankings.is_empty() {
         return String::new();
     }

@@ -43,23 +43,30 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
             with it; nothing is added by hand.</p></section>\n"
 }
 
-/// Returns the list of pros and cons that are withheld, with the reasons; empty without any.
+/// Returns the loads whose ratios are withheld, by reason; empty without any.
 fn not_told(subjects: &[Subject<'_>]) -> String {
-    let mut items = String::new();
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for subject in subjects {
         for Withheld { finding, reason } in withheld(subject.run) {
-            let ratio = explain::ratio(finding.kind);
             let place = match subjects {
                 [_] => finding.workload,
-                _ => format!("{}, {}", finding.workload, subject.label),
+                _ => format!("{} ({})", finding.workload, subject.label),
             };
-            let _ = write!(items, "<li>{ratio}, {}: {}.</li>", Text(&place), Text(&reason));
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, places)) if places.contains(&place) => {}
+                Some((_, places)) => places.push(place),
+                None => reasons.push((reason, vec![place])),
+            }
         }
     }
-    if items.is_empty() {
-        return items;
+    if reasons.is_empty() {
+        return String::new();
     }
-    format!("<h3>Not judged</h3><ul class=\"withheld\">{items}</ul>")
+    let mut html = String::from("<h3>Not judged</h3><ul class=\"withheld\">");
+    for (reason, places) in reasons {
+        let _ = write!(html, "<li>{}: {}.</li>", Text(&listed(&places)), Text(&reason));
+    }
+    html + "</ul>"
 }
 
 fn cases(subjects: &[Subject<'_>], runs: &[Run]) -> Vec<Case> {

@@ -14,7 +14,8 @@ pub(crate) const MAXIMUM: &str = "The slowest single request of each interval: t
     peaks matters as much as their height.";
 pub(crate) const MAXIMUM_LISTED: &str = "The slowest single request of each interval. The file of \
     this model lists stalls of the host by period and length, chosen to meet published maxima: \
-    peaks of that length come from this list and say nothing about the drive.";
+    requests that took about as long as the longest of them are marks beside the line, and say \
+    nothing about the drive.";
 pub(crate) const DEVIATION: &str = "How widely the latencies of all requests scatter around the \
     average within an interval. A low, flat line is a drive with predictable latency.";
 pub(crate) const BANDS: &str = "The line is the median of each interval; the filled area \

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use results::baseline::{self, BaselineRow, Headline, is_comparable};
-use results::{Figure, Run, TargetKind};
+use results::{Figure, Run, TargetKind, published};
 
 use crate::chart::{Chart, Look};
 use crate::explain;
@@ -14,8 +14,10 @@ use crate::subject::{Subject, Suite};
 use crate::suite::first_preconditioning;
 use crate::text::{Text, loads};
 
-/// Drives of the baseline table that are shown beside the runs.
+/// Other drives that are shown beside the runs, those of their reviewers first.
 const OTHERS: usize = 5;
+/// Of these, drives of the baseline table at least.
+const NEAREST_MIN: usize = 2;
 /// Runs beyond which the baseline table is left out: they are compared with each other.
 const RUNS_MAX: usize = 4;
 /// Phases of published figures that are of a settled drive, the nearest to a review's first.
@@ -63,7 +65,7 @@ fn shown(run: &Run, headline: Headline) -> Option<Shown> {
 struct Row {
     class: String,
     name: String,
-    cells: Vec<Option<(f64, &'static str)>>,
+    cells: Vec<Option<(f64, String)>>,
 }
 
 fn bars(subjects: &[Subject<'_>]) -> String {
@@ -76,12 +78,15 @@ fn bars(subjects: &[Subject<'_>]) -> String {
     for subject in subjects {
         rows.push(own(subject, &headlines));
         rows.extend(published(subject, &headlines));
+        rows.extend(published_elsewhere(subject, &headlines));
     }
-    let others = Others::of(subjects);
+    let peers = peers(subjects, &headlines);
+    let others = Others::of(subjects, &peers);
+    rows.extend(peers.into_iter().map(|(_, row)| row));
     rows.extend(others.rows.iter().map(|row| Row {
         class: "other".into(),
         name: row.heading(),
-        cells: headlines.iter().map(|headline| Some((headline.of_row(row), ""))).collect(),
+        cells: headlines.iter().map(|it| Some((it.of_row(row), String::new()))).collect(),
     }));
     let mut html =
         String::from("<figure class=\"glance\"><div class=\"scroll\"><table><thead><tr><td></td>");
@@ -121,7 +126,7 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
             (false, true) => "not steady, in doubt",
             (false, false) => "not steady",
         };
-        Some((shown.value, note))
+        Some((shown.value, note.to_owned()))
     };
     Row {
         class: format!("own t{}", Look::of_run(subject.index).tone),
@@ -132,7 +137,9 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
 
 /// Returns the row of published figures of the drive; none without any of the headlines.
 fn published(subject: &Subject<'_>, headlines: &[Headline]) -> Option<Row> {
-    let cell = |headline: &Headline| Some((published_of(subject.run, *headline)?, ""));
+    let cell = |headline: &Headline| {
+        Some((published_of(&subject.run.published, *headline)?, String::new()))
+    };
     let cells: Vec<_> = headlines.iter().map(cell).collect();
     cells.iter().any(Option::is_some).then(|| Row {
         class: format!("published t{}", Look::of_run(subject.index).tone),
@@ -141,8 +148,75 @@ fn published(subject: &Subject<'_>, headlines: &[Headline]) -> Option<Row> {
     })
 }
 
-/// The published figure of a headline at its load: the middle of what was published.
-fn published_of(run: &Run, headline: Headline) -> Option<f64> {
+/// Returns the row of figures of the drive that another protocol measured, for headlines without a
+/// figure of the run's own; none without any.
+fn published_elsewhere(subject: &Subject<'_>, headlines: &[Headline]) -> Option<Row> {
+    let run = subject.run;
+    let cell = |headline: &Headline| {
+        let step = headline.step(run)?;
+        let is_of = |it: &&Figure| {
+            it.workload == headline.workload()
+                && it.metric == headline.metric()
+                && it.phase != "burst"
+        };
+        let figures = run.published_elsewhere.iter().filter(is_of);
+        // Of several the one that differs in least.
+        let figure = figures.min_by_key(|it| it.apart_from(step).len())?;
+        let is_known = published_of(&run.published, *headline).is_some();
+        (!is_known).then(|| (middle(*headline, figure), figure.apart_from(step).join(", ")))
+    };
+    let cells: Vec<_> = headlines.iter().map(cell).collect();
+    cells.iter().any(Option::is_some).then(|| Row {
+        class: format!("published t{}", Look::of_run(subject.index).tone),
+        name: "published, another protocol".into(),
+        cells,
+    })
+}
+
+/// The drives that reviewers set beside those of the runs, each with its document and the row of
+/// its published figures.
+fn peers(subjects: &[Subject<'_>], headlines: &[Headline]) -> Vec<(String, Row)> {
+    if subjects.len() > RUNS_MAX {
+        return Vec::new();
+    }
+    let mut rows: Vec<(String, Row)> = Vec::new();
+    for subject in subjects {
+        let run = subject.run;
+        for peer in published::peers(run.published.iter().chain(&run.published_elsewhere)) {
+            let cell = |headline: &Headline| {
+                let (own, others): (Vec<Figure>, Vec<Figure>) =
+                    peer.figures.iter().cloned().partition(|it| it.host == run.target.host);
+                if let Some(value) = published_of(&own, *headline) {
+                    return Some((value, String::new()));
+                }
+                let value = published_of(&others, *headline)?;
+                let host = &others.iter().find(|it| it.workload == headline.workload())?.host;
+                let host = if host == published::ANY { "" } else { host };
+                Some((value, host.to_owned()))
+            };
+            let cells: Vec<_> = headlines.iter().map(cell).collect();
+            let is_new = rows.iter().all(|(_, row)| !row.name.starts_with(&peer.device));
+            if is_new && cells.iter().any(Option::is_some) {
+                let name = format!("{}, published", peer.device);
+                rows.push((peer.document, Row { class: "other".into(), name, cells }));
+            }
+        }
+    }
+    rows.truncate(OTHERS - NEAREST_MIN);
+    rows
+}
+
+/// The middle of what was published, in the unit of the headline.
+const fn middle(headline: Headline, figure: &Figure) -> f64 {
+    let published = f64::midpoint(figure.value_low, figure.value_high);
+    match headline {
+        Headline::WriteTail => published * 1e6,
+        Headline::Write | Headline::Read | Headline::Mixed => published,
+    }
+}
+
+/// The published figure of a headline at its load.
+fn published_of(figures: &[Figure], headline: Headline) -> Option<f64> {
     let is_of = |figure: &&Figure| {
         let load = (figure.threads.as_str(), figure.queue_per_thread.as_str());
         figure.workload == headline.workload()
@@ -150,14 +224,15 @@ fn published_of(run: &Run, headline: Headline) -> Option<f64> {
             && matches!(load, ("16", "16") | ("", ""))
     };
     let of_phase =
-        |phase: &&str| run.published.iter().filter(is_of).find(|figure| figure.phase == **phase);
-    let figure = PHASES.iter().find_map(of_phase)?;
-    Some(f64::midpoint(figure.value_low, figure.value_high))
+        |phase: &&str| figures.iter().filter(is_of).find(|figure| figure.phase == **phase);
+    PHASES.iter().find_map(of_phase).map(|figure| middle(headline, figure))
 }
 
 /// The drives of the baseline table that are shown beside the runs.
 struct Others {
     rows: Vec<&'static BaselineRow>,
+    /// Documents of the drives that reviewers set beside those of the runs.
+    documents: BTreeSet<String>,
     /// Headline that they are the nearest by.
     by: Headline,
 }
@@ -165,7 +240,8 @@ struct Others {
 impl Others {
     /// The nearest drives by 4K random writes in steady state; by 4K random reads where no run has
     /// such writes; none where no load of the runs is theirs.
-    fn of(subjects: &[Subject<'_>]) -> Self {
+    fn of(subjects: &[Subject<'_>], peers: &[(String, Row)]) -> Self {
+        let documents = peers.iter().map(|(document, _)| document.clone()).collect();
         let known: Vec<&str> = subjects.iter().map(|it| it.run.target.name.as_str()).collect();
         let comparable = |by: Headline| {
             let mut all = subjects.iter().filter_map(|subject| shown(subject.run, by));
@@ -174,9 +250,10 @@ impl Others {
         let found = [Headline::Write, Headline::Read].into_iter().find_map(comparable);
         match found {
             Some((by, value)) if subjects.len() <= RUNS_MAX => {
-                Self { rows: baseline::nearest(by, value, &known, OTHERS), by }
+                let nearest = baseline::nearest(by, value, &known, OTHERS - peers.len());
+                Self { rows: nearest, documents, by }
             }
-            _ => Self { rows: Vec::new(), by: Headline::Write },
+            _ => Self { rows: Vec::new(), documents, by: Headline::Write },
         }
     }
 
@@ -204,22 +281,25 @@ fn drawn(row: &Row, headlines: &[Headline], rows: &[Row]) -> String {
         Text(&row.name),
     );
     for (column, headline) in headlines.iter().enumerate() {
-        let Some((value, note)) = row.cells[column] else {
+        let Some((value, note)) = row.cells[column].as_ref() else {
             html.push_str("<td class=\"absent\">–</td>");
             continue;
         };
-        let all = rows.iter().filter_map(|row| row.cells[column]).map(|(value, _)| value);
+        let all = rows.iter().filter_map(|row| row.cells[column].as_ref()).map(|it| it.0);
         let width = value / all.fold(f64::MIN_POSITIVE, f64::max) * 100.0;
         let said = match headline {
-            Headline::WriteTail => number::plain(millis(value)),
-            Headline::Write | Headline::Read | Headline::Mixed => number::short(value),
+            Headline::WriteTail => number::plain(millis(*value)),
+            Headline::Write | Headline::Read | Headline::Mixed => number::short(*value),
         };
-        let note = if note.is_empty() { String::new() } else { format!(" <i>{note}</i>") };
+        let mut notes = String::new();
+        for note in note.split(", ").filter(|note| !note.is_empty()) {
+            let _ = write!(notes, " <i>{}</i>", Text(note));
+        }
         let _ = write!(
             html,
             "<td><svg class=\"gauge\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" \
              aria-hidden=\"true\"><rect class=\"fill\" width=\"{}\" height=\"10\"/></svg>\
-             <span>{said}{note}</span></td>",
+             <span>{said}</span>{notes}</td>",
             number::round(width.max(0.5), 3),
         );
     }
@@ -258,6 +338,12 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
         said.push_str(
             " In doubt: the host was the limit, or a warning says why the value may not be the \
              drive's own.",
+        );
+    }
+    for document in &others.documents {
+        let _ = write!(
+            said,
+            " The drives named as published stood beside it in the {document}, with these figures."
         );
     }
     if others.rows.is_empty() {
@@ -299,12 +385,12 @@ mod tests {
     #[test]
     fn the_nearest_drives_of_a_burst_are_those_that_read_as_it_does() {
         let mut runs = [run(STOCK)];
-        assert_eq!(Others::of(&subjects(&runs)).by, Headline::Write);
+        assert_eq!(Others::of(&subjects(&runs), &[]).by, Headline::Write);
         for steady in runs[0].steps.iter_mut().filter_map(|step| step.steady.as_mut()) {
             steady.achieved = false;
         }
         let subjects = subjects(&runs);
-        let others = Others::of(&subjects);
+        let others = Others::of(&subjects, &[]);
         assert_eq!((others.by, others.rows.len()), (Headline::Read, OTHERS));
         let said = caption(&subjects, &others);
         let reads = "whose 4K random reads are nearest, since no writes of the runs at T16Q16";

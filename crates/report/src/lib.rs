@@ -15,6 +15,7 @@
 mod chart;
 mod comparison;
 mod conclusion;
+mod conditions;
 mod explain;
 mod first_screen;
 mod host_difference;

@@ -109,36 +109,49 @@ fn heading(subject: &Subject<'_>, warning: &Warning) -> &'static str {
     }
 }
 
-/// The warnings of one kind: the first one, and the others on asking; a remedy that all share once.
+/// The warnings of one kind: one sentence, and of several texts a table on asking.
 fn grouped(name: &str, all: &[(&Subject<'_>, &Warning)]) -> String {
-    let mut said: Vec<(String, Vec<String>)> = Vec::new();
+    let mut said: Vec<(&Warning, Vec<String>)> = Vec::new();
     for (subject, warning) in all {
         let step = if warning.step.is_empty() { "whole run" } else { &warning.step };
         let place = format!("{}, {step}", subject.label);
-        match said.iter_mut().find(|(text, _)| *text == warning.text) {
+        match said.iter_mut().find(|(known, _)| known.text == warning.text) {
             Some((_, places)) => places.push(place),
-            None => said.push((warning.text.clone(), vec![place])),
+            None => said.push((*warning, vec![place])),
         }
     }
-    let texts: Vec<String> = said
-        .iter()
-        .map(|(text, places)| format!("{}: {}.", Text(&places.join("; ")), Text(text)))
-        .collect();
     let mut remedies: Vec<&str> = all.iter().map(|(_, warning)| warning.remedy.as_str()).collect();
     remedies.sort_unstable();
     remedies.dedup();
-    let remedies: Vec<String> = remedies.iter().map(|it| format!("{}.", Text(it))).collect();
-    let (first, more) = texts.split_at(1);
-    let mut html = format!("<li><b>{name}.</b> {}", first.concat());
-    if !more.is_empty() {
-        let _ = write!(html, "<details><summary>{} more of this kind</summary><ul>", more.len());
-        for text in more {
-            let _ = write!(html, "<li>{text}</li>");
-        }
-        html.push_str("</ul></details>");
+    let sentence = match remedies.as_slice() {
+        [only] => format!("<span class=\"remedy\">{}.</span>", Text(only)),
+        _ => String::new(),
+    };
+    if let [(warning, places)] = said.as_slice() {
+        let places = Text(&places.join("; ")).to_string();
+        return format!("<li><b>{name}.</b> {places}: {}. {sentence}</li>", Text(&warning.text));
     }
-    let _ = write!(html, " <span class=\"remedy\">{}</span></li>", remedies.join(" "));
-    html
+    let has_remedies = sentence.is_empty();
+    let mut html = format!(
+        "<li><b>{name}, {} warnings.</b> {sentence}<details><summary>Where and why</summary><div \
+         class=\"scroll\"><table><thead><tr><th scope=\"col\">Step</th><th scope=\"col\">Warning\
+         </th>{}</tr></thead><tbody>",
+        all.len(),
+        if has_remedies { "<th scope=\"col\">Remedy</th>" } else { "" },
+    );
+    for (warning, places) in said {
+        let _ = write!(
+            html,
+            "<tr><th scope=\"row\">{}</th><td class=\"prose\">{}</td>",
+            Text(&places.join("; ")),
+            Text(&warning.text),
+        );
+        if has_remedies {
+            let _ = write!(html, "<td class=\"prose\">{}</td>", Text(&warning.remedy));
+        }
+        html.push_str("</tr>");
+    }
+    html + "</tbody></table></div></details></li>"
 }
 
 fn unfinished(subject: &Subject<'_>) -> Option<String> {

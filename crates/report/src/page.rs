@@ -11,8 +11,8 @@ use crate::summary::applications;
 use crate::text::{Text, anchor};
 use crate::validation::{self, Validation};
 use crate::{
-    comparison, conclusion, first_screen, method, overview, platform, provenance, published, suite,
-    summary, sweep,
+    comparison, conclusion, conditions, first_screen, method, overview, platform, provenance,
+    published, suite, summary, sweep,
 };
 
 const STYLE: &str = concat!(
@@ -28,14 +28,17 @@ const SCRIPT: &str = include_str!("../assets/page.js");
 pub(crate) fn page(runs: &[Run], title: &str) -> String {
     let subjects = subjects(runs);
     let suites = suites(&subjects);
+    let title = &titled(&subjects, title);
     let mut html = head(title);
     let _ = write!(
         html,
-        "<body><a class=\"skip\" href=\"#summary\">Skip to the summary</a><div class=\"page\">{}\
+        "<body{}><a class=\"skip\" href=\"#summary\">Skip to the summary</a><div class=\"page\">{}\
          <main>",
+        if is_modelled(&subjects) { " class=\"modelled\"" } else { "" },
         contents(&subjects, &suites),
     );
     html.push_str(&overview::header(&subjects, title));
+    html.push_str(&conditions::section(&subjects));
     html.push_str(&first_screen::section(&subjects, &suites));
     html.push_str(&overview::warnings(&subjects));
     html.push_str(&summary::section(&subjects, &suites));
@@ -52,6 +55,16 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
     html.push_str(&platform::section(&subjects));
     html.push_str(&provenance::footer(&subjects));
     html + "</main></div>" + &end()
+}
+
+/// True if no run measured a real drive.
+fn is_modelled(subjects: &[Subject<'_>]) -> bool {
+    !subjects.is_empty() && subjects.iter().all(|subject| subject.run.target.kind.is_model())
+}
+
+/// `title`, which says where it is of models.
+fn titled(subjects: &[Subject<'_>], title: &str) -> String {
+    if is_modelled(subjects) { format!("{title}, modelled") } else { title.to_owned() }
 }
 
 /// The whole page of a sweep.
@@ -131,7 +144,8 @@ fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     if is_of_requests && subjects.len() > 1 {
         html.push_str("<li><a href=\"#comparison\">Comparison</a></li>");
     }
-    if subjects.iter().any(|subject| !subject.run.published.is_empty()) {
+    let has_figures = |run: &Run| run.published.len() + run.published_elsewhere.len() > 0;
+    if subjects.iter().any(|subject| has_figures(subject.run)) {
         html.push_str("<li><a href=\"#published\">Published figures</a></li>");
     }
     for suite in suites {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use blockio::text::stated_load;
 use results::Figure;
+use results::conditions::representative;
 
 use crate::chart::Look;
 use crate::number;
@@ -13,8 +14,14 @@ use crate::text::Text;
 /// The section; empty where no run has published figures.
 pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let published = || subjects.iter().filter(|subject| !subject.run.published.is_empty());
+    let elsewhere = elsewhere(subjects);
     if published().next().is_none() {
-        return String::new();
+        if elsewhere.is_empty() {
+            return elsewhere;
+        }
+        return format!(
+            "<section id=\"published\"><h2>Published figures</h2>{elsewhere}</section>\n"
+        );
     }
     let mut html = format!(
         "<section id=\"published\"><h2>Against published figures</h2><p>{}{}</p>",
@@ -28,22 +35,67 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let _ = writeln!(
         html,
         "<details><summary>Every figure</summary>{}</details><p class=\"small\">The ratio is \
-         measured ÷ published, to the nearest end of a published range. In tolerance are rates \
+         {} ÷ published, to the nearest end of a published range. In tolerance are rates \
          within 15 %, average latencies within 20 %, and standard deviations, maxima and \
          percentiles within a factor of two. Here the deviation of a mixed load is the mean of \
-         those of reads and of writes, as reviews chart it.</p></section>",
+         those of reads and of writes, as reviews chart it.</p>{elsewhere}</section>",
         table(subjects, |_| true),
+        own_heading(subjects).to_lowercase(),
     );
     html
 }
 
+/// Figures of workloads that were measured here which another protocol measured, with what else
+/// differs; empty without any.
+fn elsewhere(subjects: &[Subject<'_>]) -> String {
+    let mut rows = String::new();
+    for subject in subjects {
+        for figure in &subject.run.published_elsewhere {
+            let steps = subject.run.steps.iter();
+            let of = steps.filter(|it| it.is_primary() && it.workload == figure.workload);
+            let Some(step) = representative(of) else { continue };
+            let protocol = format!("protocol ({})", figure.document);
+            let apart = std::iter::once(protocol).chain(figure.apart_from(step));
+            let _ = write!(
+                rows,
+                "<tr><th scope=\"row\">{}</th><td class=\"prose\">{}</td>\
+                 <td class=\"prose\">{}</td><td>{}</td><td class=\"prose\">{}</td></tr>",
+                Text(&figure.id),
+                Text(&match subjects {
+                    [_] => figure.workload.clone(),
+                    _ => format!("{}, {}", figure.workload, subject.label),
+                }),
+                Text(&figure.metric.replace('_', " ")),
+                published_value(figure),
+                Text(&apart.collect::<Vec<_>>().join(", ")),
+            );
+        }
+    }
+    if rows.is_empty() {
+        return rows;
+    }
+    format!(
+        "<h3>Published under other conditions</h3><p>Workloads of this page that another protocol \
+         measured: no ratio to a figure of this page is stated.</p><div class=\"scroll\"><table \
+         class=\"elsewhere\"><thead><tr><th scope=\"col\">Figure</th><th scope=\"col\">Workload\
+         </th><th scope=\"col\">Metric</th><th scope=\"col\">Published</th><th scope=\"col\">\
+         What differs</th></tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+}
+
+/// Returns the heading of the runs' own figures: `Modelled` where all are of models.
+fn own_heading(subjects: &[Subject<'_>]) -> &'static str {
+    if subjects.iter().all(|it| it.run.target.kind.is_model()) { "Modelled" } else { "Measured" }
+}
+
 /// The figures of each run that are asked for.
 fn table(subjects: &[Subject<'_>], is_asked: fn(&Figure) -> bool) -> String {
-    let mut html = String::from(
+    let mut html = format!(
         "<div class=\"scroll\"><table class=\"published\"><thead><tr><th scope=\"col\">Figure</th>\
          <th scope=\"col\">Conditions</th><th scope=\"col\">Metric</th><th scope=\"col\">Published\
-         </th><th scope=\"col\">Measured</th><th scope=\"col\">Ratio</th><th scope=\"col\">\
+         </th><th scope=\"col\">{}</th><th scope=\"col\">Ratio</th><th scope=\"col\">\
          Tolerance</th></tr></thead>",
+        own_heading(subjects),
     );
     for subject in subjects {
         let figures = subject.run.published.iter().filter(|figure| is_asked(figure));
@@ -101,6 +153,18 @@ pub(crate) fn tally(subjects: &[Subject<'_>]) -> String {
     said
 }
 
+/// The value or the range that was published.
+fn published_value(figure: &Figure) -> String {
+    let range = figure.value_high - figure.value_low > figure.value_high.abs() * 1e-9;
+    if range && figure.value_low == 0.0 {
+        format!("at most {}", number::plain(figure.value_high))
+    } else if range {
+        format!("{} to {}", number::plain(figure.value_low), number::plain(figure.value_high))
+    } else {
+        number::plain(figure.value_high)
+    }
+}
+
 fn row(figure: &Figure) -> String {
     let load = match stated_load(&figure.threads, &figure.queue_per_thread) {
         stated if stated.is_empty() => stated,
@@ -110,14 +174,7 @@ fn row(figure: &Figure) -> String {
         "{}{load}, {}, {} format, {} host",
         figure.workload, figure.phase, figure.mode, figure.host
     );
-    let range = figure.value_high - figure.value_low > figure.value_high.abs() * 1e-9;
-    let published = if range && figure.value_low == 0.0 {
-        format!("at most {}", number::plain(figure.value_high))
-    } else if range {
-        format!("{} to {}", number::plain(figure.value_low), number::plain(figure.value_high))
-    } else {
-        number::plain(figure.value_high)
-    };
+    let published = published_value(figure);
     let (class, within) = match figure.is_in_tolerance() {
         Some(true) => ("good", "in"),
         Some(false) => ("bad", "out"),

@@ -29,27 +29,24 @@ pub(crate) fn settles(subjects: &[Subject<'_>]) -> String {
         wanted.map(|(subject, entry)| rate(subject, entry, subjects.len() == 1)).collect()
     };
     let mut said = Vec::new();
-    let workload = &first.workload;
-    let settled = of(Some(true));
-    if !settled.is_empty() {
-        said.push(format!(
-            "Steady state: {} under {workload}, average of the last five rounds of the \
-             preconditioning.",
-            listed(&settled)
-        ));
-    }
-    let states = [(Some(false), "Steady state not reached"), (None, "Steady state not judged")];
+    let states = [
+        (Some(true), "steady state"),
+        (Some(false), "steady state not reached"),
+        (None, "steady state not judged"),
+    ];
     for (state, heading) in states {
         let rates = of(state);
         if !rates.is_empty() {
-            said.push(format!(
-                "{heading}: {} under {workload}, average of the last five rounds of the \
-                 preconditioning.",
-                listed(&rates)
-            ));
+            said.push(format!("{heading}: {}", listed(&rates)));
         }
     }
-    said.join(" ")
+    let is_modelled = subjects.iter().all(|subject| subject.run.target.kind.is_model());
+    let said = said.join("; ");
+    let said = if is_modelled { format!("Modelled, {said}") } else { said.replacen('s', "S", 1) };
+    format!(
+        "{said}, under {}, average of the last five rounds of the preconditioning.",
+        first.workload
+    )
 }
 
 /// A rate, and how far the drive was written by then.

@@ -8,7 +8,8 @@ mod snia;
 
 use std::fmt::Write as _;
 
-use results::compare::{Comparison, Entry, compare, differences};
+use results::compare::{Comparison, Entry, compare};
+use results::conditions::weight;
 use results::{Doubt, StepKind};
 
 use crate::chart::Look;
@@ -23,42 +24,66 @@ const STEADY_HEADS: [&str; 2] = ["Steady state after", "Drive writes"];
 /// Heading of the processor time that a request takes of the host.
 const HOST_HEAD: &str = "Host CPU";
 
-/// The section: what else differs between the runs, then preconditionings and primary tests.
+/// The section: preconditionings, then primary tests.
 pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
     let comparisons = compare(&runs);
     let settled: Vec<&Comparison> =
         comparisons.iter().filter(|it| it.kind == StepKind::Precondition).collect();
     let mut html = String::from("<section id=\"summary\"><h2>Summary</h2>\n");
-    html.push_str(&different(subjects));
     html.push_str(&table(subjects, "The last five rounds of each preconditioning", &settled, true));
     html.push_str(&table(
         subjects,
-        "Primary test: each workload at its greatest load",
-        &greatest(&comparisons),
+        "Primary test: each workload at T16Q16, else at its greatest load",
+        &shown(&comparisons),
         false,
     ));
     html.push_str(&applications::part(subjects));
     html.push_str(&devices::part(subjects));
-    html.push_str(&host_cost::part(subjects, &greatest(&comparisons)));
+    html.push_str(&host_cost::part(subjects, &representative(&comparisons)));
     html.push_str(&snia::section(suites));
     html + "</section>\n"
 }
 
-/// Of every workload that was measured, the comparison with most outstanding.
-pub(crate) fn greatest(comparisons: &[Comparison]) -> Vec<&Comparison> {
-    let outstanding = |it: &Comparison| u32::from(it.threads) * u32::from(it.queue_per_thread);
-    let mut greatest: Vec<&Comparison> = Vec::new();
-    for it in comparisons.iter().filter(|it| it.kind == StepKind::Measure) {
-        let same =
-            |other: &&mut &Comparison| other.suite == it.suite && other.workload == it.workload;
-        match greatest.iter_mut().find(same) {
-            Some(other) if outstanding(other) < outstanding(it) => *other = it,
+/// Of every workload that was measured, the comparison of the most runs; of these the one at the
+/// load that stands for the workload.
+pub(crate) fn representative(comparisons: &[Comparison]) -> Vec<&Comparison> {
+    let standing = |it: &Comparison| {
+        (it.entries.iter().flatten().count(), weight(it.threads, it.queue_per_thread))
+    };
+    let mut chosen: Vec<&Comparison> = Vec::new();
+    for it in measures(comparisons) {
+        match chosen.iter_mut().find(|other| is_of_one_workload(other, it)) {
+            Some(other) if standing(other) < standing(it) => *other = it,
             Some(_) => {}
-            None => greatest.push(it),
+            None => chosen.push(it),
         }
     }
-    greatest
+    chosen
+}
+
+/// The [`representative`] loads, each followed by those of the runs that lack it.
+fn shown(comparisons: &[Comparison]) -> Vec<&Comparison> {
+    let mut shown: Vec<&Comparison> = Vec::new();
+    for chosen in representative(comparisons) {
+        shown.push(chosen);
+        for run in 0..chosen.entries.len() {
+            let has_run = |it: &&Comparison| it.entries[run].is_some();
+            let is_shown = shown.iter().any(|it| is_of_one_workload(it, chosen) && has_run(it));
+            let own = measures(comparisons).filter(|it| is_of_one_workload(it, chosen));
+            let own = own.filter(has_run).max_by_key(|it| weight(it.threads, it.queue_per_thread));
+            shown.extend(own.filter(|_| !is_shown));
+        }
+    }
+    shown
+}
+
+fn measures(comparisons: &[Comparison]) -> impl Iterator<Item = &Comparison> {
+    comparisons.iter().filter(|it| it.kind == StepKind::Measure)
+}
+
+fn is_of_one_workload(a: &Comparison, b: &Comparison) -> bool {
+    (&a.suite, &a.workload) == (&b.suite, &b.workload)
 }
 
 fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: bool) -> String {
@@ -167,28 +192,4 @@ fn verdict(subject: &Subject<'_>, entry: &Entry) -> String {
     };
     let written = entry.written.map_or_else(|| "–".to_owned(), |it| drive_writes(&it));
     format!("<td class=\"{class}\">{reached}</td><td>{written}</td>")
-}
-
-fn different(subjects: &[Subject<'_>]) -> String {
-    let runs: Vec<_> = subjects.iter().map(|subject| subject.run).collect();
-    let mut html = String::new();
-    for difference in differences(&runs) {
-        let values = subjects
-            .iter()
-            .zip(&difference.values)
-            .map(|(subject, value)| format!("{value} ({})", subject.label));
-        let _ = write!(
-            html,
-            "<li>{}: {}</li>",
-            Text(&difference.what),
-            Text(&values.collect::<Vec<_>>().join(", ")),
-        );
-    }
-    if html.is_empty() {
-        return html;
-    }
-    format!(
-        "<aside class=\"warnings\"><p><b>Other differences between these runs</b></p>\
-         <ul>{html}</ul></aside>"
-    )
 }

@@ -236,7 +236,7 @@ fn an_unvalidated_model_is_marked_wherever_its_figures_are() {
     let mut runs = vec![run(STOCK)];
     runs[0].target.unvalidated = true;
     let page = review(&runs, &runs[0].target.heading());
-    assert!(page.contains(&format!("<h1>{TITLE}, {UNVALIDATED}</h1>")));
+    assert!(page.contains(&format!("<h1>{TITLE}, {UNVALIDATED}, modelled</h1>")));
     assert_eq!(page.matches(UNVALIDATED_REASON).count(), 1, "once a page");
     for figure in page.split("<figure ").skip(1) {
         let figure = figure.split("</figure>").next().unwrap();
@@ -297,7 +297,7 @@ fn a_drive_that_never_settled_is_not_said_to_have() {
         step.steady.as_mut().expect("it is there").achieved = false;
     }
     let page = review(&[burst], TITLE);
-    assert!(page.contains("Steady state not reached: "));
+    assert!(page.contains("Modelled, steady state not reached: "));
     assert!(!page.contains("Steady state: ") && !page.contains("in steady state: "));
     let own = &page[page.find("<tr class=\"own").unwrap()..];
     let cells: Vec<&str> = own[..own.find("</tr>").unwrap()].split("<td").skip(1).collect();
@@ -319,7 +319,7 @@ fn warnings_of_one_kind_stand_together_and_all_of_them_on_paper() {
     let page = review(&runs, TITLE);
     assert_eq!(page.matches("Rate, latency and queue disagree").count(), 1);
     assert_eq!(page.matches("run it again.").count(), 1, "one remedy for all");
-    assert!(page.contains("2 more of this kind"));
+    assert!(page.contains("Rate, latency and queue disagree, 3 warnings."), "one sentence");
     assert!(page.contains(".warnings details::details-content"), "print opens them");
 }
 
@@ -379,7 +379,7 @@ fn runs_of_other_protocols_stand_side_by_side() {
     quick.steps.retain(|step| step.suite == "4k");
     let page = review(&[run(STOCK), quick], TITLE);
     assert!(page.contains("Enterprise steady state; Quick look"));
-    assert!(page.contains("Other differences between these runs"));
+    assert!(page.contains("id=\"conditions\""), "the protocols differ");
 }
 
 #[test]

@@ -8,11 +8,15 @@ use results::repeats::groups;
 use results::{Run, StepKind};
 
 use crate::comparison::of_run;
+use crate::conditions;
 use crate::number::written_times;
 use crate::number::{self, millis, short};
 use crate::settled::settles;
 use crate::subject::Subject;
 use crate::text::listed;
+
+/// Sentences of a verdict at most.
+const SENTENCES_MAX: usize = 3;
 
 /// The sentences about `subjects`, which are one drive or several.
 pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
@@ -29,9 +33,10 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
     if !is_one_drive {
         said.push(winners(subjects));
     } else if it.is_settled {
-        said.extend(ratios(&it, Some(&first.label)));
         said.extend(doubt(&it));
+        said.extend(ratios(&it, Some(&first.label)));
     }
+    said.truncate(SENTENCES_MAX);
     said
 }
 
@@ -52,8 +57,9 @@ fn of_one(it: &Headlines) -> Vec<String> {
     if !it.is_settled {
         let mut said = vec![
             unsettled(it),
-            "These figures do not show what the drive sustains under continuous writes.".into(),
-            "Precondition for longer, until the steady-state rule is met.".into(),
+            "These figures do not show what the drive sustains under continuous writes: \
+             precondition for longer, until the steady-state rule is met."
+                .into(),
         ];
         said.extend(doubt(it));
         return said;
@@ -64,22 +70,23 @@ fn of_one(it: &Headlines) -> Vec<String> {
         several => format!(", {}", listed(several)),
     };
     let mut said = vec![format!("{origin} in steady state{conditions}: {}.", does(it))];
-    said.extend(ratios(it, None));
     said.extend(doubt(it));
+    said.extend(ratios(it, None));
+    said.truncate(SENTENCES_MAX);
     said
 }
 
 /// Its rates before steady state: reads apart, which need none.
 fn unsettled(it: &Headlines) -> String {
-    let reads = it.read_iops.map(|iops| format!("Reads: {} IOPS 4K random read.", short(iops)));
-    let reads = reads.unwrap_or_default();
+    let reads = it.read_iops.map(|iops| format!("{} IOPS 4K random read", short(iops)));
+    let begun = if it.is_model { "Modelled, steady state" } else { "Steady state" };
     if it.write_iops.or(it.mixed_iops).is_none() {
-        return reads;
+        return format!("Reads: {}.", reads.unwrap_or_default());
     }
     let writing = Headlines { read_iops: None, ..it.clone() };
     let after = it.written.map_or_else(String::new, |it| format!(" after {}", written_times(&it)));
-    let said = format!("Steady state not reached: {}{after}. {reads}", does(&writing));
-    said.trim_end().to_owned()
+    let reads = reads.map_or_else(String::new, |reads| format!(", and {reads}, which needs none"));
+    format!("{begun} not reached: {}{after}{reads}.", does(&writing))
 }
 
 /// Its rates and the tail of its writes.
@@ -165,6 +172,12 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         let label = &unsettled.label;
         return format!("No winner is named: {label} was not in steady state, others were.");
     }
+    let alike = conditions::alike(subjects);
+    if !alike.iter().any(|members| members.len() == subjects.len()) {
+        let unlike = conditions::unlike(subjects);
+        let unlike = if unlike.is_empty() { "conditions".to_owned() } else { unlike };
+        return format!("No winner is named: the runs differ in {unlike}.");
+    }
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
     let groups = groups(&runs);
     let loads = compare(&runs);
@@ -190,16 +203,16 @@ fn winners(subjects: &[Subject<'_>]) -> String {
         it.write_iops.or(it.mixed_iops).is_some()
     };
     let before = if subjects.iter().any(has_writes) && !subjects.iter().any(|it| is_settled(&it)) {
-        " None of them was in steady state: these are rates before it."
+        "; none of them was in steady state"
     } else {
         ""
     };
     match won(best).count() {
         0 => format!(
-            "The runs are even: none leads by 5 % or more in any of {of} workloads.{before}"
+            "The runs are even: none leads by 5 % or more in any of {of} workloads{before}."
         ),
         count => format!(
-            "{} wins {count} of {of} workloads by 5 % or more, at most by {}.{before}",
+            "{} wins {count} of {of} workloads by 5 % or more, at most by {}{before}.",
             of_run(subjects, &groups, best),
             number::percent(widest),
         ),

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conditions::representative;
 use crate::mark::marked;
 use crate::{Run, Step, Summary};
 
@@ -112,12 +113,7 @@ impl Headline {
         let measured = run.steps.iter().filter(|step| {
             step.workload == self.workload() && step.is_primary() && step.summary.is_some()
         });
-        // Of equals the last one is taken, so the first one comes last.
-        measured.rev().max_by(|a, b| {
-            let load = |step: &Step| (has_load(step), step.outstanding());
-            let compressible = b.compressible_percent.total_cmp(&a.compressible_percent);
-            load(a).cmp(&load(b)).then(compressible)
-        })
+        representative(measured)
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Borrow;
 
 use serde::Serialize;
 
+use crate::conditions::{format, preconditioning};
 use crate::mark::is_unset;
 use crate::{Run, Step, StepKind, Summary, Target, TargetKind, Written};
 
@@ -260,7 +261,24 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
             "real drive".to_owned()
         }
     };
+    let preconditioned = |run: &Run| {
+        let is_of_all = |suite: &&str| {
+            runs.iter().all(|run| run.borrow().steps.iter().any(|step| step.suite == **suite))
+        };
+        let mut suites: Vec<&str> = run.steps.iter().map(|step| step.suite.as_str()).collect();
+        suites.dedup();
+        let suites = suites.into_iter().filter(is_of_all);
+        let mut told: Vec<String> = suites.map(|suite| preconditioning(run, suite)).collect();
+        told.dedup();
+        told.join(", ")
+    };
     let mut differences = vec![
+        difference("format", |run| run.target.format.clone()),
+        difference("host", |run| run.target.host.clone()),
+        Difference {
+            what: "preconditioning".to_owned(),
+            values: runs.iter().map(|run| preconditioned(run.borrow())).collect(),
+        },
         difference("protocol", |run| run.protocol.clone()),
         difference("kind of target", kind),
         difference("model version", version),
@@ -271,6 +289,9 @@ pub fn differences<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
     differences.extend(platforms(runs));
     differences.extend(models(runs));
     differences.retain(|it| it.values.iter().any(|value| *value != it.values[0]));
+    if runs.windows(2).all(|pair| format(pair[0].borrow()) == format(pair[1].borrow())) {
+        differences.retain(|it| it.what != "format");
+    }
     differences
 }
 

@@ -136,5 +136,6 @@ pub(crate) fn run() -> Run {
             remedy: "run with --full-scale".into(),
         }],
         published: Vec::new(),
+        published_elsewhere: Vec::new(),
     }
 }

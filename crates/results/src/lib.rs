@@ -9,6 +9,7 @@
 mod application;
 pub mod baseline;
 pub mod compare;
+pub mod conditions;
 pub mod deviation;
 mod doubt;
 mod error;

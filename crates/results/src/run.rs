@@ -39,6 +39,10 @@ pub struct Run {
     pub warnings: Vec<Warning>,
     /// Published figures of this drive, where it has any.
     pub published: Vec<Figure>,
+    /// Figures published of this drive and of workloads that this run measured, but by another
+    /// protocol: nothing of this run is compared with them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published_elsewhere: Vec<Figure>,
 }
 
 /// Target that was measured.

@@ -1,6 +1,7 @@
 //! Summary of a review for the terminal; the page has the details.
 
 use blockio::Nanos;
+use lab::results::conditions::representative;
 use lab::results::mark::marked;
 use lab::results::rounds::{WindowCell, window_cells};
 use lab::results::steady::WINDOW_ROUNDS;
@@ -12,7 +13,7 @@ use crate::table;
 /// Indent of the numbers below a title with lines of its own.
 const INDENT: &str = "  ";
 
-/// Each run: what its preconditionings ended at, then each workload at the load of its most IOPS;
+/// Each run: what its preconditionings ended at, then each workload at the load that stands for it;
 /// in lines of at most so many `columns`, where there is a limit.
 pub(crate) fn shown(runs: &[Run], columns: Option<usize>) -> String {
     let of_run = |run: &Run| of_run(run, &label(run, runs), columns.unwrap_or(usize::MAX));
@@ -189,24 +190,28 @@ fn averaged(run: &Run, step: &Step, (cell, what): (&WindowCell, &str)) -> [Strin
     ]
 }
 
-/// Of each workload of each suite that is not measured in rounds the measurement with the most
-/// IOPS; one at a rate only where there is no other, since the rate bounds them.
+/// Of each workload of each suite that is not measured in rounds the load that stands for it on the
+/// page too; the fastest of those at rates where there is no other, since a rate bounds them.
 fn best(steps: &[Step]) -> Vec<&Step> {
-    let standing = |step: &Step| {
-        (step.rate.is_none(), step.summary.as_ref().map_or(0.0, |summary| summary.iops))
+    let alone = || {
+        let measures = steps.iter().filter(|step| step.kind == StepKind::Measure);
+        measures.filter(|step| step.round.is_none() && step.summary.is_some())
     };
-    let mut best: Vec<&Step> = Vec::new();
-    let is_alone = |step: &&Step| step.kind == StepKind::Measure && step.round.is_none();
-    for step in steps.iter().filter(is_alone) {
-        let is_same =
-            |other: &&mut &Step| (&other.suite, &other.workload) == (&step.suite, &step.workload);
-        match best.iter_mut().find(is_same) {
-            Some(other) if standing(other) < standing(step) => *other = step,
-            Some(_) => {}
-            None => best.push(step),
+    let mut workloads: Vec<(&str, &str)> = Vec::new();
+    for step in alone() {
+        let workload = (step.suite.as_str(), step.workload.as_str());
+        if !workloads.contains(&workload) {
+            workloads.push(workload);
         }
     }
-    best
+    let best = workloads.into_iter().filter_map(|(suite, workload)| {
+        let is_of = |step: &&Step| step.suite == suite && step.workload == workload;
+        let same = || alone().filter(is_of);
+        let iops = |step: &&Step| step.summary.as_ref().map_or(0.0, |summary| summary.iops);
+        let free = representative(same().filter(|step| step.rate.is_none()));
+        free.or_else(|| same().max_by(|a, b| iops(a).total_cmp(&iops(b))))
+    });
+    best.collect()
 }
 
 /// Returns the reason why of the loads of its workload `step` is shown.
@@ -221,7 +226,7 @@ fn chosen(run: &Run, step: &Step) -> String {
         (Some(rate), _) => format!("requested {:.0} IOPS, not reached", rate.iops),
         (None, 1) if run.target.kind.is_model() => "modelled".into(),
         (None, 1) => "measured".into(),
-        (None, loads) => format!("highest IOPS of {loads} loads"),
+        (None, loads) => format!("of {loads} loads"),
     }
 }
 

@@ -58,6 +58,7 @@ impl Outcome {
             steps_planned: u32::try_from(planned).unwrap_or(u32::MAX),
             warnings,
             published: Vec::new(),
+            published_elsewhere: Vec::new(),
         };
         let scale = time_lapse(&run);
         run.warnings.splice(..0, scale);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::decimate::{Point, decimate};
 use super::frame::{self, Frame, place};
-use super::{Chart, Series, Window};
+use super::{Chart, Look, Series, Window};
 use crate::text::Text;
 
 /// Points that static SVG draws at most, of all lines together.
@@ -16,10 +16,14 @@ const LINE_POINTS: std::ops::RangeInclusive<usize> = 220..=700;
 const DOTS_MAX: usize = 24;
 /// More bands than these lie upon each other.
 const BANDS_MAX: usize = 2;
-/// Distance between labels at the ends of lines.
-const LABEL_GAP: f64 = 12.0;
+/// Distance between labels at the ends of lines, as high as the text is on a phone.
+const LABEL_GAP: f64 = 17.0;
 /// Distance between them in a small chart, whose text is larger for its size.
 const LABEL_GAP_PANEL: f64 = 20.0;
+/// Distance of the first of them from the top: the name of the numbers stands above it.
+const LABEL_TOP: f64 = 9.0;
+/// Distance of the last of them from the axis: its ticks stand below.
+const LABEL_BOTTOM: f64 = 6.0;
 /// Width of a label at the end of a curve, such as `120 %`.
 const LABEL_WIDTH: f64 = 36.0;
 
@@ -37,7 +41,7 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
         .collect();
     for (series, points) in &drawn {
         inner.push_str(&path(&frame, series, points, ""));
-        if points.len() <= DOTS_MAX {
+        if points.len() <= DOTS_MAX || series.look.dash == Look::MARKS {
             inner.push_str(&dots(&frame, chart, series));
         }
     }
@@ -188,12 +192,12 @@ pub(super) fn end_labels(frame: &Frame, chart: &Chart, drawn: &[(&Series, Vec<Po
         .collect();
     labels.sort_by(|a, b| a.0.total_cmp(&b.0));
     let gap = if chart.is_panel() { LABEL_GAP_PANEL } else { LABEL_GAP };
-    let mut free_from = frame.top + 2.0;
+    let mut free_from = frame.top + LABEL_TOP;
     for (y, ..) in &mut labels {
         *y = y.max(free_from);
         free_from = *y + gap;
     }
-    let mut free_to = frame.bottom;
+    let mut free_to = frame.bottom - LABEL_BOTTOM;
     for (y, ..) in labels.iter_mut().rev() {
         *y = y.min(free_to);
         free_to = *y - gap;

@@ -1,5 +1,6 @@
 //! Latency in depth: against throughput, and its percentiles on an axis of nines.
 
+use results::conditions::representative;
 use results::{Bin, Latencies, LatencySummary, Step, is_percentile_known};
 
 use super::{
@@ -24,19 +25,14 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     workloads.map(|workload| chart(workload, &heaviest(suite, workload), id)).collect()
 }
 
-/// Each run's measurement of `workload` with most outstanding, where no requests are missing.
+/// Each run's measurement of `workload` that stands for it, where no requests are missing.
 pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> {
     let measures = suite.measures(workload).into_iter();
     let greatest = |(subject, steps): (&'a Subject<'a>, Vec<&'a Step>)| {
-        let step = greatest(&steps)?;
+        let step = representative(steps.into_iter())?;
         (!subject.run.lacks_requests(&step.id)).then_some((subject, step))
     };
     measures.filter_map(greatest).collect()
-}
-
-/// The step with most outstanding.
-fn greatest<'a>(steps: &[&'a Step]) -> Option<&'a Step> {
-    steps.iter().copied().max_by_key(|step| step.outstanding())
 }
 
 /// The percentiles of `workload` in `taken`.

@@ -130,9 +130,20 @@ fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &st
     let (x, secs) = time_axis(taken);
     let series = taken
         .iter()
-        .map(|(subject, step)| {
+        .flat_map(|(subject, step)| {
             let points = points(step, secs, |sample| (metric.of)(&sample.summary));
-            line(subject.label.clone(), Look::of_run(subject.index), points)
+            let stall_ms_max = subject.run.target.host_stall_ms_max;
+            let is_listed = |(_, value): &Point| {
+                let stalls = |longest: f64| (longest / 2.0..=longest * 2.0).contains(value);
+                metric.id == "max" && stall_ms_max.is_some_and(stalls)
+            };
+            let (listed, others): (Vec<Point>, Vec<Point>) =
+                points.iter().partition(|it| is_listed(it));
+            let look = Look::of_run(subject.index);
+            let own = line(subject.label.clone(), look, others);
+            let marks = Look { dash: Look::MARKS, ..look };
+            let marks = line(format!("{}, listed stalls", subject.label), marks, listed);
+            std::iter::once(own).chain((!marks.points.is_empty()).then_some(marks))
         })
         .collect();
     Chart {

@@ -23,7 +23,7 @@ pub(super) fn part(subjects: &[Subject<'_>], loads: &[&Comparison]) -> String {
         return String::new();
     }
     let mut html = String::from(
-        "<h3>Cost on the host</h3><div class=\"scroll\"><table><thead><tr>\
+        "<h3>Cost on the host</h3><div class=\"scroll\"><table class=\"host-cost\"><thead><tr>\
          <th scope=\"col\">Run</th><th scope=\"col\">Memory of the map</th>",
     );
     for load in &loads {

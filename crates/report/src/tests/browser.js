@@ -55,6 +55,9 @@ const tell = () => {
       await wait(300);
     }
   }
+  const { found, counts } = await layouts(PAGES);
+  seen.layout = found;
+  seen.texts = counts.every((count) => count > 200);
   seen.saved = await Promise.all(seen.saved.map(async ([name, blob]) => {
     const bytes = new Uint8Array(await blob.arrayBuffer());
     const text = name.endsWith("png") ? "" : new TextDecoder().decode(bytes);

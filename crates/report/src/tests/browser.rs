@@ -8,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use results::{Run, Step, Warning, WarningKind};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::TITLE;
-use crate::example::review_of_two;
+use crate::example::{STOCK, review_of_two, run};
 use crate::review;
 
 /// Names that the browser may go by.
@@ -33,7 +34,7 @@ const BEFORE: &str = "<script>window.faults = [];\
 const SEEN: &str = "<pre id=\"seen\">";
 /// Most attempts to open the page until the driver runs to its end.
 const ATTEMPTS: u32 = 4;
-const DRIVER: &str = include_str!("browser.js");
+const DRIVER: &str = concat!(include_str!("layout.js"), include_str!("browser.js"));
 
 /// A browser and its children, ended when dropped.
 struct Running(Child);
@@ -89,13 +90,49 @@ fn opened(browser: &str, page: &str) -> (String, String) {
     (fs::read_to_string(dom).unwrap(), fs::read_to_string(said).unwrap())
 }
 
-/// The page with `BEFORE` in place of its policy, and the driver at its end.
-fn driven(page: &str) -> String {
+/// The page with `BEFORE` in place of its policy.
+fn unguarded(page: &str) -> String {
     let from = page.find("<meta http-equiv").unwrap();
     let to = from + page[from..].find('>').unwrap() + 1;
-    let (head, rest) = (&page[..from], &page[to..]);
-    let body = rest.strip_suffix("</body></html>\n").unwrap();
-    format!("{head}{BEFORE}{body}<script>{DRIVER}</script></body></html>\n")
+    format!("{}{BEFORE}{}", &page[..from], &page[to..])
+}
+
+/// `page` with the driver at its end, which measures the texts of `pages`, too.
+fn driven(page: &str, pages: &[(&str, String)]) -> String {
+    let pages: Vec<(&str, String)> =
+        pages.iter().map(|(name, page)| (*name, unguarded(page))).collect();
+    // Only strings hold a `<`, and only there could it end the script.
+    let pages = serde_json::to_string(&pages).unwrap().replace('<', "\\u003c");
+    let page = unguarded(page);
+    let body = page.strip_suffix("</body></html>\n").unwrap();
+    format!("{body}<script>const PAGES = {pages};{DRIVER}</script></body></html>\n")
+}
+
+/// Pages whose texts are measured: one run with many warnings, a review, a comparison of drives
+/// with long names and doubts, of which one is a real drive.
+fn measured_pages() -> Vec<(&'static str, String)> {
+    let mut warned = run(STOCK);
+    let warning = |step: &Step| Warning {
+        kind: WarningKind::NotPreconditioned,
+        step: step.id.clone(),
+        text: format!("{} wrote too little for a steady state", step.id),
+        remedy: "precondition for longer".into(),
+    };
+    warned.warnings = warned.steps.iter().map(warning).collect();
+    for step in &mut warned.steps {
+        step.steady.iter_mut().for_each(|steady| steady.achieved = false);
+        step.summary.iter_mut().for_each(|it| it.host_processor_us = Some(12.5));
+    }
+    let mut drives = review_of_two();
+    drives[1].target.name = "another".into();
+    drives[1].target.title = "Another Maker EnterpriseDrive 9000 Ultra 61.44 TB (QLC)".into();
+    drives[1].target.host = "windows".into();
+    drives.push(Run { seed: 7, ..warned.clone() });
+    vec![
+        ("one run", review(&[warned], TITLE)),
+        ("review", review(&review_of_two(), TITLE)),
+        ("comparison", review(&drives, TITLE)),
+    ]
 }
 
 /// Returns the result that the driver left in the DOM.
@@ -109,7 +146,7 @@ fn seen(dom: &str) -> Value {
 #[test]
 fn a_reader_can_hide_zoom_switch_and_save() {
     let Some(browser) = browser() else { return };
-    let page = driven(&review(&review_of_two(), TITLE));
+    let page = driven(&review(&review_of_two(), TITLE), &measured_pages());
     // Virtual time stands still for no thread in the background: on a machine that does much else
     // the browser may end while one still makes a picture.
     let (mut dom, mut said) = opened(browser, &page);
@@ -122,6 +159,9 @@ fn a_reader_can_hide_zoom_switch_and_save() {
     assert!(dom.contains(SEEN), "{said}");
     let seen = seen(&dom);
     assert_eq!(seen["faults"], serde_json::json!([]), "{seen}");
+    let layout = seen["layout"].as_array().unwrap();
+    assert!(layout.is_empty(), "{} texts lie wrong: {layout:#?}", layout.len());
+    assert_eq!(seen["texts"], true, "texts were found on every page at every width");
     assert_eq!(seen["figures"], seen["opened"], "every chart has its tools");
     assert!(seen["drawn"].as_u64().unwrap() > 30, "{}", seen["drawn"]);
     assert_eq!(seen["canvas"], true, "each canvas has a size");

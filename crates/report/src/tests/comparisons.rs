@@ -4,7 +4,7 @@ use results::{Run, Steady, SteadyEvidence, Step, StepKind, TargetKind, Warning, 
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
-use crate::example::{FAST, STOCK, Shape, review_of_two, run};
+use crate::example::{FAST, STOCK, Shape, as_drives, review_of_two, run};
 use crate::review;
 
 fn comparison(runs: &[Run]) -> String {
@@ -26,7 +26,7 @@ fn ratios_are_those_to_the_first_run() {
 
 #[test]
 fn a_workload_that_one_run_lacks_has_no_ratio_and_no_place() {
-    let mut runs = review_of_two();
+    let mut runs = as_drives(review_of_two());
     runs[1].steps.retain(|step| step.suite != "file-server");
     let html = comparison(&runs);
     let ratios = rows(&html, "class=\"ratios\"");
@@ -42,7 +42,7 @@ fn three_runs_have_a_place_each_and_the_share_of_the_best() {
     let third = run(Shape { format: "third", settled_iops: 60_000.0, ..STOCK });
     let mut runs = review_of_two();
     runs.push(third);
-    let places = rows(&comparison(&runs), "class=\"places\"");
+    let places = rows(&comparison(&as_drives(runs)), "class=\"places\"");
     let row = places.iter().find(|row| row[0] == "4k-rand-write").unwrap();
     let order: Vec<&str> =
         row[2..].iter().map(|it| it.split_whitespace().next().unwrap()).collect();
@@ -54,7 +54,7 @@ fn three_runs_have_a_place_each_and_the_share_of_the_best() {
 }
 
 #[test]
-fn bars_are_grouped_by_workload_at_the_greatest_load_of_each() {
+fn bars_are_grouped_by_workload_at_the_load_that_stands_for_it() {
     let html = comparison(&review_of_two());
     let bars = part(&html, "<figure id=\"compare-iops\"", "</figure>");
     for workload in ["4k-rand-write, T16Q16", "4k-rand-read, T16Q16", "8k-70-30, T16Q16"] {
@@ -76,8 +76,8 @@ fn two_groups_of_repeats_are_named_with_the_number_of_their_runs() {
         })
     };
     let runs: Vec<Run> = repeats(STOCK).chain(repeats(FAST)).collect();
-    let html = comparison(&runs);
-    let heading = "<h3>Against Fusion-io ioDrive Duo 640 GB (MLC) stock, 2 runs</h3>";
+    let html = comparison(&as_drives(runs));
+    let heading = "<h3>Against stock, 2 runs</h3>";
     assert!(html.contains(heading), "{}", part(&html, "<h3>Against", "</h3>"));
     assert!(html.contains("high-performance, 2 runs</th>"));
     let places = rows(&html, "class=\"places\"");
@@ -111,7 +111,7 @@ fn lacking(mut run: Run, id: &str) -> Run {
 
 #[test]
 fn figures_that_lack_requests_have_no_percentile_no_bar_and_no_winner() {
-    let mut runs = review_of_two();
+    let mut runs = as_drives(review_of_two());
     let steps = runs[1].steps.iter();
     let write = steps.filter(|step| step.is_primary() && step.workload == "4k-rand-write");
     let id = write.max_by_key(|step| step.threads * step.queue_per_thread).unwrap().id.clone();
@@ -143,7 +143,7 @@ fn summary(runs: &[Run], heading: &str) -> Vec<Vec<String>> {
 }
 
 const SETTLED: &str = "The last five rounds of each preconditioning";
-const PRIMARY: &str = "Primary test: each workload at its greatest load";
+const PRIMARY: &str = "Primary test: each workload at T16Q16, else at its greatest load";
 
 #[test]
 fn every_run_has_a_row_below_each_workload_of_the_summary() {
@@ -257,4 +257,26 @@ fn a_preconditioning_that_did_not_settle_says_why() {
         });
     });
     assert!(said.contains("had written too little (35 % of what it addresses)"), "{said}");
+}
+
+#[test]
+fn only_runs_that_differ_in_the_drive_alone_are_drawn_side_by_side_and_ranked() {
+    let mut runs = as_drives(review_of_two());
+    let html = comparison(&runs);
+    assert!(html.contains("id=\"compare-iops\"") && html.contains("class=\"places\""));
+    assert!(!review(&runs, TITLE).contains("id=\"conditions\""), "no more differs");
+    runs[1].target.host = "windows".into();
+    let page = review(&runs, TITLE);
+    let html = section(&page, "comparison");
+    assert!(!html.contains("id=\"compare-iops\"") && !html.contains("class=\"places\""));
+    assert!(html.contains("Runs that differ in host are not ranked against each other."));
+    let ratios = rows(html, "class=\"ratios\"");
+    assert!(ratios.iter().any(|row| row[0] == "4k-rand-write"), "their rows stay");
+    let told = rows(section(&page, "conditions"), "class=\"conditions\"");
+    assert!(told.contains(&["host", "linux", "windows"].map(String::from).to_vec()), "{told:?}");
+    let at = |text: &str| page.find(text).unwrap();
+    assert!(at("id=\"conditions\"") < at("id=\"glance\""), "what differs stands first");
+    // Formats of one drive are drawn together, and not ranked.
+    let html = comparison(&review_of_two());
+    assert!(html.contains("id=\"compare-iops\"") && !html.contains("class=\"places\""));
 }

@@ -4,7 +4,7 @@ use results::{AskedRate, Climate, Figure, Limits, Run, StepKind, TargetKind};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
-use crate::example::{FAST, STOCK, Shape, rated, review_of_two, run};
+use crate::example::{FAST, STOCK, Shape, as_drives, rated, review_of_two, run};
 use crate::review;
 
 #[test]
@@ -14,8 +14,8 @@ fn one_run_is_not_compared() {
 }
 
 #[test]
-fn the_faster_format_wins_what_it_writes_and_reads_are_even() {
-    let page = review(&review_of_two(), TITLE);
+fn the_faster_drive_wins_what_it_writes_and_reads_are_even() {
+    let page = review(&as_drives(review_of_two()), TITLE);
     let places = rows(section(&page, "comparison"), "Ranking");
     let of = |workload: &str| {
         let row = places.iter().find(|row| row[0] == workload);
@@ -115,6 +115,47 @@ fn published_figures_are_in_out_or_not_measured() {
     let out = part(published, "Out of tolerance", "</table>");
     assert!(out.contains(">X2<") && out.contains(">X5<") && !out.contains(">X1<"));
     assert!(part(all, ">X4</th>", "</tr>").contains("200 to 300"), "a range is told as one");
+}
+
+#[test]
+fn figures_of_another_protocol_stand_on_the_page_with_what_differs() {
+    let mut of = run(STOCK);
+    let figure = of.published.iter().find(|it| it.workload == "4k-rand-write").unwrap().clone();
+    of.published.clear();
+    of.published_elsewhere = vec![Figure {
+        document: "CSD 3000 review".into(),
+        mode: "compressed-2:1".into(),
+        threads: "64".into(),
+        queue_per_thread: String::new(),
+        measured: None,
+        metric: "iops".into(),
+        phase: "primary".into(),
+        value_low: 735_000.0,
+        value_high: 735_000.0,
+        ..figure
+    }];
+    let page = review(&[of], TITLE);
+    let told = rows(section(&page, "published"), "class=\"elsewhere\"");
+    assert_eq!(told[0][3], "735,000");
+    assert_eq!(told[0][4], "protocol (CSD 3000 review), 64 threads, 2:1 compressible");
+    let glance = section(&page, "glance");
+    assert!(glance.contains("published, another protocol"), "{glance}");
+    assert!(glance.contains("<span>735K</span> <i>64 threads</i> <i>2:1 compressible</i>"));
+}
+
+#[test]
+fn a_page_of_models_is_called_modelled_wherever_it_begins() {
+    let page = review(&[run(STOCK)], TITLE);
+    assert!(page.contains(&format!("<title>{TITLE}, modelled</title>")));
+    assert!(page.contains(&format!("<h1>{TITLE}, modelled</h1>")));
+    assert!(page.contains("<p class=\"verdict\">Modelled"), "the first line");
+    assert!(page.contains(">Modelled</th>") && !page.contains(">Measured</th>"), "headings");
+    assert!(page.contains("<body class=\"modelled\">") && page.contains(".modelled { page:"));
+    let mut real = run(STOCK);
+    real.target.kind = TargetKind::BlockDevice;
+    let page = review(&[real], TITLE);
+    assert!(page.contains(&format!("<h1>{TITLE}</h1>")) && page.contains(">Measured</th>"));
+    assert!(!page.contains("<body class=\"modelled\">"));
 }
 
 #[test]

@@ -422,3 +422,24 @@ fn a_step_without_figures_is_no_measurement() {
     assert!(!heard(&page, "4k").contains("4k-rand-read, T16Q16"));
     assert!(heard(&page, "4k").contains("4k-rand-write, T16Q16"));
 }
+
+#[test]
+fn maxima_that_listed_stalls_make_are_marks_beside_the_line() {
+    let mut of = run(STOCK);
+    let figure = |of: &Run| {
+        let page = review(std::slice::from_ref(of), TITLE);
+        part(&page, "<figure id=\"4k-time-max\"", "</figure>").to_owned()
+    };
+    let step = of.steps.iter().find(|step| step.kind == StepKind::Precondition).unwrap();
+    let maxima = step.samples.iter().filter_map(|it| it.summary.latency.max_ns());
+    let longest_ms = maxima.max().unwrap() as f64 / 1e6;
+    assert!(!figure(&of).contains("listed stalls"));
+    of.target.host_stall_ms_max = Some(longest_ms);
+    let drawn = figure(&of);
+    let marks = drawn.matches("<circle class=\"dot t0 d4\"").count();
+    let step = of.steps.iter().find(|step| step.kind == StepKind::Precondition).unwrap();
+    let is_long = |it: &u64| *it as f64 / 1e6 >= longest_ms / 2.0;
+    let maxima = step.samples.iter().filter_map(|it| it.summary.latency.max_ns());
+    assert_eq!(marks, maxima.filter(is_long).count(), "one for each interval with a stall");
+    assert!(drawn.contains("<span>stock, listed stalls</span>"), "the legend names them");
+}
