@@ -16,6 +16,7 @@ mod formatting;
 mod full;
 mod health;
 mod hot_spares;
+mod images;
 mod lost;
 mod making;
 mod opening;

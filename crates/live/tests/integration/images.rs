@@ -1,0 +1,133 @@
+//! Images of volumes that earlier versions of this program wrote, one folder each in
+//! `tests/images`: every later version opens them, with all that they held.
+//!
+//! `cargo run -p live --example keep_images -- crates/live/tests/images` makes those of the media
+//! format that the program has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use live::{Device as _, Drive, Durability, Namespaces, RecoveredVolume, check, inspect};
+use tempfile::TempDir;
+
+/// A kept image, unpacked.
+struct Image {
+    folder: TempDir,
+    volume: PathBuf,
+    dies: Vec<PathBuf>,
+    /// All that clients read of it.
+    contents: Vec<u8>,
+}
+
+impl Image {
+    fn unpack(kept: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("nothing fails");
+        let unpacked = |name: &str| {
+            let packed = fs::read(kept.join(name)).expect("it is kept");
+            zstd::decode_all(&packed[..]).expect("it was packed")
+        };
+        let volume = folder.path().join("volume");
+        fs::create_dir(&volume).expect("nothing fails");
+        let described = fs::read_to_string(kept.join("volume.toml")).expect("nothing fails");
+        let described = described.replace("FOLDER", folder.path().to_str().expect("UTF-8"));
+        fs::write(volume.join("volume.toml"), described).expect("nothing fails");
+        fs::copy(kept.join("dies.witness"), volume.join("dies.witness")).expect("nothing fails");
+        let mut dies = Vec::new();
+        while kept.join(format!("d{}.img.zst", dies.len())).exists() {
+            let name = format!("d{}.img", dies.len());
+            let die = folder.path().join(&name);
+            fs::write(&die, unpacked(&format!("{name}.zst"))).expect("nothing fails");
+            dies.push(die);
+        }
+        let contents = unpacked("contents.zst");
+        Self { folder, volume, dies, contents }
+    }
+
+    /// The bytes of every file but the write buffer.
+    fn files(&self) -> Vec<Vec<u8>> {
+        let folder = ["volume.toml", "dies.witness"].map(|name| self.volume.join(name));
+        self.dies.iter().chain(&folder).map(|file| fs::read(file).expect("nothing fails")).collect()
+    }
+
+    fn read(&self, device: &dyn live::Device) -> Vec<u8> {
+        let mut found = vec![1; self.contents.len()];
+        assert_eq!(device.size(), self.contents.len() as u64);
+        device.read(0, &mut found).expect("nothing fails");
+        found
+    }
+
+    /// Opens it as a server does; it has all that it held, and takes writes.
+    fn serve(&mut self) {
+        for round in 0..3 {
+            let drive = Drive::open(&self.volume).expect("nothing fails");
+            assert_eq!((drive.lost_dies(), drive.status().pages_lost), (vec![], Some(0)));
+            assert!(self.read(&drive) == self.contents, "in round {round}");
+            let written = [round; 4096];
+            self.contents[20 * 4096..21 * 4096].copy_from_slice(&written);
+            drive.write(20 * 4096, &written, Durability::Durable).expect("nothing fails");
+            // A crash, then two times closed.
+            if round > 0 {
+                drive.close().expect("nothing fails");
+            }
+        }
+    }
+}
+
+/// The images, by name.
+fn images() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images");
+    let found = fs::read_dir(&folder)
+        .expect("nothing fails")
+        .map(|entry| entry.expect("it is there").path());
+    let mut found: Vec<PathBuf> = found.filter(|it| it.is_dir()).collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn every_kept_image_is_there_and_small() {
+    let names: Vec<String> = images()
+        .iter()
+        .map(|image| image.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names, ["format-4-closed", "format-4-crashed"]);
+    for image in images() {
+        let files = fs::read_dir(&image).unwrap();
+        let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+        assert!(bytes < 100_000, "{image:?} has {bytes} bytes");
+    }
+}
+
+#[test]
+fn every_kept_image_opens_with_all_that_it_held_without_any_one_die_too() {
+    for kept in images() {
+        let mut image = Image::unpack(&kept);
+        let parts = Namespaces::of(&image.volume).unwrap().iter().count();
+        assert_eq!(parts, if kept.ends_with("format-4-closed") { 2 } else { 0 }, "{kept:?}");
+        image.serve();
+        for die in 0..image.dies.len() {
+            let image = Image::unpack(&kept);
+            fs::remove_file(&image.dies[die]).unwrap();
+            let drive = Drive::open(&image.volume).unwrap();
+            assert_eq!(drive.lost_dies(), [die]);
+            assert!(image.read(&drive) == image.contents, "{kept:?} without die {die}");
+        }
+    }
+}
+
+#[test]
+fn whatever_only_looks_at_a_kept_image_finds_all_and_changes_no_byte() {
+    for kept in images() {
+        let image = Image::unpack(&kept);
+        let before = image.files();
+        let report = check::check(&image.volume, |_, _| ()).unwrap();
+        assert!(report.is_clean(), "{:?}", report.findings);
+        assert_eq!(inspect(&image.volume).unwrap().pages_lost.unwrap_or(0), 0);
+        let recovered = RecoveredVolume::open(&image.volume, None).unwrap();
+        assert_eq!(recovered.doubts(), [] as [&str; 0]);
+        assert!(image.read(&recovered) == image.contents, "{kept:?}");
+        assert!(image.files() == before, "{kept:?} was changed");
+        let left = fs::read_dir(image.folder.path()).unwrap().count();
+        assert_eq!(left, image.dies.len() + 1, "nothing is beside it");
+    }
+}
