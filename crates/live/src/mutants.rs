@@ -59,6 +59,8 @@ pub(crate) enum Mutant {
     PurgeUnmarked,
     /// A server that ended without an answer has carried out what it was asked.
     AnswerAssumed,
+    /// A die that was away for a session is taken for one that has everything.
+    AbsenceForgotten,
 }
 
 #[cfg(test)]
@@ -221,6 +223,11 @@ mod tests {
     #[test]
     fn stale_dies_that_are_served_against_the_folder_are_found() {
         assert!(is_found_by_absences(Mutant::WitnessIgnored));
+    }
+
+    #[test]
+    fn a_die_that_was_away_and_is_taken_for_whole_is_found() {
+        assert!(is_found_by_absences(Mutant::AbsenceForgotten));
     }
 
     #[test]

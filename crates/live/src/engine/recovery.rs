@@ -184,7 +184,7 @@ fn next_session(session: u64, seq: u64) -> u64 {
 }
 
 /// The first sequence number of a session.
-const fn first_event(session: u64) -> u64 {
+pub(crate) const fn first_event(session: u64) -> u64 {
     session * SESSION_EVENTS + 1
 }
 

@@ -1,6 +1,7 @@
 //! Looking after what is stored: a scrub, and dies that fail and are replaced, while the host goes
 //! on.
 
+mod catching_up;
 mod copies;
 mod suspects;
 
@@ -10,14 +11,15 @@ use std::time::Duration;
 
 use ftl::Lpn;
 
+pub(crate) use self::catching_up::{HeldUnits, MediumAndUnits};
 use crate::engine::core::Core;
 use crate::engine::dies::{die_number, medium_error, now_unix_s, sync_failed};
 use crate::engine::drive::Drive;
-use crate::engine::erasure::{STOPPED, erase_medium};
+use crate::engine::erasure::{STOPPED, erase_around};
 use crate::engine::journal::Scope;
 use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
-use crate::format::row::RowEpoch;
+use crate::format::row::{Member, RowEpoch};
 use crate::format::unit::UnitBuffer;
 use crate::status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 use crate::{DeviceError, Medium};
@@ -49,6 +51,17 @@ pub struct Scrubbed {
     pub copies_restored: u64,
     /// Damage that was found, the first of it, and what became of it.
     pub damage: Vec<Damage>,
+}
+
+/// Fate of a row's unit on a die that is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filling {
+    /// There before, and left.
+    Held,
+    /// There now, as far as the row has one.
+    Restored,
+    /// Given back by no other units of the row.
+    Lost,
 }
 
 /// Places of damage that are kept of a scrub, or until the server takes them.
@@ -313,6 +326,19 @@ impl Drive {
         medium: Box<dyn Medium>,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
+        self.catch_up_die_while(die, (medium, None), go_on)
+    }
+
+    /// As [`Drive::replace_die_while`], of a medium that may have units which stay.
+    ///
+    /// # Errors
+    /// As [`Drive::replace_die`], and when it was stopped; then the die counts as failed.
+    pub(crate) fn catch_up_die_while(
+        &self,
+        die: usize,
+        (medium, held): MediumAndUnits,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<(), DeviceError> {
         let store = self.store();
         let refuse = |why: String| Err(replacing(die)(io::Error::other(why)));
         if die >= store.dies.count() || !store.dies.lost().has(die) {
@@ -329,7 +355,7 @@ impl Drive {
         let (rows, index) = (u64::from(store.layout.shape.rows_total()), die_number(die));
         let begun = Rebuild { die: index, is_running: true, rows, ..Rebuild::default() };
         self.maintenance().rebuild = Some(begun);
-        let filled = self.fill_die(die, medium, go_on);
+        let filled = self.fill_die(die, (medium, held), go_on);
         if filled.is_err() && store.dies.incomplete().has(die) {
             let _still = self.core_mut()?;
             store.dies.lose(die);
@@ -355,7 +381,7 @@ impl Drive {
     fn fill_die(
         &self,
         die: usize,
-        medium: Box<dyn Medium>,
+        (medium, held): MediumAndUnits,
         mut go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
         let store = self.store();
@@ -372,8 +398,8 @@ impl Drive {
             store.dies.count_failure(die, &error);
             replacing(die)(error)
         };
-        let end = store.layout.die_bytes();
-        erase_medium(&*medium, (&store.layout, end), || go_on(0), failed)?;
+        let kept = held.map_or_else(|| Ok(Vec::new()), |held| self.rows_held(die, held))?;
+        erase_around(&*medium, (&store.layout, &kept), || go_on(0), failed)?;
         {
             let core = self.still()?;
             store.dies.fill(die, medium);
@@ -385,13 +411,15 @@ impl Drive {
         }
         for row in 0..rows {
             go_on(row)?;
-            let is_lost = u64::from(!self.fill_row(row, die)?);
+            let filled = self.fill_row(row, die, held)?;
+            let is_lost = u64::from(filled == Filling::Lost);
             self.tell_lost()?;
             let mut maintenance = self.maintenance();
             maintenance.units_lost += is_lost;
             if let Some(rebuild) = &mut maintenance.rebuild {
                 rebuild.rows_done = u64::from(row) + 1;
                 rebuild.units_lost += is_lost;
+                rebuild.units_held += u64::from(filled == Filling::Held);
             }
         }
         self.commit(Scope::Everything)?;
@@ -408,14 +436,25 @@ impl Drive {
         self.keep_header()
     }
 
-    /// Restores the unit of a row on a die that was replaced; says whether the rest of the row gave
-    /// it back. What it does not give back is lost with or without this die.
-    fn fill_row(&self, row: u32, die: usize) -> Result<bool, DeviceError> {
+    /// Restores the unit of a row on a die that was replaced, unless it is held there. What the
+    /// rest of the row does not give back is lost with or without this die.
+    fn fill_row(
+        &self,
+        row: u32,
+        die: usize,
+        held: Option<HeldUnits>,
+    ) -> Result<Filling, DeviceError> {
         let store = self.store();
         let life = self.core()?.rows.life(row);
         let position = store.layout.position(row, die, life.out);
         // Rows that are completed from now on have their units on the new medium.
-        let Some(position) = position.filter(|_| life.seq != 0) else { return Ok(true) };
+        let Some(position) = position.filter(|_| life.seq != 0) else {
+            return Ok(Filling::Restored);
+        };
+        let member = Member { row, position, life };
+        if held.is_some_and(|held| held.have(store, member, die)) {
+            return Ok(Filling::Held);
+        }
         let mut verified = store.verify(row, life, Some(position));
         if verified.unit(position).is_none_or(|unit| unit.whole.is_none()) {
             // What a die does not give back because it does not respond is not lost.
@@ -429,7 +468,7 @@ impl Drive {
         // A row that begins another life meanwhile must not be written over.
         let mut core = self.core_mut()?;
         if core.rows.life(row) != life {
-            return Ok(true);
+            return Ok(Filling::Restored);
         }
         let Some(unit) = whole else {
             // Pages of the row that can be read would not survive another die.
@@ -437,11 +476,11 @@ impl Drive {
             core.note_lost(pages.lost);
             drop(core);
             self.vacate_if_possible(row, life, &pages.readable)?;
-            return Ok(false);
+            return Ok(Filling::Lost);
         };
         let written = store.dies.restore(die, store.layout.unit_from(row), unit);
         written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;
-        Ok(true)
+        Ok(Filling::Restored)
     }
 
     /// Makes durable what was written to any die, as a commit does: the system tells an error only

@@ -11,6 +11,8 @@
 
 use std::fmt::Debug;
 
+use serde::{Deserialize, Serialize};
+
 use crate::format::header::Header;
 use crate::status::{Member, StaleStart};
 
@@ -25,6 +27,17 @@ pub(crate) struct Proof {
     pub(crate) members: Vec<Member>,
     /// The start without what had been written last that an operator has allowed, until a scrub.
     pub(crate) stale_start: Option<StaleStart>,
+    /// Dies that went away while the others went on, and have not come back.
+    pub(crate) departures: Vec<Departure>,
+}
+
+/// Departure of a die: the state that it had, for when it comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Departure {
+    /// Index of the die.
+    pub(crate) die: usize,
+    /// Fingerprint of the last header that it and all others had.
+    pub(crate) header_crc: u32,
 }
 
 /// Holder of a [`Proof`]. Where it cannot be kept, the one before stays, which proves less.
@@ -50,13 +63,19 @@ impl Proof {
     /// The proof that a header alone gives.
     pub(crate) fn of(header: &Header) -> Self {
         let members = vec![Member::default(); header.shape.dies as usize];
-        let mut proof = Self { header: *header, batches: 0, members, stale_start: None };
+        let departures = Vec::new();
+        let mut proof =
+            Self { header: *header, batches: 0, members, stale_start: None, departures };
         proof.note(header, &[]);
         proof
     }
 
     /// As [`Witness::note_header`].
     pub(crate) fn note(&mut self, header: &Header, written_at: &[u64]) {
+        self.departures.retain(|it| header.lost.has(it.die));
+        let header_crc = self.header.fingerprint();
+        let gone = header.lost.iter().filter(|die| !self.header.lost.has(*die));
+        self.departures.extend(gone.map(|die| Departure { die, header_crc }));
         self.header = *header;
         // A die whose second copy is damaged still has the first one.
         self.header.version_everywhere = header.version.saturating_sub(1);

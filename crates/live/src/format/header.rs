@@ -264,6 +264,14 @@ impl Header {
         }
     }
 
+    /// Checksum that the headers of this version would have on any die were they that of die 0: no
+    /// other version of any history has it.
+    pub(crate) fn fingerprint(&self) -> u32 {
+        let bytes = Self { die: 0, ..*self }.encode();
+        let crc = bytes.last_chunk().expect("a header ends with its checksum");
+        u32::from_le_bytes(*crc)
+    }
+
     /// True if the die was in use without any other.
     fn was_alone(&self) -> bool {
         let mut known = self.lost;

@@ -4,7 +4,8 @@
 //! The laws:
 //! - What was flushed is read back, whichever dies are there, or opening refuses.
 //! - Opening does not refuse while all dies are there that took part in the last session.
-//! - After a scrub, and after a read that parity answered, any one die may go with the power.
+//! - After a scrub, after a read that parity answered, and once a die that was away is caught up,
+//!   any one die may go with the power.
 //! - Pages that were told as lost stay told.
 
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub struct Absences {
     pub reconstructed: u64,
     /// Pages that were told as lost.
     pub pages_lost: u64,
+    /// Units of dies that came back and kept them.
+    pub units_held: u64,
 }
 
 /// The witness of a folder, in memory.
@@ -212,8 +215,12 @@ impl Absent {
                 self.write(&drive)?;
             }
             1 | 2 if !lost.is_empty() => {
-                let medium = self.disks.replace(lost[0]);
-                drive.replace_die(lost[0], medium).map_err(|error| error.to_string())?;
+                if self.rng.below(2) == 0 {
+                    self.catch_up(&drive, lost[0])?;
+                } else {
+                    let medium = self.disks.replace(lost[0]);
+                    drive.replace_die(lost[0], medium).map_err(|error| error.to_string())?;
+                }
             }
             3 if lost.is_empty() && self.dies() > 1 => self.damage_copies(&drive)?,
             4 if lost.is_empty() && self.dies() > 1 => self.damage_units(&drive)?,
@@ -262,6 +269,22 @@ impl Absent {
             self.check_flushed(&drive, &format!("without die {away} {when}"))?;
         }
         Ok(())
+    }
+
+    /// Has a die that was away, or failed, come back as it was; sometimes that is stopped.
+    fn catch_up(&mut self, drive: &Drive, die: usize) -> Result<(), String> {
+        let medium = self.disks.media().remove(die);
+        let held = drive.held_units(die, &*medium);
+        Header::erase(&*medium).map_err(|error| error.to_string())?;
+        let stopped_at = if self.rng.below(4) == 0 { self.rng.below(160) } else { u64::MAX };
+        let filled = drive.catch_up_die_while(die, (medium, held), |row, _| row < stopped_at);
+        if filled.is_err() && stopped_at < u64::MAX {
+            return Ok(());
+        }
+        filled.map_err(|error| error.to_string())?;
+        let rebuild = drive.status().maintenance.rebuild;
+        self.tally.units_held += rebuild.map_or(0, |it| it.units_held);
+        self.check_without_each(drive, "after a die came back")
     }
 
     /// Damages headers, journal and checkpoints of one die while the drive is open, and scrubs.

@@ -206,6 +206,9 @@ pub struct Rebuild {
     /// Units that the rest of their rows did not give back.
     #[serde(default)]
     pub units_lost: u64,
+    /// Units that were there, since the die had been away, and were not written.
+    #[serde(default)]
+    pub units_held: u64,
     /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
 use crate::host_death::{self, FileChange};
+use crate::engine::scrub::{HeldUnits, MediumAndUnits};
 use crate::medium::is_block_device;
 use crate::status::{Promise, named};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
@@ -446,6 +447,8 @@ pub struct Replacement {
     die: usize,
     path: PathBuf,
     medium: Box<dyn Medium>,
+    /// Units that it has since it was that die before.
+    held: Option<HeldUnits>,
 }
 
 impl Replacement {
@@ -493,8 +496,9 @@ impl Replacement {
                 return Err(OpenError::refused(what));
             }
             let made = &mut unfinished.files;
-            let (path, medium) = Self::place(described, drive, die, (new, contents, made), check)?;
-            Ok(Self { volume: volume.to_owned(), die, path, medium })
+            let (path, (medium, held)) =
+                Self::place(described, drive, die, (new, contents, made), check)?;
+            Ok(Self { volume: volume.to_owned(), die, path, medium, held })
         })?;
         unfinished.keep();
         Ok(prepared)
@@ -509,7 +513,7 @@ impl Replacement {
         die: usize,
         (new, contents, files): (&Path, Contents, &mut Vec<PathBuf>),
         check: impl Fn(&dyn Medium) -> io::Result<()>,
-    ) -> Result<(PathBuf, Box<dyn Medium>), OpenError> {
+    ) -> Result<(PathBuf, MediumAndUnits), OpenError> {
         let count = described.dies.len();
         if die >= count {
             return Err(OpenError::refused(format!(
@@ -555,6 +559,7 @@ impl Replacement {
         }
         check(&*medium)
             .map_err(|source| OpenError::medium(&format!("erasing {}", new.display()), source))?;
+        let held = drive.held_units(die, &*medium);
         // It may have been a die of another volume, which it must not be for an opening after a
         // crash in the middle of the rebuild.
         made.clear(&*medium)?;
@@ -562,7 +567,7 @@ impl Replacement {
         described.end_rebuild(&former);
         described.end_rebuild(&absolute);
         described.rebuilding.push(absolute.clone());
-        Ok((absolute, medium))
+        Ok((absolute, (medium, held)))
     }
 
     /// Restores what belongs there, for as long as `go_on` says so, which is told before each row
@@ -576,7 +581,7 @@ impl Replacement {
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), DeviceError> {
         drive.maintenance().absent_dies.retain(|it| it.die as usize != self.die);
-        drive.replace_die_while(self.die, self.medium, go_on)?;
+        drive.catch_up_die_while(self.die, (self.medium, self.held), go_on)?;
         // One that stays a spare would be filled again when it fails as a die; that is all.
         let _ = update(&self.volume, |described| {
             described.end_rebuild(&self.path);

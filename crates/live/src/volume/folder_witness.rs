@@ -19,7 +19,7 @@ use super::folder::replace_file;
 use super::listed_dies::open_dies;
 use crate::engine::dies::now_unix_s;
 use crate::engine::gathering::gather;
-use crate::engine::witness::{Proof, Witness};
+use crate::engine::witness::{Departure, Proof, Witness};
 use crate::format::encoding::seal;
 use crate::format::header::Header;
 use crate::lock::lock;
@@ -40,6 +40,8 @@ struct KeptProof {
     members: Vec<Member>,
     #[serde(default)]
     stale_start: Option<StaleStart>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    departures: Vec<Departure>,
 }
 
 /// The witness of a folder.
@@ -141,8 +143,9 @@ fn print(proof: &Proof) -> String {
         let digit = |digit: u8| char::from_digit(digit.into(), 16).expect("below 16");
         header.extend([digit(byte >> 4), digit(byte & 0xf)]);
     }
-    let Proof { batches, ref members, stale_start, .. } = *proof;
-    let kept = KeptProof { schema: SCHEMA, header, batches, members: members.clone(), stale_start };
+    let Proof { batches, stale_start, .. } = *proof;
+    let (members, departures) = (proof.members.clone(), proof.departures.clone());
+    let kept = KeptProof { schema: SCHEMA, header, batches, members, stale_start, departures };
     let line = serde_json::to_string(&kept).expect("numbers and texts have a form");
     format!("{line}\n{:08x}\n", crc32c::crc32c(line.as_bytes()))
 }
@@ -159,7 +162,7 @@ fn parse(text: &str) -> Option<Proof> {
     (bytes.len() < length).then(|| bytes.resize(length, 0))?;
     seal(&mut bytes);
     let header = Header::parse(&bytes).ok()??;
-    let KeptProof { batches, members, stale_start, .. } = kept;
+    let KeptProof { batches, members, stale_start, departures, .. } = kept;
     let is_of_all = members.len() == header.shape.dies as usize;
-    is_of_all.then_some(Proof { header, batches, members, stale_start })
+    is_of_all.then_some(Proof { header, batches, members, stale_start, departures })
 }

@@ -417,6 +417,19 @@ impl Store {
         is_own.then_some(unit_header)
     }
 
+    /// True if a die has its unit of a row: by the unit header alone, or in every byte.
+    pub(crate) fn has_unit(&self, member: Member, die: usize, is_thorough: bool) -> bool {
+        let length = if is_thorough { self.layout.unit_bytes } else { UNIT_HEADER_BYTES };
+        let mut unit = vec![0; length];
+        let read = self.dies.peek(die, self.layout.unit_from(member.row), &mut unit);
+        match self.own_stamp(member, &unit).filter(|_| read.is_ok()) {
+            None => false,
+            Some(_) if !is_thorough => true,
+            Some(it) if it.is_parity => self.is_programmed_parity(member, &unit),
+            Some(_) => self.right_table(member, &unit).is_some(),
+        }
+    }
+
     /// True if bytes are a parity unit as it was programmed.
     fn is_programmed_parity(&self, member: Member, unit: &[u8]) -> bool {
         let crc = || crc32c::crc32c(&unit[UNIT_HEADER_BYTES..]);

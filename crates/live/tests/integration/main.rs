@@ -23,6 +23,7 @@ mod opening;
 mod packed;
 mod redundancy;
 mod remains;
+mod returning;
 mod server_death;
 mod simulation;
 mod slow;
