@@ -65,6 +65,8 @@ pub struct Question<'a> {
     pub rows: &'a [&'a FigureRow],
     /// Name of the figures in the source of the numbers: a file or a run.
     pub evidence: &'a str,
+    /// Assumption about what the figures do not state, such as how the drive was prepared.
+    pub assumed: Option<&'a str>,
     /// The only format whose figures count; all if absent. Others are predicted.
     pub format: Option<&'a str>,
     /// Protocols that express the figures.
@@ -332,6 +334,7 @@ impl Work<'_> {
         let used_alone = |it: &Judged| it.unused.is_empty();
         Ok(Fit {
             drive: self.noted(&best.point),
+            assumed: self.question.assumed.map(str::to_owned),
             parameters: self.fitted(&best.point, &certainty),
             left_out_error_median: error(&used_alone),
             left_out_rate_error_median: error(&Judged::is_rate),

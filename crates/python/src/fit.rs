@@ -69,6 +69,7 @@ impl FitOrder {
             free: &free,
             rows: &rows,
             evidence: &evidence.name,
+            assumed: evidence.assumed.as_deref(),
             format: self.format.as_deref(),
             plans: &evidence.plans,
             published: evidence.published.as_ref(),

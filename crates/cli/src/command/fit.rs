@@ -40,6 +40,7 @@ pub(crate) fn fit(args: &args::Fit) -> Result<Ending> {
         free: &args.free,
         rows: &rows,
         evidence: &evidence.name,
+        assumed: evidence.assumed.as_deref(),
         format: args.format.as_deref(),
         plans: &evidence.plans,
         published: evidence.published.as_ref(),
@@ -237,6 +238,7 @@ mod tests {
             at_bound: false,
         };
         let text = shown(&Fit {
+            assumed: None,
             drive: String::new(),
             parameters: vec![number],
             figures: Vec::new(),

@@ -12,6 +12,9 @@ use crate::validate::tolerance;
 pub struct Fit {
     /// The drive's file with the numbers that were found.
     pub drive: String,
+    /// Assumption about what the figures do not state; absent where they state all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assumed: Option<String>,
     /// The numbers.
     pub parameters: Vec<Fitted>,
     /// Every figure about the drive, used or not.

@@ -115,7 +115,8 @@ fn fitted(text: &str, rows: &[FigureRow], free: &[Free], swarm: usize) -> Result
 
 fn fitted_to(run: &Evidence, text: &str, free: &[Free]) -> Result<Fit, Error> {
     let (rows, published) = (run.table.iter().collect::<Vec<_>>(), run.published.as_ref());
-    asked(text, Question { rows: &rows, plans: &run.plans, free, published, ..question() })
+    let assumed = run.assumed.as_deref();
+    asked(text, Question { rows: &rows, plans: &run.plans, free, published, assumed, ..question() })
 }
 
 fn question() -> Question<'static> {
@@ -123,6 +124,7 @@ fn question() -> Question<'static> {
         free: &[],
         rows: &[],
         evidence: "figures.csv",
+        assumed: None,
         format: None,
         plans: &[],
         published: None,

@@ -54,6 +54,11 @@ class Fit:
         return Drive(self.values["drive"], self._name)
 
     @property
+    def assumption(self) -> str | None:
+        """The assumption about how the drive was prepared, where a run does not state it."""
+        return self.values.get("assumed")
+
+    @property
     def parameters(self) -> list[dict[str, Any]]:
         """The fitted numbers: path, bounds, start, value, deviation, and remarks."""
         return self.values["parameters"]
@@ -91,9 +96,10 @@ class Fit:
         return (Fit, (self._text, self._name))
 
     def __repr__(self) -> str:
+        note = f"; note: {self.assumption}" if self.assumption else ""
         judged = [it["within"] for it in self.figures if it["within"] is not None]
         numbers = ", ".join(f"{it['path']} {it['value']:g}" for it in self.parameters)
-        return f"<Fit {numbers}: {sum(judged)} of {len(judged)} figures in tolerance>"
+        return f"<Fit {numbers}: {sum(judged)} of {len(judged)} figures in tolerance{note}>"
 
     def _repr_html_(self) -> str:
         numbers = table(
@@ -109,7 +115,8 @@ class Fit:
         )
         doubts = "".join(f"<p>Contradiction, not used: {escaped(it['rows'])}: "
                          f"{escaped(it['text'])}</p>" for it in self.contradictions)
-        return numbers + figures + doubts
+        assumed = f"<p>Note: {escaped(self.assumption)}</p>" if self.assumption else ""
+        return assumed + numbers + figures + doubts
 
 
 def published(row: dict[str, Any]) -> Any:
@@ -218,7 +225,8 @@ def fit(
     others. ``search`` is the number of drives that the global search evaluates.
 
     A list of drives, for example variants of a model, gives a list of fits, each a task of
-    ``executor``. The folder ``out`` stores finished fits. The result depends on neither
+    ``executor``. What a run does not state, such as how the drive was prepared, is assumed: see
+    ``Fit.assumption``. The folder ``out`` stores finished fits. The result depends on neither
     ``executor`` nor ``jobs``.
     """
     is_one = isinstance(drive, Drive)
