@@ -73,6 +73,12 @@ pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
     }
 }
 
+/// The measurements of `plan` alone where nothing may be written to a real target.
+pub(crate) fn for_reading(plan: Plan, subject: &Subject, real: &RealArgs) -> Result<Plan> {
+    let is_kept = real.read_only && matches!(subject, Subject::Real { .. });
+    Ok(if is_kept { plan.for_reading()? } else { plan })
+}
+
 /// Tells that data compresses in vain on the drive of `spec`.
 pub(crate) fn tell_no_compression(spec: &DriveSpec, data: &DataArgs) {
     if data.compressible.is_some() && spec.compression.is_none() {

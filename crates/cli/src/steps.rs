@@ -3,6 +3,7 @@
 use blockio::{Bytes, Nanos};
 use lab::plan::{Plan, PlannedStep};
 use lab::results::{StepKind, Target};
+use lab::workload::Workload;
 
 use crate::{output, table};
 
@@ -25,8 +26,16 @@ pub(crate) fn announce(target: &str, capacity: Bytes, plan: &Plan) {
         0 => String::new(),
         _ => format!(" and {} of fills", Bytes(capacity.0.saturating_mul(fills.into()))),
     };
+    let reads = |step: &PlannedStep| {
+        step.kind == StepKind::Measure && step.workload.as_ref().is_some_and(Workload::only_reads)
+    };
+    let fate = if plan.steps.iter().all(reads) {
+        "read, and nothing is written to it"
+    } else {
+        "overwritten"
+    };
     output::talk(&format!(
-        "{target} ({capacity}) is about to be overwritten; {length} of load{filled}:\n{}",
+        "{target} ({capacity}) is about to be {fate}; {length} of load{filled}:\n{}",
         listed(plan)
     ));
 }

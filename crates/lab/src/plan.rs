@@ -5,6 +5,7 @@
 //!               └─► printed by `plan`, kept beside the run so that it can be resumed
 //! ```
 
+mod reading;
 mod suite;
 mod work;
 

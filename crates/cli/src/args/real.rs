@@ -18,6 +18,12 @@ pub(crate) struct RealArgs {
     /// Required for block devices, NBD servers, and existing files that are not empty.
     #[arg(long)]
     pub(crate) destroy: bool,
+    /// Read only: open the target for reading, keep its data, and refuse loads that write
+    ///
+    /// Nothing is purged, filled or preconditioned. The run states how much of the target holds
+    /// zeroes, which may never have been written.
+    #[arg(long, conflicts_with_all = ["destroy", "purge", "size"])]
+    pub(crate) read_only: bool,
     /// Purge method: auto, format, sanitize, secure-erase, discard or overwrite
     ///
     /// `auto` tries them in this order; a method given by name must work.
@@ -51,15 +57,17 @@ pub(crate) struct ClientArgs {
 impl RealArgs {
     /// Returns the access that a test has to a real target; raw output goes to the folder `raw`.
     pub(crate) fn access(&self, raw: PathBuf) -> Access {
-        let Self { destroy, purge, size, temperature_max: temperature_max_c, tune } = *self;
+        let Self { destroy, read_only, purge, size, temperature_max: temperature_max_c, tune } =
+            *self;
         let conditions = Conditions { temperature_max_c, is_tuned: tune };
-        Access { destroy, purge, size, raw, conditions }
+        Access { destroy, read_only, purge, size, raw, conditions }
     }
 
     /// The options given that change nothing on a model.
     pub(crate) fn without_effect_on_models(&self) -> Vec<&'static str> {
         let given = [
             (self.destroy, "--destroy"),
+            (self.read_only, "--read-only"),
             (self.purge != PurgeMethod::Auto, "--purge"),
             (self.size.is_some(), "--size"),
             (self.temperature_max.is_some(), "--temperature-max"),
@@ -71,7 +79,8 @@ impl RealArgs {
     /// The options with which a run on a real drive goes on as it began. What it wrote so far may
     /// be destroyed: without leave to do so it would be taken for somebody's data.
     pub(crate) fn to_go_on(&self) -> String {
-        let mut words = vec!["--destroy".to_owned()];
+        let leave = if self.read_only { "--read-only" } else { "--destroy" };
+        let mut words = vec![leave.to_owned()];
         if self.purge != PurgeMethod::Auto {
             words.push(format!("--purge {}", self.purge));
         }

@@ -46,7 +46,9 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
         let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;
         let plan = setup::with_data(plan, &args.data);
         for wanted in &wanted {
-            folders.push(runs.create(subject.plan(plan.clone(), wanted), wanted.clone())?);
+            let plan = subject.plan(plan.clone(), wanted);
+            let plan = setup::for_reading(plan, &subject, &args.real)?;
+            folders.push(runs.create(plan, wanted.clone())?);
         }
     }
     Ok(folders)

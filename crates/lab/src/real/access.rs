@@ -15,6 +15,8 @@ pub const SIZE_DEFAULT: Bytes = Bytes(1 << 30);
 pub struct Access {
     /// True if data on it may be destroyed.
     pub destroy: bool,
+    /// True if nothing may be written: the target is opened for reading only, and keeps its data.
+    pub read_only: bool,
     /// Method that returns a device to its state before the first write.
     pub purge: PurgeMethod,
     /// Size of a file that is made or resized; a file that exists keeps its own by default.
@@ -41,6 +43,13 @@ impl Default for Access {
     fn default() -> Self {
         let raw = env::temp_dir().join(format!("floatgate-{}", process::id()));
         let conditions = Conditions::default();
-        Self { destroy: false, purge: PurgeMethod::Auto, size: None, raw, conditions }
+        Self {
+            destroy: false,
+            read_only: false,
+            purge: PurgeMethod::Auto,
+            size: None,
+            raw,
+            conditions,
+        }
     }
 }

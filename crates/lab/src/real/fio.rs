@@ -36,6 +36,7 @@ use self::meter::DeviceMeter;
 use self::output::FioOutput;
 use self::process::{Ending, Observation};
 use self::replay::Iologs;
+use self::zeroes::Zeroes;
 use super::access::Access;
 use super::address::Address;
 use super::environment::{Health, Limit, Site};
@@ -67,6 +68,7 @@ mod output;
 mod process;
 mod purge;
 pub(crate) mod replay;
+mod zeroes;
 
 /// Name of the file that keeps the drive's SMART data from before a run.
 const HEALTH_FILE: &str = "health-before.json";
@@ -147,12 +149,16 @@ struct Held {
     /// Tuned settings of this machine, put back before the target is released.
     tuned: Option<Tuned>,
     sites: Sites,
+    /// True if nothing may be written to the target.
+    read_only: bool,
     version: Version,
     engine: Engine,
     warned: AtomicBool,
     limit: Limit,
     /// SMART data of each drive before the first load of the run; absent where it tells none.
     before: Vec<Option<Health>>,
+    /// Blocks of zeroes on a target that keeps its data; absent of others.
+    zeroes: Option<Zeroes>,
     heat: Mutex<Option<Heat>>,
     /// Servers of the target, where it is a model that Floatgate serves.
     servers: Servers,
@@ -161,6 +167,16 @@ struct Held {
 }
 
 impl Held {
+    /// Refuses `what` writes where nothing may be written.
+    fn check_writable(&self, what: &str) -> Result<(), Error> {
+        if !self.read_only {
+            return Ok(());
+        }
+        let name = self.sites.target().path().display();
+        let text = format!("{what} would write to {name}, which is open for reading only");
+        Err(Error::new(Kind::Refused, text).hint("leave out --read-only, or measure reads"))
+    }
+
     /// Keeps a file that was made for the run: something was measured in it.
     fn keep(&self) {
         if let Ok(mut unused) = self.unused.lock() {
@@ -211,8 +227,22 @@ impl Fio {
         // From here on the file is removed with what is held, unless something could be measured.
         let unused = Mutex::new(made.map(Path::to_owned));
         let servers = Servers::of(&sites, &Tools::default());
-        let held =
-            Held { tuned, sites, version, engine, warned, limit, before, heat, servers, unused };
+        let read_only = access.read_only;
+        let zeroes = read_only.then(|| zeroes::of_all(&sites));
+        let held = Held {
+            tuned,
+            sites,
+            read_only,
+            version,
+            engine,
+            warned,
+            limit,
+            before,
+            zeroes,
+            heat,
+            servers,
+            unused,
+        };
         let (raw, method) = (access.raw.clone(), access.purge);
         let held = Arc::new(held);
         Ok(Self { held, raw, method, unwritten: false, unpurged: false, shortfall: String::new() })
@@ -233,11 +263,15 @@ impl Fio {
     /// True if everything has to be written before `workload`: it reads and could meet space that
     /// was never written, a file is not allocated, or the fill stands for the purge.
     fn needs_fill(&self, workload: &Workload) -> bool {
+        if self.held.read_only {
+            return false;
+        }
         let is_read = self.unwritten && !workload.only_writes();
         is_read || self.unpurged || self.held.sites.has_holes(self.place().capacity_bytes)
     }
 
     fn purge_until(&mut self, stop: &dyn Fn() -> bool) -> Result<String, Error> {
+        self.held.check_writable("purging")?;
         let Held { sites, engine, .. } = &*self.held;
         let purged = purge::of_all(sites, *engine, self.method, &self.raw, stop)?;
         self.unwritten = true;
@@ -253,6 +287,7 @@ impl Fio {
         wanted: FillJob,
         watch: &mut dyn Watch,
     ) -> Result<Option<String>, Error> {
+        self.held.check_writable("filling")?;
         let sites = &self.held.sites;
         sites.check_space()?;
         let is_file = sites.target().file().is_some();
@@ -457,7 +492,7 @@ impl Fio {
 
     fn how(&self, folder: &Path) -> String {
         let Held { version, engine, .. } = &*self.held;
-        let arguments = job::arguments(self.place().hosts).join(" ");
+        let arguments = job::arguments_in(folder, self.place().hosts).join(" ");
         format!("fio {version} ({engine}): `fio {arguments}` in {}", folder.display())
     }
 
@@ -469,6 +504,7 @@ impl Fio {
             warnings = self.held.sites.warnings(self.held.engine.direct);
             warnings.extend(self.held.tuned.iter().flat_map(Tuned::warnings));
             warnings.extend(self.held.servers.warnings());
+            warnings.extend(self.held.zeroes.as_ref().and_then(zeroes::warning));
         }
         let shortfall = std::mem::take(&mut self.shortfall);
         if !shortfall.is_empty() {
@@ -498,11 +534,18 @@ impl Driver for Fio {
                 value: tuned.shown(),
             }),
         );
+        environment.sheet.extend(self.held.zeroes.as_ref().map(|zeroes| PlatformRow {
+            name: "Blocks of zeroes".into(),
+            value: zeroes.to_string(),
+        }));
         environment.sheet.extend(self.cost());
         environment
     }
 
     fn check(&self, load: &Load<'_>) -> Result<(), Error> {
+        if !load.workload.only_reads() {
+            self.held.check_writable(load.step)?;
+        }
         let logging = Logging::of(load, self.held.sites.count())?;
         self.job(load, logging).map(drop)
     }
@@ -529,6 +572,7 @@ impl Driver for Fio {
     }
 
     fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+        self.check(load)?;
         let at = (self.held.version, self.held.engine);
         let (load, drawn) = replay::feasible(load, self.place(), at)?;
         let load = &load;

@@ -20,6 +20,8 @@
 //! fails while one of them is. So it is the only hold: a second one, of a partition, would be
 //! refused by the kernel as well.
 //!
+//! A test that only reads opens its target for reading, shares it, and needs no leave.
+//!
 //! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
 //! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of
 //! which nothing can be seen from here: neither mounts nor partitions.
@@ -42,8 +44,10 @@ use crate::{Error, Kind};
 mod content;
 mod group;
 mod occupancy;
+mod reading;
 
 pub(crate) use self::group::check_group;
+pub(crate) use self::reading::permit_reading;
 
 /// The right to write to one target, which is held exclusively until this is dropped.
 #[derive(Debug)]
@@ -72,7 +76,7 @@ impl Permit {
         Self { path: path.into(), target, is_file: false }
     }
 
-    /// The target, open for writing.
+    /// The target, open for writing, or for reading where no more was asked for.
     pub(crate) const fn target(&self) -> &OwnedFd {
         &self.target
     }

@@ -65,6 +65,22 @@ pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
     all
 }
 
+/// The same, for the job file in `folder`: where it only reads, fio is also forbidden to write.
+pub(super) fn arguments_in(folder: &Path, hosts: Option<&Hosts>) -> Vec<String> {
+    let mut all = arguments(hosts);
+    let text = fs::read_to_string(folder.join(JOB_FILE)).unwrap_or_default();
+    if hosts.is_none() && only_reads(&text) {
+        all.insert(0, "--readonly".to_owned());
+    }
+    all
+}
+
+/// True if every job of the job file `text` states that it reads.
+fn only_reads(text: &str) -> bool {
+    let mut directions = text.lines().filter_map(|line| line.strip_prefix("rw=")).peekable();
+    directions.peek().is_some() && directions.all(|it| matches!(it, "read" | "randread"))
+}
+
 /// Makes an empty folder, in place of what an earlier session left there.
 pub(super) fn fresh_folder(folder: &Path) -> Result<PathBuf, Error> {
     let io = |source| Error::new(Kind::Io, format!("making {}", folder.display())).source(source);

@@ -67,7 +67,7 @@ fn probe_all(sites: &Sites) -> Result<Engine, Error> {
 fn open_group(name: &str, paths: &[PathBuf], access: &Access) -> Result<Sites, Error> {
     refuse_size(Path::new(name), access, "a group of devices has")?;
     guard::check_group(paths)?;
-    let permits = paths.iter().map(|path| guard::permit(path, access.destroy));
+    let permits = paths.iter().map(|path| permit(path, access));
     // All of them, before the first is looked at any further.
     let permits = permits.collect::<Result<Vec<Permit>, Error>>()?;
     let sites = paths.iter().zip(permits).map(|(path, permit)| Site::of_local(path, permit));
@@ -104,7 +104,9 @@ fn open_fleet(hosts: &Hosts, path: &Path, access: &Access) -> Result<(Site, Engi
         let text = format!("{name} is measured from this machine, not from {hosts}");
         return Err(Error::new(Kind::Input, text).hint("leave out --client"));
     }
-    guard::permit_elsewhere(path, hosts, access.destroy)?;
+    if !access.read_only {
+        guard::permit_elsewhere(path, hosts, access.destroy)?;
+    }
     let (fleet, capacity_bytes) = Fleet::look(hosts, path, &access.raw)?;
     Ok((Site::of_fleet(path, hosts, capacity_bytes), fleet.engine))
 }
@@ -113,12 +115,19 @@ fn open_export(text: &str, access: &Access) -> Result<Site, Error> {
     refuse_size(Path::new(text), access, "an NBD server has")?;
     let uri = Uri::parse(text)?;
     let export = uri.export()?;
-    guard::permit_export(&uri, export, access.destroy)?;
+    if !access.read_only {
+        guard::permit_export(&uri, export, access.destroy)?;
+    }
     Ok(Site::of_export(text, uri, export))
 }
 
+/// The right to what is asked for: to write, or to read only.
+fn permit(path: &Path, access: &Access) -> Result<Permit, Error> {
+    if access.read_only { guard::permit_reading(path) } else { guard::permit(path, access.destroy) }
+}
+
 fn open_local(path: &Path, access: &Access, made: bool) -> Result<Site, Error> {
-    let permit = guard::permit(path, access.destroy)?;
+    let permit = permit(path, access)?;
     resize(path, access, &permit, made)?;
     Site::of_local(path, permit)
 }
@@ -128,6 +137,10 @@ pub(super) fn make_if_absent(address: &Address, access: &Access) -> Result<Optio
     let Address::Local(path) = address else { return Ok(None) };
     if path.exists() {
         return Ok(None);
+    }
+    if access.read_only {
+        let text = format!("there is no {} to read", path.display());
+        return Err(Error::new(Kind::Input, text).hint("name a file or a device with data"));
     }
     check_room_for_new(path, access)?;
     OpenOptions::new().write(true).create_new(true).open(path).map_err(|source| {

@@ -66,7 +66,7 @@ pub(super) fn run(
         Error::new(Kind::Io, format!("writing to {}", folder.display())).source(source)
     })?;
     let child = dying_with_us("fio")
-        .args(job::arguments(hosts))
+        .args(job::arguments_in(folder, hosts))
         .current_dir(folder)
         .env("LC_ALL", "C")
         .stdin(Stdio::null())

@@ -14,6 +14,7 @@ use crate::subject::{Choice, Subject};
 use crate::{Gaps, Rate};
 
 mod nbd;
+mod reading;
 
 const SIZE: Bytes = Bytes(64 << 20);
 
