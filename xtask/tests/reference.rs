@@ -40,6 +40,8 @@ fn the_page_of_results_names_every_field() {
         &[
             "results/src/run.rs",
             "results/src/sample.rs",
+            "results/src/confidence.rs",
+            "results/src/spread.rs",
             "results/src/placement.rs",
             "results/src/application.rs",
         ],

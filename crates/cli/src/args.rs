@@ -550,6 +550,11 @@ pub(crate) struct Sweep {
     /// Format of the drive [default: its first]
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
+    /// Measure each point with so many seeds, for intervals beside the figures, which are those of
+    /// the first seed
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Results",
+        value_parser = quantity::within(1..=99_u32))]
+    pub(crate) repeat: u32,
     /// Load in decimal GB per day, for which the lifetime in years is reported
     #[arg(long, value_name = "GB", value_parser = quantity::amount)]
     pub(crate) load_gb_per_day: Option<f64>,

@@ -4,23 +4,33 @@
 use std::str::FromStr;
 
 use blockio::Nanos;
-use lab::results::{Run, Step, StepKind, Summary};
+use lab::results::{ConfidenceInterval, Run, Spread, Step, StepKind, Summary};
 
 /// Figures by name; true of latencies.
-const FIGURES: [(&str, bool, Read); 9] = [
-    ("iops", false, |it| Some(it.iops)),
-    ("mb_s", false, |it| Some(it.throughput_mb_s())),
-    ("mean", true, |it| (it.latency.count > 0).then_some(it.latency.latency_ns_avg)),
-    ("p50", true, |it| it.latency.p50_ns().map(|ns| ns as f64)),
-    ("p90", true, |it| it.latency.p90_ns().map(|ns| ns as f64)),
-    ("p99", true, |it| it.latency.p99_ns().map(|ns| ns as f64)),
-    ("p99.9", true, |it| it.latency.p999_ns().map(|ns| ns as f64)),
-    ("p99.99", true, |it| it.latency.p9999_ns().map(|ns| ns as f64)),
-    ("max", true, |it| it.latency.max_ns().map(|ns| ns as f64)),
+const FIGURES: [(&str, bool, Read, Chance); 9] = [
+    ("iops", false, |it| Some(it.iops), |it| it.iops),
+    // All of a load's requests are alike: what is by chance in the rate is so in the throughput.
+    ("mb_s", false, |it| Some(it.throughput_mb_s()), |it| it.iops),
+    ("mean", true, |it| it.latency.mean_ns(), |it| it.latency.latency_ns_avg),
+    ("p50", true, |it| it.latency.p50_ns().map(|ns| ns as f64), |it| it.latency.latency_ns_p50),
+    ("p90", true, |it| it.latency.p90_ns().map(|ns| ns as f64), |it| it.latency.latency_ns_p90),
+    ("p99", true, |it| it.latency.p99_ns().map(|ns| ns as f64), |it| it.latency.latency_ns_p99),
+    ("p99.9", true, |it| it.latency.p999_ns().map(|ns| ns as f64), |it| it.latency.latency_ns_p999),
+    (
+        "p99.99",
+        true,
+        |it| it.latency.p9999_ns().map(|ns| ns as f64),
+        |it| it.latency.latency_ns_p9999,
+    ),
+    ("max", true, |it| it.latency.max_ns().map(|ns| ns as f64), |_| None),
 ];
 
 /// Reads a figure of a load; none where it was not measured, or too few requests lie beyond it.
 type Read = fn(&Summary) -> Option<f64>;
+/// Reads the interval in which such a figure lies by chance.
+type Chance = fn(&Spread) -> Option<ConfidenceInterval>;
+/// Figures of a load, and how far they may lie off by chance, where that is known.
+type Figures<'a> = (&'a Summary, Option<&'a Spread>);
 
 /// Limit of the change of one figure from the first run, such as `p99>+10%`.
 #[derive(Clone, Debug)]
@@ -28,6 +38,7 @@ pub(crate) struct Limit {
     name: &'static str,
     is_latency: bool,
     read: Read,
+    chance: Chance,
     /// True if the figure must not be above the limit, false if not below.
     is_upper: bool,
     /// Change in percent of the first run's figure, at which the limit lies.
@@ -41,6 +52,8 @@ enum Verdict {
     Within,
     /// The figure is beyond the limit: the change in words.
     Beyond(String),
+    /// The figure is, but the intervals of both runs overlap: chance may have done it.
+    Chance(String),
 }
 
 /// Later runs, judged by limits.
@@ -50,6 +63,8 @@ pub(crate) struct LimitVerdict {
     pub(crate) compared: u64,
     /// A sentence for each figure beyond its limit.
     pub(crate) beyond: Vec<String>,
+    /// A sentence for each figure that is beyond its limit and may be so by chance.
+    pub(crate) by_chance: Vec<String>,
     /// Limits for which no load of a later run has the figure of the first.
     pub(crate) unjudged: Vec<String>,
 }
@@ -64,11 +79,11 @@ impl FromStr for Limit {
         let percent = change.strip_suffix('%').and_then(|it| it.trim().parse::<f64>().ok());
         let percent = percent.filter(|it| it.is_finite() && *it > -100.0).ok_or_else(wrong)?;
         let found = FIGURES.iter().find(|(known, ..)| *known == name);
-        let (name, is_latency, read) = *found.ok_or_else(|| {
+        let (name, is_latency, read, chance) = *found.ok_or_else(|| {
             let known = FIGURES.map(|(known, ..)| known).join(", ");
             format!("`{name}` is not a figure: use {known}")
         })?;
-        Ok(Self { name, is_latency, read, is_upper: text[at..].starts_with('>'), percent })
+        Ok(Self { name, is_latency, read, chance, is_upper: text[at..].starts_with('>'), percent })
     }
 }
 
@@ -79,8 +94,8 @@ impl Limit {
     }
 
     /// Compares a load of a later run; none if one of both lacks the figure.
-    fn judge(&self, first: &Summary, later: &Summary) -> Option<Verdict> {
-        let (before, now) = ((self.read)(first).filter(|it| *it > 0.0)?, (self.read)(later)?);
+    fn judge(&self, first: Figures<'_>, later: Figures<'_>) -> Option<Verdict> {
+        let (before, now) = ((self.read)(first.0).filter(|it| *it > 0.0)?, (self.read)(later.0)?);
         let limit = before * (1.0 + self.percent / 100.0);
         let is_beyond = if self.is_upper { now > limit } else { now < limit };
         let shown = |value: f64| {
@@ -90,13 +105,21 @@ impl Limit {
             format!("{value:.1}")
         };
         let (name, change) = (self.name, (now / before - 1.0) * 100.0);
+        // A limit such as `iops>-50%` asks for a change: that there is none is no chance.
+        let is_worse = if self.is_upper { now > before } else { now < before };
         let (now, before, limit) = (shown(now), shown(before), self.percent);
         if !is_beyond {
             return Some(Verdict::Within);
         }
-        Some(Verdict::Beyond(format!(
-            "{name} {now}, {before} in the first run: {change:+.1} %, limit {limit:+} %"
-        )))
+        let text =
+            format!("{name} {now}, {before} in the first run: {change:+.1} %, limit {limit:+} %");
+        let chance = |of: Figures<'_>| (self.chance)(of.1?);
+        let overlap = chance(first).zip(chance(later)).is_some_and(|(a, b)| a.overlaps(&b));
+        Some(if overlap && is_worse {
+            Verdict::Chance(format!("{text}; no finding, since the 95 % intervals overlap"))
+        } else {
+            Verdict::Beyond(text)
+        })
     }
 }
 
@@ -108,13 +131,14 @@ pub(crate) fn judge(limits: &[Limit], runs: &[Run]) -> LimitVerdict {
         let before = judged.compared;
         for run in later {
             for step in &first.steps {
-                let later = same(step, run).and_then(|it| it.summary.as_ref());
-                let both = step.summary.as_ref().zip(later);
-                if let Some(verdict) = both.and_then(|(first, later)| limit.judge(first, later)) {
-                    judged.compared += 1;
-                    if let Verdict::Beyond(what) = verdict {
-                        judged.beyond.push(format!("{} of {}: {what}", step.id, run.id));
-                    }
+                let later = same(step, run).and_then(figures);
+                let verdict = figures(step).zip(later).and_then(|(a, b)| limit.judge(a, b));
+                judged.compared += u64::from(verdict.is_some());
+                let named = |what| format!("{} of {}: {what}", step.id, run.id);
+                match verdict {
+                    Some(Verdict::Beyond(what)) => judged.beyond.push(named(what)),
+                    Some(Verdict::Chance(what)) => judged.by_chance.push(named(what)),
+                    Some(Verdict::Within) | None => {}
                 }
             }
         }
@@ -123,6 +147,11 @@ pub(crate) fn judge(limits: &[Limit], runs: &[Run]) -> LimitVerdict {
         }
     }
     judged
+}
+
+/// Figures of a load.
+fn figures(step: &Step) -> Option<Figures<'_>> {
+    Some((step.summary.as_ref()?, step.spread.as_ref()))
 }
 
 /// The measurement of another run of the load of a measurement.
@@ -137,7 +166,7 @@ fn same<'a>(step: &Step, run: &'a Run) -> Option<&'a Step> {
 
 #[cfg(test)]
 mod tests {
-    use lab::results::LatencySummary;
+    use lab::results::{IntervalKind, LatencySpread, LatencySummary};
 
     use super::*;
 
@@ -149,7 +178,7 @@ mod tests {
     }
 
     fn judged(text: &str, first: &Summary, later: &Summary) -> Option<Verdict> {
-        text.parse::<Limit>().expect("a limit").judge(first, later)
+        text.parse::<Limit>().expect("a limit").judge((first, None), (later, None))
     }
 
     #[test]
@@ -162,6 +191,29 @@ mod tests {
         for within in ["p99>+30%", "p99>25%", "iops<-10%", "iops>0%"] {
             assert_eq!(judged(within, &first, &later), Some(Verdict::Within), "{within}");
         }
+    }
+
+    #[test]
+    fn a_difference_within_the_intervals_of_both_is_no_finding() {
+        let (first, later) = (load(1000.0, 1_000_000), load(1000.0, 1_250_000));
+        let spread = |low, high| Spread {
+            latency: LatencySpread {
+                latency_ns_p99: Some(ConfidenceInterval::new(IntervalKind::Repeats, low, high)),
+                ..LatencySpread::default()
+            },
+            ..Spread::default()
+        };
+        let judged = |text: &str, before: Spread, now: Spread| {
+            let limit = text.parse::<Limit>().expect("a limit");
+            limit.judge((&first, Some(&before)), (&later, Some(&now))).expect("both have it")
+        };
+        let (wide, apart) = (spread(0.8e6, 1.2e6), spread(0.9e6, 1.0e6));
+        let Verdict::Chance(told) = judged("p99>+10%", wide, spread(1.1e6, 1.4e6)) else {
+            panic!("the intervals overlap")
+        };
+        assert!(told.ends_with("no finding, since the 95 % intervals overlap"), "{told}");
+        assert!(matches!(judged("p99>+10%", apart, spread(1.1e6, 1.4e6)), Verdict::Beyond(_)));
+        assert!(matches!(judged("p99<+50%", wide, spread(1.1e6, 1.4e6)), Verdict::Beyond(_)));
     }
 
     #[test]

@@ -132,7 +132,17 @@ fn an_unknown_workload_and_an_unknown_protocol_get_the_nearest_names() {
 
 #[test]
 fn options_that_change_nothing_on_a_model_are_told() {
-    let args = ["run", "iodrive-duo", "4k-rand-read", "--runtime", "2s", "--time-lapse", "64"];
+    let args = [
+        "run",
+        "iodrive-duo",
+        "4k-rand-read",
+        "--repeat",
+        "1",
+        "--runtime",
+        "2s",
+        "--time-lapse",
+        "64",
+    ];
     let options = ["--fail-die", "3@99h", "--tune", "--size", "4G", "--compressible", "50"];
     let output = floatgate(&[&args[..], &options].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -254,12 +264,14 @@ fn a_run_prints_two_numbers_first_and_all_of_its_result_to_stdout() {
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].ends_with(" IOPS") && lines[1].ends_with(" mean latency"), "{text}");
     assert!(text.contains(" p99.9 ") && text.contains("written since the purge"), "{text}");
+    let spread = "95 % intervals, from repeats with other seeds: ";
+    assert!(text.contains(spread) && text.contains("\n       95 %  "), "{text}");
     assert!(!stderr(&output).contains("p99"), "{output:?}");
 }
 
 #[test]
 fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
-    let output = floatgate(&["run", "--runtime", "2s", "--rate", "1k"]);
+    let output = floatgate(&["run", "--repeat", "1", "--runtime", "2s", "--rate", "1k"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = stdout(&output);
     let lines: Vec<&str> = text.lines().collect();
@@ -269,7 +281,7 @@ fn a_run_at_a_rate_prints_latency_from_submission_and_response_time() {
 
 #[test]
 fn a_rate_that_was_not_reached_has_no_response_time_and_says_so() {
-    let output = floatgate(&["run", "--runtime", "2s", "--rate", "900k"]);
+    let output = floatgate(&["run", "--repeat", "1", "--runtime", "2s", "--rate", "900k"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = stdout(&output);
     assert!(said.contains("warning: requested 900000 IOPS, not reached: "), "{said}");
@@ -325,7 +337,8 @@ fn the_plan_of_a_group_fills_all_of_its_devices() {
 
 #[test]
 fn a_run_as_json_says_what_was_measured_on_what() {
-    let output = floatgate(&["run", "--runtime", "2s", "--precondition", "3s", "--json"]);
+    let output =
+        floatgate(&["run", "--repeat", "1", "--runtime", "2s", "--precondition", "3s", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(json["target"]["name"], "iodrive-duo");
     assert!(!json["environment"]["sheet"].as_array().unwrap().is_empty());
@@ -358,7 +371,7 @@ fn a_run_gives_the_same_figures_again() {
 
 #[test]
 fn a_preconditioning_too_short_for_steady_state_exits_with_3_where_that_is_required() {
-    let run = ["run", "--runtime", "2s", "--precondition", "3s"];
+    let run = ["run", "--repeat", "1", "--runtime", "2s", "--precondition", "3s"];
     for (option, code) in [(&[][..], 0), (&["--require-steady"], 3)] {
         let output = floatgate(&[&run, option].concat());
         assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -370,7 +383,7 @@ fn a_preconditioning_too_short_for_steady_state_exits_with_3_where_that_is_requi
 
 /// Stores a run of one load in `runs`. Returns its folder, as it was printed.
 fn stored_run(dir: &Path, workload: &str) -> String {
-    let run = ["run", "iodrive-duo", workload, "--runtime", "2s", "--out", "runs"];
+    let run = ["run", "iodrive-duo", workload, "--repeat", "1", "--runtime", "2s", "--out", "runs"];
     let output = floatgate_in(dir, &run);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = stdout(&output);
@@ -718,7 +731,9 @@ fn a_key_of_another_type_is_refused_in_words_of_toml() {
 
 #[test]
 fn a_time_lapse_that_leaves_too_little_is_refused_with_the_largest_that_leaves_enough() {
-    let run = |lapse: &str| floatgate(&["run", "--runtime", "1s", "--time-lapse", lapse]);
+    let run = |lapse: &str| {
+        floatgate(&["run", "--repeat", "1", "--runtime", "1s", "--time-lapse", lapse])
+    };
     let refused = run("100000");
     assert_eq!(refused.status.code(), Some(2));
     let said = stderr(&refused);

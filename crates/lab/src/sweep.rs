@@ -67,10 +67,22 @@ pub struct SweepOrder {
     pub threads: u16,
     /// Requests that each job keeps outstanding, where they are not swept.
     pub queue_per_thread: u16,
+    /// Measurements of each point, with consecutive seeds. Absent: 1.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub repeat: u32,
     /// Load that the lifetime in years is for, in decimal GB a day.
     pub load_gb_per_day: Option<f64>,
     /// Dimensions of the grid.
     pub dimensions: Vec<Dimension>,
+}
+
+const fn once() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_once(repeat: &u32) -> bool {
+    *repeat < 2
 }
 
 impl SweepOrder {
@@ -235,6 +247,7 @@ impl SweepOrder {
             workload: self.workload.name.clone(),
             threads: self.threads,
             queue_per_thread: self.queue_per_thread,
+            repeat: self.repeat,
             load_gb_per_day: self.load_gb_per_day,
             dimensions: self.dimensions.clone(),
             points,
@@ -375,7 +388,7 @@ impl SweepState<'_> {
             PointWatch { state: self, label, since, rounds: 0, round_done: 0.0, told: 0.0 };
         let outcome = match self.order.setting(at)? {
             Err(reason) => Some(PointOutcome::Infeasible { reason }),
-            Ok(setting) => outcome(measure(&setting, &mut watch))?,
+            Ok(setting) => outcome(measure(&setting, self.order.repeat, &mut watch))?,
         };
         if outcome.is_some() {
             watch.tell(1.0, "", true);

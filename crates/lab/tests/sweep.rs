@@ -25,6 +25,7 @@ fn order(capacities: &str, time_lapse: u32) -> SweepOrder {
         workload: find_workload("4k-rand-write").expect("the catalogue has it"),
         threads: 16,
         queue_per_thread: 16,
+        repeat: 1,
         load_gb_per_day: None,
         dimensions: vec![swept.expect("capacities are numbers")],
     }

@@ -25,6 +25,8 @@ struct SweepArguments {
     workload: String,
     threads: u16,
     queue_per_thread: u16,
+    #[serde(default)]
+    repeat: u32,
     load_gb_per_day: Option<f64>,
     /// Lists of values, by key.
     dimensions: Vec<Dimension>,
@@ -60,6 +62,7 @@ impl SweepArguments {
             workload: Library::of_user().find::<Workload>(&self.workload)?.value,
             threads: self.threads,
             queue_per_thread: self.queue_per_thread,
+            repeat: self.repeat.max(1),
             load_gb_per_day: self.load_gb_per_day,
             dimensions,
         };

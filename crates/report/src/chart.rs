@@ -115,6 +115,8 @@ pub(crate) struct Series {
     pub(crate) look: Look,
     /// Points in drawing order, as x and y.
     pub(crate) points: Vec<Point>,
+    /// Ends of the intervals of the points, as x, the lower and the upper end.
+    pub(crate) errors: Vec<(f64, f64, f64)>,
     /// Names of the points in tooltips, such as their loads; as long as `points` or empty.
     pub(crate) labels: Vec<String>,
 }

@@ -143,8 +143,8 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
 }
 
 fn shown(ratio: Ratio) -> String {
-    let interval = ratio.interval.map_or(String::new(), |(low, high)| {
-        let (low, high) = (number::trimmed(low), number::trimmed(high));
+    let interval = ratio.interval.map_or(String::new(), |it| {
+        let (low, high) = (number::trimmed(it.low), number::trimmed(it.high));
         format!("<span class=\"interval\">({low} to {high})</span>")
     });
     let told = if ratio.is_meaningful() { "ratio" } else { "ratio even" };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use results::baseline::{self, BaselineRow, Headline, is_comparable};
+use results::headlines::contradiction;
 use results::{Figure, Run, TargetKind, published};
 
 use crate::chart::{Chart, Look};
@@ -57,7 +58,7 @@ fn shown(run: &Run, headline: Headline) -> Option<Shown> {
         value: headline.of_step(run, step)?,
         is_settled: run.is_settled(step).unwrap_or(false),
         is_comparable: is_comparable(run, step),
-        is_doubted: run.distrusted(step).is_some(),
+        is_doubted: run.distrusted(step).is_some() || contradiction(run, headline).is_some(),
     })
 }
 

@@ -331,5 +331,5 @@ fn apart(subject: &Subject<'_>, writes: bool) -> (String, Look) {
 
 /// A line for `name`, without labels.
 fn line(name: String, look: Look, points: Vec<Point>) -> Series {
-    Series { name, look, points, labels: Vec::new() }
+    Series { name, look, points, errors: Vec::new(), labels: Vec::new() }
 }

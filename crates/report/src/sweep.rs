@@ -6,6 +6,7 @@ use results::mark::marked;
 use results::sweep::{
     Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value,
 };
+use results::{ConfidenceInterval, Spread};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Series, Unit};
 use crate::number;
@@ -17,6 +18,9 @@ const LINES_MAX: usize = 8;
 /// Heading of the over-provisioning of a point.
 const OVER_PROVISIONING: &str = "Over-provisioning, % of user";
 
+/// Reads the interval of a metric.
+type Chance = fn(&Spread) -> Option<ConfidenceInterval>;
+
 /// One metric of a settled drive.
 struct SweepMetric {
     id: &'static str,
@@ -24,6 +28,8 @@ struct SweepMetric {
     unit: Unit,
     explain: &'static str,
     of: fn(&Settled) -> Option<f64>,
+    /// Its interval, in the unit of the spread, and what that is multiplied with for the unit here.
+    spread: Option<(Chance, f64)>,
 }
 
 const METRICS: [SweepMetric; 11] = [
@@ -33,6 +39,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Iops,
         explain: "Reads and writes together, after the preconditioning.",
         of: |settled| Some(settled.iops),
+        spread: Some((|it| it.iops, 1.0)),
     },
     SweepMetric {
         id: "wa",
@@ -40,6 +47,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Times,
         explain: "Bytes programmed for each byte that the host wrote; lower lasts longer.",
         of: |settled| settled.write_amplification,
+        spread: None,
     },
     SweepMetric {
         id: "average",
@@ -47,6 +55,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Millis,
         explain: "Mirrors the throughput where the number of requests outstanding is the same.",
         of: |settled| Some(settled.latency.mean_ns()? / 1e6),
+        spread: Some((|it| it.latency.latency_ns_avg, 1e-6)),
     },
     SweepMetric {
         id: "p50",
@@ -54,6 +63,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Millis,
         explain: "Half of the requests are faster.",
         of: |settled| Some(number::millis(settled.latency.p50_ns()? as f64)),
+        spread: Some((|it| it.latency.latency_ns_p50, 1e-6)),
     },
     SweepMetric {
         id: "p99",
@@ -61,6 +71,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Millis,
         explain: "One request in a hundred is slower.",
         of: |settled| Some(number::millis(settled.latency.p99_ns()? as f64)),
+        spread: Some((|it| it.latency.latency_ns_p99, 1e-6)),
     },
     SweepMetric {
         id: "p999",
@@ -68,6 +79,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Millis,
         explain: "One request in a thousand is slower.",
         of: |settled| Some(number::millis(settled.latency.p999_ns()? as f64)),
+        spread: Some((|it| it.latency.latency_ns_p999, 1e-6)),
     },
     SweepMetric {
         id: "p9999",
@@ -75,6 +87,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Millis,
         explain: "One request in ten thousand is slower.",
         of: |settled| Some(number::millis(settled.latency.p9999_ns()? as f64)),
+        spread: Some((|it| it.latency.latency_ns_p9999, 1e-6)),
     },
     SweepMetric {
         id: "written",
@@ -82,6 +95,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Petabytes,
         explain: "What the host can write before the drive is worn out, in decimal PB.",
         of: |settled| Some(lifetime(settled)?.host_writes_pb),
+        spread: None,
     },
     SweepMetric {
         id: "per-day",
@@ -89,6 +103,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Plain,
         explain: "Times that the whole drive can be written each day until its warranty ends.",
         of: |settled| lifetime(settled)?.drive_writes_per_day,
+        spread: None,
     },
     SweepMetric {
         id: "years",
@@ -96,6 +111,7 @@ const METRICS: [SweepMetric; 11] = [
         unit: Unit::Years,
         explain: "Lifetime at the given load per day.",
         of: |settled| lifetime(settled)?.years,
+        spread: None,
     },
     SweepMetric {
         id: "read-retries",
@@ -104,6 +120,7 @@ const METRICS: [SweepMetric; 11] = [
         explain: "Mean retries per read once the program/erase cycles of the drive's file are used \
                   up, of data that was stored for the longest retention time in that file.",
         of: |settled| settled.lifetime?.read_retries_at_end_of_life,
+        spread: None,
     },
 ];
 
@@ -305,15 +322,26 @@ fn chart(
 }
 
 fn series(lines: &[(String, Vec<&Point>)], index: usize, metric: &SweepMetric) -> Vec<Series> {
-    let each = lines.iter().enumerate().map(|(line, (name, points))| {
-        let found = points.iter().filter_map(|point| {
+    let each = lines.iter().enumerate().map(|(line, (name, known))| {
+        let found = known.iter().filter_map(|point| {
             Some((point.at.get(index)?.number()?, (metric.of)(point.settled()?)?))
         });
         let mut points: Vec<(f64, f64)> = found.collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Series { name: name.clone(), look: Look::of_run(line), points, labels: Vec::new() }
+        let errors = errors(index, metric, known);
+        Series { name: name.clone(), look: Look::of_run(line), points, errors, labels: Vec::new() }
     });
     each.filter(|series| !series.points.is_empty()).collect()
+}
+
+/// The intervals of `metric` at points along the dimension numbered `index`.
+fn errors(index: usize, metric: &SweepMetric, points: &[&Point]) -> Vec<(f64, f64, f64)> {
+    let of = |point: &&Point| {
+        let (interval, factor) = metric.spread?;
+        let it = interval(&point.settled()?.spread?)?;
+        Some((point.at.get(index)?.number()?, it.low * factor, it.high * factor))
+    };
+    points.iter().filter_map(of).collect()
 }
 
 fn groups(
@@ -409,6 +437,7 @@ mod tests {
             iops,
             throughput_mb_s: 175.0,
             latency: LatencySummary::default(),
+            spread: None,
             write_amplification: Some(3.0),
             lifetime: None,
         };

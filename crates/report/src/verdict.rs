@@ -2,6 +2,7 @@
 //!
 //! It states the figures of [`results::headlines`]; of several drives it says who wins.
 
+use results::baseline::Headline;
 use results::compare::{Comparison, Winner, common, compare, rankings, winner};
 use results::headlines::Headlines;
 use results::repeats::groups;
@@ -92,19 +93,27 @@ fn unsettled(it: &Headlines) -> String {
 /// Its rates and the tail of its writes.
 fn does(it: &Headlines) -> String {
     let rates = [
-        (it.write_iops, "4K random write"),
-        (it.read_iops, "4K random read"),
-        (it.mixed_iops, "8K 70/30 mix"),
+        (Headline::Write, it.write_iops, "4K random write"),
+        (Headline::Read, it.read_iops, "4K random read"),
+        (Headline::Mixed, it.mixed_iops, "8K 70/30 mix"),
     ];
     let rates: Vec<String> = rates
         .into_iter()
-        .filter_map(|(iops, what)| Some(format!("{} IOPS {what}", short(iops?))))
+        .filter_map(|(of, iops, what)| {
+            Some(format!("{} IOPS {what}{}", short(iops?), contradicted(it, of)))
+        })
         .collect();
     let tail = it.write_latency_ns_p999.filter(|tail| *tail > 0.0).map(|tail| {
         let (origin, tail) = (origin(it), number::trimmed(millis(tail)));
-        format!("; {origin} p99.9 write latency {tail} ms")
+        let marked = contradicted(it, Headline::WriteTail);
+        format!("; {origin} p99.9 write latency {tail} ms{marked}")
     });
     format!("{}{}", listed(&rates), tail.unwrap_or_default())
+}
+
+/// Returns the mark of a headline that a published figure contradicts, in brackets.
+fn contradicted(it: &Headlines, headline: Headline) -> String {
+    it.contradiction(headline).map_or_else(String::new, |text| format!(" ({text})"))
 }
 
 /// Returns the word that tells figures of a model from those of a real drive.

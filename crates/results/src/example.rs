@@ -65,6 +65,7 @@ pub(crate) fn step(id: &str, workload: &str, load: (u16, u16), intervals: &[Inte
         interval_s: 60.0,
         written: None,
         counted_s: None,
+        spread: None,
         submission: None,
         lateness: None,
         completion: None,

@@ -34,7 +34,7 @@ use crate::compare::{Comparison, Entry, compare, ratio};
 use crate::doubt::{host_limited, is_doubt};
 use crate::host_difference::is_of_host;
 use crate::published::{burst, is_from_listed_stalls};
-use crate::{Doubt, Run, Step, StepKind, Summary, Target};
+use crate::{ConfidenceInterval, Doubt, Run, Step, StepKind, Summary, Target};
 
 /// Ratio that may be a strength or a weakness.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -353,11 +353,21 @@ fn read_over_write(run: &Run) -> Option<Finding> {
             Some((read, write))
         })
         .max_by_key(|(read, _)| read.outstanding())?;
-    if run.is_settled(write) != Some(true) {
+    if run.is_settled(write) != Some(true) || may_be_equal(rate_of(read), rate_of(write)) {
         return None;
     }
     let value = ratio(read.summary.as_ref()?.iops, write.summary.as_ref()?.iops);
     finding(FindingKind::ReadOverWrite, value, &[read, write])
+}
+
+/// The interval of the rate of a measurement.
+fn rate_of(step: &Step) -> Option<ConfidenceInterval> {
+    step.spread?.iops
+}
+
+/// True if the intervals of two figures overlap, so that chance may have told them apart.
+fn may_be_equal(a: Option<ConfidenceInterval>, b: Option<ConfidenceInterval>) -> bool {
+    a.zip(b).is_some_and(|(a, b)| a.overlaps(&b))
 }
 
 /// The load at which the hosts of one drive in one format differ most.
@@ -408,6 +418,8 @@ struct Named<'a> {
     name: &'a str,
     /// The first of them.
     entry: &'a Entry,
+    /// The interval of its rate.
+    rate: Option<ConfidenceInterval>,
     iops: Vec<f64>,
 }
 
@@ -424,13 +436,15 @@ impl<'a> Extremes<'a> {
         let entries = runs
             .iter()
             .zip(&load.entries)
-            .filter_map(|(run, entry)| Some((name(&run.target).as_str(), entry.as_ref()?)))
+            .filter_map(|(run, entry)| Some((run, entry.as_ref()?)))
             .filter(|(_, entry)| entry.is_whole() && entry.summary.iops > 0.0);
         let mut named: Vec<Named<'a>> = Vec::new();
-        for (name, entry) in entries {
+        for (run, entry) in entries {
+            let name = name(&run.target).as_str();
+            let rate = run.step(&entry.step).and_then(rate_of);
             match named.iter_mut().find(|it| it.name == name) {
                 Some(it) => it.iops.push(entry.summary.iops),
-                None => named.push(Named { name, entry, iops: vec![entry.summary.iops] }),
+                None => named.push(Named { name, entry, rate, iops: vec![entry.summary.iops] }),
             }
         }
         if named.len() < 2 {
@@ -439,7 +453,8 @@ impl<'a> Extremes<'a> {
         named.sort_by(|a, b| b.iops_mean().total_cmp(&a.iops_mean()));
         let worst = named.pop()?;
         let best = named.into_iter().next()?;
-        Some(Self { workload: &load.workload, best, worst })
+        let is_chance = may_be_equal(best.rate, worst.rate);
+        (!is_chance).then_some(Self { workload: &load.workload, best, worst })
     }
 
     /// IOPS of the best over those of the worst, at least 1.

@@ -11,7 +11,7 @@
 
 use crate::baseline::{Headline, conditions, is_comparable, place};
 use crate::published::burst;
-use crate::{Run, Step, StepKind, Written};
+use crate::{Figure, Run, Step, StepKind, Written};
 
 /// Headline figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,6 +52,8 @@ pub struct Headlines {
     pub burst_doubt: Option<String>,
     /// The same of the 8K random requests.
     pub mixed_doubt: Option<String>,
+    /// Contradiction of a published figure of the same load to a headline, see [`contradiction`].
+    pub contradictions: Vec<(Headline, String)>,
     /// Place by 4K random writes among this drive and the others of the baseline table, from 1, and
     /// how many these are together.
     pub write_place: Option<(usize, usize)>,
@@ -86,6 +88,10 @@ impl Headlines {
             read_doubt: step(Headline::Read).and_then(|step| run.distrusted(step)),
             mixed_doubt: step(Headline::Mixed).and_then(|step| run.distrusted(step)),
             burst_doubt: precondition.and_then(|step| run.distrusted(step)),
+            contradictions: Headline::ALL
+                .into_iter()
+                .filter_map(|it| Some((it, contradiction(run, it)?)))
+                .collect(),
             write_place: write
                 .filter(|write| is_comparable(run, write) && run.distrusted(write).is_none())
                 .and(write_iops)
@@ -110,6 +116,12 @@ impl Headlines {
         ratio.filter(|_| self.write_doubt.is_none())
     }
 
+    /// Contradiction of a published figure to `headline`; absent without any.
+    pub fn contradiction(&self, headline: Headline) -> Option<&str> {
+        let mut all = self.contradictions.iter();
+        all.find(|(of, _)| *of == headline).map(|(_, text)| text.as_str())
+    }
+
     /// The first reason why a figure may not be the drive's own; absent where there is none.
     pub fn doubt(&self) -> Option<&str> {
         let doubts = [&self.write_doubt, &self.read_doubt, &self.mixed_doubt, &self.burst_doubt];
@@ -120,6 +132,30 @@ impl Headlines {
     fn ratio(&self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
         if self.is_settled { crate::compare::ratio(a?, b?) } else { None }
     }
+}
+
+/// Words on the published figure of the same drive and load that contradicts a `headline` of
+/// `run`: a rate out of tolerance, or a percentile above the published maximum. Absent without
+/// one.
+pub fn contradiction(run: &Run, headline: Headline) -> Option<String> {
+    let step = headline.step(run)?;
+    let value = headline.of_step(run, step)?;
+    let load = (step.threads.to_string(), step.queue_per_thread.to_string());
+    let is_same = |figure: &&Figure| {
+        figure.workload == headline.workload()
+            && (figure.threads.as_str(), figure.queue_per_thread.as_str()) == (&*load.0, &*load.1)
+            && matches!(figure.phase.as_str(), "primary" | "steady")
+    };
+    run.published.iter().filter(is_same).find_map(|figure| {
+        let most = figure.value_high;
+        if headline == Headline::WriteTail {
+            let is_beyond = figure.metric == "max_latency_ms" && value / 1e6 > most;
+            return is_beyond.then(|| format!("above the published maximum of {most} ms"));
+        }
+        let judged = Figure { measured: Some(value), ..figure.clone() };
+        let is_off = figure.metric == "iops" && judged.is_in_tolerance() == Some(false);
+        is_off.then(|| format!("{most} were published"))
+    })
 }
 
 /// The conditions of all measurements that the figures of `run` are read from, each once.
@@ -156,6 +192,38 @@ mod tests {
     use super::*;
     use crate::example;
     use crate::findings::{Finding, FindingKind};
+
+    #[test]
+    fn a_headline_that_a_published_figure_of_its_load_contradicts_is_named() {
+        let mut run = example::run();
+        let step = Headline::Write.step(&run).unwrap().clone();
+        let figure = |metric: &str, value: f64| Figure {
+            id: "A1".into(),
+            document: String::new(),
+            mode: "any".into(),
+            host: "any".into(),
+            workload: Headline::Write.workload().into(),
+            threads: step.threads.to_string(),
+            queue_per_thread: step.queue_per_thread.to_string(),
+            phase: "primary".into(),
+            metric: metric.into(),
+            value_low: value,
+            value_high: value,
+            measured: None,
+            note: String::new(),
+        };
+        let iops = Headline::Write.of_step(&run, &step).unwrap();
+        let tail_ms = Headline::WriteTail.of_step(&run, &step).unwrap() / 1e6;
+        run.published = vec![figure("iops", iops * 1.1), figure("max_latency_ms", tail_ms * 1.1)];
+        assert_eq!(Headlines::of(&run).contradictions, [], "both agree");
+        run.published = vec![figure("iops", iops * 2.0), figure("max_latency_ms", tail_ms / 2.0)];
+        let it = Headlines::of(&run);
+        assert!(it.contradiction(Headline::Write).unwrap().ends_with(" were published"));
+        let tail = it.contradiction(Headline::WriteTail).unwrap();
+        assert!(tail.starts_with("above the published maximum of "), "{tail}");
+        run.published[1].queue_per_thread = "1".into();
+        assert_eq!(contradiction(&run, Headline::WriteTail), None, "of another load");
+    }
 
     #[test]
     fn a_settled_drive_has_ratios_and_a_burst_has_none() {

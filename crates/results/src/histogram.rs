@@ -360,6 +360,13 @@ impl Latencies {
         is_percentile_known(self.count, 0.99999).then(|| self.percentiles([999_990])[0])
     }
 
+    /// Latencies that two shares of the requests do not exceed, 0 to 1 and ascending, rounded
+    /// outwards to a millionth.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1")]
+    pub(crate) fn between(&self, low: f64, high: f64) -> [u64; 2] {
+        self.percentiles([(low * 1e6).floor() as u64, (high * 1e6).ceil() as u64])
+    }
+
     /// Latencies that the given shares of the requests do not exceed; shares in millionths,
     /// ascending.
     fn percentiles<const N: usize>(&self, shares: [u64; N]) -> [u64; N] {

@@ -10,6 +10,7 @@ mod application;
 pub mod baseline;
 pub mod compare;
 pub mod conditions;
+pub mod confidence;
 pub mod deviation;
 mod doubt;
 mod error;
@@ -29,6 +30,7 @@ pub mod repeats;
 pub mod rounds;
 mod run;
 mod sample;
+mod spread;
 pub mod steady;
 mod storage;
 pub mod sweep;
@@ -37,6 +39,7 @@ pub mod table;
 pub use application::{
     ApplicationFigures, ApplicationInterval, PREDICTION_ERROR, RecordedApplication, TransactionMix,
 };
+pub use confidence::{ConfidenceInterval, IntervalKind};
 pub use doubt::{Doubt, HostLimit};
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
@@ -48,3 +51,4 @@ pub use run::{
     TargetKind, TrackedMetric, Warning, WarningKind, Written,
 };
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};
+pub use spread::{LatencySpread, Spread};

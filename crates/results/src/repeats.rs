@@ -9,24 +9,16 @@ use std::borrow::Borrow;
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, MEANINGFUL_MIN, is_outcome};
+use crate::confidence::{ConfidenceInterval, IntervalKind, student};
 use crate::{Run, StepKind, Summary};
-
-/// Quantiles 0.975 of Student's distribution for 1 to 30 degrees of freedom.
-const QUANTILES: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-/// Quantile 0.975 of the normal distribution, for more degrees of freedom.
-const QUANTILE_NORMAL: f64 = 1.960;
 
 /// A ratio, and the interval in which it lies with a confidence of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// Ratio of the geometric means.
     pub mean: f64,
-    /// Lower and upper end of the interval; absent where nothing was repeated on one side.
-    pub interval: Option<(f64, f64)>,
+    /// Its interval; absent where nothing was repeated on one side.
+    pub interval: Option<ConfidenceInterval>,
 }
 
 impl Ratio {
@@ -35,8 +27,9 @@ impl Ratio {
         let (above, below) = (Moments::of(above)?, Moments::of(below)?);
         let log = above.mean - below.mean;
         let interval = above.error2().zip(below.error2()).map(|(a, b)| {
-            let half = quantile(freedom((a, above.count), (b, below.count))) * (a + b).sqrt();
-            ((log - half).exp(), (log + half).exp())
+            let half = student(freedom((a, above.count), (b, below.count))) * (a + b).sqrt();
+            let (low, high) = ((log - half).exp(), (log + half).exp());
+            ConfidenceInterval::new(IntervalKind::Repeats, low, high)
         });
         Some(Self { mean: log.exp(), interval })
     }
@@ -50,7 +43,7 @@ impl Ratio {
     /// True if the interval does not include 1, so that the repeats tell the two sides apart;
     /// absent where nothing was repeated.
     pub fn is_certain(&self) -> Option<bool> {
-        self.interval.map(|(low, high)| low > 1.0 || high < 1.0)
+        self.interval.map(|it| it.low > 1.0 || it.high < 1.0)
     }
 }
 
@@ -85,11 +78,6 @@ impl Moments {
 fn freedom((a, count_a): (f64, f64), (b, count_b): (f64, f64)) -> f64 {
     let each = a * a / (count_a - 1.0) + b * b / (count_b - 1.0);
     if each > 0.0 { (a + b) * (a + b) / each } else { f64::INFINITY }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 30, checked")]
-fn quantile(freedom: f64) -> f64 {
-    if freedom > 30.0 { QUANTILE_NORMAL } else { QUANTILES[(freedom.max(1.0) as usize) - 1] }
 }
 
 /// Indices of runs that repeat each other, in order of appearance: the same target, format, host,
@@ -206,7 +194,7 @@ mod tests {
         let values = |base: f64| [0.0, 0.1, 0.2].map(|by| (base + by).exp());
         let ratio = Ratio::of(&values(1.0), &values(0.0)).unwrap();
         assert!((ratio.mean.ln() - 1.0).abs() < 1e-12);
-        let (low, high) = ratio.interval.unwrap();
+        let ConfidenceInterval { low, high, .. } = ratio.interval.unwrap();
         assert!((low.ln() - 0.77334).abs() < 1e-3, "{low}");
         assert!((high.ln() - 1.22666).abs() < 1e-3, "{high}");
         assert_eq!(ratio.is_certain(), Some(true));
@@ -292,7 +280,11 @@ mod tests {
 
     #[test]
     fn a_difference_counts_if_it_is_certain_and_large_enough() {
-        let ratio = |mean, interval| Ratio { mean, interval };
+        let ratio = |mean, ends: Option<(f64, f64)>| Ratio {
+            mean,
+            interval: ends
+                .map(|(low, high)| ConfidenceInterval::new(IntervalKind::Repeats, low, high)),
+        };
         assert!(ratio(1.2, Some((1.1, 1.3))).is_meaningful());
         assert!(!ratio(1.01, Some((1.005, 1.015))).is_meaningful(), "certain and small");
         assert!(!ratio(1.2, Some((0.9, 1.6))).is_meaningful(), "large and by chance");

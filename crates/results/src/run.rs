@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::mark::{is_unset, marked};
 use crate::published::is_from_listed_stalls;
-use crate::{ApplicationFigures, Bin, LatencySummary, Lateness, NandWrites, Sample, Summary};
+use crate::{
+    ApplicationFigures, Bin, LatencySummary, Lateness, NandWrites, Sample, Spread, Summary,
+};
 
 /// One drive, in one format, behind one host, through one protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -304,6 +306,11 @@ pub struct Step {
     pub how: String,
     /// Totals over the whole step.
     pub summary: Option<Summary>,
+    /// Intervals of these totals at a confidence of 95 %: over repeats with other seeds, else from
+    /// the parts of the step. Absent outside of measurements, and in results from versions without
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// Transactions of the application that was replayed; absent in steps of other kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationFigures>,

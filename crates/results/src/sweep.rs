@@ -6,8 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LatencySummary;
 use crate::mark::{UNVALIDATED_REASON, is_unset, marked};
+use crate::{LatencySummary, Spread};
 
 /// Key of the user capacity of the format, in decimal GB.
 pub const USER_CAPACITY: &str = "user_capacity_gb";
@@ -55,6 +55,10 @@ pub struct Sweep {
     pub threads: u16,
     /// Requests that each job keeps outstanding, where they are not swept.
     pub queue_per_thread: u16,
+    /// Measurements of each point, with consecutive seeds; the figures are those of the first.
+    /// Absent: 1.
+    #[serde(default = "single", skip_serializing_if = "is_single")]
+    pub repeat: u32,
     /// Load that the lifetime in years is for, in decimal GB a day; absent where none was given.
     pub load_gb_per_day: Option<f64>,
     /// Dimensions of the grid.
@@ -129,6 +133,10 @@ pub struct Settled {
     pub throughput_mb_s: f64,
     /// Latency over reads and writes together.
     pub latency: LatencySummary,
+    /// Intervals of rate and latency: over the repeats, else from the parts of the measurement.
+    /// Absent in earlier sweeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// NAND writes ÷ host writes; absent where the host wrote nothing.
     pub write_amplification: Option<f64>,
     /// Lifetime; absent where its endurance is not known, the host wrote nothing, or the drive was
@@ -163,6 +171,16 @@ pub enum LifetimeBasis {
     Cycles,
     /// Rating of the maker, whatever the write amplification.
     Rating,
+}
+
+const fn single() -> u32 {
+    1
+}
+
+/// True of sweeps that measured each point once; zero where nothing was recorded of it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+const fn is_single(repeat: &u32) -> bool {
+    *repeat < 2
 }
 
 impl Sweep {

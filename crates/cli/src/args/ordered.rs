@@ -19,7 +19,7 @@ pub(super) const ORDERED_REVIEW: [&str; 13] = [
 ];
 
 /// Arguments that an interrupted sweep keeps from its order.
-pub(super) const ORDERED_SWEEP: [&str; 14] = [
+pub(super) const ORDERED_SWEEP: [&str; 15] = [
     "target",
     "user_capacity",
     "threads",
@@ -34,4 +34,5 @@ pub(super) const ORDERED_SWEEP: [&str; 14] = [
     "time_lapse",
     "full_scale",
     "seed",
+    "repeat",
 ];

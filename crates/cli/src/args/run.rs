@@ -18,9 +18,10 @@ pub(crate) struct Run {
     /// Workload to run: a name, or a workload file
     #[arg(default_value = "4k-rand-write")]
     pub(crate) workload: String,
-    /// Number of threads (fio jobs)
-    #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=1024_u16))]
-    pub(crate) threads: u16,
+    /// Number of threads (fio jobs) [default: 16; of a trace that a model replays with --speed, as
+    /// many as keep up]
+    #[arg(long, value_parser = quantity::within(1..=1024_u16))]
+    pub(crate) threads: Option<u16>,
     /// Queue depth of each thread
     #[arg(long, default_value_t = 16, value_parser = quantity::within(1..=4096_u16))]
     pub(crate) queue: u16,
@@ -29,7 +30,7 @@ pub(crate) struct Run {
     pub(crate) runtime: Duration,
     /// Precondition with the same workload for this long before measuring; for a workload that only
     /// reads, with the same requests as writes
-    #[arg(long, value_parser = quantity::span, value_name = "TIME")]
+    #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "read_only")]
     pub(crate) precondition: Option<Duration>,
     /// Transfer size instead of the workload's own, such as 8k
     #[arg(long, value_parser = quantity::transfer, value_name = "SIZE")]
@@ -59,6 +60,11 @@ pub(crate) struct Run {
     pub(crate) real: RealArgs,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,
+    /// Repeat with so many seeds, for intervals beside the figures, which are those of the first
+    /// seed [default: 3 for models that take less than a minute, else 1]
+    #[arg(long, value_name = "N", help_heading = "Results",
+        value_parser = quantity::within(1..=99_u32))]
+    pub(crate) repeat: Option<u32>,
     /// Store the run in this folder, such as `runs`, for `floatgate compare` and `floatgate fit`
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) out: Option<PathBuf>,

@@ -20,12 +20,12 @@ pub(crate) fn compare(args: &Compare) -> Result<Ending> {
     let judged = regression::judge(&args.fail_if, &loaded);
     if args.json {
         output::json(&loaded)?;
-        judged.beyond.iter().for_each(|it| output::talk(it));
+        judged.beyond.iter().chain(&judged.by_chance).for_each(|it| output::talk(it));
     } else {
         let out = args.out.clone().unwrap_or_else(|| setup::free_name(OUT));
         setup::check_output(&out, args.overwrite)?;
         write_text(&out, &report::review(&loaded, &title(&loaded)))?;
-        judged.beyond.iter().try_for_each(|it| output::data(it))?;
+        judged.beyond.iter().chain(&judged.by_chance).try_for_each(|it| output::data(it))?;
         output::data(&out.display().to_string())?;
     }
     if !judged.unjudged.is_empty() {

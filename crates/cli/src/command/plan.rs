@@ -15,7 +15,7 @@ use crate::{Ending, output, setup, steps};
 
 /// Pages that a model moves in a second of one processor, from the time of the default review
 /// (docs/internals/speed.md).
-const MODEL_PAGES_PER_S: f64 = 1e7;
+pub(super) const MODEL_PAGES_PER_S: f64 = 1e7;
 /// Rate in bytes a second at which fills of a real drive are taken to be written.
 const FILL_BYTES_PER_S: f64 = 1e9;
 

@@ -1,20 +1,24 @@
 //! `floatgate run`: one workload on one drive, at once.
 
 mod coverage;
+mod repeats;
+mod spread;
 mod stored;
+mod threads;
 
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::{env, fs, process};
+use std::{env, fs, iter, process};
 
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
+use lab::real::access::Access;
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{
-    HandleWrites, HostLimit, LatencySummary, RateLimit, Step, StepKind, Summary, Warning,
+    HandleWrites, HostLimit, LatencySummary, RateLimit, Spread, Step, StepKind, Summary, Warning,
     WarningKind,
 };
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out};
@@ -42,17 +46,19 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let wanted = subject.setup(&setup::placed(choice, &args.place))?;
     let trace = args.trace.as_deref().map(replay::read).transpose()?;
     let workload = workload(args, trace.as_ref())?;
-    let plan = Plan::of_one(&workload, &load(args), args.model.seed);
-    let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
+    let plan_of = |threads| {
+        let plan = Plan::of_one(&workload, &load(args, threads), args.model.seed);
+        let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
+        setup::for_reading(plan, &subject, &args.real)
+    };
+    let mut asked = Asked { args, subject: &subject, trace: trace.as_ref(), run: None };
+    let plan = plan_of(threads::number((&asked, &wanted), &plan_of)?)?;
     let stored =
         args.out.as_deref().map(|out| StoredRun::begin(out, &plan, &wanted)).transpose()?;
-    let asked = Asked {
-        args,
-        subject: &subject,
-        trace: trace.as_ref(),
-        run: stored.as_ref().map(|it| it.folder().order().id.as_str()),
-    };
-    let measured = measured((&asked, &wanted), &plan, stored.as_ref());
+    asked.run = stored.as_ref().map(|it| it.folder().order().id.as_str());
+    let count = args.repeat.unwrap_or_else(|| repeats::affordable(&subject, &wanted, &plan));
+    let measured = measured((&asked, &wanted), &repeats::plans(&plan, count), stored.as_ref());
+    let measured = measured.map(repeats::first_with_spread);
     let shown = measured.and_then(|outcome| Ok((shown(&outcome, &asked)?, outcome)));
     let (ending, outcome) = shown.inspect_err(|_| stored.iter().for_each(StoredRun::give_up))?;
     let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
@@ -78,31 +84,63 @@ fn check_replay(args: &args::Run) -> Result<()> {
     Err(Error::new(Kind::Input, text).hint("add --trace FILE, and name no workload").into())
 }
 
-/// Carries out the plan, and keeps its steps in the folder of the run if it is stored.
+/// Carries out the plans, which differ in their seeds, and keeps the steps of the first in the
+/// folder of the run if it is stored: models side by side, a real target again and again.
 fn measured(
     (asked, wanted): (&Asked<'_>, &Wanted),
-    plan: &Plan,
+    plans: &[Plan],
     stored: Option<&StoredRun>,
-) -> Result<Outcome> {
+) -> Result<Vec<Outcome>> {
     let raw = Raw::new();
     let path = stored.map_or_else(|| raw.path.clone(), |it| it.folder().raw());
-    let access = asked.args.real.access(path);
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = TerminalProgress::new()?;
-    let drivers = asked.subject.drivers(wanted, plan.seed, &access)?;
-    if let Subject::Real { path } = asked.subject {
+    let at_once = if asked.subject.runs_in_parallel() { plans.len() } else { 1 };
+    let mut outcomes = Vec::new();
+    for plans in plans.chunks(at_once) {
+        let mut access = asked.args.real.access(path.clone());
+        // What an earlier repeat wrote may be destroyed by the next one.
+        access.destroy |= !outcomes.is_empty();
+        let stored = stored.filter(|_| outcomes.is_empty());
+        let done = carried_out((asked, wanted), (plans, &access), stored, &progress);
+        progress.clear();
+        outcomes.extend(done.inspect_err(|_| raw.keep())?);
+        if outcomes.iter().any(|outcome: &Outcome| outcome.interrupted) {
+            break;
+        }
+    }
+    Ok(outcomes)
+}
+
+/// Carries out plans at once, the first of which may be stored.
+fn carried_out(
+    (asked, wanted): (&Asked<'_>, &Wanted),
+    (plans, access): (&[Plan], &Access),
+    stored: Option<&StoredRun>,
+    progress: &TerminalProgress,
+) -> Result<Vec<Outcome>> {
+    let drivers: Vec<_> = plans
+        .iter()
+        .map(|plan| asked.subject.drivers(wanted, plan.seed, access))
+        .collect::<Result<_, _>>()?;
+    if let (Subject::Real { path }, [plan, ..], [drivers, ..]) = (asked.subject, plans, &*drivers) {
         steps::announce(path, steps::capacity(&drivers()?.target()), plan);
     }
-    let assignment = Assignment {
-        label: wanted.format(),
-        plan,
-        drivers: drivers.as_ref(),
-        step_store: stored.map_or(&NoStepStore as &dyn StepStore, |it| it.folder()),
-        finished: Vec::new(),
-    };
-    let outcomes = carry_out(&[assignment], 1, &progress);
-    progress.clear();
-    Ok(outcomes.inspect_err(|_| raw.keep())?.remove(0))
+    let stored = stored.map(|it| it.folder() as &dyn StepStore);
+    let stores = stored.into_iter().chain(iter::repeat(&NoStepStore as &dyn StepStore));
+    let assignments: Vec<Assignment<'_>> = plans
+        .iter()
+        .zip(&drivers)
+        .zip(stores)
+        .map(|((plan, drivers), step_store)| Assignment {
+            label: wanted.format(),
+            plan,
+            drivers: drivers.as_ref(),
+            step_store,
+            finished: Vec::new(),
+        })
+        .collect();
+    Ok(carry_out(&assignments, setup::jobs(None), progress)?)
 }
 
 /// Folder for job files and reports of a load generator: deleted when the run succeeds, kept for
@@ -150,11 +188,11 @@ fn workload(args: &args::Run, trace: Option<&Trace>) -> Result<Workload> {
     })
 }
 
-fn load(args: &args::Run) -> OneLoad {
+fn load(args: &args::Run, threads: u16) -> OneLoad {
     let rate = args.rate.map(|iops| Pace::Fixed(Rate { iops, gaps: Gaps::Exponential }));
     let addresses = if args.wrap { Addresses::Wrapped } else { Addresses::Scaled };
     OneLoad {
-        threads: args.threads,
+        threads,
         queue_per_thread: args.queue,
         precondition_s: args.precondition.map_or(0.0, |span| span.as_secs_f64()),
         duration_s: args.runtime.as_secs_f64(),
@@ -250,14 +288,17 @@ fn printed(
     let settles = settles(asked.subject);
     let is_fresh =
         settles && summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
-    let state = state(precondition, step, (summary, settles))
-        + &lapsed(lapse, step.duration_s, is_fresh)
-        + &climate(step, summary);
+    let kept = asked.args.real.read_only && !target.kind.is_model();
+    let state =
+        if kept { AS_FOUND.to_owned() } else { state(precondition, step, (summary, settles)) };
+    let state = state + &lapsed(lapse, step.duration_s, is_fresh) + &climate(step, summary);
     let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
     let told = if lacks {
         LACKING.to_owned()
     } else {
-        latencies(response, summary) + &mean_notes(summary)
+        latencies(response, summary, step.spread.as_ref())
+            + &spread::note(step.spread.as_ref())
+            + &mean_notes(summary)
     };
     let replayed = coverage.map_or_else(String::new, |it| {
         format!("\n{}\n{}", step.how, it.line(step.rate.as_ref().map(|rate| rate.iops)))
@@ -400,18 +441,31 @@ fn lapsed(time_lapse: u32, duration_s: f64, is_fresh: bool) -> String {
     )
 }
 
+/// State of a target that keeps its data.
+const AS_FOUND: &str = "read as it was found: not purged, filled or preconditioned";
+
 /// Line in place of the percentiles of a load whose figures lack requests.
 const LACKING: &str = "no percentiles: requests that had not completed are missing";
 
-/// The percentiles of each kind of request, and of the `response` at a rate; `-` for those beyond
-/// which fewer than ten requests lie.
-fn latencies(response: Option<&LatencySummary>, summary: &Summary) -> String {
-    let response = response.map(|response| ("response", response));
-    let kinds = [("read", &summary.read), ("write", &summary.write)].into_iter().chain(response);
+/// The percentiles of each kind of request with their intervals, and of the `response` at a rate;
+/// `-` for those beyond which fewer than ten requests lie.
+fn latencies(
+    response: Option<&LatencySummary>,
+    summary: &Summary,
+    spread: Option<&Spread>,
+) -> String {
+    let kinds = [
+        ("read", Some(&summary.read), spread.map(|it| &it.read)),
+        ("write", Some(&summary.write), spread.map(|it| &it.write)),
+        ("response", response, None),
+    ];
     let head = ["", "requests", "p50", "p99", "p99.9", "max"].map(str::to_owned);
-    let rows: Vec<[String; 6]> = std::iter::once(head)
-        .chain(kinds.filter(|(_, latency)| latency.count > 0).map(percentiles))
-        .collect();
+    let rows = kinds.into_iter().flat_map(|(kind, latency, spread)| {
+        let latency = latency.filter(|latency| latency.count > 0);
+        let row = latency.map(|latency| percentiles((kind, latency)));
+        row.into_iter().chain(spread.and_then(spread::row))
+    });
+    let rows: Vec<[String; 6]> = iter::once(head).chain(rows).collect();
     table::columns(&rows)
 }
 

@@ -6,6 +6,7 @@ use std::fs;
 
 use anyhow::Result;
 use lab::library::Library;
+use lab::results::ConfidenceInterval;
 use lab::results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
 use lab::ssd::EnduranceSpec;
 use lab::subject::{Subject, find_drive_text};
@@ -24,6 +25,9 @@ use crate::{Ending, output, quantity, setup, table};
 const LOAD_DEFAULT: u16 = 16;
 /// Meaning of a column of the table.
 const OP: &str = "OP is over-provisioning, (raw - user) / user capacity.";
+/// The same of intervals: those of a point in one measurement say nothing of another seed.
+const SPREAD: &str = "\nIn brackets: intervals of 95 %, over --repeat N seeds, else from the parts \
+                      of the measurement. Points whose intervals overlap are not told apart.";
 /// The same where lifetimes do not follow from the write amplification.
 const RATED: &str = "\nrated PB is the manufacturer's rating, which does not depend on WA.";
 /// The same where they do.
@@ -127,6 +131,7 @@ fn order(args: &args::Sweep) -> Result<SweepOrder> {
         workload: Library::of_user().find::<Workload>(&args.workload)?.value,
         threads,
         queue_per_thread,
+        repeat: args.repeat,
         load_gb_per_day: args.load_gb_per_day,
         dimensions,
     })
@@ -210,11 +215,14 @@ fn shown(sweep: &Sweep, endurance: Option<&EnduranceSpec>) -> String {
     let rows: Vec<Vec<String>> =
         std::iter::once(&head.map(str::to_owned)).chain(&cells).map(row).collect();
     let validation = sweep.validation_note().unwrap_or_default();
+    let has_spread = sweep.points.iter().filter_map(Point::settled).any(|it| it.spread.is_some());
+    let spread = if has_spread { SPREAD } else { "" };
     let notes: String = sweep.points.iter().filter_map(mean_note).collect();
     let table = table::columns(&rows);
     let has_lifetimes = kept.contains(&9);
     let lifetime = lifetime(endurance, (has_lifetimes, is_rated));
-    let text = format!("{}\n\n{table}\n\n{OP}{lifetime}{notes}\n{validation}", sweep.load());
+    let text =
+        format!("{}\n\n{table}\n\n{OP}{spread}{lifetime}{notes}\n{validation}", sweep.load());
     text.trim_end().to_owned()
 }
 
@@ -267,7 +275,12 @@ fn cells(point: &Point) -> [String; 12] {
 fn measured(at: String, settled: &Settled) -> [String; 12] {
     let Settled { latency, lifetime, .. } = settled;
     let ms = |latency_ns: f64| format!("{:.3}", latency_ns / 1e6);
-    let known = |latency_ns: Option<u64>| latency_ns.map_or_else(|| "-".into(), |it| ms(it as f64));
+    let spread = settled.spread.unwrap_or_default();
+    let known = |latency_ns: Option<u64>, interval: Option<ConfidenceInterval>| {
+        let value = latency_ns.map_or_else(|| "-".into(), |it| ms(it as f64));
+        let ends = interval.map(|it| format!(" ({} to {})", ms(it.low), ms(it.high)));
+        value + &ends.unwrap_or_default()
+    };
     let number = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
     let unsteady = if settled.steady { "" } else { " (not steady)" };
     let limited = if settled.host_limited { " (limited by the host)" } else { "" };
@@ -276,10 +289,10 @@ fn measured(at: String, settled: &Settled) -> [String; 12] {
         settled.over_provisioning_percent.map_or_else(String::new, |it| format!("{it:.1}")),
         format!("{:.0}{unsteady}{limited}", settled.iops),
         latency.mean_ns().map_or_else(|| "-".into(), ms),
-        known(latency.p50_ns()),
-        known(latency.p99_ns()),
-        known(latency.p999_ns()),
-        known(latency.p9999_ns()),
+        known(latency.p50_ns(), None),
+        known(latency.p99_ns(), spread.latency.latency_ns_p99),
+        known(latency.p999_ns(), spread.latency.latency_ns_p999),
+        known(latency.p9999_ns(), None),
         number(settled.write_amplification),
         number(lifetime.map(|lifetime| lifetime.host_writes_pb)),
         number(lifetime.and_then(|lifetime| lifetime.drive_writes_per_day)),

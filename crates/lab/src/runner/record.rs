@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use results::steady::WriteRequirement;
 use results::{
     ApplicationFigures, AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit,
-    RecordedApplication, Sample, Steady, Step, StepKind, Summary, TransactionMix, Warning, Written,
+    RecordedApplication, Sample, Spread, Steady, Step, StepKind, Summary, TransactionMix, Warning,
+    Written,
 };
 
 use blockio::Op;
@@ -79,6 +80,7 @@ impl Record {
             devices: figures.collect(),
             response: responses.map(|latencies| latencies.summary()),
             settled,
+            spread: spread_of(step, &intervals),
             summary,
             steady,
             samples,
@@ -199,6 +201,7 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         completion: None,
         how,
         summary: None,
+        spread: None,
         application: None,
         response: None,
         devices: Vec::new(),
@@ -208,6 +211,11 @@ fn bare(step: &PlannedStep, how: String) -> Step {
         read_bins: Vec::new(),
         write_bins: Vec::new(),
     }
+}
+
+/// The spread of a measurement; a preconditioning changes the drive, and its parts with it.
+fn spread_of(step: &PlannedStep, intervals: &[Interval]) -> Option<Spread> {
+    (step.kind == StepKind::Measure).then(|| Spread::of_intervals(intervals)).flatten()
 }
 
 /// The cell of a matrix that `step` measures in a round.

@@ -11,7 +11,7 @@
 use blockio::Rng;
 use results::steady::WriteRequirement;
 use results::sweep::Settled;
-use results::{Interval, Sample, Steady, Summary, Target};
+use results::{Interval, Sample, Spread, Steady, Summary, Target};
 use ssd::{DriveSpec, Setup};
 use workload::Workload;
 
@@ -41,11 +41,34 @@ pub(super) struct Setting {
     pub(super) load_gb_per_day: Option<f64>,
 }
 
-/// A settled drive, or nothing when it was stopped before.
+/// A settled drive, measured with so many consecutive seeds: figures of the first, and their
+/// spread. Nothing when it was stopped before.
 ///
 /// # Errors
 /// Fails if the drive cannot be set up so, or a request failed.
-pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option<Settled>, Error> {
+pub(super) fn measure(
+    setting: &Setting,
+    repeat: u32,
+    watch: &mut dyn Watch,
+) -> Result<Option<Settled>, Error> {
+    let Some((mut first, summary)) = measure_once(setting, watch)? else { return Ok(None) };
+    let mut summaries = vec![summary];
+    for by in 1..u64::from(repeat) {
+        let mut other = setting.clone();
+        other.setup.seed = setting.setup.seed.wrapping_add(by);
+        let Some((settled, summary)) = measure_once(&other, watch)? else { return Ok(None) };
+        first.steady &= settled.steady;
+        summaries.push(summary);
+    }
+    first.spread = Spread::over(&summaries.iter().collect::<Vec<_>>(), first.spread);
+    Ok(Some(first))
+}
+
+/// The same with one seed, and what was measured.
+fn measure_once(
+    setting: &Setting,
+    watch: &mut dyn Watch,
+) -> Result<Option<(Settled, Summary)>, Error> {
     let mut model = Model::new(setting.drive.clone(), setting.setup.clone())?;
     model.purge()?;
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
@@ -64,7 +87,10 @@ pub(super) fn measure(setting: &Setting, watch: &mut dyn Watch) -> Result<Option
     if watch.stop() {
         return Ok(None);
     }
-    Ok(Some(setting.settled(&model, (&history, &required), &Summary::of(&intervals))))
+    let summary = Summary::of(&intervals);
+    let mut settled = setting.settled(&model, (&history, &required), &summary);
+    settled.spread = Spread::of_intervals(&intervals);
+    Ok(Some((settled, summary)))
 }
 
 impl Setting {
@@ -114,6 +140,7 @@ impl Setting {
             iops: summary.iops,
             throughput_mb_s: summary.throughput_mb_s(),
             latency: summary.latency,
+            spread: None,
             write_amplification: summary.nand.and_then(|nand| nand.write_amplification()),
             lifetime: None,
         };

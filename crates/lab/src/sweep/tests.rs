@@ -30,6 +30,7 @@ fn order(dimensions: &[(&str, &str)]) -> SweepOrder {
         workload: workload::catalogue::find_workload("4k-rand-write").unwrap(),
         threads: 16,
         queue_per_thread: 16,
+        repeat: 1,
         load_gb_per_day: None,
         dimensions: dimensions.collect(),
     }
@@ -137,6 +138,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
         iops: 1.0,
         throughput_mb_s: 1.0,
         latency: results::LatencySummary::default(),
+        spread: None,
         write_amplification: Some(4.0),
         lifetime: None,
     };

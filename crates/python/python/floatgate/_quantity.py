@@ -14,6 +14,7 @@ _SPANS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: Most threads, and most outstanding requests of a thread.
 LOAD_MAX = 1024
+REPEAT_MAX = 99
 _PARTS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 
 

@@ -18,7 +18,7 @@ from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, capacity_gb, number, whole
+from ._quantity import LOAD_MAX, REPEAT_MAX, capacity_gb, number, whole
 from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
@@ -152,6 +152,7 @@ def sweep(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
+    repeat: int = 1,
     out: str | PathLike[str] | None = None,
     resume: str | PathLike[str] | None = None,
     executor: Any = None,
@@ -162,7 +163,8 @@ def sweep(
     """Measures ``drive`` at every point of ``grid``, which has the values of each key.
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
-    ``compressible_percent``, and those of the drive's file. With ``out``, each point is stored in
+    ``compressible_percent``, and those of the drive's file. Each point is measured ``repeat``
+    times with consecutive seeds, for the intervals in its ``spread``. With ``out``, each point is stored in
     a folder there as soon as it is measured; ``resume`` names such a folder to continue.
     ``executor`` is a ``concurrent.futures.Executor``, a Dask ``Client`` or the module ``ray``. It
     gets ``batch`` points in each task, by default as many as take two seconds. Without an executor,
@@ -184,6 +186,7 @@ def sweep(
             "workload": workload,
             "threads": whole(threads, "threads", 1, LOAD_MAX),
             "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
+            "repeat": whole(repeat, "repeat", 1, REPEAT_MAX),
             "load_gb_per_day": (None if load_gb_per_day is None
                                 else number(load_gb_per_day, "load_gb_per_day")),
             "dimensions": lists,

@@ -24,6 +24,8 @@ const LABEL_GAP_PANEL: f64 = 20.0;
 const LABEL_TOP: f64 = 9.0;
 /// Distance of the last of them from the axis: its ticks stand below.
 const LABEL_BOTTOM: f64 = 6.0;
+/// Width of the bars at the ends of an interval.
+const ERROR_WIDTH: f64 = 8.0;
 /// Width of a label at the end of a curve, such as `120 %`.
 const LABEL_WIDTH: f64 = 36.0;
 
@@ -41,6 +43,7 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
         .collect();
     for (series, points) in &drawn {
         inner.push_str(&path(&frame, series, points, ""));
+        inner.push_str(&errors(&frame, series));
         if points.len() <= DOTS_MAX || series.look.dash == Look::MARKS {
             inner.push_str(&dots(&frame, chart, series));
         }
@@ -105,7 +108,8 @@ fn curve_ends(frame: &Frame, series: &Series, above: bool, labelled: &mut Vec<Po
 fn framed(chart: &Chart, series: &[Series]) -> Frame {
     let points = series.iter().flat_map(|series| &series.points);
     let x = chart.x.scale(points.clone().map(|point| point.0));
-    let y = chart.y.scale(points.map(|point| point.1));
+    let ends = series.iter().flat_map(|series| &series.errors).flat_map(|it| [it.1, it.2]);
+    let y = chart.y.scale(points.map(|point| point.1).chain(ends));
     Frame::new(chart, x, y)
 }
 
@@ -117,6 +121,23 @@ pub(super) fn path(frame: &Frame, series: &Series, points: &[Point], class: &str
         let _ = write!(d, "{command}{} {}", place(frame.x.at(*x)), place(frame.y.at(*y)));
     }
     format!("<path class=\"line {}{class}\" d=\"{d}\"/>", series.look.class())
+}
+
+/// The intervals of the points, as upright strokes with a bar at each end.
+fn errors(frame: &Frame, series: &Series) -> String {
+    let mut d = String::new();
+    for (x, low, high) in &series.errors {
+        let (x, low, high) = (place(frame.x.at(*x)), frame.y.at(*low), frame.y.at(*high));
+        let (low, high) = (place(low), place(high));
+        let left = x - ERROR_WIDTH / 2.0;
+        let _ =
+            write!(d, "M{x} {low}V{high}M{left} {low}h{ERROR_WIDTH}M{left} {high}h{ERROR_WIDTH}");
+    }
+    if d.is_empty() {
+        d
+    } else {
+        format!("<path class=\"line error {}\" d=\"{d}\"/>", series.look.class())
+    }
 }
 
 /// Every point as a dot that says its values on hovering.

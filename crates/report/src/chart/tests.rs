@@ -19,7 +19,13 @@ fn chart(x: Axis, y: Axis, body: Body) -> Chart {
 
 fn series(name: &str, points: &[Point]) -> Series {
     let look = Look::of_run(0);
-    Series { name: name.into(), look, points: points.to_vec(), labels: Vec::new() }
+    Series {
+        name: name.into(),
+        look,
+        points: points.to_vec(),
+        errors: Vec::new(),
+        labels: Vec::new(),
+    }
 }
 
 /// One element a line, so that a difference is seen.

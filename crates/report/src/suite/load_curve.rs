@@ -119,7 +119,7 @@ fn points<'a>(
 
 fn named(name: String, look: Look, points: Vec<(Point, String)>) -> Series {
     let (points, labels) = points.into_iter().unzip();
-    Series { name, look, points, labels }
+    Series { name, look, points, errors: Vec::new(), labels }
 }
 
 /// The asked rate in words; marked where it could not be sent.

@@ -283,7 +283,13 @@ fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
     for (subject, steps) in measured {
         let look = Look { dash: 0, ..Look::of_run(subject.index) };
         let (points, labels) = curve(steps, |it| it.latency.mean_ns().map(millis));
-        series.push(Series { name: format!("{}, average", subject.label), look, points, labels });
+        series.push(Series {
+            name: format!("{}, average", subject.label),
+            look,
+            points,
+            errors: Vec::new(),
+            labels,
+        });
         if measured.len() <= TAILED_MAX {
             let mut steps = steps.clone();
             steps.retain(|step| !subject.run.lacks_requests(&step.id));

@@ -19,6 +19,7 @@ fn settled(iops: f64) -> Settled {
         iops,
         throughput_mb_s: 175.0,
         latency: LatencySummary { latency_ns_avg: 6e6, ..LatencySummary::default() },
+        spread: None,
         write_amplification: Some(3.0),
         lifetime: None,
     }

@@ -21,6 +21,7 @@ fn order() -> SweepOrder {
         workload: workload::catalogue::find_workload("4k-rand-write").unwrap(),
         threads: 16,
         queue_per_thread: 16,
+        repeat: 1,
         load_gb_per_day: None,
         dimensions: vec![Dimension { key: THREADS.into(), values }],
     }
@@ -37,6 +38,7 @@ fn settled() -> Settled {
         iops: 1234.5678,
         throughput_mb_s: 5.0,
         latency: LatencySummary { count: 1, latency_ns_p99: Some(42), ..LatencySummary::default() },
+        spread: None,
         write_amplification: None,
         lifetime: None,
     }

@@ -22,7 +22,13 @@ fn chart() -> Chart {
 
 fn series(index: usize, points: Vec<Point>) -> Series {
     let labels = Vec::new();
-    Series { name: format!("run {index}"), look: Look::of_run(index), points, labels }
+    Series {
+        name: format!("run {index}"),
+        look: Look::of_run(index),
+        points,
+        errors: Vec::new(),
+        labels,
+    }
 }
 
 /// The values of an attribute of all elements of a class.
