@@ -11,8 +11,8 @@ use blockio::text::{in_toml_types, is_unshown};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
-use crate::host_death::{self, FileChange};
 use crate::engine::scrub::{HeldUnits, MediumAndUnits};
+use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
 use crate::status::{Promise, named};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
