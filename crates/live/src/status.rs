@@ -30,7 +30,7 @@ pub use self::maintenance::{
     Rebuild, Redundancy, Scrub, Scrubs, SpareFailure, StaleStart,
 };
 pub use self::namespace::Namespace;
-pub use self::promise::Promise;
+pub use self::promise::{LeftBuffer, Promise};
 pub use self::server::{
     Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,
     NamespaceTraffic, NvmeController, NvmeQueue, Process, Refusal, Server, Traffic,
@@ -96,6 +96,9 @@ pub struct Status {
     /// Reason why writes are acknowledged once they are durable though that was not asked for.
     #[serde(default)]
     pub write_through_reason: Option<String>,
+    /// Contents of the write buffer of a volume whose server died, if it has one.
+    #[serde(default)]
+    pub write_buffer: Option<LeftBuffer>,
     /// By index.
     pub dies: Vec<Die>,
     /// Hot spares that are left, which take the place of dies that fail by themselves.

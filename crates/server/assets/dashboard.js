@@ -207,7 +207,14 @@ function showLife({ smart, wear, life, writes, pages_lost, maintenance }) {
   ]);
 }
 
-function showSheet({ format, server, hot_spares }) {
+// What acknowledged writes survive.
+const PROMISES = {
+  "power-loss": "survive a power loss",
+  "server-death": "survive the server; once flushed a power loss too",
+  nothing: "survive nothing until they are flushed",
+};
+
+function showSheet({ acknowledged_survives, format, server, hot_spares }) {
   pairs("format-rows", [
     ["Capacity", bytes(format.capacity_bytes)],
     ...(format.dies === 0 ? [["Stored in", "memory, until the server stops"]] : [
@@ -220,6 +227,7 @@ function showSheet({ format, server, hot_spares }) {
       ["Compression", format.is_compressed ? "on" : "off"],
       ["Journal", bytes(format.journal_bytes)],
       ["Map in memory", bytes(format.mapping_bytes)],
+      ["Acknowledged writes", PROMISES[acknowledged_survives] ?? "–"],
     ]),
   ]);
   const minutes = Math.floor(server.uptime_s / 60);

@@ -10,6 +10,7 @@ use live::status::State;
 use serde::Serialize;
 
 use crate::args::Check;
+use crate::command::status::write_buffer;
 use crate::failure::Opening;
 use crate::progress::Rows;
 use crate::{Ending, output, table};
@@ -78,6 +79,12 @@ fn text(report: &Report, repaired: usize) -> String {
         counted(*rows, "row"),
         counted(*units, "unit")
     )];
+    lines.extend(
+        report
+            .write_buffer
+            .as_ref()
+            .map(|left| format!("write buffer of the server that died: {}", write_buffer(left))),
+    );
     if repaired > 0 {
         lines.push(format!("repaired: {}", counted(repaired as u64, "finding")));
     }

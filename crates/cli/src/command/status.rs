@@ -8,8 +8,9 @@ use blockio::Nanos;
 use blockio::text::{bytes, counted};
 use live::inspect;
 use live::status::{
-    Commands, Format, HealthState, Lateness, Led, Model, NamespaceTraffic, NvmeController, Problem,
-    Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes, warning_names,
+    Commands, Format, HealthState, Lateness, Led, LeftBuffer, Model, NamespaceTraffic,
+    NvmeController, Problem, Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes,
+    warning_names,
 };
 use live::{Compression, Life, Namespace, Promise};
 
@@ -59,6 +60,7 @@ fn text(status: &Status, all: bool) -> String {
     let mut rows = vec![row("volume", drive(status)), row("health", health(status))];
     rows.extend(status.health.problems.iter().flat_map(problem_rows));
     rows.extend(promise_row(status));
+    rows.extend(status.write_buffer.as_ref().map(|left| row("write buffer", write_buffer(left))));
     rows.push(row("LED", led(status.led)));
     rows.extend(format_rows(&status.format));
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
@@ -124,6 +126,18 @@ fn promise_row(status: &Status) -> Option<StatusRow> {
         Promise::Nothing => "survive nothing until they are flushed",
     };
     Some(row("acknowledged writes", text.to_owned()))
+}
+
+/// Contents of the write buffer of a volume whose server died, and whether they count.
+pub(super) fn write_buffer(left: &LeftBuffer) -> String {
+    let LeftBuffer { pages, trims, is_replayed, reason } = left;
+    let outcome = match is_replayed {
+        Some(true) => "replayed when the volume is served",
+        Some(false) => "ignored when the volume is served",
+        None => "replayed when the volume is served, if the dies agree: `floatgate check` tells",
+    };
+    let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{}, {}, {outcome}{reason}", counted(*pages, "page"), counted(*trims, "trim"))
 }
 
 /// A problem, and what to do next.

@@ -275,6 +275,7 @@ impl Drive {
             lost_lbas: core.lost.lbas(status::LBAS_MAX),
             acknowledged_survives: Some(self.promise()),
             write_through_reason: self.write_through_reason(),
+            write_buffer: None,
             dies: self.store.members(&header),
             hot_spares: 0,
             namespaces: Vec::new(),

@@ -32,6 +32,7 @@ use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
+pub(crate) use self::buffered::take_up;
 use self::buffered::{BufferReplay, add_buffered};
 use self::continuity::{check_journal, check_units, proven_batches};
 pub(crate) use self::copies::whole_copies;

@@ -15,7 +15,7 @@
 //!   later rows of a superblock only where it finds the first one.
 //! - What is written over was given up before, and the marks say so.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,6 +31,7 @@ use crate::format::write_buffer::{
 use crate::lock::lock;
 use crate::medium::BufferMemory;
 use crate::mutants::{self, Mutant};
+use crate::status::LeftBuffer;
 
 /// The rings by what is in them.
 const EXTENTS: usize = 0;
@@ -373,6 +374,21 @@ pub(crate) struct Buffered {
     pub(crate) is_damaged: bool,
 }
 
+impl Buffered {
+    /// Returns what is in it, before anything says whether it counts.
+    pub(crate) fn contents(&self) -> LeftBuffer {
+        let mut pages = BTreeSet::new();
+        let mut trims = 0;
+        for (record, _) in &self.records {
+            match record {
+                Record::Extent { extent, .. } => _ = pages.insert(extent.lpn),
+                Record::Trim(_) => trims += 1,
+            }
+        }
+        LeftBuffer { pages: pages.len() as u64, trims, ..LeftBuffer::default() }
+    }
+}
+
 /// Reads what an opening of a drive left in its buffer; none if nothing is there.
 ///
 /// # Errors
@@ -385,7 +401,7 @@ pub(crate) fn read(memory: &dyn BufferMemory, drive: u64) -> Result<Option<Buffe
     let mut bytes = [0; HEAD_BYTES];
     memory.load(0, &mut bytes);
     let name = memory.name();
-    let not_used = |why: &str| format!("the write buffer {name} {why}, and was not used");
+    let not_used = |why: &str| format!("the write buffer {name} {why}, and is not used");
     let Some(head) = Head::parse(&bytes) else {
         return if bytes == [0; HEAD_BYTES] { Ok(None) } else { Err(not_used("cannot be read")) };
     };

@@ -1,4 +1,4 @@
-//! Promise about acknowledged writes.
+//! Promise about acknowledged writes, and what is left of them after the death of a server.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,4 +27,24 @@ impl Promise {
 
     /// All of them.
     pub const ALL: [Self; 3] = [Self::PowerLoss, Self::ServerDeath, Self::Nothing];
+}
+
+/// Contents of a write buffer that the death of a server left.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftBuffer {
+    /// Pages of 4096 bytes with writes in it, each counted once.
+    pub pages: u64,
+    /// Trims in it.
+    pub trims: u64,
+    /// True if opening the volume replays it; not known before the journal has been read.
+    pub is_replayed: Option<bool>,
+    /// Reason why opening ignores it, or replays only a part, one sentence.
+    pub reason: Option<String>,
+}
+
+impl LeftBuffer {
+    /// A write buffer that does not count, and why.
+    pub(crate) fn ignored(reason: String) -> Self {
+        Self { is_replayed: Some(false), reason: Some(reason), ..Self::default() }
+    }
 }

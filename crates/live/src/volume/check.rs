@@ -15,17 +15,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::gathering::{Gathered, Unused, gather, gather_proven};
 use crate::engine::header_copies::header_copy;
-use crate::engine::recovery::{Accounted, look, whole_copies};
+use crate::engine::recovery::{Accounted, look, take_up, whole_copies};
 use crate::engine::replay::ThinBatch;
 use crate::engine::store::Store;
 use crate::format::header::Header;
 use crate::format::layout::lba;
 use crate::format::layout::{HEADER_BYTES, REPLICAS};
 use crate::format::row::RowEpoch;
-use crate::status::{AbsenceCause, State, named};
+use crate::status::{AbsenceCause, LeftBuffer, State, named};
 use crate::volume::folder::is_purge_unfinished;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
+use crate::volume::opening::view_buffer;
 use crate::volume::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::{Drive, FileMedium, Medium, OpenError};
 
@@ -47,6 +48,10 @@ pub struct Report {
     pub units: u64,
     /// Pages that are stored, and were looked for where the map has them.
     pub pages: u64,
+    /// Contents of the write buffer that the death of a server left, if it has one; what opening
+    /// replays of it is among the pages.
+    #[serde(default)]
+    pub write_buffer: Option<LeftBuffer>,
     /// Deviations from what should be on the dies, sorted.
     pub findings: Vec<Finding>,
 }
@@ -138,7 +143,9 @@ pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenE
         };
         Unused { die: Some(it.die), text: format!("die {} {}{advice}", it.die, it.reason) }
     }));
+    let ignored = take_up(&mut gathered.store, &gathered.header, &*view_buffer(volume)?);
     let mut report = check_gathered(gathered, moved)?;
+    report.write_buffer = report.write_buffer.or_else(|| ignored.map(LeftBuffer::ignored));
     if is_purge_unfinished(volume) {
         let text =
             "a purge or a format has not ended: data that it was to erase may be left".to_owned();
@@ -179,6 +186,7 @@ fn check_gathered(
         rows,
         units,
         pages: pages + viewed.pending.len() as u64,
+        write_buffer: store.buffered.as_ref().map(|buffered| viewed.brought.of(buffered)),
         findings,
     })
 }

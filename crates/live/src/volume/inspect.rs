@@ -7,10 +7,13 @@ use blockio::text::shown;
 
 use crate::engine::gathering::{Gathered, gather_proven};
 use crate::engine::lost::LostPages;
-use crate::engine::recovery::view;
+use crate::engine::recovery::{take_up, view};
+use crate::engine::store::Store;
+use crate::engine::write_buffer::Buffered;
+use crate::format::header::Header;
 use crate::status::{
-    Format, Health, LBAS_MAX, Led, MaintenanceStatus, SCHEMA, Smart, Space, State, Status, Wear,
-    named,
+    Format, Health, LBAS_MAX, Led, LeftBuffer, MaintenanceStatus, SCHEMA, Smart, Space, State,
+    Status, Wear, named,
 };
 use crate::volume::damage_list;
 use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles};
@@ -19,6 +22,7 @@ use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::locate;
+use crate::volume::opening::view_buffer;
 use crate::volume::operations::refusal;
 use crate::{FileMedium, Life, OpenError};
 
@@ -30,7 +34,8 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let (media, listing) = open_dies(volume, FileMedium::view)?;
     let witness = Some(FolderWitness::attached(volume));
     let (gathered, listing) = listing.explained(gather_proven(media, witness))?;
-    let Gathered { store, header, unused } = gathered;
+    let Gathered { mut store, header, unused } = gathered;
+    let write_buffer = left_buffer(volume, &mut store, &header)?;
     let unused: Vec<String> = unused.into_iter().map(|it| it.text).collect();
     let absent_dies = listing.absences(store.dies.lost(), &unused);
     let shape = &store.layout.shape;
@@ -54,6 +59,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         lost_lbas: lost.as_ref().map(|lost| lost.lbas(LBAS_MAX)).unwrap_or_default(),
         acknowledged_survives: None,
         write_through_reason: None,
+        write_buffer,
         dies: store.dies.members(&header),
         hot_spares: 0,
         namespaces: namespaces(volume)?,
@@ -69,6 +75,18 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         server: None,
     };
     Ok(status.rated(rated_cycles(volume)).described(volume))
+}
+
+/// The write buffer that the death of a server left. The journal, which says whether it is of the
+/// state that the dies hold, is not read.
+fn left_buffer(
+    volume: &Path,
+    store: &mut Store,
+    header: &Header,
+) -> Result<Option<LeftBuffer>, OpenError> {
+    let ignored = take_up(store, header, &*view_buffer(volume)?);
+    let contents = store.buffered.as_ref().map(Buffered::contents);
+    Ok(contents.or_else(|| ignored.map(LeftBuffer::ignored)))
 }
 
 /// State of a drive that no process has open, as the headers of its dies tell it.

@@ -14,10 +14,11 @@ use ftl::Lpn;
 use crate::engine::core::{Core, unreadable};
 use crate::engine::drive::{Part, parts};
 use crate::engine::gathering::{Gathered, gather_all};
-use crate::engine::recovery::{Accounted, Doubts, JournaledPages, account, checkpoint_numbers};
+use crate::engine::recovery::{
+    Accounted, Doubts, JournaledPages, account, checkpoint_numbers, take_up,
+};
 use crate::engine::store::Store;
 use crate::engine::witness::Witness;
-use crate::engine::write_buffer;
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, REPLICAS};
 use crate::format::unit::Extent;
@@ -87,9 +88,9 @@ impl RecoveredVolume {
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
         let Gathered { mut store, header, unused } = gather_all(media, witness)?;
-        if let Some(buffer) = buffer.filter(|_| header.is_open) {
+        if let Some(buffer) = buffer {
             // One that does not count is as good as none, as after a power loss.
-            store.buffered = write_buffer::read(buffer, store.drive).ok().flatten();
+            let _ = take_up(&mut store, &header, buffer);
         }
         let mut doubts = Doubts { is_recovery: true, checkpoint, ..Doubts::default() };
         doubts.found.extend(unused.into_iter().map(|unused| unused.text));

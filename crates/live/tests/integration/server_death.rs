@@ -4,10 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use blockio::{Bytes, Rng};
+use live::check::check;
 use live::simulation::Disks;
+use live::status::LeftBuffer;
 use live::{
     Beyond, Capacity, Compression, CreateOptions, Device as _, Drive, Durability, Opening, Plan,
-    Preallocation, Promise, RecoveredVolume, VolumeOptions, create, format, keep_promise,
+    Preallocation, Promise, RecoveredVolume, VolumeOptions, create, format, inspect, keep_promise,
 };
 
 use crate::volume_options;
@@ -244,6 +246,48 @@ fn trims_and_writes_that_the_buffer_has_no_room_for_are_in_the_journal() {
     for page in 0..100 {
         assert_eq!(content(&drive, page), if page < 50 { 8 } else { 0 }, "page {page}");
     }
+}
+
+#[test]
+fn status_and_check_tell_what_the_buffer_holds_and_change_nothing() {
+    let volume = Volume::new();
+    let drive = volume.open();
+    for page in [3, 4, 3, 5] {
+        fill(&drive, page, 7);
+    }
+    drive.trim(4 * PAGE_BYTES as u64, PAGE_BYTES as u64, Durability::Volatile).unwrap();
+    drop(drive);
+    let files = || {
+        let dies = (0..3).map(|die| volume.folder.path().join(format!("volume-{die}.img")));
+        dies.chain([volume.buffer()]).map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>()
+    };
+    let before = files();
+    let left = LeftBuffer { pages: 3, trims: 1, ..LeftBuffer::default() };
+    assert_eq!(inspect(&volume.path()).unwrap().write_buffer.as_ref(), Some(&left));
+    let checked = || check(&volume.path(), |_, _| ()).unwrap();
+    let report = checked();
+    assert_eq!(report.write_buffer, Some(LeftBuffer { is_replayed: Some(true), ..left }));
+    assert_eq!((report.pages, report.is_clean()), (2, true), "{:?}", report.findings);
+    assert!(files() == before);
+
+    let aside = volume.folder.path().join("aside");
+    std::fs::rename(volume.buffer(), &aside).unwrap();
+    let report = checked();
+    assert_eq!((report.write_buffer, report.pages), (None, 0));
+    std::fs::copy(&aside, volume.buffer()).unwrap();
+    for left in [inspect(&volume.path()).unwrap().write_buffer, checked().write_buffer] {
+        let left = left.unwrap();
+        assert_eq!(left.is_replayed, Some(false));
+        assert!(left.reason.unwrap().contains("is a copy"));
+    }
+
+    std::fs::remove_file(volume.buffer()).unwrap();
+    let volatile = Opening { promise: Some(Promise::Nothing), ..Opening::default() };
+    drop(Drive::open_as(&volume.path(), volatile).unwrap());
+    std::fs::rename(&aside, volume.buffer()).unwrap();
+    let left = checked().write_buffer.unwrap();
+    assert_eq!(left.is_replayed, Some(false));
+    assert!(left.reason.unwrap().contains("the dies hold another state"));
 }
 
 fn holds(path: &Path, text: &[u8]) -> bool {

@@ -136,6 +136,7 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
         lost_lbas: Vec::new(),
         acknowledged_survives: None,
         write_through_reason: None,
+        write_buffer: None,
         dies: Vec::new(),
         hot_spares: 0,
         namespaces: Vec::new(),

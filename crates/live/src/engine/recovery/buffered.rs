@@ -15,10 +15,11 @@ use crate::engine::store::Store;
 use crate::engine::witness::Witness;
 use crate::engine::write_buffer::{self, Buffered, WriteBuffer};
 use crate::format::encoding::U32;
+use crate::format::header::Header;
 use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};
 use crate::format::write_buffer::Record;
 use crate::mutants::{self, Mutant};
-use crate::status::Promise;
+use crate::status::{LeftBuffer, Promise};
 use crate::{BufferMemory, Medium, OpenError};
 
 impl Drive {
@@ -71,13 +72,7 @@ impl Drive {
         memory: Option<&dyn BufferMemory>,
     ) -> Result<Self, OpenError> {
         let Gathered { mut store, header, mut unused } = gather_proven(media, witness)?;
-        let mut ignored = None;
-        if let Some(memory) = memory.filter(|_| header.is_open) {
-            match write_buffer::read(memory, store.drive) {
-                Ok(buffered) => store.buffered = buffered,
-                Err(why) => ignored = Some(why),
-            }
-        }
+        let mut ignored = memory.and_then(|memory| take_up(&mut store, &header, memory));
         let (mut drive, outdated) = open(store, header, &mut ignored)?;
         unused.extend(outdated);
         unused.extend(ignored.map(|text| Unused { die: None, text }));
@@ -95,13 +90,42 @@ impl Drive {
     }
 }
 
+/// Reads what the death of a server left in the write buffer of a drive, for recovery to replay.
+/// Returns the reason why it does not count, if there is one.
+pub(crate) fn take_up(
+    store: &mut Store,
+    header: &Header,
+    memory: &dyn BufferMemory,
+) -> Option<String> {
+    if !header.is_open {
+        return None;
+    }
+    match write_buffer::read(memory, store.drive) {
+        Ok(buffered) => {
+            store.buffered = buffered;
+            None
+        }
+        Err(why) => Some(why),
+    }
+}
+
 /// Outcome of looking at the write buffer.
 #[derive(Debug, Default)]
 pub(crate) struct BufferReplay {
+    /// True if it counts.
+    is_replayed: bool,
     /// Reason why it does not count, or not all of it, if there is one.
     pub(crate) unused: Option<String>,
     /// Trims that the journal does not have: the batch of the checkpoint that ends recovery has to.
     pub(crate) trims: Vec<Trim>,
+}
+
+impl BufferReplay {
+    /// Returns what recovery makes of a write buffer.
+    pub(crate) fn of(&self, buffered: &Buffered) -> LeftBuffer {
+        let is_replayed = Some(self.is_replayed);
+        LeftBuffer { is_replayed, reason: self.unused.clone(), ..buffered.contents() }
+    }
 }
 
 /// Adds what the write buffer holds, from an event on, to what the journal holds.
@@ -111,11 +135,11 @@ pub(crate) struct BufferReplay {
 pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> BufferReplay {
     let Some(buffered) = &store.buffered else { return BufferReplay::default() };
     let Buffered { session, journal_end, records, name, is_damaged } = buffered;
-    let unused = |why: String| BufferReplay { unused: Some(why), trims: Vec::new() };
+    let unused = |why: String| BufferReplay { unused: Some(why), ..BufferReplay::default() };
     if !replay.ends_at(*journal_end, *session) && !is_any() {
         return unused(format!(
             "the write buffer {name} was left by session {session} of the volume, and the dies \
-             hold another state, such as a later or an earlier one: it was not used"
+             hold another state, such as a later or an earlier one: it is not used"
         ));
     }
     let mut body = Vec::new();
@@ -127,7 +151,7 @@ pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Bu
     }
     let trims = trims_lacking(records, since, replay);
     if !replay.add(body, &store.layout) {
-        return unused(format!("the write buffer {name} holds what cannot be, and was not used"));
+        return unused(format!("the write buffer {name} holds what cannot be, and is not used"));
     }
     let damage = is_damaged.then(|| {
         format!(
@@ -135,7 +159,7 @@ pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Bu
              before the last server died may be missing"
         )
     });
-    BufferReplay { unused: damage, trims }
+    BufferReplay { is_replayed: true, unused: damage, trims }
 }
 
 /// The trims from an event on that the journal does not have. One of everything says what earlier

@@ -48,6 +48,7 @@ pub(in crate::status) fn status() -> Status {
         lost_lbas: Vec::new(),
         acknowledged_survives: None,
         write_through_reason: None,
+        write_buffer: None,
         dies: (0..4).map(die).collect(),
         hot_spares: 0,
         namespaces: Vec::new(),
