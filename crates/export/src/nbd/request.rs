@@ -80,8 +80,8 @@ pub(super) fn parse(bytes: &[u8], dialect: Dialect) -> Result<Option<Request>, V
     let kind = Kind::of(u16_at(bytes, 6));
     let flags = u16_at(bytes, 4);
     let length = if is_extended { u64_at(bytes, 24) } else { u64::from(u32_at(bytes, 24)) };
-    // With extended headers a flag says whether a payload follows; otherwise the kind does.
-    let has_payload = if is_extended { flags & flag::PAYLOAD != 0 } else { kind == Kind::Write };
+    // With extended headers a flag says so of other kinds, too. QEMU leaves it out of its writes.
+    let has_payload = kind == Kind::Write || is_extended && flags & flag::PAYLOAD != 0;
     Ok(Some(Request {
         kind,
         flags,

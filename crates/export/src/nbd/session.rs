@@ -193,9 +193,6 @@ impl Session {
         if flags & !known != 0 {
             return Err(invalid(format!("unsupported flags {:#x}", flags & !known)));
         }
-        if kind == Kind::Write && request.payload_bytes != length {
-            return Err(invalid("a write without the flag PAYLOAD_LEN".into()));
-        }
         let changes = matches!(kind, Kind::Write | Kind::Trim | Kind::WriteZeroes);
         if changes && self.terms.export.is_read_only {
             let text = "the export is read-only".into();
