@@ -6,14 +6,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
@@ -74,6 +74,9 @@ pub struct Listener {
     socket: Listening,
     address: Address,
     place: Option<SocketFile>,
+    /// Event that ends accepting at a socket of somebody else, who goes on to listen there: shut
+    /// down, it would take no client of the next server either.
+    end: Option<OwnedFd>,
 }
 
 #[derive(Debug)]
@@ -121,13 +124,13 @@ impl Listener {
             Address::Unix(path) => {
                 let (socket, place) = bind_unix(address, path)?;
                 let socket = Listening::Unix(socket);
-                Ok(Self { socket, address: address.clone(), place: Some(place) })
+                Ok(Self { socket, address: address.clone(), place: Some(place), end: None })
             }
             Address::Tcp { host, port } => {
                 let socket = TcpListener::bind((host.as_str(), *port)).map_err(refused)?;
                 let port = socket.local_addr().map_err(refused)?.port();
                 let address = Address::Tcp { host: host.clone(), port };
-                Ok(Self { socket: Listening::Tcp(socket), address, place: None })
+                Ok(Self { socket: Listening::Tcp(socket), address, place: None, end: None })
             }
         }
     }
@@ -137,10 +140,10 @@ impl Listener {
     /// # Errors
     /// Fails if it has no path, so that clients could not be told of it, or the system refuses.
     pub fn of_unix(socket: UnixListener) -> io::Result<Self> {
-        socket.set_nonblocking(false)?;
+        socket.set_nonblocking(true)?;
         let path = socket.local_addr()?.as_pathname().map(Path::to_owned);
         let path = path.ok_or_else(|| io::Error::other("the socket has no path"))?;
-        Ok(Self { socket: Listening::Unix(socket), address: Address::Unix(path), place: None })
+        Self::of_other(Listening::Unix(socket), Address::Unix(path))
     }
 
     /// Listens at a socket that somebody else opened.
@@ -148,10 +151,15 @@ impl Listener {
     /// # Errors
     /// Fails if the system refuses.
     pub fn of_tcp(socket: TcpListener) -> io::Result<Self> {
-        socket.set_nonblocking(false)?;
+        socket.set_nonblocking(true)?;
         let place = socket.local_addr()?;
         let address = Address::Tcp { host: place.ip().to_string(), port: place.port() };
-        Ok(Self { socket: Listening::Tcp(socket), address, place: None })
+        Self::of_other(Listening::Tcp(socket), address)
+    }
+
+    fn of_other(socket: Listening, address: Address) -> io::Result<Self> {
+        let end = Some(eventfd(0, EventfdFlags::CLOEXEC)?);
+        Ok(Self { socket, address, place: None, end })
     }
 
     /// Returns the address that clients connect to, with the port that the system chose.
@@ -172,6 +180,27 @@ impl Listener {
     /// # Errors
     /// What the system answered; always once the listener was shut down.
     pub(crate) fn accept(&self) -> io::Result<Socket> {
+        let Some(end) = &self.end else { return self.accepted() };
+        loop {
+            let socket = match &self.socket {
+                Listening::Unix(socket) => socket.as_fd(),
+                Listening::Tcp(socket) => socket.as_fd(),
+            };
+            let mut polled =
+                [PollFd::new(end, PollFlags::IN), PollFd::from_borrowed_fd(socket, PollFlags::IN)];
+            retry_on_intr(|| rustix::event::poll(&mut polled, None))?;
+            if !polled[0].revents().is_empty() {
+                return Err(io::Error::other("the listener was shut down"));
+            }
+            match self.accepted() {
+                // It went away, or another process took it.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                accepted => return accepted,
+            }
+        }
+    }
+
+    fn accepted(&self) -> io::Result<Socket> {
         match &self.socket {
             Listening::Unix(listener) => {
                 let socket = OwnedFd::from(listener.accept()?.0);
@@ -190,6 +219,11 @@ impl Listener {
 
     /// Ends [`Listener::accept`], in whatever thread it waits.
     pub(crate) fn shut_down(&self) {
+        if let Some(end) = &self.end {
+            // It takes one event, and more than one says no more.
+            let _ = rustix::io::write(end, &1_u64.to_ne_bytes());
+            return;
+        }
         // It fails only when the socket is shut down already.
         let _ = match &self.socket {
             Listening::Unix(socket) => rustix::net::shutdown(socket, Shutdown::Both),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::clients::noise;
-use super::served::{Served, client, create_small_drive, floatgate, is_there};
+use super::served::{Served, activated, client, create_small_drive, floatgate, is_there};
 
 /// Time limit for a server to log something.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -162,19 +162,10 @@ fn a_server_takes_over_the_sockets_that_it_is_given() {
     create_small_drive(folder.path());
     let path = folder.path().join("passed");
     let socket = OwnedFd::from(UnixListener::bind(&path).unwrap());
-    let activated = |descriptor: &str| {
-        // As the system does it: the socket is descriptor 3 of the process that is named.
-        let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
-        let mut command = Command::new("sh");
-        command.args(["-c", script, env!("CARGO_BIN_EXE_floatgate"), "serve"]);
-        command.arg(folder.path().join("volume")).args(["--nbd", descriptor]);
-        command
-    };
-    let missing = activated("fd:4").stdin(socket.try_clone().unwrap()).output().unwrap();
+    let missing = activated(folder.path(), "fd:4", &socket).output().unwrap();
     let said = String::from_utf8_lossy(&missing.stderr);
     assert!(said.contains("error: no socket fd:4 was passed"), "{said}");
-    let mut command = activated("fd:3");
-    command.stdin(socket);
+    let command = activated(folder.path(), "fd:3", &socket);
     let mut served = Served::start_as(folder, command);
     assert!(served.uri.ends_with("/passed"), "{}", served.uri);
     client("nbdinfo", &["--size", &served.uri]);

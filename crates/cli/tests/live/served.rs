@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
@@ -190,6 +191,17 @@ fn serve(folder: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     let address = format!("unix:{}", folder.path().join("s").display());
     command.args(["serve", "--nbd", &address]).stdin(Stdio::null());
+    command
+}
+
+/// A command that serves the small drive of a folder at a socket that it is given, as systemd
+/// does: the socket is descriptor 3 of the process that is named.
+pub(crate) fn activated(folder: &Path, descriptor: &str, socket: &OwnedFd) -> Command {
+    let script = "export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$0\" \"$@\" 3<&0 </dev/null";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_floatgate"), "serve"]);
+    command.arg(folder.join("volume")).args(["--nbd", descriptor]);
+    command.stdin(socket.try_clone().expect("a descriptor is left"));
     command
 }
 

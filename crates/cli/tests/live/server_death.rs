@@ -1,14 +1,15 @@
 //! Killed servers: what a client was answered survives them, and what clients are told of it.
 
 use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use blockio::Rng;
 use serde_json::Value;
 
 use crate::nvme_host::Queue;
-use crate::served::{Served, create_small_drive, said};
+use crate::served::{Served, activated, create_small_drive, said};
 
 const PAGE_BYTES: usize = 4096;
 const WRITE: u16 = 1;
@@ -25,7 +26,11 @@ struct Client {
 
 impl Client {
     fn connect(path: &Path) -> Self {
-        let mut socket = UnixStream::connect(path).expect("the server listens");
+        Self::greeted(UnixStream::connect(path).expect("the server listens"))
+    }
+
+    /// Waits for a server to greet the client of a connection.
+    fn greeted(mut socket: UnixStream) -> Self {
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting).expect("it greets");
         // Fixed newstyle without zeroes; then EXPORT_NAME of the first export.
@@ -99,6 +104,24 @@ fn a_killed_server_loses_nothing_that_it_had_answered() {
     assert_eq!(lost_pages(&[]), 0);
     assert_eq!(lost_pages(&["--durable"]), 0);
     assert!(lost_pages(&["--volatile"]) > 0, "pages that no client flushed are kept nowhere");
+}
+
+#[test]
+fn a_client_that_comes_during_an_update_waits_at_the_socket_of_the_system() {
+    let folder = tempfile::tempdir().unwrap();
+    create_small_drive(folder.path());
+    let path = folder.path().join("passed");
+    let socket = OwnedFd::from(UnixListener::bind(&path).unwrap());
+    let command = activated(folder.path(), "fd:3", &socket);
+    let mut served = Served::start_as(folder, command);
+    Client::connect(&path).ask(WRITE, 3, PAGE_BYTES, &[7; PAGE_BYTES]);
+    assert!(served.stop().success());
+    let waiting = UnixStream::connect(&path).unwrap();
+    let folder = served.kill();
+    let command = activated(folder.path(), "fd:3", &socket);
+    let mut served = Served::start_as(folder, command);
+    assert_eq!(Client::greeted(waiting).read(3), [7; PAGE_BYTES]);
+    assert!(served.stop().success());
 }
 
 /// The place and the subsystem of the first namespace of a served volume.
