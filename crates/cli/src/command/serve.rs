@@ -397,6 +397,7 @@ impl ServedDrive {
         service.look();
         if let Some(maintenance) = service.maintenance() {
             maintenance.keep_redundant()?;
+            maintenance.commit_at_rest()?;
             if let Some(period) = args.scrub {
                 maintenance.scrub_every(period)?;
             }

@@ -19,6 +19,7 @@ use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
+use crate::status::Promise;
 
 /// Batches that the journal keeps room for: the one at hand, and two of a checkpoint.
 pub(super) const BATCHES_RESERVED: u64 = 3;
@@ -64,6 +65,17 @@ impl Drive {
         }
         let reason = "checkpoints leave no room in the journal".to_owned();
         Err(DeviceError::Poisoned { reason })
+    }
+
+    /// Makes durable what was acknowledged from the write buffer, if nothing was added since there
+    /// were `seen` events. Returns the number of events now, for the next call: what comes between
+    /// the two is rest.
+    pub(crate) fn commit_at_rest(&self, seen: u64) -> Result<u64, DeviceError> {
+        let seq = self.core()?.seq;
+        if seq == seen && self.promise() == Promise::ServerDeath {
+            self.commit(Scope::Host)?;
+        }
+        Ok(seq)
     }
 
     /// Makes superblocks usable that relocation has erased, once what superseded their pages lies
@@ -403,6 +415,35 @@ mod tests {
             flushing.join().unwrap()
         });
         assert!(flushed.is_err(), "{flushed:?}");
+    }
+
+    #[test]
+    fn what_is_not_added_to_is_durable_after_a_rest() {
+        let disks = Disks::formatted(&SMALL_SHAPE);
+        let drive = Drive::open_with_buffer(disks.media(), Some(disks.buffer())).unwrap();
+        let fill = |page: u64| {
+            drive.write(page * PAGE_BYTES as u64, &[7; PAGE_BYTES], Durability::Volatile).unwrap();
+        };
+        let durable = || {
+            let fork = disks.fork();
+            fork.restore_by(|_| false);
+            let drive = Drive::open_media(fork.media()).unwrap();
+            let mut found = [[0; PAGE_BYTES]; 2];
+            for (offset, page) in [0, PAGE_BYTES as u64].into_iter().zip(&mut found) {
+                drive.read(offset, page).unwrap();
+            }
+            found.map(|page| page[0])
+        };
+        fill(0);
+        let seen = drive.commit_at_rest(0).unwrap();
+        fill(1);
+        let seen = drive.commit_at_rest(seen).unwrap();
+        assert_eq!(durable(), [0, 0], "more was added each time");
+        assert_eq!(drive.commit_at_rest(seen).unwrap(), seen);
+        assert_eq!(durable(), [7, 7]);
+        let commands = disks.commands();
+        drive.commit_at_rest(seen).unwrap();
+        assert_eq!(disks.commands(), commands, "once is enough");
     }
 
     /// A drive with parity goes on without the die whose sync failed, and says so on the others.
