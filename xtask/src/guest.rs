@@ -94,6 +94,16 @@ pub(crate) fn nvme_cli() -> Result<()> {
     run("cargo", &[&test[..], &only].concat(), &[("FLOATGATE_GUEST_ALL", "1")])
 }
 
+/// Kills a server so often under file systems of a guest, and updates it half as often.
+///
+/// # Errors
+/// Fails if there is no kernel, or if the guest sees an error or reads anything wrong.
+pub(crate) fn server_deaths(kills: &str) -> Result<()> {
+    provide()?;
+    let test = ["test", "--quiet", "--package", "cli", "--test", "field", "guest::nvme_tcp::"];
+    run("cargo", &test, &[("FLOATGATE_CRASHES", kills)])
+}
+
 /// Measures what a request over ublk and over kernel NBD costs an emulated machine.
 ///
 /// # Errors

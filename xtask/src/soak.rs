@@ -2,9 +2,11 @@
 //!
 //! | share of the time | what |
 //! |---|---|
-//! | half | the simulation of crashes, seed after seed |
+//! | half | the simulation of crashes and of deaths of the server, seed after seed |
 //! | half | libFuzzer on each target of `fuzz/`, from the kept corpus |
-//! | besides | every bit of small volumes flipped, operators whose servers die, 100 crashes |
+//! | besides | every bit of small volumes flipped, operators whose servers die |
+//! | besides | 100 crashes of a server beside clients, and with 50 updates under file systems |
+//! | besides | nvme-cli's tests |
 
 use std::fs;
 use std::process::Command;
@@ -59,6 +61,7 @@ pub(crate) fn run_for(minutes: u64, seed: Option<u64>) -> Result<()> {
     run("cargo", &test, &seeds)?;
     let test = ["test", "--package", "cli", "--test", "live", "clients::"];
     run("cargo", &test, &[("FLOATGATE_CRASHES", CRASHES)])?;
+    guest::server_deaths(CRASHES)?;
     guest::nvme_cli()
 }
 

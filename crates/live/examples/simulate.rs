@@ -1,17 +1,17 @@
-//! Crashes live drives, seed after seed: `simulate MINUTES SEED [SEEDS]`, as `cargo xtask sim`
-//! calls it. It takes at least so many seeds, one where the number is absent. A seed that fails is
-//! printed, and the others go on.
+//! Crashes live drives and kills their servers, seed after seed: `simulate MINUTES SEED [SEEDS]`,
+//! as `cargo xtask sim` calls it. It takes at least so many seeds, one where the number is absent.
+//! A seed that fails is printed, and the others go on.
 
 #![expect(clippy::print_stdout, reason = "it tells how far it is")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use live::simulation::{Tally, simulate};
+use live::simulation::{Tally, simulate, simulate_deaths};
 
 /// Operations of each seed.
 const OPERATIONS: u64 = 2000;
-/// Seeds after which it prints how far it is: ten million operations.
+/// Seeds after which it prints how far it is: ten million operations of each kind.
 const SEEDS_A_LINE: u64 = 5000;
 
 fn main() -> ExitCode {
@@ -20,19 +20,26 @@ fn main() -> ExitCode {
     let first = numbers.next().unwrap_or(0);
     let seeds = numbers.next().unwrap_or(1);
     let until = Instant::now() + Duration::from_mins(minutes);
-    let (mut tally, mut failures) = (Tally::default(), 0_u64);
+    let (mut crashes, mut deaths, mut failures) = (Tally::default(), Tally::default(), 0_u64);
     for seed in first.. {
-        match simulate(seed, OPERATIONS) {
-            Ok(done) => tally += done,
-            Err(failure) => {
-                failures += 1;
-                println!("{failure}");
-                println!("repeat it: cargo xtask sim --minutes 0 --seed {seed}");
+        let runs = [
+            (&mut crashes, simulate(seed, OPERATIONS)),
+            (&mut deaths, simulate_deaths(seed, OPERATIONS)),
+        ];
+        for (tally, run) in runs {
+            match run {
+                Ok(done) => *tally += done,
+                Err(failure) => {
+                    failures += 1;
+                    println!("{failure}");
+                    println!("repeat it: cargo xtask sim --minutes 0 --seed {seed}");
+                }
             }
         }
         let is_over = Instant::now() >= until && seed - first + 1 >= seeds;
         if is_over || (seed - first + 1).is_multiple_of(SEEDS_A_LINE) {
-            println!("seeds {first} to {seed}: {failures} failed, {tally:?}");
+            println!("seeds {first} to {seed}: {failures} failed, {crashes:?}");
+            println!("with deaths of the server: {deaths:?}");
         }
         if is_over {
             break;

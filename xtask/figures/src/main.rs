@@ -40,6 +40,12 @@ enum Figures {
         /// Length of each load in seconds
         #[arg(long, default_value_t = 1.0)]
         seconds: f64,
+        /// Measures what acknowledged writes cost by what they survive, instead of other servers
+        #[arg(long)]
+        promises: bool,
+        /// Folder of the volumes [default: bench-nbd in the target folder]
+        #[arg(long, value_name = "PATH")]
+        folder: Option<PathBuf>,
         /// Runs servers and clients at real-time priority
         #[arg(long)]
         realtime: bool,
@@ -135,8 +141,10 @@ fn main() -> Result<()> {
         Figures::Baseline { drives } => baseline::run(&drives),
         Figures::Gallery(options) => gallery::provide(&options),
         Figures::Bench { case, json } => bench::run_all(&case, json),
-        Figures::BenchNbd { rounds, seconds, realtime: is_realtime, json } => {
-            bench::nbd::run_all(bench::nbd::Options { rounds, seconds, is_realtime, json })
+        Figures::BenchNbd { rounds, seconds, promises, folder, realtime, json } => {
+            let (of_promises, is_realtime) = (promises, realtime);
+            let options = bench::nbd::Options { rounds, seconds, of_promises, is_realtime, json };
+            bench::nbd::run_all(options, folder.as_deref())
         }
         Figures::BenchCase { name, json } => bench::run_case(&name, json),
     }

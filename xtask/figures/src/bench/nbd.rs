@@ -23,8 +23,9 @@ use xtask::root;
 const SIZE_MIB: u64 = 1024;
 /// Time limit for a server to start.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The server that ratios are to.
+/// The server that ratios are to, and that among volumes with other promises.
 const REFERENCE: &str = "nbdkit-memory";
+const REFERENCE_PROMISE: &str = "floatgate-volatile";
 /// Command prefix that gives a process real-time priority.
 const REALTIME: [&str; 3] = ["chrt", "--rr", "10"];
 
@@ -58,6 +59,9 @@ pub(crate) struct Options {
     pub(crate) rounds: u32,
     /// Length of each load in seconds.
     pub(crate) seconds: f64,
+    /// True if volumes are measured whose acknowledged writes survive different things, and no
+    /// other server.
+    pub(crate) of_promises: bool,
     /// True if servers and clients run at real-time priority.
     pub(crate) is_realtime: bool,
     /// True if results are printed as a line of JSON for each server and load, instead of tables.
@@ -84,6 +88,13 @@ struct Measured {
     latency_us_mean: f64,
 }
 
+impl Load {
+    /// True if it is part of a benchmark: only acknowledgements of writes depend on promises.
+    fn is_for(&self, options: Options) -> bool {
+        !options.of_promises || self.rw == "randwrite"
+    }
+}
+
 const fn load(name: &'static str, rw: &'static str, block: &'static str, depth: u32) -> Load {
     Load { name, rw, block, depth, jobs: 1, flush_every: 0 }
 }
@@ -92,36 +103,58 @@ const fn load(name: &'static str, rw: &'static str, block: &'static str, depth: 
 ///
 /// # Errors
 /// Fails if a server does not start, or a load fails.
-pub(crate) fn run_all(options: Options) -> Result<()> {
+pub(crate) fn run_all(options: Options, folder: Option<&Path>) -> Result<()> {
     run("cargo", &["build", "--release", "--quiet", "--package", "cli"], &[])?;
-    let folder = root().join("target").join("bench-nbd");
+    let parent = folder.map_or_else(|| root().join("target"), Path::to_owned);
+    let folder = parent.join("bench-nbd");
     if folder.exists() {
         // What an interrupted benchmark left.
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let servers = start_all(&folder, options)?;
+    let start = if options.of_promises { start_promises } else { start_all };
+    let servers = start(&folder, options)?;
     for server in &servers {
         fill(server)?;
     }
     let mut rounds = Vec::new();
     for _ in 0..options.rounds {
         for server in &servers {
-            for load in &LOADS {
+            for load in LOADS.iter().filter(|load| load.is_for(options)) {
                 rounds.push(measure(server, load, options)?);
             }
         }
     }
     drop(servers);
     fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
-    show(&rounds, options.json)
+    show(&rounds, options)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Starts a server for each promise about acknowledged writes.
+fn start_promises(folder: &Path, options: Options) -> Result<Vec<Server>> {
+    let floatgate = root().join("target/release/floatgate").display().to_string();
+    let promises = [
+        (REFERENCE_PROMISE, "--volatile"),
+        ("floatgate-default", ""),
+        ("floatgate-durable", "--durable"),
+    ];
+    let started = promises.map(|(name, option)| {
+        let volume = make_volume(folder, &format!("{name}.volume"), &floatgate)?;
+        start(folder, name, options, |socket| {
+            words(&format!("{floatgate} serve {volume} {option} --nbd unix:{socket}"))
+        })
+    });
+    started.into_iter().collect()
 }
 
 /// Starts the servers that are there, ours first.
 fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
     let size = format!("{SIZE_MIB}M");
     let floatgate = root().join("target/release/floatgate").display().to_string();
-    let words = |text: String| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let [cached, direct, in_turn] =
         ["cached", "direct", "in-turn"].map(|name| make_volume(folder, name, &floatgate));
     let ours = [
@@ -134,16 +167,16 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
     let mut servers = Vec::new();
     for (name, what) in ours {
         servers.push(start(folder, name, options, |socket| {
-            words(format!("{floatgate} serve {what} --nbd unix:{socket}"))
+            words(&format!("{floatgate} serve {what} --nbd unix:{socket}"))
         })?);
     }
     if succeeds("nbdkit", &["--version"]) {
         let file = image(folder, "nbdkit.img")?;
         servers.push(start(folder, REFERENCE, options, |socket| {
-            words(format!("nbdkit -f -U {socket} memory {size}"))
+            words(&format!("nbdkit -f -U {socket} memory {size}"))
         })?);
         servers.push(start(folder, "nbdkit-file", options, |socket| {
-            words(format!("nbdkit -f -U {socket} file {file}"))
+            words(&format!("nbdkit -f -U {socket} file {file}"))
         })?);
     }
     if succeeds("qemu-nbd", &["--version"]) {
@@ -152,7 +185,7 @@ fn start_all(folder: &Path, options: Options) -> Result<Vec<Server>> {
         run("qemu-img", &["create", "-q", "-f", "qcow2", &qcow2, &size], &[])?;
         for (name, format, file) in [("qemu-raw", "raw", raw), ("qemu-qcow2", "qcow2", qcow2)] {
             servers.push(start(folder, name, options, |socket| {
-                words(format!(
+                words(&format!(
                     "qemu-nbd -f {format} --cache=writeback --aio=threads -t -e 8 \
                      -k {socket} {file}"
                 ))
@@ -213,8 +246,7 @@ fn command(words: &[String], options: Options) -> Command {
 
 fn fill(server: &Server) -> Result<()> {
     let words = fio(server, &["--rw=write", "--bs=1m", "--iodepth=8"].map(str::to_owned));
-    let options = Options { rounds: 1, seconds: 0.0, is_realtime: false, json: false };
-    let output = command(&words, options).output().context("starting fio")?;
+    let output = Command::new(&words[0]).args(&words[1..]).output().context("starting fio")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "filling {} failed: {said}", server.name);
     Ok(())
@@ -275,9 +307,10 @@ pub(super) fn processor_s(id: u32) -> Result<f64> {
     Ok((user.parse::<f64>()? + system.parse::<f64>()?) / TICKS)
 }
 
-fn show(rounds: &[Measured], json: bool) -> Result<()> {
+fn show(rounds: &[Measured], options: Options) -> Result<()> {
     let medians = medians(rounds);
-    if json {
+    let reference = if options.of_promises { REFERENCE_PROMISE } else { REFERENCE };
+    if options.json {
         for measured in &medians {
             println!("{}", serde_json::to_string(measured)?);
         }
@@ -288,13 +321,13 @@ fn show(rounds: &[Measured], json: bool) -> Result<()> {
     let mut servers: Vec<&str> = medians.iter().map(|it| it.server).collect();
     servers.dedup();
     println!(
-        "\nthousand requests a second (ratio to {REFERENCE}), server's processor us a request"
+        "\nthousand requests a second (ratio to {reference}), server's processor us a request"
     );
-    for load in &LOADS {
+    for load in LOADS.iter().filter(|load| load.is_for(options)) {
         let mut line = format!("{:<15}", load.name);
         for server in &servers {
             let Some(measured) = of(server, load.name) else { continue };
-            let ratio = of(REFERENCE, load.name).map_or(1.0, |it| measured.iops / it.iops);
+            let ratio = of(reference, load.name).map_or(1.0, |it| measured.iops / it.iops);
             let (thousands, us) = (measured.iops / 1e3, measured.server_us_per_io);
             write!(line, "  {server} {thousands:.1} ({ratio:.2}) {us:.1} us")?;
         }

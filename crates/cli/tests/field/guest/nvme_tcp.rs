@@ -1,9 +1,11 @@
-//! Linux and nvme-cli of an emulated machine as the host of a served volume over NVMe/TCP; the
-//! server is killed in the middle, and started again.
+//! Linux and nvme-cli of an emulated machine as the host of a served volume over NVMe/TCP, while
+//! the emulator is its client over NBD; the server is killed and updated under file systems on
+//! both.
 
-use std::fs;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
+use std::time::Duration;
+use std::{env, fs};
 
 use serde_json::Value;
 
@@ -14,11 +16,13 @@ use super::{Archive, PATIENCE, Running, kernel, lines_of};
 use crate::fio_is_missing;
 
 /// Programs that the guest runs.
-const PROGRAMS: [&str; 18] = [
+const PROGRAMS: [&str; 20] = [
     "floatgate",
     "sh",
     "mount",
     "umount",
+    "mkdir",
+    "seq",
     "cat",
     "sleep",
     "dd",
@@ -35,7 +39,7 @@ const PROGRAMS: [&str; 18] = [
     "sync",
 ];
 /// Modules of the kernel, each after those that it needs; one that is built in is left out.
-pub(super) const MODULES: [&str; 10] = [
+pub(super) const MODULES: [&str; 11] = [
     "virtio_ring",
     "virtio",
     "virtio_pci_modern_dev",
@@ -44,9 +48,17 @@ pub(super) const MODULES: [&str; 10] = [
     "failover",
     "net_failover",
     "virtio_net",
+    "virtio_blk",
     "nvme-fabrics",
     "nvme-tcp",
 ];
+
+/// Environment variable with the number of times that the server is killed; it is updated half as
+/// often.
+const KILLS_VARIABLE: &str = "FLOATGATE_CRASHES";
+const KILLS: u32 = 2;
+/// Time limit for each of them, generous for a machine under load.
+const PATIENCE_EACH: Duration = Duration::from_secs(20);
 
 /// A server of a drive.
 pub(super) struct Server {
@@ -57,19 +69,29 @@ pub(super) struct Server {
 }
 
 impl Server {
-    fn start(volume: &Path, port: &str) -> Self {
-        Self::start_with(&[volume.to_str().unwrap()], port)
-    }
-
     /// Starts a server with these arguments.
     pub(super) fn start_with(arguments: &[&str], port: &str) -> Self {
-        let (child, line) = serve_any(&[arguments, &["--nvme", &format!("tcp:{port}")]].concat());
-        let place = line.strip_prefix("nvme+tcp://127.0.0.1:").expect("a URI").trim_end();
+        let nvme = format!("tcp:{port}");
+        let (child, line) = serve_any(&[arguments, &["--json", "--nvme", &nvme]].concat());
+        let exports: Value = serde_json::from_str(&line).unwrap();
+        let mut uris = exports[0]["uris"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let place = uris.find_map(|uri| uri.strip_prefix("nvme+tcp://127.0.0.1:"));
+        let place = place.unwrap_or_else(|| panic!("{line}"));
         let [port, subsystem, namespace] =
             place.splitn(3, '/').collect::<Vec<_>>().try_into().unwrap();
         assert_eq!(namespace, "1");
         let (subsystem, port) = (subsystem.to_owned(), port.to_owned());
         Self { child, subsystem, port }
+    }
+
+    /// Ends it by a signal, and starts the next one at the same port.
+    fn succeed(&mut self, signal: &str, arguments: &[&str]) {
+        let process = self.child.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &process]).status();
+        assert!(sent.unwrap().success());
+        let ended = self.child.0.wait().unwrap();
+        assert_eq!(ended.success(), signal == "TERM", "{ended}");
+        *self = Self::start_with(arguments, &self.port);
     }
 }
 
@@ -89,16 +111,21 @@ pub(super) fn name_host(archive: &mut Archive) {
     archive.file(Path::new("etc/nvme/hostnqn"), host.as_bytes());
 }
 
-/// An emulated machine that reaches the loopback of this one at 10.0.2.2.
-pub(super) fn machine(folder: &Path, kernel: &Path, server: &Server) -> Child {
+/// An emulated machine that reaches the loopback of this one at 10.0.2.2, with further devices of
+/// QEMU and words for the kernel.
+pub(super) fn machine(
+    folder: &Path,
+    kernel: &Path,
+    (server, devices, words): (&Server, &[&str], &str),
+) -> Child {
     let network = ["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="];
-    let devices = [&["-machine", "q35"], &network[..]].concat();
-    let words = format!("subsystem={} port={}", server.subsystem, server.port);
+    let devices = [&["-machine", "q35"], &network[..], devices].concat();
+    let words = format!("subsystem={} port={} {words}", server.subsystem, server.port);
     linux::machine(folder, kernel, (&devices, &words))
 }
 
 #[test]
-fn linux_uses_a_volume_over_nvme_tcp_and_a_killed_server_loses_nothing() {
+fn linux_loses_nothing_over_nvme_tcp_and_nbd_however_often_the_server_is_killed_or_updated() {
     if fio_is_missing() {
         return;
     }
@@ -107,37 +134,57 @@ fn linux_uses_a_volume_over_nvme_tcp_and_a_killed_server_loses_nothing() {
         return;
     }
     let Some(archive) = first_files(&kernel) else { return };
+    let kills = env::var(KILLS_VARIABLE).map_or(KILLS, |kills| kills.parse().unwrap());
+    let rounds = kills + kills / 2;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("initramfs"), archive).unwrap();
-    let volume = linux::volume(
-        folder.path(),
-        &["--size", "192m", "--export", "data=128m", "--export", "logs=32m"],
-    );
-    let mut server = Server::start(&volume, "0");
-    let mut guest = Running(machine(folder.path(), &kernel, &server));
+    let sizes = ["data=128m", "logs=32m", "disk=24m"].map(|export| ["--export", export]).concat();
+    let volume = linux::volume(folder.path(), &[&["--size", "192m"], &sizes[..]].concat());
+    let socket = folder.path().join("nbd").display().to_string();
+    let nbd = format!("unix:{socket}");
+    let arguments = [volume.to_str().unwrap(), "--nbd", &nbd];
+    let mut server = Server::start_with(&arguments, "0");
+    let client = format!("server.type=unix,server.path={socket},export=disk,reconnect-delay=600");
+    let client = format!("driver=nbd,node-name=disk,{client}");
+    let disk = ["-blockdev", &client, "-device", "virtio-blk-pci,drive=disk"];
+    let words = format!("rounds={rounds}");
+    let mut guest = Running(machine(folder.path(), &kernel, (&server, &disk, &words)));
     let lines = lines_of(&mut guest.0);
-    let mut then = Value::Null;
-    let said = listen(&lines, PATIENCE, |word| match word {
+    let (mut then, mut ends) = (Value::Null, [0, 0]);
+    let said = listen(&lines, PATIENCE + PATIENCE_EACH * rounds, |word| match word {
         "list" => then = status(&volume),
         "kill the server" => {
-            server.child.0.kill().unwrap();
-            server.child.0.wait().unwrap();
-            server = Server::start(&volume, &server.port);
+            server.succeed("KILL", &arguments);
+            ends[0] += 1;
+        }
+        "update the server" => {
+            server.succeed("TERM", &arguments);
+            ends[1] += 1;
         }
         _ => {}
     });
-    check_commands(&said, (&["kill the server"], 51));
+    assert_eq!(ends, [kills, kills / 2], "kills and updates");
+    check_commands(&said, (&["kill the server", "update the server"], 59));
     for (name, text) in &said {
-        assert!(!text.contains("I/O error") && !text.contains("I/O Error"), "{name}: {text}");
+        for error in ["I/O error", "I/O Error", "EXT4-fs error", "JBD2"] {
+            assert!(!text.contains(error), "{name}: {text}");
+        }
     }
     check_pages(&said, &then);
     check_operations(&said);
     check_fabric(&said, &server.subsystem);
-    let clients = &then["server"]["clients"];
-    let host = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
-    assert_eq!(clients.as_array().unwrap().len(), 1, "{clients}");
-    assert_eq!(clients[0]["host"], host);
-    assert!(status(&volume)["server"]["clients"].as_array().unwrap().is_empty());
+    assert_eq!(
+        hosts(&then),
+        ["nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"]
+    );
+    assert!(hosts(&status(&volume)).is_empty());
+}
+
+/// The NVMe hosts among the clients of a served volume.
+fn hosts(status: &Value) -> Vec<&str> {
+    let clients = status["server"]["clients"].as_array().unwrap();
+    let hosts = clients.iter().filter_map(|client| client["host"].as_str());
+    hosts.filter(|host| !host.is_empty()).collect()
 }
 
 /// Checks what only hosts over a network see.

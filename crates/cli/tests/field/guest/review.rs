@@ -152,7 +152,7 @@ fn of_guest(folder: &Path, patience: Duration) -> Option<(Value, Said)> {
     fs::write(folder.join("initramfs"), archive.finished()).unwrap();
     let timing = ["--timing", "model", "--model", MODEL];
     let server = nvme_tcp::Server::start_with(&[&SERVED[..], &timing].concat(), "0");
-    let mut guest = Running(nvme_tcp::machine(folder, &kernel, &server));
+    let mut guest = Running(nvme_tcp::machine(folder, &kernel, (&server, &[], "")));
     let mut said = listen(&lines_of(&mut guest.0), patience, |_| {});
     let result = said.remove("result").expect("the guest printed one");
     let text = result.strip_suffix("guest: exit 0\n").unwrap_or_else(|| panic!("{said:#?}"));
