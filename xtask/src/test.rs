@@ -108,7 +108,8 @@ pub(crate) fn run_all() -> Result<()> {
     site::check_quickly()?;
     dist::check_quickly()?;
     let clients = BackgroundTask::start("test-clients")?;
-    let others = run("cargo", &["test", "--workspace", "--exclude", "cli"], &[]);
+    let others = ["test", "--no-fail-fast", "--workspace", "--exclude", "cli"];
+    let others = run("cargo", &others, &[]);
     // Both are shown, whichever fails.
     clients.show().and(others)
 }
@@ -121,7 +122,8 @@ pub(crate) fn run_all() -> Result<()> {
 pub(crate) fn test_clients() -> Result<()> {
     python::test()?;
     // Of the workspace: one package by itself may have other features, and is compiled anew.
-    let mut cargo = ["test", "--workspace", "--bin", "floatgate"].map(str::to_owned).to_vec();
+    let programs = ["test", "--no-fail-fast", "--workspace", "--bin", "floatgate"];
+    let mut cargo = programs.map(str::to_owned).to_vec();
     for program in test_programs(&root().join(TESTS_OF_COMMAND))? {
         cargo.extend(["--test".to_owned(), program]);
     }
