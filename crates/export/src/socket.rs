@@ -74,8 +74,8 @@ pub struct Listener {
     socket: Listening,
     address: Address,
     place: Option<SocketFile>,
-    /// Event that ends accepting at a socket of somebody else, who goes on to listen there: shut
-    /// down, it would take no client of the next server either.
+    /// Event that ends accepting at a socket of another process, which goes on to listen there:
+    /// shut down, it would take no client of the next server either.
     end: Option<OwnedFd>,
 }
 
@@ -146,7 +146,7 @@ impl Listener {
         Self::of_other(Listening::Unix(socket), Address::Unix(path))
     }
 
-    /// Listens at a socket that somebody else opened.
+    /// Listens at a socket that another process opened.
     ///
     /// # Errors
     /// Fails if the system refuses.
