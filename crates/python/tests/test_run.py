@@ -19,7 +19,7 @@ def text(value):
 
 
 def test_a_run_has_the_bytes_of_the_command(duo, floatgate):
-    options = "--threads 8 --queue 4 --runtime 60s --precondition 1h --seed 7".split()
+    options = "--threads 8 --queue 4 --runtime 60s --precondition 1h --seed 7 --repeat 1".split()
     printed = floatgate("run", "iodrive-duo", "8k-70-30", *options, "--time-lapse", LAPSE, "--json")
     load = {"threads": 8, "queue": 4, "runtime": "60s", "precondition": "1h", "seed": 7}
     run = fg.run(duo, "8k-70-30", time_lapse=LAPSE, **load)
