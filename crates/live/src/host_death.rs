@@ -61,7 +61,7 @@ mod ordered {
     /// Contents that a power loss may bring back, and the time of the next death.
     #[derive(Debug, Default)]
     struct Host {
-        /// Changes until it is dead; none: nobody looks at any.
+        /// Changes until it is dead; none: changes are not counted.
         changes_left: Option<u64>,
         is_dead: bool,
         /// Former contents of sectors that were written since their file was synced.

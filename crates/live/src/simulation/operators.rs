@@ -78,7 +78,7 @@ impl std::ops::AddAssign for Operators {
 }
 
 /// A volume, its clients and its operator.
-struct Operated {
+struct OperatedVolume {
     folder: tempfile::TempDir,
     volume: PathBuf,
     rng: Rng,
@@ -126,7 +126,7 @@ pub(crate) fn simulate_operators(seed: u64, sessions: u64) -> Result<Operators, 
         .and_then(|drive| Ok(drive.close()?))
         .map_err(|error| error.to_string())?;
     host_death::revive();
-    let mut operated = Operated {
+    let mut operated = OperatedVolume {
         volume: options.volume,
         folder,
         rng,
@@ -159,7 +159,7 @@ fn told(error: impl ToString) -> String {
     error.to_string()
 }
 
-impl Operated {
+impl OperatedVolume {
     fn below(&mut self, limit: u64) -> u64 {
         self.rng.below(limit)
     }
@@ -601,7 +601,7 @@ fn read(drive: &Drive, page: u64) -> Result<u64, String> {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     let first = word(&bytes[..8]);
     if bytes.chunks_exact(8).any(|it| word(it) != first) || first != 0 && first & !NUMBER != MARK {
-        return Err(format!("page {page} holds what nobody wrote: {first:#x}"));
+        return Err(format!("page {page} holds what no client wrote: {first:#x}"));
     }
     Ok(first & NUMBER)
 }

@@ -5,12 +5,12 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use super::*;
 
 /// Watches how other processes have opened `path`: their access modes, once each.
-struct Opened<'a> {
+struct OpenModes<'a> {
     path: &'a Path,
     modes: Vec<u32>,
 }
 
-impl Watch for Opened<'_> {
+impl Watch for OpenModes<'_> {
     fn progress(&mut self, _: f64, _: &str) {
         for process in fs::read_dir("/proc").unwrap().flatten() {
             let files = fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten();
@@ -54,7 +54,7 @@ fn a_target_that_is_only_read_is_opened_for_reading_and_keeps_every_byte() {
     let (before, content) = (state(), fs::read(asked.path()).unwrap());
     let mut fio = asked.open().unwrap();
     let workload = catalogue::find_workload("4k-rand-read").unwrap();
-    let mut opened = Opened { path: asked.path(), modes: Vec::new() };
+    let mut opened = OpenModes { path: asked.path(), modes: Vec::new() };
     let loaded = fio.load(&load(&workload, "reads"), &mut opened).unwrap();
     assert!(total(&loaded.intervals, |it| it.read.count()) > 0.0);
     assert_eq!(opened.modes, [0], "O_RDONLY, by this process and by fio");
