@@ -93,6 +93,20 @@ pub fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes `text` into the document at `path`, between the first two such marks, in the place of
+/// what is there.
+///
+/// # Errors
+/// Fails if a mark is missing, or the document cannot be read or written.
+pub fn replace_between(path: &Path, begin: &str, end: &str, text: &str) -> Result<()> {
+    let shown = path.display();
+    let document = fs::read_to_string(path).with_context(|| format!("reading {shown}"))?;
+    let (before, rest) = document.split_once(begin).context("the document has a begin mark")?;
+    let (_, after) = rest.split_once(end).context("the document has an end mark")?;
+    let document = format!("{before}{begin}{text}{end}{after}");
+    fs::write(path, document).with_context(|| format!("writing {shown}"))
+}
+
 /// Returns a path without `.` and `..`, each of which is taken as a step in a tree without links.
 pub fn normal(path: &Path) -> PathBuf {
     let mut whole = PathBuf::new();

@@ -10,6 +10,7 @@ mod site;
 mod soak;
 mod suite;
 mod test;
+mod test_programs;
 mod timings;
 
 use std::path::PathBuf;
@@ -46,6 +47,8 @@ enum Task {
     /// Builds the README's first command in an empty folder, and writes what takes how long into
     /// docs/internals/build.md
     Timings,
+    /// Runs every test of the workspace, and writes the slowest into docs/internals/build.md
+    SlowestTests,
     /// Tests the Python package, in a virtual environment below the target folder
     Python,
     /// Builds the wheel of the Python package, in release
@@ -165,6 +168,7 @@ fn run(task: Task) -> Result<()> {
             site::build(options)
         }
         Task::Check => test::check(),
+        Task::SlowestTests => test::write_slowest(),
         Task::Timings => timings::measure(),
         Task::Sim { minutes, seed } => soak::simulate(minutes, seed, None),
         Task::Soak { minutes, seed } => soak::run_for(minutes, seed),

@@ -16,7 +16,7 @@ use std::{env, fs, thread};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::{dist, guest, python, rustc, site, soak};
+use crate::{dist, guest, python, rustc, site, soak, test_programs};
 use xtask::program::{install, may_install, run, succeeds};
 use xtask::{root, target};
 
@@ -188,10 +188,27 @@ pub(crate) fn check() -> Result<()> {
         return rustc::run_linting("check");
     }
     check_form()?;
-    run("cargo", &["test", "--quiet", "--package", "xtask", "--test", "tidy"], &[])?;
-    run("cargo", &["test", "--quiet", "--workspace", "--lib", "--bins"], &[])?;
-    soak::simulate(0, FIRST_SEED, Some(SEEDS))?;
-    run("cargo", &["build", "--quiet", "--package", "fuzz", "--features", "libfuzzer"], &[])
+    let programs = test_programs::compile(&["--workspace", "--lib", "--bins", "--test", "tidy"])?;
+    thread::scope(|scope| {
+        let others = scope.spawn(|| {
+            soak::simulate(0, FIRST_SEED, Some(SEEDS))?;
+            let fuzz = ["build", "--quiet", "--package", "fuzz", "--features", "libfuzzer"];
+            run("cargo", &fuzz, &[])
+        });
+        test_programs::run_side_by_side(programs)?;
+        others.join().map_err(|_| anyhow!("the simulation or `fuzz/` failed"))?
+    })
+}
+
+/// Runs every test of the workspace, and writes the slowest into docs/internals/build.md.
+///
+/// # Errors
+/// Names the first step that failed.
+pub(crate) fn write_slowest() -> Result<()> {
+    if !rustc::is_linting() {
+        return rustc::run_linting("slowest-tests");
+    }
+    test_programs::write_slowest()
 }
 
 fn provide_toolchain() -> Result<()> {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use xtask::files::remove_folder;
+use xtask::files::{remove_folder, replace_between};
 use xtask::program::run;
 use xtask::{root, target};
 
@@ -48,12 +48,7 @@ pub(crate) fn measure() -> Result<()> {
     units.sort_by(|a, b| b.duration.total_cmp(&a.duration));
     let text = table(&units, seconds);
     print!("{text}");
-    let path = root().join(PAGE);
-    let document = fs::read_to_string(&path).with_context(|| format!("reading {PAGE}"))?;
-    let (before, rest) = document.split_once(BEGIN).context("the document has a begin mark")?;
-    let (_, after) = rest.split_once(END).context("the document has an end mark")?;
-    let document = format!("{before}{BEGIN}{text}{END}{after}");
-    fs::write(&path, document).with_context(|| format!("writing {PAGE}"))
+    replace_between(&root().join(PAGE), BEGIN, END, &text)
 }
 
 /// The units on Cargo's page of times.

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn dies_rolled_back_that_count_as_they_are_are_found() {
-        assert!(is_found_by_damage(Mutant::StaleDiesTaken, 6));
+        assert!(is_found_by_damage(Mutant::StaleDiesTaken, 51));
     }
 
     /// True if it is found by sessions in which dies are absent or damaged.
