@@ -14,8 +14,10 @@ use serde::Deserialize;
 use xtask::files::replace_between;
 use xtask::root;
 
-/// Programs at a time; each of them has a thread for every processor.
+/// Programs at a time.
 const SIDE_BY_SIDE: usize = 3;
+/// Tests at a time of each: more than a small machine has processors, since many wait.
+const TESTS_AT_A_TIME: &str = "4";
 /// Tests that the table has.
 const SLOWEST: usize = 20;
 const PAGE: &str = "docs/internals/build.md";
@@ -126,7 +128,8 @@ impl TestProgram {
         let mut program = Command::new(&self.executable);
         program.args(["-Z", "unstable-options", "--report-time"]).current_dir(&self.folder);
         // The times are told only where the harness may do what is not stable.
-        let output = program.env("RUSTC_BOOTSTRAP", "1").stdin(Stdio::null()).output();
+        program.env("RUSTC_BOOTSTRAP", "1").env("RUST_TEST_THREADS", TESTS_AT_A_TIME);
+        let output = program.stdin(Stdio::null()).output();
         let output = output.with_context(|| format!("starting {}", self.executable.display()))?;
         let printed = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
