@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -79,7 +80,10 @@ fn an_application_is_recorded_on_a_drive_and_predicted_on_others() {
     let folder = stage();
     let drive = ["--memory", "64MiB", "--timing", "model", "--model", "iodrive-duo"];
     let out = [&["app", "sqlite", "--out", "recordings", "--json"], &drive[..]].concat();
-    let ran = floatgate(folder.path(), &out);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
+    // What is mounted then lies in this folder.
+    let ran = command.args(out).current_dir(folder.path()).env("TMPDIR", folder.path());
+    let ran = ran.stdin(Stdio::null()).output().unwrap();
     if ["mounting files on", "losetup:", "mount:"].iter().any(|it| said(&ran).contains(it)) {
         return;
     }
@@ -97,7 +101,8 @@ fn an_application_is_recorded_on_a_drive_and_predicted_on_others() {
         floatgate(folder.path(), &["app", "sqlite", "p5800x", "--recordings", "recordings"]);
     assert!(String::from_utf8_lossy(&table.stdout).starts_with("drive "), "{}", said(&table));
     let mounts = fs::read_to_string("/proc/mounts").unwrap();
-    assert!(!mounts.contains("floatgate"), "a mount is left behind");
+    let mount = folder.path().to_str().unwrap();
+    assert!(!mounts.contains(mount), "a mount is left behind: {mounts}");
 }
 
 #[test]
