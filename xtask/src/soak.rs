@@ -4,7 +4,7 @@
 //! |---|---|
 //! | half | the simulation of crashes and of deaths of the server, seed after seed |
 //! | half | libFuzzer on each target of `fuzz/`, from the kept corpus |
-//! | besides | every bit of small volumes flipped, operators whose servers die |
+//! | besides | bits of small volumes and of the files in their folders flipped, operators whose servers die |
 //! | besides | 100 crashes of a server beside clients, and with 50 updates under file systems |
 //! | besides | nvme-cli's tests |
 
@@ -34,6 +34,8 @@ const COVERAGE: [&str; 7] = [
 ];
 /// Seeds of commands of operators.
 const OPERATORS_SEEDS: &str = "2000";
+/// Bytes from one flipped bit of the files in a folder to the next: each is an opening.
+const FOLDER_STRIDE: &str = "97";
 /// Server crashes beside clients.
 const CRASHES: &str = "100";
 
@@ -52,6 +54,8 @@ pub(crate) fn run_for(minutes: u64, seed: Option<u64>) -> Result<()> {
     fuzz(minutes * 60 / 2 / TARGETS.len() as u64, seed)?;
     let test = ["test", "--package", "live", "--test", "integration", "damage::"];
     run("cargo", &test, &[("FLOATGATE_FLIP_STRIDE", "1")])?;
+    let test = ["test", "--package", "live", "--test", "integration", "folder_bits::"];
+    run("cargo", &test, &[("FLOATGATE_FLIP_STRIDE", FOLDER_STRIDE)])?;
     let first = seed.to_string();
     let test = ["test", "--package", "live", "--lib", "operators::", "--", "--nocapture"];
     let seeds = [

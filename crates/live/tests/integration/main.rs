@@ -11,6 +11,7 @@ mod crossed;
 mod damage;
 mod exhaustive;
 mod fault_injection;
+mod folder_bits;
 mod foreign;
 mod formatting;
 mod full;
