@@ -1,6 +1,6 @@
 //! Rows that are complete and not yet listed in the journal.
 
-use zerocopy::IntoBytes as _;
+use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use crate::engine::open_row::OpenRow;
 use crate::format::encoding::put_prefix;
@@ -56,6 +56,21 @@ impl Completed {
             }
         }
         self.end(begin, of, units.len());
+    }
+
+    /// Leaves the rows out that `is_kept` does not name.
+    pub(crate) fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
+        let whole = std::mem::take(self);
+        let mut rest = &whole.bytes[..];
+        while let Ok((record, _)) = RowRecord::read_from_prefix(rest) {
+            let (row, others) = rest.split_at(RECORD_BYTES + record.length.get() as usize);
+            if is_kept(record.row.get()) {
+                self.bytes.extend_from_slice(row);
+                self.rows += 1;
+            }
+            rest = others;
+        }
+        assert!(rest.is_empty() && self.rows <= whole.rows, "the list is whole records");
     }
 
     fn begin(&mut self) -> usize {

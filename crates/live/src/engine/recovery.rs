@@ -348,7 +348,7 @@ pub(crate) fn account(
     let left_out = DieSet(header.left_out.0 | rows.left_out().0);
     let mut scan = Scan::new(store, &summary, &released, left_out);
     scan.session = replay.session.max(summary.session);
-    let scanned = if is_salvage {
+    let mut scanned = if is_salvage {
         let found = (&mut rows, &mut erase_counts[..]);
         salvage::survey_units(store, &released, found, &mut events);
         Scanned::default()
@@ -369,6 +369,7 @@ pub(crate) fn account(
     let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
+    leave_out_free(&store.layout, &ftl, &mut scanned.unlisted);
     let unlisted = scanned.rows.clone();
     let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
     Ok(Accounted {
@@ -680,6 +681,16 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Leaves out rows of superblocks that hold nothing. Those are written again before any batch
+/// releases them: were their rows listed now, the next opening would not look for what is completed
+/// there until the next batch.
+fn leave_out_free(layout: &Layout, ftl: &Ftl, unlisted: &mut Completed) {
+    if !mutants::is(Mutant::FreeRowsListed) {
+        let superblock_of = |row: u32| SuperblockId(row / layout.shape.rows);
+        unlisted.retain(|row| ftl.superblock_state(superblock_of(row)) != SuperblockState::Free);
+    }
 }
 
 fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
