@@ -152,6 +152,12 @@ impl Journal {
         self.listed = core.seq;
     }
 
+    /// Adds records that are ready.
+    pub(crate) fn add_records(&mut self, bytes: &[u8], records: u32) {
+        self.batch.extend_from_slice(bytes);
+        self.records += records;
+    }
+
     fn add(&mut self, kind: u8, first: u32, seq: u64, count: u32) {
         let record = RangeRecord {
             kind,

@@ -206,13 +206,23 @@ fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Dri
     assert!(header.is_open, "the headers say that it is open before anything else is written");
     assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");
     core.completed = scanned.unlisted;
-    core.trims = brought.trims;
+    core.trims.clone_from(&brought.trims);
     // A crash may have come between a smaller size in the headers and the trim of what lies beyond.
     core.give_up_beyond_end(store.layout.shape.pages_mappable);
     store.note_batches(end.number);
     // As many as before the crash, or fewer: what is written anew finds the space that it had.
     core.batches = store.batches_durable();
     core.leave_out(store.dies.removed());
+    let mut journal =
+        Journal::new(store.drive, header.session, store.layout.shape.journal_bytes, end);
+    journal.tail = summary.journal.at;
+    if !is_full && !mutants::is(Mutant::BufferTrusted) {
+        journal_buffer(&store, &mut journal, &mut core, &brought)?;
+        // A die that took no batch has failed.
+        if header.lost != store.dies.incomplete() {
+            header.write_to_all(&store.dies)?;
+        }
+    }
     for (lpn, (extent, payload)) in &pending {
         let Extent { codec, payload_crc, .. } = *extent;
         if !core.ftl.can_write() {
@@ -226,12 +236,29 @@ fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Dri
         core.finish_rows();
         carry_out(&store, &mut core)?;
     }
-    let mut journal =
-        Journal::new(store.drive, header.session, store.layout.shape.journal_bytes, end);
-    journal.tail = summary.journal.at;
     let drive = Drive::assemble(store, core, journal, (header, next));
     drive.checkpoint()?;
     Ok(drive)
+}
+
+/// Has the journal hold what the write buffer does: that does not survive the power, and what it
+/// supersedes is written over next. Half of what is left of the journal is for the checkpoint that
+/// ends recovery.
+fn journal_buffer(
+    store: &Store,
+    journal: &mut Journal,
+    core: &mut Core,
+    brought: &BufferReplay,
+) -> Result<(), DeviceError> {
+    let bytes = (HEAD_BYTES + core.completed.len() + brought.body.len()) as u64;
+    let has_room = journal.used() + 4 * (bytes + 4096) <= journal.size;
+    if brought.body.is_empty() || !has_room {
+        return Ok(());
+    }
+    journal.begin();
+    journal.list_rows(core);
+    journal.add_records(&brought.body, brought.records);
+    journal.write(store)
 }
 
 /// Programs what the core has decided.
@@ -687,10 +714,8 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
 /// releases them: were their rows listed now, the next opening would not look for what is completed
 /// there until the next batch.
 fn leave_out_free(layout: &Layout, ftl: &Ftl, unlisted: &mut Completed) {
-    if !mutants::is(Mutant::FreeRowsListed) {
-        let superblock_of = |row: u32| SuperblockId(row / layout.shape.rows);
-        unlisted.retain(|row| ftl.superblock_state(superblock_of(row)) != SuperblockState::Free);
-    }
+    let superblock_of = |row: u32| SuperblockId(row / layout.shape.rows);
+    unlisted.retain(|row| ftl.superblock_state(superblock_of(row)) != SuperblockState::Free);
 }
 
 fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {

@@ -118,6 +118,9 @@ pub(crate) struct BufferReplay {
     pub(crate) unused: Option<String>,
     /// Trims that the journal does not have: the batch of the checkpoint that ends recovery has to.
     pub(crate) trims: Vec<Trim>,
+    /// Records as a batch has them, and their number.
+    pub(super) body: Vec<u8>,
+    pub(super) records: u32,
 }
 
 impl BufferReplay {
@@ -142,15 +145,16 @@ pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Bu
              hold another state, such as a later or an earlier one: it is not used"
         ));
     }
-    let mut body = Vec::new();
+    let (mut body, mut count) = (Vec::new(), 0);
     for (index, (record, payload)) in (0..).zip(records) {
         if record.seq() < since && !is_any() {
             continue;
         }
+        count += 1;
         add(&mut body, record, payload, if is_any() { Some(u64::MAX / 2 + index) } else { None });
     }
     let trims = trims_lacking(records, since, replay);
-    if !replay.add(body, &store.layout) {
+    if !replay.add(body.clone(), &store.layout) {
         return unused(format!("the write buffer {name} holds what cannot be, and is not used"));
     }
     let damage = is_damaged.then(|| {
@@ -159,7 +163,7 @@ pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> Bu
              before the last server died may be missing"
         )
     });
-    BufferReplay { is_replayed: true, unused: damage, trims }
+    BufferReplay { is_replayed: true, unused: damage, trims, body, records: count }
 }
 
 /// The trims from an event on that the journal does not have. One of everything says what earlier
