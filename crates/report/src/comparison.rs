@@ -137,9 +137,10 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
     }
     html + "</tbody></table></div><p class=\"small\">IOPS and average latency as multiples of \
             those of the first, geometric means over the loads that both measured. In brackets is \
-            the interval of 95 % confidence, if runs were repeated on both sides \
-            (<code>--repeat</code>); a ratio without one does not account for chance. Even: less \
-            than 5 % apart, or not significantly different.</p>"
+            the interval of 95 % confidence: from repeats where both sides have any \
+            (<code>--repeat</code>), else from consecutive parts of each measurement; a ratio \
+            without one does not account for chance. Even: less than 5 % apart, or within the \
+            interval.</p>"
 }
 
 fn shown(ratio: Ratio) -> String {
@@ -238,7 +239,8 @@ fn places(subjects: &[Subject<'_>]) -> String {
     html + "</tbody></table></div><p class=\"small\">A run wins a workload if its IOPS (geometric \
             mean over its repeats and over the loads that all runs measured in full and without a \
             warning that puts the load in doubt) are at least 5 % above those of the second, and \
-            its lowest repeat is above the second's highest; otherwise they are even. In grey: \
+            its lowest repeat, or the interval of a single run, is above that of the second; \
+            otherwise they are even. In grey: \
             IOPS relative to the first. Runs less than 5 % behind share a rank.</p>"
 }
 

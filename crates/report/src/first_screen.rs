@@ -50,6 +50,8 @@ struct Shown {
     is_comparable: bool,
     /// True if the host was the limit, or a warning puts the value in doubt.
     is_doubted: bool,
+    /// True if a published figure of the load contradicts it.
+    is_contradicted: bool,
 }
 
 fn shown(run: &Run, headline: Headline) -> Option<Shown> {
@@ -58,7 +60,8 @@ fn shown(run: &Run, headline: Headline) -> Option<Shown> {
         value: headline.of_step(run, step)?,
         is_settled: run.is_settled(step).unwrap_or(false),
         is_comparable: is_comparable(run, step),
-        is_doubted: run.distrusted(step).is_some() || contradiction(run, headline).is_some(),
+        is_doubted: run.distrusted(step).is_some(),
+        is_contradicted: contradiction(run, headline).is_some(),
     })
 }
 
@@ -121,13 +124,13 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
     let cell = |headline: &Headline| {
         let shown = shown(subject.run, *headline)?;
         let is_of_writes = *headline != Headline::Read;
-        let note = match (shown.is_settled || !is_of_writes, shown.is_doubted) {
-            (true, true) => "in doubt",
-            (true, false) => "",
-            (false, true) => "not steady, in doubt",
-            (false, false) => "not steady",
-        };
-        Some((shown.value, note.to_owned()))
+        let notes = [
+            (is_of_writes && !shown.is_settled, "not steady"),
+            (shown.is_doubted, "in doubt"),
+            (shown.is_contradicted, "contradicted"),
+        ];
+        let notes: Vec<&str> = notes.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+        Some((shown.value, notes.join(", ")))
     };
     Row {
         class: format!("own t{}", Look::of_run(subject.index).tone),
@@ -341,6 +344,7 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
              drive's own.",
         );
     }
+    said.push_str(&apart(subjects));
     for document in &others.documents {
         let _ = write!(
             said,
@@ -359,6 +363,30 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
         others.picked_by(subjects),
         named_versions(&versions, own)
     );
+    said
+}
+
+/// Sentences on headlines that published figures contradict, and on those that a listed stall
+/// makes, which are not shown.
+fn apart(subjects: &[Subject<'_>]) -> String {
+    let mut said = String::new();
+    for subject in subjects {
+        let of = if subjects.len() > 1 { format!(" of {}", subject.label) } else { String::new() };
+        for headline in Headline::ALL {
+            let name = heading(headline).0;
+            if let Some(text) = contradiction(subject.run, headline) {
+                let _ = write!(said, " Contradicted: {name}{of}, {text}.");
+            }
+            let step = headline.step(subject.run);
+            if step.is_some_and(|step| headline.is_of_listed_stall(subject.run, step)) {
+                let _ = write!(
+                    said,
+                    " Not shown: {name}{of}, as long as a stall of the host that the model's file \
+                     lists."
+                );
+            }
+        }
+    }
     said
 }
 

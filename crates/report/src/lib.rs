@@ -12,6 +12,7 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod chance;
 mod chart;
 mod comparison;
 mod conclusion;

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use results::mark::marked;
-use results::{Run, Step, StepKind};
+use results::repeats::groups;
+use results::{Run, Spread, Step, StepKind};
 
 use crate::number;
 use crate::text::Text;
@@ -18,6 +19,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) label: String,
     /// Its place, from 0: the colour that it has in every chart.
     pub(crate) index: usize,
+    /// The runs that repeat each other, itself among them.
+    repeats: Vec<&'a Run>,
 }
 
 /// One workload family in every run that has it.
@@ -73,12 +76,14 @@ pub(crate) fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
             }
         }
     }
+    let groups = groups(runs);
     runs.iter()
         .zip(labels)
         .enumerate()
         .map(|(index, (run, label))| {
             let label = marked(&named(run, label, index), run.target.unvalidated);
-            Subject { run, label, index }
+            let group = groups.iter().find(|group| group.contains(&index)).into_iter().flatten();
+            Subject { run, label, index, repeats: group.map(|other| &runs[*other]).collect() }
         })
         .collect()
 }
@@ -146,6 +151,11 @@ pub(crate) fn shared<'a, T: PartialEq>(
 }
 
 impl Subject<'_> {
+    /// The intervals of what `step` measured: from repeats of the run where the page has any.
+    pub(crate) fn spread(&self, step: &Step) -> Spread {
+        self.run.spread(step, &self.repeats).unwrap_or_default()
+    }
+
     /// Returns the sources of the numbers of `steps`: run, seed, interval.
     pub(crate) fn provenance(&self, steps: &[&Step]) -> String {
         let intervals = steps.iter().map(|step| step.interval_s).filter(|it| *it > 0.0);

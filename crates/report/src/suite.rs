@@ -17,7 +17,7 @@ use results::{Step, Summary};
 use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit, Window, widened};
 use crate::number::millis;
 use crate::subject::{Part, Subject, Suite};
-use crate::text::{Text, anchor};
+use crate::text::{Cell, Text, anchor};
 
 /// A step with the run it belongs to.
 pub(crate) type Taken<'a> = (&'a Subject<'a>, &'a Step);
@@ -103,6 +103,12 @@ fn metrics(taken: &[Taken<'_>]) -> [Metric; 4] {
 /// True if the model of one of them lists stalls of its host: maxima come from the list.
 fn has_listed_stalls(taken: &[Taken<'_>]) -> bool {
     taken.iter().any(|(subject, _)| subject.run.target.host_stall_ms_max.is_some())
+}
+
+/// True if a stall that the file of the model lists makes this latency.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a latency")]
+fn is_listed(subject: &Subject<'_>, (_, latency_ms): &Point) -> bool {
+    subject.run.target.is_listed_stall((latency_ms * 1e6) as u64)
 }
 
 impl Metric {
@@ -310,7 +316,7 @@ fn table(heads: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
         for (index, cell) in row.iter().enumerate() {
             let _ = match index {
                 0 => write!(html, "<th scope=\"row\">{}</th>", Text(cell)),
-                _ => write!(html, "<td>{}</td>", Text(cell)),
+                _ => write!(html, "<td>{}</td>", Cell(cell)),
             };
         }
         html.push_str("</tr>");

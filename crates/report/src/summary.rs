@@ -8,15 +8,18 @@ mod snia;
 
 use std::fmt::Write as _;
 
+use results::baseline::Headline;
 use results::compare::{Comparison, Entry, compare};
 use results::conditions::weight;
-use results::{Doubt, StepKind};
+use results::headlines::contradiction;
+use results::{ConfidenceInterval, Doubt, Run, Step, StepKind};
 
+use crate::chance::{beside, origin};
 use crate::chart::Look;
 use crate::number;
 use crate::number::drive_writes;
 use crate::subject::{Subject, Suite, workload_of};
-use crate::text::Text;
+use crate::text::{Cell, Text};
 
 const HEADS: [&str; 8] = ["Run", "IOPS", "MB/s", "Average", "p99.9", "Maximum", "Std. dev.", "WA"];
 /// Headings of how a preconditioning ended: when it was in steady state, and what was written.
@@ -93,6 +96,9 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
     let mut html =
         format!("<h3>{title}</h3><div class=\"scroll\"><table class=\"summary\"><thead><tr>");
     let entries = || loads.iter().flat_map(|load| load.entries.iter().flatten());
+    let tails = loads.iter().flat_map(|load| subjects.iter().zip(&load.entries));
+    let tails: Vec<ConfidenceInterval> =
+        tails.filter_map(|(subject, entry)| tail_of(subject, entry.as_ref()?)).collect();
     let with_host = entries().any(|entry| entry.summary.host_processor_us.is_some());
     let heads = HEADS.iter().chain(with_host.then_some(&HOST_HEAD));
     let heads: Vec<&&str> =
@@ -138,6 +144,7 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
             standard deviation of all requests. WA is NAND writes ÷ host writes."
         + host
         + steady
+        + &origin(tails.iter())
         + "</p>"
 }
 
@@ -155,12 +162,15 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
     let doubt = step.and_then(|step| Doubt::of(subject.run, step, summary));
     let has_percentiles = doubt.is_none_or(Doubt::has_percentiles);
     let p999 = latency.p999_ns().filter(|_| has_percentiles);
+    let marks = step.map(|step| marks(subject.run, step)).unwrap_or_default();
+    let notes = doubt.map(Doubt::note).into_iter().chain(latency.mean_note()).chain(marks);
+    let notes: Vec<String> = notes.collect();
     let amplification = summary.nand.and_then(|nand| nand.write_amplification());
     let cells = [
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
         number::plain_ns(latency.mean_ns()),
-        number::plain_millis(p999),
+        beside(number::plain_millis(p999), tail_of(subject, entry)),
         number::plain_millis(latency.max_ns()),
         number::plain_ns(latency.stdev_ns()),
         amplification.map_or("–".into(), number::plain),
@@ -169,17 +179,40 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
         "<tr><th scope=\"row\" class=\"t{}\"><i class=\"key\"></i>{}{}</th>",
         Look::of_run(subject.index).tone,
         Text(&subject.label),
-        noted(doubt.map(Doubt::note)) + &noted(latency.mean_note()),
+        noted(&notes),
     );
     for cell in cells {
-        let _ = write!(html, "<td>{cell}</td>");
+        let _ = write!(html, "<td>{}</td>", Cell(&cell));
     }
     html
 }
 
-/// A note behind the name of a run; empty without one.
-fn noted(note: Option<String>) -> String {
-    note.map_or(String::new(), |note| format!(" <span class=\"interval\">{}</span>", Text(&note)))
+/// The interval of the p99.9 of a measurement.
+fn tail_of(subject: &Subject<'_>, entry: &Entry) -> Option<ConfidenceInterval> {
+    let step = subject.run.step(&entry.step).filter(|step| step.kind == StepKind::Measure)?;
+    subject.spread(step).latency.latency_ns_p999
+}
+
+/// Words on each headline of `run` read from `step` that a published figure contradicts, and on a
+/// tail that a listed stall makes.
+fn marks(run: &Run, step: &Step) -> Vec<String> {
+    let is_here = |it: &Headline| it.step(run).is_some_and(|of| of.id == step.id);
+    let contradicted = Headline::ALL.into_iter().filter(is_here).filter_map(|it| {
+        let text = contradiction(run, it)?;
+        Some(if it == Headline::WriteTail { format!("p99.9 {text}") } else { text })
+    });
+    let tail = step.summary.as_ref().and_then(|it| it.latency.p999_ns());
+    let is_stall =
+        step.kind == StepKind::Measure && tail.is_some_and(|tail| run.target.is_listed_stall(tail));
+    contradicted.chain(is_stall.then(|| "p99.9 is a listed stall".to_owned())).collect()
+}
+
+/// Notes behind the name of a run; empty without any.
+fn noted(notes: &[String]) -> String {
+    if notes.is_empty() {
+        return String::new();
+    }
+    format!(" <span class=\"interval\">{}</span>", Text(&notes.join(", ")))
 }
 
 fn verdict(subject: &Subject<'_>, entry: &Entry) -> String {

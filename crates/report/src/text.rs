@@ -26,6 +26,26 @@ impl fmt::Display for Text<'_> {
     }
 }
 
+/// Text of a cell of a table; what follows a line break is its interval, below it in grey.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.split_once('\n') {
+            Some((figure, interval)) => {
+                write!(
+                    f,
+                    "{}<span class=\"interval below\">{}</span>",
+                    Text(figure),
+                    Text(interval)
+                )
+            }
+            None => Text(self.0).fmt(f),
+        }
+    }
+}
+
 /// A name for an element, from any text: letters, digits and hyphens only.
 pub(crate) fn anchor(text: &str) -> String {
     text.chars()
@@ -62,6 +82,10 @@ mod tests {
     fn markup_in_a_name_stays_text() {
         let hostile = r#"<b a="x" b='y'>&"#;
         assert_eq!(Text(hostile).to_string(), "&lt;b a=&quot;x&quot; b=&#39;y&#39;&gt;&amp;");
+        assert_eq!(
+            Cell("1 & 2\n<3>").to_string(),
+            "1 &amp; 2<span class=\"interval below\">&lt;3&gt;</span>"
+        );
         assert_eq!(anchor("8K 70/30 \"x\""), "8k-70-30--x-");
     }
 }

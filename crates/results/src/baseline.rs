@@ -100,10 +100,19 @@ impl Headline {
     }
 
     /// Its value in what `run` measured in `step`: requests a second, or nanoseconds; absent where
-    /// too few requests were measured, or requests are missing from the percentiles.
+    /// too few requests were measured, requests are missing from the percentiles, or a stall makes
+    /// it, see [`Self::is_of_listed_stall`].
     pub fn of_step(self, run: &Run, step: &Step) -> Option<f64> {
-        let has_value = self != Self::WriteTail || !run.lacks_requests(&step.id);
+        let has_value = self != Self::WriteTail
+            || !run.lacks_requests(&step.id) && !self.is_of_listed_stall(run, step);
         step.summary.as_ref().filter(|_| has_value).and_then(|summary| self.of_summary(summary))
+    }
+
+    /// True if it is as long as a stall that the file of the model lists for its host: it says
+    /// nothing of the drive.
+    pub fn is_of_listed_stall(self, run: &Run, step: &Step) -> bool {
+        let tail = step.summary.as_ref().and_then(|it| it.latency.p999_ns());
+        self == Self::WriteTail && tail.is_some_and(|tail| run.target.is_listed_stall(tail))
     }
 
     /// The measurement of `run` that it is read from: that of the table's load, else that with most

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use crate::conditions::{format, preconditioning};
 use crate::mark::is_unset;
-use crate::{Run, Step, StepKind, Summary, Target, TargetKind, Written};
+use crate::{
+    ConfidenceInterval, Run, Spread, Step, StepKind, Summary, Target, TargetKind, Written,
+};
 
 /// Smallest difference of two rates or latencies that is called one, as a share: repeats of a run
 /// on a quiet machine lie about as far apart, and no reader decides by less.
@@ -46,6 +48,9 @@ pub struct Entry {
     pub latency_ratio: Option<f64>,
     /// Place by IOPS among the runs that have this load, from 1; equals share a place.
     pub rank: u32,
+    /// Intervals of the figures of a measurement; absent where its parts were not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
     /// True if requests are missing from its figures: no comparison rests on them.
     #[serde(skip_serializing_if = "is_unset")]
     pub lacks_requests: bool,
@@ -103,6 +108,7 @@ fn comparison(load: &Step, runs: &[&Run]) -> Comparison {
             iops_ratio: over_first(|summary| Some(summary.iops)),
             latency_ratio: over_first(|summary| summary.latency.mean_ns()),
             rank: u32::try_from(ahead + 1).unwrap_or(u32::MAX),
+            spread: step.spread.filter(|_| step.kind == StepKind::Measure),
             lacks_requests: run.lacks_requests(&step.id),
             doubt: run.doubt_of_step(&step.id).map(str::to_owned),
         }
@@ -156,7 +162,8 @@ pub struct Standing {
     /// Its IOPS over those of the best subject: the geometric mean over all loads and repeats, 0
     /// to 1.
     pub share: f64,
-    /// The same of its lowest repeat, and of its highest; equal where there is one.
+    /// The same of its lowest repeat, and of its highest; of a single run that of the ends of the
+    /// intervals of its rates, and equal where it has none.
     pub share_of_repeats: (f64, f64),
     /// Its place, from 1: subjects within [`MEANINGFUL_MIN`] of the first of a place share it.
     pub place: u32,
@@ -180,10 +187,7 @@ pub fn rankings(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<Rankin
             let iops: Vec<(&Vec<usize>, f64)> = iops.collect();
             let best = iops.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
             let standing = |(group, iops): (&Vec<usize>, f64)| {
-                let each = group.iter().filter_map(|one| mean_iops(&loads, &[*one]));
-                let (low, high) = each.fold((f64::INFINITY, 0.0_f64), |(low, high), one| {
-                    (low.min(one), high.max(one))
-                });
+                let (low, high) = ends(&loads, group, iops);
                 let share_of_repeats = (ratio(low, best)?, ratio(high, best)?);
                 let (run, share) = (group[0], ratio(iops, best)?);
                 Some(Standing { run, share, share_of_repeats, place: 1 })
@@ -218,12 +222,41 @@ pub struct Winner {
 
 /// The winner of a workload: the first where its IOPS are [`MEANINGFUL_MIN`] above those of the
 /// second, both as geometric means over all loads, and its lowest repeat is above the highest of
-/// the second. Absent where they are level, where repeats overlap, or there is one run.
+/// the second, or its interval above that of the second. Absent where they are level, where repeats
+/// or intervals overlap, or there is one run.
 pub fn winner(ranking: &Ranking) -> Option<Winner> {
     let [first, second, ..] = ranking.standings.as_slice() else { return None };
     let lead = ratio(first.share, second.share)? - 1.0;
     let is_beyond_chance = first.share_of_repeats.0 > second.share_of_repeats.1;
     (lead >= MEANINGFUL_MIN && is_beyond_chance).then_some(Winner { run: first.run, lead })
+}
+
+/// IOPS of the lowest and the highest of the runs of `group` over all `loads`; of a single run the
+/// ends of [`interval_mean`], else its `iops`.
+fn ends(loads: &[&Comparison], group: &[usize], iops: f64) -> (f64, f64) {
+    if let [run] = *group {
+        let interval = interval_mean(loads, run, |spread| spread.iops);
+        return interval.unwrap_or((iops, iops));
+    }
+    let each = group.iter().filter_map(|one| mean_iops(loads, &[*one]));
+    each.fold((f64::INFINITY, 0.0), |(low, high), one| (low.min(one), high.max(one)))
+}
+
+/// Geometric means over all `loads` of the ends of the intervals that `of` reads from a run: wider
+/// than the interval of the mean, because not all loads err to one side. Absent where one has none.
+pub(crate) fn interval_mean(
+    loads: &[&Comparison],
+    run: usize,
+    of: fn(&Spread) -> Option<ConfidenceInterval>,
+) -> Option<(f64, f64)> {
+    let (mut low, mut high) = (0.0, 0.0);
+    for load in loads {
+        let interval = of(load.entries.get(run)?.as_ref()?.spread.as_ref()?)?;
+        low += interval.low.ln();
+        high += interval.high.ln();
+    }
+    let count = loads.len() as f64;
+    Some(((low / count).exp(), (high / count).exp()))
 }
 
 /// Geometric mean of the IOPS of the runs of `group` over all `loads`; absent where one lacks a
@@ -375,6 +408,7 @@ fn platforms<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::IntervalKind;
 
     #[test]
     fn a_subject_whose_repeats_overlap_with_those_of_the_second_wins_nothing() {
@@ -502,6 +536,24 @@ mod tests {
         assert_eq!((first.0, second.0), (0, 2));
         assert!((first.1 - 1.0).abs() < 1e-9 && (second.1 - 0.75).abs() < 1e-3, "{second:?}");
         assert_eq!(of(&[vec![0], vec![1], vec![2]]).len(), 3);
+    }
+
+    #[test]
+    fn a_lead_within_the_intervals_of_single_runs_is_no_win() {
+        let wins = |half: f64| {
+            let mut runs = [other(40_000), other(44_000)];
+            for step in runs.iter_mut().flat_map(|run| &mut run.steps) {
+                let Some(iops) = step.summary.as_ref().map(|it| it.iops) else { continue };
+                let (low, high) = (iops * (1.0 - half), iops * (1.0 + half));
+                let iops = Some(ConfidenceInterval::new(IntervalKind::Batches, low, high));
+                step.spread = Some(Spread { iops, ..Spread::default() });
+            }
+            let comparisons = compare(&runs);
+            let rankings = rankings(&comparisons, &[vec![0], vec![1]]);
+            let write = rankings.iter().find(|it| it.workload == "4k-rand-write").unwrap();
+            winner(write).map(|it| it.run)
+        };
+        assert_eq!((wins(0.02), wins(0.06)), (Some(1), None), "10 % apart");
     }
 
     #[test]

@@ -137,6 +137,14 @@ pub(crate) fn host_limited(run: &Run, step: &Step) -> Option<Doubt> {
 }
 
 impl Target {
+    /// True if a latency is that of the longest stall that the file of a model lists for its host,
+    /// within a factor of two: the list makes it, and no mechanism.
+    pub fn is_listed_stall(&self, latency_ns: u64) -> bool {
+        let latency_ms = latency_ns as f64 / 1e6;
+        let is_near = |longest: f64| (longest / 2.0..=longest * 2.0).contains(&latency_ms);
+        self.host_stall_ms_max.is_some_and(is_near)
+    }
+
     /// The part of the host that bounds a load of `threads` on each device, if at least 95 % of it
     /// was in use: its threads or its processors are busy for so much of the time, or one request
     /// after the other is in the serial section of its driver. A drive that is faster would not be

@@ -192,8 +192,8 @@ fn listed_stall(run: &Run, steps: &[&Step]) -> Option<String> {
     is_from_listed_stalls("max_latency_ms", longest_ms, stall_ms).then(|| {
         let stall_ms = stall_ms.unwrap_or_default();
         format!(
-            "the maximum of {longest_ms:.0} ms follows from the stalls of the host that the \
-             model's file lists, of up to {stall_ms:.0} ms"
+            "the maximum follows from the stalls of the host that the model's file lists, of up to \
+             {stall_ms:.0} ms"
         )
     })
 }

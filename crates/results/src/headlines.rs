@@ -113,7 +113,8 @@ impl Headlines {
     /// The 99.9th percentile of the 4K random writes over their average.
     pub fn tail_over_average(&self) -> Option<f64> {
         let ratio = self.ratio(self.write_latency_ns_p999, self.write_latency_ns_avg);
-        ratio.filter(|_| self.write_doubt.is_none())
+        let is_contradicted = self.contradiction(Headline::WriteTail).is_some();
+        ratio.filter(|_| self.write_doubt.is_none() && !is_contradicted)
     }
 
     /// Contradiction of a published figure to `headline`; absent without any.
@@ -150,7 +151,9 @@ pub fn contradiction(run: &Run, headline: Headline) -> Option<String> {
         let most = figure.value_high;
         if headline == Headline::WriteTail {
             let is_beyond = figure.metric == "max_latency_ms" && value / 1e6 > most;
-            return is_beyond.then(|| format!("above the published maximum of {most} ms"));
+            // Whole milliseconds, but for a maximum that is none.
+            let digits = if most < 10.0 { 3 } else { 0 };
+            return is_beyond.then(|| format!("above the published maximum of {most:.digits$} ms"));
         }
         let judged = Figure { measured: Some(value), ..figure.clone() };
         let is_off = figure.metric == "iops" && judged.is_in_tolerance() == Some(false);
@@ -221,8 +224,22 @@ mod tests {
         assert!(it.contradiction(Headline::Write).unwrap().ends_with(" were published"));
         let tail = it.contradiction(Headline::WriteTail).unwrap();
         assert!(tail.starts_with("above the published maximum of "), "{tail}");
+        assert_eq!(it.tail_over_average(), None, "no ratio rests on it");
         run.published[1].queue_per_thread = "1".into();
         assert_eq!(contradiction(&run, Headline::WriteTail), None, "of another load");
+    }
+
+    #[test]
+    fn a_tail_that_a_listed_stall_makes_is_no_headline() {
+        let mut run = example::run();
+        let tail_ms = Headlines::of(&run).write_latency_ns_p999.unwrap() / 1e6;
+        let tail = |run: &Run| Headlines::of(run).write_latency_ns_p999;
+        run.target.host_stall_ms_max = Some(tail_ms * 3.0);
+        assert!(tail(&run).is_some(), "shorter than any stall");
+        run.target.host_stall_ms_max = Some(tail_ms * 1.5);
+        assert_eq!(tail(&run), None);
+        assert_eq!(Headlines::of(&run).tail_over_average(), None);
+        assert!(Headlines::of(&run).write_iops.is_some());
     }
 
     #[test]

@@ -2,22 +2,23 @@
 //!
 //! A ratio of rates is judged on its logarithm: there, twice as fast and half as fast are equally
 //! far from one. The interval is Welch's for two samples of unequal variance [welch-1947], at a
-//! confidence of 95 %.
+//! confidence of 95 %. Where nothing was repeated, the ends of the intervals of single runs are
+//! divided by each other, which is wider.
 
 use std::borrow::Borrow;
 
 use serde::Serialize;
 
-use crate::compare::{Comparison, Entry, MEANINGFUL_MIN, is_outcome};
+use crate::compare::{Comparison, Entry, MEANINGFUL_MIN, interval_mean, is_outcome};
 use crate::confidence::{ConfidenceInterval, IntervalKind, student};
-use crate::{Run, StepKind, Summary};
+use crate::{Run, Spread, StepKind, Summary};
 
 /// A ratio, and the interval in which it lies with a confidence of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
     /// Ratio of the geometric means.
     pub mean: f64,
-    /// Its interval; absent where nothing was repeated on one side.
+    /// Its interval; absent where a side was neither repeated nor has intervals of its own.
     pub interval: Option<ConfidenceInterval>,
 }
 
@@ -34,14 +35,24 @@ impl Ratio {
         Some(Self { mean: log.exp(), interval })
     }
 
+    /// This ratio, whose interval reaches from the low end `above` over the high end `below` to the
+    /// opposite if it has none.
+    fn within(self, above: Option<(f64, f64)>, below: Option<(f64, f64)>) -> Self {
+        let widest = above.zip(below).filter(|(_, below)| below.0 > 0.0).map(|(above, below)| {
+            let (low, high) = (above.0 / below.1, above.1 / below.0);
+            ConfidenceInterval::new(IntervalKind::Batches, low, high)
+        });
+        Self { interval: self.interval.or(widest), ..self }
+    }
+
     /// True if the difference is worth a word: at least [`MEANINGFUL_MIN`] to either side, and told
-    /// apart from chance where anything was repeated.
+    /// apart from chance where an interval is known.
     pub fn is_meaningful(&self) -> bool {
         self.mean.max(1.0 / self.mean) >= 1.0 + MEANINGFUL_MIN && self.is_certain().unwrap_or(true)
     }
 
-    /// True if the interval does not include 1, so that the repeats tell the two sides apart;
-    /// absent where nothing was repeated.
+    /// True if the interval does not include 1, so that the two sides are told apart; absent
+    /// without an interval.
     pub fn is_certain(&self) -> Option<bool> {
         self.interval.map(|it| it.low > 1.0 || it.high < 1.0)
     }
@@ -154,10 +165,17 @@ fn pair(loads: &[&Comparison], group: &[usize], first: &[usize]) -> Option<Pair>
         };
         runs.iter().map(mean).collect()
     };
-    let ratio = |of: fn(&Summary) -> f64| Ratio::of(&values(group, of), &values(first, of));
+    let ratio = |of: fn(&Summary) -> f64, interval: fn(&Spread) -> Option<ConfidenceInterval>| {
+        let ends = |runs: &[usize]| interval_mean(&common, *runs.first()?, interval);
+        let ratio = Ratio::of(&values(group, of), &values(first, of))?;
+        Some(ratio.within(ends(group), ends(first)))
+    };
     Some(Pair {
-        iops: ratio(|summary| summary.iops)?,
-        latency: ratio(|summary| summary.latency.latency_ns_avg)?,
+        iops: ratio(|summary| summary.iops, |spread| spread.iops)?,
+        latency: ratio(
+            |summary| summary.latency.latency_ns_avg,
+            |spread| spread.latency.latency_ns_avg,
+        )?,
     })
 }
 
@@ -208,6 +226,18 @@ mod tests {
         assert_eq!((ratio.interval, ratio.is_certain()), (None, None));
         assert_eq!(Ratio::of(&[], &[1.0]), None);
         assert_eq!(Ratio::of(&[0.0], &[1.0]), None);
+    }
+
+    #[test]
+    fn intervals_of_single_runs_bound_their_ratio() {
+        let ratio = Ratio::of(&[110.0], &[100.0]).unwrap();
+        let apart = ratio.within(Some((108.0, 112.0)), Some((96.0, 104.0)));
+        let it = apart.interval.unwrap();
+        assert!((it.low - 108.0 / 104.0).abs() < 1e-12 && (it.high - 112.0 / 96.0).abs() < 1e-12);
+        assert_eq!((it.kind, apart.is_meaningful()), (IntervalKind::Batches, true));
+        let near = ratio.within(Some((103.0, 117.0)), Some((96.0, 104.0)));
+        assert!(!near.is_meaningful(), "within the intervals: {near:?}");
+        assert_eq!(ratio.within(Some((103.0, 117.0)), None).interval, None);
     }
 
     #[test]

@@ -592,6 +592,13 @@ impl Run {
         }
     }
 
+    /// The spread of what `step` of this run measured: over all `repeats` of the run, itself
+    /// included, completed by that of its own parts; absent without either.
+    pub fn spread(&self, step: &Step, repeats: &[&Self]) -> Option<Spread> {
+        let same = repeats.iter().filter_map(|run| run.step(&step.id)?.summary.as_ref());
+        Spread::over(&same.collect::<Vec<&Summary>>(), step.spread)
+    }
+
     /// True if what the run measured for `figure` comes from the stalls that the file of its model
     /// lists, and from no mechanism.
     pub fn is_from_listed_stalls(&self, figure: &Figure) -> bool {

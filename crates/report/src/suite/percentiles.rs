@@ -1,12 +1,13 @@
 //! Latency in depth: against throughput, and its percentiles on an axis of nines.
 
 use results::conditions::representative;
-use results::{Bin, Latencies, LatencySummary, Step, is_percentile_known};
+use results::{Bin, Latencies, LatencySpread, LatencySummary, Step, is_percentile_known};
 
 use super::{
-    Axis, Body, Chart, Ends, Point, Series, Subject, Suite, Taken, Unit, apart, cautions, line,
-    millis, provenance, table,
+    Axis, Body, Chart, Ends, Point, Series, Subject, Suite, Taken, Unit, apart, cautions,
+    is_listed, line, millis, provenance, table,
 };
+use crate::chance::{beside, of_percentiles, origin};
 use crate::chart::Look;
 use crate::explain;
 use crate::number;
@@ -58,21 +59,33 @@ pub(super) fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
     }
 }
 
-/// One line, or one for reads and one for writes where both happened.
+/// One line, or one for reads and one for writes where both happened; what a listed stall makes of
+/// it apart, as marks.
 fn lines(subject: &Subject<'_>, step: &Step) -> Vec<Series> {
     let mixed = !step.read_bins.is_empty() && !step.write_bins.is_empty();
     [(false, &step.read_bins), (true, &step.write_bins)]
         .into_iter()
         .filter(|(_, bins)| !bins.is_empty())
-        .map(|(writes, bins)| {
+        .flat_map(|(writes, bins)| {
             let (name, look) = if mixed {
                 apart(subject, writes)
             } else {
                 (subject.label.clone(), Look::of_run(subject.index))
             };
-            line(name, look, by_share(bins))
+            let (listed, own) = by_share(bins).into_iter().partition(|it| is_listed(subject, it));
+            let marks = Look { dash: Look::MARKS, ..look };
+            let marks = line(format!("{name}, listed stalls"), marks, sparse(listed));
+            std::iter::once(line(name, look, own))
+                .chain((!marks.points.is_empty()).then_some(marks))
         })
         .collect()
+}
+
+/// Every eighth of `points`, and the last: enough for marks that do not touch.
+fn sparse(points: Vec<Point>) -> Vec<Point> {
+    let last = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate().filter(|(at, _)| at % 8 == 0 || *at == last);
+    kept.map(|(_, point)| point).collect()
 }
 
 /// Latency in milliseconds at shares that every run has, equally far apart by nines.
@@ -113,38 +126,49 @@ pub(super) fn numbers(taken: &[Taken<'_>]) -> String {
         "p99.999, ms",
         "Maximum, ms",
     ];
-    let rows = taken.iter().flat_map(|(subject, step)| {
-        let summary = step.summary.iter();
-        let kinds = summary.flat_map(|summary| {
-            [("reads", summary.read, &step.read_bins), ("writes", summary.write, &step.write_bins)]
-        });
-        let counted = kinds.filter(|(_, latency, _)| latency.count > 0);
-        counted.map(|it| row(subject, step, it)).collect::<Vec<_>>()
-    });
-    table(&heads.map(String::from), rows)
+    let mut intervals = Vec::new();
+    let mut rows = Vec::new();
+    for (subject, step) in taken {
+        let Some(summary) = &step.summary else { continue };
+        let spread = subject.spread(step);
+        let kinds = [
+            ("reads", summary.read, &step.read_bins, spread.read),
+            ("writes", summary.write, &step.write_bins, spread.write),
+        ];
+        for kind in kinds.into_iter().filter(|(_, latency, ..)| latency.count > 0) {
+            intervals.extend(of_percentiles(&kind.3).into_iter().flatten());
+            rows.push(row(subject, step, kind));
+        }
+    }
+    let origin = match origin(intervals.iter()) {
+        origin if origin.is_empty() => origin,
+        origin => format!("<p class=\"small\">{}</p>", origin.trim_start()),
+    };
+    table(&heads.map(String::from), rows.into_iter()) + &origin
 }
 
 fn row(
     subject: &Subject<'_>,
     step: &Step,
-    (kind, latency, bins): (&str, LatencySummary, &Vec<Bin>),
+    (kind, latency, bins, spread): (&str, LatencySummary, &Vec<Bin>, LatencySpread),
 ) -> Vec<String> {
     // The upper end of a bin may lie beyond the largest latency in it.
     let five_nines = Latencies::from_bins(bins).five_nines_ns();
     let five_nines = five_nines.map(|it| it.min(latency.latency_ns_max));
-    vec![
-        subject.label.clone(),
-        step.workload.clone(),
-        kind.into(),
-        number::whole(latency.count as f64),
-        number::plain_millis(latency.p50_ns()),
-        number::plain_millis(latency.p90_ns()),
-        number::plain_millis(latency.p99_ns()),
-        number::plain_millis(latency.p999_ns()),
-        number::plain_millis(latency.p9999_ns()),
-        number::plain_millis(five_nines),
-        number::plain_millis(latency.max_ns()),
-    ]
+    let percentiles = [
+        latency.p50_ns(),
+        latency.p90_ns(),
+        latency.p99_ns(),
+        latency.p999_ns(),
+        latency.p9999_ns(),
+    ];
+    let name = [subject.label.clone(), step.workload.clone(), kind.into()];
+    let with_intervals = percentiles.into_iter().zip(of_percentiles(&spread));
+    name.into_iter()
+        .chain(std::iter::once(number::whole(latency.count as f64)))
+        .chain(with_intervals.map(|(it, interval)| beside(number::plain_millis(it), interval)))
+        .chain([five_nines, latency.max_ns()].map(number::plain_millis))
+        .collect()
 }
 
 #[cfg(test)]

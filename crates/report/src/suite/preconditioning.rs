@@ -7,8 +7,8 @@ use results::{LatencySummary, Sample, Step, Summary};
 
 use super::{
     Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
-    Window, apart, cautions, climate, has_listed_stalls, heatmap, is_mixed, line, media, metrics,
-    millis, provenance, table,
+    Window, apart, cautions, climate, has_listed_stalls, heatmap, is_listed, is_mixed, line, media,
+    metrics, millis, provenance, table,
 };
 use crate::explain;
 use crate::number::{self, percent, span};
@@ -132,13 +132,8 @@ fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &st
         .iter()
         .flat_map(|(subject, step)| {
             let points = points(step, secs, |sample| (metric.of)(&sample.summary));
-            let stall_ms_max = subject.run.target.host_stall_ms_max;
-            let is_listed = |(_, value): &Point| {
-                let stalls = |longest: f64| (longest / 2.0..=longest * 2.0).contains(value);
-                metric.id == "max" && stall_ms_max.is_some_and(stalls)
-            };
             let (listed, others): (Vec<Point>, Vec<Point>) =
-                points.iter().partition(|it| is_listed(it));
+                points.iter().partition(|it| metric.id == "max" && is_listed(subject, it));
             let look = Look::of_run(subject.index);
             let own = line(subject.label.clone(), look, others);
             let marks = Look { dash: Look::MARKS, ..look };

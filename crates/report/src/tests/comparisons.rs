@@ -118,7 +118,8 @@ fn figures_that_lack_requests_have_no_percentile_no_bar_and_no_winner() {
     runs[1] = lacking(runs[1].clone(), &id);
     let rows = summary(&runs, PRIMARY);
     let at = rows.iter().position(|row| row[0].starts_with("4k-rand-write")).unwrap();
-    assert_eq!(rows[at + 2][0], "high-performance requests missing");
+    let missing = &rows[at + 2][0];
+    assert!(missing.starts_with("high-performance requests missing"), "{missing}");
     assert_eq!((rows[at + 1][4] == "–", &*rows[at + 2][4]), (false, "–"));
     let html = comparison(&runs);
     let places = super::markup::rows(&html, "class=\"places\"");
@@ -152,7 +153,9 @@ fn every_run_has_a_row_below_each_workload_of_the_summary() {
     assert_eq!(loads.len(), 5, "two of 4K, and three sweeps: {loads:?}");
     assert!(loads.iter().all(|it| it.ends_with("T16Q16")), "{loads:?}");
     let names: Vec<&str> = rows.iter().filter(|row| row.len() > 1).map(|it| &*it[0]).collect();
-    assert_eq!(names, ["stock", "high-performance"].repeat(5));
+    let expected = ["stock", "high-performance"].repeat(5);
+    assert!(names.iter().zip(&expected).all(|(it, name)| it.starts_with(name)), "{names:?}");
+    assert_eq!(names.len(), expected.len());
 }
 
 #[test]

@@ -351,3 +351,27 @@ fn of_two_runs_those_not_in_steady_state_are_told_apart() {
     let window = "under 4k-rand-write, average of the last five rounds of the preconditioning.";
     assert!(verdict[at..].contains(window), "{verdict}");
 }
+
+#[test]
+fn a_headline_that_a_published_figure_contradicts_is_marked_wherever_it_stands() {
+    let mut of = run(STOCK);
+    let step = Headline::Write.step(&of).unwrap().clone();
+    let published = of.published.iter().find(|it| it.metric == "iops").unwrap().clone();
+    of.published = vec![Figure {
+        workload: step.workload.clone(),
+        threads: step.threads.to_string(),
+        queue_per_thread: step.queue_per_thread.to_string(),
+        phase: "primary".into(),
+        metric: "max_latency_ms".into(),
+        value_low: 0.001,
+        value_high: 0.001,
+        ..published
+    }];
+    let page = review(&[of], TITLE);
+    let text = "above the published maximum of 0.001 ms";
+    assert!(part(&page, "<p class=\"verdict\">", "</p>").contains(text));
+    let glance = section(&page, "glance");
+    assert!(glance.contains("<i>contradicted</i>"), "{glance}");
+    assert!(glance.contains(&format!("Contradicted: 4K write p99.9, {text}.")));
+    assert!(section(&page, "summary").contains(&format!("p99.9 {text}")));
+}

@@ -1,7 +1,10 @@
 //! The section of one suite: which charts there are, what their tables hold, where they come from.
 
 use results::points::ChartPoint;
-use results::{Climate, LatencySummary, Run, Sample, Step, StepKind, Summary};
+use results::{
+    Climate, ConfidenceInterval, IntervalKind, LatencySpread, LatencySummary, Run, Sample, Spread,
+    Step, StepKind, Summary,
+};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
@@ -442,4 +445,51 @@ fn maxima_that_listed_stalls_make_are_marks_beside_the_line() {
     let maxima = step.samples.iter().filter_map(|it| it.summary.latency.max_ns());
     assert_eq!(marks, maxima.filter(is_long).count(), "one for each interval with a stall");
     assert!(drawn.contains("<span>stock, listed stalls</span>"), "the legend names them");
+}
+
+/// A run whose 4K random writes have an interval about their p99.9.
+fn with_spread(mut of: Run) -> Run {
+    let is_write = |step: &&mut Step| step.is_primary() && step.workload == "4k-rand-write";
+    for step in of.steps.iter_mut().filter(is_write) {
+        let interval = ConfidenceInterval::new(IntervalKind::Batches, 1.5e6, 9e6);
+        let tail = LatencySpread { latency_ns_p999: Some(interval), ..LatencySpread::default() };
+        step.spread = Some(Spread { latency: tail, write: tail, ..Spread::default() });
+    }
+    of
+}
+
+#[test]
+fn intervals_stand_below_the_percentiles_and_their_origin_below_the_table() {
+    let count = |page: &str| page.matches("interval below\">1.50 to 9.00</span>").count();
+    let page = review(&[with_spread(run(STOCK))], TITLE);
+    assert_eq!(count(section(&page, "summary")), 1, "beside p99.9");
+    assert_eq!(count(&heard(&page, "4k")), 1, "in the table of percentiles");
+    assert_eq!(page.matches("from consecutive parts of the one measurement").count(), 2);
+    let alone = review(&[run(STOCK)], TITLE);
+    assert!(count(&alone) == 0 && !alone.contains("interval of 95 % confidence"), "none is known");
+    let again = Run { id: "again".into(), ..with_spread(run(Shape { seed: 2, ..STOCK })) };
+    let page = review(&[with_spread(run(STOCK)), again], TITLE);
+    assert!(page.contains("from repeats with other seeds"), "which count more than parts");
+    assert_eq!(count(section(&page, "summary")), 0);
+}
+
+#[test]
+fn percentiles_that_a_listed_stall_makes_are_marks_and_no_headline() {
+    let mut of = run(STOCK);
+    let percentiles =
+        |of: &Run| series(&chart(std::slice::from_ref(of), "4k", "4k-4k-rand-write-percentiles"));
+    let step = of.steps.iter().find(|it| it.is_primary() && it.workload == "4k-rand-write");
+    let latency = step.unwrap().summary.as_ref().unwrap().latency;
+    let (tail_ms, whole) = (latency.latency_ns_p999.unwrap() as f64 / 1e6, percentiles(&of));
+    let page = review(std::slice::from_ref(&of), TITLE);
+    let shown = "p99.9 write latency";
+    assert!(part(&page, "<p class=\"verdict\">", "</p>").contains(shown));
+    of.target.host_stall_ms_max = Some(tail_ms);
+    let drawn = percentiles(&of);
+    assert_eq!(drawn[1].0, "stock, listed stalls");
+    assert!(drawn[0].1 < whole[0].1 && drawn[1].1 > 0, "{drawn:?}");
+    let page = review(&[of], TITLE);
+    assert!(!part(&page, "<p class=\"verdict\">", "</p>").contains(shown));
+    assert!(section(&page, "glance").contains("Not shown: 4K write p99.9"));
+    assert!(section(&page, "summary").contains("p99.9 is a listed stall"));
 }
