@@ -7,7 +7,7 @@ use results::{Run, StepKind, TargetKind, Warning, WarningKind};
 
 use crate::chart::Look;
 use crate::subject::Subject;
-use crate::text::Text;
+use crate::text::{Code, Text};
 use crate::{explain, verdict};
 
 /// Title, verdict, and what was measured how in one line a run.
@@ -124,7 +124,7 @@ fn grouped(name: &str, all: &[(&Subject<'_>, &Warning)]) -> String {
     remedies.sort_unstable();
     remedies.dedup();
     let sentence = match remedies.as_slice() {
-        [only] => format!("<span class=\"remedy\">{}.</span>", Text(only)),
+        [only] => format!("<span class=\"remedy\">Remedy: {}.</span>", Code(only)),
         _ => String::new(),
     };
     if let [(warning, places)] = said.as_slice() {
@@ -147,7 +147,7 @@ fn grouped(name: &str, all: &[(&Subject<'_>, &Warning)]) -> String {
             Text(&warning.text),
         );
         if has_remedies {
-            let _ = write!(html, "<td class=\"prose\">{}</td>", Text(&warning.remedy));
+            let _ = write!(html, "<td class=\"prose\">{}</td>", Code(&warning.remedy));
         }
         html.push_str("</tr>");
     }

@@ -69,16 +69,16 @@ fn titled(subjects: &[Subject<'_>], title: &str) -> String {
 
 /// The whole page of a sweep.
 pub(crate) fn of_sweep(of: &Sweep) -> String {
-    let head = head(&format!("{}: sweep", of.heading()));
+    let head = head(&format!("{}: sweep, modelled", of.heading()));
     let (contents, body) = (sweep::contents(of), sweep::body(of));
-    format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
+    format!("{head}<body class=\"modelled\"><div class=\"page\">{contents}{body}</div>{}", end())
 }
 
 /// The whole page of a validation.
 pub(crate) fn of_validation(of: &Validation) -> String {
     let head = head("Floatgate: models beside published figures");
     let (contents, body) = (validation::contents(), validation::body(of));
-    format!("{head}<body><div class=\"page\">{contents}{body}</div>{}", end())
+    format!("{head}<body class=\"validated\"><div class=\"page\">{contents}{body}</div>{}", end())
 }
 
 /// The scripts, and the end of the page.

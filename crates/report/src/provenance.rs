@@ -10,10 +10,10 @@ use crate::text::Text;
 /// The footer.
 pub(crate) fn footer(subjects: &[Subject<'_>]) -> String {
     let mut html = String::from(
-        "<footer id=\"provenance\"><h2>Provenance</h2><div class=\"scroll\"><table><thead><tr><th \
-         scope=\"col\">Run</th><th scope=\"col\">Folder</th><th scope=\"col\">Begun</th><th \
-         scope=\"col\">Floatgate</th><th scope=\"col\">Model</th><th scope=\"col\">Schema</th><th \
-         scope=\"col\">Seed</th></tr></thead><tbody>",
+        "<footer id=\"provenance\"><h2>Provenance</h2><div class=\"scroll\"><table \
+         class=\"origin\"><thead><tr><th scope=\"col\">Run</th><th scope=\"col\">Folder</th>\
+         <th scope=\"col\">Begun</th><th scope=\"col\">Floatgate</th><th scope=\"col\">Model</th>\
+         <th scope=\"col\">Schema</th><th scope=\"col\">Seed</th></tr></thead><tbody>",
     );
     let mut commands: Vec<String> = Vec::new();
     for subject in subjects {

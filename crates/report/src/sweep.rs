@@ -138,8 +138,8 @@ fn cautions(sweep: &Sweep) -> Vec<String> {
 /// The body of the page.
 pub(crate) fn body(sweep: &Sweep) -> String {
     let mut html = format!(
-        "<main><header id=\"top\"><h1>{}</h1><p class=\"verdict\">Sweep over {}: {}.{}</p>\
-         <p class=\"small\">{}</p>{}</header>",
+        "<main><header id=\"top\"><h1>{}, modelled</h1><p class=\"verdict\">Modelled sweep over \
+         {}: {}.{}</p><p class=\"small\">{}</p>{}</header>",
         Text(&sweep.heading()),
         Text(&swept(sweep).join(" and ")),
         Text(&sweep.load()),
@@ -169,7 +169,7 @@ pub(crate) fn contents(sweep: &Sweep) -> String {
             Text(&quantity(&dimension.key)),
         );
     }
-    html + "<li><a href=\"#numbers\">The numbers</a></li></ol></nav>"
+    html + "<li><a href=\"#numbers\">Modelled numbers</a></li></ol></nav>"
 }
 
 /// Returns a sentence on the over-provisioning of the points; empty where none has any.
@@ -366,7 +366,7 @@ fn groups(
 /// Every point.
 fn numbers(sweep: &Sweep) -> String {
     let mut html = String::from(
-        "<section id=\"numbers\"><h2>The numbers</h2><div class=\"scroll\"><table><thead><tr>",
+        "<section id=\"numbers\"><h2>Modelled numbers</h2><div class=\"scroll\"><table><thead><tr>",
     );
     let metrics =
         METRICS.iter().map(|metric| format!("{}, {}", metric.title, metric.unit.symbol()));
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn an_unvalidated_model_is_marked_in_title_figures_and_table() {
         let html = crate::sweep(&Sweep { unvalidated: true, ..sweep() });
-        let heading = format!("<h1>{}, unvalidated model</h1>", sweep().title);
+        let heading = format!("<h1>{}, unvalidated model, modelled</h1>", sweep().title);
         assert!(html.contains(&heading), "{html:.400}");
         assert_eq!(
             html.matches(results::mark::UNVALIDATED_REASON).count(),

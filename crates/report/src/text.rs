@@ -26,6 +26,22 @@ impl fmt::Display for Text<'_> {
     }
 }
 
+/// A sentence in which what stands between backticks is code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Code<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.0.split('`').enumerate() {
+            match index % 2 {
+                0 => Text(part).fmt(f)?,
+                _ => write!(f, "<code>{}</code>", Text(part))?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Text of a cell of a table; what follows a line break is its interval, below it in grey.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell<'a>(pub(crate) &'a str);
@@ -82,6 +98,7 @@ mod tests {
     fn markup_in_a_name_stays_text() {
         let hostile = r#"<b a="x" b='y'>&"#;
         assert_eq!(Text(hostile).to_string(), "&lt;b a=&quot;x&quot; b=&#39;y&#39;&gt;&amp;");
+        assert_eq!(Code("add `<fill>` to it").to_string(), "add <code>&lt;fill&gt;</code> to it");
         assert_eq!(
             Cell("1 & 2\n<3>").to_string(),
             "1 &amp; 2<span class=\"interval below\">&lt;3&gt;</span>"

@@ -134,10 +134,10 @@ fn verdict(of: &Validation) -> String {
         return "No figure could be compared.".into();
     };
     format!(
-        "{} of {} rates and average latencies that reviewers measured are in tolerance (rates \
-         15 %, average latencies 20 %), half of them within {}. Of the standard deviations and \
-         maxima that follow from the stalls listed in the drives' files, which were fitted to such \
-         figures, {} of {} are within a factor of two, and of the others {} of {}.",
+        "Modelled, {} of {} rates and average latencies that reviewers measured are in tolerance \
+         (rates 15 %, average latencies 20 %), half of them within {}. Of the standard deviations \
+         and maxima that follow from the stalls listed in the drives' files, which were fitted to \
+         such figures, {} of {} are within a factor of two, and of the others {} of {}.",
         typical.near,
         typical.figures,
         percent(typical.error_median),

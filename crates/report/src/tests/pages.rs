@@ -70,7 +70,8 @@ fn a_dimension_of_one_value_has_no_section() {
     assert!(html.contains("id=\"against-threads\"") && html.contains("#against-threads"));
     assert!(!html.contains("against-queue-per-thread"));
     assert!(
-        bare(&html).contains("Sweep over threads and queue depth of each thread: 4k-rand-write")
+        bare(&html)
+            .contains("Modelled sweep over threads and queue depth of each thread: 4k-rand-write")
     );
 }
 
@@ -312,4 +313,19 @@ fn a_worst_figure_that_is_not_in_the_table_is_left_out() {
     let worst = section(&html, "worst");
     assert_eq!(rows(worst, "<table").len(), 1);
     assert!(worst.contains("<h3>A1, gone</h3><p>x</p>"));
+}
+
+#[test]
+fn sweeps_and_validations_look_modelled() {
+    let html = sweep(&swept(&[1, 2, 4], &[8]));
+    let title = part(&html, "<title>", "</title>");
+    assert!(title.ends_with(": sweep, modelled"), "{title}");
+    assert!(html.contains("<body class=\"modelled\">"), "which print says on every page");
+    let heading = part(&html, "<h1>", "</h1>");
+    assert!(heading.ends_with(", modelled"), "{heading}");
+    assert!(html.contains("<p class=\"verdict\">Modelled sweep over"));
+    assert!(html.contains("<h2>Modelled numbers</h2>"));
+    let html = validation(&validated(vec![figure("A1", "duo", 1.01)]));
+    assert!(html.contains("<body class=\"validated\">") && html.contains(".validated { page:"));
+    assert!(html.contains("<p class=\"verdict\">Modelled, 1 of 1 rates"));
 }
