@@ -304,6 +304,21 @@ fn a_replay_says_which_part_of_the_trace_it_was() {
 }
 
 #[test]
+fn a_trace_that_one_thread_cannot_replay_is_said_to_be_limited_by_the_host() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |i: u32| format!("{} /dev/x read {} 4096\n", i * 50 / 3, i * 7919 % 20_000 * 4096);
+    let requests: String = (0..6000).map(at).collect();
+    let log = format!("fio version 3 iolog\n0 /dev/x add\n0 /dev/x open\n{requests}");
+    fs::write(dir.path().join("60k.iolog"), log).unwrap();
+    let run = ["run", "p5800x", "--trace", "60k.iolog", "--speed", "1", "--runtime", "30s"];
+    let said = |more: &[&str]| stdout(&floatgate_in(dir.path(), &[&run[..], more].concat()));
+    let iops = |said: &str| said.split(' ').next().unwrap().parse::<f64>().unwrap();
+    let (one, chosen) = (said(&["--threads", "1"]), said(&[]));
+    assert!(iops(&one) < 58_000.0 && one.contains("limited by the host (1 thread)"), "{one}");
+    assert!(iops(&chosen) > 59_900.0 && !chosen.contains("limited by the host"), "{chosen}");
+}
+
+#[test]
 fn what_cannot_be_read_or_written_is_told_with_its_own_remedy() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("there.rec"), "mine").unwrap();
