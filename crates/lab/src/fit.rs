@@ -28,7 +28,7 @@ use results::deviation::median_size;
 use results::published::FigureRow;
 use ssd::{DriveSpec, PublishedSpec};
 
-use self::confidence::{Confidence, left_out};
+use self::confidence::{Confidence, left_out, shares};
 use self::objective::{Aim, Candidates, Objective};
 use self::parameter::{Parameter, parameters};
 use self::search::{Effort, Found, derivatives, polish, robust, search};
@@ -45,6 +45,8 @@ pub use self::parameter::Free;
 
 /// Coordinates nearer than this to an end of their range are at the bound.
 const AT_BOUND: f64 = 0.005;
+/// Share of what the figures tell of a number that the loads tell which are said to fix it.
+const FIXED_SHARE_MIN: f64 = 0.5;
 /// Distance of the values that are looked at of a number that changes where data lies, as a share
 /// of its range: while searching, and when the best point is made exact.
 const SPACING: f64 = 1.0 / 8.0;
@@ -146,8 +148,15 @@ impl Table {
         }
         let fact = |index: &usize| judged[*index].fact();
         let alike = |index| used.iter().filter(|other| fact(other) == fact(index)).count();
-        let aims = used.iter().map(|index| Aim::new(question.rows[*index], alike(index)));
-        let aims = aims.map(|aim| aim.expect("a value of 0 is not used")).collect();
+        let aims = used.iter().map(|index| {
+            let aim = Aim::new(question.rows[*index], alike(index));
+            let aim = aim.expect("a value of 0 is not used");
+            match average_beside(&judged[*index], &judged) {
+                Some(mean_ms) => aim.beside_average(mean_ms),
+                None => aim,
+            }
+        });
+        let aims = aims.collect();
         let work_of = |indices: &[usize]| {
             let rows: Vec<_> = indices.iter().map(|index| question.rows[*index]).collect();
             WorkList::new(&rows, drives, question.plans)
@@ -163,6 +172,17 @@ impl Table {
         let first = |load| loads.iter().position(|other| *other == load);
         loads.iter().map(|load| first(*load).expect("it is one of them")).collect()
     }
+}
+
+/// Average latency of the load of `figure`, which is a standard deviation in the same unit, if one
+/// of `all` states it.
+fn average_beside(figure: &Judged, all: &[Judged]) -> Option<f64> {
+    let is_of_it = |it: &&Judged| {
+        it.metric == "avg_latency_ms"
+            && (&it.setup, &it.phase, it.place()) == (&figure.setup, &figure.phase, figure.place())
+    };
+    let is_deviation = figure.metric == "stdev_latency_ms";
+    all.iter().filter(|_| is_deviation).find(is_of_it)?.value_low
 }
 
 /// Reason why the search does not go by `row`; empty where it does.
@@ -335,7 +355,7 @@ impl Work<'_> {
         Ok(Fit {
             drive: self.noted(&best.point),
             assumed: self.question.assumed.map(str::to_owned),
-            parameters: self.fitted(&best.point, &certainty),
+            parameters: self.fitted(&best.point, &certainty, (slopes, &residuals)),
             left_out_error_median: error(&used_alone),
             left_out_rate_error_median: error(&Judged::is_rate),
             figures,
@@ -346,11 +366,38 @@ impl Work<'_> {
         })
     }
 
-    fn fitted(&self, point: &[f64], certainty: &Confidence) -> Vec<Fitted> {
+    /// Loads that together tell half of what is known of the number on `axis` or more, in the order
+    /// of how much each tells.
+    fn fixed_by(&self, axis: usize, (slopes, residuals): (&DMatrix<f64>, &[f64])) -> Vec<String> {
+        let mut loads: Vec<(String, f64)> = Vec::new();
+        for (index, share) in self.table.used.iter().zip(shares(slopes, residuals, axis)) {
+            let load = self.table.judged[*index].load_text();
+            match loads.iter_mut().find(|(other, _)| *other == load) {
+                Some((_, sum)) => *sum += share,
+                None => loads.push((load, share)),
+            }
+        }
+        loads.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut sum = 0.0;
+        let named = loads.into_iter().take_while(|(_, share)| {
+            let is_short = sum < FIXED_SHARE_MIN;
+            sum += share;
+            is_short
+        });
+        named.map(|(load, _)| load).collect()
+    }
+
+    fn fitted(
+        &self,
+        point: &[f64],
+        certainty: &Confidence,
+        told: (&DMatrix<f64>, &[f64]),
+    ) -> Vec<Fitted> {
         let parameters = self.candidates.parameters;
         let one = |axis: usize| {
             let (it, at) = (&parameters[axis], point[axis]);
             let others = certainty.goes_with(axis);
+            let undetermined = certainty.is_undetermined(axis);
             Fitted {
                 path: it.path.clone(),
                 low: it.low,
@@ -358,7 +405,8 @@ impl Work<'_> {
                 start: it.start,
                 value: it.value(at),
                 deviation: certainty.deviations[axis] * it.slope(at),
-                undetermined: certainty.is_undetermined(axis),
+                undetermined,
+                fixed_by: if undetermined { Vec::new() } else { self.fixed_by(axis, told) },
                 goes_with: others.iter().map(|other| parameters[*other].path.clone()).collect(),
                 at_bound: !(AT_BOUND..=1.0 - AT_BOUND).contains(&at),
             }

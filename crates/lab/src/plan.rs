@@ -292,9 +292,13 @@ impl Plan {
         self
     }
 
-    /// This plan with everything written once in order before each suite that has no fill.
+    /// This plan with everything written once in order before each step, which is then a suite of
+    /// its own.
     #[must_use]
-    pub(crate) fn filled(self) -> Self {
+    pub(crate) fn filled_before_each_load(mut self) -> Self {
+        for step in &mut self.steps {
+            step.suite.clone_from(&step.id);
+        }
         self.with_fills(|_| 1)
     }
 

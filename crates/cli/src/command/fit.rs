@@ -118,6 +118,9 @@ fn parameters(fit: &Fit) -> Vec<[String; 5]> {
     let head = ["parameter", "start", "fitted", "bounds", ""].map(str::to_owned);
     let cells = |it: &Fitted| {
         let mut remarks = Vec::new();
+        if !it.fixed_by.is_empty() {
+            remarks.push(format!("by {}", it.fixed_by.join(", ")));
+        }
         if it.undetermined {
             remarks.push("undetermined".to_owned());
         }
@@ -234,6 +237,7 @@ mod tests {
             value: 22.0,
             deviation: 2.0,
             undetermined: false,
+            fixed_by: vec!["4k-rand-write T16Q16".into()],
             goes_with: Vec::new(),
             at_bound: false,
         };
@@ -251,6 +255,7 @@ mod tests {
         });
         let (numbers, rest) = text.split_once("\n\n").unwrap();
         assert!(numbers.contains("22 ± 2"), "{text}");
+        assert!(numbers.contains("by 4k-rand-write T16Q16"), "{text}");
         assert!(rest.starts_with(DEVIATION), "{text}");
     }
 }

@@ -226,6 +226,12 @@ impl Model {
         Ok(Self { spec, setup, drive, space, now: Nanos::ZERO })
     }
 
+    /// A model whose drive, of `spec` and set up as `setup` says, is in the state of `drive`.
+    pub(crate) fn in_state(spec: DriveSpec, setup: Setup, drive: Drive) -> Self {
+        let space = Space::new(&spec);
+        Self { spec, setup, drive, space, now: Nanos::ZERO }
+    }
+
     /// Checks that the drive has the placement handles of `workload`, where it has any.
     fn check_handles(&self, workload: &Workload) -> Result<(), Error> {
         let Some(handles) = self.spec.placement_handles() else { return Ok(()) };

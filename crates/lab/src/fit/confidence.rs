@@ -70,6 +70,16 @@ impl Confidence {
     }
 }
 
+/// Shares of what the figures tell of the number on `axis`, one for each; none where no figure
+/// changes with it.
+pub(super) fn shares(slopes: &DMatrix<f64>, residuals: &[f64], axis: usize) -> Vec<f64> {
+    let told = residuals.iter().enumerate();
+    let told = told.map(|(row, residual)| weight(*residual) * slopes[(row, axis)].powi(2));
+    let told: Vec<f64> = told.collect();
+    let all: f64 = told.iter().sum();
+    if all > 0.0 { told.into_iter().map(|it| it / all).collect() } else { Vec::new() }
+}
+
 /// Residuals that the rows of each group would have, had the fit not known them: the linear model
 /// refitted to all other rows, from `point`, numbers that are then open staying at `start`.
 pub(super) fn left_out(
@@ -118,6 +128,16 @@ mod tests {
         let certainty = Confidence::of(&DMatrix::from_element(2, 2, 5.0), &[0.05, -0.05]);
         assert!(certainty.is_undetermined(0) && certainty.is_undetermined(1));
         assert_eq!(certainty.goes_with(0), [1]);
+    }
+
+    #[test]
+    fn a_figure_tells_of_a_number_as_much_as_it_changes_with_it() {
+        let slopes = DMatrix::from_row_slice(3, 2, &[3.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        let found = shares(&slopes, &[0.0, 0.0, 0.0], 0);
+        assert!((found[0] - 0.9).abs() < 1e-9 && (found[1] - 0.1).abs() < 1e-9, "{found:?}");
+        assert!(shares(&slopes, &[0.0, 0.0, 0.0], 1).is_empty(), "nothing changes with it");
+        let outlier = shares(&slopes, &[20.0, 0.0, 0.0], 0);
+        assert!(outlier[0] < 0.5, "a figure that is missed by far tells little: {outlier:?}");
     }
 
     #[test]

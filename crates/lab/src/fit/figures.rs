@@ -145,7 +145,7 @@ impl Evidence {
                  written once, in order, before each load"
             )
         });
-        let plan = if assumed.is_some() { plan.filled() } else { plan };
+        let plan = if assumed.is_some() { plan.filled_before_each_load() } else { plan };
         let name = format!("run {}", run.id).trim_end().to_owned();
         let named = PublishedSpec {
             device: spec.name.clone(),

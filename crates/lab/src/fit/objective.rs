@@ -24,6 +24,9 @@ use crate::validate::tolerance;
 /// Residuals beyond this are not told apart: whatever is modelled is wrong by orders.
 const RESIDUAL_MAX: f64 = 50.0;
 
+/// Standard deviations of latency are told apart in steps of this share of the average latency.
+const DEVIATION_RESOLUTION: f64 = 0.05;
+
 /// One figure to come close to.
 #[derive(Clone, Debug)]
 pub(super) struct Aim {
@@ -31,6 +34,8 @@ pub(super) struct Aim {
     high: f64,
     /// Logarithm of the ratio at the edge of its tolerance.
     tolerance: f64,
+    /// Differences below this are not told apart, in the unit of the metric.
+    resolution: f64,
     /// Figures that state the same fact: a rate, a throughput and an average latency of one load
     /// are one.
     alike: usize,
@@ -42,20 +47,29 @@ impl Aim {
     pub(super) fn new(row: &FigureRow, alike: usize) -> Option<Self> {
         let (low, high) = (row.value_low?, row.value_high?);
         let (_, most) = tolerance(&row.metric);
-        (low > 0.0).then(|| Self { low, high, tolerance: most.ln(), alike })
+        (low > 0.0).then(|| Self { low, high, tolerance: most.ln(), resolution: 0.0, alike })
+    }
+
+    /// This aim, of a standard deviation of a load whose average latency is `mean` in its unit: a
+    /// deviation that is a small share of it is not told apart from none.
+    #[must_use]
+    pub(super) fn beside_average(self, mean: f64) -> Self {
+        Self { resolution: mean * DEVIATION_RESOLUTION, ..self }
     }
 
     /// The residual of `modelled`; `ranged` is whether all of a range is equally good.
     pub(super) fn residual(&self, modelled: f64, ranged: bool) -> f64 {
         let middle = (self.low * self.high).sqrt();
         let nearest = if ranged { modelled.clamp(self.low, self.high) } else { middle };
-        let residual = (modelled / nearest).ln() / self.scale();
+        let (seen, aimed) = (modelled + self.resolution, nearest + self.resolution);
+        let residual = (seen / aimed).ln() / self.scale();
         if residual.is_nan() { RESIDUAL_MAX } else { residual.clamp(-RESIDUAL_MAX, RESIDUAL_MAX) }
     }
 
     /// Modelled over published for a residual.
     pub(super) fn ratio(&self, residual: f64) -> f64 {
-        (residual * self.scale()).exp()
+        let share = self.resolution / (self.low * self.high).sqrt();
+        ((1.0 + share) * (residual * self.scale()).exp() - share).max(0.0)
     }
 
     /// Logarithm of a ratio whose residual is 1.
@@ -241,6 +255,18 @@ mod tests {
         assert!((it.residual(1e30, true) - RESIDUAL_MAX).abs() < 1e-9);
         assert!((it.residual(0.0, true) + RESIDUAL_MAX).abs() < 1e-9, "no request completed");
         assert!((it.residual(f64::NAN, true) - RESIDUAL_MAX).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_small_deviation_is_not_told_apart_from_none() {
+        let of = |mean| aim("stdev_latency_ms", "0.01,0.01", 1).unwrap().beside_average(mean);
+        assert!(of(0.0).residual(0.0, true) < -20.0, "infinitely far without an average");
+        let residual = of(1.0).residual(0.0, true);
+        assert!((-0.3..0.0).contains(&residual), "{residual}");
+        let wide = of(0.01).residual(0.03, true);
+        assert!((1.4..1.6).contains(&wide), "of a wide one all but all counts: {wide}");
+        assert!((of(0.01).ratio(wide) - 3.0).abs() < 1e-9);
+        assert!((of(1.0).ratio(residual)).abs() < 1e-9);
     }
 
     #[test]

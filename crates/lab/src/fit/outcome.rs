@@ -53,6 +53,8 @@ pub struct Fitted {
     pub deviation: f64,
     /// True if the figures tell next to nothing of the number.
     pub undetermined: bool,
+    /// Loads that fixed it, the one that tells most of it first; empty where it is undetermined.
+    pub fixed_by: Vec<String>,
     /// Numbers whose errors go with its own: only together are they determined.
     pub goes_with: Vec<String>,
     /// True if the value lies at one of its bounds.
@@ -131,6 +133,13 @@ impl Judged {
     pub(super) fn place(&self) -> (&str, &str, &str, bool) {
         let format = self.setup.split(' ').next().unwrap_or_default();
         (format, &self.workload, &self.load, self.phase == Phase::Burst.name())
+    }
+
+    /// Load of the figure for a list: `4k-rand-write T16Q16`.
+    pub(super) fn load_text(&self) -> String {
+        let is_burst = self.phase == Phase::Burst.name();
+        let burst = if is_burst { " burst" } else { "" };
+        format!("{} {}{burst}", self.workload, self.load)
     }
 
     /// Fact that the figure states: rates, throughputs and average latencies of one load state the

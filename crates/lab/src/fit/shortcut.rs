@@ -13,6 +13,8 @@
 //! - a look lasts thousands of requests, not minutes: deviations and maxima are rough, and stalls
 //!   of the host that are seconds apart are not seen.
 //!
+//! A step of few requests on a drive that is on its way to a steady state is simulated whole.
+//!
 //! How far off it is at one place is known exactly by running the protocols there; see
 //! [`super::objective`].
 
@@ -22,18 +24,22 @@ use results::published::Part;
 use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, Written};
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
+use crate::driver::model::Model;
 use crate::driver::model::quick_measure::{Span, brief, fill, overwrite, settle};
-use crate::plan::{Plan, PlannedStep};
+use crate::plan::{Pace, Plan, PlannedStep};
 use crate::pool::in_parallel;
+use crate::progress::Glimpse;
 use crate::runner::{Outcome, Record};
 use crate::validate::{Simulation, WorkList};
 use crate::wanted::ModelSetup;
-use crate::{Error, Load};
+use crate::{Driver as _, Error, Load, Watch};
 
 /// A drive of more pages than this is looked at in a larger time lapse.
 const PAGES_MAX: u64 = 3_000_000;
 /// Requests of a look at least, and at most.
 const REQUESTS: (u64, u64) = (8_000, 60_000);
+/// Requests of a step that is simulated whole, at most.
+const REQUESTS_WHOLE_MAX: f64 = 100_000.0;
 /// Superblocks of each module that a look writes at least.
 const SUPERBLOCKS: f64 = 1.5;
 /// States kept at once.
@@ -76,6 +82,8 @@ struct Look<'a> {
     job: usize,
     step: &'a PlannedStep,
     part: Part,
+    /// True if all of the step is simulated.
+    whole: bool,
     key: Key,
 }
 
@@ -132,11 +140,24 @@ impl<'a> Shortcut<'a> {
             let placement = Placement::new(spec, &self.setup(it)).ok()?;
             for (step, part) in self.work_list.needs(job) {
                 let before = before(&it.plan, step, part);
+                let whole = part == Part::Whole && self.is_seen_whole(job, step, &before);
                 let key = Key { placement: placement.clone(), before };
-                looks.push(Look { drive, job, step, part, key });
+                looks.push(Look { drive, job, step, part, whole, key });
             }
         }
         Some(looks)
+    }
+
+    /// True if all of `step` of the job numbered `job` is simulated: where the drive was not
+    /// brought to a steady state, what is measured depends on how much was written since, and the
+    /// figures say that the step has few requests.
+    fn is_seen_whole(&self, job: usize, step: &PlannedStep, before: &Before) -> bool {
+        let is_constant = matches!(step.pace, None | Some(Pace::Fixed(_))) && step.replay.is_none();
+        let span_s = (step.ramp_s + step.duration_s) / f64::from(self.time_lapse);
+        let requests = self.work_list.rate_iops(job, &step.id).map(|iops| iops * span_s);
+        !matches!(before, Before::Settled { .. })
+            && is_constant
+            && requests.is_some_and(|requests| requests <= REQUESTS_WHOLE_MAX)
     }
 
     /// Placement of data in `spec`, job by job; absent where it cannot be built.
@@ -194,6 +215,12 @@ impl<'a> Shortcut<'a> {
         let (spec, setup) = (spec_of(drives, look), self.setup(job));
         let state = self.state(&look.key).expect("settled before");
         let mut drive = state.retimed(spec, &setup).expect("its key says that it fits");
+        if look.whole {
+            let mut model = Model::in_state(spec.clone(), setup, drive);
+            let load = whole_load(look.step, job.plan.seed_of(look.step));
+            let loaded = model.load(&load, &mut Unwatched)?;
+            return Ok(loaded.intervals.into_iter().next().unwrap_or_default());
+        }
         brief(&mut drive, &load(look.step, job.plan.seed), span(spec))
     }
 }
@@ -294,6 +321,34 @@ fn load(step: &PlannedStep, seed: u64) -> Load<'_> {
         rate: None,
         replay: None,
         seed,
+    }
+}
+
+/// The load of `step` as the protocol has it, in one interval.
+fn whole_load(step: &PlannedStep, seed: u64) -> Load<'_> {
+    let rate = match &step.pace {
+        Some(Pace::Fixed(rate)) => Some(*rate),
+        _ => None,
+    };
+    Load {
+        ramp_s: step.ramp_s,
+        duration_s: step.duration_s,
+        interval_s: step.duration_s,
+        rate,
+        ..load(step, seed)
+    }
+}
+
+/// The observer of a look: there is nothing to see of one.
+struct Unwatched;
+
+impl Watch for Unwatched {
+    fn progress(&mut self, _: f64, _: &str) {}
+
+    fn saw(&mut self, _: Glimpse) {}
+
+    fn stop(&self) -> bool {
+        false
     }
 }
 

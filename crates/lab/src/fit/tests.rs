@@ -14,6 +14,8 @@ use crate::runner::{Assignment, carry_out};
 use crate::runs::Runs;
 use crate::wanted::{ModelSetup, Wanted};
 
+mod imported;
+
 const DUO: &str = include_str!("../../../../drives/iodrive-duo.toml");
 const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,phase,\
                     metric,value_low,value_high,confidence,note\n";
@@ -28,7 +30,7 @@ const TOLD: [&str; 7] = [
     "8k-70-30,2,4,primary,iops",
 ];
 
-struct Silent;
+pub(super) struct Silent;
 
 impl Progress for Silent {
     fn moved(&self, _: &Event<'_>) {}

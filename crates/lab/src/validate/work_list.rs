@@ -15,6 +15,9 @@ use crate::runner::{Assignment, NoStepStore, carry_out};
 use crate::wanted::ModelSetup;
 use crate::{Driver, Error, Kind};
 
+/// Metric of a rate of requests.
+const IOPS: &str = "iops";
+
 /// Setups of drives with the steps that rows need of them, and where each row is read from.
 ///
 /// A step that several rows need is simulated once; steps that none needs are left out, apart from
@@ -41,6 +44,8 @@ pub struct RowSource {
     pub protocol: String,
     job: usize,
     reading: Reading,
+    /// Rate that the row states, in requests a second; absent where it states something else.
+    rate_iops: Option<f64>,
 }
 
 impl RowSource {
@@ -67,11 +72,12 @@ impl WorkList {
             })
             .collect();
         let keys: Vec<&(ModelSetup, usize)> = steps.keys().collect();
-        let entries = needs.into_iter().map(|need| {
+        let entries = needs.into_iter().zip(rows).map(|(need, row)| {
             let (key, reading) = need?;
+            let rate_iops = row.value_high.filter(|_| row.metric == IOPS);
             let job = keys.binary_search(&&key).expect("every need has its steps");
             let protocol = plans[key.1].protocol.clone();
-            Ok(RowSource { setup: key.0, protocol, job, reading })
+            Ok(RowSource { setup: key.0, protocol, job, reading, rate_iops })
         });
         let entries = entries.collect();
         let jobs = steps.iter().map(|((setup, plan), steps)| {
@@ -125,6 +131,12 @@ impl WorkList {
             }
         }
         needs
+    }
+
+    /// Rate that a row states of the step `id` of the job numbered `job`; absent where none does.
+    pub(crate) fn rate_iops(&self, job: usize, id: &str) -> Option<f64> {
+        let is_it = |entry: &&RowSource| entry.job == job && entry.reading.steps == [id];
+        self.entries.iter().flatten().filter(is_it).find_map(|entry| entry.rate_iops)
     }
 
     fn runs(

@@ -129,6 +129,8 @@ def published(row: dict[str, Any]) -> Any:
 
 def _remark(parameter: dict[str, Any]) -> str:
     remarks = ["undetermined"] if parameter["undetermined"] else []
+    if parameter["fixed_by"]:
+        remarks.append("by " + ", ".join(parameter["fixed_by"]))
     if parameter["goes_with"]:
         remarks.append("only together with " + ", ".join(parameter["goes_with"]))
     if parameter["at_bound"]:

@@ -1,6 +1,9 @@
 //! Short looks: what is done before them, how long they are, and what is kept for the next.
 
-use super::super::tests::{plan, table, tiny};
+use results::published::FigureRow;
+
+use super::super::Relay;
+use super::super::tests::{Silent, plan, table, tiny};
 use super::*;
 
 fn tiny_spec() -> DriveSpec {
@@ -62,6 +65,26 @@ fn a_suite_that_fills_the_drive_is_looked_at_when_it_is_full() {
     assert_eq!(only, Before::Filled(fills), "nothing preconditions");
     let other = step(&plan, "8k-70-30/precondition").clone();
     assert_eq!(before(&plan, &other, Part::Burst), Before::Nothing, "that was another suite");
+}
+
+#[test]
+fn a_short_step_on_a_drive_that_is_not_settled_is_seen_whole() {
+    let spec = tiny_spec();
+    let mut plan = plan();
+    plan.steps.retain(|step| step.kind == StepKind::Measure);
+    let plan = plan.filled_before_each_load();
+    // What fits into the spare area is over long before the step is.
+    let lines = ["iops", "avg_latency_ms"]
+        .map(|metric| format!("stock,linux,4k-rand-write,16,16,primary,{metric},80000,80000"));
+    let (_, rows) = table(&lines);
+    let rows: Vec<&FigureRow> = rows.iter().collect();
+    let list = WorkList::new(&rows, std::slice::from_ref(&spec), &[plan]);
+    let exact = list.values(std::slice::from_ref(&spec), 1, &Relay(&Silent)).unwrap();
+    let seen = Shortcut::new(&list, &spec, 1).values(&[Some(spec)]).unwrap().remove(0).unwrap();
+    for (seen, exact) in seen.into_iter().zip(exact) {
+        let (seen, exact) = (seen.unwrap(), exact.unwrap());
+        assert!((seen / exact - 1.0).abs() < 0.02, "{seen}, by the protocol {exact}");
+    }
 }
 
 #[test]
