@@ -1,23 +1,32 @@
 //! Memory of a virtual machine, mapped: every access is checked against its regions.
 //!
 //! The machine may change it at any moment, so data is copied before it is used: a checksum is
-//! taken of the copy that is stored.
+//! taken of the copy that is stored. It may truncate the file of its memory, too, after which every
+//! access fails.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory as _, VolatileSlice};
+use vm_memory::{Bytes as _, VolatileMemory as _, VolatileSlice};
+
+use crate::shared_mapping::{SharedMapping, Truncated};
 
 /// Error of an address that the virtual machine has no memory at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{length} bytes at {address:#x} are outside of the virtual machine's memory")]
-pub(crate) struct Outside {
-    /// First guest address.
-    pub(crate) address: u64,
-    /// Bytes that were to be accessed.
-    pub(crate) length: u64,
+pub(crate) enum Outside {
+    /// No region has the address.
+    #[error("{length} bytes at {address:#x} are outside of the virtual machine's memory")]
+    Unmapped {
+        /// First guest address.
+        address: u64,
+        /// Bytes that were to be accessed.
+        length: u64,
+    },
+    /// The virtual machine has truncated its memory.
+    #[error(transparent)]
+    Truncated(#[from] Truncated),
 }
 
 /// Memory of a virtual machine, whose regions come and go. Copies share the mappings.
@@ -25,6 +34,8 @@ pub(crate) struct Outside {
 pub(crate) struct GuestMemory {
     /// None overlaps another.
     regions: Vec<Arc<Region>>,
+    /// True if an access has found one of them truncated.
+    is_truncated: Arc<AtomicBool>,
 }
 
 /// Place of a region: its guest addresses, and its offset in a file.
@@ -41,7 +52,7 @@ pub(crate) struct Place {
 #[derive(Debug)]
 struct Region {
     address: u64,
-    mapping: MmapRegion,
+    mapping: SharedMapping,
 }
 
 impl GuestMemory {
@@ -63,8 +74,7 @@ impl GuestMemory {
         }
         let length = usize::try_from(size).map_err(io::Error::other)?;
         check_length(&file, place)?;
-        let file = FileOffset::new(file.into(), offset);
-        let mapping = MmapRegion::from_file(file, length).map_err(io::Error::other)?;
+        let mapping = SharedMapping::new(file, (offset, length), Arc::clone(&self.is_truncated))?;
         self.regions.push(Arc::new(Region { address, mapping }));
         Ok(())
     }
@@ -72,6 +82,11 @@ impl GuestMemory {
     /// Number of its regions.
     pub(crate) const fn regions(&self) -> usize {
         self.regions.len()
+    }
+
+    /// True if an access has found that the virtual machine has truncated its memory.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.is_truncated.load(Ordering::Acquire)
     }
 
     /// Unmaps the regions that lie within a range. Returns whether there was one.
@@ -90,8 +105,8 @@ impl GuestMemory {
         let mut done = 0;
         while done < buffer.len() {
             let left = buffer.len() - done;
-            let slice = self.run(address, done, left)?;
-            done += slice.copy_to(&mut buffer[done..]);
+            let part = &mut buffer[done..];
+            done += self.run(address, done, left)?.access(|slice| slice.copy_to(part))?;
         }
         Ok(())
     }
@@ -103,9 +118,9 @@ impl GuestMemory {
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Outside> {
         let mut done = 0;
         while done < bytes.len() {
-            let slice = self.run(address, done, bytes.len() - done)?;
-            slice.copy_from(&bytes[done..]);
-            done += slice.len();
+            let run = self.run(address, done, bytes.len() - done)?;
+            run.access(|slice| slice.copy_from(&bytes[done..]))?;
+            done += run.length;
         }
         Ok(())
     }
@@ -115,8 +130,8 @@ impl GuestMemory {
     /// # Errors
     /// Fails if it is outside or not aligned.
     pub(crate) fn load_u16(&self, address: u64) -> Result<u16, Outside> {
-        let slice = self.run(address, 0, 2)?;
-        slice.load(0, Ordering::Acquire).map_err(|_| Outside { address, length: 2 })
+        let loaded = self.run(address, 0, 2)?.access(|slice| slice.load(0, Ordering::Acquire));
+        loaded?.map_err(|_| Outside::Unmapped { address, length: 2 })
     }
 
     /// A number of 32 bits that the virtual machine wrote, as [`GuestMemory::load_u16`].
@@ -124,8 +139,8 @@ impl GuestMemory {
     /// # Errors
     /// Fails if it is outside or not aligned.
     pub(crate) fn load_u32(&self, address: u64) -> Result<u32, Outside> {
-        let slice = self.run(address, 0, 4)?;
-        slice.load(0, Ordering::Acquire).map_err(|_| Outside { address, length: 4 })
+        let loaded = self.run(address, 0, 4)?.access(|slice| slice.load(0, Ordering::Acquire));
+        loaded?.map_err(|_| Outside::Unmapped { address, length: 4 })
     }
 
     /// Stores a number once everything that was written before can be seen.
@@ -133,8 +148,9 @@ impl GuestMemory {
     /// # Errors
     /// Fails if it is outside or not aligned.
     pub(crate) fn store_u16(&self, address: u64, value: u16) -> Result<(), Outside> {
-        let slice = self.run(address, 0, 2)?;
-        slice.store(value, 0, Ordering::Release).map_err(|_| Outside { address, length: 2 })
+        let run = self.run(address, 0, 2)?;
+        let stored = run.access(|slice| slice.store(value, 0, Ordering::Release));
+        stored?.map_err(|_| Outside::Unmapped { address, length: 2 })
     }
 
     /// Stores a number of 32 bits, as [`GuestMemory::store_u16`].
@@ -142,13 +158,14 @@ impl GuestMemory {
     /// # Errors
     /// Fails if it is outside or not aligned.
     pub(crate) fn store_u32(&self, address: u64, value: u32) -> Result<(), Outside> {
-        let slice = self.run(address, 0, 4)?;
-        slice.store(value, 0, Ordering::Release).map_err(|_| Outside { address, length: 4 })
+        let run = self.run(address, 0, 4)?;
+        let stored = run.access(|slice| slice.store(value, 0, Ordering::Release));
+        stored?.map_err(|_| Outside::Unmapped { address, length: 4 })
     }
 
     /// The memory that lies in one piece `done` bytes behind `address`, at most `left` bytes.
-    fn run(&self, address: u64, done: usize, left: usize) -> Result<VolatileSlice<'_>, Outside> {
-        let outside = Outside { address, length: (done + left) as u64 };
+    fn run(&self, address: u64, done: usize, left: usize) -> Result<Run<'_>, Outside> {
+        let outside = Outside::Unmapped { address, length: (done + left) as u64 };
         let at = address.checked_add(done as u64).ok_or(outside)?;
         let within = |region: &&Arc<Region>| {
             at.checked_sub(region.address).is_some_and(|offset| offset < region.size())
@@ -156,11 +173,28 @@ impl GuestMemory {
         let region = self.regions.iter().find(within).ok_or(outside)?;
         let offset = usize::try_from(at - region.address).map_err(|_| outside)?;
         let length = left.min(region.mapping.size() - offset);
-        region.mapping.get_slice(offset, length).map_err(|_| outside)
+        Ok(Run { region, offset, length })
     }
 }
 
-/// Checks that a file is as long as its mapping: an access beyond its end ends the process.
+/// Memory that lies in one piece.
+struct Run<'a> {
+    region: &'a Region,
+    /// Offset in the region.
+    offset: usize,
+    length: usize,
+}
+
+impl Run<'_> {
+    fn access<T>(&self, access: impl FnOnce(VolatileSlice<'_>) -> T) -> Result<T, Truncated> {
+        let Self { region, offset, length } = *self;
+        region.mapping.access(|mapping| {
+            access(mapping.get_slice(offset, length).expect("a run lies within its region"))
+        })
+    }
+}
+
+/// Checks that a file is as long as its mapping.
 pub(crate) fn check_length(file: &OwnedFd, place: Place) -> io::Result<()> {
     let length = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
     let end = place.offset.checked_add(place.size);

@@ -29,6 +29,7 @@ mod recorder;
 mod replies;
 mod seats;
 mod server;
+mod shared_mapping;
 mod socket;
 mod tls;
 mod ublk;

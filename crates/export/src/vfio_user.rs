@@ -24,7 +24,7 @@ use std::io;
 use std::sync::Arc;
 
 use self::client::Client;
-use crate::descriptor_socket::DescriptorSocket;
+use crate::descriptor_socket::{DescriptorSocket, cut};
 use crate::nvme::{PcieController, Subsystem};
 use crate::vm_listener::{Arrival, Break, VmListener};
 use crate::{Exports, Listener, Observer};
@@ -61,8 +61,10 @@ fn serve(
     Arrival { client, socket, handshake }: Arrival,
 ) -> Result<(), Break> {
     let recorder = exports.recorder().map(|it| (Arc::clone(it), client));
-    let controller = PcieController::new(subsystem, recorder)?;
-    Client::new(DescriptorSocket::new(socket), controller, handshake).serve()
+    let socket = DescriptorSocket::new(socket);
+    let handle = socket.handle()?;
+    let controller = PcieController::new(subsystem, recorder, Box::new(move || cut(&handle)))?;
+    Client::new(socket, controller, handshake).serve()
 }
 
 #[cfg(test)]

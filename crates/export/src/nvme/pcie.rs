@@ -72,13 +72,15 @@ pub(crate) struct PcieController {
 
 impl PcieController {
     /// A controller that is disabled, of a host without memory. Its commands are recorded by
-    /// `recorder`, if there is one, under the number of the client.
+    /// `recorder`, if there is one, under the number of the client. `cut` ends the connection to
+    /// the host, once it has truncated its memory.
     ///
     /// # Errors
     /// Fails if the subsystem has the largest number of controllers.
     pub(crate) fn new(
         subsystem: &Arc<Subsystem>,
         recorder: Option<(Arc<dyn Recorder>, u64)>,
+        cut: Box<dyn Fn() + Send + Sync>,
     ) -> io::Result<Self> {
         let host = Host {
             name: String::new(),
@@ -98,6 +100,7 @@ impl PcieController {
             interrupts: Mutex::new((0..VECTORS).map(|_| None).collect()),
             is_fatal: AtomicBool::new(false),
             recorder,
+            cut,
         });
         Ok(Self {
             subsystem: Arc::clone(subsystem),
@@ -198,7 +201,7 @@ impl PcieController {
         if before & ENABLE == 0 && configuration & ENABLE != 0 {
             let [submission, completion] = [self.admin_sizes & 0xFFF, self.admin_sizes >> 16];
             if submission == 0 || completion == 0 {
-                self.machine.is_fatal.store(true, Ordering::Release);
+                self.machine.fail();
                 return;
             }
             let [base, completion_base] = self.admin_places;
@@ -241,7 +244,7 @@ impl PcieController {
             (_, true) => self.post_waiting(number),
         };
         if done.is_err() {
-            self.machine.is_fatal.store(true, Ordering::Release);
+            self.machine.fail();
         }
     }
 
@@ -293,7 +296,7 @@ impl PcieController {
         // An expired Keep Alive Timeout is in the status of the controller.
         let next = locked(&self.controller).advance(&context).unwrap_or(None);
         if self.post_held().is_err() {
-            self.machine.is_fatal.store(true, Ordering::Release);
+            self.machine.fail();
         }
         next.map(|at| Duration::from_nanos(at.saturating_sub(elapsed(self.begun)).0))
     }

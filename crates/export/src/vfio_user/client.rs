@@ -8,6 +8,7 @@ use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
 use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::nvme::{PcieController, VECTORS};
+use crate::shared_mapping::Truncated;
 use crate::vm_listener::{Break, Handshake};
 
 /// Newest version of the protocol that this server knows, and its capabilities.
@@ -76,8 +77,16 @@ impl Client {
         Self { socket, controller, configuration, handshake }
     }
 
-    /// Serves the client until it goes.
+    /// Serves the client until it goes, or has truncated its memory.
     pub(super) fn serve(&mut self) -> Result<(), Break> {
+        let served = self.serve_messages();
+        if self.controller.memory().is_truncated() {
+            return Err(Break::Violation(Truncated.to_string()));
+        }
+        served
+    }
+
+    fn serve_messages(&mut self) -> Result<(), Break> {
         loop {
             // Before each message too: a busy client leaves no pause in which time could pass.
             let patience = self.controller.advance();

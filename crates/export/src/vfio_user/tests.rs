@@ -80,6 +80,38 @@ impl Rig {
     }
 }
 
+/// Its queues are gone, or the data alone, with and without doorbells in its memory.
+#[test]
+fn a_machine_that_truncates_its_memory_is_dropped_and_another_stays() {
+    let rig = Rig::new(None);
+    let mut honest = rig.driver();
+    honest.memory.write(place(0), &[1; 512]).unwrap();
+    assert_eq!(honest.run(honest.moves(WRITE, (0, 1), 0)), 0);
+    for (has_buffer, left_bytes) in [(false, 0), (true, 0), (false, DATA - MEMORY)] {
+        let mut driver = rig.driver();
+        if has_buffer {
+            driver.use_buffer();
+        }
+        driver.memory.write(place(0), &[7; 512]).unwrap();
+        driver.submit(1, driver.moves(WRITE, (0, 1), 0));
+        rustix::fs::ftruncate(&driver.file, left_bytes).unwrap();
+        // A doorbell without a reply, which may not come.
+        driver.ring_blindly(1);
+        let deadline = Instant::now() + PATIENCE;
+        let reason = loop {
+            let event = rig.events.recv_timeout(deadline - Instant::now()).expect("it is dropped");
+            if let Event::Dropped { reason, .. } = event {
+                break reason;
+            }
+        };
+        assert_eq!(reason, "the client truncated the file of its memory");
+        assert_eq!(honest.run(honest.moves(READ, (0, 1), 1)), 0);
+        let mut back = [0; 512];
+        honest.memory.read(place(1), &mut back).unwrap();
+        assert_eq!(back, [1; 512], "{left_bytes}");
+    }
+}
+
 #[test]
 fn a_driver_finds_an_nvme_drive_and_what_it_wrote_on_it() {
     let rig = Rig::new(None);

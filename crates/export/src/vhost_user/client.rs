@@ -13,8 +13,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use vm_memory::MmapRegion;
-
 use super::block::{RANGE_SECTORS_MAX, RANGES_MAX, SEGMENTS_MAX};
 use super::inflight::{self, Inflight};
 use super::message::{self, HEADER_BYTES, Message, code, protocol_feature};
@@ -23,6 +21,7 @@ use super::ring::{Layout, PackedRing, Ring, SIZE_MAX, SplitRing};
 use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::{GuestMemory, Place, memory_file};
 use crate::little_endian::{u16_at, u32_at, u64_at};
+use crate::shared_mapping::SharedMapping;
 use crate::vm_listener::{Break, Handshake};
 
 /// Most rings.
@@ -69,7 +68,7 @@ pub(super) struct Client {
     protocol_features: u64,
     rings: Vec<RingState>,
     /// Memory for descriptors in flight, and the entries of the largest ring that it has room for.
-    inflight: Option<(Arc<MmapRegion>, u16)>,
+    inflight: Option<(Arc<SharedMapping>, u16)>,
     /// Size of the device that the client knows.
     size: u64,
     /// Handshake until it is complete.

@@ -16,10 +16,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory as _};
+use vm_memory::{Bytes as _, VolatileMemory as _};
 
 use super::ring::{Chain, Descriptor, Ring, RingError};
 use crate::guest_memory::{GuestMemory, Place, check_length};
+use crate::shared_mapping::{SharedMapping, Truncated};
 
 /// Form of the memory, in its first eight bytes: another one begins anew.
 const FORM: u64 = 0x3130_6c66_6e69_6766;
@@ -45,7 +46,7 @@ const IS_THERE: u64 = 1 << 63;
 /// The chains of one ring that are in flight.
 #[derive(Debug)]
 pub(super) struct Inflight {
-    mapping: Arc<MmapRegion>,
+    mapping: Arc<SharedMapping>,
     start: usize,
     size: u16,
     /// Order of the latest chain that was taken.
@@ -72,22 +73,27 @@ pub(super) fn bytes_of_ring(size: u16) -> u64 {
 ///
 /// # Errors
 /// Fails if the file is shorter, or the system refuses.
-pub(super) fn map(file: OwnedFd, offset: u64, bytes: u64) -> io::Result<Arc<MmapRegion>> {
+pub(super) fn map(file: OwnedFd, offset: u64, bytes: u64) -> io::Result<Arc<SharedMapping>> {
     check_length(&file, Place { address: 0, size: bytes, offset })?;
     let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
-    let file = FileOffset::new(file.into(), offset);
-    MmapRegion::from_file(file, bytes).map(Arc::new).map_err(io::Error::other)
+    SharedMapping::new(file, (offset, bytes), Arc::default()).map(Arc::new)
 }
 
 impl Inflight {
     /// The part of the memory for ring `index`, of at most `size` entries as all of them; none if
     /// it ends before.
-    pub(super) fn of(mapping: &Arc<MmapRegion>, index: usize, size: u16) -> Option<Self> {
+    pub(super) fn of(mapping: &Arc<SharedMapping>, index: usize, size: u16) -> Option<Self> {
         let bytes = usize::try_from(bytes_of_ring(size)).ok()?;
         let start = bytes.checked_mul(index)?;
         let end = start.checked_add(bytes)?;
         let mapping = Arc::clone(mapping);
         (end <= mapping.size()).then_some(Self { mapping, start, size, order: 0 })
+    }
+
+    /// Checks that the client has not truncated the memory.
+    pub(super) fn check(&self) -> Result<(), RingError> {
+        let told = || RingError::Broken(format!("requests in flight: {Truncated}"));
+        if self.mapping.is_truncated() { Err(told()) } else { Ok(()) }
     }
 
     /// Continues where an earlier server left the ring, if one did. Returns the chains that are to
@@ -233,14 +239,23 @@ impl Inflight {
         HEAD_BYTES + bytes * usize::from(id)
     }
 
+    /// A number; 0 once the client has truncated the memory, which [`Inflight::check`] tells.
     fn load(&self, at: usize) -> u64 {
-        let slice = self.mapping.as_volatile_slice();
-        slice.load(self.start + at, Ordering::Acquire).expect("its bounds were checked")
+        let loaded = self.mapping.access(|mapping| {
+            let slice = mapping.as_volatile_slice();
+            slice.load(self.start + at, Ordering::Acquire).expect("its bounds were checked")
+        });
+        loaded.unwrap_or(0)
     }
 
     fn store(&self, at: usize, value: u64) {
-        let slice = self.mapping.as_volatile_slice();
-        slice.store(value, self.start + at, Ordering::Release).expect("its bounds were checked");
+        // What a client truncates is lost, which `check` tells.
+        let _ = self.mapping.access(|mapping| {
+            let slice = mapping.as_volatile_slice();
+            slice
+                .store(value, self.start + at, Ordering::Release)
+                .expect("its bounds were checked");
+        });
     }
 }
 

@@ -238,6 +238,7 @@ impl Shared {
             }
             chains.push(chain);
         }
+        inflight.as_ref().map_or(Ok(()), Inflight::check)?;
         if !chains.is_empty() {
             ring.ask_for_kicks(memory, false)?;
         }
@@ -339,6 +340,7 @@ impl State {
             // The next server sees by the ring whether this one was.
             self.ring.publish(memory)?;
             inflight.note_used(held.id, self.ring.base());
+            inflight.check()?;
         }
         Ok(())
     }

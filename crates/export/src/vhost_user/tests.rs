@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use device::{Device, Durability, MemoryDevice};
 use proptest::prelude::*;
 
-use self::driver::{Driver, EVENT_INDEX, FEATURES, MEMORY, MEMORY_BYTES, PACKED, Request, words};
+use self::driver::{
+    DATA, Driver, EVENT_INDEX, FEATURES, MEMORY, MEMORY_BYTES, PACKED, Request, words,
+};
 use super::block::Workspace;
 use super::inflight::{self, Inflight};
 use super::message::code;
@@ -257,6 +259,41 @@ fn a_client_that_breaks_a_rule_is_dropped_and_another_stays() {
         assert!(said.contains(reason), "{said}");
         assert_eq!(honest.run(&write(0, vec![1; 512])).0, 0);
     }
+}
+
+/// The ring is gone, or the data alone, before the server has looked at what is in flight.
+#[test]
+fn a_client_that_truncates_its_memory_is_dropped_and_another_stays() {
+    let rig = Rig::new();
+    let mut honest = rig.driver(0);
+    assert_eq!(honest.run(&write(0, vec![1; 4096])).0, 0);
+    for (features, left_bytes) in [(0, 0), (PACKED, 0), (0, DATA - MEMORY), (PACKED, 4096)] {
+        let mut driver = rig.driver(features);
+        assert_eq!(driver.run(&read(0, 4096)), (0, vec![1; 4096]));
+        driver.submit(&write(0, vec![7; 4096]));
+        driver.submit(&read(0, 4096));
+        rustix::fs::ftruncate(&driver.file, left_bytes).unwrap();
+        driver.ring_bell();
+        let said = rig.dropped();
+        assert_eq!(said, "the client truncated the file of its memory");
+        assert_eq!(honest.run(&read(0, 4096)), (0, vec![1; 4096]), "{left_bytes}");
+    }
+}
+
+#[test]
+fn a_client_that_truncates_the_memory_of_requests_in_flight_is_dropped() {
+    let rig = Rig::new();
+    let mut driver = Driver::connect(&rig.path, FEATURES);
+    driver.keep_inflight();
+    driver.start();
+    assert_eq!(driver.run(&write(0, vec![1; 4096])).0, 0);
+    let (file, _) = driver.inflight.as_ref().unwrap();
+    rustix::fs::ftruncate(file, 0).unwrap();
+    driver.submit(&read(0, 4096));
+    driver.ring_bell();
+    let said = rig.dropped();
+    assert!(said.contains("requests in flight: the client truncated"), "{said}");
+    assert_eq!(rig.driver(0).run(&read(0, 4096)), (0, vec![1; 4096]));
 }
 
 #[test]

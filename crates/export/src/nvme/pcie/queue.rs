@@ -42,11 +42,22 @@ pub(super) struct Machine {
     pub(super) is_fatal: AtomicBool,
     /// The recorder of commands, if there is one, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
+    /// Ends the connection to the host.
+    pub(super) cut: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Machine {
     pub(super) fn memory(&self) -> Arc<GuestMemory> {
         Arc::clone(&locked(&self.memory))
+    }
+
+    /// Fails until the host resets the controller; a host that has truncated its memory loses its
+    /// connection.
+    pub(super) fn fail(&self) {
+        self.is_fatal.store(true, Ordering::Release);
+        if self.memory().is_truncated() {
+            (self.cut)();
+        }
     }
 
     fn interrupt(&self, vector: u16) {
@@ -366,7 +377,7 @@ impl Shared {
         let (answers, data, batch_parts) = Default::default();
         let mut work = Work { io, head: 0, answers, answered, data, batch_parts };
         if self.serve(&mut work, lane).is_err() {
-            self.machine.is_fatal.store(true, Ordering::Release);
+            self.machine.fail();
         }
         self.wait_for_held(1);
     }
@@ -531,7 +542,7 @@ impl Holder for Shared {
         for ticket in tickets {
             let Some(due) = self.take_due(*ticket) else { continue };
             if self.post(due.head, &due.completions).is_err() {
-                self.machine.is_fatal.store(true, Ordering::Release);
+                self.machine.fail();
             }
             self.record(&due.answered, due.issued_at);
         }

@@ -1,7 +1,7 @@
 //! A virtual machine in miniature: memory, a monitor that speaks vfio-user, and an NVMe driver.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ struct Pair {
 pub(super) struct Driver {
     pub(super) socket: DescriptorSocket,
     pub(super) memory: GuestMemory,
+    pub(super) file: OwnedFd,
     vectors: Vec<Signal>,
     pairs: Vec<Pair>,
     has_buffer: bool,
@@ -56,12 +57,13 @@ impl Driver {
         let vectors: Vec<Signal> = (0..4).map(|_| Signal::new().unwrap()).collect();
         let pairs = (0..4).map(|_| Pair::default()).collect();
         let socket = DescriptorSocket::new(socket.into());
-        let mut it = Self { socket, memory, vectors, pairs, has_buffer: false, rung: 0 };
+        let mut it = Self { socket, memory, file, vectors, pairs, has_buffer: false, rung: 0 };
         let version = it.ask(code::VERSION, b"\0\0\x01\0{\"capabilities\":{}}\0", &[]).unwrap();
         assert_eq!(version[..4], [0, 0, 1, 0]);
         let mut body = words(&[32, 3]);
         body.extend([0, MEMORY, MEMORY_BYTES].iter().flat_map(|it: &u64| it.to_le_bytes()));
-        it.ask(code::DMA_MAP, &body, &[file.as_fd()]).unwrap();
+        let shared = it.file.try_clone().unwrap();
+        it.ask(code::DMA_MAP, &body, &[shared.as_fd()]).unwrap();
         let events: Vec<_> =
             it.vectors.iter().map(|it| it.descriptor().try_clone().unwrap()).collect();
         let events: Vec<BorrowedFd<'_>> = events.iter().map(|it| it.as_fd()).collect();
@@ -170,6 +172,17 @@ impl Driver {
     pub(super) fn ring(&mut self, number: u32) {
         let tail = self.pairs[number as usize].tail;
         self.ring_one(2 * number, tail);
+    }
+
+    /// Rings the doorbell of a queue's submissions by a message, and waits for no reply.
+    pub(super) fn ring_blindly(&self, number: u32) {
+        let mut body = (DOORBELLS_AT + 8 * u64::from(number)).to_le_bytes().to_vec();
+        body.extend(words(&[0, 4, self.pairs[number as usize].tail]));
+        let mut bytes = vec![7, 0];
+        bytes.extend(code::REGION_WRITE.to_le_bytes());
+        bytes.extend(words(&[u32::try_from(HEADER_BYTES + body.len()).unwrap(), 0, 0]));
+        bytes.extend(body);
+        self.socket.send(&bytes, &[]).unwrap();
     }
 
     fn ring_one(&mut self, index: u32, value: u32) {

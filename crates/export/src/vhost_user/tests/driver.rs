@@ -20,7 +20,7 @@ const DRIVER: u64 = MEMORY + 0x8000;
 const DEVICE: u64 = MEMORY + 0x1_0000;
 const HEADERS: u64 = MEMORY + 0x2_0000;
 const TABLES: u64 = MEMORY + 0x4_0000;
-const DATA: u64 = MEMORY + 0x10_0000;
+pub(super) const DATA: u64 = MEMORY + 0x10_0000;
 /// Bytes for the data of a request.
 pub(super) const DATA_BYTES: usize = 1 << 18;
 pub(super) const FEATURES: u64 = 1 << 32 | 1 << 30 | 1 << 28 | 1 << 9 | 1 << 13 | 1 << 14;
@@ -41,9 +41,9 @@ pub(super) struct Request {
 pub(super) struct Driver {
     pub(super) socket: DescriptorSocket,
     pub(super) memory: GuestMemory,
-    file: OwnedFd,
+    pub(super) file: OwnedFd,
     /// Memory for requests in flight, and the body of the message that describes it.
-    inflight: Option<(OwnedFd, Vec<u8>)>,
+    pub(super) inflight: Option<(OwnedFd, Vec<u8>)>,
     pub(super) kick: Signal,
     call: Signal,
     features: u64,
