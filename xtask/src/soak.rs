@@ -4,7 +4,7 @@
 //! |---|---|
 //! | half | the simulation of crashes and of deaths of the server, seed after seed |
 //! | half | libFuzzer on each target of `fuzz/`, from the kept corpus |
-//! | besides | bits of small volumes and of the files in their folders flipped, operators whose servers die |
+//! | besides | bits of small volumes and of their folders flipped, operators whose servers die |
 //! | besides | 100 crashes of a server beside clients, and with 50 updates under file systems |
 //! | besides | nvme-cli's tests |
 

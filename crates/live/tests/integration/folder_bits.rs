@@ -18,7 +18,7 @@ const PAGES: usize = 5;
 const FLUSHED: u8 = 1;
 const ACKNOWLEDGED: u8 = 2;
 
-/// What came of the flips in one file.
+/// Outcomes of the flips in one file.
 #[derive(Debug, Default)]
 struct Outcomes {
     whole: u32,

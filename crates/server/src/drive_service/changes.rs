@@ -347,7 +347,7 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
 /// Returns the change that a scrub amounts to which the volume began by itself.
 fn begun_for_damage(status: &Status) -> Change {
     let scrubs = status.maintenance.scrubs.lately.iter().chain(&status.maintenance.scrub);
-    let on = scrubs.filter_map(|scrub| scrub.for_die).last();
+    let on = scrubs.filter_map(|scrub| scrub.for_die).next_back();
     let on = on.map_or_else(String::new, |die| format!(" on {}", named(status, die)));
     warning(format!(
         "Reads found more damage{on} within an hour than --die-errors-per-hour allows: a scrub \
