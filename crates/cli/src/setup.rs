@@ -1,7 +1,6 @@
 //! Interpretation of arguments that several commands share.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::Result;
@@ -70,14 +69,6 @@ pub(crate) fn with_trace(plan: Plan, args: &TraceArgs) -> Result<Plan> {
 pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
     match data.compressible {
         Some(percent) => plan.with_compressible(percent),
-        None => plan,
-    }
-}
-
-/// `plan` with preconditionings of the length that was asked for.
-pub(crate) fn preconditioned(plan: Plan, span: Option<Duration>) -> Plan {
-    match span {
-        Some(span) => plan.with_precondition(span.as_secs_f64()),
         None => plan,
     }
 }

@@ -351,15 +351,6 @@ fn the_plan_of_a_group_fills_all_of_its_devices() {
 }
 
 #[test]
-fn a_plan_preconditions_for_as_long_as_was_asked() {
-    let large = "solidigm-d5-p5336-61440";
-    let text = stdout(&floatgate(&["plan", large]));
-    assert!(text.contains("6.00 h, 240 h at most, until steady"), "{text}");
-    let text = stdout(&floatgate(&["plan", large, "--precondition", "2h"]));
-    assert!(text.contains("2.00 h") && !text.contains("until steady"), "{text}");
-}
-
-#[test]
 fn a_run_as_json_says_what_was_measured_on_what() {
     let output =
         floatgate(&["run", "--repeat", "1", "--runtime", "2s", "--precondition", "3s", "--json"]);

@@ -5,7 +5,6 @@
 //!               └─► printed by `plan`, kept beside the run so that it can be resumed
 //! ```
 
-mod length;
 mod reading;
 mod suite;
 mod work;
@@ -20,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use ssd::DriveSpec;
 use workload::{Access, Application, Gaps, Protocol, Published, RealLength, Workload};
 
-use self::length::{interval_s, round_s, until_steady};
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
 
@@ -96,8 +94,8 @@ pub struct PlannedStep {
     /// Length of one round of the steady-state rule, in protocol seconds; 0 where it is not
     /// applied.
     pub round_s: f64,
-    /// Shortest and longest preconditioning of a real drive, or of a model too large for
-    /// `duration_s`, which goes on until steady state; absent: as long as `duration_s` in any case.
+    /// Shortest and longest preconditioning of a real drive, which goes on until steady state;
+    /// absent: as long as `duration_s` in any case.
     #[serde(default)]
     pub real: Option<RealLength>,
     /// The trace that is replayed; absent where requests are generated independently.
@@ -236,10 +234,6 @@ impl Plan {
     /// This plan on the model `spec`: filled before anything is read, unless it starts purged, and
     /// preconditioned as long as the drive's reviewer did it, where the protocol leaves that to the
     /// drive.
-    ///
-    /// A drive too large to be written over by a preconditioning is measured as real ones are:
-    /// filled before anything is read, however the protocol starts, and preconditioned until steady
-    /// state where that goes for real drives, for ten days at most.
     #[must_use]
     pub fn for_drive(mut self, spec: &DriveSpec) -> Self {
         let is_by_drive = self.published.as_ref().is_some_and(|it| it.precondition_by_drive);
@@ -250,14 +244,11 @@ impl Plan {
             }
         }
         for step in &mut self.steps {
-            let is_open = step.real.is_some() && work::is_too_short(spec, step);
-            step.real = is_open.then(|| until_steady(step));
+            step.real = None;
         }
         let start_purged = self.start_purged;
         let fills = |suite: &[PlannedStep]| {
-            let is_purged =
-                start_purged && !suite.iter().any(|step| work::is_too_short(spec, step));
-            u32::from(!is_purged && suite.iter().any(PlannedStep::reads))
+            u32::from(!start_purged && suite.iter().any(PlannedStep::reads))
         };
         let mut plan = self.with_fills(fills);
         plan.work = plan.steps.iter().map(|step| work::pages(spec, step)).collect();
@@ -493,6 +484,23 @@ impl Pace {
             Self::Trace { speed } => Some(*speed),
         }
     }
+}
+
+/// Samples of at least a second, a few hundred at most; shorter loads are one sample.
+fn interval_s(duration_s: f64) -> f64 {
+    (duration_s / 300.0).ceil().max(1.0).min(duration_s)
+}
+
+/// Rounds of a minute, or of a twelfth of a longer load: whole intervals, and at least five of them
+/// where that is possible.
+///
+/// The window of five is then two fifths of the load, as that of six hours with rounds of half an
+/// hour. Over the five minutes that end an hour the rate of a large drive hardly moves, though it
+/// falls to a third in the hours to come.
+fn round_s(duration_s: f64) -> f64 {
+    let interval_s = interval_s(duration_s);
+    let round_s = (duration_s / 12.0).max(60.0).min(duration_s / 5.0);
+    (round_s / interval_s).floor().max(1.0) * interval_s
 }
 
 #[cfg(test)]

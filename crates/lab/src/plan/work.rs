@@ -7,7 +7,6 @@
 
 use results::StepKind;
 use ssd::{DriveSpec, HostSpec};
-use workload::{SizeShare, Workload};
 
 use super::PlannedStep;
 
@@ -29,38 +28,9 @@ pub(super) fn pages(spec: &DriveSpec, step: &PlannedStep) -> f64 {
         return pages * f64::from(step.fill_passes.max(1)) * cost;
     }
     let Some(workload) = &step.workload else { return 0.0 };
-    let request = Request::from_workload(workload, spec);
+    let request = Request::of(workload.read_percent / 100.0, workload.mean_bytes() / 1024.0);
     let (moved, rate) = (request.moved(spec), request.rate(spec, step.outstanding()));
-    rate * devices * expected_s(spec, step) / time_lapse * moved
-}
-
-/// Length of `step` that is expected: of a preconditioning that goes on until steady state, the
-/// time in which it writes over what it addresses.
-fn expected_s(spec: &DriveSpec, step: &PlannedStep) -> f64 {
-    let Some(bounds) = step.real else { return step.length_s() };
-    let (shortest_s, longest_s) = (bounds.duration_s_min as f64, bounds.duration_s_max as f64);
-    let share = share_written(spec, step, RELOCATED);
-    let once_s = step.duration_s / share.max(f64::MIN_POSITIVE);
-    once_s.clamp(shortest_s, longest_s.max(shortest_s))
-}
-
-/// True if the preconditioning `step` is too short for the NAND drive of `spec`, purged before, to
-/// write what it addresses once: it is full no earlier, and until then nothing is relocated.
-pub(super) fn is_too_short(spec: &DriveSpec, step: &PlannedStep) -> bool {
-    let is_asked = step.kind == StepKind::Precondition && spec.is_nand();
-    is_asked && share_written(spec, step, 0.0) < 1.0
-}
-
-/// Share of what the preconditioning `step` addresses that each device of `spec` writes in its
-/// planned length, while so many pages are `relocated` for each; 1 is once over.
-fn share_written(spec: &DriveSpec, step: &PlannedStep, relocated: f64) -> f64 {
-    let user_gb = spec.formats.first().map_or(0.0, |format| format.user_gb);
-    let Some(workload) = &step.workload else { return 0.0 };
-    let request = Request { relocated, ..Request::from_workload(workload, spec) };
-    let rate = request.rate(spec, step.outstanding());
-    let written_kib = rate * (1.0 - request.reads) * request.kib * step.duration_s;
-    let written_gb = written_kib * 1024.0 / 1e9;
-    written_gb / (user_gb * workload.footprint_percent / 100.0).max(f64::MIN_POSITIVE)
+    rate * devices * step.length_s() / time_lapse * moved
 }
 
 /// The mean request of a load.
@@ -69,31 +39,16 @@ struct Request {
     /// Share of reads, 0 to 1.
     reads: f64,
     kib: f64,
-    /// What it programs where it writes: a write of a part of an indirection unit writes all of it.
-    programmed_kib: f64,
-    /// Pages that are relocated for each that is written.
-    relocated: f64,
 }
 
 impl Request {
     const fn of(reads: f64, kib: f64) -> Self {
-        Self { reads, kib, programmed_kib: kib.max(PAGE_KIB), relocated: RELOCATED }
-    }
-
-    fn from_workload(workload: &Workload, spec: &DriveSpec) -> Self {
-        let unit_kib = f64::from(spec.indirection_kib());
-        let of_size = |size: &SizeShare| {
-            let kib = f64::from(size.bytes) / 1024.0;
-            size.percent / 100.0 * kib.max(unit_kib)
-        };
-        let programmed_kib = workload.sizes.iter().map(of_size).sum();
-        let kib = workload.mean_bytes() / 1024.0;
-        Self { programmed_kib, ..Self::of(workload.read_percent / 100.0, kib) }
+        Self { reads, kib }
     }
 
     /// Pages that the host and relocation move for it.
     fn moved(self, spec: &DriveSpec) -> f64 {
-        let relocated = if spec.is_nand() { self.relocated } else { 0.0 };
+        let relocated = if spec.is_nand() { RELOCATED } else { 0.0 };
         let pages = (self.kib / PAGE_KIB).max(1.0);
         pages * (1.0 + (1.0 - self.reads) * relocated)
     }
@@ -136,7 +91,7 @@ impl Request {
         let program_us = times.iter().sum::<f64>() / times.len().max(1) as f64;
         let kib = f64::from(geometry.planes_per_die * geometry.page_kib)
             * f64::from(geometry.pages_per_program);
-        let written_kib = (1.0 - self.reads) * self.programmed_kib * (1.0 + self.relocated);
+        let written_kib = (1.0 - self.reads) * self.kib.max(PAGE_KIB) * (1.0 + RELOCATED);
         dies * kib * 1e6 / program_us / written_kib
     }
 
@@ -156,10 +111,10 @@ impl Request {
 mod tests {
     use std::collections::BTreeMap;
 
-    use ssd::{DriveSpec, catalogue};
+    use ssd::catalogue;
     use workload::catalogue::{find_protocol, workloads};
 
-    use super::{Request, is_too_short};
+    use super::Request;
     use crate::plan::Plan;
 
     #[test]
@@ -182,16 +137,6 @@ mod tests {
         for name in ["p5800x", "savvio-15k1-73"] {
             assert!((moved(name) - 1.0).abs() < 1e-9, "{name}");
         }
-    }
-
-    #[test]
-    fn only_drives_too_large_for_the_time_are_not_written_over_by_preconditioning() {
-        let protocol = find_protocol("enterprise").unwrap();
-        let plan = Plan::new(&protocol, &workloads(), 1).unwrap();
-        let is_slow = |spec: &DriveSpec| plan.steps.iter().any(|step| is_too_short(spec, step));
-        let slow = catalogue::drives().into_iter().filter(is_slow);
-        let names: Vec<String> = slow.map(|spec| spec.name).collect();
-        assert_eq!(names, ["solidigm-d5-p5336-122880", "solidigm-d5-p5336-61440"]);
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Preconditioning that goes on until steady state: of a real drive, or of a model that is too
-//! large for the time of the protocol.
+//! Preconditioning of a real drive, which goes on until steady state.
 //!
 //! ```text
 //! |<- shortest: one load ->|<- more ->|<- more ->| …            longest |
@@ -19,10 +18,8 @@ use crate::plan::PlannedStep;
 use crate::progress::Glimpse;
 use crate::{Driver, Error, Load, Loaded, Watch};
 
-/// Stretches between the shortest and the longest preconditioning, at most: of a real drive, and of
-/// a model, which begins the next one at once.
+/// Stretches between the shortest and the longest preconditioning, at most.
 const STRETCHES_MAX: f64 = 12.0;
-const STRETCHES_MODEL_MAX: f64 = 48.0;
 
 /// Goes on with the load of a preconditioning after `loaded`, its shortest, until it is steady by
 /// `required` or the longest is over; a plan without bounds is done.
@@ -36,12 +33,12 @@ pub(super) fn extended(
     mut loaded: Loaded,
     watch: &mut dyn Watch,
 ) -> Result<Loaded, Error> {
-    let Some(bounds) = step.real else { return Ok(loaded) };
-    let is_model = driver.target().kind.is_model();
-    let stretches_max = if is_model { STRETCHES_MODEL_MAX } else { STRETCHES_MAX };
+    let Some(bounds) = step.real.filter(|_| !driver.target().kind.is_model()) else {
+        return Ok(loaded);
+    };
     let longest_s = bounds.duration_s_max as f64;
     let spread_s = longest_s - bounds.duration_s_min as f64;
-    let stretch_s = (spread_s / stretches_max / step.round_s).ceil() * step.round_s;
+    let stretch_s = (spread_s / STRETCHES_MAX / step.round_s).ceil() * step.round_s;
     let mut stretches = 0;
     while let Some(begun_s) = end_s(&loaded) {
         let rest_s = ((longest_s - begun_s) / step.round_s).floor() * step.round_s;
@@ -296,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn a_model_with_bounds_goes_on_in_stretches_of_a_round() {
-        let (loaded, asked) = preconditioned(TargetKind::Model, f64::MAX);
-        assert_eq!((asked.len(), end_s(&loaded)), (13, Some(43_200.0)), "twelve rounds are left");
+    fn a_model_keeps_to_the_time_of_the_protocol() {
+        let (_, asked) = preconditioned(TargetKind::Model, f64::MAX);
+        assert_eq!(asked.len(), 1);
     }
 }
