@@ -158,29 +158,11 @@ function showDies(status, then, seconds) {
     const place = [die.path, die.model, die.serial].filter(Boolean).join(", ");
     const tones = { good: "good", rebuilding: "warn", failed: "bad" };
     return line([String(index), { text: die.state, tone: tones[die.state] }, place || "–", { node: bar([["t0", read / top], ["t1", write / top]]) },
-    ...memberCells(die.member), rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
+    rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
     { text: number(die.failures), tone: die.failures ? "bad" : "" }]);
   }));
   show("work", works(status.maintenance, status.dies).join("; "));
-  const damage = status.maintenance.damage ?? [];
-  at("damage").hidden = damage.length === 0;
-  fill("damage-rows", damage.toReversed().map((it) => eventRow(1000 * it.at_unix_s, damageText(it))));
 }
-
-// Session, events and last write of a die, as arrays show their members.
-function memberCells(member) {
-  if (!member) return ["–", "–", "–"];
-  const at = member.last_written_unix_s;
-  const written = at ? new Date(1000 * at).toLocaleString([], { dateStyle: "short", timeStyle: "medium" }) : "–";
-  return [{ text: `${number(member.session)}${member.is_current ? "" : ", stale"}`, tone: member.is_current ? "" : "bad" },
-    number(member.events), written];
-}
-
-const damageText = ({ die, row, lba, found_by, outcome }) => {
-  const place = die === null ? `The page of sector ${lba}` : `Row ${row} of die ${die}`;
-  const ends = { rewritten: "written again", left: "left as it is", lost: "lost" };
-  return `${place}, found by a ${found_by}: ${ends[outcome]}.`;
-};
 
 // Bits as nvme-cli names them.
 const WARNINGS = ["available spare", "temperature threshold", "NVM subsystem reliability",

@@ -97,23 +97,8 @@ impl Drive {
         repair: bool,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<Scrubbed, DeviceError> {
-        self.scrub_for(None, repair, go_on)
-    }
-
-    /// As [`Drive::scrub_while`], begun since reads found too much damage on a die.
-    pub(crate) fn scrub_for(
-        &self,
-        for_die: Option<usize>,
-        repair: bool,
-        go_on: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Scrubbed, DeviceError> {
         let rows = u64::from(self.store().layout.shape.rows_total());
-        let for_die = for_die.map(die_number);
-        let scrub = Scrub { is_running: true, rows, for_die, ..Scrub::default() };
-        let mut maintenance = self.maintenance();
-        maintenance.scrubs.for_damage += u64::from(for_die.is_some());
-        maintenance.scrub = Some(scrub);
-        drop(maintenance);
+        self.maintenance().scrub = Some(Scrub { is_running: true, rows, ..Scrub::default() });
         let scrubbed = self.scrub_rows(repair, go_on);
         let mut maintenance = self.maintenance();
         let is_whole = maintenance.scrub.as_ref().is_some_and(|scrub| scrub.rows_done == rows);
@@ -129,16 +114,6 @@ impl Drive {
         }
         drop(maintenance);
         scrubbed
-    }
-
-    /// True while a scrub is under way.
-    pub(crate) fn is_scrubbing(&self) -> bool {
-        self.maintenance().scrub.as_ref().is_some_and(|scrub| scrub.is_running)
-    }
-
-    /// Bytes of the dies that the scrub which is under way has gone through, or the last one.
-    pub(crate) fn scrub_bytes_read(&self) -> u64 {
-        self.maintenance().scrub.as_ref().map_or(0, |scrub| scrub.bytes_read)
     }
 
     fn scrub_rows(
@@ -166,7 +141,6 @@ impl Drive {
             self.tell_lost()?;
             if let Some(scrub) = &mut self.maintenance().scrub {
                 scrub.rows_done = u64::from(row) + 1;
-                scrub.bytes_read = found.rows * self.store().layout.row_bytes();
                 (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
                 (scrub.units_vacated, scrub.pages_moved) = (found.units_vacated, found.pages_moved);
                 (scrub.copies_bad, scrub.copies_restored) =

@@ -244,13 +244,6 @@ pub struct Scrub {
     pub pages_lost: u64,
     /// First sectors of those pages, at most 1000 of them.
     pub lost_lbas: Vec<u64>,
-    /// Bytes of the dies that rows which hold data take.
-    #[serde(default)]
-    pub bytes_read: u64,
-    /// Index of the die on which reads had found too much damage, so that the volume began the
-    /// scrub by itself; none of another one.
-    #[serde(default)]
-    pub for_die: Option<u32>,
     /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
     /// True if somebody had it end, for which that is no failure of the drive.
@@ -266,8 +259,6 @@ pub struct Scrubs {
     pub ended: u64,
     /// Scrubs that went through everything.
     pub completed: u64,
-    /// Scrubs that the volume began by itself, since reads had found too much damage on a die.
-    pub for_damage: u64,
     /// Corrupt units that were found.
     pub units_bad: u64,
     /// Bad units that were rewritten.

@@ -1,10 +1,5 @@
 //! Rate of the damaged places that reads find on a die.
 
-use std::sync::atomic::Ordering;
-
-use super::{Dies, now_unix_s};
-use crate::lock::lock;
-
 /// Damaged places that were found, by the minute of the last hour.
 #[derive(Debug)]
 pub(super) struct DamageRate {
@@ -42,30 +37,6 @@ impl DamageRate {
     pub(super) fn of_hour(&mut self, minute: u64) -> u64 {
         self.age(minute);
         self.minutes.iter().sum()
-    }
-}
-
-impl Dies {
-    /// Counts a read that the rest of a row answered for a die; `is_new` where the place was not
-    /// known to be damaged.
-    pub(crate) fn count_reconstructed(&self, die: usize, is_new: bool) {
-        let moved = &self.traffic[die];
-        moved.reconstructed.fetch_add(1, Ordering::Relaxed);
-        if is_new {
-            lock(&moved.damaged).add(now_unix_s() / 60);
-        }
-    }
-
-    /// Sets the most damaged places of a die in an hour that are no problem.
-    pub(crate) fn limit_damage(&self, places: u64) {
-        self.damage_limit.store(places, Ordering::Relaxed);
-    }
-
-    /// The first die in use of which reads found more damaged places in the last hour than are no
-    /// problem.
-    pub(crate) fn over_damage_limit(&self) -> Option<usize> {
-        let limit = self.damage_limit.load(Ordering::Relaxed);
-        self.healthy().find(|die| self.traffic[*die].damaged_places().1 > limit)
     }
 }
 

@@ -51,12 +51,6 @@ impl Drive {
         self.store().dies.limit_damage(places_an_hour);
     }
 
-    /// The first die of which reads found more damage in the last hour than is no problem: there is
-    /// more that no read sees, of parity for example.
-    pub(crate) fn die_over_damage_limit(&self) -> Option<usize> {
-        self.store().dies.over_damage_limit()
-    }
-
     /// Does what should not wait for a client: makes durable which pages are known to be lost,
     /// writes rows again in which reads found damage, and looks whether dies that did not respond
     /// do so again. To be called about twice a second.
