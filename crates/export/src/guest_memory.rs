@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use vm_memory::{Bytes as _, VolatileMemory as _, VolatileSlice};
 
-use crate::shared_mapping::{SharedMapping, Truncated};
+use crate::shared_mapping::{SharedMapping, TruncatedMemory};
 
-/// Error of an address that the virtual machine has no memory at.
+/// Error of an access to the memory of a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Outside {
+pub(crate) enum GuestMemoryError {
     /// No region has the address.
     #[error("{length} bytes at {address:#x} are outside of the virtual machine's memory")]
     Unmapped {
@@ -26,7 +26,7 @@ pub(crate) enum Outside {
     },
     /// The virtual machine has truncated its memory.
     #[error(transparent)]
-    Truncated(#[from] Truncated),
+    Truncated(#[from] TruncatedMemory),
 }
 
 /// Memory of a virtual machine, whose regions come and go. Copies share the mappings.
@@ -101,7 +101,7 @@ impl GuestMemory {
     ///
     /// # Errors
     /// Fails if a part of it is outside.
-    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Outside> {
+    pub(crate) fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), GuestMemoryError> {
         let mut done = 0;
         while done < buffer.len() {
             let left = buffer.len() - done;
@@ -115,7 +115,7 @@ impl GuestMemory {
     ///
     /// # Errors
     /// Fails if a part of it is outside; what lies before that is written.
-    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Outside> {
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), GuestMemoryError> {
         let mut done = 0;
         while done < bytes.len() {
             let run = self.run(address, done, bytes.len() - done)?;
@@ -129,43 +129,43 @@ impl GuestMemory {
     ///
     /// # Errors
     /// Fails if it is outside or not aligned.
-    pub(crate) fn load_u16(&self, address: u64) -> Result<u16, Outside> {
+    pub(crate) fn load_u16(&self, address: u64) -> Result<u16, GuestMemoryError> {
         let loaded = self.run(address, 0, 2)?.access(|slice| slice.load(0, Ordering::Acquire));
-        loaded?.map_err(|_| Outside::Unmapped { address, length: 2 })
+        loaded?.map_err(|_| GuestMemoryError::Unmapped { address, length: 2 })
     }
 
     /// A number of 32 bits that the virtual machine wrote, as [`GuestMemory::load_u16`].
     ///
     /// # Errors
     /// Fails if it is outside or not aligned.
-    pub(crate) fn load_u32(&self, address: u64) -> Result<u32, Outside> {
+    pub(crate) fn load_u32(&self, address: u64) -> Result<u32, GuestMemoryError> {
         let loaded = self.run(address, 0, 4)?.access(|slice| slice.load(0, Ordering::Acquire));
-        loaded?.map_err(|_| Outside::Unmapped { address, length: 4 })
+        loaded?.map_err(|_| GuestMemoryError::Unmapped { address, length: 4 })
     }
 
     /// Stores a number once everything that was written before can be seen.
     ///
     /// # Errors
     /// Fails if it is outside or not aligned.
-    pub(crate) fn store_u16(&self, address: u64, value: u16) -> Result<(), Outside> {
+    pub(crate) fn store_u16(&self, address: u64, value: u16) -> Result<(), GuestMemoryError> {
         let run = self.run(address, 0, 2)?;
         let stored = run.access(|slice| slice.store(value, 0, Ordering::Release));
-        stored?.map_err(|_| Outside::Unmapped { address, length: 2 })
+        stored?.map_err(|_| GuestMemoryError::Unmapped { address, length: 2 })
     }
 
     /// Stores a number of 32 bits, as [`GuestMemory::store_u16`].
     ///
     /// # Errors
     /// Fails if it is outside or not aligned.
-    pub(crate) fn store_u32(&self, address: u64, value: u32) -> Result<(), Outside> {
+    pub(crate) fn store_u32(&self, address: u64, value: u32) -> Result<(), GuestMemoryError> {
         let run = self.run(address, 0, 4)?;
         let stored = run.access(|slice| slice.store(value, 0, Ordering::Release));
-        stored?.map_err(|_| Outside::Unmapped { address, length: 4 })
+        stored?.map_err(|_| GuestMemoryError::Unmapped { address, length: 4 })
     }
 
     /// The memory that lies in one piece `done` bytes behind `address`, at most `left` bytes.
-    fn run(&self, address: u64, done: usize, left: usize) -> Result<Run<'_>, Outside> {
-        let outside = Outside::Unmapped { address, length: (done + left) as u64 };
+    fn run(&self, address: u64, done: usize, left: usize) -> Result<Run<'_>, GuestMemoryError> {
+        let outside = GuestMemoryError::Unmapped { address, length: (done + left) as u64 };
         let at = address.checked_add(done as u64).ok_or(outside)?;
         let within = |region: &&Arc<Region>| {
             at.checked_sub(region.address).is_some_and(|offset| offset < region.size())
@@ -186,7 +186,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn access<T>(&self, access: impl FnOnce(VolatileSlice<'_>) -> T) -> Result<T, Truncated> {
+    fn access<T>(&self, access: impl FnOnce(VolatileSlice<'_>) -> T) -> Result<T, TruncatedMemory> {
         let Self { region, offset, length } = *self;
         region.mapping.access(|mapping| {
             access(mapping.get_slice(offset, length).expect("a run lies within its region"))

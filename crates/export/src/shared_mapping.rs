@@ -31,7 +31,7 @@ pub(crate) struct SharedMapping {
 /// Error of an access to memory whose file its client has truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the client truncated the file of its memory")]
-pub(crate) struct Truncated;
+pub(crate) struct TruncatedMemory;
 
 /// The mapping that a thread accesses now.
 struct Access {
@@ -53,9 +53,9 @@ thread_local! {
 }
 
 /// Announcement of an access, which ends when this is dropped.
-struct Announced;
+struct AccessGuard;
 
-impl Drop for Announced {
+impl Drop for AccessGuard {
     fn drop(&mut self) {
         compiler_fence(Ordering::SeqCst);
         ACCESS.with(|access| access.length.store(0, Ordering::Relaxed));
@@ -94,14 +94,17 @@ impl SharedMapping {
     /// # Errors
     /// Fails if the file is shorter: then what was read is zeroes or what was there, and what was
     /// written is lost.
-    pub(crate) fn access<T>(&self, access: impl FnOnce(&MmapRegion) -> T) -> Result<T, Truncated> {
-        let announced = self.announce();
+    pub(crate) fn access<T>(
+        &self,
+        access: impl FnOnce(&MmapRegion) -> T,
+    ) -> Result<T, TruncatedMemory> {
+        let guard = self.announce();
         let done = access(&self.region);
-        drop(announced);
-        if self.is_truncated() { Err(Truncated) } else { Ok(done) }
+        drop(guard);
+        if self.is_truncated() { Err(TruncatedMemory) } else { Ok(done) }
     }
 
-    fn announce(&self) -> Announced {
+    fn announce(&self) -> AccessGuard {
         ACCESS.with(|access| {
             access.start.store(self.region.as_ptr().addr(), Ordering::Relaxed);
             let flag = Arc::as_ptr(&self.is_truncated).cast_mut();
@@ -109,7 +112,7 @@ impl SharedMapping {
             access.length.store(self.region.size(), Ordering::Relaxed);
         });
         compiler_fence(Ordering::SeqCst);
-        Announced
+        AccessGuard
     }
 }
 
@@ -216,12 +219,12 @@ mod tests {
         assert_eq!((write(&mapping, 8), read(&mapping, 8)), (Ok(()), Ok(7)));
         rustix::fs::ftruncate(&file, 4096).unwrap();
         assert_eq!(read(&mapping, 8), Ok(7), "it is still there");
-        assert_eq!(read(&mapping, 8192), Err(Truncated));
+        assert_eq!(read(&mapping, 8192), Err(TruncatedMemory));
         // All of it is gone then, in each thread.
-        assert_eq!(read(&mapping, 8), Err(Truncated));
+        assert_eq!(read(&mapping, 8), Err(TruncatedMemory));
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| write(&mapping, 16384));
-            assert_eq!(writing.join().unwrap(), Err(Truncated));
+            assert_eq!(writing.join().unwrap(), Err(TruncatedMemory));
         });
         assert_eq!((write(&beside, 8192), read(&beside, 8192)), (Ok(()), Ok(7)));
     }

@@ -202,6 +202,20 @@ pub trait Watch {
     fn stop(&self) -> bool;
 }
 
+/// Observer that shows nothing and never stops a load.
+#[derive(Debug)]
+pub(crate) struct SilentWatch;
+
+impl Watch for SilentWatch {
+    fn progress(&mut self, _: f64, _: &str) {}
+
+    fn saw(&mut self, _: Glimpse) {}
+
+    fn stop(&self) -> bool {
+        false
+    }
+}
+
 /// Carries out purges and loads on one target.
 pub trait Driver: Send {
     /// Returns the target under measurement, for the report.

@@ -42,7 +42,7 @@ use super::wire::{low16, u64_at};
 use crate::Recorder;
 use crate::connection::elapsed;
 use crate::descriptor_socket::Signal;
-use crate::guest_memory::{GuestMemory, Outside};
+use crate::guest_memory::{GuestMemory, GuestMemoryError};
 
 /// Offset of the doorbells, each of four bytes.
 pub(crate) const DOORBELLS_AT: u64 = 0x1000;
@@ -250,14 +250,14 @@ impl PcieController {
 
     /// Posts what the admin completion queue had no room for, and goes on with the commands that
     /// waited for that.
-    fn post_admin(&mut self) -> Result<(), Outside> {
+    fn post_admin(&mut self) -> Result<(), GuestMemoryError> {
         let Some(admin) = &mut self.admin else { return Ok(()) };
         admin.completion.post_waiting(&self.machine)?;
         self.serve_admin()
     }
 
     /// Posts what a completion queue had no room for, and wakes its submission queues.
-    fn post_waiting(&self, number: u16) -> Result<(), Outside> {
+    fn post_waiting(&self, number: u16) -> Result<(), GuestMemoryError> {
         let Some(queue) = self.completions.get(&number) else { return Ok(()) };
         locked(queue).post_waiting(&self.machine)?;
         let of_it = self.submissions.values().filter(|it| it.completion_number() == number);
@@ -267,7 +267,7 @@ impl PcieController {
 
     /// Carries out the commands of the admin queue up to its doorbell, while there is room for
     /// completions: those of a host that makes none would be kept here without a limit.
-    fn serve_admin(&mut self) -> Result<(), Outside> {
+    fn serve_admin(&mut self) -> Result<(), GuestMemoryError> {
         let memory = self.machine.memory();
         let tail = self.machine.doorbells.value(&memory, 0)?;
         loop {
@@ -302,7 +302,7 @@ impl PcieController {
     }
 
     /// Posts completions of the admin queue, with those that were held and are due.
-    fn post_held(&mut self) -> Result<(), Outside> {
+    fn post_held(&mut self) -> Result<(), GuestMemoryError> {
         let Some(queue) = &mut self.admin else { return Ok(()) };
         complete_held(&mut locked(&self.controller), &mut queue.answers);
         let completions = std::mem::take(&mut queue.answers.completions);

@@ -8,7 +8,7 @@ use crate::descriptor_socket::{DescriptorSocket, Signal};
 use crate::guest_memory::Place;
 use crate::little_endian::{u16_at, u32_at, u64_at};
 use crate::nvme::{PcieController, VECTORS};
-use crate::shared_mapping::Truncated;
+use crate::shared_mapping::TruncatedMemory;
 use crate::vm_listener::{Break, Handshake};
 
 /// Newest version of the protocol that this server knows, and its capabilities.
@@ -81,7 +81,7 @@ impl Client {
     pub(super) fn serve(&mut self) -> Result<(), Break> {
         let served = self.serve_messages();
         if self.controller.memory().is_truncated() {
-            return Err(Break::Violation(Truncated.to_string()));
+            return Err(Break::Violation(TruncatedMemory.to_string()));
         }
         served
     }

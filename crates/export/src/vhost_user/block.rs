@@ -25,7 +25,7 @@ use blockio::{Op, SECTOR_BYTES};
 use device::{DeviceError, Durability, Read};
 
 use super::ring::{Chain, Part};
-use crate::guest_memory::{GuestMemory, Outside};
+use crate::guest_memory::{GuestMemory, GuestMemoryError};
 use crate::little_endian::{u32_at, u64_at};
 use crate::{Asked, Export};
 
@@ -114,8 +114,8 @@ enum Failure {
     Late,
 }
 
-impl From<Outside> for Failure {
-    fn from(_: Outside) -> Self {
+impl From<GuestMemoryError> for Failure {
+    fn from(_: GuestMemoryError) -> Self {
         Self::Malformed
     }
 }

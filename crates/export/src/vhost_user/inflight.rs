@@ -20,7 +20,7 @@ use vm_memory::{Bytes as _, VolatileMemory as _};
 
 use super::ring::{Chain, Descriptor, Ring, RingError};
 use crate::guest_memory::{GuestMemory, Place, check_length};
-use crate::shared_mapping::{SharedMapping, Truncated};
+use crate::shared_mapping::{SharedMapping, TruncatedMemory};
 
 /// Form of the memory, in its first eight bytes: another one begins anew.
 const FORM: u64 = 0x3130_6c66_6e69_6766;
@@ -92,8 +92,8 @@ impl Inflight {
 
     /// Checks that the client has not truncated the memory.
     pub(super) fn check(&self) -> Result<(), RingError> {
-        let told = || RingError::Broken(format!("requests in flight: {Truncated}"));
-        if self.mapping.is_truncated() { Err(told()) } else { Ok(()) }
+        let error = || RingError::Broken(format!("requests in flight: {TruncatedMemory}"));
+        if self.mapping.is_truncated() { Err(error()) } else { Ok(()) }
     }
 
     /// Continues where an earlier server left the ring, if one did. Returns the chains that are to

@@ -17,7 +17,7 @@ mod split;
 
 use smallvec::SmallVec;
 
-use crate::guest_memory::{GuestMemory, Outside};
+use crate::guest_memory::{GuestMemory, GuestMemoryError};
 use crate::little_endian::{u16_at, u32_at, u64_at};
 
 pub(super) use self::packed::PackedRing;
@@ -39,7 +39,7 @@ pub(super) const SIZE_MAX: u16 = 1024;
 pub(super) enum RingError {
     /// The ring, or a buffer that it names, lies outside of the memory.
     #[error(transparent)]
-    Outside(#[from] Outside),
+    GuestMemoryError(#[from] GuestMemoryError),
     /// The driver broke a rule of the layout.
     #[error("the virtqueue is invalid: {0}")]
     Broken(String),

@@ -270,7 +270,9 @@ fn a_client_that_truncates_its_memory_is_dropped_and_another_stays() {
     for (features, left_bytes) in [(0, 0), (PACKED, 0), (0, DATA - MEMORY), (PACKED, 4096)] {
         let mut driver = rig.driver(features);
         assert_eq!(driver.run(&read(0, 4096)), (0, vec![1; 4096]));
-        driver.submit(&write(0, vec![7; 4096]));
+        // The same again, since the server may take it before the file is shorter: empty memory in
+        // the place of the data would be seen.
+        driver.submit(&write(0, vec![1; 4096]));
         driver.submit(&read(0, 4096));
         rustix::fs::ftruncate(&driver.file, left_bytes).unwrap();
         driver.ring_bell();

@@ -12,7 +12,7 @@ use workload::trace::Traced;
 use workload::{Access, SizeShare, Workload, catalogue};
 
 use super::model::issued;
-use super::{Driver as _, Load};
+use super::{Driver as _, Load, SilentWatch};
 use crate::driver::model::Model;
 use crate::real::fio::conformance as fio;
 use crate::replay::Replay;
@@ -209,7 +209,7 @@ fn each_thread_keeps_exactly_its_queue_outstanding() {
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     let mut model = Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 }).unwrap();
     let asked = Load { duration_s: 64.0, interval_s: 64.0, ramp_s: 6.4, ..asked };
-    let loaded = model.load(&asked, &mut fio::Patient).unwrap();
+    let loaded = model.load(&asked, &mut SilentWatch).unwrap();
     let summary = results::Summary::of(&loaded.intervals);
     let deviation = summary.littles_law_deviation(12.0).unwrap();
     assert!(deviation.abs() < 0.002 + summary.littles_law_edge(), "{deviation}");
@@ -284,7 +284,7 @@ fn even_rates_are_kept_within_two_percent() {
         let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
         let mut model = Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 }).unwrap();
         let long = Load { duration_s: 128.0, interval_s: 128.0, ..asked };
-        let loaded = model.load(&long, &mut fio::Patient).unwrap();
+        let loaded = model.load(&long, &mut SilentWatch).unwrap();
         let iops = results::Summary::of(&loaded.intervals).iops;
         assert!(near(iops), "{name}: {iops} of 4000");
         // A machine that is busy elsewhere may make fio late once.

@@ -24,15 +24,15 @@ use results::published::Part;
 use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, Written};
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
+use crate::driver::SilentWatch;
 use crate::driver::model::Model;
 use crate::driver::model::quick_measure::{Span, brief, fill, overwrite, settle};
 use crate::plan::{Pace, Plan, PlannedStep};
 use crate::pool::in_parallel;
-use crate::progress::Glimpse;
 use crate::runner::{Outcome, Record};
 use crate::validate::{Simulation, WorkList};
 use crate::wanted::ModelSetup;
-use crate::{Driver as _, Error, Load, Watch};
+use crate::{Driver as _, Error, Load};
 
 /// A drive of more pages than this is looked at in a larger time lapse.
 const PAGES_MAX: u64 = 3_000_000;
@@ -218,7 +218,7 @@ impl<'a> Shortcut<'a> {
         if look.whole {
             let mut model = Model::in_state(spec.clone(), setup, drive);
             let load = whole_load(look.step, job.plan.seed_of(look.step));
-            let loaded = model.load(&load, &mut Unwatched)?;
+            let loaded = model.load(&load, &mut SilentWatch)?;
             return Ok(loaded.intervals.into_iter().next().unwrap_or_default());
         }
         brief(&mut drive, &load(look.step, job.plan.seed), span(spec))
@@ -336,19 +336,6 @@ fn whole_load(step: &PlannedStep, seed: u64) -> Load<'_> {
         interval_s: step.duration_s,
         rate,
         ..load(step, seed)
-    }
-}
-
-/// The observer of a look: there is nothing to see of one.
-struct Unwatched;
-
-impl Watch for Unwatched {
-    fn progress(&mut self, _: f64, _: &str) {}
-
-    fn saw(&mut self, _: Glimpse) {}
-
-    fn stop(&self) -> bool {
-        false
     }
 }
 

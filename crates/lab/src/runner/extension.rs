@@ -166,8 +166,8 @@ mod tests {
     use workload::{RealLength, catalogue};
 
     use super::*;
-    use crate::driver::Fill;
     use crate::driver::mock::{Mock, Told};
+    use crate::driver::{Fill, SilentWatch};
 
     /// A driver whose rate falls by `fall_percent` an hour until `until_s`, and holds from then on.
     struct Falling {
@@ -219,16 +219,6 @@ mod tests {
         }
     }
 
-    struct Quiet;
-
-    impl Watch for Quiet {
-        fn progress(&mut self, _: f64, _: &str) {}
-        fn saw(&mut self, _: Glimpse) {}
-        fn stop(&self) -> bool {
-            false
-        }
-    }
-
     /// A preconditioning of six to twelve hours of a drive that settles at `until_s`.
     fn preconditioned(kind: TargetKind, until_s: f64) -> (Loaded, Vec<(String, f64, u64)>) {
         let workload = catalogue::find_workload("4k-rand-write").unwrap();
@@ -257,8 +247,9 @@ mod tests {
             time_lapse: 1.0,
         };
         let mut driver = Falling { kind, until_s, passed_s: 0.0, asked: Vec::new() };
-        let loaded = driver.load(&load, &mut Quiet).unwrap();
-        let loaded = extended(&mut driver, &load, (&step, &required), loaded, &mut Quiet).unwrap();
+        let loaded = driver.load(&load, &mut SilentWatch).unwrap();
+        let loaded =
+            extended(&mut driver, &load, (&step, &required), loaded, &mut SilentWatch).unwrap();
         (loaded, driver.asked)
     }
 

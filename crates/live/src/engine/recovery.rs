@@ -243,7 +243,7 @@ fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Dri
 
 /// Has the journal hold what the write buffer does: that does not survive the power, and what it
 /// supersedes is written over next. Half of what is left of the journal is for the checkpoint that
-/// ends recovery.
+/// ends recovery: a journal without that room, which takes a damaged checkpoint, stays as it is.
 fn journal_buffer(
     store: &Store,
     journal: &mut Journal,

@@ -10,7 +10,7 @@ use super::super::command::Command;
 use super::super::status::Status;
 use super::super::transport::TRANSFER_BYTES_MAX;
 use super::super::wire::u64_at;
-use crate::guest_memory::{GuestMemory, Outside};
+use crate::guest_memory::{GuestMemory, GuestMemoryError};
 
 /// Bytes of a memory page, the only size that is supported (CAP.MPSMIN, CAP.MPSMAX).
 pub(super) const PAGE_BYTES: u64 = 4096;
@@ -22,8 +22,8 @@ type Piece = (u64, usize);
 /// Pieces of a command's data; those of a small one need no memory of their own.
 type Pieces = SmallVec<[Piece; 2]>;
 
-impl From<Outside> for Status {
-    fn from(_: Outside) -> Self {
+impl From<GuestMemoryError> for Status {
+    fn from(_: GuestMemoryError) -> Self {
         Self::DATA_TRANSFER
     }
 }
@@ -135,7 +135,7 @@ impl Pages {
         self.memory = Arc::clone(memory);
     }
 
-    fn bring(&self, places: &[Piece], data: &[u8]) -> Result<(), Outside> {
+    fn bring(&self, places: &[Piece], data: &[u8]) -> Result<(), GuestMemoryError> {
         let mut done = 0;
         for (address, length) in places {
             self.memory.write(*address, &data[done..done + length])?;

@@ -24,7 +24,7 @@ use super::super::subsystem::Subsystem;
 use super::pages::{Completion, Pages, fetch};
 use crate::batch_parts::BatchParts;
 use crate::descriptor_socket::Signal;
-use crate::guest_memory::{GuestMemory, Outside};
+use crate::guest_memory::{GuestMemory, GuestMemoryError};
 use crate::pace::Holder;
 use crate::polls::Polls;
 use crate::{Asked, Lane, Recorder, Served};
@@ -95,7 +95,7 @@ impl Doorbells {
         &self,
         memory: &GuestMemory,
         (doorbells, events): (u64, u64),
-    ) -> Result<(), Outside> {
+    ) -> Result<(), GuestMemoryError> {
         let places = (0..).step_by(4).zip(self.rung.iter().zip(&self.events));
         for (offset, (rung, event)) in places.skip(2) {
             let value = rung.load(Ordering::Acquire);
@@ -114,7 +114,11 @@ impl Doorbells {
     }
 
     /// Value of a doorbell.
-    pub(super) fn value(&self, memory: &GuestMemory, index: usize) -> Result<u32, Outside> {
+    pub(super) fn value(
+        &self,
+        memory: &GuestMemory,
+        index: usize,
+    ) -> Result<u32, GuestMemoryError> {
         match self.place(index) {
             Some((doorbell, _)) => memory.load_u32(doorbell),
             None => Ok(self.rung[index].load(Ordering::Acquire)),
@@ -127,7 +131,7 @@ impl Doorbells {
         memory: &GuestMemory,
         index: usize,
         value: u32,
-    ) -> Result<(), Outside> {
+    ) -> Result<(), GuestMemoryError> {
         if let Some((_, event)) = self.place(index) {
             self.events[index].store(value, Ordering::Relaxed);
             memory.store_u32(event, value)?;
@@ -145,7 +149,7 @@ impl Doorbells {
         memory: &GuestMemory,
         index: usize,
         (value, entries): (u32, u32),
-    ) -> Result<(), Outside> {
+    ) -> Result<(), GuestMemoryError> {
         let event = self.events[index].load(Ordering::Relaxed);
         let ahead = (event % entries + entries - value % entries) % entries;
         if ahead >= entries / 2 {
@@ -194,7 +198,7 @@ impl CompletionQueue {
         machine: &Machine,
         (submission, head): (u16, u32),
         completions: &[Completion],
-    ) -> Result<(), Outside> {
+    ) -> Result<(), GuestMemoryError> {
         for it in completions {
             let head = u16::try_from(head).expect("queues have at most 65536 entries");
             let mut entry = completion(it.id, head, it.status, it.value);
@@ -205,7 +209,7 @@ impl CompletionQueue {
     }
 
     /// Posts what there was no room for.
-    pub(super) fn post_waiting(&mut self, machine: &Machine) -> Result<(), Outside> {
+    pub(super) fn post_waiting(&mut self, machine: &Machine) -> Result<(), GuestMemoryError> {
         if self.waiting.is_empty() {
             return Ok(());
         }
@@ -250,7 +254,11 @@ impl CompletionQueue {
 
     /// Spares the host most of the doorbells that say how far it has read completions: only one
     /// that makes room for what waits is of use.
-    fn put_off_event(&mut self, machine: &Machine, memory: &GuestMemory) -> Result<(), Outside> {
+    fn put_off_event(
+        &mut self,
+        machine: &Machine,
+        memory: &GuestMemory,
+    ) -> Result<(), GuestMemoryError> {
         let index = 2 * usize::from(self.number) + 1;
         let unread = (self.tail + self.entries - self.seen_head % self.entries) % self.entries;
         if unread >= self.entries / 2 {
@@ -427,7 +435,7 @@ impl Shared {
         memory: &Arc<GuestMemory>,
         tail: u32,
         (work, lane): (&mut Work, Option<&Lane>),
-    ) -> Result<(), Outside> {
+    ) -> Result<(), GuestMemoryError> {
         let begun = Instant::now();
         work.answers.use_memory(memory);
         let waiting = (tail + self.place.entries - work.head) % self.place.entries;
@@ -464,7 +472,7 @@ impl Shared {
     }
 
     /// Posts what is completed.
-    fn post_completed(&self, work: &mut Work, issued_at: Instant) -> Result<(), Outside> {
+    fn post_completed(&self, work: &mut Work, issued_at: Instant) -> Result<(), GuestMemoryError> {
         let completions = std::mem::take(&mut work.answers.completions);
         let answered = work.answered.as_mut().map(std::mem::take).unwrap_or_default();
         self.post(work.head, &completions)?;
@@ -499,7 +507,7 @@ impl Shared {
         work: &mut Work,
         (lane, asked): (&Lane, Option<Asked>),
         issued_at: Instant,
-    ) -> Result<(), Outside> {
+    ) -> Result<(), GuestMemoryError> {
         let Some(asked) = asked else { return self.post_completed(work, issued_at) };
         let completions = std::mem::take(&mut work.answers.completions);
         let answered = work.answered.as_mut().map(std::mem::take).unwrap_or_default();
@@ -521,7 +529,7 @@ impl Shared {
         due
     }
 
-    fn post(&self, head: u32, completions: &[Completion]) -> Result<(), Outside> {
+    fn post(&self, head: u32, completions: &[Completion]) -> Result<(), GuestMemoryError> {
         let of = (self.place.number, head);
         locked(&self.place.completion).post(&self.machine, of, completions)
     }

@@ -4,14 +4,14 @@ use results::{LatencySummary, Summary};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::progress::Glimpse;
-use crate::{Fill, Load, Watch};
+use crate::driver::SilentWatch;
+use crate::{Fill, Load};
 
 /// A load: its workload, threads and queue depth.
-type Asked = (&'static str, u16, u16);
+type LoadCase = (&'static str, u16, u16);
 
 /// Loads whose reports are imported, with fio's direction and size.
-const IMPORTED: [(Asked, &str, &str); 5] = [
+const IMPORTED: [(LoadCase, &str, &str); 5] = [
     (("4k-rand-read", 1, 1), "randread", "4k"),
     (("4k-rand-read", 16, 16), "randread", "4k"),
     (("4k-rand-write", 1, 1), "randwrite", "4k"),
@@ -19,7 +19,7 @@ const IMPORTED: [(Asked, &str, &str); 5] = [
     (("8k-70-30", 4, 4), "randrw", "8k"),
 ];
 /// Loads that are not.
-const PREDICTED: [Asked; 6] = [
+const PREDICTED: [LoadCase; 6] = [
     ("4k-rand-read", 2, 4),
     ("4k-rand-read", 8, 4),
     ("4k-rand-write", 2, 2),
@@ -30,27 +30,15 @@ const PREDICTED: [Asked; 6] = [
 /// Length of a load, in seconds.
 const LENGTH_S: f64 = 0.3;
 
-struct Patient;
-
-impl Watch for Patient {
-    fn progress(&mut self, _: f64, _: &str) {}
-
-    fn saw(&mut self, _: Glimpse) {}
-
-    fn stop(&self) -> bool {
-        false
-    }
-}
-
 /// Figures of the drive of `text`, all of which was written once in order before.
-fn measured(text: &str, (name, threads, queue_per_thread): Asked, seed: u64) -> Summary {
+fn measured(text: &str, (name, threads, queue_per_thread): LoadCase, seed: u64) -> Summary {
     let spec = DriveSpec::parse(text, "tiny.toml").unwrap();
     let (format, host) = ("stock".to_owned(), "linux".to_owned());
     let mut model = Model::new(spec, ssd::Setup { format, host, time_lapse: 1, seed }).unwrap();
     let fill = catalogue::find_workload("128k-seq-write").unwrap();
     let workload = catalogue::find_workload(name).unwrap();
     model.purge().unwrap();
-    model.fill(&Fill { step: "fill", workload: &fill, passes: 1 }, &mut Patient).unwrap();
+    model.fill(&Fill { step: "fill", workload: &fill, passes: 1 }, &mut SilentWatch).unwrap();
     let load = Load {
         step: "load",
         workload: &workload,
@@ -63,7 +51,7 @@ fn measured(text: &str, (name, threads, queue_per_thread): Asked, seed: u64) -> 
         replay: None,
         seed,
     };
-    Summary::of(&model.load(&load, &mut Patient).unwrap().intervals)
+    Summary::of(&model.load(&load, &mut SilentWatch).unwrap().intervals)
 }
 
 /// One direction of a report of fio.
@@ -80,7 +68,7 @@ fn direction(latency: &LatencySummary, bytes: u64, iops: f64) -> Value {
 
 /// The report that fio writes of the loads on the drive of `text`.
 fn report(text: &str) -> String {
-    let job = |(asked, rw, size): &(Asked, &str, &str)| {
+    let job = |(asked, rw, size): &(LoadCase, &str, &str)| {
         let it = measured(text, *asked, 7);
         let bytes = if *size == "8k" { 8192 } else { 4096 };
         let nothing = direction(&LatencySummary::default(), bytes, 0.0);
@@ -130,7 +118,7 @@ fn a_twin_of_an_imported_report_reproduces_loads_that_were_not_imported() {
     let fixed_by = |axis: usize| fit.parameters[axis].fixed_by[0].as_str();
     assert_eq!(fixed_by(2), "4k-rand-read T1Q1", "one read at a time waits for the media");
     let errors = |text: &str| -> Vec<f64> {
-        let of = |asked: &Asked| {
+        let of = |asked: &LoadCase| {
             let (it, twin) = (measured(&truth, *asked, 11), measured(text, *asked, 12));
             let mean = |it: &Summary| it.latency.latency_ns_avg;
             [twin.iops / it.iops - 1.0, mean(&twin) / mean(&it) - 1.0]

@@ -11,23 +11,10 @@ use super::engine::{Engine, Version};
 use super::job::{self, JobTarget, Logging, OUTPUT_FILE, write_job};
 use super::output::FioOutput;
 use super::{Fio, process, replay};
-use crate::progress::Glimpse;
+use crate::driver::SilentWatch;
 use crate::real::access::Access;
 use crate::real::address::Address;
-use crate::{Driver as _, Load, Watch};
-
-/// Observer that never stops a load.
-pub(crate) struct Patient;
-
-impl Watch for Patient {
-    fn progress(&mut self, _: f64, _: &str) {}
-
-    fn saw(&mut self, _: Glimpse) {}
-
-    fn stop(&self) -> bool {
-        false
-    }
-}
+use crate::{Driver as _, Load};
 
 /// True if fio cannot be used here; then says that a test is skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test says why")]
@@ -134,7 +121,7 @@ fn text(load: &Load<'_>, capacity_bytes: u64) -> String {
 
 fn run(folder: &TempDir, text: &str) -> FioOutput {
     write_job(folder.path(), text).expect("the folder takes it");
-    process::run(folder.path(), None, &mut Patient, |_, _| true).expect("fio runs");
+    process::run(folder.path(), None, &mut SilentWatch, |_, _| true).expect("fio runs");
     FioOutput::read(&folder.path().join(OUTPUT_FILE)).expect("fio reports")
 }
 
@@ -159,7 +146,7 @@ pub(crate) fn depths(load: &Load<'_>) -> Vec<Vec<(u16, f64)>> {
     let access = Access { size, raw: raw.clone(), ..Access::default() };
     Fio::open(&Address::Local(path), &access)
         .expect("a file")
-        .load(load, &mut Patient)
+        .load(load, &mut SilentWatch)
         .expect("fio runs");
     let text = std::fs::read_to_string(raw.join(load.step).join(OUTPUT_FILE)).expect("a report");
     let report: Value = serde_json::from_str(&text[text.find('{').unwrap_or(0)..]).expect("JSON");
