@@ -33,13 +33,15 @@ impl Header {
     /// it durable.
     ///
     /// Dies that were lost come first: one that has just been replaced may have no header yet, and
-    /// must not be missing when the others say that it is there.
+    /// must not be missing when the others say that it is there. Their first copy says that they
+    /// shared what was everywhere when they were lost, and nothing since: should the others never
+    /// get theirs, that header proves nothing about data.
     ///
     /// # Errors
     /// The first die that cannot be written.
     pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
         assert_eq!(dies.count(), self.shape.dies as usize, "a header knows its dies");
-        let were_lost = self.lost;
+        let (were_lost, lost_since) = (self.lost, self.lost_since);
         self.note_lost(dies.incomplete());
         self.removed = dies.removed();
         self.left_out = DieSet(self.left_out.0 | self.lost.0);
@@ -47,10 +49,11 @@ impl Header {
             dies.healthy().partition(|die| were_lost.has(*die));
         let order: Vec<usize> = first.into_iter().chain(others).collect();
         let copies = if mutants::is(Mutant::OneHeaderCopy) { 1 } else { 2 };
-        for _ in 0..copies {
+        for copy in 0..copies {
             self.version += 1;
             assert!(self.version_everywhere < self.version, "versions rise");
-            self.write_copy(dies, &order)?;
+            let is_joining = |die| copy == 0 && were_lost.has(die);
+            self.write_copy(dies, &order, |die| is_joining(die).then(|| lost_since[die]))?;
             // The second copy can say that every die has the first one.
             self.version_everywhere = self.version;
         }
@@ -61,21 +64,31 @@ impl Header {
         Ok(())
     }
 
-    /// Writes one copy of each of these dies, the one that is torn or older.
-    fn write_copy(&mut self, dies: &Dies, order: &[usize]) -> Result<(), (usize, io::Error)> {
+    /// Writes one copy of each of these dies, the one that is torn or older. `shared` is the last
+    /// version that was everywhere with a die, where it is not that of the others.
+    fn write_copy(
+        &mut self,
+        dies: &Dies,
+        order: &[usize],
+        shared: impl Fn(usize) -> Option<u64>,
+    ) -> Result<(), (usize, io::Error)> {
+        let everywhere = self.version_everywhere;
         for die in order.iter().copied() {
             self.die = die_number(die);
+            let version_everywhere = shared(die).unwrap_or(everywhere).min(everywhere);
+            let own = Self { version_everywhere, ..*self };
             assert!(self.die < self.shape.dies, "a header is written to a die of the drive");
-            assert!(self.check().is_ok(), "a header that is written can be read back");
+            assert!(own.check().is_ok(), "a header that is written can be read back");
             let place = self.stale_copy(dies, die) * HEADER_BYTES;
             // The other copy may have been read, and yet not be durable.
             dies.sync(die)
-                .and_then(|()| dies.write(die, place, &self.encode()))
+                .and_then(|()| dies.write(die, place, &own.encode()))
                 .and_then(|()| dies.sync(die))
                 .map_err(|error| (die, error))?;
         }
         Ok(())
     }
+
     /// The copy on a die that is written over: one that is torn, or of another drive, or else the
     /// older one. So a die keeps the newest that it has, however often the power goes.
     fn stale_copy(&self, dies: &Dies, die: usize) -> u64 {
