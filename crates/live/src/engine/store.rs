@@ -146,6 +146,8 @@ pub(crate) struct Store {
     pub(crate) drive: u64,
     /// Batches of the journal with a lower number are durable.
     batches: AtomicU64,
+    /// That number when it was last looked whether there is rest.
+    batches_seen: AtomicU64,
     /// Damage that reads found and that has not been written again.
     pub(crate) suspects: Suspects,
     /// Contents of the write buffer that an opening before this one left, if they count.
@@ -161,9 +163,10 @@ impl Store {
 
     /// The dies of a drive.
     pub(crate) fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
-        let (batches, buffer) = (AtomicU64::new(0), OnceLock::new());
+        let (batches, batches_seen) = (AtomicU64::new(0), AtomicU64::new(0));
         let suspects = Suspects::new();
-        Self { layout, dies, drive, batches, suspects, buffered: None, buffer }
+        let buffer = OnceLock::new();
+        Self { layout, dies, drive, batches, batches_seen, suspects, buffered: None, buffer }
     }
 
     /// The write buffer, if there is one.
@@ -185,6 +188,18 @@ impl Store {
     /// Takes note that batches with a lower number are durable.
     pub(crate) fn note_batches(&self, number: u64) {
         self.batches.fetch_max(number, Ordering::AcqRel);
+    }
+
+    /// Notes outside of the dies which batches are durable, once there were no more since the last
+    /// call: so a last one that rots is not taken for one that the power tore.
+    pub(crate) fn witness_batches_at_rest(&self) {
+        let durable = self.batches_durable();
+        let seen = self.batches_seen.swap(durable, Ordering::AcqRel);
+        if seen == durable
+            && let Some(witness) = self.dies.witness()
+        {
+            witness.note_batches(durable);
+        }
     }
 
     /// The dies as members of the drive of this header, and how they fare.

@@ -134,3 +134,35 @@ fn a_scrub_of_whole_copies_writes_nothing() {
     assert_eq!(drive.scrub(true).unwrap().copies_bad, 0);
     assert_eq!(written(&drive), before);
 }
+
+/// A batch is the last one, and nothing was programmed after it: only the folder can prove that it
+/// was there.
+#[test]
+fn a_last_batch_that_rots_is_told_from_a_torn_one_once_there_was_rest() {
+    for is_at_rest in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path());
+        let drive = Drive::create(&options).unwrap();
+        for page in [1, 2] {
+            drive.write(0, &content(page), Durability::Durable).unwrap();
+            if is_at_rest {
+                drive.attend().unwrap();
+                drive.attend().unwrap();
+            }
+        }
+        // A cut of the power.
+        drop(drive);
+        (0..2).for_each(|_| spoil_newest(&options.dies, BATCH, 24, 0));
+        match Drive::open(&options.volume) {
+            Ok(drive) => {
+                let mut found = [0; 4096];
+                drive.read(0, &mut found).unwrap();
+                assert!(!is_at_rest && found == content(1), "at rest: {is_at_rest}");
+            }
+            Err(error) => {
+                assert!(is_at_rest, "{error}");
+                assert!(error.to_string().contains("of the journal is lost"), "{error}");
+            }
+        }
+    }
+}

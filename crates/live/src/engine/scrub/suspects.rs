@@ -51,14 +51,16 @@ impl Drive {
         self.store().dies.limit_damage(places_an_hour);
     }
 
-    /// Does what should not wait for a client: makes durable which pages are known to be lost,
-    /// writes rows again in which reads found damage, and looks whether dies that did not respond
-    /// do so again. To be called about twice a second.
+    /// Attends to what should not wait for a client: makes durable which pages are known to be
+    /// lost, has the folder prove what is in the journal after half a second of rest, writes rows
+    /// again in which reads found damage, and looks whether dies that did not respond do so again.
+    /// To be called about twice a second.
     ///
     /// # Errors
     /// As [`Drive::keep_losses`] and [`Drive::mend_suspects`].
     pub fn attend(&self) -> Result<(), DeviceError> {
         self.keep_losses()?;
+        self.store().witness_batches_at_rest();
         self.store().dies.look_for_silent();
         self.mend_suspects()
     }
