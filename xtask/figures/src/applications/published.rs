@@ -116,18 +116,18 @@ pub(super) fn published(options: Options<'_>) -> Result<Comparison> {
 
 pub(super) fn text(comparison: &Comparison) -> Result<String> {
     let mut text = format!(
-        "{HEADING}\n\nThe review of the Fusion ioMemory PX600 has SysBench OLTP \
-         on MySQL. Its laboratory describes the test [storagereview-sysbench]: servers with two \
-         Xeon E5-2650 of eight cores, 24 GB of memory for a database of 260 GB. SysBench chose \
-         rows unevenly then, unless it was told otherwise: three quarters of them from one \
-         hundredth of all [kopytov-2009], which such a memory holds. It holds 8 % of the rest as \
-         well, so {:.0} % of the reads go to the drive. Of the recordings that are built in, which \
+        "{HEADING}\n\n\
+         The review of the Fusion ioMemory PX600 has SysBench OLTP on MySQL. Its laboratory \
+         describes the test [storagereview-sysbench]: two Xeon E5-2650 of eight cores, 24 GB of \
+         memory for a database of 260 GB. By default SysBench chose three quarters of the rows \
+         from one hundredth of all [kopytov-2009], which such a memory holds. It holds 8 % of the \
+         rest as well, so {:.0} % of the reads go to the drive. Of the built-in recordings, which \
          choose all rows alike, {:.0} % do. So they are replayed with `--buffered {BUFFERED:.0} \
          --host-processors {PROCESSORS}`. The speed of the host, {:.2} times that of the \
          recordings, is fitted to the rate at two threads (`--host-speed`), and the rows of 32 \
-         threads are predictions. The recordings were made on two processors, which 32 clients \
-         share; the replay takes that out of the think times. Each figure is the median of three \
-         replays with shares one percent apart.\n\n\
+         threads are predictions. The replay takes out of the think times that 32 clients shared \
+         two processors in the recording. Each figure is the median of three replays with shares \
+         one percent apart.\n\n\
          | row | figure | published | model | error | |\n|---|---|---|---|---|---|\n",
         REVIEW_MISSES * 100.0,
         RECORDING_MISSES * 100.0,
@@ -200,28 +200,23 @@ const fn reviewed(tps: f64, latency_ms_mean: f64, latency_ms_p99: f64) -> Review
 
 /// Text beneath the published figures.
 const UNEXPRESSED: &str = "
-At 32 threads all of them are predicted too fast. The mean latencies of the six are off by much \
-the same time, whatever the card, and that of the PX600, measured a year later, by half of it. \
-So what is missing is the host's: the replay has the think times of MariaDB 10.11 with 32 \
-clients, and not the contention of Percona Server 5.5, which the laboratory ran. Fitted to B057 \
-it would predict nothing, and fitted to the other cards it would make the PX600 a quarter too \
-slow. Nor can the speed of the processors be told from this: a slower host would fit the rates \
-at 32 threads better, and give the PX600 half of its published rate at two.
+At 32 threads all are predicted too fast. The mean latencies of the six are off by much the same \
+time, whatever the card, and that of the PX600, measured a year later, by half of it. So the error \
+is the host's: the replay has the think times of MariaDB 10.11, and not the contention of Percona \
+Server 5.5, which the laboratory ran. Fitted to the other cards, the host would make the PX600 a \
+quarter too slow. A slower processor would fit the rates at 32 threads better, and give the PX600 \
+half of its published rate at two.
 
 The order of the cards is predicted better than their rates: the P320h is first instead of third \
 of the six, and two that differ by 5 % change places.
 
-A database with more memory also writes fewer pages, since it evicts fewer. The built-in \
-recording of 32 clients has 48 MB of memory for 324 MB of data: 26.6 reads of a page and 301 KiB \
-in writes of a page or more for a transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads \
-and 49 KiB: a seventh and a sixth. So `--buffered` holds back the writes of pages in the same \
-share as it answers reads. When it left them all to the drive, the drive wrote 306 KiB for each \
-predicted transaction, took 1.0 ms for a write in the mean, and the rate at 32 threads was 2,525.
+A database with more memory also writes fewer pages. The built-in recording of 32 clients has 48 \
+MB of memory for 324 MB of data: 26.6 reads of a page and 301 KiB in writes of a page or more for \
+a transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads and 49 KiB: a seventh and a \
+sixth. So `--buffered` holds back the writes of pages in the same share as it answers reads.
 
-Rows B054 and B055 are of a NoSQL database on four nodes. Its form, four drives with one load each \
-and 24 intervals, is the suite `nosql-four-nodes` of the protocol `applications`; its figures are \
-not compared, since neither the requests of that database nor the sizes of its data and memory \
-are published. Rows B061 to B063 are of a SQL server with 3,000 warehouses and 30,000 users, whose \
-memory and think times are not published either: `tpcc-like` has the same mix at a scale that \
-fits, and its rates are no figures to be compared with them.
+Not compared are rows B054 and B055, a NoSQL database on four nodes (suite `nosql-four-nodes` of \
+the protocol `applications`), since neither its requests nor the sizes of its data and memory are \
+published, and rows B061 to B063, a SQL server with 3,000 warehouses and 30,000 users, whose \
+memory and think times are not published (`tpcc-like` has the same mix at a scale that fits).
 ";
