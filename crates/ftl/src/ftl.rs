@@ -20,8 +20,12 @@
 //! - A free superblock remains for relocation whenever one is needed: `low` is more than all open
 //!   superblocks can have left.
 
+mod capacity;
 mod degraded_rows;
+mod invariants;
 mod lost_die;
+mod p2l;
+pub(crate) mod recovery;
 pub(crate) mod relocation;
 mod slc_cache;
 

@@ -50,7 +50,6 @@
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
-mod capacity;
 mod config;
 mod counters;
 mod divider;
@@ -58,13 +57,10 @@ mod extent;
 mod ftl;
 mod geometry;
 mod id;
-mod invariants;
 mod mapping;
 mod media;
-mod p2l;
 mod p2l_cache;
 mod placement;
-mod recovery;
 mod stream;
 mod superblock;
 mod table;
@@ -74,11 +70,11 @@ mod wear;
 pub use config::{Config, ConfigError, SlcCache, Watermarks};
 pub use counters::Counters;
 pub use divider::Divider;
+pub use ftl::recovery::{Found, MapError, Recovery};
 pub use ftl::{EraseBlockReplacement, Ftl};
 pub use geometry::{DieId, Geometry, Layout};
 pub use id::{Lpn, PAGE_BYTES, Ppn};
 pub use media::{Cause, Media, MediaOp, NoMedia};
 pub use placement::{HandleCounters, Isolation, ReclaimUnitHandles};
-pub use recovery::{Found, MapError, Recovery};
 pub use superblock::{SuperblockId, SuperblockState};
 pub use victim::VictimPolicy;
