@@ -70,9 +70,9 @@ pub use ::device::{
     Operations, Protection, Read, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
 };
 pub use engine::creation::{Capacity, Plan, format};
+pub use engine::drive::scrub::Scrubbed;
 pub use engine::drive::{Beyond, Drive, UserCapacity};
 pub use engine::queue::{Pending, Queue};
-pub use engine::scrub::Scrubbed;
 pub use error::OpenError;
 pub use format::compress::Compression;
 pub use format::layout::Shape;

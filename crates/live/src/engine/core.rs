@@ -15,6 +15,9 @@
 //! - `rows` has the life of each row that is complete, and of no other.
 //! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
 
+mod left_out;
+mod size;
+
 use std::sync::Arc;
 
 use blockio::Bytes;
@@ -33,6 +36,9 @@ use crate::format::layout::{Layout, Place};
 use crate::format::row::{Member, RowEpoch, Rows, Stored};
 use crate::format::unit::{Codec, Extent, Identity, Origin, Page, UnitBuffer, UnitHeader};
 use crate::mutants::{self, Mutant};
+
+/// Erased superblocks that make open rows go to the journal; fewer wait for the completion of rows.
+pub(crate) const ERASED_MAX: usize = 3;
 
 /// Trims that are kept in memory before they are journaled.
 pub(crate) const TRIMS_MAX: usize = 4096;
@@ -122,6 +128,14 @@ pub(crate) enum Wait {
 }
 
 impl Core {
+    /// True if pages are to be relocated, or what relocation has gained is to be committed.
+    pub(crate) fn is_relocation_due(&self) -> bool {
+        self.ftl.needs_room()
+            || self.ftl.owes_relocation()
+            || self.releasable() > 0
+            || self.ftl.held_erased().len() >= ERASED_MAX
+    }
+
     /// The core of a drive, whose number is `drive`.
     pub(crate) fn new((layout, drive): (Layout, u64), ftl: Ftl, rows: Rows, seq: u64) -> Self {
         assert_eq!(rows.count(), layout.shape.rows_total(), "every row has a life");

@@ -21,6 +21,7 @@ mod promise;
 mod reading;
 mod redundancy;
 mod relocating;
+pub(crate) mod scrub;
 mod writing;
 
 #[cfg(test)]

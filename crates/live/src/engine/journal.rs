@@ -76,6 +76,26 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// The parts of the ring that hold batches which are needed.
+    pub(crate) fn in_use(&self) -> Vec<(u64, u64)> {
+        let (from, until) = (self.tail % self.size, self.head.at % self.size);
+        match self.used() {
+            0 => Vec::new(),
+            _ if from < until => vec![(from, until)],
+            _ => vec![(from, self.size), (0, until)],
+        }
+    }
+
+    /// The parts of the ring that hold no batch which is needed.
+    pub(crate) fn unused(&self) -> Vec<(u64, u64)> {
+        let (from, until) = (self.head.at % self.size, self.tail % self.size);
+        match self.used() {
+            0 => vec![(0, self.size)],
+            _ if from <= until => vec![(from, until)],
+            _ => vec![(from, self.size), (0, until)],
+        }
+    }
+
     pub(crate) fn new(drive: u64, session: u64, size: u64, head: Position) -> Self {
         assert!(head.is_possible(), "a batch can lie at the end of the journal");
         assert!(size > 0 && size.is_multiple_of(SECTOR_BYTES), "the ring is whole sectors");

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
-use ftl::{Found, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
+use ftl::{Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
 pub(crate) use self::buffered::take_up;
 use self::buffered::{BufferReplay, add_buffered};
@@ -723,32 +723,6 @@ fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
         if ftl.superblock_state(SuperblockId(superblock)) == SuperblockState::Free {
             rows.forget(layout.rows_of(superblock));
         }
-    }
-}
-
-impl Scan<'_> {
-    /// Returns the state of each superblock for the translation layer, and the superblocks in the
-    /// order in which they were begun.
-    fn survey(&self, rows: &Rows, erase_counts: &[u32]) -> (Vec<Found>, Vec<SuperblockId>) {
-        let layout = &self.store.layout;
-        let shape = &layout.shape;
-        let mut begun = Vec::new();
-        let mut found = Vec::new();
-        for (id, erase_count) in (0..shape.superblocks).zip(erase_counts) {
-            let of_superblock = layout.rows_of(id);
-            let is_held = |row: &u32| rows.life(*row).seq != 0;
-            let last = of_superblock.clone().rev().find(is_held);
-            let written = last.map_or(0, |row| row + 1 - of_superblock.start);
-            let goes_on = last
-                .filter(|row| row + 1 < of_superblock.end)
-                .and_then(|row| self.stream(row, rows.life(row)));
-            let units_written = written * shape.data_units();
-            found.push(Found { erase_count: *erase_count, units_written, goes_on });
-            let seqs = of_superblock.filter(is_held).map(|row| rows.life(row).seq);
-            begun.extend(seqs.min().map(|seq| (seq, SuperblockId(id))));
-        }
-        begun.sort_unstable();
-        (found, begun.into_iter().map(|(_, id)| id).collect())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The dies as a store of extents: reading one, verified, and again from its stripe.
 
+pub(crate) mod verification;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSliceMut};
 use std::ops::Range;

@@ -18,6 +18,7 @@ use crate::engine::header_copies::header_copy;
 use crate::engine::recovery::{Accounted, look, take_up, whole_copies};
 use crate::engine::replay::ThinBatch;
 use crate::engine::store::Store;
+use crate::engine::store::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::format::header::Header;
 use crate::format::layout::lba;
 use crate::format::layout::{HEADER_BYTES, REPLICAS};
@@ -27,7 +28,6 @@ use crate::volume::folder::is_purge_unfinished;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::opening::view_buffer;
-use crate::volume::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::{Drive, FileMedium, Medium, OpenError};
 
 /// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.

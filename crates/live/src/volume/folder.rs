@@ -11,7 +11,7 @@ use blockio::text::{in_toml_types, is_unshown};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::creation::{Plan, format};
-use crate::engine::scrub::{HeldUnits, MediumAndUnits};
+use crate::engine::drive::scrub::{HeldUnits, MediumAndUnits};
 use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
 use crate::status::{Promise, named};

@@ -9,17 +9,15 @@ use std::sync::atomic::Ordering;
 use blockio::Bytes;
 use serde::{Deserialize, Serialize};
 
-use ftl::{ConfigError, Lpn, SuperblockId};
+use ftl::{ConfigError, SuperblockId};
 
 use super::Drive;
 use super::executing::Still;
-use crate::engine::core::Core;
 use crate::engine::creation::Capacity;
 use crate::engine::dies::medium_error;
 use crate::engine::erasure::STOPPED;
-use crate::engine::journal::{Journal, Scope};
+use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
-use crate::format::journal::Trim;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
 use crate::lock::lock;
 use crate::status::{Purge, named};
@@ -410,73 +408,6 @@ impl Drop for PurgeTurn<'_> {
             purge.failure = self.failure.take();
         }
         self.drive.is_purging.store(false, Ordering::Release);
-    }
-}
-
-impl Core {
-    /// Forgets every page, and erases every superblock.
-    fn forget_all(&mut self) {
-        let (seq, pages) = (self.next_seq(), self.ftl.pages_logical());
-        self.giving_up(|core| core.ftl.purge());
-        assert_eq!(self.ftl.pages_stored(), 0, "a drive that was purged stores nothing");
-        self.lost.clear(Lpn(0), pages);
-        self.give_up_all(Trim { first: Lpn(0), pages, seq });
-        self.forget_rows();
-    }
-
-    /// Has other numbers of pages; those beyond the end are forgotten.
-    fn resize(&mut self, pages: u32, stored_max: u32) -> Result<(), ConfigError> {
-        let before = self.ftl.pages_logical();
-        self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
-        assert_eq!(self.ftl.pages_logical(), pages, "the map has the new size");
-        self.give_up_beyond_end(before);
-        Ok(())
-    }
-
-    /// Has the journal tell that pages from the end on, up to `before`, are stored no more: a map
-    /// that has become larger again must not bring them back, whichever checkpoint it begins with.
-    pub(crate) fn give_up_beyond_end(&mut self, before: u32) {
-        let pages = self.ftl.pages_logical();
-        if pages < before {
-            let seq = self.next_seq();
-            self.trims.push(Trim { first: Lpn(pages), pages: before - pages, seq });
-            self.lost.clear(Lpn(pages), before - pages);
-        }
-    }
-
-    /// Has the journal tell that no page of the present size is stored. Trims of what lies beyond
-    /// the end of a drive that became smaller are still to be told.
-    pub(crate) fn give_up_all(&mut self, all: Trim) {
-        self.trims.retain(|trim| trim.first.0 + trim.pages > all.pages);
-        self.trims.push(all);
-    }
-
-    /// Pages from `first` on that are stored.
-    fn stored_from(&self, first: u32) -> impl Iterator<Item = Lpn> {
-        let entries = self.ftl.map_entries().iter().zip(0..).skip(first as usize);
-        entries.filter(|(entry, _)| **entry != 0).map(|(_, lpn)| Lpn(lpn))
-    }
-}
-
-impl Journal {
-    /// The parts of the ring that hold batches which are needed.
-    fn in_use(&self) -> Vec<(u64, u64)> {
-        let (from, until) = (self.tail % self.size, self.head.at % self.size);
-        match self.used() {
-            0 => Vec::new(),
-            _ if from < until => vec![(from, until)],
-            _ => vec![(from, self.size), (0, until)],
-        }
-    }
-
-    /// The parts of the ring that hold no batch which is needed.
-    fn unused(&self) -> Vec<(u64, u64)> {
-        let (from, until) = (self.head.at % self.size, self.tail % self.size);
-        match self.used() {
-            0 => vec![(0, self.size)],
-            _ if from <= until => vec![(from, until)],
-            _ => vec![(from, self.size), (0, until)],
-        }
     }
 }
 

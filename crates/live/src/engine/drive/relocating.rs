@@ -17,16 +17,13 @@ use ftl::Lpn;
 use super::Drive;
 use super::executing::Programs;
 use crate::DeviceError;
-use crate::engine::core::{Core, Located, Relocated};
+use crate::engine::core::{ERASED_MAX, Located, Relocated};
 use crate::engine::journal::Scope;
 use crate::engine::victim_unit::{NeededPages, VictimUnit};
 use crate::format::layout::PAGE_BYTES;
 use crate::format::row::Member;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
-
-/// Erased superblocks that make open rows go to the journal; fewer wait for the completion of rows.
-const ERASED_MAX: usize = 3;
 
 /// Batches of relocation that writers owe before they wait for the thread that holds the victim.
 const BATCHES_MAX: u32 = 2;
@@ -37,16 +34,6 @@ enum Holder {
     /// This one, which has relocated and let it go.
     This,
     Another,
-}
-
-impl Core {
-    /// True if pages are to be relocated, or what relocation has gained is to be committed.
-    pub(super) fn is_relocation_due(&self) -> bool {
-        self.ftl.needs_room()
-            || self.ftl.owes_relocation()
-            || self.releasable() > 0
-            || self.ftl.held_erased().len() >= ERASED_MAX
-    }
 }
 
 impl Drive {

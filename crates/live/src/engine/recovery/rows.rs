@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use device::is_host_full;
-use ftl::Cause;
+use ftl::{Cause, Found, SuperblockId};
 
 use super::events::Events;
 use crate::OpenError;
@@ -343,4 +343,34 @@ fn is_of(unit_header: &UnitHeader, member: Member) -> bool {
     let Member { position, life, .. } = member;
     (unit_header.position, unit_header.identity.row_seq, unit_header.out)
         == (position, life.seq, life.out)
+}
+
+impl Scan<'_> {
+    /// Returns the state of each superblock for the translation layer, and the superblocks in the
+    /// order in which they were begun.
+    pub(super) fn survey(
+        &self,
+        rows: &Rows,
+        erase_counts: &[u32],
+    ) -> (Vec<Found>, Vec<SuperblockId>) {
+        let layout = &self.store.layout;
+        let shape = &layout.shape;
+        let mut begun = Vec::new();
+        let mut found = Vec::new();
+        for (id, erase_count) in (0..shape.superblocks).zip(erase_counts) {
+            let of_superblock = layout.rows_of(id);
+            let is_held = |row: &u32| rows.life(*row).seq != 0;
+            let last = of_superblock.clone().rev().find(is_held);
+            let written = last.map_or(0, |row| row + 1 - of_superblock.start);
+            let goes_on = last
+                .filter(|row| row + 1 < of_superblock.end)
+                .and_then(|row| self.stream(row, rows.life(row)));
+            let units_written = written * shape.data_units();
+            found.push(Found { erase_count: *erase_count, units_written, goes_on });
+            let seqs = of_superblock.filter(is_held).map(|row| rows.life(row).seq);
+            begun.extend(seqs.min().map(|seq| (seq, SuperblockId(id))));
+        }
+        begun.sort_unstable();
+        (found, begun.into_iter().map(|(_, id)| id).collect())
+    }
 }

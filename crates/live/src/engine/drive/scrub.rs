@@ -17,10 +17,8 @@ use crate::engine::dies::{die_number, medium_error, now_unix_s, sync_failed};
 use crate::engine::drive::Drive;
 use crate::engine::erasure::{STOPPED, erase_around};
 use crate::engine::journal::Scope;
-use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::{Member, RowEpoch};
-use crate::format::unit::UnitBuffer;
 use crate::status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
@@ -494,20 +492,6 @@ impl Drive {
 
 fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {
     medium_error(format!("replacing die {die}"))
-}
-
-impl Core {
-    /// Writes the units of unfinished rows that belong on a die and were programmed without it.
-    fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
-        for open in &self.open {
-            let position = store.layout.position(open.row, die, open.out);
-            let unit = position.and_then(|position| open.units.get(position as usize));
-            if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
-                store.dies.restore(die, store.layout.unit_from(open.row), bytes)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
