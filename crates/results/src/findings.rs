@@ -31,9 +31,9 @@
 use serde::Serialize;
 
 use crate::compare::{Comparison, Entry, compare, ratio};
-use crate::doubt::{host_limited, is_doubt};
 use crate::host_difference::is_of_host;
 use crate::published::{burst, is_from_listed_stalls};
+use crate::run::doubt::{host_limited, is_doubt};
 use crate::{ConfidenceInterval, Doubt, Run, Step, StepKind, Summary, Target};
 
 /// Ratio that may be a strength or a weakness.

@@ -12,7 +12,6 @@ pub mod compare;
 pub mod conditions;
 pub mod confidence;
 pub mod deviation;
-mod doubt;
 mod error;
 #[cfg(test)]
 mod example;
@@ -27,12 +26,10 @@ mod placement;
 pub mod points;
 pub mod published;
 pub mod repeats;
-pub mod rounds;
 mod run;
 mod sample;
 mod spread;
 pub mod steady;
-mod storage;
 pub mod sweep;
 pub mod table;
 
@@ -40,15 +37,16 @@ pub use application::{
     ApplicationFigures, ApplicationInterval, PREDICTION_ERROR, RecordedApplication, TransactionMix,
 };
 pub use confidence::{ConfidenceInterval, IntervalKind};
-pub use doubt::{Doubt, HostLimit};
 pub use error::Error;
 pub use histogram::{Bin, Latencies, LatencySummary, is_percentile_known};
 pub use lateness::{Lateness, SLOWDOWN_MAX};
 pub use placement::HandleWrites;
+pub use published::Figure;
+pub use run::doubt::{Doubt, HostLimit};
 pub use run::{
-    AskedRate, Cell, DeviceFigures, Environment, Figure, HostLimits, Limits, PlatformRow,
-    RateLimit, Run, SheetRow, Steady, SteadyEvidence, SteadyVariable, Step, StepKind, Target,
-    TargetKind, TrackedMetric, Warning, WarningKind, Written,
+    AskedRate, Cell, DeviceFigures, Environment, HostLimits, Limits, PlatformRow, RateLimit, Run,
+    SheetRow, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind, Written,
 };
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};
 pub use spread::{LatencySpread, Spread};
+pub use steady::{Steady, SteadyEvidence, SteadyVariable, rounds};

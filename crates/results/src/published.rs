@@ -24,6 +24,7 @@
 //! the deviation is the mean of theirs.
 
 mod condition;
+mod figure;
 mod peers;
 mod reading;
 mod row;
@@ -33,6 +34,7 @@ use std::sync::LazyLock;
 use thiserror::Error;
 
 pub use self::condition::{Loads, Metric, Range, compressible, is_of};
+pub use self::figure::Figure;
 pub use self::peers::{Peer, peers};
 pub use self::reading::{
     ANY, Over, Part, Reading, burst, is_from_listed_stalls, is_typical, tolerance,

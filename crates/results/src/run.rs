@@ -1,11 +1,15 @@
 //! The result file, `run.json`.
 
+pub(crate) mod doubt;
+mod storage;
+
 use serde::{Deserialize, Serialize};
 
 use crate::mark::{is_unset, marked};
 use crate::published::is_from_listed_stalls;
 use crate::{
-    ApplicationFigures, Bin, LatencySummary, Lateness, NandWrites, Sample, Spread, Summary,
+    ApplicationFigures, Bin, Figure, LatencySummary, Lateness, NandWrites, Sample, Spread, Steady,
+    SteadyEvidence, Summary,
 };
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -424,63 +428,6 @@ impl Step {
     }
 }
 
-/// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds,
-/// and of whether enough had been written for a steady state to exist: see [`crate::steady`].
-///
-/// Range: `max - min <= 20 %` of the average. Slope: the least-squares line rises or falls by at
-/// most 10 % of the average across the window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Steady {
-    /// True if every variable met both conditions in some window by whose end enough was written,
-    /// and meets them in the last window, which `settled` is of.
-    pub achieved: bool,
-    /// Evidence that enough was written, or that it was not though the rounds were steady; absent
-    /// where they were not, and where the amount was not judged.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<SteadyEvidence>,
-    /// Rounds until the end of the window in `variables`.
-    pub rounds: u32,
-    /// Protocol time at the end of that window, in seconds.
-    pub at_s: f64,
-    /// Length of one round in protocol time, in seconds.
-    pub round_s: f64,
-    /// The window judged: the first that met the rule; else the last that held still on too little
-    /// written, else the last one.
-    pub variables: Vec<SteadyVariable>,
-}
-
-/// Evidence that five steady rounds are those of a drive in steady state, or are not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SteadyEvidence {
-    /// The load had written at least what it addresses, and the drive its raw capacity since the
-    /// purge.
-    Written,
-    /// The drive relocated in every round of the window, and write amplification met the rule too.
-    Relocation,
-    /// The media are written in place: there is no transition to steady state.
-    InPlace,
-    /// The load writes nothing.
-    OnlyReads,
-    /// None of these: a burst at a constant rate.
-    TooLittleWritten,
-}
-
-/// One tracking variable over one window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SteadyVariable {
-    /// Tracking variable: `iops` or `latency_ns_avg`.
-    pub name: String,
-    /// Its value in each round of the window.
-    pub rounds: Vec<f64>,
-    /// Average of the rounds.
-    pub average: f64,
-    /// `(max - min) / average`, at most 0.20 to pass.
-    pub range: f64,
-    /// `|slope| * 4 / average`, at most 0.10 to pass.
-    pub slope: f64,
-}
-
 /// Warning about the trustworthiness of figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
@@ -533,37 +480,6 @@ pub enum WarningKind {
     Throttled,
     /// A die of a model failed, as was asked for.
     DieFailure,
-}
-
-/// One published figure: a row of `figures.csv` that concerns the drive.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
-    /// Row name, such as `A084`.
-    pub id: String,
-    /// Document that it was published in.
-    pub document: String,
-    /// Format, or `any`.
-    pub mode: String,
-    /// Host, or `any`.
-    pub host: String,
-    /// Workload.
-    pub workload: String,
-    /// Threads as published: empty, `16`, or a range `2-16`.
-    pub threads: String,
-    /// Outstanding a thread as published.
-    pub queue_per_thread: String,
-    /// `burst`, `precondition-end`, `steady`, `primary`, `datasheet` or `datasheet-sustained`.
-    pub phase: String,
-    /// Metric with its unit, such as `iops` or `avg_latency_ms`.
-    pub metric: String,
-    /// Published value, lower end.
-    pub value_low: f64,
-    /// Published value, upper end.
-    pub value_high: f64,
-    /// Value that this run measured for it; absent where the run has no such step.
-    pub measured: Option<f64>,
-    /// The source's own remark.
-    pub note: String,
 }
 
 impl Run {
@@ -632,5 +548,17 @@ impl Run {
             .iter()
             .filter_map(|step| step.summary.as_ref()?.nand)
             .fold(NandWrites::default(), |sum, nand| sum + nand)
+    }
+}
+
+impl Step {
+    /// The number that decides whether the rounds hold still; absent where none does, or nothing
+    /// was measured.
+    pub fn tracked_value(&self) -> Option<f64> {
+        let summary = self.summary.as_ref()?;
+        Some(match self.tracked? {
+            TrackedMetric::Iops => summary.iops,
+            TrackedMetric::LatencyNsAvg => summary.latency.latency_ns_avg,
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
+use crate::steady::{WINDOW_ROUNDS, round_of, whole_rounds};
 use crate::{Bin, HandleWrites, Latencies, LatencySummary, heat};
 
 /// Bytes programmed, by cause. Host + relocation + parity + … = all that the NAND wrote.
@@ -202,6 +203,31 @@ pub struct Sample {
 }
 
 impl Summary {
+    /// Summarises the last window of a step: the settled figures, steady or not.
+    ///
+    /// Absent where there is not one whole round. A step of fewer than five gives what there is.
+    pub fn of_last_window(intervals: &[Interval], round_s: f64) -> Option<Self> {
+        let rounds = whole_rounds(intervals.last()?.at_s, round_s);
+        let first = rounds.saturating_sub(WINDOW_ROUNDS);
+        let window: Vec<Interval> = intervals
+            .iter()
+            .filter(|interval| (first..rounds).contains(&round_of(interval.at_s, round_s)))
+            .cloned()
+            .collect();
+        (!window.is_empty()).then(|| Self::of(&window))
+    }
+
+    /// Mean of the deviation of reads and of that of writes in nanoseconds, which the reviews chart
+    /// as the deviation of a mixed load; that of all requests together is
+    /// [`LatencySummary::stdev_ns`](crate::LatencySummary::stdev_ns). Absent where no latency was
+    /// measured.
+    pub fn stdev_of_directions_ns(&self) -> Option<f64> {
+        match (self.read.stdev_ns(), self.write.stdev_ns()) {
+            (Some(read), Some(write)) => Some(f64::midpoint(read, write)),
+            (read, write) => read.or(write),
+        }
+    }
+
     /// Everything that `intervals` measured, taken together.
     ///
     /// Outstanding requests follow from Little's law: the sum of all latencies over the span.

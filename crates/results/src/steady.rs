@@ -24,9 +24,11 @@
 //!   space that the load addresses: known of models;
 //! - the media are written in place, or the load only reads: there is nothing to settle.
 
-use crate::{
-    Interval, NandWrites, Sample, Steady, SteadyEvidence, SteadyVariable, Summary, Written,
-};
+pub mod rounds;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{NandWrites, Sample, Summary, Written};
 
 /// Rounds in a window.
 pub const WINDOW_ROUNDS: usize = 5;
@@ -39,6 +41,63 @@ pub const SLOPE_MAX: f64 = 0.10;
 /// User capacities to be written since the purge where the raw capacity is unknown: those of the
 /// specification's workload-independent preconditioning.
 pub const USER_CAPACITIES_MIN: f64 = 2.0;
+
+/// Verdict of the steady-state rule of the SNIA SSS PTS (2.0.2, 2.1.24) over the last five rounds,
+/// and of whether enough had been written for a steady state to exist: see the head of this module.
+///
+/// Range: `max - min <= 20 %` of the average. Slope: the least-squares line rises or falls by at
+/// most 10 % of the average across the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Steady {
+    /// True if every variable met both conditions in some window by whose end enough was written,
+    /// and meets them in the last window, which `settled` is of.
+    pub achieved: bool,
+    /// Evidence that enough was written, or that it was not though the rounds were steady; absent
+    /// where they were not, and where the amount was not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<SteadyEvidence>,
+    /// Rounds until the end of the window in `variables`.
+    pub rounds: u32,
+    /// Protocol time at the end of that window, in seconds.
+    pub at_s: f64,
+    /// Length of one round in protocol time, in seconds.
+    pub round_s: f64,
+    /// The window judged: the first that met the rule; else the last that held still on too little
+    /// written, else the last one.
+    pub variables: Vec<SteadyVariable>,
+}
+
+/// Evidence that five steady rounds are those of a drive in steady state, or are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SteadyEvidence {
+    /// The load had written at least what it addresses, and the drive its raw capacity since the
+    /// purge.
+    Written,
+    /// The drive relocated in every round of the window, and write amplification met the rule too.
+    Relocation,
+    /// The media are written in place: there is no transition to steady state.
+    InPlace,
+    /// The load writes nothing.
+    OnlyReads,
+    /// None of these: a burst at a constant rate.
+    TooLittleWritten,
+}
+
+/// One tracking variable over one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SteadyVariable {
+    /// Tracking variable: `iops` or `latency_ns_avg`.
+    pub name: String,
+    /// Its value in each round of the window.
+    pub rounds: Vec<f64>,
+    /// Average of the rounds.
+    pub average: f64,
+    /// `(max - min) / average`, at most 0.20 to pass.
+    pub range: f64,
+    /// `|slope| * 4 / average`, at most 0.10 to pass.
+    pub slope: f64,
+}
 
 /// Amount that a step has to write before it can have settled its drive. Bytes are those of the
 /// whole drive, whatever the time lapse.
@@ -163,22 +222,6 @@ impl Steady {
             round_s,
             variables: variables(window),
         }
-    }
-}
-
-impl Summary {
-    /// Summarises the last window of a step: the settled figures, steady or not.
-    ///
-    /// Absent where there is not one whole round. A step of fewer than five gives what there is.
-    pub fn of_last_window(intervals: &[Interval], round_s: f64) -> Option<Self> {
-        let rounds = whole_rounds(intervals.last()?.at_s, round_s);
-        let first = rounds.saturating_sub(WINDOW_ROUNDS);
-        let window: Vec<Interval> = intervals
-            .iter()
-            .filter(|interval| (first..rounds).contains(&round_of(interval.at_s, round_s)))
-            .cloned()
-            .collect();
-        (!window.is_empty()).then(|| Self::of(&window))
     }
 }
 
@@ -316,14 +359,14 @@ const ROUND_ROUNDING: f64 = 1e-6;
 
 /// Whole rounds until `at_s`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-fn whole_rounds(at_s: f64, round_s: f64) -> usize {
+pub(crate) fn whole_rounds(at_s: f64, round_s: f64) -> usize {
     assert!(round_s > 0.0, "a round lasts {round_s} s");
     (at_s / round_s + ROUND_ROUNDING).floor() as usize
 }
 
 /// The round, from zero, of the interval that ends at `at_s`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-fn round_of(at_s: f64, round_s: f64) -> usize {
+pub(crate) fn round_of(at_s: f64, round_s: f64) -> usize {
     ((at_s / round_s - ROUND_ROUNDING).ceil() as usize).saturating_sub(1)
 }
 

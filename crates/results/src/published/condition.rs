@@ -1,5 +1,7 @@
 //! Conditions of a published figure, parsed: metric, loads, and compressibility of the data.
 
+use crate::Summary;
+
 /// Metric of a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -105,4 +107,39 @@ pub fn compressible(mode: &str) -> Option<f64> {
 /// says, or not at all.
 pub fn is_of(mode: &str, percent: f64) -> bool {
     (percent - compressible(mode).unwrap_or(0.0)).abs() < 0.05
+}
+
+impl Metric {
+    /// Its value in the unit of its name; absent where nothing was completed, and where it was not
+    /// measured.
+    pub(super) fn of(self, summary: &Summary, mb_bytes: u32) -> Option<f64> {
+        let latency = &summary.latency;
+        let ms = |latency_ns: Option<u64>| Some(latency_ns? as f64 / 1e6);
+        let rate = |value: f64| (summary.iops > 0.0).then_some(value);
+        match self {
+            Self::Iops => rate(summary.iops),
+            Self::Throughput => rate(summary.throughput_mb_s() * 1e6 / f64::from(mb_bytes)),
+            Self::AvgLatency => Some(latency.mean_ns()? / 1e6),
+            Self::StdevLatency => Some(summary.stdev_of_directions_ns()? / 1e6),
+            Self::MaxLatency => ms(latency.max_ns()),
+            Self::P50Latency => ms(latency.latency_ns_p50),
+            Self::P99Latency => ms(latency.latency_ns_p99),
+            Self::P999Latency => ms(latency.latency_ns_p999),
+            Self::P9999Latency => ms(latency.latency_ns_p9999),
+        }
+    }
+
+    /// The highest rate, or the lowest latency.
+    pub(super) fn best(self, values: Vec<f64>) -> Option<f64> {
+        values.into_iter().reduce(if self.is_rate() { f64::max } else { f64::min })
+    }
+
+    /// Reduces several values to one: the median, of a maximum the largest.
+    pub(super) fn over_range(self, mut values: Vec<f64>) -> Option<f64> {
+        values.sort_by(f64::total_cmp);
+        match self {
+            Self::MaxLatency => values.last().copied(),
+            _ => values.get(values.len() / 2).copied(),
+        }
+    }
 }

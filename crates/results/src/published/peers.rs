@@ -1,7 +1,7 @@
 //! Drives that reviewers set beside the one that they reviewed.
 
-use super::{FigureRow, compressible, figures};
-use crate::{Figure, Step};
+use super::{FigureRow, figures};
+use crate::Figure;
 
 /// A drive in the document that a drive's own figures were published in.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,34 +39,10 @@ pub fn peers<'a>(own: impl IntoIterator<Item = &'a Figure>) -> Vec<Peer> {
     peers
 }
 
-impl Figure {
-    /// In what it was measured otherwise than `step`, besides the protocol, in a few words each:
-    /// `128 outstanding`, `2:1 compressible`.
-    pub fn apart_from(&self, step: &Step) -> Vec<String> {
-        let is_stated = |text: &str| !text.is_empty();
-        let (threads, queue) = (self.threads.as_str(), self.queue_per_thread.as_str());
-        let load = match (is_stated(threads), is_stated(queue)) {
-            (false, false) => None,
-            (true, true) => {
-                let own = (step.threads.to_string(), step.queue_per_thread.to_string());
-                let is_own = (threads, queue) == (own.0.as_str(), own.1.as_str());
-                (!is_own).then(|| format!("T{threads}Q{queue}"))
-            }
-            (true, false) => Some(format!("{threads} threads")),
-            (false, true) => Some(format!("{queue} outstanding")),
-        };
-        let percent = compressible(&self.mode).unwrap_or(0.0);
-        let data = ((percent - step.compressible_percent).abs() > 0.05).then(|| {
-            let ratio = self.mode.strip_prefix("compressed-");
-            ratio.map_or_else(|| "not compressible".to_owned(), |it| format!("{it} compressible"))
-        });
-        load.into_iter().chain(data).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
     use crate::example;
 
     fn published_of(device: &str) -> Vec<Figure> {

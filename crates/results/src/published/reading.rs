@@ -1,7 +1,7 @@
 //! Values that a run measured for published figures.
 
-use super::{Metric, compressible};
-use crate::{Figure, Run, Sample, Step, StepKind, Summary, Target};
+use super::Metric;
+use crate::{Run, Sample, Step, StepKind, Summary};
 
 /// Share of the preconditioning, from its start, in which a burst is looked for.
 const BURST_PART: f64 = 0.1;
@@ -120,41 +120,6 @@ impl Reading {
     }
 }
 
-impl Metric {
-    /// Its value in the unit of its name; absent where nothing was completed, and where it was not
-    /// measured.
-    fn of(self, summary: &Summary, mb_bytes: u32) -> Option<f64> {
-        let latency = &summary.latency;
-        let ms = |latency_ns: Option<u64>| Some(latency_ns? as f64 / 1e6);
-        let rate = |value: f64| (summary.iops > 0.0).then_some(value);
-        match self {
-            Self::Iops => rate(summary.iops),
-            Self::Throughput => rate(summary.throughput_mb_s() * 1e6 / f64::from(mb_bytes)),
-            Self::AvgLatency => Some(latency.mean_ns()? / 1e6),
-            Self::StdevLatency => Some(summary.stdev_of_directions_ns()? / 1e6),
-            Self::MaxLatency => ms(latency.max_ns()),
-            Self::P50Latency => ms(latency.latency_ns_p50),
-            Self::P99Latency => ms(latency.latency_ns_p99),
-            Self::P999Latency => ms(latency.latency_ns_p999),
-            Self::P9999Latency => ms(latency.latency_ns_p9999),
-        }
-    }
-
-    /// The highest rate, or the lowest latency.
-    fn best(self, values: Vec<f64>) -> Option<f64> {
-        values.into_iter().reduce(if self.is_rate() { f64::max } else { f64::min })
-    }
-
-    /// Reduces several values to one: the median, of a maximum the largest.
-    fn over_range(self, mut values: Vec<f64>) -> Option<f64> {
-        values.sort_by(f64::total_cmp);
-        match self {
-            Self::MaxLatency => values.last().copied(),
-            _ => values.get(values.len() / 2).copied(),
-        }
-    }
-}
-
 /// Ratios of measured to published that are in tolerance, from and to.
 ///
 /// Rates within 15 %. Average latencies within 20 %: they are rates seen through Little's law, but
@@ -168,41 +133,5 @@ pub fn tolerance(metric: &str) -> (f64, f64) {
     }
 }
 
-impl Figure {
-    /// True if it was published for the format and host of `target`.
-    pub fn is_about(&self, target: &Target) -> bool {
-        let format = if target.format.is_empty() { "stock" } else { &target.format };
-        let mode = self.mode == ANY || self.mode == format || compressible(&self.mode).is_some();
-        mode && (self.host == ANY || self.host == target.host)
-    }
-
-    /// Ratio of the measured to the published value: 1 within the published range, else the ratio
-    /// to its nearest end. Absent where nothing was measured.
-    pub fn ratio(&self) -> Option<f64> {
-        let measured = self.measured?;
-        let nearest = measured.clamp(self.value_low, self.value_high);
-        (nearest > 0.0).then(|| measured / nearest)
-    }
-
-    /// True if the ratio is within the [`tolerance`] of its metric; absent as the ratio is.
-    pub fn is_in_tolerance(&self) -> Option<bool> {
-        let (least, most) = tolerance(&self.metric);
-        self.ratio().map(|ratio| (least..=most).contains(&ratio))
-    }
-}
-
 /// Mode or host of a figure that is about all of them, or does not state one.
 pub const ANY: &str = "any";
-
-impl Summary {
-    /// Mean of the deviation of reads and of that of writes in nanoseconds, which the reviews chart
-    /// as the deviation of a mixed load; that of all requests together is
-    /// [`LatencySummary::stdev_ns`](crate::LatencySummary::stdev_ns). Absent where no latency was
-    /// measured.
-    pub fn stdev_of_directions_ns(&self) -> Option<f64> {
-        match (self.read.stdev_ns(), self.write.stdev_ns()) {
-            (Some(read), Some(write)) => Some(f64::midpoint(read, write)),
-            (read, write) => read.or(write),
-        }
-    }
-}

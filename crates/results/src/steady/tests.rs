@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::Interval;
 
 fn is_steady(rounds: [f64; 5]) -> bool {
     SteadyVariable::of("iops", &rounds).is_steady()

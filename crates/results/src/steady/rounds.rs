@@ -200,18 +200,6 @@ fn average(cell: Cell, steps: &[&Step]) -> Option<WindowCell> {
     })
 }
 
-impl Step {
-    /// The number that decides whether the rounds hold still; absent where none does, or nothing
-    /// was measured.
-    pub fn tracked_value(&self) -> Option<f64> {
-        let summary = self.summary.as_ref()?;
-        Some(match self.tracked? {
-            TrackedMetric::Iops => summary.iops,
-            TrackedMetric::LatencyNsAvg => summary.latency.latency_ns_avg,
-        })
-    }
-}
-
 /// The values of one tracked number, round by round.
 struct Series {
     name: String,
