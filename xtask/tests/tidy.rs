@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 const LINE_WIDTH_MAX: usize = 100;
-const FILE_LINES_MAX: usize = 800;
+const FILE_LINES_MAX: usize = 1500;
 /// Files that import from each other in a circle, at most.
 const CIRCLE_FILES_MAX: usize = 3;
 
@@ -197,7 +197,8 @@ fn files_of_live_import_from_their_own_and_lower_layers_only() {
 }
 
 /// Files of `live` that decide: they know what lies where and neither read nor write it.
-const DECIDING: [&str; 5] = ["core", "completed_rows", "lost", "open_row", "program"];
+const DECIDING: [&str; 7] =
+    ["core", "core/left_out", "core/size", "completed_rows", "lost", "open_row", "program"];
 
 #[test]
 fn the_core_of_a_live_drive_touches_no_medium() {
@@ -211,7 +212,7 @@ fn the_core_of_a_live_drive_touches_no_medium() {
     for name in DECIDING {
         assert!(!touches(name), "engine/{name}.rs decides, and leaves media to others");
     }
-    assert!(touches("dies") && touches("scrub"), "what touches media was not seen");
+    assert!(touches("dies") && touches("drive/scrub"), "what touches media was not seen");
 }
 
 /// Layers of `server`, see [`layers_of`].

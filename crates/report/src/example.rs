@@ -278,7 +278,7 @@ impl Making<'_> {
         let mut step = self.step("precondition", StepKind::Precondition, workload, (16, 16));
         let intervals: Vec<Interval> = (1..=360).map(|at| self.minute(at, read_percent)).collect();
         step.duration_s = 21_600.0;
-        step.settled = Summary::of_last_window(&intervals, 1800.0);
+        step.settled = results::steady::last_window(&intervals, 1800.0);
         fill(&mut step, &intervals);
         step.steady = Some(Steady::judge(&step.samples, 1800.0));
         step

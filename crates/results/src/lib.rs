@@ -45,8 +45,8 @@ pub use published::Figure;
 pub use run::doubt::{Doubt, HostLimit};
 pub use run::{
     AskedRate, Cell, DeviceFigures, Environment, HostLimits, Limits, PlatformRow, RateLimit, Run,
-    SheetRow, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind, Written,
+    SheetRow, Step, StepKind, Target, TargetKind, TrackedMetric, Warning, WarningKind,
 };
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};
 pub use spread::{LatencySpread, Spread};
-pub use steady::{Steady, SteadyEvidence, SteadyVariable, rounds};
+pub use steady::{Steady, SteadyEvidence, SteadyVariable, Written, rounds};

@@ -9,7 +9,7 @@ use crate::mark::{is_unset, marked};
 use crate::published::is_from_listed_stalls;
 use crate::{
     ApplicationFigures, Bin, Figure, LatencySummary, Lateness, NandWrites, Sample, Spread, Steady,
-    SteadyEvidence, Summary,
+    SteadyEvidence, Summary, Written,
 };
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -360,18 +360,6 @@ pub struct DeviceFigures {
     pub name: String,
     /// Its totals over the whole step.
     pub summary: Summary,
-}
-
-/// Amount written to a drive by the end of a step. Bytes and capacities are those of the whole
-/// drive, whatever the time lapse.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Written {
-    /// Bytes that the host had written since the purge: fills, ramps and the step itself.
-    pub since_purge_bytes: u64,
-    /// The same ÷ the user capacity: 1 is one drive write.
-    pub since_purge_share: f64,
-    /// Bytes that the step itself wrote ÷ the space that it addresses.
-    pub addressed_share: f64,
 }
 
 /// The rate that a step asked for, and whether requests came at it.

@@ -4,7 +4,6 @@ use std::ops::{Add, Sub};
 
 use serde::{Deserialize, Serialize};
 
-use crate::steady::{WINDOW_ROUNDS, round_of, whole_rounds};
 use crate::{Bin, HandleWrites, Latencies, LatencySummary, heat};
 
 /// Bytes programmed, by cause. Host + relocation + parity + … = all that the NAND wrote.
@@ -203,20 +202,6 @@ pub struct Sample {
 }
 
 impl Summary {
-    /// Summarises the last window of a step: the settled figures, steady or not.
-    ///
-    /// Absent where there is not one whole round. A step of fewer than five gives what there is.
-    pub fn of_last_window(intervals: &[Interval], round_s: f64) -> Option<Self> {
-        let rounds = whole_rounds(intervals.last()?.at_s, round_s);
-        let first = rounds.saturating_sub(WINDOW_ROUNDS);
-        let window: Vec<Interval> = intervals
-            .iter()
-            .filter(|interval| (first..rounds).contains(&round_of(interval.at_s, round_s)))
-            .cloned()
-            .collect();
-        (!window.is_empty()).then(|| Self::of(&window))
-    }
-
     /// Mean of the deviation of reads and of that of writes in nanoseconds, which the reviews chart
     /// as the deviation of a mixed load; that of all requests together is
     /// [`LatencySummary::stdev_ns`](crate::LatencySummary::stdev_ns). Absent where no latency was

@@ -28,7 +28,7 @@ pub mod rounds;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{NandWrites, Sample, Summary, Written};
+use crate::{Interval, NandWrites, Sample, Summary};
 
 /// Rounds in a window.
 pub const WINDOW_ROUNDS: usize = 5;
@@ -97,6 +97,18 @@ pub struct SteadyVariable {
     pub range: f64,
     /// `|slope| * 4 / average`, at most 0.10 to pass.
     pub slope: f64,
+}
+
+/// Amount written to a drive by the end of a step. Bytes and capacities are those of the whole
+/// drive, whatever the time lapse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    /// Bytes that the host had written since the purge: fills, ramps and the step itself.
+    pub since_purge_bytes: u64,
+    /// The same ÷ the user capacity: 1 is one drive write.
+    pub since_purge_share: f64,
+    /// Bytes that the step itself wrote ÷ the space that it addresses.
+    pub addressed_share: f64,
 }
 
 /// Amount that a step has to write before it can have settled its drive. Bytes are those of the
@@ -251,6 +263,20 @@ impl SteadyVariable {
     }
 }
 
+/// Summarises the last window of a step: the settled figures, steady or not.
+///
+/// Absent where there is not one whole round. A step of fewer than five gives what there is.
+pub fn last_window(intervals: &[Interval], round_s: f64) -> Option<Summary> {
+    let rounds = whole_rounds(intervals.last()?.at_s, round_s);
+    let first = rounds.saturating_sub(WINDOW_ROUNDS);
+    let window: Vec<Interval> = intervals
+        .iter()
+        .filter(|interval| (first..rounds).contains(&round_of(interval.at_s, round_s)))
+        .cloned()
+        .collect();
+    (!window.is_empty()).then(|| Summary::of(&window))
+}
+
 /// A value exactly at a limit passes, however its last bit was rounded.
 const ROUNDING: f64 = 1e-12;
 
@@ -359,14 +385,14 @@ const ROUND_ROUNDING: f64 = 1e-6;
 
 /// Whole rounds until `at_s`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-pub(crate) fn whole_rounds(at_s: f64, round_s: f64) -> usize {
+fn whole_rounds(at_s: f64, round_s: f64) -> usize {
     assert!(round_s > 0.0, "a round lasts {round_s} s");
     (at_s / round_s + ROUND_ROUNDING).floor() as usize
 }
 
 /// The round, from zero, of the interval that ends at `at_s`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-pub(crate) fn round_of(at_s: f64, round_s: f64) -> usize {
+fn round_of(at_s: f64, round_s: f64) -> usize {
     ((at_s / round_s - ROUND_ROUNDING).ceil() as usize).saturating_sub(1)
 }
 

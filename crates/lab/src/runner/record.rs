@@ -66,7 +66,8 @@ impl Record {
             let verdict = steady.as_ref().map(|steady| (steady, required));
             warnings.extend(warning::of_load(step, requests, summary, verdict));
         }
-        let settled = judged.then(|| Summary::of_last_window(&intervals, step.round_s)).flatten();
+        let settled =
+            judged.then(|| results::steady::last_window(&intervals, step.round_s)).flatten();
         warnings.extend(warning::unwritten(step, summary.as_ref(), settled.as_ref()));
         let record = Step {
             duration_s: intervals.last().map_or(0.0, |interval| interval.at_s),

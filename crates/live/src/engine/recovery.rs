@@ -51,7 +51,7 @@ use crate::engine::replay::{self, LastBatch, Reading, Replay, ThinBatch};
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
-use crate::format::header::{Closing, Header};
+use crate::format::header::{Closing, Header, first_event, next_session};
 use crate::format::journal::{
     HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
 };
@@ -172,21 +172,6 @@ fn open(
     let drive = recover(store, header, accounted)?;
     drive.maintenance().batches_lacking = batches_lacking;
     Ok((drive, outdated))
-}
-
-/// Distance between the first sequence numbers of two sessions that follow each other.
-const SESSION_EVENTS: u64 = 1 << 40;
-
-/// The number of the session that follows `session`, whose last checkpoint was taken at `seq`. A
-/// session of more than [`SESSION_EVENTS`] uses sequence numbers of later ones: these are skipped.
-/// Since that checkpoint there were far fewer events than half of that.
-fn next_session(session: u64, seq: u64) -> u64 {
-    (session + 1).max((seq + SESSION_EVENTS / 2) / SESSION_EVENTS + 1)
-}
-
-/// The first sequence number of a session.
-pub(crate) const fn first_event(session: u64) -> u64 {
-    session * SESSION_EVENTS + 1
 }
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.

@@ -92,6 +92,21 @@ pub(crate) struct Header {
 
 /// Most openings of a drive: orders of events begin with the number of the opening.
 pub(crate) const SESSION_MAX: u64 = (1 << 24) - 2;
+
+/// Distance between the first sequence numbers of two sessions that follow each other.
+pub(crate) const SESSION_EVENTS: u64 = 1 << 40;
+
+/// The number of the session that follows `session`, whose last checkpoint was taken at `seq`. A
+/// session of more than [`SESSION_EVENTS`] uses sequence numbers of later ones: these are skipped.
+/// Since that checkpoint there were far fewer events than half of that.
+pub(crate) fn next_session(session: u64, seq: u64) -> u64 {
+    (session + 1).max((seq + SESSION_EVENTS / 2) / SESSION_EVENTS + 1)
+}
+
+/// The first sequence number of a session.
+pub(crate) const fn first_event(session: u64) -> u64 {
+    session * SESSION_EVENTS + 1
+}
 /// Most changes of headers.
 const VERSION_MAX: u64 = 1 << 62;
 

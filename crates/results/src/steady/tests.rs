@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Interval;
 
 fn is_steady(rounds: [f64; 5]) -> bool {
     SteadyVariable::of("iops", &rounds).is_steady()
@@ -141,11 +140,11 @@ fn a_drive_that_does_nothing_is_not_steady() {
 #[test]
 fn the_settled_figures_are_those_of_the_last_five_whole_rounds() {
     let rates = [900, 900, 900, 900, 100, 100, 100, 100, 100, 100, 200, 200, 200, 200, 1];
-    let settled = Summary::of_last_window(&intervals(&rates, 1000), 20.0).unwrap();
+    let settled = last_window(&intervals(&rates, 1000), 20.0).unwrap();
     assert!((settled.span_s - 100.0).abs() < 1e-9);
     assert!((settled.iops - 1400.0).abs() < 1e-9, "{}", settled.iops);
-    assert_eq!(Summary::of_last_window(&intervals(&rates[..1], 1000), 20.0), None);
-    assert_eq!(Summary::of_last_window(&[], 20.0), None);
+    assert_eq!(last_window(&intervals(&rates[..1], 1000), 20.0), None);
+    assert_eq!(last_window(&[], 20.0), None);
 }
 
 proptest! {

@@ -1,12 +1,8 @@
-//! Dies that rows leave out, and units of unfinished rows that are programmed again.
-
-use std::io;
+//! Dies that rows leave out.
 
 use super::Core;
-use crate::engine::store::Store;
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
-use crate::format::unit::UnitBuffer;
 
 /// Share of the pages that may be stored which must fit besides, before rows leave out dies, so
 /// that the next few writes do not undo it.
@@ -35,17 +31,5 @@ impl Core {
             self.choices += 1;
             self.ftl.leave_out(out.count());
         }
-    }
-
-    /// Writes the units of unfinished rows that belong on a die and were programmed without it.
-    pub(crate) fn program_again(&self, store: &Store, die: usize) -> io::Result<()> {
-        for open in &self.open {
-            let position = store.layout.position(open.row, die, open.out);
-            let unit = position.and_then(|position| open.units.get(position as usize));
-            if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
-                store.dies.restore(die, store.layout.unit_from(open.row), bytes)?;
-            }
-        }
-        Ok(())
     }
 }

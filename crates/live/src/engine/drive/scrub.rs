@@ -17,8 +17,10 @@ use crate::engine::dies::{die_number, medium_error, now_unix_s, sync_failed};
 use crate::engine::drive::Drive;
 use crate::engine::erasure::{STOPPED, erase_around};
 use crate::engine::journal::Scope;
+use crate::engine::store::Store;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::{Member, RowEpoch};
+use crate::format::unit::UnitBuffer;
 use crate::status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
@@ -403,7 +405,7 @@ impl Drive {
             store.dies.fill(die, medium);
             // It may lie on another file system than the others.
             self.headroom.ask_again();
-            core.program_again(store, die).map_err(medium_error(format!(
+            program_again(&core, store, die).map_err(medium_error(format!(
                 "writing rows that are being filled to die {die}"
             )))?;
         }
@@ -492,6 +494,18 @@ impl Drive {
 
 fn replacing(die: usize) -> impl FnOnce(io::Error) -> DeviceError {
     medium_error(format!("replacing die {die}"))
+}
+
+/// Writes the units of unfinished rows that belong on a die and were programmed without it.
+fn program_again(core: &Core, store: &Store, die: usize) -> io::Result<()> {
+    for open in &core.open {
+        let position = store.layout.position(open.row, die, open.out);
+        let unit = position.and_then(|position| open.units.get(position as usize));
+        if let Some(bytes) = unit.and_then(UnitBuffer::finished) {
+            store.dies.restore(die, store.layout.unit_from(open.row), bytes)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

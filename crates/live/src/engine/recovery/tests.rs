@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::drive::SMALL_SHAPE;
+use crate::format::header::SESSION_EVENTS;
 use crate::format::journal::last_batch;
 use crate::format::layout::Shape;
 use crate::simulation::Disks;

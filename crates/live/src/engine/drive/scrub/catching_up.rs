@@ -14,9 +14,8 @@
 
 use crate::engine::drive::Drive;
 use crate::engine::gathering::newest_header;
-use crate::engine::recovery::first_event;
 use crate::engine::store::Store;
-use crate::format::header::Header;
+use crate::format::header::{Header, first_event};
 use crate::format::row::{Member, RowEpoch};
 use crate::mutants::{self, Mutant};
 use crate::{DeviceError, Medium};
