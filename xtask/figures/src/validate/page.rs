@@ -1,4 +1,4 @@
-//! The page of the validation: in short, the worst, every row.
+//! The page of the validation: in short, the worst, and where every row is.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -31,14 +31,30 @@ pub(crate) fn page(
          state after them.\n\
          Makers state no host: rows of their data sheets are of one whose processors never sleep, \
          and which bounds no rate unless the flash management runs on it.\n\n\
-         {crossed}\n{}\n{}\n{}\n{}\n{}\n{}",
+         {crossed}\n{}\n{}\n{}\n{}\n{}",
         count(rows),
         in_short(rows),
         worst_rows(rows, discussions),
-        compared("Measured rows", rows.iter().filter(|row| row.is_measured())),
-        compared("Data sheets", rows.iter().filter(|row| !row.is_measured())),
+        every_row(rows),
         facts(rows),
         not_expressible(rows),
+    )
+}
+
+/// How many rows were compared, and what lists them.
+fn every_row(rows: &[Row]) -> String {
+    let of = |is_measured: bool| {
+        let compared = rows.iter().filter(|row| row.compared().is_some());
+        compared.filter(|row| row.is_measured() == is_measured).count()
+    };
+    format!(
+        "## Every row\n\n\
+         [Every figure](../gallery/validation.html#figures) lists the {} measured rows and the {} \
+         rows of data sheets that were compared, with model, load, published and modelled value.\n\
+         `floatgate validate` prints them, too; with `--json` it adds the protocol of each, and \
+         whether it follows from listed stalls.\n",
+        of(true),
+        of(false),
     )
 }
 
@@ -242,7 +258,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_row_is_on_the_page() {
+    fn every_row_is_counted_and_the_worst_are_on_the_page() {
         let reason = "the drive is not modelled".to_owned();
         let verdict = Verdict::NotExpressible { reason };
         let of_sheet = Row { phase: "datasheet".into(), ..row("A3", 2.0) };
@@ -259,11 +275,13 @@ pub(crate) mod tests {
             "| data sheets | 1 | 100.0 % | 0 of 1 (0 %) | 0 |  | 0 |  |",
             "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
              | 42174 | 0.99 | in |",
+            "lists the 2 measured rows and the 1 rows of data sheets that were compared",
             "| the drive is not modelled | A4, A4 |",
             "\nUnvalidated: x.\n",
         ] {
             assert!(page.contains(line), "{page}\nlacks {line}");
         }
+        assert!(!page.contains("| A3 |"), "the gallery lists it");
     }
 
     #[test]
