@@ -203,17 +203,15 @@ const UNEXPRESSED: &str = "
 At 32 threads all are predicted too fast. The mean latencies of the six are off by much the same \
 time, whatever the card, and that of the PX600, measured a year later, by half of it. So the error \
 is the host's: the replay has the think times of MariaDB 10.11, and not the contention of Percona \
-Server 5.5, which the laboratory ran. Fitted to the other cards, the host would make the PX600 a \
-quarter too slow. A slower processor would fit the rates at 32 threads better, and give the PX600 \
-half of its published rate at two.
+Server 5.5, which the laboratory ran.
 
 The order of the cards is predicted better than their rates: the P320h is first instead of third \
 of the six, and two that differ by 5 % change places.
 
-A database with more memory also writes fewer pages. The built-in recording of 32 clients has 48 \
-MB of memory for 324 MB of data: 26.6 reads of a page and 301 KiB in writes of a page or more for \
-a transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads and 49 KiB: a seventh and a \
-sixth. So `--buffered` holds back the writes of pages in the same share as it answers reads.
+A database with more memory also writes fewer pages, so `--buffered` holds back the writes of \
+pages in the same share as it answers reads. The built-in recording of 32 clients has 48 MB of \
+memory for 324 MB of data: 26.6 reads of a page and 301 KiB in writes of a page or more for a \
+transaction. One with 224 MB, on a drive of 4 ms, had 3.7 reads and 49 KiB: a seventh and a sixth.
 
 Not compared are rows B054 and B055, a NoSQL database on four nodes (suite `nosql-four-nodes` of \
 the protocol `applications`), since neither its requests nor the sizes of its data and memory are \

@@ -216,12 +216,11 @@ MariaDB, PostgreSQL, sysbench and RocksDB's tools. `--realtime` runs the databas
 clients at real-time priority; without it the machine should have no other work.
 
 Two drives in memory keep to the times of two models: one reads and writes in 4 ms, the other in \
-16 ms. Their media is written in place, so that they have no state and never stall. Each \
-application is measured on both, and predicted on each from its recording on the other (`floatgate \
-app` with `--keep-front-end`). The errors are those of the method: think times that depend on the \
-load, requests whose parent is not the one that caused them, and what the emulated drive takes \
-beyond the times of its model. The error of a model comes on top of it \
-([validation](validation.md)).
+16 ms, in place, so without state or stalls. Each application is measured on both, and predicted \
+on each from its recording on the other (`floatgate app` with `--keep-front-end`). The errors are \
+those of the method: think times that depend on the load, requests whose parent is not the one \
+that caused them, and what the emulated drive takes beyond the times of its model. The error of a \
+model comes on top of it ([validation](validation.md)).
 
 `host` is the share of think times in what the last request of the replay waited for. Above 80 % \
 no rate is printed.
@@ -231,7 +230,7 @@ no rate is printed.
 /// Text above the scatter of measurements.
 const SCATTER: &str = "
 A measurement predicts the next one of the same application on the same drive no better than the \
-first columns say. The errors of single predictions against single measurements contain it.
+first columns say; the other columns contain that scatter.
 
 | figure | measurement of another, median | 90th percentile | prediction of a measurement, median \
 | 90th percentile |
@@ -243,26 +242,19 @@ const TAIL: &str = "
 ### Shared flushes
 
 Transactions that commit while a flush is under way share the next one (group commit). A replay \
-has as many transactions to a flush as the recording. In two recordings on each drive pgbench had \
-1.72 and 1.73 transactions to a flush at 4 ms and 1.72 and 1.76 at 16 ms with four clients, 2.65 \
-and 2.70 beside 2.65 with eight. So this is no error while a flush takes longer than the work \
-between two commits. On a drive so fast that commits no longer wait for each other, fewer share a \
-flush than in the recording; there the think times of the host dominate, and the rate is marked or \
-withheld.
-
-One measurement of pgbench on a drive of 4 ms had 362 transactions a second where others had 453 \
-to 579, and a recording of such a run predicts such a run. So every figure is the median of \
-several.
+has as many transactions to a flush as the recording: in two recordings on each drive pgbench had \
+1.72 and 1.73 at 4 ms and 1.72 and 1.76 at 16 ms with four clients, 2.65 and 2.70 beside 2.65 with \
+eight. On a drive so fast that commits no longer wait for each other, fewer share a flush than in \
+the recording; there the think times of the host dominate, and the rate is marked or withheld.
 
 ### The slowest transactions
 
 The 99th percentile of MariaDB from recordings on the drive of 16 ms is off because of pauses in \
-the recordings. With eight clients MariaDB pauses for 0.3 to 2.4 s, without a request under way, \
-one to four times in 40 s on either drive. A replay has them once for as many transactions as the \
-recording: those of one pause are two in a hundred of the 420 transactions on the drive of 16 ms, \
-and one in two hundred of the 1,650 on that of 4 ms. A recording does not tell a pause by a timer \
-from work, so the replay keeps them all. With one client three of 86 transactions on the drive of \
-16 ms read three times as many pages as the others.
+the recordings. With eight clients MariaDB pauses for 0.3 to 2.4 s, one to four times in 40 s on \
+either drive. A replay has them once for as many transactions as the recording: those of one pause \
+are two in a hundred of the 420 transactions on the drive of 16 ms, and one in two hundred of the \
+1,650 on that of 4 ms. A recording does not tell a pause by a timer from work. With one client \
+three of 86 transactions on the drive of 16 ms read three times as many pages as the others.
 ";
 
 #[cfg(test)]
