@@ -58,22 +58,25 @@ fn every_row(rows: &[Row]) -> String {
     )
 }
 
-/// A table of the facts of data sheets beside what the drives' files state.
+/// The facts of data sheets, and a table of those that a drive's file states otherwise.
 fn facts(rows: &[Row]) -> String {
-    let mut text = String::from(
+    let stated = || rows.iter().filter_map(|row| Some((row, row.stated()?)));
+    let count = stated().count();
+    let mut text = format!(
         "## Data-sheet specifications\n\n\
-         Capacity, over-provisioning, endurance and warranty beside what the drive's file states; \
-         they are inputs of a model, and count in no median. Raw capacity is that of the NAND in \
-         GiB, which makers print as GB; over-provisioning is what follows from that, in the \
-         convention of its row.\n\n\
-         | row | model | of | metric | published | in the file | |\n\
-         |---|---|---|---|---|---|---|\n",
+         {count} rows state a capacity, over-provisioning, endurance or warranty, which are inputs \
+         of a model, and count in no median; `floatgate validate` prints them all. Raw capacity is \
+         that of the NAND in GiB, which makers print as GB; over-provisioning is what follows from \
+         that, in the convention of its row.\n\n"
     );
-    for (row, stated) in rows.iter().filter_map(|row| Some((row, row.stated()?))) {
-        let verdict = if stated.agrees { "agrees" } else { "**differs**" };
+    if stated().all(|(_, stated)| stated.agrees) {
+        return text + "None differs from what the drive's file states.\n";
+    }
+    text += "| row | model | of | metric | published | in the file |\n|---|---|---|---|---|---|\n";
+    for (row, stated) in stated().filter(|(_, stated)| !stated.agrees) {
         let _ = writeln!(
             text,
-            "| {} | {} {} | {} | {} | {} | {} | {verdict} |",
+            "| {} | {} {} | {} | {} | {} | {} |",
             row.id,
             stated.drive,
             stated.format,
@@ -276,6 +279,8 @@ pub(crate) mod tests {
             "| A1 | duo stock linux | enterprise | 4k-rand-write | T16Q16 | steady | iops | 42600 \
              | 42174 | 0.99 | in |",
             "lists the 2 measured rows and the 1 rows of data sheets that were compared",
+            "\n0 rows state a capacity",
+            "\nNone differs from what the drive's file states.\n",
             "| the drive is not modelled | A4, A4 |",
             "\nUnvalidated: x.\n",
         ] {
