@@ -88,10 +88,11 @@ pub use volume::folder::{
 };
 pub use volume::folder_witness::allow_stale;
 pub use volume::hot_spares::{add_spare, hot_spares, remove_spare};
-pub use volume::inspect::{Unserved, inspect, unserved};
+pub use volume::inspect::{Unserved, describe_status, inspect, unserved};
+pub use volume::lifetime::{keep_life, load_life};
 pub use volume::maintenance::{Maintenance, check_die};
 pub use volume::meter::{Meter, Metered};
-pub use volume::namespace::Namespaces;
+pub use volume::namespace::{Namespaces, namespace_device};
 pub use volume::new_die::Contents;
 pub use volume::opening::Opening;
 pub use volume::operations::{keep_operations, load_operations};

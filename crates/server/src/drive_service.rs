@@ -178,7 +178,7 @@ impl DriveService {
     /// Fails if the system refuses; the counters that were saved before remain.
     pub fn keep_life(&self) -> io::Result<()> {
         match self.subject.volume() {
-            Some(volume) => self.status().life.keep(&volume.folder),
+            Some(volume) => live::keep_life(&self.status().life, &volume.folder),
             None => Ok(()),
         }
     }

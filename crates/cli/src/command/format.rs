@@ -35,7 +35,7 @@ pub(crate) fn purge(args: &Purge) -> Result<Ending> {
         let purged = noted(&args.target.volume, "purge", || {
             with_progress("purging", |go_on| live::purge_volume(&args.target.volume, &drive, go_on))
         });
-        let status = drive.status().described(&args.target.volume);
+        let status = live::describe_status(drive.status(), &args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
         purged.with_context(attempted)?;
         status
@@ -74,7 +74,7 @@ pub(crate) fn format(args: &Format) -> Result<Ending> {
                 })
             })
         });
-        let status = drive.status().described(&args.target.volume);
+        let status = live::describe_status(drive.status(), &args.target.volume);
         drive.close().with_context(|| format!("closing {shown}"))?;
         done.with_context(attempted)?;
         status

@@ -152,7 +152,7 @@ fn exports(volume: &Path, device: &Arc<dyn Device>) -> Result<Exports> {
         return Ok(Exports::new(vec![export("", Arc::clone(device))])?);
     }
     namespaces.check_capacity(Bytes(device.size()))?;
-    let part = |it: &Namespace| export(&it.name, it.of(Arc::clone(device)));
+    let part = |it: &Namespace| export(&it.name, live::namespace_device(it, Arc::clone(device)));
     Ok(Exports::new(namespaces.iter().map(part).collect())?)
 }
 

@@ -105,11 +105,11 @@ impl Plan {
         if let Some(unit) = self.unit {
             shape.unit_pages = unit_pages(unit)?;
         }
-        shape.rows = shape.rows_for(pages);
+        shape.rows = rows_for(&shape, pages);
         let mut journal_rows = JOURNAL_ROWS;
         if shape.unit_pages > usual {
             journal_rows /= 2;
-            shape.check_room_for_units(pages, journal_rows)?;
+            check_room_for_units(&shape, pages, journal_rows)?;
         }
         let with_spare = pages as f64 * (1.0 + self.over_provisioning);
         let with_spare = (with_spare / shape.config().reliable_share()).ceil();
@@ -149,37 +149,6 @@ fn unit_pages(unit: Bytes) -> Result<u32, OpenError> {
     Ok(u32::try_from(pages).expect("1024 at most"))
 }
 
-impl Shape {
-    /// Rows of a superblock for a drive of so many pages: so that there are several hundred
-    /// superblocks, few enough to look at, enough to choose among.
-    fn rows_for(&self, pages: u64) -> u32 {
-        let row_pages = u64::from(self.data_units() * self.unit_pages);
-        // Small units are many.
-        let most = 64.max(64 * 64 / u64::from(self.unit_pages));
-        let most = most.min(SUPERBLOCK_PAGES_MAX / row_pages);
-        let rows = (pages / (row_pages * 256)).clamp(2, most);
-        u32::try_from(rows).expect("1024 at most")
-    }
-
-    /// Checks that a drive of so many pages fills enough superblocks, and that a journal of so many
-    /// rows takes no more of a die than data do.
-    fn check_room_for_units(&self, pages: u64, journal_rows: u64) -> Result<(), OpenError> {
-        let row_pages = u64::from(self.data_units() * self.unit_pages);
-        let rows_min = (2 * SUPERBLOCKS_MIN).max(journal_rows * u64::from(self.dies));
-        let pages_min = rows_min * row_pages;
-        if pages < pages_min {
-            let unit = Bytes(u64::from(self.unit_pages) * PAGE_BYTES as u64);
-            let [needed, found] = [pages_min, pages].map(|it| (it * PAGE_BYTES as u64) >> 20);
-            let dies = self.dies;
-            return Err(OpenError::refused(format!(
-                "units of {unit} on {dies} dies need at least {needed} MiB of space for data, and \
-                 there are {found} MiB: choose smaller units"
-            )));
-        }
-        Ok(())
-    }
-}
-
 /// Capacity of a drive, as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
@@ -216,13 +185,6 @@ impl Capacity {
                  most the size of {size}"
             ))
         })
-    }
-}
-
-impl Shape {
-    /// Bytes that each die has at least.
-    pub fn die_bytes(&self) -> Bytes {
-        Bytes(Layout::new(self).die_bytes())
     }
 }
 
@@ -305,6 +267,35 @@ fn write_empty(store: &Store, replica: Replica, summary: &CheckpointHeader) -> s
     dies.write(die, slot, &summary.encode())?;
     let other = layout.checkpoint_from(region, (summary.number + 1) % 2);
     dies.write(die, other, &vec![0; usize::try_from(HEADER_BYTES).expect("a page")])
+}
+
+/// Rows of a superblock for a drive of so many pages: so that there are several hundred
+/// superblocks, few enough to look at, enough to choose among.
+fn rows_for(shape: &Shape, pages: u64) -> u32 {
+    let row_pages = u64::from(shape.data_units() * shape.unit_pages);
+    // Small units are many.
+    let most = 64.max(64 * 64 / u64::from(shape.unit_pages));
+    let most = most.min(SUPERBLOCK_PAGES_MAX / row_pages);
+    let rows = (pages / (row_pages * 256)).clamp(2, most);
+    u32::try_from(rows).expect("1024 at most")
+}
+
+/// Checks that a drive of so many pages fills enough superblocks, and that a journal of so many
+/// rows takes no more of a die than data do.
+fn check_room_for_units(shape: &Shape, pages: u64, journal_rows: u64) -> Result<(), OpenError> {
+    let row_pages = u64::from(shape.data_units() * shape.unit_pages);
+    let rows_min = (2 * SUPERBLOCKS_MIN).max(journal_rows * u64::from(shape.dies));
+    let pages_min = rows_min * row_pages;
+    if pages < pages_min {
+        let unit = Bytes(u64::from(shape.unit_pages) * PAGE_BYTES as u64);
+        let [needed, found] = [pages_min, pages].map(|it| (it * PAGE_BYTES as u64) >> 20);
+        let dies = shape.dies;
+        return Err(OpenError::refused(format!(
+            "units of {unit} on {dies} dies need at least {needed} MiB of space for data, and \
+             there are {found} MiB: choose smaller units"
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ use crate::format::layout::PAGE_BYTES;
 use crate::format::position::Position;
 use crate::lock::lock;
 use crate::status::{
-    self, Format, Health, Led, MaintenanceStatus, Promise, Smart, Space, State, Status, Wear,
+    self, Format, Health, HostShortage, Led, MaintenanceStatus, Promise, Smart, Space, State,
+    Status, Wear,
 };
 use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 
@@ -129,6 +130,12 @@ pub struct Drive {
 }
 
 impl Drive {
+    /// Free space of the host that is too little for a write of one page, or for one that was
+    /// refused; none where there is enough.
+    pub fn host_shortage(&self) -> Option<HostShortage> {
+        self.headroom.shortage(self.store())
+    }
+
     pub(crate) fn assemble(
         store: Store,
         core: Core,

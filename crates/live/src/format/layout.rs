@@ -9,6 +9,7 @@
 
 use std::ops::RangeInclusive;
 
+use blockio::Bytes;
 use ftl::{ConfigError, Geometry, Lpn, Ppn, VictimPolicy, Watermarks};
 
 use crate::Compression;
@@ -76,6 +77,11 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// Bytes that each die has at least.
+    pub fn die_bytes(&self) -> Bytes {
+        Bytes(Layout::new(self).die_bytes())
+    }
+
     /// Checks that dies can be arranged so: no count is zero, or beyond what numbers of places,
     /// rows and bytes reach.
     ///

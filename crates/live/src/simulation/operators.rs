@@ -323,7 +323,7 @@ impl OperatedVolume {
     /// Checks what clients read, and that an erasure that was cut off is told where it shows.
     fn check(&mut self, drive: &Drive) -> Result<(), String> {
         let size = drive.size() / PAGE;
-        let problems = drive.status().described(&self.volume).health.problems;
+        let problems = crate::describe_status(drive.status(), &self.volume).health.problems;
         let is_told = problems.iter().any(|it| it.kind == ProblemKind::PurgeUnfinished);
         self.tally.unfinished += u64::from(is_told);
         for page in 0..PAGES.min(size) {

@@ -13,3 +13,10 @@ pub struct Namespace {
     /// Its bytes, a multiple of 4096 above zero.
     pub size_bytes: u64,
 }
+
+impl Namespace {
+    /// The byte after its last one.
+    pub const fn end_bytes(&self) -> u64 {
+        self.offset_bytes + self.size_bytes
+    }
+}

@@ -111,6 +111,13 @@ pub(super) struct Volume {
     namespaces: Vec<Namespace>,
 }
 
+impl Volume {
+    /// Hot spares that took no place yet.
+    pub(crate) fn spares_left(&self) -> impl Iterator<Item = &PathBuf> {
+        self.spares.iter().filter(|spare| !self.dies.contains(spare))
+    }
+}
+
 /// The ID of a volume, as text of 16 hexadecimal digits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::folder::{Replacement, Unfinished, Volume, is_same, read, update};
+use super::folder::{Replacement, Unfinished, is_same, read, update};
 use super::new_die::{Contents, NewDie};
 use crate::engine::dies::die_number;
 use crate::engine::gathering::{displaced, newest_header};
@@ -22,13 +22,6 @@ use crate::format::header::Header;
 use crate::medium::is_block_device;
 use crate::status::{SpareFailure, named};
 use crate::{Access, DeviceError, Drive, FileMedium, Medium, OpenError};
-
-impl Volume {
-    /// Hot spares that took no place yet.
-    fn spares_left(&self) -> impl Iterator<Item = &PathBuf> {
-        self.spares.iter().filter(|spare| !self.dies.contains(spare))
-    }
-}
 
 /// Hot spares of a folder's drive that are left; none where there is no drive.
 pub fn hot_spares(volume: &Path) -> Vec<PathBuf> {

@@ -20,11 +20,12 @@ use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces,
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::hot_spares::hot_spares;
 use crate::volume::identity::MediumIdentity;
+use crate::volume::lifetime::load_life;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::locate;
 use crate::volume::opening::view_buffer;
 use crate::volume::operations::refusal;
-use crate::{FileMedium, Life, OpenError};
+use crate::{FileMedium, OpenError};
 
 /// The status of the drive of a folder that no process has open; nothing is changed.
 ///
@@ -66,7 +67,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         space: ftl.as_ref().map(Space::of),
         wear: ftl.as_ref().map(Wear::of),
         writes: None,
-        life: Life::load(volume),
+        life: load_life(volume),
         maintenance: MaintenanceStatus {
             absent_dies,
             stale_start: store.dies.stale_start(),
@@ -74,7 +75,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         },
         server: None,
     };
-    Ok(status.rated(rated_cycles(volume)).described(volume))
+    Ok(describe_status(status.rated(rated_cycles(volume)), volume))
 }
 
 /// The write buffer that the death of a server left. The journal, which says whether it is of the
@@ -110,24 +111,22 @@ pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
     Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 
-impl Status {
-    /// Adds what the drive's folder says of it: its name, what its dies are on the host, the hot
-    /// spares that are left, whether a purge is unfinished, and whether its locate LED is on; then
-    /// judges its health. To be done last.
-    #[must_use]
-    pub fn described(mut self, volume: &Path) -> Self {
-        self.name = shown(&name_of(volume));
-        let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
-        self.folder = folder.display().to_string();
-        for (die, path) in self.dies.iter_mut().zip(&die_paths(volume)) {
-            let MediumIdentity { path, is_missing, model, serial } = MediumIdentity::of(path);
-            die.is_missing = is_missing;
-            (die.path, die.model, die.serial) = (Some(path), model, serial);
-        }
-        self.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
-        self.maintenance.damage = damage_list::lately(volume);
-        self.maintenance.is_purge_unfinished = is_purge_unfinished(volume);
-        self.is_locate_led_on = locate::is_lit(volume);
-        self.judged()
+/// Adds what a drive's folder says of it to its status: its name, what its dies are on the host, the hot
+/// spares that are left, whether a purge is unfinished, and whether its locate LED is on; then
+/// judges its health. To be done last.
+#[must_use]
+pub fn describe_status(mut status: Status, volume: &Path) -> Status {
+    status.name = shown(&name_of(volume));
+    let folder = fs::canonicalize(volume).unwrap_or_else(|_| volume.to_owned());
+    status.folder = folder.display().to_string();
+    for (die, path) in status.dies.iter_mut().zip(&die_paths(volume)) {
+        let MediumIdentity { path, is_missing, model, serial } = MediumIdentity::of(path);
+        die.is_missing = is_missing;
+        (die.path, die.model, die.serial) = (Some(path), model, serial);
     }
+    status.hot_spares = u32::try_from(hot_spares(volume).len()).unwrap_or(u32::MAX);
+    status.maintenance.damage = damage_list::lately(volume);
+    status.maintenance.is_purge_unfinished = is_purge_unfinished(volume);
+    status.is_locate_led_on = locate::is_lit(volume);
+    status.judged()
 }

@@ -460,7 +460,7 @@ mod tests {
             FileMedium::open(path, Access::default())
         });
         let drive = listed.unwrap().into_drive(None, |media| media, |_| ()).unwrap();
-        let health = drive.status().described(&options.volume).health;
+        let health = crate::describe_status(drive.status(), &options.volume).health;
         let [problem] = health.problems.as_slice() else { panic!("{health:?}") };
         let expected = format!(
             "Die 2 is missing: {} cannot be opened: Input/output error",

@@ -40,36 +40,28 @@ struct Window {
     size: u64,
 }
 
-impl Namespace {
-    /// The byte after its last one.
-    pub const fn end_bytes(&self) -> u64 {
-        self.offset_bytes + self.size_bytes
-    }
+/// A namespace of a device as a device, whose clients reach nothing else of it.
+pub fn namespace_device(namespace: &Namespace, device: Arc<dyn Device>) -> Arc<dyn Device> {
+    Arc::new(Window { device, from: namespace.offset_bytes, size: namespace.size_bytes })
+}
 
-    /// This part of a device as a device, whose clients reach nothing else of it.
-    pub fn of(&self, device: Arc<dyn Device>) -> Arc<dyn Device> {
-        Arc::new(Window { device, from: self.offset_bytes, size: self.size_bytes })
+/// Checks that a namespace can be, wherever on a drive it is.
+fn check_namespace(namespace: &Namespace) -> Result<(), OpenError> {
+    let Namespace { name, offset_bytes, size_bytes } = namespace;
+    let is_name = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
+    if !is_name {
+        let what = format!("`{}` is not a valid export name", name.escape_debug());
+        let limit = format!("1 to {NAME_BYTES_MAX} bytes without control characters");
+        return Err(OpenError::refused(format!("{what}: must be {limit}")));
     }
-
-    /// Checks that it can be, wherever on a drive it is.
-    fn check(&self) -> Result<(), OpenError> {
-        let Self { name, offset_bytes, size_bytes } = self;
-        let is_name =
-            (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.chars().any(char::is_control);
-        if !is_name {
-            let what = format!("`{}` is not a valid export name", name.escape_debug());
-            let limit = format!("1 to {NAME_BYTES_MAX} bytes without control characters");
-            return Err(OpenError::refused(format!("{what}: must be {limit}")));
-        }
-        let is_whole = offset_bytes.is_multiple_of(PAGE) && size_bytes.is_multiple_of(PAGE);
-        if !is_whole || *size_bytes == 0 || offset_bytes.checked_add(*size_bytes).is_none() {
-            return Err(OpenError::refused(format!(
-                "export `{name}` has {size_bytes} bytes at offset {offset_bytes}: both must be \
-                 multiples of 4096, and the size must be above zero"
-            )));
-        }
-        Ok(())
+    let is_whole = offset_bytes.is_multiple_of(PAGE) && size_bytes.is_multiple_of(PAGE);
+    if !is_whole || *size_bytes == 0 || offset_bytes.checked_add(*size_bytes).is_none() {
+        return Err(OpenError::refused(format!(
+            "export `{name}` has {size_bytes} bytes at offset {offset_bytes}: both must be \
+             multiples of 4096, and the size must be above zero"
+        )));
     }
+    Ok(())
 }
 
 impl Namespaces {
@@ -80,7 +72,7 @@ impl Namespaces {
     pub fn of(volume: &Path) -> Result<Self, OpenError> {
         let listed = Self(folder::namespaces(volume)?);
         for (index, namespace) in listed.0.iter().enumerate() {
-            namespace.check()?;
+            check_namespace(namespace)?;
             if let Some(other) = listed.0[..index].iter().find(|other| {
                 other.name == namespace.name
                     || other.offset_bytes < namespace.end_bytes()
@@ -194,7 +186,7 @@ impl Namespaces {
         let index = all.find(name)?;
         let was = all.0[index].clone();
         let resized = Namespace { size_bytes: size.0, ..was.clone() };
-        resized.check()?;
+        check_namespace(&resized)?;
         let most = Bytes(all.room_after(&was, drive.size()));
         if size > most {
             return Err(OpenError::refused(format!(
@@ -238,7 +230,7 @@ impl Namespaces {
     fn placed(&self, name: &str, size: Bytes, capacity: Bytes) -> Result<Namespace, OpenError> {
         let mut namespace =
             Namespace { name: name.to_owned(), offset_bytes: 0, size_bytes: size.0 };
-        namespace.check()?;
+        check_namespace(&namespace)?;
         if self.0.iter().any(|other| other.name == name) {
             return Err(OpenError::refused(format!("an export named `{name}` already exists")));
         }
@@ -441,7 +433,7 @@ mod tests {
             device.write(0, &whole, Durability::Volatile).unwrap();
             let (offset_bytes, size_bytes) = (2 * PAGE, 2 * PAGE);
             let namespace = Namespace { name: "a".into(), offset_bytes, size_bytes };
-            let window = namespace.of(Arc::<MemoryDevice>::clone(&device));
+            let window = namespace_device(&namespace, Arc::<MemoryDevice>::clone(&device));
             let done = if is_trim {
                 window.trim(offset, length, Durability::Volatile)
             } else {

@@ -10,8 +10,6 @@ use blockio::Bytes;
 
 use super::folder::read;
 use super::space_taken::file_system;
-use crate::Drive;
-use crate::status::HostShortage;
 
 /// Bytes of the blocks that the system counts a file's space in.
 const SECTOR_BYTES: u64 = 512;
@@ -36,14 +34,6 @@ impl fmt::Display for Shortage {
             "the file system of {path} has {free} free, the dies on it may take {needed} more; \
              writes fail with ENOSPC once it is full"
         )
-    }
-}
-
-impl Drive {
-    /// Free space of the host that is too little for a write of one page, or for one that was
-    /// refused; none where there is enough.
-    pub fn host_shortage(&self) -> Option<HostShortage> {
-        self.headroom.shortage(self.store())
     }
 }
 

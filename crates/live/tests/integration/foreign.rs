@@ -50,7 +50,7 @@ fn a_die_of_another_drive_is_left_aside_and_named() {
     assert!(holds(&drive, 7) && !drive.is_redundant());
     let unused: Vec<&str> = drive.unused_media().collect();
     assert_eq!(unused, [&expected]);
-    let health = drive.status().described(&own.volume).health;
+    let health = live::describe_status(drive.status(), &own.volume).health;
     let [problem] = health.problems.as_slice() else { panic!("{health:?}") };
     assert!(problem.text.starts_with(&format!("Die 1 is missing: {expected}; ")), "{problem:?}");
     let refused = Replacement::prepare(&own.volume, &drive, 1, &own.dies[1], Contents::Kept);
@@ -145,10 +145,10 @@ fn an_interrupted_rebuild_is_named_with_the_command_that_repeats_it() {
     };
     assert_named(inspect(&options.volume).unwrap());
     let drive = Drive::open(&options.volume).unwrap();
-    assert_named(drive.status().described(&options.volume));
+    assert_named(live::describe_status(drive.status(), &options.volume));
     prepare(&drive).carry_out(&drive, |_, _| true).unwrap();
     assert!(holds(&drive, 3));
-    let health = drive.status().described(&options.volume).health;
+    let health = live::describe_status(drive.status(), &options.volume).health;
     assert_eq!(health.problems, []);
     let text = fs::read_to_string(options.volume.join("volume.toml")).unwrap();
     assert!(!text.contains("rebuilding"), "{text}");
@@ -248,7 +248,7 @@ fn a_die_that_changed_places_is_named_and_replaced_where_it_is_now() {
     fs::rename(&options.dies[0], &aside).unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     assert_eq!(drive.lost_dies(), [2]);
-    let status = drive.status().described(&options.volume);
+    let status = live::describe_status(drive.status(), &options.volume);
     let paths: Vec<String> = status.dies.iter().map(|die| die.path.clone().unwrap()).collect();
     let names: Vec<&str> = paths.iter().map(|it| it.rsplit('/').next().unwrap()).collect();
     assert_eq!(names, ["d2.img", "d1.img", "d0.img", "d3.img"]);

@@ -25,7 +25,7 @@ fn content() -> Vec<u8> {
 
 /// The kinds of its problems, and the status of the drive as whoever asks is told it.
 fn judged(drive: &Drive, volume: &Path) -> (Vec<ProblemKind>, Status) {
-    let status = drive.status().described(volume);
+    let status = live::describe_status(drive.status(), volume);
     (status.health.problems.iter().map(|it| it.kind).collect(), status)
 }
 

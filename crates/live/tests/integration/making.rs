@@ -109,7 +109,7 @@ fn a_purge_or_format_that_was_interrupted_is_told_until_one_has_ended() {
         };
         // What is stopped is no error, where somebody had it end.
         let _ = erase(&drive, false);
-        let health = drive.status().described(volume).health;
+        let health = live::describe_status(drive.status(), volume).health;
         assert_eq!(health.state, HealthState::Critical, "also while it is served");
         drive.close().unwrap();
         let told = problem().expect("it has not ended");

@@ -309,7 +309,7 @@ fn dies_that_changed_their_paths_are_listed_anew_without_those_that_were_given_u
     fs::rename(aside(&dies[0]), &dies[3]).unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     assert_eq!(drive.lost_dies(), [1, 2]);
-    let status = drive.status().described(&options.volume);
+    let status = live::describe_status(drive.status(), &options.volume);
     let path = |die: usize| status.dies[die].path.clone().unwrap();
     assert_eq!(path(0), dies[3].display().to_string(), "its file has this name now");
     assert_eq!(path(3), dies[0].display().to_string());

@@ -149,7 +149,7 @@ fn a_stale_start_that_an_operator_allows_is_told_until_a_scrub_ends() {
     for _ in 0..2 {
         let drive = Drive::open(volume).unwrap();
         assert_eq!(content(&drive), 1);
-        let problem = &drive.status().described(volume).health.problems[0];
+        let problem = &live::describe_status(drive.status(), volume).health.problems[0];
         assert_eq!(
             (problem.kind, problem.severity),
             (ProblemKind::StaleStart, HealthState::Critical)
@@ -249,7 +249,7 @@ fn a_folder_that_takes_no_file_is_told_and_stops_nothing() {
     fs::create_dir(options.volume.join(format!("{WITNESS}.new"))).unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     write(&drive, 1);
-    let health = drive.status().described(&options.volume).health;
+    let health = live::describe_status(drive.status(), &options.volume).health;
     assert_eq!(health.problems[0].kind, ProblemKind::Folder, "{health:?}");
     assert_eq!(content(&drive), 1);
 }

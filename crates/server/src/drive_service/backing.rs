@@ -33,7 +33,7 @@ impl Backing for DriveService {
                     .map_err(|error| error.to_string())?;
                 // Of the drive alone: that of the service would ask the operator, which waits for
                 // this.
-                let status = volume.drive.status().described(&volume.folder);
+                let status = live::describe_status(volume.drive.status(), &volume.folder);
                 status.not_erased().map_or(Ok(()), Err)
             }
             Subject::Memory { device, .. } => {

@@ -38,7 +38,7 @@ impl Subject {
             maintenance: Maintenance::new(folder, Arc::clone(&drive)),
             drive,
             rated_cycles: rated_cycles(folder),
-            life: Life::load(folder),
+            life: live::load_life(folder),
         }))
     }
 
@@ -86,7 +86,7 @@ impl Subject {
                 status.namespaces =
                     Namespaces::of(folder).unwrap_or_default().iter().cloned().collect();
                 status.life = (*life).and(&status);
-                status.described(folder)
+                live::describe_status(status, folder)
             }
             Self::Memory { device, .. } => {
                 let mut status = of_memory(self.number(), device).served(server);
