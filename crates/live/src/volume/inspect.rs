@@ -111,9 +111,9 @@ pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
     Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 
-/// Adds what a drive's folder says of it to its status: its name, what its dies are on the host, the hot
-/// spares that are left, whether a purge is unfinished, and whether its locate LED is on; then
-/// judges its health. To be done last.
+/// Adds what a drive's folder says of it to its status: its name, what its dies are on the host,
+/// the hot spares that are left, an unfinished purge, and its locate LED; then judges its health.
+/// To be done last.
 #[must_use]
 pub fn describe_status(mut status: Status, volume: &Path) -> Status {
     status.name = shown(&name_of(volume));

@@ -41,7 +41,7 @@ pub(crate) fn page(
     )
 }
 
-/// How many rows were compared, and what lists them.
+/// Number of rows that were compared, and the page that lists them.
 fn every_row(rows: &[Row]) -> String {
     let of = |is_measured: bool| {
         let compared = rows.iter().filter(|row| row.compared().is_some());
