@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use results::{Warning, WarningKind};
+use results::{LatencySummary, Warning, WarningKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -283,4 +283,40 @@ fn no_report(text: &str, fault: Option<serde_json::Error>) -> Refusal {
         return Refusal::new("is what fio's server or client logs, not a report", AS_JSON);
     }
     Refusal { text: "is not a fio report in JSON".into(), source: fault, hint: AS_JSON }
+}
+
+impl ReportedDirection {
+    /// Total latency where the report has it in full, or has no other; else what fio calls clat.
+    pub(super) fn latency(&self) -> &Spread {
+        let has = |it: &Spread| !it.bins.is_empty() || !it.percentile.is_empty();
+        let is_full = has(&self.lat_ns) || !self.clat_ns.is_measured();
+        if is_full { &self.lat_ns } else { &self.clat_ns }
+    }
+}
+
+impl Spread {
+    /// The latencies of `count` requests; nothing where they were not measured.
+    pub(super) fn summary(&self, count: u64) -> LatencySummary {
+        if !self.is_measured() {
+            return LatencySummary::default();
+        }
+        let percentile = |share: f64| {
+            let same =
+                |text: &String| text.parse::<f64>().is_ok_and(|it| (it - share).abs() < 1e-6);
+            let found = self.percentile.iter().find(|(text, _)| same(text));
+            found.map(|(_, latency_ns)| *latency_ns)
+        };
+        LatencySummary {
+            count,
+            latency_ns_avg: self.mean,
+            latency_ns_stdev: self.stddev,
+            latency_ns_min: self.min,
+            latency_ns_max: self.max,
+            latency_ns_p50: percentile(50.0),
+            latency_ns_p90: percentile(90.0),
+            latency_ns_p99: percentile(99.0),
+            latency_ns_p999: percentile(99.9),
+            latency_ns_p9999: percentile(99.99),
+        }
+    }
 }

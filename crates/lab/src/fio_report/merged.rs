@@ -186,15 +186,6 @@ impl Merged {
     }
 }
 
-impl ReportedDirection {
-    /// Total latency where the report has it in full, or has no other; else what fio calls clat.
-    fn latency(&self) -> &Spread {
-        let has = |it: &Spread| !it.bins.is_empty() || !it.percentile.is_empty();
-        let is_full = has(&self.lat_ns) || !self.clat_ns.is_measured();
-        if is_full { &self.lat_ns } else { &self.clat_ns }
-    }
-}
-
 impl Totals {
     fn of<'a>(directions: impl Iterator<Item = &'a ReportedDirection>) -> Self {
         let mut totals = Self::default();
@@ -214,33 +205,6 @@ impl Totals {
         }
         totals.bins = totals.latencies.bins();
         totals
-    }
-}
-
-impl Spread {
-    /// The latencies of `count` requests; nothing where they were not measured.
-    fn summary(&self, count: u64) -> LatencySummary {
-        if !self.is_measured() {
-            return LatencySummary::default();
-        }
-        let percentile = |share: f64| {
-            let same =
-                |text: &String| text.parse::<f64>().is_ok_and(|it| (it - share).abs() < 1e-6);
-            let found = self.percentile.iter().find(|(text, _)| same(text));
-            found.map(|(_, latency_ns)| *latency_ns)
-        };
-        LatencySummary {
-            count,
-            latency_ns_avg: self.mean,
-            latency_ns_stdev: self.stddev,
-            latency_ns_min: self.min,
-            latency_ns_max: self.max,
-            latency_ns_p50: percentile(50.0),
-            latency_ns_p90: percentile(90.0),
-            latency_ns_p99: percentile(99.0),
-            latency_ns_p999: percentile(99.9),
-            latency_ns_p9999: percentile(99.99),
-        }
     }
 }
 
