@@ -441,6 +441,10 @@ pub(crate) struct Review {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    /// Precondition for exactly this long in each suite, such as 96h [default: as the protocol has
+    /// it]
+    #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "read_only")]
+    pub(crate) precondition: Option<Duration>,
     /// Folder for the runs and the review
     #[arg(long, default_value = "runs", value_name = "DIR", help_heading = "Results")]
     pub(crate) out: PathBuf,
@@ -487,6 +491,10 @@ pub(crate) struct Plan {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
+    /// Precondition for exactly this long in each suite, such as 96h [default: as the protocol has
+    /// it]
+    #[arg(long, value_parser = quantity::span, value_name = "TIME")]
+    pub(crate) precondition: Option<Duration>,
     #[command(flatten)]
     pub(crate) clients: ClientArgs,
     /// Print the plan as JSON

@@ -1,6 +1,7 @@
 //! Interpretation of arguments that several commands share.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::Result;
@@ -71,6 +72,14 @@ pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
         Some(percent) => plan.with_compressible(percent),
         None => plan,
     }
+}
+
+/// `plan` with preconditionings of the length that was asked for.
+pub(crate) fn preconditioned(plan: Plan, span: Option<Duration>) -> Result<Plan> {
+    Ok(match span {
+        Some(span) => plan.with_precondition(span.as_secs_f64())?,
+        None => plan,
+    })
 }
 
 /// The measurements of `plan` alone where nothing may be written to a real target.

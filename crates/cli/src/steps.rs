@@ -62,10 +62,11 @@ fn row(step: &PlannedStep) -> [String; 4] {
         StepKind::Purge | StepKind::Fill => String::new(),
         _ => Nanos::from_secs_f64(step.length_s()).to_string(),
     };
-    let length = match step.real {
+    let real_max_s = step.real.map(|real| real.duration_s_max as f64);
+    let length = match real_max_s.or(step.large_model_max_s) {
         None => length,
-        Some(real) => {
-            let longest = Nanos::from_millis(real.duration_s_max.saturating_mul(1000));
+        Some(longest_s) => {
+            let longest = Nanos::from_secs_f64(longest_s);
             format!("{length}, {longest} at most, until steady")
         }
     };

@@ -682,7 +682,7 @@ fn every_shell_gets_completions() {
 }
 
 #[test]
-fn a_plan_states_what_its_fills_write() {
+fn a_plan_states_what_its_fills_write_and_how_long_it_may_take() {
     let dir = tempfile::tempdir().unwrap();
     fs::File::create(dir.path().join("disk.img")).unwrap().set_len(64_000_000).unwrap();
     let said = stdout(&floatgate_in(dir.path(), &["plan", "./disk.img", "--protocol", "quick"]));
@@ -691,6 +691,8 @@ fn a_plan_states_what_its_fills_write() {
     let one = ["plan", "iodrive-duo", "--format", "stock", "--protocol", "quick"];
     let said = stdout(&floatgate(&one));
     assert!(said.contains("plus 2 fills of 640 GB (1.28 TB written),"), "{said}");
+    let large = stdout(&floatgate(&["plan", "solidigm-d5-p5336-61440"]));
+    assert!(large.contains(" h, 240 h at most, until steady"), "{large}");
 }
 
 #[test]

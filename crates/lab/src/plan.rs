@@ -5,6 +5,7 @@
 //!               └─► printed by `plan`, kept beside the run so that it can be resumed
 //! ```
 
+mod length;
 mod reading;
 mod suite;
 mod work;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use ssd::DriveSpec;
 use workload::{Access, Application, Gaps, Protocol, Published, RealLength, Workload};
 
+use self::length::{interval_s, of_model, round_s};
 use crate::replay::{PlannedReplay, Source};
 use crate::{Error, Kind, Rate};
 
@@ -98,6 +100,10 @@ pub struct PlannedStep {
     /// absent: as long as `duration_s` in any case.
     #[serde(default)]
     pub real: Option<RealLength>,
+    /// Longest preconditioning of a model too large for the time of the protocol, in protocol
+    /// seconds: from `duration_s` on it goes on until steady state; absent for other models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large_model_max_s: Option<f64>,
     /// The trace that is replayed; absent where requests are generated independently.
     #[serde(default)]
     pub replay: Option<PlannedReplay>,
@@ -234,6 +240,10 @@ impl Plan {
     /// This plan on the model `spec`: filled before anything is read, unless it starts purged, and
     /// preconditioned as long as the drive's reviewer did it, where the protocol leaves that to the
     /// drive.
+    ///
+    /// A drive too large to be written over by a preconditioning that goes on until steady state on
+    /// real drives is measured as they are: filled before anything is read, however the protocol
+    /// starts, and preconditioned until steady state, for ten days at most.
     #[must_use]
     pub fn for_drive(mut self, spec: &DriveSpec) -> Self {
         let is_by_drive = self.published.as_ref().is_some_and(|it| it.precondition_by_drive);
@@ -243,12 +253,11 @@ impl Plan {
                 step.duration_s = hours * 3600.0;
             }
         }
-        for step in &mut self.steps {
-            step.real = None;
-        }
+        self.steps = self.steps.into_iter().map(|step| of_model(spec, step)).collect();
         let start_purged = self.start_purged;
         let fills = |suite: &[PlannedStep]| {
-            u32::from(!start_purged && suite.iter().any(PlannedStep::reads))
+            let is_large = suite.iter().any(|step| step.large_model_max_s.is_some());
+            u32::from((is_large || !start_purged) && suite.iter().any(PlannedStep::reads))
         };
         let mut plan = self.with_fills(fills);
         plan.work = plan.steps.iter().map(|step| work::pages(spec, step)).collect();
@@ -484,23 +493,6 @@ impl Pace {
             Self::Trace { speed } => Some(*speed),
         }
     }
-}
-
-/// Samples of at least a second, a few hundred at most; shorter loads are one sample.
-fn interval_s(duration_s: f64) -> f64 {
-    (duration_s / 300.0).ceil().max(1.0).min(duration_s)
-}
-
-/// Rounds of a minute, or of a twelfth of a longer load: whole intervals, and at least five of them
-/// where that is possible.
-///
-/// The window of five is then two fifths of the load, as that of six hours with rounds of half an
-/// hour. Over the five minutes that end an hour the rate of a large drive hardly moves, though it
-/// falls to a third in the hours to come.
-fn round_s(duration_s: f64) -> f64 {
-    let interval_s = interval_s(duration_s);
-    let round_s = (duration_s / 12.0).max(60.0).min(duration_s / 5.0);
-    (round_s / interval_s).floor().max(1.0) * interval_s
 }
 
 #[cfg(test)]

@@ -593,7 +593,7 @@ impl DriveSpec {
     }
 
     /// Indirection unit in KiB.
-    pub(crate) fn indirection_kib(&self) -> u32 {
+    pub fn indirection_kib(&self) -> u32 {
         self.mapping.as_ref().map_or(4, |mapping| mapping.indirection_kib)
     }
 

@@ -2,7 +2,7 @@
 
 /// Arguments that an interrupted review keeps from its order: beside --resume they would have no
 /// effect.
-pub(super) const ORDERED_REVIEW: [&str; 13] = [
+pub(super) const ORDERED_REVIEW: [&str; 14] = [
     "target",
     "protocol",
     "format",
@@ -16,6 +16,7 @@ pub(super) const ORDERED_REVIEW: [&str; 13] = [
     "fail_die",
     "compressible",
     "trace",
+    "precondition",
 ];
 
 /// Arguments that an interrupted sweep keeps from its order.

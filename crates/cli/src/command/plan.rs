@@ -27,7 +27,7 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let choice = setup::choice(Some(&args.format), &args.model);
     let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..choice })?;
-    let plan = setup::with_data(plan, &args.data);
+    let plan = setup::preconditioned(setup::with_data(plan, &args.data), args.precondition)?;
     let plan = wanted.first().map_or(plan.clone(), |wanted| subject.plan(plan, wanted));
     if args.json {
         let wall_time_s = wall_time_s(&plan, &subject, capacity(&subject, &wanted));

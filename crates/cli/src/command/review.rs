@@ -44,7 +44,7 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let mut folders = Vec::new();
     for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {
         let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;
-        let plan = setup::with_data(plan, &args.data);
+        let plan = setup::preconditioned(setup::with_data(plan, &args.data), args.precondition)?;
         for wanted in &wanted {
             let plan = subject.plan(plan.clone(), wanted);
             let plan = setup::for_reading(plan, &subject, &args.real)?;

@@ -84,6 +84,7 @@ pub(super) fn purge(suite: &str, suite_title: &str) -> PlannedStep {
         interval_s: 0.0,
         round_s: 0.0,
         real: None,
+        large_model_max_s: None,
         replay: None,
         round: None,
         tracked: None,

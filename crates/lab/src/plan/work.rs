@@ -7,12 +7,13 @@
 
 use results::StepKind;
 use ssd::{DriveSpec, HostSpec};
+use workload::{SizeShare, Workload};
 
 use super::PlannedStep;
 
 /// Pages that relocation moves for each page that the host writes at random on a settled drive,
 /// about the middle of the catalogue.
-const RELOCATED: f64 = 1.5;
+pub(super) const RELOCATED: f64 = 1.5;
 /// Cost of a page of a fill, which is written in order, relative to that of a page of a load.
 const FILLED: f64 = 0.3;
 const PAGE_KIB: f64 = 4.0;
@@ -28,9 +29,20 @@ pub(super) fn pages(spec: &DriveSpec, step: &PlannedStep) -> f64 {
         return pages * f64::from(step.fill_passes.max(1)) * cost;
     }
     let Some(workload) = &step.workload else { return 0.0 };
-    let request = Request::of(workload.read_percent / 100.0, workload.mean_bytes() / 1024.0);
+    let request = Request::from_workload(workload, spec);
     let (moved, rate) = (request.moved(spec), request.rate(spec, step.outstanding()));
     rate * devices * step.length_s() / time_lapse * moved
+}
+
+/// Seconds in which each device of `spec` writes as much as `step` addresses, while so many pages
+/// are `relocated` for each; infinite where it writes nothing.
+pub(super) fn written_over_s(spec: &DriveSpec, step: &PlannedStep, relocated: f64) -> f64 {
+    let Some(workload) = &step.workload else { return f64::INFINITY };
+    let user_gb = spec.formats.first().map_or(0.0, |format| format.user_gb);
+    let request = Request { relocated, ..Request::from_workload(workload, spec) };
+    let rate = request.rate(spec, step.outstanding());
+    let written_gb_s = rate * (1.0 - request.reads) * request.kib * 1024.0 / 1e9;
+    user_gb * workload.footprint_percent / 100.0 / written_gb_s
 }
 
 /// The mean request of a load.
@@ -39,16 +51,31 @@ struct Request {
     /// Share of reads, 0 to 1.
     reads: f64,
     kib: f64,
+    /// Programmed where it writes: a write of a part of an indirection unit writes all of it.
+    programmed_kib: f64,
+    /// Pages that are relocated for each that is written.
+    relocated: f64,
 }
 
 impl Request {
     const fn of(reads: f64, kib: f64) -> Self {
-        Self { reads, kib }
+        Self { reads, kib, programmed_kib: kib.max(PAGE_KIB), relocated: RELOCATED }
+    }
+
+    fn from_workload(workload: &Workload, spec: &DriveSpec) -> Self {
+        let unit_kib = f64::from(spec.indirection_kib());
+        let of_size = |size: &SizeShare| {
+            let kib = f64::from(size.bytes) / 1024.0;
+            size.percent / 100.0 * kib.max(unit_kib)
+        };
+        let programmed_kib = workload.sizes.iter().map(of_size).sum();
+        let kib = workload.mean_bytes() / 1024.0;
+        Self { programmed_kib, ..Self::of(workload.read_percent / 100.0, kib) }
     }
 
     /// Pages that the host and relocation move for it.
     fn moved(self, spec: &DriveSpec) -> f64 {
-        let relocated = if spec.is_nand() { RELOCATED } else { 0.0 };
+        let relocated = if spec.is_nand() { self.relocated } else { 0.0 };
         let pages = (self.kib / PAGE_KIB).max(1.0);
         pages * (1.0 + (1.0 - self.reads) * relocated)
     }
@@ -91,7 +118,7 @@ impl Request {
         let program_us = times.iter().sum::<f64>() / times.len().max(1) as f64;
         let kib = f64::from(geometry.planes_per_die * geometry.page_kib)
             * f64::from(geometry.pages_per_program);
-        let written_kib = (1.0 - self.reads) * self.kib.max(PAGE_KIB) * (1.0 + RELOCATED);
+        let written_kib = (1.0 - self.reads) * self.programmed_kib * (1.0 + self.relocated);
         dies * kib * 1e6 / program_us / written_kib
     }
 

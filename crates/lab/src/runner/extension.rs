@@ -1,4 +1,5 @@
-//! Preconditioning of a real drive, which goes on until steady state.
+//! Preconditioning that goes on until steady state: of a real drive, or of a model that is too
+//! large for the time of the protocol.
 //!
 //! ```text
 //! |<- shortest: one load ->|<- more ->|<- more ->| …            longest |
@@ -18,7 +19,8 @@ use crate::plan::PlannedStep;
 use crate::progress::Glimpse;
 use crate::{Driver, Error, Load, Loaded, Watch};
 
-/// Stretches between the shortest and the longest preconditioning, at most.
+/// Stretches between the shortest and the longest preconditioning of a real drive, at most. A model
+/// begins the next one at once, and takes one for each round.
 const STRETCHES_MAX: f64 = 12.0;
 
 /// Goes on with the load of a preconditioning after `loaded`, its shortest, until it is steady by
@@ -33,12 +35,13 @@ pub(super) fn extended(
     mut loaded: Loaded,
     watch: &mut dyn Watch,
 ) -> Result<Loaded, Error> {
-    let Some(bounds) = step.real.filter(|_| !driver.target().kind.is_model()) else {
-        return Ok(loaded);
-    };
-    let longest_s = bounds.duration_s_max as f64;
-    let spread_s = longest_s - bounds.duration_s_min as f64;
-    let stretch_s = (spread_s / STRETCHES_MAX / step.round_s).ceil() * step.round_s;
+    let real_max_s = step.real.map(|real| real.duration_s_max as f64);
+    let is_model = driver.target().kind.is_model();
+    let longest_s = if is_model { step.large_model_max_s } else { real_max_s };
+    let Some(longest_s) = longest_s else { return Ok(loaded) };
+    let rounds = (longest_s - load.duration_s) / step.round_s;
+    let rounds = if is_model { 1.0 } else { (rounds / STRETCHES_MAX).ceil() };
+    let stretch_s = rounds * step.round_s;
     let mut stretches = 0;
     while let Some(begun_s) = end_s(&loaded) {
         let rest_s = ((longest_s - begun_s) / step.round_s).floor() * step.round_s;
@@ -58,7 +61,7 @@ pub(super) fn extended(
         loaded = joined(loaded, added, load.step);
     }
     if stretches > 0 {
-        let shortest_h = bounds.duration_s_min as f64 / 3600.0;
+        let shortest_h = load.duration_s / 3600.0;
         loaded.how = format!(
             "{}; not steady after {shortest_h:.1} h, it went on for {stretches} more loads of up \
              to {stretch_s:.0} s",
@@ -219,14 +222,27 @@ mod tests {
         }
     }
 
-    /// A preconditioning of six to twelve hours of a drive that settles at `until_s`.
-    fn preconditioned(kind: TargetKind, until_s: f64) -> (Loaded, Vec<(String, f64, u64)>) {
-        let workload = catalogue::find_workload("4k-rand-write").unwrap();
-        let step = PlannedStep {
+    /// A preconditioning of real drives of six to twelve hours.
+    fn step() -> PlannedStep {
+        PlannedStep {
             round_s: 1800.0,
             real: Some(RealLength { duration_s_min: 21_600, duration_s_max: 43_200 }),
             ..crate::plan::blank("4k", "4K")
-        };
+        }
+    }
+
+    /// The preconditioning of a drive that settles at `until_s`, and the loads asked for.
+    fn preconditioned(kind: TargetKind, until_s: f64) -> (Loaded, Vec<(String, f64, u64)>) {
+        carried_out(kind, until_s, &step())
+    }
+
+    /// Like [`preconditioned`], of `step`.
+    fn carried_out(
+        kind: TargetKind,
+        until_s: f64,
+        step: &PlannedStep,
+    ) -> (Loaded, Vec<(String, f64, u64)>) {
+        let workload = catalogue::find_workload("4k-rand-write").unwrap();
         let load = Load {
             step: "4k/precondition",
             workload: &workload,
@@ -249,7 +265,7 @@ mod tests {
         let mut driver = Falling { kind, until_s, passed_s: 0.0, asked: Vec::new() };
         let loaded = driver.load(&load, &mut SilentWatch).unwrap();
         let loaded =
-            extended(&mut driver, &load, (&step, &required), loaded, &mut SilentWatch).unwrap();
+            extended(&mut driver, &load, (step, &required), loaded, &mut SilentWatch).unwrap();
         (loaded, driver.asked)
     }
 
@@ -284,8 +300,11 @@ mod tests {
     }
 
     #[test]
-    fn a_model_keeps_to_the_time_of_the_protocol() {
+    fn a_model_keeps_to_the_time_of_the_protocol_unless_it_is_too_large_for_it() {
         let (_, asked) = preconditioned(TargetKind::Model, f64::MAX);
-        assert_eq!(asked.len(), 1);
+        assert_eq!(asked.len(), 1, "bounds of real drives");
+        let step = PlannedStep { large_model_max_s: Some(36_000.0), ..step() };
+        let (loaded, asked) = carried_out(TargetKind::Model, f64::MAX, &step);
+        assert_eq!((asked.len(), end_s(&loaded)), (9, Some(36_000.0)), "a round each");
     }
 }
