@@ -30,7 +30,7 @@ const FAULT_INJECTION: &str = "fault-injection";
 /// Options that are no keys: those about the file, and what an operator allows for one start.
 const NO_KEYS: [&str; 4] = ["config", "force-stale", "help", "version"];
 /// Keys that may change while a server runs.
-const CHANGEABLE: [&str; 3] = ["log-level", "log-json", SCRUB];
+const CHANGEABLE: [&str; 4] = ["log-level", "log-json", SCRUB, "scrub-rate"];
 
 /// The configuration file of a server, as it was read last.
 #[derive(Debug)]

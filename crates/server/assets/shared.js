@@ -267,7 +267,8 @@ function works(maintenance, dies = []) {
     ...(redundancy && (redundancy.is_running || dies.some((die) => die.is_lost)) ? [`Redundancy without the failed dies: ${
       done(redundancy, [redundancy.pages_done, redundancy.pages])}`] : []),
     ...(scrub ? [`Scrub: ${done(scrub)}, ${counted(scrub.units_bad, "corrupt unit")} found, ${
-      number(scrub.units_restored)} repaired, ${counted(scrub.pages_lost, "page")} lost`] : []),
+      number(scrub.units_restored)} repaired, ${counted(scrub.pages_lost, "page")} lost${
+      Number.isInteger(scrub.for_die) ? `, begun by the volume, because reads found damage on die ${scrub.for_die}` : ""}`] : []),
     ...(purge ? [`Purge: ${done(purge, [purge.superblocks_done, purge.superblocks])}`] : []),
   ];
 }

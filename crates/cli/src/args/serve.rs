@@ -116,6 +116,9 @@ pub(crate) struct Serve {
     /// Scrub: read and repair all data once in this time, such as 7d
     #[arg(long, value_parser = quantity::span, value_name = "TIME", conflicts_with = "memory")]
     pub(crate) scrub: Option<Duration>,
+    /// Most bytes of the dies that a scrub reads each second, such as 50M
+    #[arg(long, value_parser = quantity::size, value_name = "BYTES", conflicts_with = "memory")]
+    pub(crate) scrub_rate: Option<Bytes>,
     /// Record the clients' requests in a new file, for `floatgate replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,

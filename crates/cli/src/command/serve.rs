@@ -10,6 +10,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -328,6 +329,9 @@ fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
         }
     };
     log::change(serve.log_level, serve.log_json);
+    if let Some(maintenance) = service.maintenance() {
+        maintenance.limit_scrubs(scrub_rate(serve.scrub_rate));
+    }
     if let (Some(period), Some(maintenance)) = (serve.scrub, service.maintenance())
         && let Err(error) = maintenance.scrub_every(period)
     {
@@ -337,6 +341,11 @@ fn reload(configuration: Option<&mut Configuration>, service: &DriveService) {
     if !fixed.is_empty() {
         warn!("{} changed; this takes effect after a restart", fixed.join(", "));
     }
+}
+
+/// The limit of scrubs in bytes each second.
+fn scrub_rate(typed: Option<Bytes>) -> Option<NonZeroU64> {
+    typed.and_then(|rate| NonZeroU64::new(rate.0))
 }
 
 /// Saves the drive's lifetime counters; logs the first failure. Returns whether they were saved.
@@ -396,6 +405,7 @@ impl ServedDrive {
         }
         service.look();
         if let Some(maintenance) = service.maintenance() {
+            maintenance.limit_scrubs(scrub_rate(args.scrub_rate));
             maintenance.keep_redundant()?;
             maintenance.commit_at_rest()?;
             if let Some(period) = args.scrub {

@@ -282,7 +282,10 @@ fn maintenance_rows(status: &Status) -> Vec<StatusRow> {
         let found = format!("{bad} found, {units_restored} repaired, {lost} lost");
         let share = percent(*rows_done, scrub.rows);
         let ending = ending(scrub.is_running, &scrub.failure);
-        rows.push(row("scrub", format!("{share}, {found}; {ending}")));
+        let cause = scrub.for_die.map_or_else(String::new, |die| {
+            format!("; begun by the volume, because reads found damage on die {die}")
+        });
+        rows.push(row("scrub", format!("{share}, {found}; {ending}{cause}")));
     }
     rows
 }

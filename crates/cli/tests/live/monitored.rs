@@ -127,17 +127,49 @@ tests:
             exp_annotations: {summary: "no drive is scraped: the job `floatgate` has no target"}
 "#;
 
-#[test]
-fn a_drive_that_is_not_served_raises_an_alert() {
+/// A drive whose die 1 comes to have more damage than is allowed, while die 0 has as much as is.
+const DAMAGE: &str = r#"
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'floatgate_damaged_places_hour{instance="a:1", die="0"}', values: "20x20"}
+      - {series: 'floatgate_damaged_places_hour{instance="a:1", die="1"}', values: "0x10 23x10"}
+      - {series: 'floatgate_damaged_places_limit{instance="a:1", die="0"}', values: "20x20"}
+      - {series: 'floatgate_damaged_places_limit{instance="a:1", die="1"}', values: "20x20"}
+    alert_rule_test:
+      - {alertname: FloatgateDieDamaged, eval_time: 9m, exp_alerts: []}
+      - alertname: FloatgateDieDamaged
+        eval_time: 15m
+        exp_alerts:
+          - exp_labels: {severity: warning, instance: "a:1", die: "1"}
+            exp_annotations:
+              summary: >-
+                23 places of die 1 of a:1 were found damaged within an hour, more than
+                --die-errors-per-hour; parity gave the data back: replace the die
+"#;
+
+/// Has promtool say whether the rules alert as a description of its own has it.
+fn assert_alerts(expected: &str) {
     if !is_there("promtool") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("absence.yml");
+    let path = folder.path().join("expected.yml");
     let rules = contrib("prometheus-alerts.yml");
-    fs::write(&path, format!("rule_files: [{:?}]\n{ABSENCE}", rules.display().to_string()))
+    fs::write(&path, format!("rule_files: [{:?}]\n{expected}", rules.display().to_string()))
         .unwrap();
     client("promtool", &["test", "rules", &path.to_string_lossy()]);
+}
+
+#[test]
+fn a_drive_that_is_not_served_raises_an_alert() {
+    assert_alerts(ABSENCE);
+}
+
+#[test]
+fn a_die_with_more_damage_than_is_allowed_raises_an_alert() {
+    assert_alerts(DAMAGE);
 }
 
 /// A Prometheus that looks at a drive each second, with the rules of `contrib`.

@@ -344,21 +344,6 @@ impl Dies {
         *lock(&self.traffic[die].damaged) = DamageRate::default();
     }
 
-    /// Counts a read that the rest of a row answered for a die; `is_new` where the place was not
-    /// known to be damaged.
-    pub(crate) fn count_reconstructed(&self, die: usize, is_new: bool) {
-        let moved = &self.traffic[die];
-        moved.reconstructed.fetch_add(1, Ordering::Relaxed);
-        if is_new {
-            lock(&moved.damaged).add(now_unix_s() / 60);
-        }
-    }
-
-    /// Sets the most damaged places of a die in an hour that are no problem.
-    pub(crate) fn limit_damage(&self, places: u64) {
-        self.damage_limit.store(places, Ordering::Relaxed);
-    }
-
     /// Counts a failed write to the medium that is to take the place of a die, unless the host has
     /// no space.
     pub(crate) fn count_failure(&self, die: usize, error: &io::Error) {
@@ -376,6 +361,7 @@ impl Dies {
         *bay.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(medium));
         *syncing = None;
         self.joining.fetch_and(!(1 << die), Ordering::AcqRel);
+        self.silent.fetch_and(!(1 << die), Ordering::AcqRel);
         self.filling.fetch_or(1 << die, Ordering::AcqRel);
         self.lost.fetch_and(!(1 << die), Ordering::AcqRel);
     }

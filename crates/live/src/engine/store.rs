@@ -4,6 +4,7 @@ pub(crate) mod verification;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSliceMut};
+use std::iter;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,11 +86,21 @@ pub(crate) struct Suspects {
     told: Mutex<Vec<Damage>>,
 }
 
-/// Damage of a row: the die of the first place that was found, and all of the places.
+/// Places of a row that its units did not give out: the die of the first that is damaged, or else
+/// could not be read, and all that are damaged.
 #[derive(Debug)]
 struct Suspect {
     die: usize,
     places: BTreeSet<u32>,
+}
+
+/// Reason why the unit of a place did not give out an extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnitFault {
+    /// Other bytes were read than had been written.
+    Damaged,
+    /// A read failed, which says nothing of what lies there.
+    Unread,
 }
 
 impl Suspects {
@@ -97,12 +108,17 @@ impl Suspects {
         Self { rows: Mutex::new(BTreeMap::new()), told: Mutex::new(Vec::new()) }
     }
 
-    /// Adds a place of a row that lies on a die; says whether it was not known.
-    fn add(&self, row: u32, die: usize, place: Ppn) -> bool {
+    /// Adds a place of a row that lies on a die; says whether it is damaged and was not known.
+    fn add(&self, row: u32, die: usize, (place, fault): (Ppn, UnitFault)) -> bool {
         let mut rows = lock(&self.rows);
-        let is_full = rows.len() >= SUSPECTS_MAX && !rows.contains_key(&row);
-        let suspect = || Suspect { die, places: BTreeSet::new() };
-        !is_full && rows.entry(row).or_insert_with(suspect).places.insert(place.0)
+        if rows.len() >= SUSPECTS_MAX && !rows.contains_key(&row) {
+            return false;
+        }
+        let suspect = rows.entry(row).or_insert_with(|| Suspect { die, places: BTreeSet::new() });
+        if suspect.places.is_empty() {
+            suspect.die = die;
+        }
+        fault == UnitFault::Damaged && suspect.places.insert(place.0)
     }
 
     /// The rows, in order, `most` at most.
@@ -112,7 +128,8 @@ impl Suspects {
 
     /// Rows in which a die has damage.
     pub(crate) fn count_of(&self, die: usize) -> u64 {
-        lock(&self.rows).values().filter(|it| it.die == die).count() as u64
+        let is_of_it = |it: &&Suspect| it.die == die && !it.places.is_empty();
+        lock(&self.rows).values().filter(is_of_it).count() as u64
     }
 
     /// Adds damage for the server, as much as there is room for.
@@ -416,26 +433,27 @@ impl Store {
     /// The extent at a place, from wherever in its row it can be had: its unit, the other units of
     /// the stripe, or what is right of each of them.
     pub(crate) fn extents(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
-        self.sources(stored).map(|(_, found)| found)
+        let own = self.own_extent(stored).ok().flatten();
+        own.into_iter().chain(self.extents_of_row(stored))
     }
 
-    /// As [`Store::extents`], each with the number of its source; 0: the unit of the place.
-    fn sources(&self, stored: Stored) -> impl Iterator<Item = (u32, (Extent, Vec<u8>))> {
-        let own = move |from: usize, buffer: &mut [u8]| {
-            self.read_member(self.member(stored), from, buffer)
-        };
+    /// The extent at a place as its unit has it; none if that holds something else.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read.
+    fn own_extent(&self, stored: Stored) -> io::Result<Option<(Extent, Vec<u8>)>> {
+        self.extent_by(stored, |from, buffer| self.read_member(self.member(stored), from, buffer))
+    }
+
+    /// The extent at a place, from the sum of the other units of its stripe, and from what is right
+    /// of each of them.
+    fn extents_of_row(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
         let made = move |from: usize, buffer: &mut [u8]| {
             self.reconstruct(self.member(stored), from, buffer)
         };
-        (0..3).filter_map(move |source| {
-            let found = match source {
-                0 => self.extent_by(stored, own),
-                1 if self.layout.shape.is_protected => self.extent_by(stored, made),
-                2 => self.rescue_extent(stored),
-                _ => None,
-            };
-            Some((source, found?))
-        })
+        let is_protected = self.layout.shape.is_protected;
+        let sum = move || is_protected.then(|| self.extent_by(stored, made).ok().flatten())?;
+        iter::once_with(sum).chain(iter::once_with(move || self.rescue_extent(stored))).flatten()
     }
 
     /// Finds the extent at a place by its entry in the table of its unit. It names its place, and
@@ -444,52 +462,61 @@ impl Store {
         &self,
         stored: Stored,
         read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
-    ) -> Option<(Extent, Vec<u8>)> {
+    ) -> io::Result<Option<(Extent, Vec<u8>)>> {
         let place = self.layout.place(stored.ppn);
         let from = if let Some(from) = self.layout.extent_from(place.slot) {
             from
         } else {
             let mut entry = [0; ENTRY_BYTES];
-            read(Layout::entry_from(place.slot), &mut entry).ok()?;
+            read(Layout::entry_from(place.slot), &mut entry)?;
             // Nobody has looked at the table's checksum: the extent's own header says how long it
             // is, as it does for whoever verifies the row.
-            unit::entry(&entry)?.from
+            let Some(entry) = unit::entry(&entry) else { return Ok(None) };
+            entry.from
         };
-        let payload_from = from.checked_add(EXTENT_HEADER_BYTES)?;
         let is_within = |end: usize| end <= self.layout.unit_bytes;
-        (from >= UNIT_HEADER_BYTES && is_within(payload_from)).then_some(())?;
+        let payload_from = from.checked_add(EXTENT_HEADER_BYTES).filter(|end| is_within(*end));
+        let Some(payload_from) = payload_from.filter(|_| from >= UNIT_HEADER_BYTES) else {
+            return Ok(None);
+        };
         let mut header = [0; EXTENT_HEADER_BYTES];
-        read(from, &mut header).ok()?;
-        let extent = Extent::parse(&header, self.identity(stored.life.seq), stored.ppn)?;
+        read(from, &mut header)?;
+        let extent = Extent::parse(&header, self.identity(stored.life.seq), stored.ppn);
+        let is_whole = |it: &Extent| is_within(payload_from + usize::from(it.length));
+        let Some(extent) = extent.filter(is_whole) else { return Ok(None) };
         // Not a byte more: what lies behind it need not be readable.
         let mut payload = vec![0; usize::from(extent.length)];
-        is_within(payload_from + payload.len()).then_some(())?;
-        read(payload_from, &mut payload).ok()?;
-        extent.holds(&payload).then_some((extent, payload))
+        read(payload_from, &mut payload)?;
+        Ok(extent.holds(&payload).then_some((extent, payload)))
     }
 
-    /// As [`Store::extents`], the first that is wanted, and whether it had to be reconstructed: the
-    /// unit of the place did not give it out, on a die that should hold it.
+    /// As [`Store::extents`], the first that is wanted; where it had to be reconstructed since the
+    /// unit of the place did not give it out, on a die that should hold it, why.
     pub(crate) fn wanted_extent(
         &self,
         stored: Stored,
         is_wanted: impl Fn(&Extent) -> bool,
-    ) -> Option<(bool, Extent, Vec<u8>)> {
+    ) -> Option<(Option<UnitFault>, Extent, Vec<u8>)> {
+        let is_wanted = |(extent, _): &(Extent, Vec<u8>)| is_wanted(extent);
         // A die may be given up, and its successor filled, while this is read.
         let asked = self.dies.complete(self.unit_of(stored).0);
-        let mut found = self.sources(stored).filter(|(_, (extent, _))| is_wanted(extent));
-        let (source, (extent, payload)) = found.next()?;
-        Some((source != 0 && asked.is_in_place(&self.dies), extent, payload))
+        let fault = match self.own_extent(stored) {
+            Ok(Some(found)) if is_wanted(&found) => return Some((None, found.0, found.1)),
+            Ok(_) => UnitFault::Damaged,
+            Err(_) => UnitFault::Unread,
+        };
+        let (extent, payload) = self.extents_of_row(stored).find(is_wanted)?;
+        Some((asked.is_in_place(&self.dies).then_some(fault), extent, payload))
     }
 
-    /// Notes that an extent had to be reconstructed: it counts against the die of its place, and
-    /// the row is to be written again soon.
-    pub(crate) fn note_reconstructed(&self, stored: Stored) {
+    /// Notes that an extent had to be reconstructed: that counts against the die of its place, as
+    /// damage where there is some, and the row is to be written again soon.
+    pub(crate) fn note_reconstructed(&self, stored: Stored, fault: UnitFault) {
         let die = self.unit_of(stored).0;
         if !mutants::is(Mutant::ReconstructionsUncounted) {
             let row = self.layout.place(stored.ppn).row;
-            let is_new = self.suspects.add(row, die, stored.ppn);
-            self.dies.count_reconstructed(die, is_new);
+            let is_new = self.suspects.add(row, die, (stored.ppn, fault));
+            self.dies.count_reconstructed(die, is_new.then_some(stored.ppn));
         }
     }
 

@@ -115,8 +115,8 @@ impl VictimUnit {
                 let place = Place { row: of.row, unit: of.position, slot };
                 let stored = Stored { ppn: store.layout.ppn(place), life: of.life };
                 let found = (0..ATTEMPTS).find_map(|_| store.wanted_extent(stored, |_| true));
-                if found.as_ref().is_some_and(|(is_reconstructed, ..)| *is_reconstructed) {
-                    store.note_reconstructed(stored);
+                if let Some((Some(fault), ..)) = &found {
+                    store.note_reconstructed(stored, *fault);
                 }
                 self.keep(slot, found.map(|(_, extent, payload)| (extent, payload)));
             }

@@ -265,6 +265,11 @@ impl Layout {
         self.journal_from(region) + self.shape.journal_bytes + slot * self.slot_bytes
     }
 
+    /// Bytes of the dies that a row takes.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.unit_bytes as u64 * u64::from(self.shape.dies)
+    }
+
     /// Bytes of the journal after which its batches go to the next dies, so that none wears first.
     pub(crate) const fn journal_turn_bytes(&self) -> u64 {
         let turn = self.shape.journal_bytes / 64;

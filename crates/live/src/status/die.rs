@@ -39,16 +39,16 @@ pub struct Die {
     /// Error of the last of these, and the kind of request.
     #[serde(default)]
     pub failure: Option<String>,
-    /// Reads since that the rest of the row had to answer, since what lies on it was damaged.
+    /// Reads since that the rest of the row had to answer, since it did not.
     #[serde(default)]
     pub reconstructed_reads: u64,
-    /// Places, of an extent each, that such reads found.
+    /// Places, of an extent each, that could be read then and were not what had been written.
     #[serde(default)]
     pub damaged_places: u64,
     /// Those of the last hour.
     #[serde(default)]
     pub damaged_places_hour: u64,
-    /// Most of them in an hour that are no problem; 0: unknown.
+    /// Most of them in an hour that are no problem.
     #[serde(default)]
     pub damaged_places_limit: u64,
     /// Rows with such places that have not been written again yet.

@@ -532,7 +532,7 @@ fn errors_of(die: &Die) -> Option<String> {
     let why = die.failure.as_ref().map_or_else(String::new, |why| format!(", last {why}"));
     let damaged = counted(die.damaged_places, "damaged place");
     let limit = die.damaged_places_limit;
-    if limit > 0 && die.damaged_places_hour > limit {
+    if die.damaged_places_hour > limit {
         return Some(format!(
             "had {} in the last hour, more than {limit}: parity gave their data back",
             counted(die.damaged_places_hour, "damaged place")

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::die_set::DieSet;
+
 /// Scrubs that ended and whose results are kept: on a small drive several end between two looks.
 const LATELY_MAX: usize = 4;
 
@@ -244,6 +246,13 @@ pub struct Scrub {
     pub pages_lost: u64,
     /// First sectors of those pages, at most 1000 of them.
     pub lost_lbas: Vec<u64>,
+    /// Bytes of the dies that rows which hold data take.
+    #[serde(default)]
+    pub bytes_read: u64,
+    /// Index of the die on which reads had found too much damage, so that the volume began the
+    /// scrub by itself; none of another one.
+    #[serde(default)]
+    pub for_die: Option<u32>,
     /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
     /// True if somebody had it end, for which that is no failure of the drive.
@@ -259,6 +268,8 @@ pub struct Scrubs {
     pub ended: u64,
     /// Scrubs that went through everything.
     pub completed: u64,
+    /// Scrubs that the volume began by itself, since reads had found too much damage on a die.
+    pub for_damage: u64,
     /// Corrupt units that were found.
     pub units_bad: u64,
     /// Bad units that were rewritten.
@@ -281,6 +292,19 @@ pub struct Scrubs {
     /// First sectors of those pages, at most 1000 of them.
     #[serde(skip)]
     lost_lbas: Vec<u64>,
+    /// Dies that had failed or did not respond when the last one failed.
+    #[serde(skip)]
+    pub(crate) away: DieSet,
+}
+
+impl Scrubs {
+    /// Forgets that the last scrub failed if a die was away then in whose place a rebuild put
+    /// another one: it read every row.
+    pub(crate) fn forgive(&mut self, rebuilt: usize) {
+        if self.away.has(rebuilt) {
+            (self.failure, self.away) = (None, DieSet::default());
+        }
+    }
 }
 
 impl MaintenanceStatus {

@@ -2,13 +2,17 @@
 //! replaces dies, and scrubs, each in a thread of its own that ends when the maintenance is
 //! stopped.
 
+mod scrubbing;
+
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use self::scrubbing::{WantedScrub, scrub_damaged, scrub_now, scrub_periodically};
 use crate::lock::lock;
 use crate::status::{AbsentDie, Writes};
 use crate::volume::damage_list;
@@ -35,8 +39,6 @@ pub struct Maintenance {
     drive: Arc<Drive>,
     rest: Arc<Rest>,
     work: Mutex<Vec<JoinHandle<()>>>,
-    /// True if scrubs run periodically.
-    is_scheduled: Mutex<bool>,
 }
 
 /// Pauses that end early when there is something else to be done, or nothing more.
@@ -46,11 +48,21 @@ struct Rest {
     told: Condvar,
     /// True if a die is being filled.
     filling: Arc<AtomicBool>,
+    /// True if a scrub is under way.
+    scrubbing: Arc<AtomicBool>,
 }
 
-/// Permission to fill a die, which only one thread has at a time; given back when dropped.
+/// Permission to fill a die, or to scrub, which only one thread has at a time; given back when
+/// dropped.
 #[derive(Debug)]
 struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    fn of(is_taken: &Arc<AtomicBool>) -> Option<Self> {
+        let was_taken = is_taken.swap(true, Ordering::AcqRel);
+        (!was_taken).then(|| Self(Arc::clone(is_taken)))
+    }
+}
 
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -62,20 +74,27 @@ impl Drop for Turn {
 struct Wishes {
     /// True if all work is to end.
     is_over: bool,
-    /// True if a scrub is wanted now, whatever was planned.
-    wants_scrub: bool,
+    /// The scrub that is wanted now, whatever was planned.
+    wanted_scrub: Option<WantedScrub>,
+    /// True if scrubs run periodically.
+    is_scheduled: bool,
     /// Time in which everything is to be scrubbed once.
     period: Duration,
+    /// Bytes of the dies that scrubs read each second at most; none without a limit.
+    scrub_rate: Option<NonZeroU64>,
+    /// Time at which the last scrub was begun since reads found too much damage; none if it is to
+    /// be begun again.
+    damage_scrub_begun: Option<Instant>,
 }
 
 impl Rest {
-    /// Waits as long as `left` says for the period that is wished for, or until somebody wishes
-    /// something else; says what.
-    fn wait(&self, left: impl Fn(Duration) -> Duration) -> Wishes {
+    /// Waits as long as `left` says for what is wished for, or until a scrub is wanted at once;
+    /// says what is wished for.
+    fn wait(&self, left: impl Fn(&Wishes) -> Duration) -> Wishes {
         let mut wishes = lock(&self.wishes);
         loop {
-            let left = left(wishes.period);
-            if wishes.is_over || wishes.wants_scrub || left.is_zero() {
+            let left = left(&wishes);
+            if wishes.is_over || wishes.wanted_scrub.is_some() || left.is_zero() {
                 return *wishes;
             }
             let waited = self.told.wait_timeout(wishes, left);
@@ -90,10 +109,22 @@ impl Rest {
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
+    /// As [`Rest::pause`], until another rate of scrubs is wished for.
+    fn pause_at_rate(&self, rate: Option<NonZeroU64>, pause: Duration) -> bool {
+        let wishes = lock(&self.wishes);
+        let is_as_wished = |wishes: &mut Wishes| !wishes.is_over && wishes.scrub_rate == rate;
+        let waited = self.told.wait_timeout_while(wishes, pause, is_as_wished);
+        !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+    }
+
     /// Leave to fill a die; none while another one is being filled.
     fn turn(&self) -> Option<Turn> {
-        let is_taken = self.filling.swap(true, Ordering::AcqRel);
-        (!is_taken).then(|| Turn(Arc::clone(&self.filling)))
+        Turn::of(&self.filling)
+    }
+
+    /// Leave to scrub; none while another scrub is under way.
+    fn scrub_turn(&self) -> Option<Turn> {
+        Turn::of(&self.scrubbing)
     }
 
     fn wish(&self, change: impl FnOnce(&mut Wishes)) {
@@ -101,17 +132,20 @@ impl Rest {
         self.told.notify_all();
     }
 
+    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+        lock(&self.wishes)
+    }
+
     /// Takes up the wish for a scrub, if there is one.
-    fn takes_up_scrub(&self) -> bool {
-        std::mem::take(&mut lock(&self.wishes).wants_scrub)
+    fn take_up_scrub(&self) -> Option<WantedScrub> {
+        self.wishes().wanted_scrub.take()
     }
 }
 
 impl Maintenance {
     /// Looks after the drive of a folder.
     pub fn new(volume: &Path, drive: Arc<Drive>) -> Self {
-        let (rest, work, is_scheduled) = (Arc::default(), Mutex::default(), Mutex::default());
-        Self { volume: volume.to_owned(), drive, rest, work, is_scheduled }
+        Self { volume: volume.to_owned(), drive, rest: Arc::default(), work: Mutex::default() }
     }
 
     /// Goes on without a die.
@@ -166,7 +200,8 @@ impl Maintenance {
     /// spare with what belongs there; where there is none, or none that can be used now, moves what
     /// lies in rows that lack a unit, as long as there is space, so that the volume tolerates
     /// another failure. Besides, pages that were found lost are made known durably within a second,
-    /// and rows in which reads found damage are written again.
+    /// and rows in which reads found damage are written again; where they found too much of it on a
+    /// die, the volume is scrubbed, once a day at most.
     ///
     /// # Errors
     /// Fails if the system refuses a thread.
@@ -183,6 +218,7 @@ impl Maintenance {
                 let _ = damage_list::add(&volume, &drive.take_damage());
             }
         })?;
+        self.begin("damage", scrub_damaged)?;
         let volume = self.volume.clone();
         self.begin("redundancy", move |drive, rest, told| {
             tell(told);
@@ -231,14 +267,23 @@ impl Maintenance {
     /// # Errors
     /// Fails if one is under way.
     pub fn scrub(&self) -> Result<(), OpenError> {
-        if *lock(&self.is_scheduled) {
-            self.rest.wish(|wishes| wishes.wants_scrub = true);
+        let wanted = WantedScrub::default();
+        if self.rest.wishes().is_scheduled {
+            self.rest.wish(|wishes| wishes.wanted_scrub = Some(wanted));
             return Ok(());
         }
-        if self.drive.status().maintenance.scrub.is_some_and(|it| it.is_running) {
+        let Some(turn) = self.rest.scrub_turn() else {
             return Err(OpenError::refused("a scrub is under way; wait for it".to_owned()));
-        }
-        self.begin("scrub", scrub_now)
+        };
+        self.begin("scrub", move |drive, rest, told| {
+            scrub_now(drive, rest, told, wanted);
+            drop(turn);
+        })
+    }
+
+    /// Has scrubs read no more of the dies than so many bytes each second, also those under way.
+    pub fn limit_scrubs(&self, bytes_per_s: Option<NonZeroU64>) {
+        self.rest.wish(|wishes| wishes.scrub_rate = bytes_per_s);
     }
 
     /// Scrubs again and again, each time spread evenly over `period`; where it does already, over
@@ -247,30 +292,12 @@ impl Maintenance {
     /// # Errors
     /// Fails if the system refuses a thread.
     pub fn scrub_every(&self, period: Duration) -> Result<(), OpenError> {
-        self.rest.wish(|wishes| wishes.period = period);
-        if std::mem::replace(&mut *lock(&self.is_scheduled), true) {
-            return Ok(());
-        }
-        self.begin("scrub", |drive, rest, told| {
-            loop {
-                let begun = Instant::now();
-                if rest.takes_up_scrub() {
-                    scrub_now(drive, rest, told);
-                } else {
-                    // Its status says how it went.
-                    let _ = drive.scrub_while(true, |done, all| {
-                        tell(told);
-                        let share = done as f64 / all.max(1) as f64;
-                        let wishes = rest
-                            .wait(|period| period.mul_f64(share).saturating_sub(begun.elapsed()));
-                        !wishes.is_over && !wishes.wants_scrub
-                    });
-                }
-                if rest.wait(|period| period.saturating_sub(begun.elapsed())).is_over {
-                    return;
-                }
-            }
-        })
+        let mut was_scheduled = false;
+        self.rest.wish(|wishes| {
+            wishes.period = period;
+            was_scheduled = std::mem::replace(&mut wishes.is_scheduled, true);
+        });
+        if was_scheduled { Ok(()) } else { self.begin("scrub", scrub_periodically) }
     }
 
     /// Begins to erase everything that is stored.
@@ -400,18 +427,6 @@ fn is_spared(volume: &Path, drive: &Drive, rest: &Rest, tried: &mut Tried) -> bo
     }
     let Some(_turn) = rest.turn() else { return true };
     tried.fill_spare(volume, drive, &|| rest.pause(Duration::ZERO))
-}
-
-/// A scrub that rests as long as it works.
-fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>) {
-    let mut begun = Instant::now();
-    // Its status says how it went.
-    let _ = drive.scrub_while(true, |_, _| {
-        tell(told);
-        let goes_on = rest.pause(begun.elapsed());
-        begun = Instant::now();
-        goes_on
-    });
 }
 
 /// Tells whoever waits for the beginning; later there is nobody.

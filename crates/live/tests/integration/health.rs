@@ -177,6 +177,37 @@ fn reads_that_fail_make_a_drive_critical_until_they_succeed_again() {
 }
 
 #[test]
+fn a_scrub_that_failed_for_a_die_is_no_problem_once_that_die_was_replaced() {
+    let (disks, drive) = over_disks(3, true);
+    disks.fail_reads(0b11);
+    assert!(drive.scrub(true).is_err());
+    disks.fail_reads(0);
+    drive.attend().unwrap();
+    let kinds = |drive: &Drive| -> Vec<ProblemKind> {
+        drive.status().health.problems.iter().map(|it| it.kind).collect()
+    };
+    assert!(kinds(&drive).contains(&ProblemKind::Scrub), "{:?}", drive.status().health);
+    drive.fail_die(1).unwrap();
+    drive.replace_die(1, disks.replace(1)).unwrap();
+    assert!(!kinds(&drive).contains(&ProblemKind::Scrub), "{:?}", drive.status().health);
+}
+
+/// Its reads fail, and then it is gone: what it does not answer any more keeps nobody from reading.
+#[test]
+fn a_die_that_took_the_place_of_one_that_did_not_respond_is_not_taken_for_that() {
+    let (disks, drive) = over_disks(3, true);
+    disks.fail_reads(0b11);
+    assert!(failed_reads(&drive) > 0);
+    assert_eq!(drive.status().health.state, HealthState::Critical);
+    disks.fail_reads(0b01);
+    drive.fail_die(0).unwrap();
+    disks.fail_reads(0);
+    drive.replace_die(0, disks.replace(0)).unwrap();
+    let health = drive.status().health;
+    assert!(health.state < HealthState::Critical, "{health:?}");
+}
+
+#[test]
 fn a_die_that_failed_reads_and_cannot_be_replaced_is_not_told_to_be() {
     let (disks, drive) = over_disks(1, false);
     disks.fail_some_reads(1, 1);

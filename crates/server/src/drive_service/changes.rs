@@ -46,6 +46,7 @@ pub(super) struct Known {
     problems: Vec<Problem>,
     health: HealthState,
     scrubs_ended: u64,
+    scrubs_for_damage: u64,
     rebuild: Option<Rebuild>,
     purge: Option<Purge>,
     hot_spares: Option<u32>,
@@ -115,11 +116,17 @@ impl Known {
     }
 
     fn scrubs(&mut self, status: &Status) -> Vec<Change> {
-        let Scrubs { ended, lately, .. } = &status.maintenance.scrubs;
+        let Scrubs { ended, lately, for_damage, .. } = &status.maintenance.scrubs;
         let before = std::mem::replace(&mut self.scrubs_ended, *ended);
         let new = usize::try_from(ended.saturating_sub(before)).unwrap_or(usize::MAX);
+        let begun_before = std::mem::replace(&mut self.scrubs_for_damage, *for_damage);
+        let mut changes = Vec::new();
+        if *for_damage > begun_before {
+            changes.push(begun_for_damage(status));
+        }
         // The next one may be under way already.
-        lately.iter().skip(lately.len().saturating_sub(new)).map(scrubbed).collect()
+        changes.extend(lately.iter().skip(lately.len().saturating_sub(new)).map(scrubbed));
+        changes
     }
 
     fn rebuild(&mut self, status: &Status) -> Option<Change> {
@@ -335,6 +342,17 @@ fn ended(problem: &Problem, status: &Status) -> Option<Change> {
         remedy: String::new(),
     };
     Some(Change { severity: Severity::Info, text, alert: Some(alert) })
+}
+
+/// Returns the change that a scrub amounts to which the volume began by itself.
+fn begun_for_damage(status: &Status) -> Change {
+    let scrubs = status.maintenance.scrubs.lately.iter().chain(&status.maintenance.scrub);
+    let on = scrubs.filter_map(|scrub| scrub.for_die).next_back();
+    let on = on.map_or_else(String::new, |die| format!(" on {}", named(status, die)));
+    warning(format!(
+        "Reads found more damage{on} within an hour than --die-errors-per-hour allows: a scrub \
+         has begun, which verifies what no read sees, too."
+    ))
 }
 
 /// Returns the change that a finished scrub amounts to.

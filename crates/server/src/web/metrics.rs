@@ -241,11 +241,17 @@ impl Sheet {
         let failures = by_die(|die| die.failures);
         self.counters(("media_failures", PURE, "Requests that a die failed"), &failures);
         let reconstructed = by_die(|die| die.reconstructed_reads);
-        let about = "Reads that parity answered, since a place on a die was damaged";
+        let about = "Reads that parity answered, since a die did not";
         self.counters(("reconstructed_reads", PURE, about), &reconstructed);
         let damaged = by_die(|die| die.damaged_places);
         let about = "Damaged places of a die that reads found";
         self.counters(("damaged_places", PURE, about), &damaged);
+        let lately = by_die(|die| die.damaged_places_hour);
+        let about = "Those found in the last hour";
+        self.gauges(("damaged_places_hour", PURE, about), &lately);
+        let limit = by_die(|die| die.damaged_places_limit);
+        let about = "Most of them in an hour that are no problem: --die-errors-per-hour";
+        self.gauges(("damaged_places_limit", PURE, about), &limit);
     }
 
     fn scrubs(&mut self, maintenance: &MaintenanceStatus) {

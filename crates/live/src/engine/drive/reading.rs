@@ -200,12 +200,14 @@ impl Drive {
             if !is_lost {
                 let found = self.store.wanted_extent(stored, |extent| extent.lpn == lpn);
                 is_lost = found.as_ref().is_some_and(|(_, extent, _)| extent.codec == Codec::Lost);
-                if let Some((is_reconstructed, extent, payload)) = found
+                if let Some((fault, extent, payload)) = found
                     && !is_lost
                 {
                     // Its unit may hold another life of the row by now.
-                    if is_reconstructed && self.core()?.locate(lpn) == located {
-                        self.store.note_reconstructed(stored);
+                    if let Some(fault) = fault
+                        && self.core()?.locate(lpn) == located
+                    {
+                        self.store.note_reconstructed(stored, fault);
                     }
                     return open_page(lpn, extent, &payload, page).map(|()| Some(stored));
                 }

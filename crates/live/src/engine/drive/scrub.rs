@@ -18,6 +18,7 @@ use crate::engine::drive::Drive;
 use crate::engine::erasure::{STOPPED, erase_around};
 use crate::engine::journal::Scope;
 use crate::engine::store::Store;
+use crate::format::die_set::DieSet;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::{Member, RowEpoch};
 use crate::format::unit::UnitBuffer;
@@ -97,23 +98,64 @@ impl Drive {
         repair: bool,
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<Scrubbed, DeviceError> {
+        self.scrub_for(None, repair, go_on)
+    }
+
+    /// As [`Drive::scrub_while`], begun since reads found too much damage on a die.
+    pub(crate) fn scrub_for(
+        &self,
+        for_die: Option<usize>,
+        repair: bool,
+        go_on: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Scrubbed, DeviceError> {
         let rows = u64::from(self.store().layout.shape.rows_total());
-        self.maintenance().scrub = Some(Scrub { is_running: true, rows, ..Scrub::default() });
+        let for_die = for_die.map(die_number);
+        let scrub = Scrub { is_running: true, rows, for_die, ..Scrub::default() };
+        let mut maintenance = self.maintenance();
+        maintenance.scrubs.for_damage += u64::from(for_die.is_some());
+        maintenance.scrub = Some(scrub);
+        drop(maintenance);
         let scrubbed = self.scrub_rows(repair, go_on);
+        let dies = &self.store().dies;
+        let away = scrubbed.as_ref().err().map(|_| DieSet(dies.lost().0 | dies.unresponsive().0));
         let mut maintenance = self.maintenance();
         let is_whole = maintenance.scrub.as_ref().is_some_and(|scrub| scrub.rows_done == rows);
         match &scrubbed {
             Ok(_) if is_whole => {
                 maintenance.end_scrub(None, false);
-                if let Some(witness) = self.store().dies.witness() {
+                if let Some(witness) = dies.witness() {
                     witness.note_verified();
                 }
             }
             Ok(_) => maintenance.end_scrub(Some(STOPPED.to_owned()), true),
             Err(error) => maintenance.end_scrub(Some(error.to_string()), false),
         }
+        if let Some(away) = away {
+            maintenance.scrubs.away = away;
+        }
         drop(maintenance);
         scrubbed
+    }
+
+    /// Bytes of the dies that the scrub which is under way has gone through, or the last one, and
+    /// the corrupt units that it found.
+    pub(crate) fn scrub_progress(&self) -> (u64, u64) {
+        let maintenance = self.maintenance();
+        maintenance.scrub.as_ref().map_or((0, 0), |scrub| (scrub.bytes_read, scrub.units_bad))
+    }
+
+    /// True if all rows have all of their units, and nothing but a scrub goes through them.
+    pub(crate) fn is_settled(&self) -> bool {
+        let maintenance = self.maintenance();
+        let is_busy = maintenance.rebuild.as_ref().is_some_and(|it| it.is_running)
+            || maintenance.redundancy.as_ref().is_some_and(|it| it.is_running)
+            || maintenance.purge.as_ref().is_some_and(|it| it.is_running);
+        !is_busy && self.is_redundant()
+    }
+
+    /// True if all dies that have not failed respond to reads.
+    pub(crate) fn all_dies_respond(&self) -> bool {
+        self.store().dies.unresponsive() == DieSet::default()
     }
 
     fn scrub_rows(
@@ -141,6 +183,7 @@ impl Drive {
             self.tell_lost()?;
             if let Some(scrub) = &mut self.maintenance().scrub {
                 scrub.rows_done = u64::from(row) + 1;
+                scrub.bytes_read = found.rows * self.store().layout.row_bytes();
                 (scrub.units_bad, scrub.units_restored) = (found.units_bad, found.units_restored);
                 (scrub.units_vacated, scrub.pages_moved) = (found.units_vacated, found.pages_moved);
                 (scrub.copies_bad, scrub.copies_restored) =
@@ -360,10 +403,15 @@ impl Drive {
             let _still = self.core_mut()?;
             store.dies.lose(die);
         }
-        if let Some(rebuild) = &mut self.maintenance().rebuild {
+        let mut maintenance = self.maintenance();
+        if filled.is_ok() {
+            maintenance.scrubs.forgive(die);
+        }
+        if let Some(rebuild) = &mut maintenance.rebuild {
             rebuild.is_running = false;
             rebuild.failure = filled.as_ref().err().map(ToString::to_string);
         }
+        drop(maintenance);
         filled
     }
 

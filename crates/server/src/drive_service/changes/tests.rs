@@ -56,6 +56,21 @@ fn scrubs_that_ended_since_the_last_look_are_each_told_once() {
 }
 
 #[test]
+fn a_scrub_that_the_volume_began_is_told_once_and_before_its_end() {
+    let mut known = Known::default();
+    let mut now = status();
+    told(&mut known, &now);
+    let scrub = Scrub { rows: 7, for_die: Some(1), ..Scrub::default() };
+    let scrubs = &mut now.maintenance.scrubs;
+    (scrubs.for_damage, scrubs.ended, scrubs.lately) = (1, 1, vec![scrub]);
+    let texts = told(&mut known, &now);
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert!(texts[0].starts_with("Reads found more damage on Die 1 (/d1) within an hour"));
+    assert_eq!(texts[1], "A scrub read all 7 rows: no errors found.");
+    assert!(told(&mut known, &now).is_empty());
+}
+
+#[test]
 fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
     let mut known = Known::default();
     told(&mut known, &Status { hot_spares: 1, ..status() });

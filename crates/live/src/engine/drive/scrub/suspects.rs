@@ -4,7 +4,6 @@
 use super::Scrubbed;
 use crate::DeviceError;
 use crate::engine::drive::Drive;
-use crate::format::die_set::DieSet;
 use crate::status::{Damage, FoundBy};
 
 /// Rows that are written again at a time.
@@ -20,7 +19,7 @@ impl Drive {
     /// As [`Drive::scrub`]; the rows are tried again then.
     pub fn mend_suspects(&self) -> Result<(), DeviceError> {
         let rows = self.store().suspects.rows(ROWS_AT_ONCE);
-        if rows.is_empty() || self.store().dies.unresponsive() != DieSet::default() {
+        if rows.is_empty() || !self.all_dies_respond() {
             return Ok(());
         }
         let mut found = Scrubbed::default();
@@ -49,6 +48,12 @@ impl Drive {
     /// Sets how many damaged places of a die in an hour are no problem; 20 unless it is set.
     pub fn limit_damage(&self, places_an_hour: u64) {
         self.store().dies.limit_damage(places_an_hour);
+    }
+
+    /// The first die of which reads found more damage in the last hour than is no problem: there is
+    /// more that no read sees, of parity for example.
+    pub(crate) fn die_over_damage_limit(&self) -> Option<usize> {
+        self.store().dies.over_damage_limit()
     }
 
     /// Attends to what should not wait for a client: makes durable which pages are known to be
