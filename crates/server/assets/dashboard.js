@@ -158,11 +158,30 @@ function showDies(status, then, seconds) {
     const place = [die.path, die.model, die.serial].filter(Boolean).join(", ");
     const tones = { good: "good", rebuilding: "warn", failed: "bad" };
     return line([String(index), { text: die.state, tone: tones[die.state] }, place || "–", { node: bar([["t0", read / top], ["t1", write / top]]) },
-    rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
+    ...memberCells(die.member), rate(read), rate(write), bytes(die.read_bytes), bytes(die.written_bytes),
     { text: number(die.failures), tone: die.failures ? "bad" : "" }]);
   }));
   show("work", works(status.maintenance, status.dies).join("; "));
+  const damage = status.maintenance.damage ?? [];
+  at("damage").hidden = damage.length === 0;
+  fill("damage-rows", damage.toReversed().map((it) => eventRow(1000 * it.at_unix_s, damageText(it))));
 }
+
+// Session, events and last write of a die, as arrays show their members.
+function memberCells(member) {
+  if (!member) return ["–", "–", "–"];
+  const at = member.last_written_unix_s;
+  const written = at ? new Date(1000 * at).toLocaleString([], { dateStyle: "short", timeStyle: "medium" }) : "–";
+  const { session, events, is_current } = member;
+  return [{ text: `${number(session)}, ${is_current ? "current" : "stale"}`, tone: is_current ? "" : "bad" },
+    number(events), written];
+}
+
+const damageText = ({ die, row, lba, found_by, outcome }) => {
+  const place = die === null ? `Page of sector ${lba}` : `Row ${row} on die ${die}`;
+  const ends = { rewritten: "rewritten from parity", left: "not repaired", lost: "lost" };
+  return `${place}: found by a ${found_by}, ${ends[outcome]}.`;
+};
 
 // Bits as nvme-cli names them.
 const WARNINGS = ["available spare", "temperature threshold", "NVM subsystem reliability",

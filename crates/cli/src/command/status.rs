@@ -1,5 +1,7 @@
 //! `floatgate status`: status of a live drive, served or closed.
 
+mod dies;
+
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 
@@ -14,6 +16,7 @@ use live::status::{
 };
 use live::{Compression, Life, Namespace, Promise};
 
+use self::dies::{damage_row, damage_rows, die_rows, stale_rows};
 use crate::args::Status as Args;
 use crate::command::maintenance::server;
 use crate::{Ending, output, table};
@@ -65,6 +68,10 @@ fn text(status: &Status, all: bool) -> String {
     rows.extend(format_rows(&status.format));
     rows.extend(status.space.iter().flat_map(|space| space_rows(space, &status.format)));
     rows.extend(smart_rows(status));
+    if !all {
+        rows.extend(stale_rows(status));
+    }
+    rows.extend(damage_row(status));
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
     rows.extend(life_row(&status.life));
@@ -79,6 +86,7 @@ fn text(status: &Status, all: bool) -> String {
         let namespaces = status.server.iter().flat_map(|server| &server.namespaces);
         rows.extend(namespaces.map(traffic_row));
         rows.extend(die_rows(status));
+        rows.extend(damage_rows(status));
         rows.extend(lost_rows(status));
         rows.extend(status.space.iter().flat_map(map_rows));
     }
@@ -430,20 +438,6 @@ fn commands_text(counted: &Commands) -> String {
     let Some(p50) = percentile(0.5) else { return counts };
     let p99 = percentile(0.99).map_or_else(|| "-".to_owned(), |p99| p99.to_string());
     format!("{counts}; latency p50 {p50}, p99 {p99}")
-}
-
-fn die_rows(status: &Status) -> Vec<StatusRow> {
-    let die = |(index, die): (usize, &live::status::Die)| {
-        let state = die.state.word();
-        let (read, written) = (bytes(die.read_bytes), bytes(die.written_bytes));
-        let failed = counted(die.failures, "request");
-        let place = die.place().map_or_else(String::new, |place| format!("; {place}"));
-        row(
-            &format!("die {index}"),
-            format!("{state}; read {read}, written {written}, {failed} failed{place}"),
-        )
-    };
-    status.dies.iter().enumerate().map(die).collect()
 }
 
 fn map_rows(space: &Space) -> Vec<StatusRow> {
