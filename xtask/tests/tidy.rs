@@ -176,7 +176,7 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["fault_injection", "format"],
     &["error", "status"],
     // From what is written up to who writes it.
-    &["engine/program", "engine/witness"],
+    &["engine/program", "engine/signature", "engine/witness"],
     &["engine/dies", "engine/erasure", "engine/open_row", "engine/write_buffer"],
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
     &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/victim_unit"],

@@ -17,6 +17,7 @@ pub(crate) mod program;
 pub(crate) mod queue;
 pub(crate) mod recovery;
 pub(crate) mod replay;
+pub(crate) mod signature;
 pub(crate) mod store;
 pub(crate) mod victim_unit;
 pub(crate) mod witness;

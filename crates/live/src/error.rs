@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::DeviceError;
-use crate::format::header::FORMAT_VERSION;
+use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 
 /// Error of creating or opening a drive.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,8 @@ pub enum OpenError {
     },
     /// A die is of another format.
     #[error(
-        "die {die} has format {found}, and this version supports {FORMAT_VERSION}; {}",
+        "die {die} has format {found}, and this version supports {FORMAT_VERSION_MIN} to \
+         {FORMAT_VERSION}; {}",
         if *found > FORMAT_VERSION { "use a newer version" } else { "create the volume again" }
     )]
     Version {

@@ -73,6 +73,7 @@ pub use engine::creation::{Capacity, Plan, format};
 pub use engine::drive::scrub::Scrubbed;
 pub use engine::drive::{Beyond, Drive, UserCapacity};
 pub use engine::queue::{Pending, Queue};
+pub use engine::recovery::Upgrade;
 pub use error::OpenError;
 pub use format::compress::Compression;
 pub use format::layout::Shape;

@@ -97,6 +97,15 @@ pub trait Medium: Any + fmt::Debug + Send + Sync {
     /// Bytes that it holds.
     fn size(&self) -> u64;
 
+    /// Makes it longer, so that it holds `size` bytes: zeroes that have their space.
+    ///
+    /// # Errors
+    /// Fails if it cannot be longer; then it may hold some of them.
+    fn lengthen(&self, size: u64) -> io::Result<()> {
+        let _ = size;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors

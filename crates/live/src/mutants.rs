@@ -25,6 +25,14 @@ pub(crate) enum Mutant {
     SizeForgotten,
     /// Only one copy of a die's header is changed.
     OneHeaderCopy,
+    /// The header at the end of a die counts, whatever lies at its beginning.
+    EndHeaderFirst,
+    /// The header at the end of a die is written together with the first copy at its beginning.
+    EndHeaderEarly,
+    /// A medium that becomes no die keeps the header at its end.
+    EndHeaderKept,
+    /// An upgrade writes both copies of a header at once.
+    UpgradeAtOnce,
     /// Batches do not list the rows that they make durable.
     RowsUnlisted,
     /// The end of the journal is where a batch is not whole, whatever follows.
@@ -93,7 +101,10 @@ mod tests {
     use crate::engine::drive::SMALL_SHAPE;
     use crate::management::{Connection, Request};
     use crate::simulation::operators::simulate_operators;
-    use crate::simulation::{Disks, simulate, simulate_absences, simulate_damage, simulate_deaths};
+    use crate::simulation::{
+        Disks, HeadersLeft, SINGLE, ScriptStep, erase_each, exhaust_headers, reuse_die, simulate,
+        simulate_absences, simulate_damage, simulate_deaths,
+    };
     use crate::{Drive, OpenError, Shape};
 
     /// Seeds of 2000 operations within which the simulation finds each bug.
@@ -188,7 +199,7 @@ mod tests {
 
     #[test]
     fn dies_rolled_back_that_count_as_they_are_are_found() {
-        assert!(is_found_by_damage(Mutant::StaleDiesTaken, 51));
+        assert!(is_found_by_damage(Mutant::StaleDiesTaken, 6));
     }
 
     /// True if it is found by sessions in which dies are absent or damaged.
@@ -244,6 +255,39 @@ mod tests {
             }
         }
         Ok(())
+    }
+
+    #[test]
+    fn a_header_at_the_end_that_counts_whatever_lies_at_the_beginning_is_found() {
+        reuse_die(&SMALL_SHAPE).expect("without the mistake");
+        assert!(is_found_by(Mutant::EndHeaderFirst, 0..1, |_| reuse_die(&SMALL_SHAPE).is_err()));
+    }
+
+    #[test]
+    fn a_header_at_the_end_that_outlives_the_die_is_found() {
+        erase_each(&SMALL_SHAPE).expect("without the mistake");
+        assert!(is_found_by(Mutant::EndHeaderKept, 0..1, |_| erase_each(&SMALL_SHAPE).is_err()));
+    }
+
+    /// True if it is found by cuts of an opening that writes headers anew.
+    fn is_found_by_openings(bug: Mutant, left: HeadersLeft) -> bool {
+        let script = [ScriptStep::Write(0), ScriptStep::Flush];
+        exhaust_headers(&SINGLE, &script, left).expect("without the mistake");
+        ACTIVE.set(Some(bug));
+        let found = exhaust_headers(&SINGLE, &script, left).is_err();
+        ACTIVE.set(None);
+        found
+    }
+
+    #[test]
+    fn a_header_at_the_end_that_is_written_before_another_is_durable_is_found() {
+        assert!(is_found_by_openings(Mutant::EndHeaderEarly, HeadersLeft::Ends));
+    }
+
+    #[test]
+    fn an_upgrade_that_a_cut_may_tear_is_found() {
+        let left = HeadersLeft::Old { is_fixed: true };
+        assert!(is_found_by_openings(Mutant::UpgradeAtOnce, left));
     }
 
     #[test]

@@ -10,6 +10,9 @@ mod content;
 mod damage;
 mod disk;
 mod exhaustive;
+#[cfg(test)]
+mod former_dies;
+mod headers;
 mod history;
 pub mod hostile;
 #[cfg(test)]
@@ -22,6 +25,9 @@ pub use absence::{Absences, simulate_absences};
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};
 pub use exhaustive::{
-    Flipped, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
+    Flipped, Left, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
 };
+#[cfg(test)]
+pub(crate) use former_dies::{erase_each, reuse_die};
+pub use headers::{HeadersLeft, exhaust_headers};
 pub use run::{Failure, Tally, simulate, simulate_damage, simulate_deaths};

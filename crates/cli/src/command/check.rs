@@ -85,6 +85,14 @@ fn text(report: &Report, repaired: usize) -> String {
             .as_ref()
             .map(|left| format!("write buffer of the server that died: {}", write_buffer(left))),
     );
+    if !report.dies_without_end_header.is_empty() {
+        let dies: Vec<_> = report.dies_without_end_header.iter().map(u32::to_string).collect();
+        let noun = if dies.len() == 1 { "die" } else { "dies" };
+        lines.push(format!(
+            "{noun} {}: no room for a copy of the header at the end",
+            dies.join(", ")
+        ));
+    }
     if repaired > 0 {
         lines.push(format!("repaired: {}", counted(repaired as u64, "finding")));
     }

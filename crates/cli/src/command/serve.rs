@@ -30,7 +30,9 @@ use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
 use live::operator::{Kept, Operator};
 use live::status::Status;
-use live::{Access, Device, Drive, Namespaces, Operations as _, Promise, ServedNamespace, status};
+use live::{
+    Access, Device, Drive, Namespaces, Operations as _, Promise, ServedNamespace, Upgrade, status,
+};
 use server::activation::{Passed, Place};
 use server::drive_service::{DriveService, Paced};
 use server::log::{self, Log};
@@ -515,7 +517,9 @@ fn open_volume(
     injector: Option<Arc<FaultInjector>>,
 ) -> Result<(Arc<Drive>, DriveService)> {
     let access = Access::from(args.access);
-    let opening = live::Opening { access, promise: args.promise.promise() };
+    // Whoever changes nothing leaves it to earlier versions of the program, too.
+    let upgrade = if args.read_only { Upgrade::Later } else { Upgrade::Now };
+    let opening = live::Opening { access, promise: args.promise.promise(), upgrade };
     if args.force_stale && live::allow_stale(volume).with_context(|| Opening::of(volume))? {
         warn!(
             "the volume starts from an earlier state, as --force-stale allows: what was written \

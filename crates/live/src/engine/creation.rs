@@ -8,7 +8,7 @@ use crate::engine::dies::Dies;
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
-use crate::format::header::{Closing, Header};
+use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES, SUPERBLOCK_PAGES_MAX};
 use crate::format::position::Position;
 use crate::{Compression, Medium, OpenError, Shape};
@@ -194,6 +194,16 @@ impl Capacity {
 /// # Errors
 /// Fails if a medium is too small, or fails.
 pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<(), OpenError> {
+    format_as(FORMAT_VERSION, media, shape, drive)
+}
+
+/// As [`format()`], in an earlier format that is still read.
+pub(crate) fn format_as(
+    version: u32,
+    media: Vec<Box<dyn Medium>>,
+    shape: &Shape,
+    drive: u64,
+) -> Result<(), OpenError> {
     shape.check()?;
     let layout = Layout::new(shape);
     let needed = layout.die_bytes();
@@ -207,11 +217,15 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
             "die {die} has {found} bytes, {needed} are needed"
         )));
     }
-    let dies = Dies::new(media.into_iter().map(Some).collect(), shape.is_protected);
-    let store = Store::new(layout, dies, drive);
     let failed = |attempted: &'static str| {
         move |source| OpenError::System { attempted: attempted.to_owned(), source }
     };
+    for medium in &media {
+        let erased = Header::erase_end(&**medium, Some(&layout));
+        erased.map_err(failed("erasing a former header"))?;
+    }
+    let dies = Dies::new(media.into_iter().map(Some).collect(), shape.is_protected);
+    let store = Store::new(layout, dies, drive);
     let summary = CheckpointHeader {
         drive,
         number: 1,
@@ -224,6 +238,7 @@ pub fn format(media: Vec<Box<dyn Medium>>, shape: &Shape, drive: u64) -> Result<
         write_empty(&store, replica, &summary).map_err(failed("writing a first checkpoint"))?;
     }
     let mut header = Header {
+        format: version,
         drive,
         die: 0,
         shape: *shape,

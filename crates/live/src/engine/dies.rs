@@ -2,6 +2,7 @@
 
 mod damage_rate;
 mod membership;
+mod room;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -429,21 +430,6 @@ impl Dies {
         let taken = |die| Some(file_of(&**self.shared(die).as_ref()?)?.preallocation());
         let is_sparse = (0..self.count()).any(|die| taken(die) == Some(Preallocation::Off));
         if is_sparse { Preallocation::Off } else { Preallocation::Full }
-    }
-
-    /// Bytes that must be free on a host for `wanted` more to be written, and those that are, where
-    /// that is scarcest; none where all dies have all of their space.
-    pub(crate) fn host_lacking(&self, wanted: u64) -> Option<(u64, u64)> {
-        let mut systems: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
-        for die in 0..self.count() {
-            let Some(space) = medium(&self.shared(die)).host_space() else { continue };
-            let (lacking, free) = systems.entry(space.system).or_default();
-            *lacking += space.lacking;
-            *free = space.free;
-        }
-        let lacking = systems.into_values().filter(|(lacking, _)| *lacking > 0);
-        let needed = lacking.map(|(lacking, free)| (lacking.min(wanted), free));
-        needed.min_by_key(|(needed, free)| (free.saturating_sub(*needed), *free))
     }
 
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::Medium;
+use crate::format::header::Header;
 use crate::format::layout::Layout;
 use crate::medium::overwrite;
 
@@ -25,7 +26,7 @@ pub(crate) fn erase_medium<E>(
     failed: impl Fn(io::Error) -> E,
 ) -> Result<(), E> {
     let metadata = layout.unit_from(0).min(end);
-    erase_ranges(medium, metadata, [(metadata, end)], &mut go_on, failed)
+    erase_ranges(medium, layout, [(metadata, end)], &mut go_on, failed)
 }
 
 /// As [`erase_medium`], of a medium that has units of some rows, in order, as they should be.
@@ -39,22 +40,26 @@ pub(crate) fn erase_around<E>(
     let begins = kept.iter().map(|row| layout.unit_from(*row) + layout.unit_bytes as u64);
     let ends = kept.iter().map(|row| layout.unit_from(*row));
     let gaps = [metadata].into_iter().chain(begins).zip(ends.chain([layout.die_bytes()]));
-    erase_ranges(medium, metadata, gaps, &mut go_on, failed)
+    erase_ranges(medium, layout, gaps, &mut go_on, failed)
 }
 
 /// Writes zeroes over the metadata of a die, and erases ranges behind it, each from its first byte
 /// up to another one.
 fn erase_ranges<E>(
     medium: &dyn Medium,
-    metadata: u64,
+    layout: &Layout,
     others: impl IntoIterator<Item = (u64, u64)>,
     go_on: &mut impl FnMut() -> Result<(), E>,
     failed: impl Fn(io::Error) -> E,
 ) -> Result<(), E> {
+    let metadata = layout.unit_from(0).min(medium.size());
     let parts = |from: u64, until: u64| {
         let begins = (from..until).step_by(ERASED_AT_ONCE);
         begins.map(move |at| (at, (until - at).min(ERASED_AT_ONCE as u64)))
     };
+    go_on()?;
+    // First: alone it would count.
+    Header::erase_end(medium, Some(layout)).map_err(&failed)?;
     for (at, length) in parts(0, metadata) {
         go_on()?;
         overwrite(medium, at, length).map_err(&failed)?;

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::dies::{Dies, die_number};
-use crate::engine::header_copies::header_copy;
+use crate::engine::header_copies::{end_header, newest_header};
+use crate::engine::signature::foreign;
 use crate::engine::store::Store;
 use crate::engine::witness::{Proof, Witness};
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
-use crate::format::layout::{HEADER_BYTES, Layout, UNIT_HEADER_BYTES};
+use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::format::unit::UnitHeader;
 use crate::mutants::{self, Mutant};
 use crate::status::named;
@@ -84,7 +85,7 @@ fn gather_if(
     witness: Option<Arc<dyn Witness>>,
 ) -> Result<Gathered, OpenError> {
     let proof = witness.as_ref().and_then(|it| it.proof());
-    let Sorted { found, nameless, unfit } = sort(media);
+    let Sorted { found, nameless, taken, unfit } = sort(media, missing, proof.as_ref());
     let mut drives: BTreeMap<u64, Vec<FoundDie>> = BTreeMap::new();
     for (header, medium) in found {
         drives.entry(header.drive).or_default().push((header, medium));
@@ -95,7 +96,10 @@ fn gather_if(
         drives.insert(proof.header.drive, Vec::new());
     }
     if drives.is_empty() {
-        let none = || OpenError::refused("none of the media is a die of a volume".to_owned());
+        let none = || {
+            let why: Vec<String> = taken.iter().map(|(_, it)| format!("; {}", it.text)).collect();
+            OpenError::refused(format!("none of the media is a die of a volume{}", why.concat()))
+        };
         return Err(unfit.unwrap_or_else(none));
     }
     let several = drives.len() > 1;
@@ -105,8 +109,10 @@ fn gather_if(
     let (mut usable, mut failed) = (Vec::new(), None);
     // Only units say which dies these are, which is enough for reading.
     let mut nameless = if missing == Missing::Any && !several { nameless } else { Vec::new() };
-    for found in drives.into_values() {
-        match assemble(found, missing, proof.as_ref(), std::mem::take(&mut nameless)) {
+    for (drive, found) in drives {
+        let own = taken.iter().filter(|(of, _)| *of == drive).map(|(_, it)| it.clone());
+        let others = (std::mem::take(&mut nameless), own.collect());
+        match assemble(found, missing, proof.as_ref(), others) {
             Ok(gathered) => usable.push(gathered),
             Err(error) => {
                 failed.get_or_insert(error);
@@ -221,7 +227,7 @@ fn assemble(
     mut found: Vec<FoundDie>,
     allowed: Missing,
     proof: Option<&Proof>,
-    nameless: Vec<Box<dyn Medium>>,
+    (nameless, mut unused): (Vec<Box<dyn Medium>>, Vec<Unused>),
 ) -> Result<Gathered, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
@@ -234,7 +240,6 @@ fn assemble(
     header.lost = as_new.fold(header.lost, |lost, (own, _)| DieSet(lost.0 | own.lost.0));
     let mut slots: Vec<Option<Box<dyn Medium>>> = Vec::new();
     slots.resize_with(shape.dies as usize, || None);
-    let mut unused = Vec::new();
     if let Some(text) = split_brain(&found) {
         if allowed == Missing::Limited {
             return Err(OpenError::refused(text));
@@ -356,16 +361,18 @@ struct Sorted {
     found: Vec<FoundDie>,
     /// Media without a header that is whole.
     nameless: Vec<Box<dyn Medium>>,
+    /// Dies that hold something else at their beginning, each with the drive that it was a die of.
+    taken: Vec<(u64, Unused)>,
     /// Reason why a medium is no die, if it says that it were.
     unfit: Option<OpenError>,
 }
 
-fn sort(media: Vec<Box<dyn Medium>>) -> Sorted {
-    let (mut found, mut nameless, mut unfit) = (Vec::new(), Vec::new(), None);
+fn sort(media: Vec<Box<dyn Medium>>, missing: Missing, proof: Option<&Proof>) -> Sorted {
+    let (mut found, mut headless, mut unfit) = (Vec::new(), Vec::new(), None);
     for (die, medium) in media.into_iter().enumerate() {
         match newest_header(&*medium) {
             Ok(Some(header)) => found.push((header, medium)),
-            Ok(None) => nameless.push(medium),
+            Ok(None) => headless.push(medium),
             Err(Unfit::Version(found)) => unfit = Some(OpenError::Version { die, found }),
             Err(error) => {
                 let what = format!("the header of die {die} is invalid: {error}");
@@ -373,7 +380,31 @@ fn sort(media: Vec<Box<dyn Medium>>) -> Sorted {
             }
         }
     }
-    Sorted { found, nameless, unfit }
+    // On a device that is longer than a die, only the others say where it ends.
+    let proven = proof.map(|it| it.header.shape);
+    let shapes: Vec<Shape> = found.iter().map(|(it, _)| it.shape).chain(proven).collect();
+    let (mut nameless, mut taken) = (Vec::new(), Vec::new());
+    for medium in headless {
+        let Ok(Some(header)) = end_header(&*medium, &shapes) else {
+            nameless.push(medium);
+            continue;
+        };
+        let Some(what) = foreign(&*medium) else {
+            found.push((header, medium));
+            continue;
+        };
+        let Header { die, drive, .. } = header;
+        let text = format!("{}, die {die}, holds {what} at its beginning", medium.name());
+        let end = match missing {
+            Missing::Limited => "and is not used",
+            Missing::Any => "and its header is read from its end",
+        };
+        taken.push((drive, Unused { die: Some(die), text: format!("{text}, {end}") }));
+        if missing == Missing::Any {
+            found.push((header, medium));
+        }
+    }
+    Sorted { found, nameless, taken, unfit }
 }
 
 /// The die of a drive whose units a medium holds, if it holds any that say so.
@@ -404,20 +435,6 @@ fn check_relations(found: &[FoundDie], shape: &Shape) -> Result<(), OpenError> {
             Err(OpenError::Damaged { what })
         }
         None => Ok(()),
-    }
-}
-
-/// The newest header of a medium that is whole and can be.
-pub(crate) fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
-    let copies = [0, 1].map(|copy| header_copy(|bytes| medium.read_at(copy * HEADER_BYTES, bytes)));
-    // One of another format stays in the way: that one may be the newer one.
-    if let Some(version) = copies.iter().find(|it| matches!(it, Err(Unfit::Version(_)))) {
-        return version.clone();
-    }
-    let newest = copies.iter().flatten().flatten().max_by_key(|header| header.version);
-    match newest {
-        Some(header) => Ok(Some(*header)),
-        None => copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)),
     }
 }
 

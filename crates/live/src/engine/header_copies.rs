@@ -1,19 +1,56 @@
-//! The two copies of a header on each die: written in turn, so that one is whole at any moment.
+//! The copies of a header on each die: two at its beginning, written in turn, so that one is whole
+//! at any moment, and one at its end, for when neither of those is.
+//!
+//! ```text
+//!   the older copy at the beginning ─► durable on every die ─► the other one, and that at the end
+//!   no die any more: the copy at the end ─► durable ─► those at the beginning
+//! ```
+//!
+//! **Invariants**:
+//! - The copy at the end counts only where neither of the others is whole, and nothing else lies
+//!   there: what was a die once may be another thing.
+//! - Nothing relies on a change before the copies at the end have it, and none of them has it
+//!   before a copy at the beginning has it durably. So whichever copies are lost, one that is left
+//!   says what a cut of the power alone may have left.
 
 use std::io;
 
+use device::is_host_full;
+
 use crate::engine::dies::{Dies, die_number, medium_error};
+use crate::engine::signature::foreign;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
-use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
+use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::mutants::{self, Mutant};
-use crate::{DeviceError, Medium};
+use crate::{DeviceError, Medium, Shape};
 
 impl Header {
-    /// Makes a medium no die of any drive, durably.
+    /// Makes a medium no die of any drive, durably. The copy at its end goes first: alone it would
+    /// count.
     pub(crate) fn erase(medium: &dyn Medium) -> io::Result<()> {
+        if !mutants::is(Mutant::EndHeaderKept) {
+            Self::erase_end(medium, None)?;
+        }
         medium.write_at(0, &[0; 2 * PAGE_BYTES])?;
         medium.sync()
+    }
+
+    /// Erases the copies at the end of a medium, durably: that of the die that it was, and of the
+    /// one that it is to be.
+    pub(crate) fn erase_end(medium: &dyn Medium, to_be: Option<&Layout>) -> io::Result<()> {
+        let fronts = front_copies(medium).into_iter().filter_map(|it| it.ok().flatten());
+        let shapes: Vec<Shape> =
+            fronts.map(|it| it.shape).chain(to_be.map(|it| it.shape)).collect();
+        let mut is_erased = false;
+        for at in end_places(medium, &shapes) {
+            let mut page = [0; PAGE_BYTES];
+            if medium.read_at(at, &mut page).is_err() || Self::is_begun(&page) {
+                medium.write_at(at, &[0; PAGE_BYTES])?;
+                is_erased = true;
+            }
+        }
+        if is_erased { medium.sync() } else { Ok(()) }
     }
 
     /// As [`Header::write`], going on without dies that fail, as far as that is possible.
@@ -29,7 +66,7 @@ impl Header {
         }
     }
 
-    /// Writes this header to both copies of every die that has not failed, as its newest, and makes
+    /// Writes this header to all copies of every die that has not failed, as its newest, and makes
     /// it durable.
     ///
     /// Dies that were lost come first: one that has just been replaced may have no header yet, and
@@ -49,11 +86,13 @@ impl Header {
             dies.healthy().partition(|die| were_lost.has(*die));
         let order: Vec<usize> = first.into_iter().chain(others).collect();
         let copies = if mutants::is(Mutant::OneHeaderCopy) { 1 } else { 2 };
-        for copy in 0..copies {
+        for copy in 1..=copies {
             self.version += 1;
             assert!(self.version_everywhere < self.version, "versions rise");
-            let is_joining = |die| copy == 0 && were_lost.has(die);
-            self.write_copy(dies, &order, |die| is_joining(die).then(|| lost_since[die]))?;
+            let is_joining = |die| copy == 1 && were_lost.has(die);
+            let is_last = copy == copies || mutants::is(Mutant::EndHeaderEarly);
+            let shared = |die| is_joining(die).then(|| lost_since[die]);
+            self.write_copy(dies, &order, shared, is_last && self.has_end_copy())?;
             // The second copy can say that every die has the first one.
             self.version_everywhere = self.version;
         }
@@ -64,13 +103,15 @@ impl Header {
         Ok(())
     }
 
-    /// Writes one copy of each of these dies, the one that is torn or older. `shared` is the last
-    /// version that was everywhere with a die, where it is not that of the others.
+    /// Writes one copy at the beginning of each of these dies, the one that is torn or older, and
+    /// the one at the end, too, where `with_end` is set. `shared` is the last version that was
+    /// everywhere with a die, where it is not that of the others.
     fn write_copy(
         &mut self,
         dies: &Dies,
         order: &[usize],
         shared: impl Fn(usize) -> Option<u64>,
+        with_end: bool,
     ) -> Result<(), (usize, io::Error)> {
         let everywhere = self.version_everywhere;
         for die in order.iter().copied() {
@@ -79,25 +120,57 @@ impl Header {
             let own = Self { version_everywhere, ..*self };
             assert!(self.die < self.shape.dies, "a header is written to a die of the drive");
             assert!(own.check().is_ok(), "a header that is written can be read back");
-            let place = self.stale_copy(dies, die) * HEADER_BYTES;
+            let (copy, bytes) = (self.stale_copy(dies, die), own.encode());
             // The other copy may have been read, and yet not be durable.
             dies.sync(die)
-                .and_then(|()| dies.write(die, place, &own.encode()))
-                .and_then(|()| dies.sync(die))
+                .and_then(|()| dies.write(die, copy * HEADER_BYTES, &bytes))
+                .and_then(|()| if with_end { self.write_end(dies, die, &bytes) } else { Ok(()) })
+                .and_then(|()| {
+                    if mutants::is(Mutant::UpgradeAtOnce) && self.is_upgrade(dies, die) {
+                        dies.write(die, (1 - copy) * HEADER_BYTES, &bytes)?;
+                    }
+                    dies.sync(die)
+                })
                 .map_err(|error| (die, error))?;
         }
         Ok(())
     }
 
-    /// The copy on a die that is written over: one that is torn, or of another drive, or else the
-    /// older one. So a die keeps the newest that it has, however often the power goes.
+    /// Writes the copy at the end of a die, which becomes longer for it, if it has room for one.
+    fn write_end(&self, dies: &Dies, die: usize, bytes: &[u8]) -> io::Result<()> {
+        let layout = Layout::new(&self.shape);
+        let from = layout.end_header_from();
+        if !dies.lengthen(die, layout.die_bytes_with_end()) {
+            return Ok(());
+        }
+        match dies.write(die, from, bytes) {
+            // An earlier one must not stay, but none need be there.
+            Err(error) if is_host_full(&error) && self.version_at(dies, die, from).is_none() => {
+                Ok(())
+            }
+            written => written,
+        }
+    }
+
+    /// The copy at the beginning of a die that is written over: one that is torn, or of another
+    /// drive, or else the older one. So a die keeps the newest that it has, however often the power
+    /// goes.
     fn stale_copy(&self, dies: &Dies, die: usize) -> u64 {
-        let version = |copy: u64| {
-            let header = header_copy(|bytes| dies.peek(die, copy * HEADER_BYTES, bytes));
-            let is_own = |it: &Self| (it.drive, it.die) == (self.drive, self.die);
-            header.ok().flatten().filter(is_own).map(|it| it.version)
-        };
-        u64::from(version(0) > version(1))
+        let [first, second] = [0, HEADER_BYTES].map(|at| self.version_at(dies, die, at));
+        u64::from(first > second)
+    }
+
+    /// The version of the copy at an offset of a die; none if it is torn, or of another drive.
+    fn version_at(&self, dies: &Dies, die: usize, at: u64) -> Option<u64> {
+        let header = header_copy(|bytes| dies.peek(die, at, bytes)).ok().flatten();
+        let is_own = |it: &Self| (it.drive, it.die) == (self.drive, self.die);
+        header.filter(is_own).map(|it| it.version)
+    }
+
+    /// True if a die has a copy of an earlier format.
+    fn is_upgrade(&self, dies: &Dies, die: usize) -> bool {
+        let header = |at| header_copy(|bytes| dies.peek(die, at, bytes)).ok().flatten();
+        [0, HEADER_BYTES].into_iter().filter_map(header).any(|it| it.format < self.format)
     }
 }
 
@@ -107,4 +180,128 @@ pub(crate) fn header_copy(
 ) -> Result<Option<Header>, Unfit> {
     let mut bytes = vec![0; usize::try_from(HEADER_BYTES).expect("a page")];
     if read(&mut bytes).is_err() { Ok(None) } else { Header::parse(&bytes) }
+}
+
+/// The newest header of a medium that is whole and can be, where it is a die and nothing else.
+pub(crate) fn newest_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
+    let front = if mutants::is(Mutant::EndHeaderFirst) { Ok(None) } else { front_header(medium) };
+    if matches!(front, Ok(Some(_)) | Err(Unfit::Version(_))) {
+        return front;
+    }
+    match end_header(medium, &[]) {
+        Ok(None) => front_header(medium),
+        Ok(Some(_)) if is_taken(medium) => Ok(None),
+        end => end,
+    }
+}
+
+/// True if a medium without a header at its beginning is something else than a die by now.
+fn is_taken(medium: &dyn Medium) -> bool {
+    !mutants::is(Mutant::EndHeaderFirst) && foreign(medium).is_some()
+}
+
+fn front_copies(medium: &dyn Medium) -> [Result<Option<Header>, Unfit>; 2] {
+    [0, HEADER_BYTES].map(|at| header_copy(|bytes| medium.read_at(at, bytes)))
+}
+
+/// The newest header at the beginning of a medium that is whole and can be.
+fn front_header(medium: &dyn Medium) -> Result<Option<Header>, Unfit> {
+    let copies = front_copies(medium);
+    // One of another format stays in the way: that one may be the newer one.
+    if let Some(version) = copies.iter().find(|it| matches!(it, Err(Unfit::Version(_)))) {
+        return version.clone();
+    }
+    let newest = copies.iter().flatten().flatten().max_by_key(|header| header.version);
+    match newest {
+        Some(header) => Ok(Some(*header)),
+        None => copies.into_iter().find(Result::is_err).unwrap_or(Ok(None)),
+    }
+}
+
+/// The header at the end of a medium, whatever lies at its beginning: behind the erase blocks of
+/// one of these arrangements, or on its last page. It lies where its own arrangement says.
+pub(crate) fn end_header(medium: &dyn Medium, shapes: &[Shape]) -> Result<Option<Header>, Unfit> {
+    for at in end_places(medium, shapes) {
+        match header_copy(|bytes| medium.read_at(at, bytes)) {
+            Ok(Some(header)) if Layout::new(&header.shape).end_header_from() == at => {
+                return Ok(Some(header));
+            }
+            Err(version @ Unfit::Version(_)) => return Err(version),
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Offsets on a medium at which a header may end it.
+fn end_places(medium: &dyn Medium, shapes: &[Shape]) -> impl Iterator<Item = u64> {
+    let size = medium.size();
+    let last = (size / HEADER_BYTES).checked_sub(1).map(|page| page * HEADER_BYTES);
+    let known = shapes.iter().map(|shape| Layout::new(shape).end_header_from());
+    // At the beginning there are others.
+    let is_possible = move |at: &u64| *at >= 2 * HEADER_BYTES && at + HEADER_BYTES <= size;
+    let places: Vec<u64> = known.chain(last).filter(is_possible).collect();
+    places.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use blockio::Rng;
+
+    use crate::engine::drive::SMALL_SHAPE;
+    use crate::format::layout::PAGE_BYTES;
+    use crate::simulation::Disks;
+    use crate::volume::check::check_media;
+    use crate::{Device as _, Drive, Durability, Shape, format};
+
+    const SHAPE: Shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
+
+    /// The dies of a closed drive, devices of so many bytes more than erase blocks take.
+    fn devices(slack: u64) -> Disks {
+        let bytes = usize::try_from(SHAPE.die_bytes().0 + slack).unwrap();
+        let disks = Disks::new(3, bytes, Rng::new(0));
+        disks.fix_length();
+        format(disks.media(), &SHAPE, 1).unwrap();
+        let drive = Drive::open_media(disks.media()).unwrap();
+        drive.write(0, &[7; PAGE_BYTES], Durability::Durable).unwrap();
+        drive.close().unwrap();
+        disks
+    }
+
+    #[test]
+    fn on_longer_devices_the_other_dies_say_where_the_headers_at_the_end_are() {
+        let disks = devices(1 << 16);
+        for lost in [&[0][..], &[1, 2], &[0, 1, 2]] {
+            let disks = disks.fork();
+            for die in lost {
+                disks.damage(*die, 0..8192, |_| 0);
+            }
+            let opened = Drive::open_media(disks.media());
+            if lost.len() == 3 {
+                let refused = opened.unwrap_err().to_string();
+                assert!(refused.contains("none of the media is a die"), "{refused}");
+                continue;
+            }
+            let (drive, mut page) = (opened.unwrap(), [0; PAGE_BYTES]);
+            drive.read(0, &mut page).unwrap();
+            assert_eq!((page, drive.lost_dies()), ([7; PAGE_BYTES], vec![]));
+        }
+    }
+
+    #[test]
+    fn devices_without_room_at_their_ends_have_no_headers_there_and_a_check_says_so() {
+        let check = |disks: &Disks| check_media(disks.media(), |_, _| ()).unwrap();
+        let report = check(&devices(0));
+        assert_eq!((report.dies_without_end_header, report.findings), (vec![0, 1, 2], vec![]));
+        let disks = devices(8192);
+        assert!(check(&disks).dies_without_end_header.is_empty());
+        let end = usize::try_from(SHAPE.die_bytes_with_end().0).unwrap();
+        disks.damage(1, end - 1..end, |byte| byte ^ 1);
+        let [finding] = &check(&disks).findings[..] else { panic!("it is damaged") };
+        assert_eq!(finding.text, "the copy at the end of the header of die 1 is corrupt");
+        let drive = Drive::open_media(disks.media()).unwrap();
+        disks.damage(2, end - 1..end, |byte| byte ^ 1);
+        let scrubbed = drive.scrub(true).unwrap();
+        assert_eq!((scrubbed.copies_bad, scrubbed.copies_restored), (1, 1));
+    }
 }

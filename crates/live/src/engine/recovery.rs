@@ -32,6 +32,7 @@ use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use ftl::{Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
+pub use self::buffered::Upgrade;
 pub(crate) use self::buffered::take_up;
 use self::buffered::{BufferReplay, add_buffered};
 use self::continuity::{check_journal, check_units, proven_batches};
@@ -137,14 +138,16 @@ pub(crate) struct Accounted {
 }
 
 /// Opens a drive: accounts for everything, and only then writes. Returns the die besides that it
-/// goes on without, if there is one.
+/// goes on without, if there is one. Headers are written in this format.
 fn open(
     mut store: Store,
     mut header: Header,
     ignored: &mut Option<String>,
+    format: u32,
 ) -> Result<(Drive, Option<Unused>), OpenError> {
     let closed = if header.is_open { None } else { as_closed(&store, &header)? };
     let begin = |header: &mut Header, summary: &CheckpointHeader| {
+        header.format = format;
         header.session = next_session(header.session, summary.seq);
         header.unsafe_shutdowns += u64::from(header.is_open);
         header.is_open = true;

@@ -430,6 +430,11 @@ impl Store {
         tables.into_iter().map(parse).collect()
     }
 
+    /// True if a die has room for a copy of its header at its end.
+    pub(crate) fn has_end(&self, die: usize) -> bool {
+        self.dies.has_bytes(die, self.layout.die_bytes_with_end())
+    }
+
     /// The extent at a place, from wherever in its row it can be had: its unit, the other units of
     /// the stripe, or what is right of each of them.
     pub(crate) fn extents(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {

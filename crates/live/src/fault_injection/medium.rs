@@ -172,6 +172,11 @@ impl Medium for InjectingMedium {
         self.die.medium.size()
     }
 
+    fn lengthen(&self, size: u64) -> io::Result<()> {
+        lock(&self.die.state).check()?;
+        self.die.medium.lengthen(size)
+    }
+
     fn host_space(&self) -> Option<HostSpace> {
         self.die.medium.host_space()
     }

@@ -1,9 +1,10 @@
 //! The header of a die: which drive it belongs to, and how that is arranged.
 //!
-//! Each die holds two copies. A change is written to the one copy of every die and made durable,
-//! then to the other, so that one is whole at any moment, and damage to either never brings an
-//! earlier state back. A header says which version every die had before it was written; a die that
-//! has only older ones is **stale**: it holds an earlier state of the drive, and counts as missing.
+//! Each die holds two copies at its beginning, and one at its end. A change is written to the one
+//! copy of every die and made durable, then to the other and to the one at the end, so that one is
+//! whole at any moment, and damage to any never brings an earlier state back. A header says which
+//! version every die had before it was written; a die that has only older ones is **stale**: it
+//! holds an earlier state of the drive, and counts as missing.
 
 use ftl::ConfigError;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -18,7 +19,11 @@ use crate::{Compression, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.
-pub(crate) const FORMAT_VERSION: u32 = 4;
+pub(crate) const FORMAT_VERSION: u32 = 5;
+/// The oldest version that is read, and becomes the newest one when a header is written.
+pub(crate) const FORMAT_VERSION_MIN: u32 = 4;
+/// The first version with a header at the end of each die.
+const FORMAT_VERSION_WITH_END: u32 = 5;
 
 /// Header of a die as bytes.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
@@ -62,6 +67,8 @@ const _: () = assert!(size_of::<DieHeaderBytes>() as u64 == HEADER_BYTES, "as lo
 /// Header of a die: the drive that it belongs to, and the state of that drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
+    /// Version of everything on the dies.
+    pub(crate) format: u32,
     /// Drawn when the drive was created.
     pub(crate) drive: u64,
     pub(crate) die: u32,
@@ -154,7 +161,7 @@ impl Header {
         let (shape, closing) = (&self.shape, &self.closing);
         let header = DieHeaderBytes {
             magic: *MAGIC,
-            format: FORMAT_VERSION.into(),
+            format: self.format.into(),
             die: self.die.into(),
             dies: shape.dies.into(),
             is_protected: u32::from(shape.is_protected).into(),
@@ -190,6 +197,16 @@ impl Header {
         bytes
     }
 
+    /// True if dies of this format have a copy of their header at their end.
+    pub(crate) const fn has_end_copy(&self) -> bool {
+        self.format >= FORMAT_VERSION_WITH_END
+    }
+
+    /// True if bytes begin as a header does, whole or not.
+    pub(crate) fn is_begun(bytes: &[u8]) -> bool {
+        bytes.starts_with(MAGIC)
+    }
+
     /// Decodes one copy; none if the bytes are no header, or an incomplete one.
     ///
     /// # Errors
@@ -201,10 +218,12 @@ impl Header {
         else {
             return Ok(None);
         };
-        if found.format != FORMAT_VERSION {
-            return Err(Unfit::Version(found.format.get()));
+        let format = found.format.get();
+        if !(FORMAT_VERSION_MIN..=FORMAT_VERSION).contains(&format) {
+            return Err(Unfit::Version(format));
         }
         let header = Self {
+            format,
             drive: found.drive.get(),
             die: found.die.get(),
             shape: found.shape()?,

@@ -1,7 +1,7 @@
 //! Layout of structures on the dies, computed in the same way for every drive.
 //!
 //! ```text
-//!  a die     | header | header | journal | checkpoint | checkpoint | erase block 0 | 1 | 2 | …
+//!  a die     | header | header | journal | checkpoint | checkpoint | erase block 0 | … | header
 //!            journal and checkpoints twice where the drive has one die or two
 //!  a row     one unit on each die, the last position holding parity; each row begins one die on
 //!  a unit    | unit header | table of its extents | extent | extent | …
@@ -27,7 +27,7 @@ pub(crate) const UNIT_HEADER_BYTES: usize = 64;
 pub(crate) const TABLE_HEAD_BYTES: usize = 16;
 /// Bytes of an entry of a table.
 pub(crate) const ENTRY_BYTES: usize = 24;
-/// Bytes of a die's header, of which there are two.
+/// Bytes of a copy of a die's header.
 pub(crate) const HEADER_BYTES: u64 = 4096;
 /// Bytes of a frame of a checkpoint that hold what is saved.
 pub(crate) const FRAME_BYTES: usize = 1 << 20;
@@ -80,6 +80,11 @@ impl Shape {
     /// Bytes that each die has at least.
     pub fn die_bytes(&self) -> Bytes {
         Bytes(Layout::new(self).die_bytes())
+    }
+
+    /// Bytes of a die that has a copy of its header at its end, as each file has.
+    pub fn die_bytes_with_end(&self) -> Bytes {
+        Bytes(Layout::new(self).die_bytes_with_end())
     }
 
     /// Checks that dies can be arranged so: no count is zero, or beyond what numbers of places,
@@ -251,6 +256,16 @@ impl Layout {
     /// Bytes that a die must have.
     pub(crate) fn die_bytes(&self) -> u64 {
         self.unit_from(self.shape.rows_total())
+    }
+
+    /// Offset on the die of the copy of its header behind the last erase block, in bytes.
+    pub(crate) fn end_header_from(&self) -> u64 {
+        self.die_bytes().next_multiple_of(HEADER_BYTES)
+    }
+
+    /// Bytes of a die that has a copy of its header at its end.
+    pub(crate) fn die_bytes_with_end(&self) -> u64 {
+        self.end_header_from() + HEADER_BYTES
     }
 
     /// Offset on the die of the journal of a metadata region, in bytes.

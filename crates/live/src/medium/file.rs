@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -72,7 +73,7 @@ impl fmt::Display for Access {
 pub struct FileMedium {
     file: File,
     path: PathBuf,
-    size: u64,
+    size: AtomicU64,
     access: Access,
     /// Allocation of its space when it was opened.
     preallocation: Preallocation,
@@ -164,7 +165,7 @@ impl FileMedium {
         // Block devices have no blocks of a file system.
         let taken = file.metadata()?.blocks() * SECTOR_BYTES;
         let preallocation = if taken >= size { Preallocation::Full } else { Preallocation::Off };
-        let (path, patching) = (path.to_owned(), Mutex::new(()));
+        let (path, patching, size) = (path.to_owned(), Mutex::new(()), AtomicU64::new(size));
         Ok(Self { file, path, size, access, preallocation, block_bytes, patching })
     }
 
@@ -173,13 +174,13 @@ impl FileMedium {
         self.preallocation
     }
 
-    /// Takes the host's space for the first bytes of a sparse file, as far as its file system can.
+    /// Takes the host's space for some bytes of a sparse file, as far as its file system can.
     ///
     /// # Errors
     /// Fails if the host has too little.
-    pub(crate) fn reserve(&self, length: u64) -> io::Result<()> {
+    pub(crate) fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
         let free = free_bytes(&self.file);
-        let ask = || rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, length);
+        let ask = || rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, length);
         match rustix::io::retry_on_intr(ask) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             done => done.map_err(|error| lacking(error.into(), length, free)),
@@ -240,7 +241,7 @@ impl FileMedium {
 
     /// Reads a block that the file may end within.
     fn read_edge(&self, offset: u64, block: &mut [u8]) -> io::Result<()> {
-        let there = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let there = usize::try_from(self.size().saturating_sub(offset)).unwrap_or(usize::MAX);
         self.read_blocks(offset, block, there.min(self.block_bytes))
     }
 }
@@ -346,7 +347,23 @@ fn patiently(lock: impl Fn() -> Result<(), TryLockError>) -> io::Result<()> {
 
 impl Medium for FileMedium {
     fn size(&self) -> u64 {
-        self.size
+        self.size.load(Ordering::Acquire)
+    }
+
+    fn lengthen(&self, size: u64) -> io::Result<()> {
+        let had = self.size();
+        if !self.file.metadata()?.is_file() || size <= had {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        host_death::begin(FileChange::Other)?;
+        let allocate =
+            || rustix::fs::fallocate(&self.file, FallocateFlags::empty(), had, size - had);
+        match rustix::io::retry_on_intr(allocate) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.file.set_len(size)?,
+            done => done?,
+        }
+        self.size.store(size, Ordering::Release);
+        Ok(())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -426,7 +443,7 @@ impl Medium for FileMedium {
 
     fn host_space(&self) -> Option<HostSpace> {
         let file = self.file.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        let lacking = self.size.saturating_sub(file.blocks() * SECTOR_BYTES);
+        let lacking = self.size().saturating_sub(file.blocks() * SECTOR_BYTES);
         if self.preallocation == Preallocation::Full || lacking == 0 {
             return None;
         }

@@ -293,9 +293,13 @@ impl Absent {
         let end = usize::try_from(Layout::new(&self.shape).unit_from(0)).expect("a small drive");
         let header = usize::try_from(HEADER_BYTES).expect("a page");
         let limit = [2 * header, end][below(&mut self.rng, 2)];
+        let last = self.disks.disk_bytes() - header;
         for _ in 0..=self.rng.below(200) {
             let bit = 1 << self.rng.below(8);
-            self.disks.flip(die, below(&mut self.rng, limit), bit);
+            let at = below(&mut self.rng, limit + header);
+            // Beyond comes the header at the end.
+            let at = if at < limit { at } else { last + at - limit };
+            self.disks.flip(die, at, bit);
         }
         let scrubbed = drive.scrub(true).map_err(|error| error.to_string())?;
         self.tally.copies_bad += scrubbed.copies_bad;
@@ -381,7 +385,8 @@ impl Absent {
     /// Flips bits of what a die has behind its metadata, where anything is.
     fn rot(&mut self, die: usize, bits: u64) {
         let from = usize::try_from(Layout::new(&self.shape).unit_from(0)).expect("a small drive");
-        let length = self.disks.disk_bytes() - from;
+        let until = usize::try_from(self.shape.die_bytes().0).expect("a small drive");
+        let length = until - from;
         for _ in 0..bits {
             let bit = 1 << self.rng.below(8);
             self.disks.flip(die, from + below(&mut self.rng, length), bit);

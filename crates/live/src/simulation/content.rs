@@ -30,6 +30,16 @@ impl Content {
         content
     }
 
+    /// Makes it so long: by zeroes, or without what lies behind.
+    pub(super) fn resize(&mut self, bytes: usize) {
+        if bytes < self.bytes {
+            let end = self.bytes.min(bytes.next_multiple_of(CHUNK_BYTES));
+            self.write(bytes, &vec![0; end - bytes]);
+        }
+        self.bytes = bytes;
+        self.chunks.resize_with(bytes.div_ceil(CHUNK_BYTES), || Arc::new([0; CHUNK_BYTES]));
+    }
+
     /// Length in bytes.
     pub(super) const fn len(&self) -> usize {
         self.bytes

@@ -116,6 +116,13 @@ struct Copy {
     bytes: Range<usize>,
 }
 
+impl Copy {
+    /// True if some bytes of a die are among its own.
+    const fn overlaps(&self, die: usize, bytes: &Range<usize>) -> bool {
+        self.die == die && bytes.start < self.bytes.end && self.bytes.start < bytes.end
+    }
+}
+
 /// A copy of the last batch of the journal, if any is whole, on a die that opening finds: one that
 /// does wrong may have written over its own header, and is missing then.
 fn last_batch_of(shape: &Shape, disks: &Disks) -> Option<Copy> {
@@ -151,9 +158,12 @@ fn apply(
         DamageSize::Anywhere => (1 + rng.below(40), below(rng, dies)),
     };
     let earlier = before.earlier.filter(|_| dies > 1 && rng.below(4) == 0);
-    let header_bytes = usize::try_from(HEADER_BYTES).expect("a header");
-    let header_copy = [0..header_bytes, header_bytes..2 * header_bytes][below(rng, 2)].clone();
-    let mut done = Vec::new();
+    let copies = header_copies(before.shape, disks);
+    let header_copy = copies[below(rng, copies.len())].clone();
+    let (is_everywhere, is_lost) = (extent == DamageSize::Anywhere, rng.below(6) == 0);
+    let may_lose = is_lost && before.is_complete && earlier.is_none();
+    let is_hit = |die: &usize| (is_everywhere || *die == die_hit) && (dies == 1 || !keeps(*die));
+    let mut done = lose_beginnings(disks, (0..dies).filter(|die| may_lose && is_hit(die)));
     for _ in 0..count {
         let die = match extent {
             DamageSize::Die(die) => die,
@@ -165,7 +175,7 @@ fn apply(
             done.push(format!("die {die} rolled back"));
             continue;
         }
-        let (part, mut range) = place(before.shape, below(rng, 2), disks.disk_bytes(), rng);
+        let (part, mut range) = place(before.shape, below(rng, 2), disks, rng);
         if part == Region::Header && dies > 1 && keeps(die) {
             // Without the newer of its headers, and after a cut of the next opening, it would count
             // as an earlier image, and the copy that is kept with it.
@@ -180,9 +190,8 @@ fn apply(
             range = header_copy.clone();
         }
         // Every copy of what lies at the same place of each die.
-        let is_everywhere =
-            extent == DamageSize::Anywhere && part.has_copies() && rng.below(4) == 0;
-        let hit = if is_everywhere { 0..dies } else { die..die + 1 };
+        let is_of_all = is_everywhere && part.has_copies() && rng.below(4) == 0;
+        let hit = if is_of_all { 0..dies } else { die..die + 1 };
         let at = range.start + below(rng, range.len());
         let length = [1, 1, 1, BYTES, PAGE_BYTES, 16 * PAGE_BYTES][below(rng, 6)];
         let at = if length == 1 { at } else { (at / BYTES * BYTES).max(range.start) };
@@ -197,10 +206,7 @@ fn apply(
             bytes
         };
         for die in hit {
-            let overlaps = |kept: &Copy| {
-                kept.die == die && bytes.start < kept.bytes.end && kept.bytes.start < bytes.end
-            };
-            if kept.as_ref().is_some_and(overlaps) {
+            if kept.as_ref().is_some_and(|kept| kept.overlaps(die, &bytes)) {
                 continue;
             }
             if is_unreadable {
@@ -222,6 +228,16 @@ fn apply(
     done
 }
 
+/// Erases both headers at the beginning of dies: those at their ends have to do.
+fn lose_beginnings(disks: &Disks, dies: impl Iterator<Item = usize>) -> Vec<String> {
+    let headers = 2 * usize::try_from(HEADER_BYTES).expect("a page");
+    let lose = |die| {
+        disks.damage(die, 0..headers, |_| 0);
+        format!("both headers at the beginning of die {die}")
+    };
+    dies.map(lose).collect()
+}
+
 /// A part of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Region {
@@ -239,12 +255,17 @@ impl Region {
 }
 
 /// A part of a die that is to be damaged, each often enough.
-fn place(shape: &Shape, region: usize, bytes: usize, rng: &mut Rng) -> (Region, Range<usize>) {
+fn place(shape: &Shape, region: usize, disks: &Disks, rng: &mut Rng) -> (Region, Range<usize>) {
     let layout = Layout::new(shape);
     let at = |offset: u64| usize::try_from(offset).expect("a small drive");
     let region = u32::try_from(region).expect("0 or 1").min(shape.regions() - 1);
     match rng.below(8) {
-        0 => (Region::Header, 0..2 * at(HEADER_BYTES)),
+        0 => {
+            let copies = header_copies(shape, disks);
+            let is_at_end = copies.len() > 2 && rng.below(3) == 0;
+            let range = if is_at_end { copies[2].clone() } else { 0..copies[1].end };
+            (Region::Header, range)
+        }
         1 | 2 => {
             let from = at(layout.journal_from(region));
             (Region::Journal, from..from + at(shape.journal_bytes))
@@ -259,8 +280,18 @@ fn place(shape: &Shape, region: usize, bytes: usize, rng: &mut Rng) -> (Region, 
             let from = at(layout.unit_from(row));
             (Region::Unit, from..from + layout.extents_from + 64)
         }
-        _ => (Region::Unit, at(layout.unit_from(0))..bytes),
+        _ => (Region::Unit, at(layout.unit_from(0))..at(layout.die_bytes())),
     }
+}
+
+/// The copies of a header on each die: two at its beginning, one at its end if that is there.
+fn header_copies(shape: &Shape, disks: &Disks) -> Vec<Range<usize>> {
+    let layout = Layout::new(shape);
+    let places = [0, HEADER_BYTES, layout.end_header_from()];
+    let length = usize::try_from(HEADER_BYTES).expect("a header");
+    let copies = places.map(|from| usize::try_from(from).expect("a small drive"));
+    let copies = copies.into_iter().map(|from| from..from + length);
+    copies.filter(|copy| copy.end <= disks.disk_bytes()).collect()
 }
 
 /// Opens damaged disks, and looks at all of what is left, more than once.

@@ -88,6 +88,8 @@ struct Rack {
     /// fail before they all respond again.
     silent: u64,
     silent_reads: u64,
+    /// True if disks cannot become longer, as devices.
+    is_fixed: bool,
     /// Room that the host beneath the disks has left.
     room: Option<HostRoom>,
     /// Commands until the power goes.
@@ -115,11 +117,11 @@ struct Buffer {
     rack: Arc<Mutex<Rack>>,
 }
 
-/// Room of the host's file system for what lies behind an offset of each disk, where nothing was
-/// allocated when the disks were made.
-#[derive(Clone, Copy, Debug)]
+/// Room of the host's file system for a range of each disk, where nothing was allocated when the
+/// disks were made.
+#[derive(Clone, Debug)]
 struct HostRoom {
-    from: u64,
+    range: Range<u64>,
     /// Writes there that still find room, and true once one found none.
     writes_left: u64,
     is_full: bool,
@@ -177,6 +179,7 @@ impl Disks {
             hidden,
             silent: 0,
             silent_reads: 0,
+            is_fixed: false,
             room: None,
             commands_left: None,
             is_cut: false,
@@ -249,9 +252,14 @@ impl Disks {
         (rack.silent, rack.silent_reads) = (disks, reads);
     }
 
-    /// From now on the host has room for so many more writes behind an offset of the disks.
-    pub(crate) fn fill_host(&self, from: u64, writes_left: u64) {
-        self.rack().room = Some(HostRoom { from, writes_left, is_full: false });
+    /// From now on no disk becomes longer.
+    pub(crate) fn fix_length(&self) {
+        self.rack().is_fixed = true;
+    }
+
+    /// From now on the host has room for so many more writes within a range of the disks.
+    pub(crate) fn fill_host(&self, range: Range<u64>, writes_left: u64) {
+        self.rack().room = Some(HostRoom { range, writes_left, is_full: false });
     }
 
     /// The host has room for everything again; says whether a write found none.
@@ -261,7 +269,7 @@ impl Disks {
 
     /// True if a write found no room on the host.
     pub(super) fn is_host_full(&self) -> bool {
-        self.rack().room.is_some_and(|room| room.is_full)
+        self.rack().room.as_ref().is_some_and(|room| room.is_full)
     }
 
     /// Bytes of each disk.
@@ -274,11 +282,12 @@ impl Disks {
         let image = &mut self.rack().images[disk];
         assert!(image.pending.is_empty(), "damage comes while the power is off");
         let end = range.end.min(image.now.len());
-        let mut bytes = image.now.range(range.start..end).into_owned();
+        let from = range.start.min(end);
+        let mut bytes = image.now.range(from..end).into_owned();
         for byte in &mut bytes {
             *byte = change(*byte);
         }
-        image.leave(range.start, &bytes);
+        image.leave(from, &bytes);
     }
 
     /// Flips a bit of what a disk holds while the power is on.
@@ -327,7 +336,8 @@ impl Disks {
             hidden: rack.hidden,
             silent: rack.silent,
             silent_reads: rack.silent_reads,
-            room: rack.room,
+            is_fixed: rack.is_fixed,
+            room: rack.room.clone(),
             commands_left: rack.commands_left,
             is_cut: rack.is_cut,
             commands: rack.commands,
@@ -345,6 +355,11 @@ impl Disks {
         // Whole disks or writes often share their fate; not always.
         let bias = rack.rng.below(4);
         for image in &mut rack.images {
+            let is_longer = image.now.len() > image.durable.len();
+            if is_longer && rack.rng.below(2) == 0 {
+                image.shorten();
+            }
+            image.durable.resize(image.now.len());
             image.now = image.durable.clone();
             for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
@@ -374,21 +389,30 @@ impl Disks {
     }
 
     /// As [`Disks::restore`], each sector that was not synced surviving whole exactly if
-    /// `survives` says so of it, counted over all disks.
+    /// `survives` says so of it, counted over all disks. A disk is longer if what it became longer
+    /// for survives.
     pub fn restore_by(&self, mut survives: impl FnMut(usize) -> bool) {
         let rack = &mut *self.rack();
         let mut index = 0;
         for image in &mut rack.images {
+            let (had, longer) = (image.durable.len(), image.now.len());
+            image.durable.resize(longer);
             image.now = image.durable.clone();
+            let mut is_longer = false;
             for (sector, versions) in image.versions() {
                 let at = sector * SECTOR_BYTES;
                 let mut kept = [0; SECTOR_BYTES];
                 image.durable.read(at, &mut kept);
                 if survives(index) {
                     kept = *versions.last().expect("written at least once");
+                    is_longer = is_longer || at >= had;
                 }
                 image.leave(at, &kept);
                 index += 1;
+            }
+            if !is_longer {
+                image.durable.resize(had);
+                image.now.resize(had);
             }
             image.pending.clear();
         }
@@ -464,7 +488,7 @@ impl Rack {
 
     /// Bytes of a write that are carried out before the host is found full; none if it has room.
     fn lacking(&mut self, offset: u64, bytes: usize) -> Option<usize> {
-        let room = self.room.as_mut().filter(|room| offset >= room.from)?;
+        let room = self.room.as_mut().filter(|room| room.range.contains(&offset))?;
         if room.writes_left > 0 {
             room.writes_left -= 1;
             return None;
@@ -482,6 +506,13 @@ impl DiskImage {
         let written = self.now.range(first * SECTOR_BYTES..end * SECTOR_BYTES);
         let sectors = written.as_chunks().0.to_vec();
         self.pending.push(Written { first, sectors });
+    }
+
+    /// Takes back that it became longer.
+    fn shorten(&mut self) {
+        let bytes = self.durable.len();
+        self.now.resize(bytes);
+        self.pending.retain(|written| written.first * SECTOR_BYTES < bytes);
     }
 
     /// By sector what was written to it and not synced, earliest first.
@@ -516,6 +547,7 @@ impl DiskImage {
 
     /// Makes durable whatever was written.
     fn sync(&mut self) {
+        self.durable.resize(self.now.len());
         for Written { first, sectors } in self.pending.drain(..) {
             let at = first * SECTOR_BYTES;
             self.durable.write(at, &self.now.range(at..at + sectors.len() * SECTOR_BYTES));
@@ -580,6 +612,18 @@ impl BufferMemory for Buffer {
 impl Medium for Disk {
     fn size(&self) -> u64 {
         self.rack().images[self.index].now.len() as u64
+    }
+
+    fn lengthen(&self, size: u64) -> io::Result<()> {
+        let rack = &mut *self.rack();
+        if rack.is_fixed {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        rack.take(self.index)?;
+        let image = &mut rack.images[self.index];
+        image.check_writable()?;
+        image.now.resize(index(size).max(image.now.len()));
+        Ok(())
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

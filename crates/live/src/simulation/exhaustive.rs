@@ -7,7 +7,9 @@ use blockio::Rng;
 
 use super::disk::Disks;
 use super::history::{BYTES, SectorHistory};
-use crate::{Compression, Device as _, Drive, Durability, Shape, format};
+use crate::engine::header_copies::end_header;
+use crate::format::layout::HEADER_BYTES;
+use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, Upgrade, format};
 
 /// A drive of one die, as small as one can be.
 pub const SINGLE: Shape = Shape {
@@ -71,6 +73,7 @@ pub fn exhaust(shape: &Shape, script: &[ScriptStep]) -> Result<u64, String> {
         for subset in subsets(disks.sectors_pending()) {
             let left = disks.fork();
             left.restore_by(subset);
+            check_headless(&left, history.clone())?;
             check(&left, history.clone())?;
             states += 1;
         }
@@ -170,23 +173,34 @@ pub struct Flipped {
     pub pages_unreadable: u64,
 }
 
-/// Carries out `script` on a new drive, closes it or leaves it as a crash does, and flips one bit
-/// of every `stride`-th byte that the dies hold, each on a copy of its own: no read may return what
-/// a crash alone could not have left.
+/// State of a drive of which bits are flipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// As a crash leaves it.
+    Crashed,
+    /// Closed.
+    Closed,
+    /// Closed, and no die has a header but the one at its end.
+    Headless,
+}
+
+/// Carries out `script` on a new drive, leaves it in a state, and flips one bit of every
+/// `stride`-th byte that the dies hold, each on a copy of its own: no read may return what a crash
+/// alone could not have left.
 ///
 /// # Errors
 /// Which byte, and what was read.
 pub fn flip_each(
     shape: &Shape,
     script: &[ScriptStep],
-    is_closed: bool,
+    left: Left,
     stride: usize,
 ) -> Result<Flipped, String> {
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let disks = Disks::new(shape.dies as usize, bytes, Rng::new(0));
     format(disks.media(), shape, 1).map_err(|error| error.to_string())?;
     let mut history = play(&disks, shape, script)?;
-    if is_closed {
+    if left != Left::Crashed {
         let drive = Drive::open_media(disks.media()).map_err(|error| error.to_string())?;
         // What was not flushed may be gone.
         let mut bytes = vec![0; history.sectors() * BYTES];
@@ -195,6 +209,9 @@ pub fn flip_each(
         drive.close().map_err(|error| error.to_string())?;
     }
     disks.restore_by(|_| true);
+    if left == Left::Headless {
+        lose_fronts(&disks);
+    }
     let held = disks.contents();
     let mut flipped = Flipped::default();
     for (die, held) in held.iter().enumerate() {
@@ -237,9 +254,19 @@ pub(super) fn play(
     shape: &Shape,
     script: &[ScriptStep],
 ) -> Result<SectorHistory, String> {
+    play_as(disks, shape, script, Upgrade::Now)
+}
+
+/// As [`play`], on a drive that may be of an earlier format.
+pub(super) fn play_as(
+    disks: &Disks,
+    shape: &Shape,
+    script: &[ScriptStep],
+    upgrade: Upgrade,
+) -> Result<SectorHistory, String> {
     let mut history = SectorHistory::new(shape.pages_logical as usize * PAGE_SECTORS);
     let sectors = history.sectors();
-    let Ok(drive) = Drive::open_media(disks.media()) else {
+    let Ok(drive) = Drive::replay_buffer(disks.media(), None, None, upgrade) else {
         return if disks.is_cut() { Ok(history) } else { Err("it does not open".to_owned()) };
     };
     let from = |page: u32| u64::from(page) * (PAGE_SECTORS * BYTES) as u64;
@@ -273,21 +300,52 @@ pub(super) fn play(
     Ok(history)
 }
 
-fn check(disks: &Disks, mut history: SectorHistory) -> Result<(), String> {
+pub(super) fn check(disks: &Disks, mut history: SectorHistory) -> Result<(), String> {
     let drive = Drive::open_media(disks.media()).map_err(|error| error.to_string())?;
     let mut bytes = vec![0; history.sectors() * BYTES];
     drive.read(0, &mut bytes).map_err(|error| error.to_string())?;
     history.check_recovered(0, &bytes)
 }
 
+/// Checks what is left where no die has a header but the one at its end: what a cut alone may have
+/// left, or nothing, if the cut came while those were written.
+pub(super) fn check_headless(disks: &Disks, mut history: SectorHistory) -> Result<(), String> {
+    let disks = disks.fork();
+    lose_fronts(&disks);
+    let Ok(drive) = Drive::open_media(disks.media()) else {
+        let version = |it: &dyn Medium| end_header(it, &[]).ok().flatten().map(|it| it.version);
+        let versions: BTreeSet<Option<u64>> =
+            disks.media().iter().map(|it| version(&**it)).collect();
+        let is_opened = versions.len() == 1 && !versions.contains(&None);
+        return if is_opened { Err("the ends of the dies do not open".to_owned()) } else { Ok(()) };
+    };
+    let mut bytes = vec![0; history.sectors() * BYTES];
+    drive.read(0, &mut bytes).map_err(|error| error.to_string())?;
+    history.check_recovered(0, &bytes).map_err(|what| format!("from the ends of the dies: {what}"))
+}
+
+/// Erases the headers at the beginning of all disks.
+pub(super) fn lose_fronts(disks: &Disks) {
+    let headers = 2 * usize::try_from(HEADER_BYTES).expect("a page");
+    for disk in 0..disks.media().len() {
+        disks.damage(disk, 0..headers, |_| 0);
+    }
+}
+
 /// Returns the subsets of sectors that survive: every one, or if those are too many each sector
-/// alone, all but each, none and all.
-fn subsets(count: usize) -> Vec<Box<dyn Fn(usize) -> bool>> {
+/// alone, all but each, every second one, none and all.
+pub(super) fn subsets(count: usize) -> Vec<Box<dyn Fn(usize) -> bool>> {
     if count <= SUBSETS_MAX {
         let all = 0..1_usize << count;
         return all.map(|bits| subset(move |sector| bits >> sector & 1 != 0)).collect();
     }
-    let mut ways = vec![subset(|_| true), subset(|_| false)];
+    // Two that are written at once may both be torn.
+    let mut ways = vec![
+        subset(|_| true),
+        subset(|_| false),
+        subset(|sector| sector % 2 == 0),
+        subset(|sector| sector % 2 == 1),
+    ];
     for one in 0..count {
         ways.push(subset(move |sector| sector == one));
         ways.push(subset(move |sector| sector != one));

@@ -20,7 +20,7 @@ use crate::engine::store::Store;
 use crate::format::checkpoint_header::{CheckpointHeader, FrameHead, seal_frame};
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{prefix, put_prefix, seal};
-use crate::format::header::{Closing, Header};
+use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::journal::{HEAD_BYTES as BATCH_HEAD_BYTES, HeadBytes, Trim, seal_batch};
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, FRAME_HEAD_BYTES, HEADER_BYTES, Layout, Place,
@@ -145,6 +145,7 @@ impl Structure {
 
 fn header() -> Header {
     Header {
+        format: FORMAT_VERSION,
         drive: DRIVE,
         die: 0,
         shape: SHAPE,

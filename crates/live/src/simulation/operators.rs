@@ -559,8 +559,9 @@ impl OperatedVolume {
         let dies = die_paths(&self.volume);
         let path = &dies[index(self.below(dies.len() as u64))];
         let metadata = Layout::new(&drive.store().layout.shape).unit_from(0);
-        let limit = if self.is_due(2) { metadata } else { drive.die_bytes().0 };
         let file = fs::OpenOptions::new().read(true).write(true).open(path).map_err(told)?;
+        let all = file.metadata().map_err(told)?.len();
+        let limit = if self.is_due(2) { metadata } else { all };
         for _ in 0..=self.below(200) {
             let (at, mut byte) = (self.below(limit), [0]);
             file.read_exact_at(&mut byte, at).map_err(told)?;

@@ -10,11 +10,13 @@ use blockio::{Bytes, Rng, SECTOR_BYTES};
 use super::damage::{self, Before};
 use super::disk::{DiskFault, Disks, TableLocation};
 use super::history::{BYTES, SectorHistory};
+use crate::engine::creation::format_as;
 use crate::engine::gathering::gather;
 use crate::format::die_set::DieSet;
+use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::{
-    Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape, format,
+    Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape,
 };
 
 /// Counters of a run.
@@ -209,6 +211,11 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let disks = Disks::new(shape.dies as usize, bytes, Rng::new(seed).split("disks"));
     let sectors = shape.pages_logical as usize * PAGE_SECTORS;
+    let mut ends = Rng::new(seed).split("ends");
+    if ends.below(4) == 0 {
+        disks.fix_length();
+    }
+    let version = if ends.below(4) == 0 { FORMAT_VERSION_MIN } else { FORMAT_VERSION };
     let mut run = Run {
         rng,
         damage: Rng::new(seed).split("damage"),
@@ -229,7 +236,7 @@ fn simulate_with(seed: u64, operations: u64, damaged: Damage) -> Result<Tally, F
         deaths: (damaged == Damage::None).then(|| Rng::new(seed).split("deaths")),
         is_power_lost: false,
     };
-    let result = format(run.disks.media(), &shape, seed)
+    let result = format_as(version, run.disks.media(), &shape, seed)
         .map_err(|error| error.to_string())
         .and_then(|()| run.go(operations, shape.is_protected));
     let failed = |what| Failure { seed, operation: run.tally.operations, what };

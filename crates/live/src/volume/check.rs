@@ -13,6 +13,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::dies::die_number;
 use crate::engine::gathering::{Gathered, Unused, gather, gather_proven};
 use crate::engine::header_copies::header_copy;
 use crate::engine::recovery::{Accounted, look, take_up, whole_copies};
@@ -52,6 +53,9 @@ pub struct Report {
     /// replays of it is among the pages.
     #[serde(default)]
     pub write_buffer: Option<LeftBuffer>,
+    /// Dies that have no room behind their erase blocks for a copy of their header.
+    #[serde(default)]
+    pub dies_without_end_header: Vec<u32>,
     /// Deviations from what should be on the dies, sorted.
     pub findings: Vec<Finding>,
 }
@@ -176,6 +180,7 @@ fn check_gathered(
     checking.known_losses();
     checking.copies()?;
     let (rows, units) = checking.rows(moved);
+    let dies_without_end_header = checking.endless(&header);
     let mut findings = checking.findings;
     findings.sort();
     let pages = viewed.ftl.map_entries().iter().filter(|entry| **entry != 0).count() as u64;
@@ -187,6 +192,7 @@ fn check_gathered(
         units,
         pages: pages + viewed.pending.len() as u64,
         write_buffer: store.buffered.as_ref().map(|buffered| viewed.brought.of(buffered)),
+        dies_without_end_header,
         findings,
     })
 }
@@ -245,17 +251,34 @@ impl Checking<'_> {
                 self.find(Kind::Die, die, Remedy::Replace, text);
                 continue;
             }
-            for copy in 0..2 {
-                let read = |bytes: &mut [u8]| self.store.dies.read(die, copy * HEADER_BYTES, bytes);
-                let is_own = |header: &Header| {
-                    header.drive == self.store.drive && header.die as usize == die
-                };
-                if !header_copy(read).is_ok_and(|header| header.is_some_and(|it| is_own(&it))) {
-                    let text = format!("copy {copy} of the header of die {die} is corrupt");
-                    self.find(Kind::Header, die, self.remedy(), text);
-                }
+            let fronts = [(0, "copy 0"), (HEADER_BYTES, "copy 1")];
+            let end = (self.store.layout.end_header_from(), "the copy at the end");
+            let has_end = newest.has_end_copy() && self.store.has_end(die);
+            for (at, copy) in fronts.into_iter().chain(has_end.then_some(end)) {
+                let Some((what, remedy)) = self.header_flaw(newest, die, at) else { continue };
+                let text = format!("{copy} of the header of die {die} is {what}");
+                self.find(Kind::Header, die, remedy, text);
             }
         }
+    }
+
+    /// Flaw of a copy of the header of a die, if it has one, and its remedy.
+    fn header_flaw(&self, newest: &Header, die: usize, at: u64) -> Option<(&'static str, Remedy)> {
+        let read = |bytes: &mut [u8]| self.store.dies.read(die, at, bytes);
+        let is_own =
+            |header: &Header| header.drive == self.store.drive && header.die as usize == die;
+        match header_copy(read).ok().flatten().filter(is_own) {
+            None => Some(("corrupt", self.remedy())),
+            // A crash leaves one while headers are written.
+            Some(header) if newest.is_stale(&header) => Some(("outdated", Remedy::Open)),
+            Some(_) => None,
+        }
+    }
+
+    /// Dies that have no room for a copy of their header at their end, where others have one.
+    fn endless(&self, newest: &Header) -> Vec<u32> {
+        let dies = self.store.dies.healthy().filter(|_| newest.has_end_copy());
+        dies.filter(|die| !self.store.has_end(*die)).map(die_number).collect()
     }
 
     /// Pages that are known to be lost.

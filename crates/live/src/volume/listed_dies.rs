@@ -19,12 +19,13 @@ use super::folder::{FILE, Volume, read, update};
 use super::folder_witness::FolderWitness;
 use super::hot_spares::reclaim_dies;
 use crate::engine::dies::die_number;
-use crate::engine::gathering::{Unused, die_of_each, newest_header};
+use crate::engine::gathering::{Unused, die_of_each};
+use crate::engine::header_copies::newest_header;
 use crate::fault_injection::FaultInjector;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::management::Connection;
-use crate::status::{AbsenceCause, AbsentDie, Promise, named};
+use crate::status::{AbsenceCause, AbsentDie, named};
 use crate::volume::opening::{self, Opening};
 use crate::{BufferMemory, Drive, FileMedium, Medium, OpenError};
 
@@ -71,10 +72,10 @@ impl Drive {
     /// # Errors
     /// As [`Drive::open`], and when they cannot be accessed so.
     pub fn open_as(volume: &Path, opening: impl Into<Opening>) -> Result<Self, OpenError> {
-        let Opening { access, promise } = opening.into();
+        let opening = opening.into();
         reclaim_dies(volume)?;
-        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
-        listed.into_drive(promise, |media| media, |_| ())
+        let listed = ListedDies::open(volume, |path| FileMedium::open(path, opening.access))?;
+        listed.into_drive(opening, |media| media, |_| ())
     }
 
     /// As [`Drive::open_as`], over media into which faults may be injected; none into dies that
@@ -87,11 +88,11 @@ impl Drive {
         opening: impl Into<Opening>,
         injector: &Arc<FaultInjector>,
     ) -> Result<Self, OpenError> {
-        let Opening { access, promise } = opening.into();
+        let opening = opening.into();
         reclaim_dies(volume)?;
-        let listed = ListedDies::open(volume, |path| FileMedium::open(path, access))?;
+        let listed = ListedDies::open(volume, |path| FileMedium::open(path, opening.access))?;
         let see = |memory: &Arc<dyn BufferMemory>| injector.lose_with_power(Arc::clone(memory));
-        listed.into_drive(promise, |media| injector.media(media), see)
+        listed.into_drive(opening, |media| injector.media(media), see)
     }
 }
 
@@ -157,7 +158,7 @@ impl ListedDies {
     /// names dies by it, above all what replaces one.
     pub(super) fn into_drive(
         self,
-        promise: Option<Promise>,
+        Opening { promise, upgrade, .. }: Opening,
         wrap: impl FnOnce(Bays) -> Bays,
         see: impl FnOnce(&Arc<dyn BufferMemory>),
     ) -> Result<Drive, OpenError> {
@@ -176,7 +177,8 @@ impl ListedDies {
         let media = chosen_first(wrap(media), &is_chosen);
         let promise = promise.or(listing.described.acknowledged_survives).unwrap_or_default();
         let witness = Some(FolderWitness::attached(&listing.volume));
-        let opened = opening::open_media(&listing.volume, (media, witness), promise, see);
+        let opened =
+            opening::open_media(&listing.volume, (media, witness), (promise, upgrade), see);
         let (mut drive, listing) = listing.explained(opened)?;
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);
@@ -459,7 +461,7 @@ mod tests {
             }
             FileMedium::open(path, Access::default())
         });
-        let drive = listed.unwrap().into_drive(None, |media| media, |_| ()).unwrap();
+        let drive = listed.unwrap().into_drive(Opening::default(), |media| media, |_| ()).unwrap();
         let health = crate::describe_status(drive.status(), &options.volume).health;
         let [problem] = health.problems.as_slice() else { panic!("{health:?}") };
         let expected = format!(

@@ -7,9 +7,9 @@ use std::io;
 use std::path::Path;
 
 use super::signature;
-use crate::engine::gathering::newest_header;
+use crate::engine::header_copies::newest_header;
 use crate::format::header::Header;
-use crate::format::layout::Layout;
+use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::medium::is_block_device;
 use crate::{Access, FileMedium, Medium, OpenError, Preallocation, Shape};
 
@@ -71,10 +71,13 @@ impl NewDie<'_> {
 
     fn create(&self, shape: &Shape) -> io::Result<Box<dyn Medium>> {
         let layout = Layout::new(shape);
-        let (path, bytes) = (self.path, layout.die_bytes());
+        let (path, bytes) = (self.path, layout.die_bytes_with_end());
         let medium = FileMedium::create(path, bytes, self.access, self.preallocation)?;
-        // Whatever becomes of data, the journal and the checkpoints can be written.
-        if let Err(error) = medium.reserve(layout.unit_from(0)) {
+        // Whatever becomes of data, headers, the journal and the checkpoints can be written.
+        let reserved = medium
+            .reserve(0, layout.unit_from(0))
+            .and_then(|()| medium.reserve(layout.end_header_from(), HEADER_BYTES));
+        if let Err(error) = reserved {
             let _ = fs::remove_file(path);
             return Err(error);
         }

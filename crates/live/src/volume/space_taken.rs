@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf, absolute};
 use blockio::Bytes;
 use blockio::text::counted;
 
-use crate::format::layout::Layout;
+use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::medium::is_block_device;
 use crate::{OpenError, Preallocation, Shape};
 
@@ -36,10 +36,10 @@ impl SpaceTaken {
         preallocation: Preallocation,
     ) -> Vec<Self> {
         let layout = Layout::new(shape);
-        let most = layout.die_bytes();
+        let most = layout.die_bytes_with_end();
         let at_once = match preallocation {
             Preallocation::Full => most,
-            Preallocation::Off => layout.unit_from(0),
+            Preallocation::Off => layout.unit_from(0) + HEADER_BYTES,
         };
         let mut systems: BTreeMap<u64, Self> = BTreeMap::new();
         for path in paths {

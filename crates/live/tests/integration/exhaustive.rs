@@ -1,6 +1,8 @@
 //! Every cut of the power in short scripts, and what survives in every way.
 
-use live::simulation::{PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings};
+use live::simulation::{
+    HeadersLeft, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_headers, exhaust_openings,
+};
 use live::{Compression, Shape};
 
 fn check(shape: &Shape, script: &[ScriptStep]) {
@@ -53,5 +55,21 @@ fn openings_that_are_cut_and_a_die_that_is_missing() {
     match exhaust_openings(&PROTECTED, &script) {
         Ok(states) => assert!(states > 1000, "{states}"),
         Err(what) => panic!("{script:?}: {what}"),
+    }
+}
+
+/// A volume of the format before is upgraded by the opening that is cut; or it has lost every
+/// header but those at the ends of its dies.
+#[test]
+fn openings_that_write_headers_anew_and_are_cut() {
+    let script = [Write(0), Flush, Write(1), Write(0), Flush, Trim(1), Write(2), Flush];
+    let old = [false, true].map(|is_fixed| HeadersLeft::Old { is_fixed });
+    for left in old.into_iter().chain([HeadersLeft::Ends]) {
+        for shape in [&SINGLE, &PROTECTED] {
+            match exhaust_headers(shape, &script, left) {
+                Ok(states) => assert!(states > 100, "{states}"),
+                Err(what) => panic!("{} dies: {what}", shape.dies),
+            }
+        }
     }
 }

@@ -7,7 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use live::{Device as _, Drive, Durability, Namespaces, RecoveredVolume, check, inspect};
+use live::{
+    Device as _, Drive, Durability, Namespaces, Opening, RecoveredVolume, Upgrade, check, inspect,
+};
 use tempfile::TempDir;
 
 /// A kept image, unpacked.
@@ -47,6 +49,21 @@ impl Image {
     fn files(&self) -> Vec<Vec<u8>> {
         let folder = ["volume.toml", "dies.witness"].map(|name| self.volume.join(name));
         self.dies.iter().chain(&folder).map(|file| fs::read(file).expect("nothing fails")).collect()
+    }
+
+    /// Of each die the formats of its headers, at the beginning and at the end; none where there is
+    /// none.
+    fn formats(&self) -> Vec<[Option<u32>; 3]> {
+        let format = |bytes: &[u8]| {
+            let is_header = bytes.starts_with(b"floatgate die");
+            is_header.then(|| u32::from_le_bytes(*bytes[16..].first_chunk().expect("a header")))
+        };
+        let of_die = |die: &PathBuf| {
+            let bytes = fs::read(die).expect("it is there");
+            let last = bytes.len() / 4096 * 4096 - 4096;
+            [0, 4096, last].map(|at| format(&bytes[at..]))
+        };
+        self.dies.iter().map(of_die).collect()
     }
 
     fn read(&self, device: &dyn live::Device) -> Vec<u8> {
@@ -90,7 +107,8 @@ fn every_kept_image_is_there_and_small() {
         .iter()
         .map(|image| image.file_name().unwrap().to_string_lossy().into_owned())
         .collect();
-    assert_eq!(names, ["format-4-closed", "format-4-crashed"]);
+    let all = ["format-4-closed", "format-4-crashed", "format-5-closed", "format-5-crashed"];
+    assert_eq!(names, all);
     for image in images() {
         let files = fs::read_dir(&image).unwrap();
         let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
@@ -103,8 +121,14 @@ fn every_kept_image_opens_with_all_that_it_held_without_any_one_die_too() {
     for kept in images() {
         let mut image = Image::unpack(&kept);
         let parts = Namespaces::of(&image.volume).unwrap().iter().count();
-        assert_eq!(parts, if kept.ends_with("format-4-closed") { 2 } else { 0 }, "{kept:?}");
+        assert_eq!(
+            parts,
+            if kept.to_string_lossy().ends_with("-closed") { 2 } else { 0 },
+            "{kept:?}"
+        );
         image.serve();
+        let new = vec![[Some(5); 3]; image.dies.len()];
+        assert_eq!(image.formats(), new, "{kept:?} is upgraded, with a header at each end");
         for die in 0..image.dies.len() {
             let image = Image::unpack(&kept);
             fs::remove_file(&image.dies[die]).unwrap();
@@ -129,5 +153,21 @@ fn whatever_only_looks_at_a_kept_image_finds_all_and_changes_no_byte() {
         assert!(image.files() == before, "{kept:?} was changed");
         let left = fs::read_dir(image.folder.path()).unwrap().count();
         assert_eq!(left, image.dies.len() + 1, "nothing is beside it");
+    }
+}
+
+#[test]
+fn whoever_leaves_the_format_as_it_is_can_go_back_to_the_program_before() {
+    for kept in images() {
+        let image = Image::unpack(&kept);
+        let before = image.formats();
+        let later = Opening { upgrade: Upgrade::Later, ..Opening::default() };
+        for _ in 0..2 {
+            let drive = Drive::open_as(&image.volume, later).unwrap();
+            assert!(image.read(&drive) == image.contents, "{kept:?}");
+            drive.scrub(true).unwrap();
+            drive.close().unwrap();
+            assert_eq!(image.formats(), before, "{kept:?}");
+        }
     }
 }

@@ -1,10 +1,12 @@
-//! Recovery of a volume that opening refuses: all pages that its units name are read.
+//! Remains of volumes: dies cut short or without headers at their beginning open; of a volume
+//! that opening refuses, recovery reads all pages that its units name.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
+use live::check::{Finding, Kind, check};
 use live::{
     Compression, CreateOptions, Device as _, Drive, Durability, RecoveredPage, RecoveredVolume,
 };
@@ -57,6 +59,12 @@ fn shorten(die: &Path, bytes: u64) {
     file.set_len(length - bytes).expect("it becomes shorter");
 }
 
+fn lose_headers(die: &Path) {
+    put(die, 0, &[0; 8192]);
+    let length = fs::metadata(die).expect("it has a length").len();
+    put(die, length - 4096, &[0; 4096]);
+}
+
 /// Pages that are not as they were written last, each with what it is.
 fn missing(volume: &Path) -> Vec<(u32, RecoveredPage)> {
     let recovered = RecoveredVolume::open(volume, None).expect("something is left");
@@ -74,19 +82,82 @@ fn missing(volume: &Path) -> Vec<(u32, RecoveredPage)> {
 
 const JOURNAL_AND_HEADERS: &str = "the beginning of two dies";
 
-type Harm = (&'static str, fn(&[std::path::PathBuf]));
+/// Name of a harm, and what does it to dies whose erase blocks end at a byte.
+type Harm = (&'static str, fn(&[PathBuf], u64));
 
-fn harms() -> [Harm; 5] {
+/// Harms that one of the headers of each die outlives.
+fn scratches() -> [Harm; 4] {
     [
-        ("dies a byte short", |dies| dies.iter().take(2).for_each(|die| shorten(die, 1))),
-        ("the headers of two dies", |dies| {
+        ("dies a byte short", |dies, _| dies.iter().for_each(|die| shorten(die, 1))),
+        ("dies without their ends", |dies, _| dies.iter().for_each(|die| shorten(die, 4096))),
+        ("the headers of two dies", |dies, _| {
             dies.iter().take(2).for_each(|die| put(die, 0, &[0; 8192]));
         }),
-        ("the headers of all dies", |dies| dies.iter().for_each(|die| put(die, 0, &[0; 8192]))),
-        (JOURNAL_AND_HEADERS, |dies| {
-            dies.iter().take(2).for_each(|die| put(die, 0, &vec![0xA7; 1 << 17]));
+        ("the headers of all dies", |dies, _| {
+            for die in dies {
+                put(die, 0, &[0xA7; 8192]);
+            }
         }),
-        ("a sector of each header of a checkpoint", |dies| {
+    ]
+}
+
+#[test]
+fn a_volume_whose_dies_are_short_or_lack_the_headers_at_their_beginning_opens_with_everything() {
+    for dies in [1, 4] {
+        for is_closed in [true, false] {
+            for (harm, spoil) in scratches() {
+                let case = format!("{dies} dies, closed {is_closed}, {harm}");
+                let folder = tempfile::tempdir().unwrap();
+                let options = options(folder.path(), dies, Compression::None);
+                fill(&options, is_closed);
+                let length = |die: &PathBuf| fs::metadata(die).unwrap().len();
+                let whole = length(&options.dies[0]);
+                spoil(&options.dies, options.shape().unwrap().die_bytes().0);
+                let before: Vec<Vec<u8>> =
+                    options.dies.iter().map(|die| fs::read(die).unwrap()).collect();
+                let report = check(&options.volume, |_, _| ()).unwrap();
+                let is_header = |it: &Finding| it.kind == Kind::Header;
+                assert!(report.findings.iter().all(is_header), "{case}: {:?}", report.findings);
+                let recovered = RecoveredVolume::open(&options.volume, None).unwrap();
+                assert_eq!(recovered.doubts(), [] as [&str; 0], "{case}");
+                drop(recovered);
+                let is_same = options.dies.iter().zip(&before);
+                assert!(is_same.into_iter().all(|(die, it)| fs::read(die).unwrap() == *it));
+                let drive = Drive::open(&options.volume).unwrap();
+                let read = |page: u32| {
+                    let mut found = [0; 4096];
+                    drive.read(u64::from(page) * 4096, &mut found).map(|()| found).unwrap()
+                };
+                let wrong = (0..PAGES).find(|page| read(*page) != content(*page, round_of(*page)));
+                assert_eq!((wrong, drive.lost_dies()), (None, vec![]), "{case}");
+                drive.close().unwrap();
+                assert_eq!(length(&options.dies[0]), whole, "{case}: it has its end again");
+                assert!(check(&options.volume, |_, _| ()).unwrap().findings.is_empty(), "{case}");
+            }
+        }
+    }
+}
+
+/// Harms after which opening refuses.
+fn harms() -> [Harm; 5] {
+    [
+        ("dies a byte shorter than their erase blocks", |dies, end| {
+            dies.iter().take(2).for_each(|die| {
+                let file = OpenOptions::new().write(true).open(die).expect("it is there");
+                file.set_len(end - 1).expect("it becomes shorter");
+            });
+        }),
+        ("all headers of two dies", |dies, _| {
+            dies.iter().take(2).for_each(|die| lose_headers(die));
+        }),
+        ("all headers", |dies, _| dies.iter().for_each(|die| lose_headers(die))),
+        (JOURNAL_AND_HEADERS, |dies, _| {
+            for die in dies.iter().take(2) {
+                lose_headers(die);
+                put(die, 0, &vec![0xA7; 1 << 17]);
+            }
+        }),
+        ("a sector of each header of a checkpoint", |dies, _| {
             for die in dies {
                 let bytes = fs::read(die).expect("it is there");
                 let slots = bytes.chunks(4096).enumerate();
@@ -112,7 +183,7 @@ fn everything_that_units_name_is_read_though_headers_and_checkpoints_are_gone() 
                 let folder = tempfile::tempdir().unwrap();
                 let options = options(folder.path(), dies, compression);
                 fill(&options, is_closed);
-                spoil(&options.dies);
+                spoil(&options.dies, options.shape().unwrap().die_bytes().0);
                 let refused = Drive::open(&options.volume);
                 assert!(refused.is_err(), "{dies} dies, {harm}");
                 let case = format!("{dies} dies, {compression:?}, closed {is_closed}, {harm}");
@@ -129,8 +200,9 @@ fn the_size_of_a_die_that_is_too_short_is_told_in_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 1, Compression::None);
     fill(&options, true);
-    let length = fs::metadata(&options.dies[0]).unwrap().len();
-    shorten(&options.dies[0], 1);
+    let length = options.shape().unwrap().die_bytes().0;
+    let file = OpenOptions::new().write(true).open(&options.dies[0]).unwrap();
+    file.set_len(length - 1).unwrap();
     let refused = Drive::open(&options.volume).unwrap_err().to_string();
     let told = format!("has {} bytes, {length} are needed", length - 1);
     assert!(refused.contains(&told), "{refused}");

@@ -127,8 +127,13 @@ fn units_that_a_die_lost_while_it_was_away_are_restored() {
         die.write_all_at(&zeroes, bytes / 2).unwrap();
     });
     assert!(0 < erased && erased < as_it_was, "{erased} of {as_it_was} units");
-    // Nothing says any more that it is that die.
-    let nameless = held_after(|die, _| die.write_all_at(&[0; 8192], 0).unwrap());
+    // Its end says still that it is that die, and then nothing does.
+    let headless = held_after(|die, _| die.write_all_at(&[0; 8192], 0).unwrap());
+    assert_eq!(headless, as_it_was);
+    let nameless = held_after(|die, bytes| {
+        die.write_all_at(&[0; 8192], 0).unwrap();
+        die.write_all_at(&[0; 4096], bytes - 4096).unwrap();
+    });
     assert_eq!(nameless, 0);
 }
 

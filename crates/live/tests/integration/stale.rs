@@ -87,11 +87,14 @@ fn harms() -> [Harm; 4] {
         ("short", |die| {
             let file = OpenOptions::new().write(true).open(die).expect("it is there");
             let length = file.metadata().expect("it has a size").len();
-            file.set_len(length - 1).expect("it becomes shorter");
+            file.set_len(length - 8192).expect("it becomes shorter");
         }),
         ("without its headers", |die| {
             let file = OpenOptions::new().write(true).open(die).expect("it is there");
-            file.write_all_at(&[0; 8192], 0).expect("nothing fails");
+            let length = file.metadata().expect("it has a size").len();
+            for at in [0, 4096, length - 4096] {
+                file.write_all_at(&[0; 4096], at).expect("nothing fails");
+            }
         }),
         ("another file", |die| fs::write(die, vec![7; 1 << 20]).expect("it is written")),
     ]

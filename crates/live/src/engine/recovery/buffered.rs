@@ -15,12 +15,23 @@ use crate::engine::store::Store;
 use crate::engine::witness::Witness;
 use crate::engine::write_buffer::{self, Buffered, WriteBuffer};
 use crate::format::encoding::U32;
-use crate::format::header::Header;
+use crate::format::header::{FORMAT_VERSION, Header};
 use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};
 use crate::format::write_buffer::Record;
 use crate::mutants::{self, Mutant};
 use crate::status::{LeftBuffer, Promise};
 use crate::{BufferMemory, Medium, OpenError};
+
+/// Treatment of a drive of an earlier format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Upgrade {
+    /// Its headers are written in the format of this version of the program: earlier ones refuse
+    /// it from then on.
+    #[default]
+    Now,
+    /// They stay as they are.
+    Later,
+}
 
 impl Drive {
     /// Opens a drive from its media, in any order; what a crash left is brought back first.
@@ -43,7 +54,7 @@ impl Drive {
         media: Vec<Box<dyn Medium>>,
         witness: Option<Arc<dyn Witness>>,
     ) -> Result<Self, OpenError> {
-        Self::replay_buffer(media, witness, None)
+        Self::replay_buffer(media, witness, None, Upgrade::Now)
     }
 
     /// As [`Drive::open_media`], with a write buffer: what the death of a server left there is
@@ -55,7 +66,7 @@ impl Drive {
         media: Vec<Box<dyn Medium>>,
         memory: Option<Arc<dyn BufferMemory>>,
     ) -> Result<Self, OpenError> {
-        let drive = Self::replay_buffer(media, None, memory.as_deref())?;
+        let drive = Self::replay_buffer(media, None, memory.as_deref(), Upgrade::Now)?;
         if let Some(memory) = memory {
             drive.make_promise(Promise::ServerDeath);
             drive.begin_buffer(memory).map_err(|source| {
@@ -70,10 +81,15 @@ impl Drive {
         media: Vec<Box<dyn Medium>>,
         witness: Option<Arc<dyn Witness>>,
         memory: Option<&dyn BufferMemory>,
+        upgrade: Upgrade,
     ) -> Result<Self, OpenError> {
         let Gathered { mut store, header, mut unused } = gather_proven(media, witness)?;
         let mut ignored = memory.and_then(|memory| take_up(&mut store, &header, memory));
-        let (mut drive, outdated) = open(store, header, &mut ignored)?;
+        let format = match upgrade {
+            Upgrade::Now => FORMAT_VERSION,
+            Upgrade::Later => header.format,
+        };
+        let (mut drive, outdated) = open(store, header, &mut ignored, format)?;
         unused.extend(outdated);
         unused.extend(ignored.map(|text| Unused { die: None, text }));
         drive.set_unused_media(unused);

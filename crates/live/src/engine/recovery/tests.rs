@@ -175,10 +175,12 @@ fn a_unit_that_the_host_has_no_space_for_is_written_before_the_drive_is_opened()
         drive.write(0, &row, Durability::Volatile).unwrap();
         drop(drive);
         disks.media().iter().for_each(|medium| medium.sync().unwrap());
-        let units_from = Layout::new(&shape).unit_from(0);
-        let from = usize::try_from(units_from).unwrap();
-        disks.damage(lacking, from..disks.disk_bytes(), |_| 0);
-        disks.fill_host(units_from, 0);
+        let layout = Layout::new(&shape);
+        let rows = layout.unit_from(0)..layout.die_bytes();
+        let from = usize::try_from(rows.start).unwrap();
+        let until = usize::try_from(rows.end).unwrap();
+        disks.damage(lacking, from..until, |_| 0);
+        disks.fill_host(rows, 0);
         assert!(Drive::open_media(disks.media()).is_err(), "it lacks the unit on die {lacking}");
         assert!(disks.free_host());
         let drive = Drive::open_media(disks.media()).unwrap();

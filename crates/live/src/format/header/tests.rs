@@ -8,6 +8,7 @@ const SHAPE: Shape = Shape { journal_bytes: 1 << 22, ..tests::SHAPE };
 
 fn header() -> Header {
     Header {
+        format: FORMAT_VERSION,
         drive: 7,
         die: 1,
         shape: SHAPE,
@@ -66,10 +67,10 @@ fn a_torn_header_is_none_rather_than_a_wrong_one() {
 #[test]
 fn another_format_is_told_by_its_version_and_nothing_else_of_it_is_looked_at() {
     let later = parsed(|it| {
-        it.format = 5.into();
+        it.format = 6.into();
         it.dies = u32::MAX.into();
     });
-    assert_eq!(later, Err(Unfit::Version(5)));
+    assert_eq!(later, Err(Unfit::Version(6)));
     let foreign = parsed(|it| it.magic[0] = b'F');
     assert_eq!(foreign, Ok(None), "another program's");
 }

@@ -25,8 +25,9 @@ impl Run {
 
     /// Has the host find no room for rows soon.
     fn fill_host(&mut self) {
-        let from = Layout::new(&self.shape).unit_from(0);
-        self.disks.fill_host(from, self.beside.below(12));
+        let layout = Layout::new(&self.shape);
+        let rows = layout.unit_from(0)..layout.die_bytes();
+        self.disks.fill_host(rows, self.beside.below(12));
     }
 
     /// The host had no room: where a flush goes on to succeed, what is there now is durable.
@@ -48,9 +49,9 @@ impl Run {
     /// Flips a bit of what rows hold on the die that does wrong, or makes some of it unreadable.
     fn spoil(&mut self) {
         let Some(die) = self.wrong_die else { return };
-        let from = usize::try_from(Layout::new(&self.shape).unit_from(0)).expect("a small drive");
-        let length = (self.disks.disk_bytes() - from) as u64;
-        let mut byte = || from + usize::try_from(self.beside.below(length)).expect("an index");
+        let layout = Layout::new(&self.shape);
+        let (from, length) = (layout.unit_from(0), layout.die_bytes() - layout.unit_from(0));
+        let mut byte = || usize::try_from(from + self.beside.below(length)).expect("an index");
         let (at, bytes) = (byte(), 1 + byte() % (2 * PAGE_BYTES));
         if self.beside.below(4) == 0 {
             self.disks.make_unreadable(die, at..at + bytes);

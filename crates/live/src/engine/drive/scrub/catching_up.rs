@@ -13,7 +13,7 @@
 //! numbers that hold something else.
 
 use crate::engine::drive::Drive;
-use crate::engine::gathering::newest_header;
+use crate::engine::header_copies::newest_header;
 use crate::engine::store::Store;
 use crate::format::header::{Header, first_event};
 use crate::format::row::{Member, RowEpoch};

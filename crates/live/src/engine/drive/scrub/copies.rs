@@ -59,17 +59,24 @@ impl Drive {
 /// Copies of the newest header on dies that hold all that they should, and are not what it says.
 fn bad_headers(store: &Store, newest: &Header) -> u64 {
     let incomplete = store.dies.incomplete();
-    let is_right = |die: usize, copy: u64| {
-        let read = |bytes: &mut [u8]| store.dies.read(die, copy * HEADER_BYTES, bytes);
+    let is_right = |die: usize, at: u64, oldest: u64| {
+        let read = |bytes: &mut [u8]| store.dies.read(die, at, bytes);
         let header = header_copy(read).ok().flatten();
         header.is_some_and(|it| {
-            let is_one_of_two = (newest.version - 1..=newest.version).contains(&it.version);
-            (it.drive, it.die as usize) == (store.drive, die) && is_one_of_two
+            let is_newest = (oldest..=newest.version).contains(&it.version);
+            (it.drive, it.die as usize) == (store.drive, die) && is_newest
         })
     };
+    let end = store.layout.end_header_from();
+    let copies = |die: usize| {
+        let front = [0, HEADER_BYTES].map(|at| (at, newest.version - 1));
+        let has_end = newest.has_end_copy() && store.has_end(die);
+        front.into_iter().chain(has_end.then_some((end, newest.version)))
+    };
     let dies = (0..store.dies.count()).filter(|die| !incomplete.has(*die));
-    let copies = dies.flat_map(|die| [0, 1].map(|copy| (die, copy)));
-    copies.filter(|(die, copy)| !is_right(*die, *copy)).count() as u64
+    let bad =
+        dies.map(|die| copies(die).filter(|(at, oldest)| !is_right(die, *at, *oldest)).count());
+    bad.sum::<usize>() as u64
 }
 
 /// Copies of the newest checkpoint, by its number, and of the batches between it and `end`, the
