@@ -12,6 +12,7 @@ mod clients;
 mod closed;
 mod dashboard;
 mod divided;
+mod earlier_format;
 mod encrypted;
 mod fleet;
 mod formatted;

@@ -28,8 +28,8 @@ use crate::status::{AbsenceCause, LeftBuffer, State, named};
 use crate::volume::folder::is_purge_unfinished;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
-use crate::volume::opening::view_buffer;
-use crate::{Drive, FileMedium, Medium, OpenError};
+use crate::volume::opening::{Opening, view_buffer};
+use crate::{Drive, FileMedium, Medium, OpenError, Upgrade};
 
 /// Version of [`Report`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 1;
@@ -197,12 +197,14 @@ fn check_gathered(
     })
 }
 
-/// Opens the drive of a folder, writes again what can be restored, and closes it.
+/// Opens the drive of a folder, writes again what can be restored, and closes it. Its media format
+/// stays as it is.
 ///
 /// # Errors
 /// As [`Drive::open`], [`Drive::scrub`] and [`Drive::close`].
 pub fn repair(volume: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), OpenError> {
-    let drive = Drive::open(volume)?;
+    let opening = Opening { upgrade: Upgrade::Later, ..Opening::default() };
+    let drive = Drive::open_as(volume, opening)?;
     let going_on = |done, all| {
         moved(done, all);
         true
