@@ -35,7 +35,7 @@ const DETERMINISTIC: [&str; 5] = ["blockio", "ftl", "ssd", "workload", "results"
 const BANNED_FILE_WORDS: [&str; 10] =
     ["util", "utils", "helper", "helpers", "common", "misc", "base", "manager", "handler", "mod"];
 
-/// Folders that are not the project's own.
+/// Folders that are not the project's own, but in `src/`.
 const FOREIGN_FOLDERS: [&str; 4] = ["target", "runs", "node_modules", "vendor"];
 
 #[test]
@@ -65,7 +65,10 @@ fn sources_are_tidy() {
 }
 
 /// Words that a doc comment does not open with: they make a riddle of what should be a name.
-const RIDDLES: [&str; 9] = ["What", "Whether", "How", "Where", "It", "Which", "Who", "Why", "When"];
+const RIDDLES: [&str; 19] = [
+    "What", "Whether", "How", "Where", "It", "Which", "Who", "Whose", "Why", "When", "Those",
+    "These", "That", "They", "Such", "See", "Does so", "Do so", "The same",
+];
 
 #[test]
 fn doc_comments_open_with_what_a_thing_is() {
@@ -76,19 +79,126 @@ fn doc_comments_open_with_what_a_thing_is() {
         for (index, line) in text.lines().enumerate() {
             let line = line.trim_start();
             let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
-            let first = comment.and_then(|text| text.split_whitespace().next());
-            if !was_comment && first.is_some_and(|word| RIDDLES.contains(&word)) {
+            let riddle = comment.and_then(|text| RIDDLES.iter().find(|it| opens_with(text, it)));
+            if let Some(riddle) = riddle.filter(|_| !was_comment) {
                 faults.push(format!(
-                    "{}:{}: opens with {:?}: name the thing, or say what it does",
+                    "{}:{}: opens with {riddle:?}: name the thing, or say what it does",
                     shown(&path),
                     index + 1,
-                    first.unwrap_or_default()
                 ));
             }
             was_comment = comment.is_some();
         }
     }
     report(&faults);
+}
+
+fn opens_with(text: &str, words: &str) -> bool {
+    let rest = text.trim_start().strip_prefix(words);
+    rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+}
+
+/// Pronouns that hide the client, the thread, the host, the caller, the operator or the owner.
+const PRONOUNS: [&str; 4] = ["whoever", "nobody", "somebody", "anybody"];
+
+/// Ends of participles and leftovers; a type of one such word says what was done, and not to what.
+const PARTICIPLE_ENDS: [&str; 14] = [
+    "ed", "en", "ept", "old", "elt", "ought", "aught", "orn", "wn", "id", "ost", "eft", "ent",
+    "ound",
+];
+/// Participles and leftovers without such an end.
+const PARTICIPLES: [&str; 11] =
+    ["Rest", "Begun", "Read", "Put", "Met", "Made", "Done", "Gone", "Held", "Shut", "Cut"];
+/// Nouns with such an end.
+const NOUNS: &str = "\
+    Accent Agent Assignment Attachment Background Bed Bid Bound Children Citizen Client \
+    Component Content Cost Crown Document Down Element Embed Environment Even Event Exponent \
+    Extent Feed Fold Fragment Golden Grid Ground Hold Horn Host Increment Invalid Led Left \
+    Management Mid Moment Need Nqnid Open Own Parent Payment Pen Percent Pid Placement Post Red \
+    Replacement Round Sched Screen Seed Segment Shed Sound Speed Statement Then Threshold Token \
+    Tournament Town Uuid Valid Void";
+
+#[test]
+fn names_and_comments_say_who_and_what() {
+    let crates = ARROWS.iter().map(|(name, _)| format!("crates/{name}"));
+    let mut faults = Vec::new();
+    for name in crates.chain(["xtask".into(), "xtask/figures".into()]) {
+        for (module, text) in sources_of(&root().join(&name).join("src")) {
+            for line in text.lines() {
+                faults.extend(vague(line).map(|fault| format!("{name}: {module}: {fault}")));
+            }
+        }
+    }
+    report(&faults);
+    assert!(vague("    // Nobody waits.").is_some() && vague("pub struct Kept {").is_some());
+}
+
+/// Returns the fault of a line that has a pronoun, or names a type by a bare participle.
+fn vague(line: &str) -> Option<String> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let words: Vec<&str> = line.split(|c| !is_part(c)).filter(|it| !it.is_empty()).collect();
+    if words.iter().any(|it| PRONOUNS.contains(&it.to_lowercase().as_str())) {
+        return Some(format!("name who it is: {}", line.trim()));
+    }
+    let is_type = |pair: &[&str]| ["struct", "enum", "trait", "type"].contains(&pair[0]);
+    let is_bare = |name: &str| {
+        let is_one_word = name.chars().skip(1).all(|c| c.is_ascii_lowercase());
+        let is_participle = PARTICIPLE_ENDS.iter().any(|end| name.ends_with(end));
+        let is_noun = NOUNS.split(' ').any(|noun| noun == name);
+        is_one_word && !is_noun && (is_participle || PARTICIPLES.contains(&name))
+    };
+    let is_code = !line.trim_start().starts_with("//");
+    let bare = words.windows(2).find(|pair| is_code && is_type(pair) && is_bare(pair[1]))?;
+    Some(format!("add its noun to the name of the type {}", bare[1]))
+}
+
+/// Methods that lie elsewhere: a drive is made and opened from its folder, and a subject gets its
+/// drivers where the kinds of drivers are listed.
+const METHODS_ELSEWHERE: [(&str, &str, &str); 4] = [
+    ("lab", "Subject", "registry"),
+    ("live", "Drive", "volume/folder"),
+    ("live", "Drive", "volume/listed_dies"),
+    ("live", "Drive", "engine/recovery/buffered"),
+];
+
+#[test]
+fn methods_of_a_type_lie_in_its_file_or_folder() {
+    let (mut faults, mut elsewhere) = (Vec::new(), BTreeSet::new());
+    for (name, _) in ARROWS {
+        let modules = sources_of(&root().join("crates").join(name).join("src"));
+        let types = |of: fn(&str) -> Option<&str>| {
+            let found =
+                modules.iter().map(move |(at, text)| text.lines().map(move |it| (of(it), at)));
+            found.flatten().filter_map(|(of_type, at)| Some((of_type?.to_owned(), at.as_str())))
+        };
+        let mut homes = BTreeMap::<String, Vec<&str>>::new();
+        types(declared).for_each(|(of_type, at)| homes.entry(of_type).or_default().push(at));
+        for (of_type, at) in types(implemented) {
+            let is_home = |home: &&str| at == *home || at.starts_with(&joined(home, ""));
+            let is_at_home = homes.get(&of_type).is_none_or(|it| it.iter().any(|it| is_home(&it)));
+            match METHODS_ELSEWHERE.iter().find(|it| **it == (*name, of_type.as_str(), at)) {
+                Some(exception) => drop(elsewhere.insert(exception)),
+                None if is_at_home => {}
+                None => faults.push(format!("{name}: methods of {of_type} in {at}")),
+            }
+        }
+    }
+    report(&faults);
+    assert_eq!(elsewhere.len(), METHODS_ELSEWHERE.len(), "an exception is needed no more");
+}
+
+/// Name of the type that a line declares.
+fn declared(line: &str) -> Option<&str> {
+    let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let at = words.iter().position(|it| ["struct", "enum", "union"].contains(it))?;
+    words.get(at + 1).copied().filter(|_| !line.trim_start().starts_with("//"))
+}
+
+/// Name of the type of which a line begins to implement methods that are of no trait.
+fn implemented(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("impl").filter(|rest| !rest.contains(" for "))?;
+    let generics = rest.strip_prefix('<').map_or(Some(0), |rest| Some(rest.find("> ")? + 1))?;
+    rest[generics..].split(|c: char| !c.is_alphanumeric() && c != '_').find(|it| !it.is_empty())
 }
 
 #[test]
@@ -308,8 +418,15 @@ fn layers_of(name: &str, order: &[&[&str]]) -> Vec<String> {
     faults
 }
 
-/// Modules below `folder` with their texts, tests left out, by path: `real/fio`, the root empty.
+/// Modules as of [`sources_of`], without comments.
 fn modules_of(folder: &Path) -> BTreeMap<String, String> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let code = |text: &str| text.lines().filter(is_code).flat_map(|it| [it, "\n"]).collect();
+    sources_of(folder).into_iter().map(|(at, text)| (at, code(&text))).collect()
+}
+
+/// Modules below `folder` with their texts, tests left out, by path: `real/fio`, the root empty.
+fn sources_of(folder: &Path) -> BTreeMap<String, String> {
     let mut modules = BTreeMap::new();
     let mut tests = Vec::new();
     for file in files(folder, &["rs"]) {
@@ -330,12 +447,12 @@ fn joined(module: &str, child: &str) -> String {
     if module.is_empty() { child.to_owned() } else { format!("{module}/{child}") }
 }
 
-/// A source text without comments and items for tests, and the names of its modules of tests.
+/// A source text without items for tests, and the names of its modules of tests.
 ///
 /// An item ends at the first line of its own indentation that closes something.
 fn without_tests(text: &str) -> (String, Vec<String>) {
     let (mut kept, mut tests) = (String::new(), Vec::new());
-    let mut lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if line.trim_start() != "#[cfg(test)]" {
             kept.push_str(line);
@@ -345,7 +462,9 @@ fn without_tests(text: &str) -> (String, Vec<String>) {
         let indent = line.len() - line.trim_start().len();
         let ends = |line: &str| {
             let is_outer = line.len() - line.trim_start().len() == indent;
-            is_outer && !line.trim_start().starts_with('#') && line.ends_with([';', '}', ','])
+            is_outer
+                && !line.trim_start().starts_with(['#', '/'])
+                && line.ends_with([';', '}', ','])
         };
         for line in lines.by_ref() {
             let module = line.split_once("mod ").and_then(|(_, name)| name.strip_suffix(';'));
@@ -649,7 +768,8 @@ fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
             continue;
         }
         if path.is_dir() {
-            if !FOREIGN_FOLDERS.contains(&name.as_str()) && name != ".git" {
+            let is_foreign = FOREIGN_FOLDERS.contains(&name.as_str()) && !folder.ends_with("src");
+            if !is_foreign && name != ".git" {
                 found.extend(files(&path, extensions));
             }
         } else if extensions.iter().any(|extension| path.extension() == Some(extension.as_ref())) {

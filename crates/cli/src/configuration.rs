@@ -75,7 +75,8 @@ impl Configuration {
             bail!("{shown} does not configure a server");
         };
         let mut fixed = differing(&self.table, &table);
-        // Whoever scrubs by a period has none to go back to.
+        // Without `scrub` in the file there is no period to go back to: the server keeps the one it
+        // has.
         fixed.retain(|key| {
             !CHANGEABLE.contains(&key.as_str()) || (key == SCRUB && serve.scrub.is_none())
         });

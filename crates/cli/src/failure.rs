@@ -64,7 +64,7 @@ impl Opening {
         );
         match self.attempt {
             Attempt::Recover if is_damage => NOTHING_LEFT.to_owned(),
-            // Whoever means a volume that exists is not told how to make one over it.
+            // An operator who means a volume that exists is not told how to make one over it.
             Attempt::Recover | Attempt::Find => error.remedy_of_existing(&self.folder),
             Attempt::Use | Attempt::Check => error.remedy(&self.folder),
         }

@@ -99,7 +99,7 @@ fn columns_of(terminal: &impl AsFd) -> Option<usize> {
 
 /// Prints a line about the work to stderr.
 pub(crate) fn talk(text: &str) {
-    // Nobody is left to be told that stderr is closed.
+    // There is no other stream on which to say that stderr is closed.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn received() -> Result<Receiver<Signal>> {
     let pass = move || {
         for signal in signals.forever() {
             let asked = if signal == SIGHUP { Signal::Reload } else { Signal::Stop };
-            // Whoever sends another one while the server ends is told nothing new.
+            // The receiver is gone once the server ends: a further signal changes nothing then.
             let _ = sender.send(asked);
         }
     };

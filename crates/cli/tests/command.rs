@@ -99,7 +99,7 @@ fn a_sweep_on_a_cluster_names_what_its_driver_lacks_before_a_folder_is_made() {
             .output()
             .expect("the command was built");
         assert_eq!(stdout(&output), "", "a refusal is no result");
-        assert!(!dir.path().join("runs").exists(), "nobody could go on with such a folder");
+        assert!(!dir.path().join("runs").exists(), "no run could go on with such a folder");
         (output.status.code(), stderr(&output))
     };
     let (status, said) = sweep(dir.path());

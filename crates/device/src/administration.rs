@@ -56,7 +56,7 @@ pub struct DriveHealth {
     pub is_throttled: bool,
     /// Erases of the superblock erased most, and of that erased least; none where nothing counts.
     pub erase_count_max: Option<u32>,
-    /// See `erase_count_max`.
+    /// Erases of the superblock erased least, see `erase_count_max`.
     pub erase_count_min: Option<u32>,
     /// Percent of superblocks that are free; none likewise.
     pub free_superblocks_percent: Option<u8>,

@@ -66,7 +66,7 @@ impl Address {
         self.uri_by("nbd", name)
     }
 
-    /// The same for clients that encrypt.
+    /// The URI for clients of this machine that encrypt.
     pub fn encrypted_uri(&self, name: &str) -> String {
         self.uri_by("nbds", name)
     }

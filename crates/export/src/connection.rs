@@ -91,7 +91,7 @@ pub(crate) struct Connection<'a> {
     loan: Option<Loan>,
     pub(crate) inbox: Inbox,
     pub(crate) replies: Replies,
-    /// The way to whoever records what clients ask for, if somebody does.
+    /// The way to the recorder of what clients ask for, if there is one.
     pub(crate) tape: Option<Tape>,
 }
 
@@ -110,13 +110,13 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Lent memory, if some is there and nobody waits for it.
+    /// Lent memory, if some is there and no client waits for it.
     pub(crate) fn lend_at_once(&self, bytes: usize) -> Option<Loan> {
         self.memory.lend_at_once(self.socket, bytes as u64)
     }
 
     fn borrow(&mut self, bytes: usize) -> Result<(), Break> {
-        // Nobody waits while holding some.
+        // No client waits for memory while it holds some.
         self.loan = None;
         self.loan = Some(self.memory.lend(self.socket, bytes as u64).ok_or(Break::Over)?);
         Ok(())
@@ -200,7 +200,7 @@ impl<'a> Connection<'a> {
 
     fn encrypt(&mut self, tls: &Tls, deadline: Instant) -> Result<(), Break> {
         if !self.inbox.received().is_empty() {
-            // Somebody between client and server could have put it there.
+            // An attacker between client and server could have put it there.
             return Err(Break::Encryption("data arrived before the TLS handshake".to_owned()));
         }
         self.channel.encrypt(tls, deadline).map_err(timed)
@@ -317,7 +317,7 @@ impl<'a> Connection<'a> {
     ) -> Result<(), Break> {
         if session.is_timed() {
             if self.wait(Some(Duration::ZERO))? {
-                // The end is found by whoever waits for more.
+                // The end of the input is found when the thread waits for more.
                 self.receive(1)?;
             }
             session.set_time(elapsed(begun));
@@ -364,7 +364,7 @@ impl<'a> Connection<'a> {
         self.channel.send(bytes).map_err(timed)
     }
 
-    /// Notes when replies are sent, where somebody records.
+    /// Notes when replies are sent, where there is a recorder.
     fn note_sending(&mut self) {
         if let Some(tape) = &mut self.tape {
             tape.note_sending();
@@ -399,7 +399,7 @@ impl<'a> Connection<'a> {
         }
         self.inbox.end += received;
         if let Some(loan) = &self.loan {
-            // Whoever sent all of a request is no longer waited for, the device is.
+            // A client that sent all of a request is no longer waited for, the device is.
             let is_whole = self.inbox.received().len() >= wanted_bytes;
             loan.note_moved(if is_whole { PROGRESS_BYTES } else { received });
         }

@@ -142,7 +142,7 @@ impl Exports {
         self.clients.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Returns whoever keeps what clients ask for; none where nobody does.
+    /// Returns the recorder of what clients ask for; none where there is none.
     pub const fn recorder(&self) -> Option<&Arc<dyn Recorder>> {
         self.recorder.as_ref()
     }

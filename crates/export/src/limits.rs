@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   large request ──► wait, first come first served ──► received or read, sent ──► given back
-//!                         │ somebody has memory and moves next to nothing for STALL
+//!                         │ a client has memory and moves next to nothing for STALL
 //!                         └──► that connection ends
 //! ```
 //!
 //! Each client has [`OWN_BYTES`] of its own, in which small requests are carried out without asking
-//! anybody. The rest is shared: it is lent for one request at a time, and nobody waits for memory
-//! while holding some, so that clients that receive and send always get on.
+//! for more. The rest is shared: it is lent for one request at a time, and no client waits for
+//! memory while it holds some, so that clients that receive and send always get on.
 //!
 //! **Invariants**
 //! - What is lent never exceeds what is shared.
@@ -33,8 +33,8 @@ pub(crate) const OWN_BUFFER_BYTES: usize = 1 << 20;
 const SHARED_BYTES_MIN: u64 = REQUEST_BYTES_MAX as u64 + OWN_BUFFER_BYTES as u64;
 /// Time for which a client with shared memory may make no progress while others wait for some.
 pub(crate) const STALL: Duration = Duration::from_secs(3);
-/// Bytes that count as progress. Single bytes do not: whoever sends one now and then would keep the
-/// memory for ever.
+/// Bytes that count as progress. Single bytes do not: a client that sends one now and then would
+/// keep the memory for ever.
 pub(crate) const PROGRESS_BYTES: usize = 256 << 10;
 
 /// Limits for all clients of a server together.
@@ -210,7 +210,7 @@ impl Memory {
         }
     }
 
-    /// So many bytes, if they are there and nobody waits for some.
+    /// Lends so many bytes, if they are there and no client waits for some.
     pub(crate) fn lend_at_once(self: &Arc<Self>, socket: &Arc<Socket>, bytes: u64) -> Option<Loan> {
         let mut state = self.lock();
         if !state.queue.is_empty() || state.free_bytes < bytes {
@@ -221,7 +221,7 @@ impl Memory {
         Some(Loan { memory: Arc::clone(self), number, bytes })
     }
 
-    /// True if somebody waits for some.
+    /// True if a client waits for memory.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.lock().queue.is_empty()
     }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_let_nobody_in_are_refused_with_what_is_needed() {
+    fn limits_that_let_no_client_in_are_refused_with_what_is_needed() {
         assert!(Limits::default().checked().is_ok());
         let none = Limits { connections: 0, ..Limits::default() };
         assert_eq!(none.checked(), Err(LimitsError::NoClients));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_beyond_the_end() {
+    fn no_client_waits_beyond_the_end() {
         let memory = memory(64 * MIB);
         let (socket, _client) = pair();
         let _all = memory.lend(&socket, 64 * MIB).unwrap();

@@ -15,8 +15,8 @@
 //! **Invariants**
 //! - Nothing that a client sends makes the server panic.
 //! - All clients together take no more memory for requests and replies than
-//!   [`Limits`](crate::Limits) say, and those that ask for little, or for nothing yet, shut nobody
-//!   out.
+//!   [`Limits`](crate::Limits) say, and those that ask for little, or for nothing yet, shut no
+//!   other client out.
 //! - A reply to a flush, or to a command with force unit access, is sent only after the device's
 //!   flush has returned.
 //! - Nothing that was agreed on, or received, before encryption counts after it.

@@ -138,7 +138,7 @@ impl Pace {
         self.shared.lock().lateness
     }
 
-    /// The same, with the largest delays after each reply.
+    /// Replies so far and those of them that were late, with the largest delays after each reply.
     pub fn lateness_and_peaks(&self) -> (Lateness, Peaks) {
         let state = self.shared.lock();
         (state.lateness, state.peaks.clone())

@@ -67,8 +67,8 @@ pub enum Event {
         /// Reason, as text.
         reason: String,
     },
-    /// Clients were rejected, or failed in the handshake. It is told at most every ten seconds:
-    /// anybody who reaches the port can have it told.
+    /// Clients were rejected, or failed in the handshake. It is told at most every ten seconds: any
+    /// process that reaches the port can have it told.
     Rejected {
         /// Number of them since that was told last.
         clients: u64,
@@ -86,7 +86,7 @@ pub enum Protocol {
     Nvme(Arc<Subsystem>),
 }
 
-/// Whoever watches a server. Any thread may call it.
+/// Observer of a server's events. Any thread may call it.
 pub trait Observer: Send + Sync {
     /// Receives an event.
     fn saw(&self, event: &Event);
@@ -156,7 +156,7 @@ enum Stage {
     Handshake,
     /// An I/O queue of a host, which is known by its admin queue.
     Served,
-    /// Its connection was told to whoever watches.
+    /// Its connection was told to the observer.
     Known,
 }
 
@@ -190,7 +190,7 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
 }
 
 impl Server {
-    /// Serves `exports` over NBD, within `limits`, to whoever comes to `listeners`.
+    /// Serves `exports` over NBD, within `limits`, to the clients that come to `listeners`.
     ///
     /// # Errors
     /// Fails if the system has no thread for a listener.
@@ -204,7 +204,8 @@ impl Server {
         Self::start_each(exports, listeners.collect(), limits, observer)
     }
 
-    /// Serves `exports`, within `limits`, to whoever comes to a listener, over its protocol.
+    /// Serves `exports`, within `limits`, to the clients that come to a listener, over its
+    /// protocol.
     ///
     /// # Errors
     /// Fails if the system has no thread for a listener.
@@ -262,7 +263,7 @@ impl Server {
             listener.shut_down();
         }
         for acceptor in self.acceptors.drain(..) {
-            // A thread that panicked accepts nobody any more.
+            // A thread that panicked accepts no client any more.
             let _ = acceptor.join();
         }
         self.shared.each_socket(Socket::end_input);
@@ -365,7 +366,7 @@ impl Shared {
 
     fn reject(&self, reason: String) {
         let clients = self.lock().rejections.note(Instant::now());
-        // Told without the lock: whoever watches may take its time.
+        // Told without the lock: the observer may take its time.
         if let Some(clients) = clients {
             self.observer.saw(&Event::Rejected { clients, reason });
         }

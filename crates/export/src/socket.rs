@@ -1,7 +1,7 @@
 //! Sockets: where clients come in, and one for each that came.
 //!
 //! A socket in the file system outlives a server that was killed. [`Listener::bind`] asks such a
-//! socket whether anybody listens, and takes its place if nobody does.
+//! socket whether a server listens, and takes its place if none does.
 
 use std::fs::{self, File};
 use std::io;
@@ -109,7 +109,7 @@ pub(crate) enum Peer {
 }
 
 impl Listener {
-    /// Listens at an address. A Unix socket that nobody listens at is replaced.
+    /// Listens at an address. A Unix socket that no process listens at is replaced.
     ///
     /// # Errors
     /// As [`BindError`] has it.
@@ -135,7 +135,7 @@ impl Listener {
         }
     }
 
-    /// Listens at a socket that somebody else opened, and leaves its path alone.
+    /// Listens at a socket that another process opened, and leaves its path alone.
     ///
     /// # Errors
     /// Fails if it has no path, so that clients could not be told of it, or the system refuses.
@@ -423,8 +423,8 @@ fn lock_folder(path: &Path) -> Option<File> {
     None
 }
 
-/// Connects to the socket `path`. Returns ` by PROCESS` if somebody listens there, an empty text if
-/// the process is not known; none if nobody listens.
+/// Connects to the socket `path`. Returns ` by PROCESS` if a process listens there, an empty text
+/// if it is not known which; none if no process listens.
 fn listening_at(path: &Path) -> io::Result<Option<String>> {
     // A server that takes no clients any more must not make this one wait.
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_nobody_listens_at_is_replaced() {
+    fn a_socket_that_no_process_listens_at_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let address = unix(folder.path(), "s");
         // What a killed server leaves: a socket without a listener.

@@ -138,7 +138,7 @@ impl UblkDriver {
         Ok(Self { control: Arc::new(Control::open()?) })
     }
 
-    /// Stops and removes a device, whoever serves it, or served it before it was killed.
+    /// Stops and removes a device, whichever process serves it, or served it before it was killed.
     ///
     /// # Errors
     /// Fails if there is no such device, or the driver does not remove it in time.

@@ -29,9 +29,9 @@ pub struct Counters {
     pub pages_metadata: u64,
     /// Bytes by which compression made the pages of `pages_host` shorter.
     pub host_saved_bytes: u64,
-    /// The same of `pages_relocation`.
+    /// Bytes by which compression made the pages of `pages_relocation` shorter.
     pub relocation_saved_bytes: u64,
-    /// The same of `pages_wear`.
+    /// Bytes by which compression made the pages of `pages_wear` shorter.
     pub wear_saved_bytes: u64,
     /// Bytes of program units that no extent fitted into.
     pub padding_bytes: u64,

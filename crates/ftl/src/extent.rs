@@ -149,7 +149,7 @@ impl Extents {
         self.granules_of.entries()
     }
 
-    /// The same, to be filled in before anything is stored.
+    /// Granules of each logical page, to be filled in before anything is stored.
     pub(crate) fn sizes_mut(&mut self) -> &mut [u8] {
         self.granules_of.entries_mut()
     }

@@ -1,7 +1,7 @@
 //! Flash translation layer: a state machine without clock and without I/O.
 //!
 //! The host side goes in as [`Ftl::write`], [`Ftl::trim`] and [`Ftl::lookup`]; the media side comes
-//! out as [`MediaOp`]s, handed to the [`Media`] of whoever owns the state machine: a timing model
+//! out as [`MediaOp`]s, handed to the [`Media`] of the owner of the state machine: a timing model
 //! books them on dies, a live drive moves bytes, a test keeps them in a `Vec`.
 //!
 //! # Get started

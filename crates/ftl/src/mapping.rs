@@ -148,7 +148,8 @@ impl Mapping {
         self.ppn_of.entries()
     }
 
-    /// The same, to be filled in before anything else is; [`Mapping::complete`] finishes it.
+    /// Returns the entries to be filled in before anything else is; [`Mapping::complete`] finishes
+    /// it.
     pub(crate) fn entries_mut(&mut self) -> &mut [u32] {
         self.ppn_of.entries_mut()
     }

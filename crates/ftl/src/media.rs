@@ -116,7 +116,7 @@ pub trait Media {
     }
 }
 
-/// Media of which nobody wants to hear, for questions about mapping alone.
+/// Media that carry out nothing, for questions about mapping alone.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMedia;
 

@@ -52,7 +52,7 @@ impl Stream {
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     first: [StreamState; 3],
-    /// Those of further handles.
+    /// Streams of further handles.
     further: Vec<StreamState>,
 }
 

@@ -73,7 +73,7 @@ pub struct Loaded {
     pub counted: Vec<Interval>,
     /// Counts of each device by itself, where several real devices are one target.
     pub devices: Vec<DeviceIntervals>,
-    /// The two parts of the latency; absent where nobody tells them apart.
+    /// The two parts of the latency; absent where the driver does not tell them apart.
     pub parts: Option<LatencyParts>,
     /// Description of the work for the report: a sentence or a command line.
     pub how: String,
@@ -89,7 +89,7 @@ pub struct Loaded {
     /// ended.
     pub unfinished: f64,
     /// Lateness of the server of a modelled drive, from before the load, its ramp included, until
-    /// its end; absent of other targets, and where nobody tells it.
+    /// its end; absent of other targets, and where the server does not tell it.
     pub lateness: Option<LatenessCounts>,
     /// Warnings that the driver raises itself.
     pub warnings: Vec<Warning>,
@@ -101,7 +101,7 @@ pub struct Loaded {
 pub struct LatenessCounts {
     /// Replies that were sent.
     pub replies: u64,
-    /// Those of them that were late.
+    /// Replies that were late.
     pub late: u64,
     /// Sum of the latencies in the model, of all of them.
     pub modelled_ns: u64,

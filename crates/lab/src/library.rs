@@ -75,7 +75,7 @@ pub trait Item: Clone + PartialEq + Sized {
     fn parse(text: &str, file: &str) -> Result<Self, SpecError>;
     /// Its name.
     fn name(&self) -> &str;
-    /// Those that are built in, ordered by name.
+    /// Returns the built-in ones, ordered by name.
     fn built_in() -> Vec<Self>;
     /// The text of the file of the one that is built in and named `name`.
     fn built_in_text(name: &str) -> Option<&'static str>;

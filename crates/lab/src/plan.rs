@@ -34,7 +34,7 @@ pub struct Plan {
     /// Published figures that the plan expresses; absent where it stands for none.
     #[serde(default)]
     pub published: Option<Published>,
-    /// Largest time lapse of a model that nobody chose one for; absent: the drive's own.
+    /// Largest time lapse of a model for which the caller chose none; absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
     /// True if a model is measured as the purge left it, though suites read.

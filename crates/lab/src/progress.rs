@@ -1,4 +1,4 @@
-//! Progress of runs, for whoever waits.
+//! Progress of runs, for the caller that waits for them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ pub struct Event<'a> {
     pub left_s: Option<f64>,
     /// Latest figures in words, such as `42.6k IOPS`; may be empty.
     pub text: &'a str,
-    /// The same in numbers; absent while nothing was measured.
+    /// Latest figures as numbers; absent while nothing was measured.
     pub glimpse: Option<Glimpse>,
 }
 

@@ -121,7 +121,7 @@ impl Replay<'_> {
     /// Checks that the trace has what its replay needs.
     ///
     /// # Errors
-    /// Fails if it is to be replayed at times that nobody wrote down.
+    /// Fails if it is to be replayed at its own times and has none.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.speed.is_some() && self.trace.span() == Nanos::ZERO {
             let text = format!("trace {} has no times to replay it at", self.trace.name());

@@ -38,7 +38,7 @@ pub trait StepStore: Sync {
     /// Fails if it could not be kept; the run ends.
     fn keep(&self, index: usize, record: &Record) -> Result<(), Error>;
 
-    /// Takes the progress of a step, for whoever looks on.
+    /// Takes the progress of a step, for processes that look on.
     fn follow(&self, _: &Event<'_>) {}
 }
 

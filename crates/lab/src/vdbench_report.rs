@@ -96,7 +96,7 @@ impl Columns {
         cells.get(self.0.iter().position(|it| it == name)?).copied()
     }
 
-    /// The same as a number; absent where there is none, such as `n/a`.
+    /// The cell of the column `name` as a number; absent where there is none, such as `n/a`.
     fn number(&self, cells: &[&str], name: &str) -> Option<f64> {
         self.cell(cells, name)?.parse::<f64>().ok().filter(|it| it.is_finite())
     }

@@ -3,8 +3,8 @@
 //! It lies in the drive's folder, and only its owner may use it. A request is one line of JSON, and
 //! so is its answer; a client may send one after the other.
 //!
-//! Whoever binds it has the drive open, and so is alone: a socket that is there already was left
-//! by a process that was killed, and is replaced.
+//! The process that binds it has the drive open, and so is alone: a socket that is there already
+//! was left by a process that was killed, and is replaced.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -185,7 +185,7 @@ impl Drop for Management {
         // It fails only when the socket is shut down already.
         let _ = rustix::net::shutdown(&*self.listener, Shutdown::Both);
         if let Some(acceptor) = self.acceptor.take() {
-            // A thread that panicked accepts nobody any more.
+            // A thread that panicked accepts no client any more.
             let _ = acceptor.join();
         }
         // What cannot be removed is replaced by the next server.
@@ -205,7 +205,7 @@ fn socket() -> io::Result<OwnedFd> {
 
 fn bind(volume: &Path) -> io::Result<UnixListener> {
     let (folder, socket) = (File::open(volume)?, socket()?);
-    // Before it has a name, so that nobody else may use it at any moment.
+    // Before it has a name, so that no other user may use it at any moment.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &address(&folder)?)?;
     rustix::net::listen(&socket, BACKLOG)?;
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_before_and_after_and_where_a_server_was_killed() {
+    fn no_server_answers_before_and_after_and_where_it_was_killed() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Connection::open(folder.path()).unwrap().is_none());
         drop(refusing(folder.path()));

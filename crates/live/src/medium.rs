@@ -55,7 +55,7 @@ pub struct HostSpace {
 ///
 /// impl Memory {
 ///     fn with<T>(&self, offset: u64, work: impl FnOnce(&mut [u8]) -> T) -> T {
-///         work(&mut self.0.lock().expect("nobody panics")[offset as usize..])
+///         work(&mut self.0.lock().expect("no thread panics")[offset as usize..])
 ///     }
 /// }
 ///

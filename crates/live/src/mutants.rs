@@ -2,7 +2,7 @@
 //!
 //! Outside of tests none is ever on, and asking costs nothing.
 
-/// A mistake that somebody could make.
+/// A mistake that a developer could make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
     /// A flush syncs nothing.
@@ -13,7 +13,8 @@ pub(crate) enum Mutant {
     JournalBeforeRows,
     /// Erased superblocks are written over before what superseded them is durable.
     ReleasedEarly,
-    /// The same where the journal lists completed rows, but not those that are open.
+    /// Erased superblocks are written over where the journal lists completed rows, but not those
+    /// that are open.
     ReleasedUnfinished,
     /// Trims are not journaled.
     TrimForgotten,
@@ -109,7 +110,7 @@ mod tests {
 
     /// Seeds of 2000 operations within which the simulation finds each bug.
     const SEEDS: u64 = 40;
-    /// The same where it takes damage of a certain kind.
+    /// Seeds within which it finds a bug that takes damage of a certain kind.
     const SEEDS_DAMAGED: u64 = 640;
 
     fn is_found(bug: Mutant) -> bool {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_that_nobody_looks_at_are_found() {
+    fn checksums_that_are_not_looked_at_are_found() {
         assert!(is_found(Mutant::ChecksumSkipped));
     }
 

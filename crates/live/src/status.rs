@@ -201,7 +201,7 @@ pub struct Smart {
     /// Writes of clients, since the server began.
     pub host_write_commands: Option<u64>,
     /// Percent of the erases that superblocks are rated for that were done on average, 255 at most;
-    /// none where nobody said what they are rated for.
+    /// none where the rating is unknown.
     #[serde(default)]
     pub percentage_used: Option<u8>,
     /// Temperature in kelvin of the modelled drive whose times replies keep to.

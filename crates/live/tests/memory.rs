@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 /// Bytes of a unit of 64 whole pages, as the format of the media has it.
 const PAGE_BYTES: u64 = 266_240;
 
-/// A die that keeps headers, journal and checkpoints in a file, and forgets pages: nobody reads
+/// A die that keeps headers, journal and checkpoints in a file, and forgets pages: no test reads
 /// them here.
 #[derive(Debug)]
 struct Forgetful {

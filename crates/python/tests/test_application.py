@@ -29,11 +29,11 @@ def test_a_result_is_stored_for_one_drive_as_for_several(duo, tmp_path):
     one = fg.app("sysbench-oltp", duo, 4, out=tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 
-    class Nobody:
+    class UnusedExecutor:
         def submit(self, function, /, *args):
             raise AssertionError("everything was stored")
 
-    assert fg.app("sysbench-oltp", [duo], 4, out=tmp_path, executor=Nobody()) == [one]
+    assert fg.app("sysbench-oltp", [duo], 4, out=tmp_path, executor=UnusedExecutor()) == [one]
 
 
 def test_a_slower_drive_makes_a_slower_application(duo):

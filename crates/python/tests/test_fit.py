@@ -51,11 +51,11 @@ def test_many_drives_are_fitted_by_an_executor_and_kept(small, measured, fit, tm
         assert fits[0] == fit
     assert len(list(tmp_path.iterdir())) == 2
 
-    class Nobody:
+    class UnusedExecutor:
         def submit(self, function, /, *args):
             raise AssertionError("everything was kept")
 
-    assert fg.fit(starts, executor=Nobody(), **question) == fits
+    assert fg.fit(starts, executor=UnusedExecutor(), **question) == fits
     assert fg.fit(starts, jobs=1, **question) == fits
 
 

@@ -49,11 +49,12 @@ def test_a_drive_that_was_not_in_steady_state_holds_no_limit(found):
 def test_it_is_the_same_again_and_kept(found, duo):
     search, out = found
 
-    class Nobody:
+    class UnusedExecutor:
         def submit(self, function, /, *args):
             raise AssertionError("everything was kept")
 
-    again = fg.search(duo, SPACE, maximize="user_capacity_gb", out=out, executor=Nobody(), **LOAD)
+    executor = UnusedExecutor()
+    again = fg.search(duo, SPACE, maximize="user_capacity_gb", out=out, executor=executor, **LOAD)
     assert again.rows() == search.rows()
 
 

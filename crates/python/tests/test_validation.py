@@ -24,7 +24,7 @@ def rows(drives):
     quick = {**fg.figures(drives[0])[0], "id": "Q1", "workload": "4k-rand-read", "threads": "2",
              "queue_per_thread": "2", "phase": "primary", "metric": "iops", "os": "any",
              "mode": "any", "value_low": "20000", "value_high": "20000"}
-    foreign = {**facts[0], "id": "F1", "device": "a drive of nobody"}
+    foreign = {**facts[0], "id": "F1", "device": "an unknown drive"}
     return [facts[0], quick, foreign, *facts[-3:]]
 
 

@@ -34,7 +34,8 @@ pub struct TallyLine {
     pub typical: Tally,
     /// Standard deviations, maxima and percentiles that do not follow from listed stalls.
     pub spread: Tally,
-    /// Those that follow from the stalls listed in a drive's file, which were fitted to them.
+    /// Spread figures that follow from the stalls listed in a drive's file, which were fitted to
+    /// them.
     pub from_listed_stalls: Tally,
 }
 

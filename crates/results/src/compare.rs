@@ -54,7 +54,7 @@ pub struct Entry {
     /// True if requests are missing from its figures: no comparison rests on them.
     #[serde(skip_serializing_if = "is_unset")]
     pub lacks_requests: bool,
-    /// Text of a warning that the figures of this step may not be the drive's own: nobody wins by
+    /// Text of a warning that the figures of this step may not be the drive's own: no drive wins by
     /// them. Absent where there is none; warnings about a whole run are not repeated here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
@@ -162,8 +162,8 @@ pub struct Standing {
     /// Its IOPS over those of the best subject: the geometric mean over all loads and repeats, 0
     /// to 1.
     pub share: f64,
-    /// The same of its lowest repeat, and of its highest; of a single run that of the ends of the
-    /// intervals of its rates, and equal where it has none.
+    /// Share of its lowest repeat, and of its highest; of a single run those of the ends of the
+    /// intervals of its rates, which are equal where it has none.
     pub share_of_repeats: (f64, f64),
     /// Its place, from 1: subjects within [`MEANINGFUL_MIN`] of the first of a place share it.
     pub place: u32,
@@ -518,7 +518,7 @@ mod tests {
         let is_of_load =
             |it: &&Comparison| it.entries[0].as_ref().is_some_and(|it| it.step == load);
         assert!(comparisons.iter().any(|it| is_of_load(&it)), "it is shown");
-        assert!(!common(&comparisons).iter().any(|it| is_of_load(&it)), "nobody wins by it");
+        assert!(!common(&comparisons).iter().any(|it| is_of_load(&it)), "no drive wins by it");
         assert_eq!(common(&comparisons).len() + 1, comparisons.len());
     }
 

@@ -19,14 +19,14 @@
 //!
 //! A finding is withheld, with the reason, where one of its steps was measured under a warning that
 //! says the figure may not be the drive's own: a busy machine, a cache, requests that were missing,
-//! replies that a server sent late, reads of what nobody wrote; and where the processors of the
-//! host were the limit, but for write amplification, steady state and hosts themselves. A strength
-//! of the peak is withheld where the workload was watched for less than ten minutes, the last
-//! window of a preconditioning included: stalls come once in minutes, and whether one falls into a
-//! short measurement is chance. A weakness of the peak is withheld where the longest request may be
-//! a stall that the file of a model lists. What speaks of a settled drive (burst over settled,
-//! write amplification, reads over writes, formats, loads that write on several hosts, scaling of
-//! loads that write) needs steady state.
+//! replies that a server sent late, reads of unwritten space; and where the processors of the host
+//! were the limit, but for write amplification, steady state and hosts themselves. A strength of
+//! the peak is withheld where the workload was watched for less than ten minutes, the last window
+//! of a preconditioning included: stalls come once in minutes, and whether one falls into a short
+//! measurement is chance. A weakness of the peak is withheld where the longest request may be a
+//! stall that the file of a model lists. What speaks of a settled drive (burst over settled, write
+//! amplification, reads over writes, formats, loads that write on several hosts, scaling of loads
+//! that write) needs steady state.
 
 use serde::Serialize;
 
@@ -696,7 +696,7 @@ mod tests {
         for step in &mut run.steps {
             step.steady = None;
         }
-        assert!(!is_found(&run), "nobody judged whether the drive had settled");
+        assert!(!is_found(&run), "it was not judged whether the drive had settled");
     }
 
     #[test]

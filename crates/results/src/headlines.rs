@@ -46,11 +46,12 @@ pub struct Headlines {
     /// Reason why the figures of 4K random writes may not be the drive's own, see
     /// [`Run::distrusted`]: no ratio or place rests on them. Absent where there is none.
     pub write_doubt: Option<String>,
-    /// The same of the figures of 4K random reads.
+    /// Reason why the figures of 4K random reads may not be the drive's own, see `write_doubt`.
     pub read_doubt: Option<String>,
-    /// The same of the preconditioning.
+    /// Reason why the figures of the preconditioning may not be the drive's own, see `write_doubt`.
     pub burst_doubt: Option<String>,
-    /// The same of the 8K random requests.
+    /// Reason why the figures of the 8K random requests may not be the drive's own, see
+    /// `write_doubt`.
     pub mixed_doubt: Option<String>,
     /// Contradiction of a published figure of the same load to a headline, see [`contradiction`].
     pub contradictions: Vec<(Headline, String)>,

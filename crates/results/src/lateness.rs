@@ -16,7 +16,7 @@ pub const SLOWDOWN_MAX: f64 = 0.05;
 pub struct Lateness {
     /// Replies that were sent, to other clients of the server too.
     pub replies: u64,
-    /// Those of them that were late.
+    /// Replies that were late.
     pub late: u64,
     /// Mean latency of all of them in the model, in nanoseconds: what a client measures beyond it
     /// passed in the server and on the way to it.

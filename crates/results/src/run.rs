@@ -367,7 +367,7 @@ pub struct DeviceFigures {
 pub struct AskedRate {
     /// Requests due in each second of the drive's own time.
     pub iops: f64,
-    /// The same as a share of what the load reached without a rate, in percent: a point of a curve.
+    /// Rate as a share of what the load reached without a rate, in percent: a point of a curve.
     /// Absent where the rate was given as a number.
     pub percent: Option<f64>,
     /// Limit that kept requests from coming at that rate; absent where they did.
@@ -440,7 +440,7 @@ pub enum WarningKind {
     /// A real drive measured writes without a preconditioning, or a preconditioning met the limits
     /// of the steady-state rule before it had written enough.
     NotPreconditioned,
-    /// Reads met space that nobody had written: the drive answered them without its media.
+    /// Reads met unwritten space: the drive answered them without its media.
     UnwrittenReads,
     /// Outstanding requests fell short of threads times queue.
     QueueNotFilled,

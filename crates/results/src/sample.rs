@@ -145,8 +145,8 @@ pub struct Summary {
     /// Power and heat; absent where nothing is known of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub climate: Option<Climate>,
-    /// Pages that reads asked for; absent where nothing was read, and where nobody knows which were
-    /// written: on real drives, which are filled first.
+    /// Pages that reads asked for; absent where nothing was read, and where it is unknown which
+    /// were written: on real drives, which are filled first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_read: Option<PagesRead>,
     /// Processor time of the host for each request, in microseconds: of models that of the driver,
@@ -168,12 +168,12 @@ pub struct Summary {
 pub struct PagesRead {
     /// Pages that were asked for.
     pub count: u64,
-    /// Pages of them that nobody had written since the purge: the drive answers them from its map.
+    /// Pages of them that were unwritten since the purge: the drive answers them from its map.
     pub unwritten: u64,
 }
 
 impl PagesRead {
-    /// Share of them that nobody had written, 0 to 1; 0 where nothing was read.
+    /// Share of them that were unwritten, 0 to 1; 0 where nothing was read.
     pub fn unwritten_share(&self) -> f64 {
         if self.count > 0 { self.unwritten as f64 / self.count as f64 } else { 0.0 }
     }
@@ -352,7 +352,7 @@ pub struct Interval {
     pub superblocks_free_share: Option<f64>,
     /// Power and heat in it; absent where nothing is known of them.
     pub climate: Option<Climate>,
-    /// Pages that reads asked for in it; absent where nobody knows which were written.
+    /// Pages that reads asked for in it; absent where it is unknown which were written.
     pub pages_read: Option<PagesRead>,
     /// Processor time of the host that its requests took, in nanoseconds; absent if not reported.
     pub host_busy_ns: Option<u64>,

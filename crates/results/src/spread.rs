@@ -90,7 +90,7 @@ impl Spread {
         repeated.map(|it| it.or(&parts.unwrap_or_default())).or(parts)
     }
 
-    /// These intervals, and where there is none, those of `other`.
+    /// Returns the intervals of `self`, and where there is none, those of `other`.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         Self {

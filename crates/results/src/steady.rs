@@ -105,7 +105,7 @@ pub struct SteadyVariable {
 pub struct Written {
     /// Bytes that the host had written since the purge: fills, ramps and the step itself.
     pub since_purge_bytes: u64,
-    /// The same ÷ the user capacity: 1 is one drive write.
+    /// Bytes since the purge ÷ the user capacity: 1 is one drive write.
     pub since_purge_share: f64,
     /// Bytes that the step itself wrote ÷ the space that it addresses.
     pub addressed_share: f64,

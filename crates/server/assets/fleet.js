@@ -70,7 +70,7 @@ class DriveCard {
     this.before = null;
   }
 
-  // Shows what is known; returns what it does now, and what somebody should look after.
+  // Shows what is known; returns what it does now, and what an operator should look after.
   update(card) {
     const { name, volume, is_locate_led_on, is_served, fault, drive } = card;
     write(this.name, name);

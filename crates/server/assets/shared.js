@@ -8,7 +8,7 @@ const SPANS = [
   { word: "24h", title: "24 h", from: "a day ago", steps: 1440, step: 60 },
 ];
 const RETRY_MS = 1000;
-// Longer than the time between two messages: whoever is silent for that long is gone.
+// Longer than the time between two messages: a server that is silent for that long is gone.
 const SILENCE_MS = 5000;
 const SVG = "http://www.w3.org/2000/svg";
 

@@ -47,7 +47,7 @@ pub enum Level {
 
 /// Writes a line to stderr.
 fn write_line(line: &str) {
-    // Nobody is left to be told that stderr is closed.
+    // There is no other stream on which to say that stderr is closed.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
@@ -122,7 +122,7 @@ fn write(lines: &Receiver<Message>) {
     while let Ok(message) = lines.recv() {
         match message {
             Message::Line(line) => write_line(&line),
-            // Whoever asked may have lost patience.
+            // The thread that asked may have lost patience.
             Message::Flush(written) => drop(written.send(())),
         }
     }

@@ -109,7 +109,7 @@ impl Monitor {
             for alert in alerts {
                 caller.call(&alert);
             }
-            // Nobody waits any more where that took too long.
+            // No thread waits any more where that took too long.
             let _ = over.send(());
         };
         let caller = thread::Builder::new().name("monitor".to_owned()).spawn(call);
@@ -137,7 +137,7 @@ impl Drop for Monitor {
         if let Ok(()) | Err(RecvTimeoutError::Disconnected) = ended.recv_timeout(LAST_CALLS)
             && let Some(caller) = self.caller.take()
         {
-            // A thread that panicked calls nobody any more.
+            // A thread that panicked calls no recipient any more.
             let _ = caller.join();
         }
     }
@@ -239,7 +239,7 @@ impl Caller {
 fn carried_out(command: &mut Command, text: &str) -> io::Result<Option<ExitStatus>> {
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // A text fits into the pipe, so nobody waits; a program need not read it.
+        // A text fits into the pipe, so this thread does not wait; a program need not read it.
         let _ = input.write_all(text.as_bytes());
     }
     let deadline = Instant::now() + PATIENCE;

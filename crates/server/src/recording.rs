@@ -36,7 +36,7 @@ pub struct RecordedDevice<'a> {
     pub size_bytes: u64,
     /// Model whose times replies keep to; none where they are sent at once.
     pub model: Option<&'a str>,
-    /// Time that a request takes beside the device; none where nobody measured it.
+    /// Time that a request takes beside the device; none where it was not measured.
     pub front_end: Option<Nanos>,
     /// Times as slow as a real processor that the application's is, where it is an emulated one.
     pub emulation_slowdown: Option<f64>,
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(found.head.model.as_deref(), Some("iodrive-duo"));
         assert_eq!(found.head.front_end_ns, Some(45_000));
         assert_eq!(found.head.emulation_slowdown, Some(20.0));
-        // It began before the first request: nobody knows what it waited for.
+        // It began before the first request: what it waited for is unknown.
         assert!(found.transactions.is_empty());
         assert!(found.head.machine.contains("Linux"), "{}", found.head.machine);
     }

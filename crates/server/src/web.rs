@@ -162,11 +162,11 @@ impl Drop for Web {
     fn drop(&mut self) {
         self.site.is_stopping.store(true, Ordering::Release);
         self.site.content.end();
-        // The acceptor looks up when somebody comes; without this it ends with the process.
+        // The acceptor looks up when a client comes; without this it ends with the process.
         if TcpStream::connect_timeout(&self.address, PATIENCE).is_ok()
             && let Some(acceptor) = self.acceptor.take()
         {
-            // A thread that panicked accepts nobody any more.
+            // A thread that panicked accepts no client any more.
             let _ = acceptor.join();
         }
     }

@@ -55,7 +55,7 @@ struct SlcCosts {
     t_read: Nanos,
     t_program: Nanos,
     channel_program: Nanos,
-    /// Such units of a whole one.
+    /// Program units in SLC mode that together hold as much as a whole one.
     parts: u32,
 }
 

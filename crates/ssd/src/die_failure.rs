@@ -42,7 +42,7 @@ pub struct FailedDie {
     pub rebuilt_at: Option<Nanos>,
 }
 
-/// Die of a module that is out of service, for whoever has to read around it.
+/// Die of a module that is out of service, for the reads that go around it.
 #[derive(Clone, Debug)]
 pub(crate) struct LostDie {
     pub(crate) die: DieId,

@@ -152,7 +152,7 @@ struct SectorCounters {
 pub struct PagesRead {
     /// Mapping units that host reads asked for.
     pub all: u64,
-    /// Units of them that nobody had written: the map answers them, and no die is busy with them.
+    /// Units of them that were unwritten: the map answers them, and no die is busy with them.
     pub unmapped: u64,
 }
 
@@ -376,8 +376,8 @@ impl Drive {
     /// `completed_at` can lie beyond it.
     ///
     /// Time passes to `until` where nothing completes by then, and the drive does what it does in
-    /// idle time. Until [`Nanos::MAX`] it passes to the last completion only: beyond that nobody
-    /// could submit a request any more.
+    /// idle time. Until [`Nanos::MAX`] it passes to the last completion only: beyond that the host
+    /// could submit no request any more.
     #[inline]
     pub fn next_completion(&mut self, until: Nanos) -> Option<Completion> {
         if until == Nanos::MAX && self.slots_free.len() == self.in_flight.len() {

@@ -1,7 +1,7 @@
 //! A drive in virtual time.
 //!
-//! A [`Drive`] is a value that neither reads the clock nor touches a disk. Whoever owns it submits
-//! requests at times of their choosing and asks for completions up to a time.
+//! A [`Drive`] is a value that neither reads the clock nor touches a disk. Its owner submits
+//! requests at times of its own choosing and asks for completions up to a time.
 //!
 //! # Get started
 //!

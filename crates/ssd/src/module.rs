@@ -51,7 +51,7 @@ pub(crate) struct Module {
     reads_plainly: bool,
     /// Mapping units that host reads asked for.
     pub(crate) pages_read: u64,
-    /// Those of them that nobody had written: the map answers them.
+    /// Units of them that were unwritten: the map answers them.
     pub(crate) pages_read_unmapped: u64,
     /// Writes that wait for relocation, in order: request and extent.
     waiting: VecDeque<(u32, Extent)>,

@@ -137,7 +137,7 @@ pub struct DriveSpec {
     /// A die that is to fail under load; no part of a file.
     #[serde(skip)]
     pub die_failure: Option<DieFailure>,
-    /// Surroundings that somebody gave instead of those of the file; no part of a file.
+    /// Surroundings that the caller gave instead of those of the file; no part of a file.
     #[serde(skip)]
     pub given: Surroundings,
 }

@@ -102,7 +102,7 @@ impl Stripe {
         (module, first)
     }
 
-    /// The same, and the sector's place within its stripe unit.
+    /// The module that holds a sector, its sector there, and its place within its stripe unit.
     #[inline]
     fn place_within(&self, sector: u64) -> (usize, u64, u64) {
         let Some(bits) = self.bits else { return self.divide(sector) };
@@ -113,7 +113,7 @@ impl Stripe {
         (usize::try_from(module).expect("a module"), first, within)
     }
 
-    /// The same where bits do not say it.
+    /// Divides, where bits do not give the place of a sector.
     #[inline(never)]
     fn divide(&self, sector: u64) -> (usize, u64, u64) {
         if self.is_one_module() {

@@ -7,7 +7,7 @@ pub(crate) fn prose<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String
     Ok(joined(&String::deserialize(deserializer)?))
 }
 
-/// The same of a text that may be absent.
+/// Reads a text that may be absent and whose line breaks mean nothing.
 pub(crate) fn optional_prose<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {

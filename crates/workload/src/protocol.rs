@@ -34,8 +34,8 @@ pub struct Protocol {
     /// Published figures that the protocol reproduces; absent where there are none.
     #[serde(default)]
     pub published: Option<Published>,
-    /// Largest time lapse, from 1, at which a model carries it out when nobody says otherwise;
-    /// absent: the drive's own.
+    /// Largest time lapse, from 1, at which a model carries it out when the caller does not say
+    /// otherwise; absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
     /// True if a model is measured as the purge left it: nothing is written before the first load,

@@ -1,4 +1,4 @@
-//! A trace: requests that somebody's machine once made, or that were made up to resemble them.
+//! A trace: requests that a machine once made, or that were made up to resemble them.
 //!
 //! ```text
 //! text of a file ──► format ──► requests, in order of time ──► placement ──► requests on a drive
@@ -92,7 +92,7 @@ impl Trace {
         &self.skipped
     }
 
-    /// Time from the first request to the last; zero where nobody wrote times down.
+    /// Time from the first request to the last; zero where the trace has no times.
     pub fn span(&self) -> Nanos {
         self.requests.last().map_or(Nanos::ZERO, |last| last.at)
     }

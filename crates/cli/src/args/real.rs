@@ -77,7 +77,7 @@ impl RealArgs {
     }
 
     /// The options with which a run on a real drive goes on as it began. What it wrote so far may
-    /// be destroyed: without leave to do so it would be taken for somebody's data.
+    /// be destroyed: without leave to do so it would be taken for data that its owner needs.
     pub(crate) fn to_go_on(&self) -> String {
         let leave = if self.read_only { "--read-only" } else { "--destroy" };
         let mut words = vec![leave.to_owned()];

@@ -151,7 +151,7 @@ impl Opened {
         }
     }
 
-    /// Closes the drive, of which nobody may have an export any more.
+    /// Closes the drive, of which no front end may have an export any more.
     ///
     /// # Errors
     /// Fails if its last state could not be written.
@@ -159,7 +159,7 @@ impl Opened {
         drop(self.device);
         let closed = self.drive.and_then(Arc::into_inner).map(Drive::close);
         closed.transpose().context("closing the drive")?;
-        // Nobody asks for anything any more.
+        // No client sends requests any more, so the counts are final.
         if let Some(text) = self.pace.and_then(|pace| lateness::text(&pace.lateness())) {
             output::talk(&format!("warning: {text}"));
         }

@@ -180,7 +180,7 @@ fn serve_through(
 }
 
 /// Makes durable what was acknowledged so far: a client of one front end may take long to end, and
-/// somebody may lose patience meanwhile and kill the server.
+/// the operator may lose patience meanwhile and kill the server.
 fn flush_early(exports: &Exports) {
     if let Err(error) = exports.flush() {
         warn!("the writes so far could not be made durable: {error}; the server tries again");
@@ -457,7 +457,7 @@ impl ServedDrive {
     }
 }
 
-/// Closes a drive whose operator is gone, once nobody uses it any more.
+/// Closes a drive whose operator is gone, once no client uses it any more.
 fn close(drive: Option<Arc<Drive>>, service: Arc<DriveService>) -> Result<()> {
     service.look();
     keep_life(&service, true);
@@ -517,7 +517,7 @@ fn open_volume(
     injector: Option<Arc<FaultInjector>>,
 ) -> Result<(Arc<Drive>, DriveService)> {
     let access = Access::from(args.access);
-    // Whoever changes nothing leaves it to earlier versions of the program, too.
+    // A server that changes nothing leaves the volume to earlier versions of the program, too.
     let upgrade = if args.read_only { Upgrade::Later } else { Upgrade::Now };
     let opening = live::Opening { access, promise: args.promise.promise(), upgrade };
     if args.force_stale && live::allow_stale(volume).with_context(|| Opening::of(volume))? {
@@ -642,7 +642,8 @@ fn check_promise(args: &Serve) -> Result<()> {
     Ok(())
 }
 
-/// Recipients of alerts at each change of health; none where nobody is to be called.
+/// Recipients of alerts at each change of health; none where neither a program nor an address was
+/// given.
 fn recipients(args: &MonitorArgs) -> Result<Option<Recipients>> {
     let recipients = Recipients::new(args.program.clone(), args.mail.as_deref());
     let recipients =

@@ -25,12 +25,12 @@ use crate::{Ending, output, quantity, setup, table};
 const LOAD_DEFAULT: u16 = 16;
 /// Meaning of a column of the table.
 const OP: &str = "OP is over-provisioning, (raw - user) / user capacity.";
-/// The same of intervals: those of a point in one measurement say nothing of another seed.
+/// Meaning of the intervals: those of a point in one measurement say nothing of another seed.
 const SPREAD: &str = "\nIn brackets: intervals of 95 %, over --repeat N seeds, else from the parts \
                       of the measurement. Points whose intervals overlap are not told apart.";
-/// The same where lifetimes do not follow from the write amplification.
+/// Meaning of a rated lifetime, which does not follow from the write amplification.
 const RATED: &str = "\nrated PB is the manufacturer's rating, which does not depend on WA.";
-/// The same where they do.
+/// Meaning of a lifetime that follows from the write amplification.
 const WORN_OUT: &str = "\nwear-out PB is what the host can write until the cycles are used up: \
                         P/E cycles x raw capacity / WA.";
 /// Note where nothing is known of the endurance of a drive.

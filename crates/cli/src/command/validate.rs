@@ -21,7 +21,7 @@ use crate::{Ending, output, setup, table};
 /// Sentence on the origin of the errors that follow it.
 const FITTED: &str = "The drives' files were fitted to these figures; `floatgate validate \
                       --cross` gives the errors of predictions.";
-/// The same of a drive file, of which it is not known.
+/// Sentence on the errors of a drive file of which it is unknown whether it was fitted.
 const FITTED_FILE: &str = "If the file was fitted to these figures, this shows the fit, not \
                            predictions.";
 
@@ -106,7 +106,7 @@ fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
     })?)
 }
 
-/// Those of `wanted` that an earlier validation printed into `file` as JSON.
+/// Reads the rows of `wanted` that an earlier validation printed into `file` as JSON.
 fn earlier(file: &Path, wanted: &[&FigureRow]) -> Result<Vec<Row>> {
     let what = format!("reading rows of an earlier validation from {}", file.display());
     let failed = |hint: &str| Error::new(Kind::Input, what.clone()).hint(hint);

@@ -225,7 +225,7 @@ fn a_queue_is_tuned_while_its_device_is_measured_and_put_back_whatever_ends_the_
     until("the queue is tuned", is_tuned);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert!(is_tuned(), "nobody was left to put it back");
+    assert!(is_tuned(), "no process was left to put it back");
     let doctor = |args: &[&str]| {
         let output = ended(started_apart(dir, &[&["doctor"], args].concat()));
         assert!(output.status.success(), "{output:?}");

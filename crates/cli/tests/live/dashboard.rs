@@ -273,7 +273,7 @@ pub(crate) fn assert_fits(
     }
 }
 
-/// Keeps a picture of the page for whoever wants to look at it.
+/// Keeps a picture of the page for the developer to look at.
 fn photograph(browser: &mut Browser, name: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     browser.photograph(&folder.join(format!("dashboard-{name}.png")));

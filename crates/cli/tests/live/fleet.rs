@@ -204,7 +204,7 @@ fn each_drive_has_its_whole_page_behind_the_first_one_and_is_changed_there() {
 }
 
 #[test]
-fn nobody_changes_a_drive_by_its_page_without_the_token_its_number_and_an_own_page() {
+fn no_client_changes_a_drive_by_its_page_without_the_token_its_number_and_an_own_page() {
     let folder = tempfile::tempdir().unwrap();
     create(folder.path(), "alpha", &[]);
     create(folder.path(), "beta", &[]);

@@ -1,5 +1,5 @@
 //! The health of a drive that stores: one verdict in the status, its exit status, metrics, events
-//! and the log, and whoever is called when it changes.
+//! and the log, and the alerts to its recipients when it changes.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
@@ -162,7 +162,7 @@ fn a_program_that_hangs_holds_up_neither_the_server_nor_its_end() {
 }
 
 #[test]
-fn whoever_cannot_be_called_is_refused_before_the_drive_is_opened() {
+fn a_recipient_that_cannot_be_called_is_refused_before_the_drive_is_opened() {
     let folder = tempfile::tempdir().expect("there is room");
     create_small_drive(folder.path());
     File::create(folder.path().join("plain")).expect("the folder takes files");

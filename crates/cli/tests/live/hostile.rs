@@ -1,4 +1,4 @@
-//! A server among clients and viewers that want it no good: whoever asks properly is served
+//! A server among clients and viewers that want it no good: a client that asks properly is served
 //! meanwhile, and the server ends when it is told to.
 
 #![expect(clippy::unwrap_used, reason = "what the server does not do fails the test")]
@@ -90,7 +90,7 @@ fn assert_read_promptly(served: &Served, length: u32) {
 }
 
 #[test]
-fn connections_that_say_nothing_shut_nobody_out() {
+fn connections_that_say_nothing_shut_no_client_out() {
     let mut served = Served::start_watched();
     let mut first = nbd_client(&served);
     let clients: Vec<_> =

@@ -113,7 +113,7 @@ fn a_server_whose_stdout_is_closed_serves_all_the_same() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_nobody_up() {
+fn a_log_that_no_process_reads_holds_no_client_up() {
     let args = ["--log-json", "--log-level", "debug"];
     let mut served = Served::start_small_drive_saying(&args, Stdio::piped());
     // Far more lines than a pipe and the queue before it hold.

@@ -3,7 +3,7 @@
 //! A test whose client is missing on this machine says so and passes; `cargo xtask test` installs
 //! them all. Every program runs under `timeout`, so that nothing waits for ever.
 
-#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what was skipped")]
+#![expect(clippy::print_stderr, reason = "the developer is told what was skipped")]
 
 mod application;
 mod broken_application;

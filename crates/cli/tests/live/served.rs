@@ -82,7 +82,7 @@ impl Served {
         Self::start_saying(folder, &[&[volume.as_str()], args].concat(), stderr)
     }
 
-    /// Starts a server of a small drive whose stdout nobody reads. It says things to `stderr`.
+    /// Starts a server of a small drive whose stdout no process reads. It says things to `stderr`.
     pub(crate) fn start_small_drive_unheard(args: &[&str], stderr: Stdio) -> Self {
         let folder = tempfile::tempdir().expect("a folder is made");
         create_small_drive(folder.path());

@@ -73,7 +73,7 @@ fn what_cannot_be_asked_is_refused() {
 }
 
 #[test]
-fn who_sends_half_a_request_keeps_nobody_waiting_and_is_dropped() {
+fn a_client_that_sends_half_a_request_keeps_no_other_waiting_and_is_dropped() {
     let served = Served::start_watched();
     let mut halves: Vec<TcpStream> = (0..8)
         .map(|_| {
@@ -93,7 +93,7 @@ fn who_sends_half_a_request_keeps_nobody_waiting_and_is_dropped() {
 }
 
 #[test]
-fn the_stream_tells_the_status_each_second_and_a_viewer_that_takes_nothing_harms_nobody() {
+fn the_stream_tells_the_status_each_second_and_a_viewer_that_takes_nothing_harms_no_other() {
     let served = Served::start_watched();
     let look_on = || {
         let mut stream = TcpStream::connect(&served.http).unwrap();

@@ -201,7 +201,7 @@ fn a_sanitize_shuts_everybody_out_and_goes_on_with_the_next_server() {
     assert_eq!((status.state, status.ended, status.is_erased), (SanitizeState::Done, 1, true));
     device(&again, 1).read(5120, &mut [0; 512]).unwrap();
     device(&again, 1).write(0, &[1], Durability::Volatile).unwrap();
-    assert!(!again.operation_status().sanitize.is_erased, "somebody wrote");
+    assert!(!again.operation_status().sanitize.is_erased, "a client wrote");
 }
 
 #[test]

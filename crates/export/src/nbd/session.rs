@@ -44,7 +44,7 @@ pub struct Session {
     reads: Vec<WaitingRead>,
     /// Requests that are answered once what they promise holds.
     unsettled: Vec<Request>,
-    /// Commands whose replies are there, for whoever records them; absent where nobody does.
+    /// Commands whose replies are there, for the recorder; absent where there is none.
     answered: Option<Vec<Asked>>,
     is_over: bool,
     /// Raised once no reply reaches the client any more.

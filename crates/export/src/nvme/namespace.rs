@@ -205,7 +205,7 @@ impl View {
         &self.namespaces
     }
 
-    /// The same, for one who keeps them beyond the next look.
+    /// A share of the namespaces, for a caller that keeps them beyond the next look.
     pub(super) fn shared(&self) -> Arc<Namespaces> {
         Arc::clone(&self.namespaces)
     }

@@ -2,7 +2,7 @@
 
 /// Largest transfer of a command, in pages of 4 KiB as a power of two (MDTS).
 pub(super) const TRANSFER_PAGES_LOG2: u8 = 7;
-/// The same in bytes.
+/// Largest transfer of a command in bytes.
 pub(super) const TRANSFER_BYTES_MAX: usize = 4096 << TRANSFER_PAGES_LOG2;
 /// A PCI vendor that is not registered: the drive does not pretend to be of a vendor.
 pub(crate) const VENDOR: u16 = 0x1234;

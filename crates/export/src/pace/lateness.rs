@@ -16,7 +16,7 @@ pub(crate) const PEAKS_MAX: usize = 27;
 pub struct Lateness {
     /// Replies that were sent.
     pub replies: u64,
-    /// Those of them that were late.
+    /// Replies that were late.
     pub late: u64,
     /// Sum of the latencies that the model had for all of them.
     pub modelled: Nanos,

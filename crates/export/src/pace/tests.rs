@@ -110,7 +110,7 @@ fn a_client_that_left_is_told_nothing_and_others_go_on() {
     let lane = Lane::new(&pace, Arc::<Client>::clone(&left)).unwrap();
     left.issued.lock().unwrap().clear();
     let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
-    // Not held by anybody: a client that is gone may not be told of it.
+    // Not held by this thread: a client that is gone may not be told of it.
     lane.submit(Instant::now() + Duration::from_secs(1), asked);
     drop(lane);
     let (stays, due) = Client::new();
@@ -121,7 +121,7 @@ fn a_client_that_left_is_told_nothing_and_others_go_on() {
 }
 
 #[test]
-fn a_pace_that_nobody_asks_for_anything_takes_no_processor_time() {
+fn a_pace_that_no_client_asks_for_anything_takes_no_processor_time() {
     let pace = Arc::new(Pace::new(drive()));
     let (client, due) = Client::new();
     let lane = Lane::new(&pace, Arc::<Client>::clone(&client)).unwrap();

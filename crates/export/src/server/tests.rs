@@ -75,7 +75,7 @@ impl Rig {
         let listener = Listener::bind(&Address::Unix(socket.clone())).unwrap();
         let (sender, events) = mpsc::channel();
         let observer = move |event: &Event| {
-            // Nobody listens any more once a test is over.
+            // The receiver is gone once a test is over.
             let _ = sender.send(event.clone());
         };
         let server = Server::start(exports, vec![listener], limits, observer).unwrap();
@@ -176,7 +176,7 @@ fn stopping_leaves_undone_what_would_take_minutes() {
     assert!(begun.elapsed() < PATIENCE);
     // The last client's thread may have its final instructions to go.
     while Arc::strong_count(&rig.device) > 1 {
-        assert!(begun.elapsed() < PATIENCE, "somebody still uses it");
+        assert!(begun.elapsed() < PATIENCE, "a client's thread still uses it");
         thread::yield_now();
     }
 }
@@ -260,7 +260,7 @@ fn stopping_a_paced_drive_answers_what_is_held_back() {
 }
 
 #[test]
-fn a_thousand_clients_that_say_nothing_shut_nobody_out() {
+fn a_thousand_clients_that_say_nothing_shut_no_other_out() {
     let rig = Rig::new();
     let mut first = rig.client();
     let silent: Vec<_> = (0..1000).map(|_| UnixStream::connect(&rig.socket).unwrap()).collect();
@@ -293,7 +293,7 @@ fn connections_without_a_handshake_are_no_news_of_clients() {
             silent.read_to_end(&mut Vec::new()).unwrap_or_default();
         }
     }
-    // Whoever comes after them is let in after them.
+    // A client that comes after them is let in after them.
     assert!(rig.serves());
     assert!(rig.server.shared.is_empty_within(PATIENCE));
     rig.server.stop().unwrap();

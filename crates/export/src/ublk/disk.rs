@@ -177,7 +177,7 @@ impl Disk {
 /// Writes what the page cache has of the device, and removes it.
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Somebody may have removed it, and its number may be that of another device.
+        // Another process may have removed it, and its number may be that of another device.
         let is_there = self.control.info(self.number).is_ok_and(|info| info.key == self.key);
         let is_removed = self.is_own && is_there;
         if is_removed && self.is_served() {
@@ -337,7 +337,7 @@ fn sync(path: PathBuf) {
     let sync = move || {
         // Its users learn of an error themselves.
         let _ = File::open(path).and_then(|device| device.sync_all());
-        // Nobody may wait any more.
+        // The caller may have given up waiting.
         let _ = sender.send(());
     };
     if thread::Builder::new().name("ublk-sync".to_owned()).spawn(sync).is_ok() {

@@ -116,7 +116,7 @@ impl Queue {
         let mut thread = match self.prepare() {
             Ok(thread) => thread,
             Err(error) => {
-                // Whoever waits for it was told by an earlier queue if it is gone.
+                // The send fails only if an earlier queue has failed and the receiver is gone.
                 let _ = ready.send(Err(error));
                 return Ok(());
             }
@@ -273,7 +273,7 @@ impl Thread {
     #[expect(unsafe_code, reason = "the system is given descriptors")]
     fn submit(&mut self, entry: &io_uring::squeue::Entry) {
         // SAFETY: it refers to descriptors and to the memory of tags, which outlive the ring; that
-        // of a tag is used by nobody else while the driver has the tag.
+        // of a tag is used by no other thread while the driver has the tag.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.expect("an entry for each tag, and one for the signal");
     }

@@ -132,7 +132,7 @@ struct Known {
     version: u64,
     /// True while a write is outstanding.
     is_busy: bool,
-    /// True once nobody knows whether a write was, or will be, carried out: no other is sent.
+    /// True once it is unknown whether a write was, or will be, carried out: no other is sent.
     is_open: bool,
 }
 

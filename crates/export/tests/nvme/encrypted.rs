@@ -361,7 +361,7 @@ fn hello(key: Key, nqn: &str) -> Vec<u8> {
 }
 
 #[test]
-fn handshakes_that_are_cut_short_changed_or_never_go_on_keep_nobody_out() {
+fn handshakes_that_are_cut_short_changed_or_never_go_on_keep_no_client_out() {
     let running = Running::new(KEY, TlsMode::Required);
     let hello = hello(KEY, &running.nqn);
     for cut in (1..hello.len()).step_by(3) {

@@ -68,7 +68,7 @@ fn wrong_digests_end_a_connection_or_fail_one_command() {
 }
 
 #[test]
-fn data_that_nobody_asked_for_ends_the_connection() {
+fn data_that_the_server_did_not_ask_for_ends_the_connection() {
     // Command, tag, offset and length, as changes of what was asked for; status.
     let cases: [([i64; 4], u16); 4] =
         [([1, 0, 0, 0], 1), ([0, 1, 0, 0], 1), ([0, 0, 512, 0], 4), ([0, 0, 0, 512], 4)];
@@ -117,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn random_bytes_harm_nobody(
+    fn random_bytes_harm_no_other_host(
         bytes in prop::collection::vec(any::<u8>(), 0..2000),
         (header, data) in any::<(bool, bool)>(),
     ) {
@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn commands_with_random_fields_are_answered_and_harm_nobody(
+    fn commands_with_random_fields_are_answered_and_harm_no_other_host(
         entries in prop::collection::vec((prop::array::uniform32(any::<u8>()), 0_u8..0x82), 1..40),
         is_admin in any::<bool>(),
     ) {

@@ -218,7 +218,7 @@ fn namespaces_are_deleted_created_attached_and_detached_while_the_drive_is_open(
     assert_eq!((made.status, made.value), (0, 1));
     let made = admin.run(&Order::new(0x0D, 0, &[0]).with(Data::Capsule(&small)));
     assert_eq!((made.status, made.value), (0, 2));
-    // It exists, and is nobody's.
+    // It exists, and no controller has it.
     assert_eq!(u32_at(&admin.identify(2, 0).data, 0), 0);
     let allocated = admin.identify(0x10, 0).data;
     assert_eq!((u32_at(&allocated, 0), u32_at(&allocated, 4)), (1, 2));
@@ -537,5 +537,5 @@ fn controllers_fail_reset_and_vanish_as_hosts_see_it() {
     rig.subsystem.fail_controllers(ControllerFault::Removed { for_ms: 3_600_000 });
     let mut late = Inner::new(&rig.subsystem);
     crate::host::Wire::send(&mut late, &[0; 8]);
-    assert!(late.is_over(), "nobody gets in");
+    assert!(late.is_over(), "no host gets in");
 }

@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "every free one is listed")]
-    fn a_free_superblock_that_nobody_lists_is_noticed() {
+    fn a_free_superblock_that_no_bank_lists_is_noticed() {
         let mut ftl = written();
         let forgotten = ftl.free_by_bank[0].pop();
         assert!(forgotten.is_some(), "one is free");

@@ -354,7 +354,7 @@ impl Ftl {
         assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
         let granules = self.relocate_page(media).max(1);
         let left = self.relocation.owed - f64::from(granules);
-        // Debts that added up while nobody relocated are void once there is room again.
+        // Debts that added up while no caller relocated are void once there is room again.
         self.relocation.owed = if self.wants_room() { left.max(0.0) } else { 0.0 };
     }
 

@@ -195,7 +195,7 @@ impl Flash {
 
 impl Media for Flash {
     fn contents(&mut self, first: Ppn, pages: &mut [Option<Lpn>]) {
-        assert_ne!(self.contents, Contents::Kept, "nobody needs to ask");
+        assert_ne!(self.contents, Contents::Kept, "no caller needs to ask");
         for (place, page) in (first.0..).zip(pages) {
             *page = self.read(Ppn(place)).map(|(lpn, ..)| lpn);
             let is_off = self.contents == Contents::AskedInVain && self.rng.below(4) == 0;

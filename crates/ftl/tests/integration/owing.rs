@@ -55,7 +55,7 @@ fn an_owner_that_pays_at_once_relocates_as_much_as_the_drive_itself() {
     assert!((0.95..1.05).contains(&share), "{share} of what the drive itself relocates");
 }
 
-/// Debts that add up while nobody pays must not have victims relocated that are full of valid
+/// Debts that add up while no caller pays must not have victims relocated that are full of valid
 /// pages, or paying would be what makes the next ones dear.
 #[test]
 fn debts_that_added_up_cost_no_more() {

@@ -49,7 +49,7 @@ fn a_drive_that_asks_does_what_one_does_that_keeps_it() {
 }
 
 #[test]
-fn what_nobody_knows_is_looked_for_once_a_victim() {
+fn contents_that_are_unknown_are_looked_for_once_a_victim() {
     let mut ftl = Ftl::format(&SMALL).unwrap();
     ftl.leave_contents();
     for round in 0..ROUNDS {

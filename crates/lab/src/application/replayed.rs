@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_count_in_the_order_of_the_recording_whoever_was_issued_first() {
+    fn completions_count_in_the_order_of_the_recording_whichever_was_issued_first() {
         let recorded = reads(&[(0, 900), (10, 100)]);
         let moments = Moments::new(&recorded, &[US(5000), US(70)]);
         assert_eq!(moments.replayed(US(150)), US(120), "after the second, which completed first");

@@ -256,7 +256,7 @@ fn the_share_of_the_host_is_that_of_the_longest_chain_alone() {
     // A long chain without thought beside a short one that thinks.
     let recording = recorded(vec![read(0, 100), read(0, 1000), read(190, 200)]);
     let told = replayed(&recording, &[100, 1000, 200]);
-    assert!(told.host_share.abs() < 1e-9, "the last request waited for nobody");
+    assert!(told.host_share.abs() < 1e-9, "the last request waited for no other");
     assert!(told.thinking_mean > 0.0);
 }
 

@@ -26,7 +26,7 @@ const PARTS: usize = 50;
 /// 99.9 % of samples of a distribution stay below this with 49 degrees of freedom.
 const CHI_SQUARED_MAX: f64 = 85.4;
 
-/// A request, whoever issued it.
+/// A request, whichever driver issued it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
     op: Op,

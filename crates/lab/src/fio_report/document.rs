@@ -37,7 +37,7 @@ pub(super) struct Report {
     /// Time at which it was written, in words.
     #[serde(default)]
     pub(super) time: String,
-    /// The same in seconds since 1970.
+    /// Time at which it was written, in seconds since 1970.
     pub(super) timestamp: Option<u64>,
     pub(super) timestamp_ms: Option<u64>,
     #[serde(rename = "global options", default)]

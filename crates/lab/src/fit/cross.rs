@@ -131,7 +131,7 @@ pub struct CrossRow {
     pub family: String,
     /// Metric, whose name implies the unit.
     pub metric: String,
-    /// True if nobody published the workload: its mix is an estimate.
+    /// True if the workload was not published: its mix is an estimate.
     pub estimated: bool,
     /// Published value, lower end.
     pub low: f64,

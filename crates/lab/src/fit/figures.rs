@@ -13,11 +13,11 @@ use crate::plan::Plan;
 use crate::validate::{is_about, plans};
 use crate::{Error, Kind};
 
-/// Metrics to suggest for one that nobody knows.
+/// Metrics to suggest for one that is unknown.
 const METRICS: [&str; 5] = ["iops", "mb_s", "avg_latency_ms", "stdev_latency_ms", "max_latency_ms"];
 /// Little's law: requests outstanding may differ from threads times queue by this share.
 const LITTLE_MAX: f64 = 0.06;
-/// The same thing published twice may differ by this share.
+/// Share by which two publications of the same figure may differ.
 const TWICE_MAX: f64 = 0.05;
 
 /// Figures that cannot all be true.
@@ -35,8 +35,8 @@ pub struct Contradiction {
 /// are built in, or are loads of `plans`.
 ///
 /// # Errors
-/// Fails if there is none, naming the devices that there are; if one has a metric or a workload
-/// that nobody knows, with file and line.
+/// Fails if there is none, naming the devices that there are; if one has an unknown metric or
+/// workload, with file and line.
 pub(super) fn rows_of<'a>(
     spec: &DriveSpec,
     table: &'a [FigureRow],
@@ -174,8 +174,8 @@ impl Evidence {
     /// as they identify it.
     ///
     /// # Errors
-    /// Fails if there is no row about it, naming the devices that there are; if one has a metric or
-    /// a workload that nobody knows, with file and line; or if it has no such format.
+    /// Fails if there is no row about it, naming the devices that there are; if one has an unknown
+    /// metric or workload, with file and line; or if it has no such format.
     pub fn about(
         &self,
         spec: DriveSpec,

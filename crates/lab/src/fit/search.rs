@@ -9,7 +9,7 @@
 //! (Levenberg and Marquardt, derivatives by differences) makes a good place exact in a few steps,
 //! because a loss is a sum over residuals that are nearly linear nearby.
 //!
-//! Points of one generation are evaluated together, so that whoever evaluates can do it in
+//! Points of one generation are evaluated together, so that the caller can evaluate them in
 //! parallel. How many there are depends on the counts below alone, never on time: the same seed
 //! finds the same point.
 //!

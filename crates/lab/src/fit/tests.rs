@@ -297,7 +297,7 @@ fn figures_of_another_drive_are_refused_with_the_devices_there_are() {
 }
 
 #[test]
-fn a_metric_or_a_workload_that_nobody_knows_is_refused_with_file_and_line() {
+fn an_unknown_metric_or_workload_is_refused_with_file_and_line() {
     let spec = DriveSpec::parse(DUO, "duo.toml").unwrap();
     let refused = |line: &str| {
         let sound = "stock,linux,4k-rand-read,16,16,primary,iops,1,1".to_owned();

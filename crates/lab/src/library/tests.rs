@@ -118,7 +118,7 @@ fn a_name_of_what_is_built_in_is_not_taken_by_something_else() {
 }
 
 #[test]
-fn a_broken_file_is_told_where_its_name_is_asked_for_and_stands_in_nobodys_way() {
+fn a_broken_file_is_told_where_its_name_is_asked_for_and_stands_in_no_other_s_way() {
     let (dir, library) = library();
     fs::write(dir.path().join("near/workloads/records.toml"), "schema = 1\nname = 7\n").unwrap();
     let error = library.find::<Workload>("records").unwrap_err();

@@ -7,7 +7,7 @@ use super::hosts::Hosts;
 use super::nbd;
 use crate::{Error, Kind};
 
-/// Address of a real target, which nobody has looked at yet.
+/// Address of a real target, which has not been examined yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A file or a block device of this machine. A file that does not exist is made.

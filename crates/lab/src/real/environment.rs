@@ -152,7 +152,7 @@ impl Site {
     /// critical.
     ///
     /// # Errors
-    /// Fails if one was asked for, and nobody tells how hot the drive is.
+    /// Fails if one was asked for, and no sensor tells how hot the drive is.
     pub(crate) fn temperature_limit(&self, asked: Option<i64>) -> Result<Limit, Error> {
         let critical = || self.target.device().and_then(Block::temperature_critical_c);
         let limit = Limit { max_c: asked.or_else(critical), is_asked: asked.is_some() };

@@ -189,7 +189,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         let unused = self.unused.lock().ok().and_then(|mut unused| unused.take());
         if let Some(path) = unused {
-            // What was made and could not be used is nobody's; that it stays does no harm.
+            // A file that was made and could not be used holds no data of a user; it does no harm
+            // if it stays.
             let _ = fs::remove_file(path);
         }
     }

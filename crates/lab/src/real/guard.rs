@@ -22,9 +22,9 @@
 //!
 //! A test that only reads opens its target for reading, shares it, and needs no leave.
 //!
-//! An NBD server holds its export itself: who else is connected, nobody but it can tell. It is
-//! refused unless named with `--destroy`, whatever is on it. So is a target on other hosts, of
-//! which nothing can be seen from here: neither mounts nor partitions.
+//! An NBD server holds its export itself: only the server knows which other clients are connected.
+//! An export is refused unless named with `--destroy`, whatever is on it. So is a target on other
+//! hosts, of which nothing can be seen from here: neither mounts nor partitions.
 
 use std::fs::{self, Metadata};
 use std::os::fd::OwnedFd;
@@ -123,7 +123,7 @@ pub(crate) fn permit_export(uri: &Uri, export: Export, destroy: bool) -> Result<
     Ok(())
 }
 
-/// Permits writing to `path` on `hosts`, where nobody can look from here; with `destroy` alone.
+/// Permits writing to `path` on `hosts`, where this machine cannot look; with `destroy` alone.
 ///
 /// # Errors
 /// [`Kind::Refused`] says that nothing is known of what would be lost.
@@ -239,7 +239,7 @@ fn permit_file(
             .hint("two runs cannot share a file: wait for the other or name another file")
             .source(errno)
     })?;
-    // Once it is held: nobody else that asks for the lock writes to it from here on.
+    // Once it is held: no other process that asks for the lock writes to it from here on.
     if !destroy && content::holds_any(&open, metadata.len()) {
         let size = Bytes(metadata.len());
         return Err(refused(&path, format!("its content ({size}) would be lost"))

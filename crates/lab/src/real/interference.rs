@@ -15,7 +15,7 @@ use super::tools::Tools;
 
 /// Share of what the device moved that may be foreign.
 const FOREIGN_MAX: f64 = 0.05;
-/// Foreign bytes a second below which nobody is disturbed.
+/// Foreign bytes a second below which no measurement is disturbed.
 const FOREIGN_BYTES_PER_S_MIN: f64 = 1e6;
 
 /// Bytes moved until a moment.

@@ -1,7 +1,7 @@
 //! Lateness of a modelled drive that Floatgate serves: how late its replies were for the model.
 //!
-//! The server counts it, since nobody else knows when a reply was due. It is read before and after
-//! a load, and never during one:
+//! The server counts it, since no other process knows when a reply was due. It is read before and
+//! after a load, and never during one:
 //!
 //! | target | read from |
 //! |---|---|

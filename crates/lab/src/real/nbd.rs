@@ -1,8 +1,8 @@
 //! NBD servers as drives: what the address of one says, and what a first conversation tells.
 //!
-//! fio carries out the loads through its own engine. Before that somebody must know how large the
-//! export is, whether it may be written to and which transfers it takes; and a purge is a trim of
-//! everything, which fio would log as a load. Both need the fixed newstyle handshake and two
+//! fio carries out the loads through its own engine. Before that this program must know how large
+//! the export is, whether it may be written to and which transfers it takes; and a purge is a trim
+//! of everything, which fio would log as a load. Both need the fixed newstyle handshake and two
 //! commands of the protocol, which is all that is here [nbd-proto].
 //!
 //! ```text
@@ -125,7 +125,7 @@ impl Uri {
     /// Queries size and flags of the export from the server.
     ///
     /// # Errors
-    /// Fails if nobody answers, or there is no such export.
+    /// Fails if no server answers, or there is no such export.
     pub(crate) fn export(&self) -> Result<Export, Error> {
         let mut session = self.session()?;
         // What is known is known, whether the server hears the farewell or not.
@@ -158,7 +158,7 @@ impl Uri {
     /// no such contexts.
     ///
     /// # Errors
-    /// Fails if nobody answers.
+    /// Fails if no server answers.
     pub(crate) fn contexts(&self, query: &str) -> io::Result<Vec<String>> {
         let mut stream = self.place.connect()?;
         greet(&mut stream)?;

@@ -88,7 +88,7 @@ impl Sites {
     /// From which temperature of any device on no load goes on.
     ///
     /// # Errors
-    /// Fails if one was asked for, and nobody tells how hot one of the drives is.
+    /// Fails if one was asked for, and no sensor tells how hot one of the drives is.
     pub(crate) fn temperature_limit(&self, asked: Option<i64>) -> Result<Limit, Error> {
         let limits = self.all.iter().map(|site| site.temperature_limit(asked));
         let limits = limits.collect::<Result<Vec<Limit>, _>>()?;

@@ -150,7 +150,7 @@ mod tests {
     fn a_load_ends_when_it_was_too_hot_twice_in_a_row() {
         assert!(after(&[75, 76], Some(75)).is_too_hot());
         assert!(!after(&[75, 74, 75], Some(75)).is_too_hot());
-        assert!(!after(&[99, 99, 99], None).is_too_hot(), "nobody set a limit");
+        assert!(!after(&[99, 99, 99], None).is_too_hot(), "no limit was set");
         assert!(!after(&[75], Some(75)).is_too_hot(), "a reading may be wrong");
         let said = after(&[75, 76], Some(75)).refusal().to_string();
         assert_eq!(said, "the drive is 76 °C hot, the load ended: 75 °C is the limit");

@@ -9,7 +9,7 @@
 //!
 //! **Invariants**
 //! - Nothing is changed that the journal does not name.
-//! - What somebody else set in between stays as it is.
+//! - A setting that another process changed in between stays as it is.
 //! - The journal is locked while a run needs it: two runs never tune one machine.
 //!
 //! Sources: the kernel's `Documentation/ABI/stable/sysfs-block` and
@@ -259,7 +259,8 @@ impl TuningJournal {
         self.file.write_all(line.as_bytes()).map_err(|source| unwritten(&self.path, source))
     }
 
-    /// Truncates the journal. The file stays: a lock on one that is gone would hold nobody off.
+    /// Truncates the journal. The file stays: a lock on one that is gone would hold no other run
+    /// off.
     fn empty(&mut self) -> Result<(), Error> {
         self.file.set_len(0).map_err(|source| unwritten(&self.path, source))
     }

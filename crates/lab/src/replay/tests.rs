@@ -94,7 +94,7 @@ fn a_trace_that_is_made_up_follows_from_the_seed_alone() {
 }
 
 #[test]
-fn times_that_nobody_wrote_down_are_asked_for_in_vain() {
+fn times_that_the_trace_lacks_are_asked_for_in_vain() {
     let trace = parsed("fio version 2 iolog\n/d add\n/d read 0 4096\n/d read 4096 4096\n");
     replay(&trace, None).check().unwrap();
     let error = replay(&trace, Some(1.0)).check().unwrap_err();

@@ -12,8 +12,8 @@ const QUEUE_SHORT_MAX: f64 = 0.05;
 /// Share by which the requests outstanding may exceed those asked for.
 const LITTLES_LAW_MAX: f64 = 0.01;
 
-/// Share of the pages read that nobody had written from which a warning tells of it: the rate
-/// of reads is off by about as much.
+/// Share of unwritten pages among those read from which a warning tells of it: the rate of reads is
+/// off by about as much.
 const UNWRITTEN_MAX: f64 = 0.01;
 
 /// Requests on average that a step asked for, and those of them that no interval counts.
@@ -21,9 +21,9 @@ const UNWRITTEN_MAX: f64 = 0.01;
 pub(super) struct Outstanding {
     /// Threads times queue, of all devices.
     pub(super) asked: f64,
-    /// Those that the load generator was at work on.
+    /// Requests that the load generator was at work on.
     pub(super) uncounted: f64,
-    /// Those that had not completed when the last interval ended.
+    /// Requests that had not completed when the last interval ended.
     pub(super) unfinished: f64,
 }
 
@@ -98,8 +98,8 @@ pub(super) fn late(step: &PlannedStep, lateness: &Lateness) -> Option<Warning> {
     })
 }
 
-/// Reads that met space that nobody had written, within what is reported of the step: the last
-/// window of a preconditioning, which may well begin on a purged drive; else all of it.
+/// Reads that met unwritten space, within what is reported of the step: the last window of a
+/// preconditioning, which may well begin on a purged drive; else all of it.
 pub(super) fn unwritten(
     step: &PlannedStep,
     summary: Option<&Summary>,
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_what_nobody_wrote_are_told_from_a_hundredth_on() {
+    fn reads_of_unwritten_pages_are_told_from_a_hundredth_on() {
         let told = |pages: u64| {
             let pages_read = Some(results::PagesRead { count: 1000, unwritten: pages });
             let summary = Summary { pages_read, ..Summary::default() };

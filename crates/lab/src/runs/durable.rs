@@ -38,7 +38,7 @@ pub(super) fn write(
         sync_parent(path).map_err(failed)
     })();
     if written.is_err() {
-        // What is left of it helps nobody; that it cannot be removed changes nothing.
+        // No reader needs what is left of it; that it cannot be removed changes nothing.
         let _ = fs::remove_file(temporary);
     }
     written

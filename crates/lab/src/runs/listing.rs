@@ -131,7 +131,7 @@ pub(super) fn listed(path: &Path) -> Result<Listed, Error> {
     Ok(Listed { done: results_in(&path.join(STEPS)), ..Listed::of_order(&order) })
 }
 
-/// What a list tells of the order of a sweep.
+/// Order of a sweep, as far as a list tells of it.
 #[derive(Deserialize)]
 struct Grid {
     #[serde(default)]

@@ -1,8 +1,8 @@
-//! Progress of a run, in its folder, for whoever looks on from another process.
+//! Progress of a run, in its folder, for other processes that look on.
 //!
 //! `progress.json` is replaced as a whole, about once a second while something moves, and is gone
-//! when the run has ended. It is not made durable: after a crash nobody needs it, and a drive that
-//! is being measured is not to be made to write it. That a run is under way is told by its
+//! when the run has ended. It is not made durable: after a crash no process needs it, and a drive
+//! that is being measured is not to be made to write it. That a run is under way is told by its
 //! `order.json`, which the process that carries it out holds locked.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub(super) const PROGRESS: &str = "progress.json";
 const SCHEMA: u32 = 1;
 /// Time between two writes of it, except where a step begins or ends.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Attempts, and the pause between them, to lock a run that somebody looks at.
+/// Attempts, and the pause between them, to lock a run that another process looks at.
 const HOLD_TRIES: u32 = 50;
 const HOLD_PAUSE: Duration = Duration::from_millis(10);
 
@@ -134,7 +134,7 @@ pub(super) fn hold(folder: &Path) -> io::Result<File> {
     let order = File::open(folder.join(ORDER))?;
     for _ in 0..HOLD_TRIES {
         match order.try_lock() {
-            // Somebody may just be looking.
+            // Another process may just be looking.
             Err(TryLockError::WouldBlock) => thread::sleep(HOLD_PAUSE),
             Ok(()) | Err(TryLockError::Error(_)) => return Ok(order),
         }

@@ -1,5 +1,5 @@
-//! Runs of a folder as somebody sees them who looks again and again: those under way with every
-//! step, those that have ended in a line each, and the reviews beside them.
+//! Runs of a folder for a viewer that looks again and again: those under way with every step, those
+//! that have ended in a line each, and the reviews beside them.
 //!
 //! What does not change is read once: the order of a run, a step that was kept, a result, the title
 //! of a page. A look at a folder in which nothing happens costs a few calls of the system a run.

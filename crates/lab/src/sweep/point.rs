@@ -64,7 +64,7 @@ pub(super) fn measure(
     Ok(Some(first))
 }
 
-/// The same with one seed, and what was measured.
+/// Measures one seed; returns what was measured as well.
 fn measure_once(
     setting: &Setting,
     watch: &mut dyn Watch,

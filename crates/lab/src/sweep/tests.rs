@@ -210,7 +210,7 @@ fn a_list_may_have_words_and_white_space_but_no_two_values_alike() {
 }
 
 #[test]
-fn a_grid_that_nobody_could_wait_for_is_refused() {
+fn a_grid_that_would_take_too_long_is_refused() {
     let of = |keys: &[&str]| {
         let dimensions = keys.iter().map(|key| dimension(key, "1..1000/1000", plain).unwrap());
         grid(&dimensions.collect::<Vec<_>>())

@@ -13,7 +13,7 @@ pub struct Tally {
     pub typical: Share,
     /// Standard deviations, maxima and percentiles that mechanisms yield.
     pub spread: Share,
-    /// Those that a schedule of stalls makes, which is fitted to published ones; see
+    /// Spread figures that a schedule of stalls makes, which is fitted to published ones; see
     /// [`super::is_from_listed_stall`].
     pub from_listed_stalls: Share,
 }

@@ -45,7 +45,7 @@ fn the_same_plan_gives_the_same_run() {
 }
 
 #[test]
-fn an_application_that_nobody_recorded_is_refused_with_the_nearest() {
+fn an_application_without_a_recording_is_refused_with_the_nearest() {
     let library = Library::new(Vec::new());
     let mut protocol = library.find::<Protocol>("applications").unwrap().value;
     protocol.suites[0].application = Some("sysbench-olpt".into());

@@ -81,7 +81,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The same checkpoint from its beginning, from one of its copies alone.
+    /// A reader of the checkpoint from its beginning, from one of its copies alone.
     pub(crate) fn of_one(&self, replica: Replica) -> Self {
         let (store, summary) = (self.store, self.summary);
         Self { store, replicas: vec![replica], summary, index: 0, at: HEADER_BYTES }

@@ -70,7 +70,7 @@ impl Located {
 pub(crate) enum Relocated {
     /// Nothing is owed any more, or what was gained has to be committed first.
     Enough,
-    /// These pages have to be read first.
+    /// Relocation needs these pages, which have to be read first.
     Needs(NeededPages),
     /// No superblock is worth it.
     Nothing,
@@ -102,7 +102,7 @@ pub(crate) struct Core {
     drive: u64,
     held: Vec<MediaOp>,
     ops: Vec<MediaOp>,
-    /// Programs that were decided, for whoever carries them out.
+    /// Programs that were decided, for the thread that carries them out.
     programs: Vec<Program>,
     /// Buffers of units to be used again.
     spare: Vec<Vec<u8>>,

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use blockio::Bytes;
 
 use crate::engine::dies::Dies;
+use crate::engine::header_copies;
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
@@ -129,7 +130,7 @@ impl Plan {
         Ok(shape)
     }
 
-    /// Pages of a unit where nobody says how many.
+    /// Pages of a unit where the options do not say how many.
     fn unit_pages_usual(&self, pages: u64) -> u32 {
         match pages {
             0..0x1000 if self.compression == Compression::None => 4,
@@ -159,7 +160,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// The same in pages: those that clients address, and those that data may take.
+    /// Returns the pages that clients address, and those that data may take.
     pub(crate) fn pages(&self) -> Result<(u32, u32), OpenError> {
         let pages = self.size.0 / PAGE_BYTES as u64;
         if pages == 0 || !self.size.0.is_multiple_of(PAGE_BYTES as u64) {
@@ -221,7 +222,7 @@ pub(crate) fn format_as(
         move |source| OpenError::System { attempted: attempted.to_owned(), source }
     };
     for medium in &media {
-        let erased = Header::erase_end(&**medium, Some(&layout));
+        let erased = header_copies::erase_end(&**medium, Some(&layout));
         erased.map_err(failed("erasing a former header"))?;
     }
     let dies = Dies::new(media.into_iter().map(Some).collect(), shape.is_protected);
@@ -253,7 +254,8 @@ pub(crate) fn format_as(
         unsafe_shutdowns: 0,
         closing: Closing { checkpoint: summary.number, journal: summary.journal },
     };
-    header.write(&store.dies).map_err(|(_, error)| failed("writing a header")(error))
+    header_copies::write(&mut header, &store.dies)
+        .map_err(|(_, error)| failed("writing a header")(error))
 }
 
 /// A checkpoint of an empty drive, and no other one.

@@ -78,9 +78,9 @@ impl Medium for Gone {
     }
 }
 
-/// The place of a medium; none: the die has failed. Whoever asks something of the medium has a
-/// share of it and no lock until he has acted on the answer, so that a die whose requests hang can
-/// be given up, and no failure of it counts as one of its successor.
+/// The place of a medium; none: the die has failed. A thread that asks something of the medium has
+/// a share of it and no lock until it has acted on the answer, so that a die whose requests hang
+/// can be given up, and no failure of it counts as one of its successor.
 type Bay = Option<Arc<dyn Medium>>;
 
 /// All dies; those that failed are without medium.
@@ -122,8 +122,8 @@ pub(crate) struct Dies {
     witness: OnceLock<Arc<dyn Witness>>,
 }
 
-/// Failure of a sync of a die, which the system tells once: whoever syncs the die afterwards, or
-/// waited while it was synced, must not take what was written before for durable.
+/// Failure of a sync of a die, which the system tells once: a thread that syncs the die afterwards,
+/// or waited while it was synced, must not take what was written before for durable.
 #[derive(Debug)]
 struct SyncFailure {
     /// Number of the error, where the system gave one.
@@ -412,7 +412,7 @@ impl Dies {
         self.media[die].read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Those of the dies in a set, by index.
+    /// Returns shares of the dies in a set, by index.
     fn shared_all(&self, which: DieSet) -> Vec<Option<Bay>> {
         let shared = |die| which.has(die).then(|| self.shared(die));
         (0..self.count()).map(shared).collect()
@@ -650,7 +650,7 @@ impl Dies {
         synced
     }
 
-    /// Waits until nobody else syncs a die. Several are waited for in ascending order.
+    /// Waits until no other thread syncs a die. Several are waited for in ascending order.
     fn syncing(&self, die: usize) -> MutexGuard<'_, Option<SyncFailure>> {
         self.syncs[die].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -700,13 +700,13 @@ impl Dies {
             });
         }
         let copies: DieSet = writes.iter().map(|(die, _)| *die).collect();
-        // Until all answers have been acted on, so that nobody whose sync does not fail, since
+        // Until all answers have been acted on, so that no thread whose sync does not fail, since
         // another one was told, says that all is durable.
         let wanted = DieSet((dies.0 | copies.0) & !self.lost().0);
         let mut syncing: BTreeMap<usize, _> =
             wanted.iter().map(|die| (die, self.syncing(die))).collect();
         for die in wanted.iter() {
-            // Whoever was told may not have given up the die yet.
+            // The thread that was told may not have given up the die yet.
             let failure = syncing[&die].as_ref().map(SyncFailure::error);
             if let Some(error) = failure.filter(|error| !self.lose_for(die, error)) {
                 return Err((die, error));

@@ -42,6 +42,7 @@ use ftl::Lpn;
 
 use crate::engine::core::{Core, Located};
 use crate::engine::gathering::Unused;
+use crate::engine::header_copies;
 use crate::engine::headroom::Headroom;
 use crate::engine::journal::{Journal, Scope};
 use crate::engine::store::Store;
@@ -93,18 +94,18 @@ use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
 pub struct Drive {
     store: Store,
     core: RwLock<Core>,
-    /// Shared by whoever has decided programs until they are completed.
+    /// Shared by threads that have decided programs until these are completed.
     programming: RwLock<()>,
     /// Programs that a simulation of several threads has wait.
     deferred: Mutex<Option<Deferred>>,
-    /// The unit that relocation moves pages from; held by whoever relocates.
+    /// The unit that relocation moves pages from; held by the thread that relocates.
     victim: Mutex<VictimUnit>,
     journal: Mutex<Journal>,
     /// Number of the next checkpoint.
     checkpoints: Mutex<u64>,
     /// Event from which on it is due, whatever the journal holds.
     checkpoint_due: AtomicU64,
-    /// Event from which on it is time to say what is durable, though nobody flushes.
+    /// Event from which on it is time to say what is durable, though no client flushes.
     listing_due: AtomicU64,
     header: Mutex<Header>,
     maintenance: Mutex<MaintenanceStatus>,
@@ -227,7 +228,7 @@ impl Drive {
         let mut header = lock(&self.header);
         header.is_open = false;
         header.closing = Closing { checkpoint, journal };
-        let written = header.write(&self.store.dies);
+        let written = header_copies::write(&mut header, &self.store.dies);
         written.map_err(|(die, source)| DeviceError::Medium {
             attempted: format!("writing the header of die {die}"),
             source,
@@ -317,7 +318,7 @@ impl Drive {
 
     /// Writes both copies of the header of every die again.
     pub(crate) fn rewrite_header(&self) -> Result<(), DeviceError> {
-        self.noting(lock(&self.header).write_to_all(&self.store.dies))
+        self.noting(header_copies::write_to_all(&mut lock(&self.header), &self.store.dies))
     }
 
     /// Has `see` look at the number of the newest checkpoint and that of the next batch of the

@@ -3,18 +3,18 @@
 use std::io;
 
 use crate::Medium;
-use crate::format::header::Header;
+use crate::engine::header_copies;
 use crate::format::layout::Layout;
 use crate::medium::overwrite;
 
-/// Reason why work ended early that somebody had end.
+/// Reason why work ended early that the operator had end.
 pub(crate) const STOPPED: &str = "it was stopped";
-/// Bytes of a medium that are erased before somebody is asked whether to go on.
+/// Bytes of a medium that are erased before the caller is asked whether to go on.
 const ERASED_AT_ONCE: usize = 64 << 20;
 
 /// Erases a medium that is to be a die, up to its byte `end`. It may have been a die of this drive
 /// before, with checkpoints, a journal and units of a history that the others do not know: their
-/// numbers can be those of this one, so that nobody could tell them apart. Metadata is written
+/// numbers can be those of this one, so that no reader could tell them apart. Metadata is written
 /// over, so that space that was reserved for it stays so. `go_on` is asked before each part.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ fn erase_ranges<E>(
     };
     go_on()?;
     // First: alone it would count.
-    Header::erase_end(medium, Some(layout)).map_err(&failed)?;
+    header_copies::erase_end(medium, Some(layout)).map_err(&failed)?;
     for (at, length) in parts(0, metadata) {
         go_on()?;
         overwrite(medium, at, length).map_err(&failed)?;

@@ -25,153 +25,150 @@ use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::mutants::{self, Mutant};
 use crate::{DeviceError, Medium, Shape};
 
-impl Header {
-    /// Makes a medium no die of any drive, durably. The copy at its end goes first: alone it would
-    /// count.
-    pub(crate) fn erase(medium: &dyn Medium) -> io::Result<()> {
-        if !mutants::is(Mutant::EndHeaderKept) {
-            Self::erase_end(medium, None)?;
-        }
-        medium.write_at(0, &[0; 2 * PAGE_BYTES])?;
-        medium.sync()
+/// Makes a medium no die of any drive, durably. The copy at its end goes first: alone it would
+/// count.
+pub(crate) fn erase(medium: &dyn Medium) -> io::Result<()> {
+    if !mutants::is(Mutant::EndHeaderKept) {
+        erase_end(medium, None)?;
     }
+    medium.write_at(0, &[0; 2 * PAGE_BYTES])?;
+    medium.sync()
+}
 
-    /// Erases the copies at the end of a medium, durably: that of the die that it was, and of the
-    /// one that it is to be.
-    pub(crate) fn erase_end(medium: &dyn Medium, to_be: Option<&Layout>) -> io::Result<()> {
-        let fronts = front_copies(medium).into_iter().filter_map(|it| it.ok().flatten());
-        let shapes: Vec<Shape> =
-            fronts.map(|it| it.shape).chain(to_be.map(|it| it.shape)).collect();
-        let mut is_erased = false;
-        for at in end_places(medium, &shapes) {
-            let mut page = [0; PAGE_BYTES];
-            if medium.read_at(at, &mut page).is_err() || Self::is_begun(&page) {
-                medium.write_at(at, &[0; PAGE_BYTES])?;
-                is_erased = true;
+/// Erases the copies at the end of a medium, durably: that of the die that it was, and of the
+/// one that it is to be.
+pub(crate) fn erase_end(medium: &dyn Medium, to_be: Option<&Layout>) -> io::Result<()> {
+    let fronts = front_copies(medium).into_iter().filter_map(|it| it.ok().flatten());
+    let shapes: Vec<Shape> = fronts.map(|it| it.shape).chain(to_be.map(|it| it.shape)).collect();
+    let mut is_erased = false;
+    for at in end_places(medium, &shapes) {
+        let mut page = [0; PAGE_BYTES];
+        if medium.read_at(at, &mut page).is_err() || Header::is_begun(&page) {
+            medium.write_at(at, &[0; PAGE_BYTES])?;
+            is_erased = true;
+        }
+    }
+    if is_erased { medium.sync() } else { Ok(()) }
+}
+
+/// As [`write`], going on without dies that fail, as far as that is possible.
+pub(crate) fn write_to_all(header: &mut Header, dies: &Dies) -> Result<(), DeviceError> {
+    loop {
+        match write(header, dies) {
+            Err((die, error)) if dies.lose_for(die, &error) => {}
+            Err((die, error)) => {
+                return Err(medium_error(format!("writing the header of die {die}"))(error));
             }
+            Ok(()) => return Ok(()),
         }
-        if is_erased { medium.sync() } else { Ok(()) }
     }
+}
 
-    /// As [`Header::write`], going on without dies that fail, as far as that is possible.
-    pub(crate) fn write_to_all(&mut self, dies: &Dies) -> Result<(), DeviceError> {
-        loop {
-            match self.write(dies) {
-                Err((die, error)) if dies.lose_for(die, &error) => {}
-                Err((die, error)) => {
-                    return Err(medium_error(format!("writing the header of die {die}"))(error));
+/// Writes this header to all copies of every die that has not failed, as its newest, and makes
+/// it durable.
+///
+/// Dies that were lost come first: one that has just been replaced may have no header yet, and
+/// must not be missing when the others say that it is there. Their first copy says that they
+/// shared what was everywhere when they were lost, and nothing since: should the others never
+/// get theirs, that header proves nothing about data.
+///
+/// # Errors
+/// The first die that cannot be written.
+pub(crate) fn write(header: &mut Header, dies: &Dies) -> Result<(), (usize, io::Error)> {
+    assert_eq!(dies.count(), header.shape.dies as usize, "a header knows its dies");
+    let (were_lost, lost_since) = (header.lost, header.lost_since);
+    header.note_lost(dies.incomplete());
+    header.removed = dies.removed();
+    header.left_out = DieSet(header.left_out.0 | header.lost.0);
+    let (first, others): (Vec<usize>, Vec<usize>) =
+        dies.healthy().partition(|die| were_lost.has(*die));
+    let order: Vec<usize> = first.into_iter().chain(others).collect();
+    let copies = if mutants::is(Mutant::OneHeaderCopy) { 1 } else { 2 };
+    for copy in 1..=copies {
+        header.version += 1;
+        assert!(header.version_everywhere < header.version, "versions rise");
+        let is_joining = |die| copy == 1 && were_lost.has(die);
+        let is_last = copy == copies || mutants::is(Mutant::EndHeaderEarly);
+        let shared = |die| is_joining(die).then(|| lost_since[die]);
+        write_copy(header, dies, &order, shared, is_last && header.has_end_copy())?;
+        // The second copy can say that every die has the first one.
+        header.version_everywhere = header.version;
+    }
+    // Before anything is written that relies on it.
+    if let Some(witness) = dies.witness() {
+        witness.note_header(header, &dies.written_at());
+    }
+    Ok(())
+}
+
+/// Writes one copy at the beginning of each of these dies, the one that is torn or older, and
+/// the one at the end, too, where `with_end` is set. `shared` is the last version that was
+/// everywhere with a die, where it is not that of the others.
+fn write_copy(
+    header: &mut Header,
+    dies: &Dies,
+    order: &[usize],
+    shared: impl Fn(usize) -> Option<u64>,
+    with_end: bool,
+) -> Result<(), (usize, io::Error)> {
+    let everywhere = header.version_everywhere;
+    for die in order.iter().copied() {
+        header.die = die_number(die);
+        let version_everywhere = shared(die).unwrap_or(everywhere).min(everywhere);
+        let own = Header { version_everywhere, ..*header };
+        assert!(header.die < header.shape.dies, "a header is written to a die of the drive");
+        assert!(own.check().is_ok(), "a header that is written can be read back");
+        let (copy, bytes) = (stale_copy(header, dies, die), own.encode());
+        // The other copy may have been read, and yet not be durable.
+        dies.sync(die)
+            .and_then(|()| dies.write(die, copy * HEADER_BYTES, &bytes))
+            .and_then(|()| if with_end { write_end(header, dies, die, &bytes) } else { Ok(()) })
+            .and_then(|()| {
+                if mutants::is(Mutant::UpgradeAtOnce) && is_upgrade(header, dies, die) {
+                    dies.write(die, (1 - copy) * HEADER_BYTES, &bytes)?;
                 }
-                Ok(()) => return Ok(()),
-            }
-        }
+                dies.sync(die)
+            })
+            .map_err(|error| (die, error))?;
     }
+    Ok(())
+}
 
-    /// Writes this header to all copies of every die that has not failed, as its newest, and makes
-    /// it durable.
-    ///
-    /// Dies that were lost come first: one that has just been replaced may have no header yet, and
-    /// must not be missing when the others say that it is there. Their first copy says that they
-    /// shared what was everywhere when they were lost, and nothing since: should the others never
-    /// get theirs, that header proves nothing about data.
-    ///
-    /// # Errors
-    /// The first die that cannot be written.
-    pub(crate) fn write(&mut self, dies: &Dies) -> Result<(), (usize, io::Error)> {
-        assert_eq!(dies.count(), self.shape.dies as usize, "a header knows its dies");
-        let (were_lost, lost_since) = (self.lost, self.lost_since);
-        self.note_lost(dies.incomplete());
-        self.removed = dies.removed();
-        self.left_out = DieSet(self.left_out.0 | self.lost.0);
-        let (first, others): (Vec<usize>, Vec<usize>) =
-            dies.healthy().partition(|die| were_lost.has(*die));
-        let order: Vec<usize> = first.into_iter().chain(others).collect();
-        let copies = if mutants::is(Mutant::OneHeaderCopy) { 1 } else { 2 };
-        for copy in 1..=copies {
-            self.version += 1;
-            assert!(self.version_everywhere < self.version, "versions rise");
-            let is_joining = |die| copy == 1 && were_lost.has(die);
-            let is_last = copy == copies || mutants::is(Mutant::EndHeaderEarly);
-            let shared = |die| is_joining(die).then(|| lost_since[die]);
-            self.write_copy(dies, &order, shared, is_last && self.has_end_copy())?;
-            // The second copy can say that every die has the first one.
-            self.version_everywhere = self.version;
+/// Writes the copy at the end of a die, which becomes longer for it, if it has room for one.
+fn write_end(header: &Header, dies: &Dies, die: usize, bytes: &[u8]) -> io::Result<()> {
+    let layout = Layout::new(&header.shape);
+    let from = layout.end_header_from();
+    if !dies.lengthen(die, layout.die_bytes_with_end()) {
+        return Ok(());
+    }
+    match dies.write(die, from, bytes) {
+        // An earlier one must not stay, but none need be there.
+        Err(error) if is_host_full(&error) && version_at(header, dies, die, from).is_none() => {
+            Ok(())
         }
-        // Before anything is written that relies on it.
-        if let Some(witness) = dies.witness() {
-            witness.note_header(self, &dies.written_at());
-        }
-        Ok(())
+        written => written,
     }
+}
 
-    /// Writes one copy at the beginning of each of these dies, the one that is torn or older, and
-    /// the one at the end, too, where `with_end` is set. `shared` is the last version that was
-    /// everywhere with a die, where it is not that of the others.
-    fn write_copy(
-        &mut self,
-        dies: &Dies,
-        order: &[usize],
-        shared: impl Fn(usize) -> Option<u64>,
-        with_end: bool,
-    ) -> Result<(), (usize, io::Error)> {
-        let everywhere = self.version_everywhere;
-        for die in order.iter().copied() {
-            self.die = die_number(die);
-            let version_everywhere = shared(die).unwrap_or(everywhere).min(everywhere);
-            let own = Self { version_everywhere, ..*self };
-            assert!(self.die < self.shape.dies, "a header is written to a die of the drive");
-            assert!(own.check().is_ok(), "a header that is written can be read back");
-            let (copy, bytes) = (self.stale_copy(dies, die), own.encode());
-            // The other copy may have been read, and yet not be durable.
-            dies.sync(die)
-                .and_then(|()| dies.write(die, copy * HEADER_BYTES, &bytes))
-                .and_then(|()| if with_end { self.write_end(dies, die, &bytes) } else { Ok(()) })
-                .and_then(|()| {
-                    if mutants::is(Mutant::UpgradeAtOnce) && self.is_upgrade(dies, die) {
-                        dies.write(die, (1 - copy) * HEADER_BYTES, &bytes)?;
-                    }
-                    dies.sync(die)
-                })
-                .map_err(|error| (die, error))?;
-        }
-        Ok(())
-    }
+/// The copy at the beginning of a die that is written over: one that is torn, or of another
+/// drive, or else the older one. So a die keeps the newest that it has, however often the power
+/// goes.
+fn stale_copy(header: &Header, dies: &Dies, die: usize) -> u64 {
+    let [first, second] = [0, HEADER_BYTES].map(|at| version_at(header, dies, die, at));
+    u64::from(first > second)
+}
 
-    /// Writes the copy at the end of a die, which becomes longer for it, if it has room for one.
-    fn write_end(&self, dies: &Dies, die: usize, bytes: &[u8]) -> io::Result<()> {
-        let layout = Layout::new(&self.shape);
-        let from = layout.end_header_from();
-        if !dies.lengthen(die, layout.die_bytes_with_end()) {
-            return Ok(());
-        }
-        match dies.write(die, from, bytes) {
-            // An earlier one must not stay, but none need be there.
-            Err(error) if is_host_full(&error) && self.version_at(dies, die, from).is_none() => {
-                Ok(())
-            }
-            written => written,
-        }
-    }
+/// The version of the copy at an offset of a die; none if it is torn, or of another drive.
+fn version_at(header: &Header, dies: &Dies, die: usize, at: u64) -> Option<u64> {
+    let found = header_copy(|bytes| dies.peek(die, at, bytes)).ok().flatten();
+    let is_own = |it: &Header| (it.drive, it.die) == (header.drive, header.die);
+    found.filter(is_own).map(|it| it.version)
+}
 
-    /// The copy at the beginning of a die that is written over: one that is torn, or of another
-    /// drive, or else the older one. So a die keeps the newest that it has, however often the power
-    /// goes.
-    fn stale_copy(&self, dies: &Dies, die: usize) -> u64 {
-        let [first, second] = [0, HEADER_BYTES].map(|at| self.version_at(dies, die, at));
-        u64::from(first > second)
-    }
-
-    /// The version of the copy at an offset of a die; none if it is torn, or of another drive.
-    fn version_at(&self, dies: &Dies, die: usize, at: u64) -> Option<u64> {
-        let header = header_copy(|bytes| dies.peek(die, at, bytes)).ok().flatten();
-        let is_own = |it: &Self| (it.drive, it.die) == (self.drive, self.die);
-        header.filter(is_own).map(|it| it.version)
-    }
-
-    /// True if a die has a copy of an earlier format.
-    fn is_upgrade(&self, dies: &Dies, die: usize) -> bool {
-        let header = |at| header_copy(|bytes| dies.peek(die, at, bytes)).ok().flatten();
-        [0, HEADER_BYTES].into_iter().filter_map(header).any(|it| it.format < self.format)
-    }
+/// True if a die has a copy of an earlier format.
+fn is_upgrade(header: &Header, dies: &Dies, die: usize) -> bool {
+    let found = |at| header_copy(|bytes| dies.peek(die, at, bytes)).ok().flatten();
+    [0, HEADER_BYTES].into_iter().filter_map(found).any(|it| it.format < header.format)
 }
 
 /// Reads and decodes one copy of a header; none if the bytes are no header or cannot be read.

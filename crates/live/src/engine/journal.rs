@@ -38,12 +38,12 @@ use crate::mutants::{self, Mutant};
 pub(crate) enum Scope {
     /// Writes and trims of the host.
     Host,
-    /// The same as an atomic group: the writes are placed, so there must be room.
+    /// Writes of the host as an atomic group: they are placed, so there must be room.
     Together,
     /// Copies made by relocation, too: then the superblocks that they were copied from may be
     /// erased. Nothing is written if none waits for that.
     Relocation,
-    /// The same, whether or not a superblock waits for it.
+    /// Copies made by relocation, too, whether or not a superblock waits for it.
     Everything,
     /// All of what rows hold that are being filled, even what the journal holds already: then
     /// earlier batches may go.

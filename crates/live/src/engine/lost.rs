@@ -2,7 +2,7 @@
 //! of their rows.
 //!
 //! A page stays in this set, across openings, until it is written or trimmed, so that a loss that
-//! was found once is told until somebody has dealt with it. Reads do not look here: the page's own
+//! was found once is told until the owner has dealt with it. Reads do not look here: the page's own
 //! checksums fail.
 //!
 //! Invariant: `count` is the number of bits that are set in `words`.

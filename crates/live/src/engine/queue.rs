@@ -45,7 +45,7 @@ type Work<D> = Box<dyn FnOnce(&D) + Send>;
 /// for write in writes {
 ///     write.wait()?;
 /// }
-/// // It is a future, too, for whoever has an executor.
+/// // It is a future, too, for callers that have an executor.
 /// assert_eq!(queue.read(3 * 4096, 2).wait()?, [3, 3]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -84,7 +84,7 @@ impl<D: Send + Sync + 'static> Queue<D> {
         let promise = Promise(Arc::clone(&answer));
         let work: Work<D> = Box::new(move |device| promise.keep(work(device)));
         if let Some(queue) = &self.work {
-            // Work that nobody takes any more is dropped, and answers so.
+            // Work that no thread takes any more is dropped, and answers so.
             let _ = queue.send(work);
         }
         Pending(answer)
@@ -157,7 +157,7 @@ fn carry_out<D>(device: &D, queue: &Mutex<Receiver<Work<D>>>) {
 /// A call that has not been answered, or whose answer has not been taken.
 ///
 /// A future for whichever executor; [`Pending::wait`] for those who have none. The call is carried
-/// out whether or not anybody waits.
+/// out whether or not a thread waits.
 #[derive(Debug)]
 #[must_use = "what came of a call is known only once it was awaited"]
 pub struct Pending<T>(Arc<SharedResult<T>>);

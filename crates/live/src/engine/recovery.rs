@@ -46,6 +46,7 @@ use crate::engine::core::Core;
 use crate::engine::dies::die_number;
 use crate::engine::drive::Drive;
 use crate::engine::gathering::Unused;
+use crate::engine::header_copies;
 use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
 use crate::engine::replay::{self, LastBatch, Reading, Replay, ThinBatch};
@@ -152,7 +153,7 @@ fn open(
         header.unsafe_shutdowns += u64::from(header.is_open);
         header.is_open = true;
         // A die that can be read and not written has failed.
-        header.write_to_all(&store.dies).map_err(OpenError::Device)
+        header_copies::write_to_all(header, &store.dies).map_err(OpenError::Device)
     };
     if let Some(closed) = closed {
         begin(&mut header, &closed.summary)?;
@@ -189,7 +190,7 @@ fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Dri
     let synced = store.dies.sync_all(store.dies.healthy().collect());
     synced.map_err(|(die, source)| OpenError::medium(&format!("syncing die {die}"), source))?;
     if header.lost != store.dies.incomplete() {
-        header.write_to_all(&store.dies)?;
+        header_copies::write_to_all(&mut header, &store.dies)?;
     }
     assert!(header.is_open, "the headers say that it is open before anything else is written");
     assert!(summary.journal.number <= end.number, "the journal ends after the checkpoint");
@@ -208,7 +209,7 @@ fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Dri
         journal_buffer(&store, &mut journal, &mut core, &brought)?;
         // A die that took no batch has failed.
         if header.lost != store.dies.incomplete() {
-            header.write_to_all(&store.dies)?;
+            header_copies::write_to_all(&mut header, &store.dies)?;
         }
     }
     for (lpn, (extent, payload)) in &pending {
@@ -427,7 +428,7 @@ fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
 /// it leaves so little that nothing but lists of rows fits into its batches.
 ///
 /// Operation sees to it that there is room since the newest checkpoint. Where that one was damaged
-/// so that nobody knows of it, batches since an older one may take up the whole ring.
+/// so that it is unknown, batches since an older one may take up the whole ring.
 fn check_room(
     store: &Store,
     since: Position,

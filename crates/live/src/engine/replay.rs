@@ -29,8 +29,8 @@ pub(crate) enum Gap {
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
     pub(crate) records: Vec<Record>,
-    /// The records of each batch as they were read: whoever needs a payload takes it from there,
-    /// not from another look, which might find less.
+    /// The records of each batch as they were read: a caller that needs a payload takes it from
+    /// there, not from another look, which might find less.
     bodies: Vec<Vec<u8>>,
     /// Position of the next batch.
     pub(crate) end: Position,
@@ -220,7 +220,7 @@ pub(crate) fn earliest(store: &Store) -> Position {
     first.map_or_else(Position::default, |first| first.position)
 }
 
-/// True if a batch follows at a position: then somebody went on there.
+/// True if a batch follows at a position: then an opening went on there.
 pub(crate) fn goes_on(reading: Reading<'_>) -> bool {
     let (at, size) = (reading.from, reading.size());
     let place = at.at % size;

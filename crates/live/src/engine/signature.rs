@@ -40,7 +40,7 @@ const MAGICS: [(u64, &[u8], &str); 18] = [
 /// Name of what a medium holds; none if it is blank as far as signatures tell.
 ///
 /// # Errors
-/// Fails if it cannot be read: then nobody knows.
+/// Fails if it cannot be read: then it is unknown.
 pub(crate) fn known(medium: &dyn Medium) -> io::Result<Option<&'static str>> {
     let start = read(medium, 0, ENDS_BYTES)?;
     match at_start(&start) {

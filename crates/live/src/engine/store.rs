@@ -165,7 +165,7 @@ pub(crate) struct Store {
     pub(crate) drive: u64,
     /// Batches of the journal with a lower number are durable.
     batches: AtomicU64,
-    /// That number when it was last looked whether there is rest.
+    /// Value of `batches` when it was last looked whether there is rest.
     batches_seen: AtomicU64,
     /// Damage that reads found and that has not been written again.
     pub(crate) suspects: Suspects,
@@ -356,7 +356,7 @@ impl Store {
     fn read_between(&self, runs: Vec<(Stored, Option<Starts>)>) -> Vec<Option<Packed>> {
         let piece = |(first, starts): &(Stored, Option<Starts>)| {
             let (from, until) = (*starts.as_ref()?.first()?, *starts.as_ref()?.last()?);
-            // Nobody has looked at the table's checksum.
+            // The table's checksum was not verified, so what it says may be wrong.
             let is_within = from >= UNIT_HEADER_BYTES && until <= self.layout.unit_bytes;
             (is_within && from <= until).then(|| self.piece(*first, from..until))
         };
@@ -474,8 +474,8 @@ impl Store {
         } else {
             let mut entry = [0; ENTRY_BYTES];
             read(Layout::entry_from(place.slot), &mut entry)?;
-            // Nobody has looked at the table's checksum: the extent's own header says how long it
-            // is, as it does for whoever verifies the row.
+            // The table's checksum was not verified: the extent's own header says how long it is,
+            // as it does where the row is verified.
             let Some(entry) = unit::entry(&entry) else { return Ok(None) };
             entry.from
         };

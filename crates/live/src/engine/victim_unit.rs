@@ -1,8 +1,8 @@
 //! A unit of the media that relocation moves pages from, read before the core decides anything.
 //!
-//! The core names the unit and the pages that are valid in it; whoever owns the dies reads it,
-//! looks for what is not right in the rest of the row, and comes again. Pages that have become
-//! invalid meanwhile are not moved; no page of a unit becomes valid.
+//! The core names the unit and the pages that are valid in it; the drive, which owns the dies,
+//! reads it, looks for what is not right in the rest of the row, and asks again. Pages that have
+//! become invalid meanwhile are not moved; no page of a unit becomes valid.
 //!
 //! A page that cannot be read is moved as a lost one, which is final. So it must be the page that
 //! is damaged: a page is lost that could not be read between two looks at which all dies responded

@@ -33,7 +33,7 @@ struct InjectedState {
     has_lost_power: bool,
     /// By its number, what a sector held before it was written since the last sync.
     before: BTreeMap<u64, Sector>,
-    /// The same sectors, in the order in which they were written.
+    /// Numbers of these sectors, in the order in which they were written.
     seq: VecDeque<u64>,
 }
 

@@ -166,7 +166,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_no_payload_is_never_a_page_and_harms_nobody(
+        fn what_is_no_payload_is_never_a_page_and_does_no_harm(
             payload in prop::collection::vec(any::<u8>(), 0..300),
         ) {
             let mut page = [0; PAGE_BYTES];

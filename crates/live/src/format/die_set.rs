@@ -27,7 +27,7 @@ impl DieSet {
         self.0.count_ones()
     }
 
-    /// They, in order.
+    /// Dies of the set, in order.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         (0..64).filter(move |die| self.has(*die))
     }

@@ -1,7 +1,7 @@
 //! Structures of fixed layout on the media: numbers are little-endian, without gaps between them.
 //!
 //! A structure is a `#[repr(C)]` type of [`U16`], [`U32`], [`U64`] and bytes, so that writing and
-//! reading it go by one layout; what its fields may say is judged by whoever reads it.
+//! reading it go by one layout; what its fields may say is judged by its reader.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 

@@ -2,7 +2,7 @@
 
 /// Bytes that every position in the journal is a multiple of.
 pub(crate) const SECTOR_BYTES: u64 = 512;
-/// The same, as the length of a slice.
+/// Bytes of a sector as the length of a slice.
 pub(crate) const SECTOR_LENGTH: usize = 512;
 const _: () = assert!(SECTOR_LENGTH as u64 == SECTOR_BYTES);
 /// Limit of positions and numbers, low enough that counting on never overflows.

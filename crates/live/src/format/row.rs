@@ -81,7 +81,7 @@ impl Rows {
         [cast_slice(&self.seqs), cast_slice(&self.outs)]
     }
 
-    /// The same, to be filled in.
+    /// Returns the tables to be filled in from a checkpoint.
     pub(crate) fn tables_mut(&mut self) -> [&mut [u8]; 2] {
         [cast_slice_mut(&mut self.seqs), cast_slice_mut(&mut self.outs)]
     }

@@ -219,7 +219,7 @@ impl ExtentHeader {
         self.id.length()
     }
 
-    /// Says which payload follows, for whoever changes it.
+    /// Says which payload follows, for tests that change it.
     pub(crate) fn set_payload_crc(&mut self, crc: u32) {
         self.payload_crc = crc.into();
     }
@@ -419,7 +419,7 @@ pub(crate) fn clear_gaps(unit: &mut [u8], table: &[Entry]) -> bool {
 /// A unit that is being filled, or that was and is being programmed.
 #[derive(Debug)]
 pub(crate) struct UnitBuffer {
-    /// Shared, once it is finished, with whoever programs it.
+    /// Shared, once it is finished, with the thread that programs it.
     bytes: Arc<Vec<u8>>,
     /// Extents in it.
     pub(crate) count: u32,
@@ -449,7 +449,7 @@ impl UnitBuffer {
         self.is_finished.then_some(&self.bytes)
     }
 
-    /// Its memory, to be used again, unless somebody still programs it.
+    /// Its memory, to be used again, unless a thread still programs it.
     pub(crate) fn into_memory(self) -> Option<Vec<u8>> {
         Arc::try_unwrap(self.bytes).ok()
     }

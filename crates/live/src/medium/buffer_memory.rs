@@ -96,7 +96,7 @@ impl MappedFile {
         Self::mapped_by(path, &options(), map)
     }
 
-    /// The same for reading: what is stored goes to a copy in the memory of this process.
+    /// Maps the file for reading: what is stored goes to a copy in the memory of this process.
     ///
     /// # Errors
     /// As [`MappedFile::open`].
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_stored_is_there_for_whoever_opens_the_file_and_gone_once_it_is_given_up() {
+    fn what_was_stored_is_there_for_the_next_opening_and_gone_once_it_is_given_up() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("write-buffer");
         let memory = MappedFile::open(path.clone()).unwrap();

@@ -249,7 +249,7 @@ impl FileMedium {
 fn options(access: Access, flags: OFlags) -> OpenOptions {
     let direct = if access.is_direct { OFlags::DIRECT } else { OFlags::empty() };
     let mut options = OpenOptions::new();
-    // What clients store is for nobody else; it tells only where a file is made.
+    // What clients store is for no other user to read. The mode counts only where a file is made.
     options.read(true).write(true).mode(0o600);
     options.custom_flags((flags | direct).bits().cast_signed());
     options
@@ -333,7 +333,7 @@ fn block_bytes(file: &File) -> usize {
     if bytes.is_power_of_two() && (512..=ALIGN).contains(&bytes) { bytes } else { ALIGN }
 }
 
-/// Locks a file that nobody has open. A process that is being started holds what its parent has
+/// Locks a file that no process has open. A process that is being started holds what its parent has
 /// open until it runs a program of its own, so a lock that was given up may be there for a moment.
 fn patiently(lock: impl Fn() -> Result<(), TryLockError>) -> io::Result<()> {
     for _ in 0..LOCK_TRIES {

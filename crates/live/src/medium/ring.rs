@@ -2,8 +2,8 @@
 //! handed anything.
 //!
 //! Each thread that asks has a ring of its own, so none waits for another's answers. Where the
-//! system has no ring to give, be it old, or told to refuse, nothing is carried out, and whoever
-//! asked does it one after the other.
+//! system has no ring to give, be it old, or told to refuse, nothing is carried out, and the caller
+//! does it one after the other.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};

@@ -15,6 +15,7 @@ use blockio::Rng;
 
 use super::Disks;
 use crate::engine::creation::format;
+use crate::engine::header_copies;
 use crate::engine::witness::{Proof, Witness};
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
@@ -275,7 +276,7 @@ impl Absent {
     fn catch_up(&mut self, drive: &Drive, die: usize) -> Result<(), String> {
         let medium = self.disks.media().remove(die);
         let held = drive.held_units(die, &*medium);
-        Header::erase(&*medium).map_err(|error| error.to_string())?;
+        header_copies::erase(&*medium).map_err(|error| error.to_string())?;
         let stopped_at = if self.rng.below(4) == 0 { self.rng.below(160) } else { u64::MAX };
         let filled = drive.catch_up_die_while(die, (medium, held), |row, _| row < stopped_at);
         if filled.is_err() && stopped_at < u64::MAX {

@@ -47,7 +47,8 @@ enum DamageSize {
 /// State of a drive before it is damaged.
 pub(super) struct Before<'a> {
     pub(super) disks: &'a Disks,
-    /// The same disks some time ago, if there was such a time, and no die has failed.
+    /// Copy of the disks as they were some time ago, if there was such a time, and no die has
+    /// failed.
     pub(super) earlier: Option<&'a Disks>,
     pub(super) history: &'a SectorHistory,
     pub(super) shape: &'a Shape,
@@ -85,7 +86,8 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
     let extent =
         if rng.below(2) == 0 { DamageSize::Die(below(rng, dies)) } else { DamageSize::Anywhere };
     let must_open = before.is_redundant && matches!(extent, DamageSize::Die(_));
-    // Of the last batch one copy stays: else nobody could tell what is gone from what never was.
+    // Of the last batch one copy stays: else recovery could not tell what is gone from what never
+    // was.
     let kept = if must_open { None } else { last_batch_of(before.shape, &disks) };
     let what = match extent {
         DamageSize::Die(die) if must_open && rng.below(4) == 0 => {

@@ -5,7 +5,7 @@ use blockio::Rng;
 use super::disk::Disks;
 use super::exhaustive::{lose_fronts, subsets};
 use crate::engine::creation::format_as;
-use crate::engine::header_copies::newest_header;
+use crate::engine::header_copies::{self, newest_header};
 use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN, Header};
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::{Drive, OpenError, Shape};
@@ -51,7 +51,7 @@ pub(crate) fn erase_each(shape: &Shape) -> Result<(), String> {
     for cut in 0.. {
         let disks = whole.fork();
         disks.cut_after(cut);
-        let _ = Header::erase(&*disks.media()[0]);
+        let _ = header_copies::erase(&*disks.media()[0]);
         let is_over = !disks.is_cut();
         for subset in subsets(disks.sectors_pending()) {
             let left = disks.fork();

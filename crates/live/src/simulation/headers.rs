@@ -14,12 +14,12 @@ use crate::{Drive, OpenError, Shape, Upgrade};
 /// Headers that a drive has before it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadersLeft {
-    /// Those of the oldest format that is read.
+    /// Headers of the oldest format that is read.
     Old {
         /// True where media cannot become longer.
         is_fixed: bool,
     },
-    /// Those at the ends of the dies alone.
+    /// Headers at the ends of the dies alone.
     Ends,
 }
 

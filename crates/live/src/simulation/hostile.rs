@@ -203,7 +203,7 @@ fn example_unit(layout: &Layout) -> Vec<u8> {
         batches: 5,
     };
     buffer.finish(layout, &unit_header, Origin { is_relocation: false, erase_count: 4 }, FIRST);
-    buffer.into_memory().expect("nobody programs it")
+    buffer.into_memory().expect("no thread programs it")
 }
 
 fn is_table(layout: &Layout, bytes: &[u8]) -> bool {
@@ -486,7 +486,7 @@ impl Image {
     }
 }
 
-/// Some commands of a host; nobody looks at what comes of them.
+/// Some commands of a host; no check looks at what comes of them.
 fn use_drive(drive: &Drive, seed: u64) {
     let mut rng = Rng::new(seed);
     for _ in 0..COMMANDS {

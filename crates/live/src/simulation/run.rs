@@ -47,11 +47,11 @@ pub struct Tally {
     /// Times that some disks did not respond to reads for a while, and commands that failed
     /// meanwhile.
     pub outages: u64,
-    /// See `outages`.
+    /// Commands that failed meanwhile, see `outages`.
     pub failed_in_outages: u64,
     /// Scrubs that went through all rows, and times that something of a die was spoilt before one.
     pub scrubbed: u64,
-    /// See `scrubbed`.
+    /// Times that something of a die was spoilt, see `scrubbed`.
     pub spoilt: u64,
     /// Times that the file system beneath the dies was full.
     pub hosts_full: u64,
@@ -60,9 +60,9 @@ pub struct Tally {
     /// Copies of the dies that were damaged, those of them that opening refused, and pages that
     /// could not be read of the others.
     pub damaged: u64,
-    /// See `damaged`.
+    /// Copies that opening refused, see `damaged`.
     pub damaged_refused: u64,
-    /// See `damaged`.
+    /// Pages that could not be read of the others, see `damaged`.
     pub damaged_pages_lost: u64,
     /// Times that the server died and the machine went on.
     pub deaths: u64,

@@ -45,7 +45,7 @@ pub struct Die {
     /// Places, of an extent each, that could be read then and were not what had been written.
     #[serde(default)]
     pub damaged_places: u64,
-    /// Those of the last hour.
+    /// Places that such reads found in the last hour.
     #[serde(default)]
     pub damaged_places_hour: u64,
     /// Most of them in an hour that are no problem.

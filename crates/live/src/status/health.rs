@@ -55,7 +55,7 @@ pub enum HealthState {
     /// No action is needed.
     #[default]
     Ok,
-    /// All data is there and is served, and somebody has to do something so that it stays so.
+    /// All data is there and is served, and the owner has to act so that it stays so.
     Degraded,
     /// Data is lost, or writes are refused.
     Critical,
@@ -414,7 +414,7 @@ fn scrub(status: &Status) -> Option<Problem> {
     Some(Problem { count: left.max(1), ..problem })
 }
 
-/// Returns the problem that rows may lack units which nobody has looked for yet.
+/// Returns the problem that rows may lack units which no scrub has looked for yet.
 fn unverified(status: &Status) -> Option<Problem> {
     let MaintenanceStatus { batches_lacking, units_lost, .. } = status.maintenance;
     let text = if units_lost > 0 {

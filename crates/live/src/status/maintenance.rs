@@ -238,7 +238,7 @@ pub struct Scrub {
     /// Copies of headers, checkpoint and journal that were not whole.
     #[serde(default)]
     pub copies_bad: u64,
-    /// Those that were written again.
+    /// Bad copies that were written again.
     #[serde(default)]
     pub copies_restored: u64,
     /// Pages that cannot be read any more.
@@ -255,7 +255,7 @@ pub struct Scrub {
     pub for_die: Option<u32>,
     /// Reason why it ended early; none if it did not.
     pub failure: Option<String>,
-    /// True if somebody had it end, for which that is no failure of the drive.
+    /// True if the operator had it end, which is no failure of the drive.
     #[serde(default)]
     pub was_stopped: bool,
 }
@@ -276,7 +276,7 @@ pub struct Scrubs {
     pub units_restored: u64,
     /// Copies of headers, checkpoint and journal that were not whole.
     pub copies_bad: u64,
-    /// Those that were written again.
+    /// Bad copies that were written again.
     pub copies_restored: u64,
     /// Units that the last one to go through everything left as they were, since the rest of their
     /// rows did not give them back.
@@ -285,8 +285,8 @@ pub struct Scrubs {
     pub failure: Option<String>,
     /// Pages that the last one to go through everything found lost.
     pub pages_lost: u64,
-    /// The last four to end, the newest last, whatever has begun since; for whoever has the drive
-    /// open alone.
+    /// The last four to end, the newest last, whatever has begun since; for the process alone that
+    /// has the drive open.
     #[serde(skip)]
     pub lately: Vec<Scrub>,
     /// First sectors of those pages, at most 1000 of them.

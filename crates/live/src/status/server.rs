@@ -74,7 +74,8 @@ pub struct NamespaceTraffic {
     pub block_bytes: u32,
     /// True if it takes no writes.
     pub is_write_protected: bool,
-    /// Reason why it refuses commands of clients though nobody protected it; none if it does not.
+    /// Reason why it refuses commands of clients though it is not write-protected; none if it does
+    /// not.
     #[serde(default)]
     pub refusal: Option<Refusal>,
     /// Reads.
@@ -156,7 +157,7 @@ pub struct Model {
 pub struct Lateness {
     /// Replies that were sent.
     pub replies: u64,
-    /// Those of them that were late.
+    /// Replies that were late.
     pub late: u64,
     /// Nanoseconds by which the late ones were late, on average; 0 if none was.
     pub late_by_ns_mean: u64,

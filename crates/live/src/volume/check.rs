@@ -1,4 +1,4 @@
-//! Checking a drive that nobody has open: everything that lies on its dies, against everything
+//! Checking a drive that no process has open: everything that lies on its dies, against everything
 //! else that does.
 //!
 //! ```text

@@ -85,7 +85,7 @@ mod tests {
         let mut look =
             |seconds, failures| failing.look(&dies([(7, 0), (9, failures)]), at(seconds));
         assert_eq!(look(0, 3), None);
-        assert_eq!(look(600, 3), None, "nobody asked it");
+        assert_eq!(look(600, 3), None, "no client read from it");
         assert_eq!(look(601, 50), None, "it began to fail just now");
         assert_eq!(look(610, 80), None);
         assert_eq!(look(611, 90), Some(1));

@@ -90,7 +90,7 @@ pub(super) struct Volume {
     /// Name of the drive for people; absent if it was given none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Erases that every superblock lasts; absent where nobody said.
+    /// Erases that every superblock lasts; absent where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     rated_cycles: Option<u32>,
     /// Promise about acknowledged writes; absent: they survive the death of the server.
@@ -280,7 +280,7 @@ pub struct VolumeOptions {
     pub preallocation: Preallocation,
     /// Files, which are made, or block devices: dies that take the place of others.
     pub hot_spares: Vec<PathBuf>,
-    /// Erases that every superblock is rated for; none: nobody says.
+    /// Erases that every superblock is rated for; none: unknown.
     pub rated_cycles: Option<u32>,
     /// Parts of it that clients see as devices of their own; none: they see the whole.
     pub namespaces: Namespaces,
@@ -423,7 +423,7 @@ impl Drop for Unfinished {
         if host_death::has_come() {
             return;
         }
-        // Whoever made it is told why it is not complete; what cannot be removed stays.
+        // The caller is told why the drive is not complete; what cannot be removed stays.
         for file in &self.files {
             let _ = fs::remove_file(file);
         }

@@ -117,7 +117,7 @@ pub fn add_spare(
             let what = format!("{shown} has {found} bytes, and {needed} are needed");
             return Err(OpenError::refused(what));
         }
-        // Whatever a spare holds when it takes a place was then put there by somebody else.
+        // Whatever a spare holds when it takes a place was then put there by another program.
         made.clear(&*medium)?;
         described.spares.push(path.clone());
         Ok(())
@@ -200,7 +200,7 @@ impl Tried {
         while let Some((die, spare)) = self.next_spare(volume, &drive.lost_dies()) {
             let filled = match Replacement::prepare_spare(volume, drive, die, &spare) {
                 Ok(replacement) => replacement.carry_out(drive, |_, _| goes_on()),
-                // Somebody replaced the die meanwhile, or removed the spare.
+                // The operator replaced the die meanwhile, or removed the spare.
                 Err(_) if !drive.lost_dies().contains(&die) || !is_listed(volume, &spare) => {
                     return true;
                 }
@@ -260,7 +260,8 @@ mod tests {
     use crate::volume::example::three_dies;
     use crate::{Device as _, Durability};
 
-    /// A drive of three dies in a folder, with hot spares that are then where nobody finds them.
+    /// A drive of three dies in a folder, with hot spares that are then where the drive does not
+    /// find them.
     fn with_spares_away(folder: &Path, names: &[&str]) -> (PathBuf, Drive) {
         let options = three_dies(folder);
         let drive = Drive::create(&options).unwrap();

@@ -93,7 +93,7 @@ fn left_buffer(
 /// State of a drive that no process has open, as the headers of its dies tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unserved {
-    /// True if it was closed by whoever had it.
+    /// True if it was closed by the process that had it.
     pub is_closed: bool,
     /// Dies that have failed, or are missing.
     pub lost_dies: Vec<usize>,

@@ -1,8 +1,8 @@
 //! Lifetime counters of a drive.
 //!
-//! The media know how often a drive was opened and erased; what clients asked for is counted by
-//! whoever serves them, and kept beside the drive: in a file that is replaced as a whole, each
-//! minute and when the server ends. A crash loses the counts of a minute, and nothing else.
+//! The media know how often a drive was opened and erased; what clients asked for is counted by the
+//! server, and kept beside the drive: in a file that is replaced as a whole, each minute and when
+//! the server ends. A crash loses the counts of a minute, and nothing else.
 
 use std::path::Path;
 use std::{fs, io};

@@ -1,8 +1,8 @@
 //! The locate LED: a mark in software that tells one drive from many, in every view of it. No LED
 //! of an enclosure is switched.
 //!
-//! It is a file in the drive's folder: lit whether the drive is served or not, until somebody who
-//! found the drive puts it out.
+//! It is a file in the drive's folder: lit whether the drive is served or not, until an operator
+//! who found the drive puts it out.
 
 use std::fs::{self, File};
 use std::io;

@@ -355,7 +355,7 @@ impl Maintenance {
     /// Ends what is under way, and waits until it has.
     pub fn stop(&self) {
         self.rest.wish(|wishes| wishes.is_over = true);
-        // Whoever begins something now does not wait for all that ends.
+        // A thread that begins work now does not wait for all that ends.
         let work = std::mem::take(&mut *lock(&self.work));
         for worker in work {
             // One that panicked is gone as well.
@@ -364,7 +364,7 @@ impl Maintenance {
     }
 
     /// Has `work` done by a thread of its own; returns when it has told that it has begun, so that
-    /// whoever asks how far it is does not hear of the work before it.
+    /// a client that asks how far it is does not hear of the work before it.
     fn begin(
         &self,
         name: &str,
@@ -409,7 +409,7 @@ pub fn check_die(drive: &Drive, die: usize) -> Result<(), OpenError> {
 
 /// True if a die that has failed was not found when the drive was opened, and no client has changed
 /// anything since: its path may be wrong or not mounted yet, and neither a spare nor space is spent
-/// on it before somebody had time to notice.
+/// on it before the owner had time to notice.
 fn is_waited_for(drive: &Drive) -> bool {
     let lost = drive.lost_dies();
     let is_absent = |it: &AbsentDie| it.may_be_whole() && lost.contains(&(it.die as usize));
@@ -429,7 +429,7 @@ fn is_spared(volume: &Path, drive: &Drive, rest: &Rest, tried: &mut Tried) -> bo
     tried.fill_spare(volume, drive, &|| rest.pause(Duration::ZERO))
 }
 
-/// Tells whoever waits for the beginning; later there is nobody.
+/// Tells the thread that waits for the beginning; later none waits.
 fn tell(begun: &Sender<()>) {
     let _ = begun.send(());
 }
@@ -464,7 +464,7 @@ mod tests {
         drive.close().unwrap();
         std::fs::rename(&options.dies[1], folder.path().join("elsewhere")).unwrap();
         let drive = Drive::open(&options.volume).unwrap();
-        assert!(is_waited_for(&drive), "nobody wrote");
+        assert!(is_waited_for(&drive), "no client wrote");
         drive.write(0, &[1; 4096], Durability::Volatile).unwrap();
         assert!(!is_waited_for(&drive));
         drive.close().unwrap();

@@ -1,5 +1,5 @@
-//! Commands of clients, counted where they enter a device, and their latencies, which whoever
-//! answers them knows.
+//! Commands of clients, counted where they enter a device, and their latencies, which the front end
+//! that answers them knows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!((writes.commands, writes.bytes, writes.failures), (1, 4096, 0));
         assert_eq!((flushes.commands, trims.commands), (1, 0));
         assert!(reads.idle_ns.is_some() && trims.idle_ns.is_none());
-        assert_eq!(reads.latency_histogram.total(), 0, "whoever answers knows the latency");
+        assert_eq!(reads.latency_histogram.total(), 0, "the front end knows the latency");
     }
 
     #[test]

@@ -7,8 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::signature;
-use crate::engine::header_copies::newest_header;
-use crate::format::header::Header;
+use crate::engine::header_copies::{self, newest_header};
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::medium::is_block_device;
 use crate::{Access, FileMedium, Medium, OpenError, Preallocation, Shape};
@@ -24,7 +23,7 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Returns the fate by whether somebody allows the loss.
+    /// Returns the fate by whether the operator allows the loss.
     pub const fn lost_if(is_allowed: bool) -> Self {
         if is_allowed { Self::Lost } else { Self::Kept }
     }
@@ -110,7 +109,7 @@ impl NewDie<'_> {
     /// once nothing is in the way of its being a die.
     pub(super) fn clear(&self, medium: &dyn Medium) -> Result<(), OpenError> {
         let cleared = match self.contents {
-            Contents::Kept => Header::erase(medium),
+            Contents::Kept => header_copies::erase(medium),
             Contents::Lost => signature::erase(medium),
         };
         cleared.map_err(|error| self.failed("erasing the beginning of", error))

@@ -86,7 +86,7 @@ pub fn reformat_volume(
     if !erase_spares(volume, drive, &mut go_on) {
         return Ok(());
     }
-    // Somebody may have divided the volume since the format was asked for.
+    // Another client may have divided the volume since the format was asked for.
     if let Err(error) = Namespaces::allow(volume, drive, capacity) {
         // As long as it is its turn: another purge notes that it is unfinished.
         let marked = mark(volume, was_unfinished);
@@ -99,7 +99,8 @@ pub fn reformat_volume(
     formatted
 }
 
-/// Erases the hot spares; says whether it came to all of them, since nobody had it end.
+/// Erases the hot spares; says whether it came to all of them, since the caller did not have it
+/// end.
 fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) -> bool) -> bool {
     let superblocks = u64::from(drive.store().layout.shape.superblocks);
     let mut is_stopped = false;

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::Medium;
-use crate::engine::header_copies::newest_header;
+use crate::engine::header_copies::{self, newest_header};
 use crate::engine::signature::{ENDS_BYTES, known};
 use crate::format::header::Header;
 use crate::medium::overwrite;
@@ -14,7 +14,7 @@ use crate::status::named;
 /// signatures tell.
 ///
 /// # Errors
-/// Fails if it cannot be read: then nobody knows.
+/// Fails if it cannot be read: then its contents are unknown.
 pub(super) fn contents(medium: &dyn Medium) -> io::Result<Option<String>> {
     match newest_header(medium) {
         Ok(None) => {}
@@ -28,7 +28,7 @@ pub(super) fn contents(medium: &dyn Medium) -> io::Result<Option<String>> {
 
 /// Erases whatever says what a medium held, at both of its ends: no program takes it for that then.
 pub(super) fn erase(medium: &dyn Medium) -> io::Result<()> {
-    Header::erase(medium)?;
+    header_copies::erase(medium)?;
     let size = medium.size();
     overwrite(medium, 0, size.min(ENDS_BYTES))?;
     overwrite(medium, size.saturating_sub(ENDS_BYTES), size.min(ENDS_BYTES))?;

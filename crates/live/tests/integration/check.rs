@@ -1,4 +1,4 @@
-//! Findings of a check on a drive that nobody has open, and their repair.
+//! Findings of a check on a drive that no process has open, and their repair.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;

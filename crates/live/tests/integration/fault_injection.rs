@@ -26,7 +26,7 @@ fn open(options: &CreateOptions, schedule: Schedule) -> (Arc<FaultInjector>, Arc
     open_as(options, schedule, Access::default())
 }
 
-/// The same, its dies accessed in this way.
+/// A drive with the faults of a schedule, its dies accessed in this way.
 fn open_as(
     options: &CreateOptions,
     schedule: Schedule,

@@ -23,7 +23,7 @@ fn content() -> Vec<u8> {
     (0..SIZE_KIB << 10).map(|at| (at / 4096 * 31 + at % 251).to_le_bytes()[0]).collect()
 }
 
-/// The kinds of its problems, and the status of the drive as whoever asks is told it.
+/// The kinds of its problems, and the status of the drive as clients are told it.
 fn judged(drive: &Drive, volume: &Path) -> (Vec<ProblemKind>, Status) {
     let status = live::describe_status(drive.status(), volume);
     (status.health.problems.iter().map(|it| it.kind).collect(), status)
@@ -110,7 +110,7 @@ fn a_thin_drive_without_physical_space_is_critical_and_an_empty_one_is_ok() {
 }
 
 #[test]
-fn a_drive_that_nobody_closed_is_not_told_to_be_well() {
+fn a_drive_that_was_not_closed_is_not_told_to_be_well() {
     let folder = tempfile::tempdir().unwrap();
     let options = options(folder.path(), 4);
     drop(Drive::create(&options).unwrap());

@@ -47,7 +47,7 @@ fn is_whole(drive: &Drive) -> bool {
 }
 
 #[test]
-fn a_spare_takes_the_place_of_a_die_that_fails_every_read_though_nobody_writes() {
+fn a_spare_takes_the_place_of_a_die_that_fails_every_read_though_no_client_writes() {
     let folder = tempfile::tempdir().unwrap();
     let (options, drive) = create(folder.path(), 4);
     add_spare(&options.volume, &drive, &folder.path().join("s0.img"), Contents::Kept).unwrap();
@@ -91,7 +91,7 @@ fn hot_spares_take_the_places_of_two_that_fail_one_after_the_other() {
         assert_all_there(&drive);
     }
     drop(maintenance);
-    Arc::into_inner(drive).expect("nobody else has it").close().unwrap();
+    Arc::into_inner(drive).expect("no other thread has it").close().unwrap();
     for die in [1, 3] {
         std::fs::remove_file(&options.dies[die]).unwrap();
     }
@@ -196,7 +196,7 @@ fn redundancy_is_restored_in_the_space_left_while_no_spare_can_be_used() {
     assert_eq!(hot_spares(&options.volume), std::slice::from_ref(&gone));
     assert_eq!(drive.status().maintenance.spare_failures.len(), 1);
     maintenance.remove_spare(&gone).unwrap();
-    assert!(drive.status().maintenance.spare_failures.is_empty(), "it is nobody's concern now");
+    assert!(drive.status().maintenance.spare_failures.is_empty(), "it concerns no spare now");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn a_spare_that_is_removed_stays_as_it_is_and_replaces_no_die() {
     assert!(told.ends_with("is a die of the volume, and no hot spare"), "{told}");
     live::remove_spare(volume, &spare).unwrap();
     assert!(spare.exists() && hot_spares(volume).is_empty());
-    // Somebody else may use it by now.
+    // Another program may use it by now.
     std::fs::write(&spare, "not to be lost").unwrap();
     let drive = Arc::new(drive);
     let maintenance = Maintenance::new(volume, Arc::clone(&drive));

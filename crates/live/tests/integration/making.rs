@@ -107,7 +107,7 @@ fn a_purge_or_format_that_was_interrupted_is_told_until_one_has_ended() {
                 purge_volume(volume, drive, |_, _| goes_on).is_ok()
             }
         };
-        // What is stopped is no error, where somebody had it end.
+        // Work that the caller stopped is no error.
         let _ = erase(&drive, false);
         let health = live::describe_status(drive.status(), volume).health;
         assert_eq!(health.state, HealthState::Critical, "also while it is served");

@@ -54,7 +54,7 @@ impl Scale {
         Self { spacing: Spacing::Doublings, low, high, start: 0.0, end: 1.0 }
     }
 
-    /// The same scale onto the places `start` to `end`.
+    /// Maps the scale onto the places `start` to `end`.
     #[must_use]
     pub(crate) fn onto(self, start: f64, end: f64) -> Self {
         Self { start, end, ..self }

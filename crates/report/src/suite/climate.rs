@@ -179,7 +179,7 @@ mod tests {
         let html = chart.figure(false);
         assert!(html.contains("warning temperature 70 °C"), "{html}");
         assert!(html.contains("critical temperature 84 °C"), "{html}");
-        assert!(!html.contains("throttles at"), "nobody told that");
+        assert!(!html.contains("throttles at"), "the drive did not tell that");
     }
 
     #[test]

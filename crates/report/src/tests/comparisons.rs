@@ -213,7 +213,7 @@ fn steady(step: &mut Step) -> &mut Steady {
 }
 
 #[test]
-fn the_summary_tells_steady_state_a_burst_and_what_nobody_judged_apart() {
+fn the_summary_tells_steady_state_a_burst_and_what_was_not_judged_apart() {
     assert!(steady_cell(|_| ()).ends_with('h') || steady_cell(|_| ()).ends_with("min"));
     assert_eq!(steady_cell(|step| step.steady = None), "not judged");
     assert_eq!(steady_cell(|step| steady(step).achieved = false), "not reached");

@@ -243,14 +243,14 @@ fn limits_of_heat_are_drawn_where_they_are_known() {
     let limits = Limits { warning_c: Some(77.0), critical_c: Some(85.0), ..Limits::default() };
     let page = heated(Some(limits));
     assert!(page.contains("warning temperature 77") && page.contains("critical temperature 85"));
-    assert!(!page.contains("throttles at"), "a limit that nobody told");
+    assert!(!page.contains("throttles at"), "a limit that the drive did not tell");
     let page = heated(None);
     assert!(page.contains("-temperature") && !page.contains("warning temperature"));
     assert!(!page.contains("-power\""), "power was not told");
 }
 
 #[test]
-fn a_purge_that_nobody_could_make_is_told_in_the_words_of_its_driver() {
+fn a_purge_that_was_not_possible_is_told_in_the_words_of_its_driver() {
     let mut one = run(STOCK);
     one.steps[0].how = "blkdiscard <all> & \"nothing\" else".into();
     let page = review(&[one], TITLE);

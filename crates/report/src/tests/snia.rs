@@ -169,7 +169,7 @@ fn a_tracked_latency_is_told_in_milliseconds() {
 }
 
 #[test]
-fn tables_of_sizes_by_mixes_leave_cells_empty_that_nobody_measured() {
+fn tables_of_sizes_by_mixes_leave_cells_empty_that_were_not_measured() {
     let page = review(&[in_rounds(&IOPS, &[1.0; 5])], TITLE);
     let suite = section(&page, "suite-snia");
     let tables = suite.split("<div class=\"matrices\">").nth(1).expect("there are tables");

@@ -105,7 +105,7 @@ impl Phase {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 
-    /// True if a data sheet states the figure, and nobody says at which load.
+    /// True if a data sheet states the figure, and does not say at which load.
     pub const fn is_stated(self) -> bool {
         matches!(self, Self::Datasheet | Self::Sustained)
     }

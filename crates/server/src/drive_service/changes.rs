@@ -212,7 +212,7 @@ impl Known {
         )))
     }
 
-    /// That physical space is low is no problem yet, and told once until there is plenty again.
+    /// Tells that physical space is low, which is no problem yet, once until there is plenty again.
     fn supply(&mut self, status: &Status) -> Option<Change> {
         let space = status.space.as_ref()?;
         let told = self.supply.unwrap_or(Supply::Ample);

@@ -69,7 +69,7 @@ impl EventLog {
         let at_unix_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         let kind = kind.to_owned();
         if self.events().take(EventRecord { at_unix_ms, what, kind }) {
-            // A disk that hangs keeps this thread, and nobody who asks for the events.
+            // A disk that hangs holds up this thread, and none that asks for the events.
             while let Some(event) = self.next_waiting() {
                 // It is told all the same.
                 let _ = self.keep(&event);
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_disk_that_hangs_keeps_nobody_from_the_events() {
+    fn a_disk_that_hangs_keeps_no_client_from_the_events() {
         let folder = tempfile::tempdir().unwrap();
-        // Opening a pipe to write waits until somebody reads it.
+        // Opening a pipe to write waits until a process reads it.
         let pipe = folder.path().join(NAME);
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let event_log =

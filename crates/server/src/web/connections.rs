@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Where a limit is reached, the oldest that asks goes for the newest, and so does the oldest that
-//! is answered: whoever asks properly is done in milliseconds and so is never the oldest for long.
-//! A viewer stays, so one more is refused. No kind takes the room of another.
+//! is answered: a client that asks properly is done in milliseconds and so is never the oldest for
+//! long. A viewer stays, so one more is refused. No kind takes the room of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Shutdown, TcpStream};

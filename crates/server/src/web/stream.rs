@@ -1,8 +1,8 @@
 //! Event stream of a page (server-sent events): the state of the drives, once a second.
 //!
 //! ```text
-//!   drive ──► one look a second, if anybody looks on ──► latest ──┬──► viewer
-//!                                                                 └──► slow viewer: skips some
+//!   drive ──► one look a second, if a viewer looks on ──► latest ──┬──► viewer
+//!                                                                  └──► slow viewer: skips some
 //! ```
 //!
 //! The viewer that waits longest looks for all of them, so the drive is asked once a second however
@@ -104,7 +104,7 @@ impl Stream {
             if latest.number > seen {
                 return Some((latest.number, Arc::clone(&latest.message)));
             }
-            // Whoever looks now tells when it has.
+            // The thread that looks now tells when it has.
             let patience = PERIOD.checked_sub(age).unwrap_or(PERIOD);
             let waited = self.changed.wait_timeout(latest, patience);
             latest = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -223,7 +223,7 @@ mod tests {
     /// Returns the result of `work`; panics if it takes longer than `PATIENCE`.
     fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, is_done) = mpsc::channel();
-        // Whoever waited may have given up.
+        // The thread that waited may have given up.
         thread::spawn(move || done.send(work()));
         is_done.recv_timeout(PATIENCE).expect("it waits for ever")
     }

@@ -84,7 +84,7 @@ struct Seen {
     /// The drive's page, and its number.
     routes: Option<(String, Arc<DriveRoutes>)>,
     is_being_asked: bool,
-    /// Fault of a drive that nobody serves, none if it was closed, and the time of that check.
+    /// Fault of a drive that no process serves, none if it was closed, and the time of that check.
     unserved: Option<(Instant, Option<String>)>,
 }
 
@@ -155,7 +155,7 @@ impl Volumes {
             entries.values().find_map(|entry| entry.routes_of(number))
         };
         find().or_else(|| {
-            // Whoever comes by a bookmark may be the first to look.
+            // A viewer who comes by a bookmark may be the first to look.
             self.look();
             find()
         })
@@ -272,7 +272,7 @@ impl VolumeEntry {
         let own = Arc::clone(self);
         let look = move || {
             own.note(asked(&own.volume));
-            // Whoever waited may have gone on.
+            // The thread that waited may have gone on.
             let _ = answered.send(());
         };
         if thread::Builder::new().name("ask".to_owned()).spawn(look).is_err() {
@@ -311,7 +311,7 @@ impl VolumeEntry {
         if let Some((_, fault)) = known.filter(|(at, _)| at.elapsed() < CLOSED_KNOWN) {
             return fault;
         }
-        // Whoever serves it now, or checks it, is seen at the next look.
+        // A process that serves it now, or checks it, is seen at the next look.
         let fault = match unserved(&self.volume) {
             Ok(found) if !found.is_closed => Some(UNCLOSED.to_owned()),
             Ok(found) => without(&found.lost_dies),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_does_not_answer_keeps_nobody_waiting() {
+    fn a_server_that_does_not_answer_keeps_no_viewer_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let stuck = volume(folder.path(), "stuck");
         let listener = UnixListener::bind(stuck.join(SOCKET)).unwrap();
@@ -449,7 +449,7 @@ mod tests {
             let fault = overview.drives[0].fault.as_deref();
             assert_eq!(fault, Some("its server does not answer"));
         }
-        // What was asked is answered by nobody.
+        // What was asked is answered by no server.
         drop(listener);
     }
 

@@ -20,7 +20,7 @@ pub struct DiskSpec {
     pub write_seek_ms: [f64; 3],
     /// Sustained rate at the outermost tracks, where addresses begin, in decimal MB/s.
     pub outer_mb_s: f64,
-    /// The same at the innermost tracks.
+    /// Sustained rate at the innermost tracks, in decimal MB/s.
     pub inner_mb_s: f64,
     /// Commands among which the disk chooses the one with the shortest positioning time.
     pub queue_depth: u32,

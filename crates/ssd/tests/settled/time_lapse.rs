@@ -7,7 +7,7 @@ use ssd::{Drive, Setup, catalogue};
 /// Protocol seconds of random writes on a full drive, well past the cliff, and then measured.
 const SETTLING_S: u64 = 900;
 const MEASURED_S: u64 = 240;
-/// The same on the drive's own clock, after it was aged in no time and has to find its pace only.
+/// Seconds on the drive's own clock, after it was aged in no time and has to find its pace only.
 const PACING_S: u64 = 1;
 const PACED_S: u64 = 5;
 /// Passes of ageing over a drive, enough that no space is left that was never written.

@@ -321,7 +321,7 @@ impl FioJob {
         self.depth.is_direct != Some(true) && engine::has_page_cache(&self.depth.engine)
     }
 
-    /// The same with requests that bypass the page cache.
+    /// Returns the job with requests that bypass the page cache.
     pub(super) fn bypassing_cache(&self) -> Self {
         let depth = Depth { is_direct: Some(true), ..self.depth.clone() };
         Self { depth, ..self.clone() }

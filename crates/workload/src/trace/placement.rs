@@ -47,7 +47,8 @@ impl Placement {
         Self { addresses, space_sectors, span, part: span }
     }
 
-    /// The same with all addresses of the drive shrunk to `part`, which stands for the whole of it.
+    /// Placement with all addresses of the drive shrunk to `part`, which stands for the whole of
+    /// it.
     #[must_use]
     pub fn in_time_lapse(self, part: Span) -> Self {
         Self { part: Span { sectors: part.sectors.max(1) }, ..self }

@@ -229,7 +229,7 @@ fn digest(trace: &Trace) -> u64 {
     })
 }
 
-/// That of the first 20,000 requests that version 0.1.0 made of the mail server with the seed 7.
+/// Digest of the first 20,000 requests that version 0.1.0 made of the mail server with the seed 7.
 const DIGEST: u64 = 0xac37_27ab_5d16_cec1;
 
 #[test]

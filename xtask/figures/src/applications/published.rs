@@ -176,7 +176,8 @@ const PROCESSORS: u32 = 16;
 /// Share of the reads of a database of 260 GB that go to the drive, with 24 GB of memory: three
 /// quarters of them are of one hundredth of it, which stays in memory.
 const REVIEW_MISSES: f64 = 0.25 * (1.0 - (24.0 - 2.6) / (260.0 - 2.6));
-/// The same of the built-in recordings: 48 of 324 MB, all of which is read alike.
+/// Share of the reads of the built-in recordings that go to the drive: 48 of 324 MB, all of which
+/// is read alike.
 const RECORDING_MISSES: f64 = 1.0 - 48.0 / 324.0;
 /// Reads of the recordings that the memory of the laboratory's server would have answered, in
 /// percent.

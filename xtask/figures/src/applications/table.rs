@@ -19,7 +19,7 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// That of `values`; none where one of them is missing.
+    /// Spread of `values`; none where one of them is missing.
     pub(super) fn of(values: impl Iterator<Item = Option<f64>>) -> Option<Self> {
         let mut values: Vec<f64> = values.collect::<Option<_>>()?;
         values.sort_by(f64::total_cmp);

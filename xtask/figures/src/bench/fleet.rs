@@ -51,10 +51,10 @@ struct Share {
 impl Looking {
     /// The lines of a table.
     pub(super) fn shown(&self) -> String {
-        let nobody = self.shares.first().map_or(0.0, Share::percent);
+        let without = self.shares.first().map_or(0.0, Share::percent);
         let lines = self.shares.iter().map(|share| {
             let Share { viewers, dashboard_percent, servers_percent } = share;
-            let each = (share.percent() - nobody) / (*viewers).max(1) as f64;
+            let each = (share.percent() - without) / (*viewers).max(1) as f64;
             let verdict = if each <= PERCENT_MAX { "within" } else { "not within" };
             format!(
                 "{NAME:<20} {viewers:>2} viewers of {DRIVES} idle drives: dashboard \

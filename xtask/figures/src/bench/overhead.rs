@@ -43,7 +43,7 @@ pub(super) struct Overhead {
     unlogged: Vec<f64>,
     /// Median over the rounds of the IOPS through the lab over those by hand.
     ratio: f64,
-    /// The same ratio to the job without logs.
+    /// Median over the rounds of the IOPS through the lab over those of the job without logs.
     ratio_unlogged: f64,
 }
 
@@ -118,7 +118,7 @@ fn through_lab(fio: &mut Fio) -> Result<f64> {
     Ok(Summary::of(&fio.load(&load, &mut Alone)?.intervals).iops)
 }
 
-/// The same job by hand, with or without its logs.
+/// Runs the job by hand, with or without its logs.
 fn by_hand(raw: &Path, is_logged: bool) -> Result<f64> {
     let folder = raw.join("step");
     let job = fs::read_to_string(folder.join("job.fio")).context("reading the job file")?;

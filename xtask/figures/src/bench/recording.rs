@@ -34,7 +34,7 @@ pub(super) struct RecordingCost {
     case: &'static str,
     /// Processor microseconds of the server for each request without a recording, of each pair.
     alone_us: Vec<f64>,
-    /// The same with a recording.
+    /// Processor microseconds of the server for each request with a recording, of each pair.
     recorded_us: Vec<f64>,
     /// Median over the pairs of what a recording adds, as a share.
     share: f64,

@@ -62,7 +62,7 @@ impl Watching {
     pub(super) fn shown(&self) -> String {
         let verdict = if self.ratio >= RATIO_MIN { "within" } else { "not within" };
         format!(
-            "{NAME:<20} {:.1} % of the IOPS of a drive that nobody watches, {verdict} 2 % (median \
+            "{NAME:<20} {:.1} % of the IOPS of a drive without viewers, {verdict} 2 % (median \
              of {PAIRS} pairs, 4 KiB half reads at 16 outstanding, alone {:.0} IOPS)",
             self.ratio * 100.0,
             median(self.alone.clone()),

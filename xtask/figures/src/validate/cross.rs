@@ -73,7 +73,7 @@ pub(super) fn read() -> Result<Vec<Crossed>> {
     serde_json::from_str(&text).context(FILE)
 }
 
-/// Those of the data that are of this version of the models; others say nothing of it.
+/// Returns the data of this version of the models; other versions say nothing of it.
 pub(super) fn current() -> Result<Vec<Crossed>> {
     Ok(read()?.into_iter().filter(|it| it.model_version == MODEL_VERSION).collect())
 }

@@ -27,7 +27,7 @@ struct Discussion {
 }
 
 impl Discussions {
-    /// Those that are checked in.
+    /// Reads the discussions that are checked in.
     pub(crate) fn read() -> Result<Self> {
         let text = fs::read_to_string(root().join(FILE)).context(FILE)?;
         Self::parse(&text)

@@ -97,7 +97,7 @@ say waits test -b $device
 say detached floatgate detach $device
 say gone test ! -e $device -a ! -e /dev/ublkc0
 
-# Nobody waits for the next server of these.
+# The devices of these do not wait for the next server.
 serve /tmp/volume --volatile
 end KILL
 while [ -e $device ]; do sleep 0.05; done

@@ -22,7 +22,7 @@ const ROUNDS: usize = 3;
 /// Requests of two measurements, of which the difference counts: that fio begins and ends is in
 /// both.
 const REQUESTS: [u32; 2] = [1024, 9216];
-/// The same where it is to show only that there is something to measure.
+/// Requests where it is to show only that there is something to measure.
 const REQUESTS_BRIEF: [u32; 2] = [256, 2304];
 /// MiB of each device that are written before, and measured.
 const SIZE_MIB: u32 = 64;

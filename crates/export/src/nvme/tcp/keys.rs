@@ -71,9 +71,9 @@ pub enum TlsKeysError {
 /// Form of what HKDF expands a key with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expansion {
-    /// That of TLS 1.3.
+    /// Form of TLS 1.3.
     Specified,
-    /// That of libnvme before version 1.16.
+    /// Form of libnvme before version 1.16.
     Libnvme,
 }
 

@@ -77,7 +77,7 @@ fn what_a_device_stores_is_read_from_the_flash_of_the_model() {
 }
 
 #[test]
-fn a_model_cools_while_nobody_asks_for_anything_and_is_due_when_it_was() {
+fn a_model_cools_while_no_client_asks_for_anything_and_is_due_when_it_was() {
     let mut model = model();
     let lane = model.take_lane().unwrap();
     for page in 0..2000 {
@@ -122,7 +122,7 @@ fn a_client_is_not_told_of_what_was_done_when_another_left() {
     let mut model = model();
     let left = model.take_lane().unwrap();
     model.submit(left, Nanos::ZERO, asked(Op::Write, 0));
-    // Done, and nobody was told yet.
+    // Done, and the client was not told yet.
     model.advance(Nanos::from_secs(1));
     model.give_back(left);
     assert_eq!(model.take_lane(), Some(left));

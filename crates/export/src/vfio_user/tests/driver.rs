@@ -157,7 +157,7 @@ impl Driver {
         self.force(number, entry)
     }
 
-    /// The same, however many commands are under way.
+    /// Puts a command into a queue, however many commands are under way.
     pub(super) fn force(&mut self, number: u32, mut entry: [u8; 64]) -> u16 {
         let pair = &mut self.pairs[number as usize];
         let id = pair.next_id;

@@ -186,7 +186,7 @@ impl Driver {
         id
     }
 
-    /// The same with an identifier, also if a request with it is under way.
+    /// Makes a request available by an identifier, also if a request with it is under way.
     pub(super) fn submit_as(&mut self, id: u16, request: &Request) {
         let header = HEADERS + u64::from(id) * 64;
         let data = DATA + u64::from(id) * DATA_BYTES as u64;

@@ -19,7 +19,7 @@ fn up_to_as_many_think_times_as_processors_pass_as_the_clock_does() {
     let second = host.begin(US(110), US(50));
     assert_eq!((host.reaches(first), host.reaches(second)), (US(150), US(160)));
     host.end(US(150));
-    assert_eq!(host.reaches(second), US(160), "nobody was in its way");
+    assert_eq!(host.reaches(second), US(160), "no other think time was in its way");
 }
 
 #[test]

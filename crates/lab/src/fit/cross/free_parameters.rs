@@ -227,7 +227,7 @@ mod tests {
         assert!((one.low - 0.3).abs() < 1e-12 && (one.high - 100.0).abs() < 1e-12, "{one:?}");
         assert!((four.low - 1.2).abs() < 1e-12 && (four.high - 400.0).abs() < 1e-12, "{four:?}");
         let flash = |cores| range(&with_cores(cores), T_READ);
-        assert_eq!(flash(1), flash(4), "flash takes as long whoever asks");
+        assert_eq!(flash(1), flash(4), "flash takes as long whichever core asks");
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn the_open_numbers_of_every_drive_are_in_its_file_within_their_ranges() {
 #[test]
 fn a_workload_is_estimated_if_its_source_says_so() {
     assert!(is_estimated("vdi-fc-boot") && is_estimated("sql"));
-    assert!(!is_estimated("4k-rand-read") && !is_estimated("a name that nobody knows"));
+    assert!(!is_estimated("4k-rand-read") && !is_estimated("an unknown name"));
 }
 
 #[test]

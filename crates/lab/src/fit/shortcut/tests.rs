@@ -201,7 +201,7 @@ fn a_state_is_kept_for_every_drive_that_places_data_alike() {
 }
 
 #[test]
-fn states_that_nobody_needs_make_room_for_new_ones() {
+fn states_that_are_not_needed_make_room_for_new_ones() {
     let list = work_list(&[BURST]);
     let shortcut = Shortcut::new(&list, &tiny_spec(), 2);
     let size = |nth: usize| {

@@ -126,7 +126,7 @@ fn a_link_that_carries_less_than_the_drive_could_is_warned_of() {
 }
 
 #[test]
-fn hosts_that_nobody_looked_at_are_said_to_be_unknown() {
+fn hosts_that_were_not_examined_are_said_to_be_unknown() {
     let hosts = Hosts::parse("a,b").unwrap();
     let site = Site::of_fleet("/dev/nvme0n1".as_ref(), &hosts, 1 << 30);
     let target = site.described();
@@ -200,7 +200,7 @@ fn temperature_power_and_limits_are_what_the_sensors_of_the_drive_itself_tell() 
     assert_eq!(told, Sensed { temperature_c: Some(41), power_w: None });
     let limits = disk_of(&machine).described().limits.unwrap();
     assert_eq!((limits.warning_c, limits.critical_c), (Some(69.0), Some(84.0)));
-    assert_eq!((limits.throttle_c, limits.power_w), (None, None), "nobody told them");
+    assert_eq!((limits.throttle_c, limits.power_w), (None, None), "no sensor told them");
     machine.write(&format!("{sensor}/power1_input"), "7250000");
     assert_eq!(sensed(&disk_of(&machine)).power_w, Some(7.25));
 }
@@ -226,7 +226,7 @@ fn of_several_disks_the_hottest_counts_and_the_lowest_limit() {
 }
 
 #[test]
-fn a_limit_that_nobody_can_watch_is_refused() {
+fn a_limit_that_no_sensor_can_watch_is_refused() {
     let machine = Machine::with_disk();
     // No machine has it, so that no program of this one tells anything of it either.
     machine.block("absent", "absent", "8:99");

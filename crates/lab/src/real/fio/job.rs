@@ -44,7 +44,7 @@ const LOOK_REQUESTS: u32 = 8;
 
 /// fio's histogram of one row: 1856 counters of 8 bytes, all of them in memory until the end.
 const ROW_BYTES: u64 = 1856 * 8;
-/// The same row as text, at full resolution: most counters are a digit and two separators.
+/// Row of the histogram as text, at full resolution: most counters are a digit and two separators.
 const ROW_TEXT_BYTES: u64 = 1856 * 3;
 /// Memory that the histograms of one step may take.
 const LOG_BYTES_MAX: u64 = 1 << 30;
@@ -65,7 +65,8 @@ pub(super) fn arguments(hosts: Option<&Hosts>) -> Vec<String> {
     all
 }
 
-/// The same, for the job file in `folder`: where it only reads, fio is also forbidden to write.
+/// Arguments of fio for the job file in `folder`: where it only reads, fio is also forbidden to
+/// write.
 pub(super) fn arguments_in(folder: &Path, hosts: Option<&Hosts>) -> Vec<String> {
     let mut all = arguments(hosts);
     let text = fs::read_to_string(folder.join(JOB_FILE)).unwrap_or_default();

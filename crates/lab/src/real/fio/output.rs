@@ -156,8 +156,8 @@ pub(super) fn parts(jobs: &[JobTotals]) -> Option<LatencyParts> {
 }
 
 impl JobTotals {
-    /// The same where every transfer has `bytes`: of requests that are on their way when a ramp
-    /// ends, fio counts the bytes and not the requests.
+    /// Totals of jobs whose every transfer has `bytes`: of requests that are on their way when a
+    /// ramp ends, fio counts the bytes and not the requests.
     pub(super) fn of_size(&self, bytes: u64) -> Self {
         let exact = |totals: &DirectionTotals| DirectionTotals {
             io_bytes: totals.total_ios * bytes,

@@ -49,9 +49,9 @@ pub(super) struct Observation {
 /// whether it goes on.
 ///
 /// fio dies with the thread that waits for it: without that, the session that goes on after this
-/// program was killed would meet a load that nobody watches. It gets a process group of its own:
-/// Ctrl-C on the terminal reaches this program only, which then asks fio to end in the way in which
-/// it still writes its logs.
+/// program was killed would meet a load that no process watches. It gets a process group of its
+/// own: Ctrl-C on the terminal reaches this program only, which then asks fio to end in the way in
+/// which it still writes its logs.
 pub(super) fn run(
     folder: &Path,
     hosts: Option<&Hosts>,

@@ -238,14 +238,14 @@ impl Drop for Iologs<'_> {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for socket in &self.sockets {
-            // Whoever still waits for a job, which will not come, is woken by this.
+            // A thread that still waits for a job, which will not come, is woken by this.
             let _ = UnixStream::connect(socket);
             let _ = fs::remove_file(socket);
         }
     }
 }
 
-/// Writes an iolog without end to `stream`, until whoever reads it has hung up.
+/// Writes an iolog without end to `stream`, until its reader has hung up.
 fn send(
     stream: UnixStream,
     iolog: Iolog<'_>,

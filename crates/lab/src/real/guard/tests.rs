@@ -228,7 +228,7 @@ fn one_byte_far_behind_holes_and_zeroes_is_content() {
 }
 
 #[test]
-fn nobody_is_told_to_unmount_what_the_system_runs_from() {
+fn no_remedy_is_to_unmount_what_the_system_runs_from() {
     let remedy = "name a drive that the system does not run from";
     let machine = Machine::with_disk();
     machine.mount("8:2", "/dev/sda2", "/");

@@ -146,7 +146,7 @@ fn an_export_that_is_refused_is_not_found() {
 }
 
 #[test]
-fn whoever_speaks_something_else_is_told_apart() {
+fn a_server_of_another_protocol_is_told_apart() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
     theirs.write_all(b"SSH-2.0-OpenSSH_9.2p1").unwrap();
     let refused = Session::begin(Stream::Unix(ours), "").unwrap_err();

@@ -17,7 +17,7 @@ fn file(folder: &TempDir, size_bytes: usize) -> (PathBuf, Target) {
 }
 
 fn export(sector_bytes: u64, trims: bool) -> Target {
-    // Nobody listens there.
+    // No server listens there.
     let text = "nbd+unix:///disk?socket=/nowhere/nbd.sock";
     let export = Export {
         capacity_bytes: 1 << 30,
@@ -97,7 +97,7 @@ fn a_file_has_holes_below_an_end_where_something_was_never_written() {
     open.write_all(&[7; 4096]).unwrap();
     assert!(target.has_holes(4 << 20));
     assert!(!target.has_holes(1 << 20), "not in the part that is addressed");
-    assert!(!export(512, true).has_holes(1 << 30), "of a server nobody knows");
+    assert!(!export(512, true).has_holes(1 << 30), "of an unknown server");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn room_is_needed_for_what_a_file_has_not_taken_yet() {
 }
 
 #[test]
-fn the_smallest_transfer_is_512_bytes_where_nobody_tells() {
+fn the_smallest_transfer_is_512_bytes_where_it_is_unknown() {
     let folder = TempDir::new().unwrap();
     let (_, file) = file(&folder, 4096);
     assert_eq!((file.sector_bytes(), fleet().sector_bytes()), (512, 512));

@@ -88,7 +88,7 @@ fn the_next_run_puts_back_what_a_killed_one_found() {
 }
 
 #[test]
-fn what_somebody_else_set_meanwhile_stays() {
+fn a_setting_that_another_process_changed_meanwhile_stays() {
     let machine = machine();
     let tuned = tuned(&machine);
     machine.write(&format!("{QUEUE_OF_SDA}/scheduler"), "none mq-deadline [kyber]");

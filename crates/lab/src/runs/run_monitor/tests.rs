@@ -99,7 +99,7 @@ fn pages_are_told_with_their_titles_the_newest_first() {
 }
 
 #[test]
-fn a_folder_that_is_no_run_and_an_order_that_is_none_harm_nobody() {
+fn a_folder_that_is_no_run_and_an_order_that_is_none_harm_no_run() {
     let dir = tempfile::tempdir().unwrap();
     let runs = Runs::new(dir.path());
     fs::create_dir_all(dir.path().join("broken")).unwrap();

@@ -124,5 +124,5 @@ fn a_row_that_a_data_sheet_states_was_not_measured() {
     assert!(!stated.is_measured());
     assert!(worst(&[stated], 5).is_empty());
     let odd = Row { phase: "some day".into(), ..row("iops", None) };
-    assert!(!odd.is_measured(), "a phase that nobody knows");
+    assert!(!odd.is_measured(), "an unknown phase");
 }

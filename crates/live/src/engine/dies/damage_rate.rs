@@ -18,7 +18,7 @@ pub(super) struct DamageRate {
     minutes: [u64; 60],
     /// Minutes since 1970 of the last one.
     last: u64,
-    /// Those of the last hour, with their minutes: one that does not hold what is written there
+    /// Places of the last hour, with their minutes: one that does not hold what is written there
     /// again and again is one place.
     places: BTreeMap<u32, u64>,
 }

@@ -94,7 +94,7 @@ impl Drive {
                 self.checkpoint()?;
                 continue;
             }
-            // Somebody may have written a page meanwhile of which a part is kept.
+            // Another client may have written a page meanwhile of which a part is kept.
             if read.iter().any(|(lpn, found)| core.locate(*lpn).stored() != *found) {
                 continue;
             }

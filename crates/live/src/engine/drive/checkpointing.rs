@@ -23,8 +23,8 @@ use crate::lock::lock;
 const INTERVAL_DIVISOR: u64 = 16;
 /// Pages that are worth a checkpoint however small the drive is: 1 GiB.
 const INTERVAL_MIN: u64 = 1 << 18;
-/// Events after which completed rows are listed though nobody flushes, 256 MiB: recovery reads the
-/// whole of those that are not.
+/// Events after which completed rows are listed though no client flushes, 256 MiB: recovery reads
+/// the whole of those that are not.
 const LISTING_INTERVAL: u64 = 1 << 16;
 
 const _: () = assert!(cfg!(target_endian = "little"), "maps are saved as they lie in memory");
@@ -53,7 +53,7 @@ impl Drive {
 
     /// Makes the rows durable that were completed, and lists them in the journal, so that recovery
     /// need not read all of them: for a host that hardly ever flushes. Not within so many events of
-    /// the last list, nor while somebody else is at the journal, who lists them too.
+    /// the last list, nor while another thread is at the journal, which lists them too.
     ///
     /// Takes a checkpoint where the lists fill the journal: recovery needs what they would leave,
     /// and no commit of such a host would notice.
@@ -63,7 +63,7 @@ impl Drive {
     pub(crate) fn list_completed(&self, interval: u64) -> Result<(), DeviceError> {
         self.check_sound()?;
         let Some(mut journal) = self.journal_if_free()? else { return Ok(()) };
-        // Whoever held it before may have failed.
+        // The thread that held it before may have failed.
         self.check_sound()?;
         let dirty = {
             let mut core = self.still()?;
@@ -107,7 +107,7 @@ impl Drive {
         seq >= self.checkpoint_due.load(Ordering::Acquire)
     }
 
-    /// Takes a checkpoint if it is time, and nobody else is at it.
+    /// Takes a checkpoint if it is time, and no other thread takes one.
     pub(super) fn keep_checkpoints(&self) -> Result<(), DeviceError> {
         let is_free = self.checkpoints.try_lock().is_ok();
         let seq = self.core()?.seq;
@@ -123,7 +123,7 @@ impl Drive {
         self.checkpoint_as(&mut lock(&self.checkpoints))
     }
 
-    /// Does so with the number that is `next`, which it raises.
+    /// Takes a checkpoint with the number `next`, which it raises.
     fn checkpoint_as(&self, next: &mut u64) -> Result<(), DeviceError> {
         let number = *next;
         let mut summary =
@@ -351,7 +351,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn checkpoints_come_by_themselves_though_nobody_flushes() {
+    fn checkpoints_come_by_themselves_though_no_client_flushes() {
         let disks = Disks::formatted(&SHAPE);
         let drive = Drive::open_media(disks.media()).unwrap();
         let write = |count| {

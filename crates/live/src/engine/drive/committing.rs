@@ -2,8 +2,8 @@
 //!
 //! What rows hold that are not complete goes to the journal, so that a flush after each page costs
 //! one short write and one sync for each copy of the journal. Rows that were completed since the
-//! last commit are made durable first, and then listed in the batch: whoever finds the batch knows
-//! that they were there. Many that flush at once share one commit.
+//! last commit are made durable first, and then listed in the batch: a recovery that finds the
+//! batch knows that they were there. Many that flush at once share one commit.
 
 use std::sync::MutexGuard;
 
@@ -13,6 +13,7 @@ use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
 use crate::engine::dies::sync_failed;
+use crate::engine::header_copies;
 use crate::engine::journal::{Journal, Scope};
 use crate::engine::write_buffer::{RingEnds, WriteBuffer};
 use crate::format::die_set::DieSet;
@@ -84,7 +85,8 @@ impl Drive {
     pub(super) fn release_superblocks(&self, is_short: bool) -> Result<(), DeviceError> {
         let journal = if is_short { Some(self.journal()?) } else { self.journal_if_free()? };
         let Some(mut journal) = journal else { return Ok(()) };
-        // Whoever held it before may have failed, and what supersedes the pages is not durable.
+        // The thread that held it before may have failed, and what supersedes the pages is not
+        // durable.
         self.check_sound()?;
         let (dirty, released, buffered) = {
             let mut core = self.still()?;
@@ -112,7 +114,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Does so with the journal at hand; `see` is shown the state that is made durable. None if the
+    /// Commits with the journal at hand; `see` is shown the state that is made durable. None if the
     /// journal has no room for that and a checkpoint: never for [`Scope::Again`].
     pub(super) fn commit_to(
         &self,
@@ -207,7 +209,7 @@ impl Drive {
     pub(super) fn bytes_at_most(&self, core: &Core) -> u64 {
         let shape = &self.store.layout.shape;
         let row_bytes = self.store.layout.unit_bytes as u64 * u64::from(shape.dies);
-        // The list may grow so far until somebody commits it.
+        // The list may grow so far until a thread commits it.
         let listed = completed_bytes_due(&self.store.layout).max(core.completed.len() as u64);
         2 * (row_bytes * (core.open.len() as u64 + 1)
             + core.trims.len() as u64 * 32
@@ -267,7 +269,7 @@ impl Drive {
         let is_told =
             |header: &Header| (header.lost, header.removed) == (dies.incomplete(), dies.removed());
         while !is_told(&header) {
-            header.write_to_all(dies)?;
+            header_copies::write_to_all(&mut header, dies)?;
         }
         Ok(header.lost)
     }
@@ -330,8 +332,8 @@ mod tests {
         assert!(redundant > 0, "some cuts come before headers say that the die has failed");
     }
 
-    /// The system tells an error of a sync once. Whoever is told must not let a later flush say
-    /// that everything is durable.
+    /// The system tells an error of a sync once. After that no later flush may say that everything
+    /// is durable.
     #[test]
     fn a_flush_after_a_sync_that_failed_elsewhere_does_not_succeed() {
         let disks = Disks::formatted(&SMALL_SHAPE);
@@ -529,7 +531,7 @@ mod tests {
     }
 
     /// A commit of everything that finds nothing to write syncs nothing. What was programmed before
-    /// it is still to be synced by whoever lists its row.
+    /// it is still to be synced by the commit that lists its row.
     #[test]
     fn a_commit_that_writes_nothing_leaves_what_is_to_be_synced() {
         for (dies, is_protected) in [(2, false), (4, true), (4, false), (8, true), (8, false)] {

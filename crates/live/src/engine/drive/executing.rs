@@ -122,7 +122,7 @@ impl Drive {
             // A program failed, which another client noted before it gave up the lock above.
             self.check_sound()?;
         }
-        assert!(!core.is_programming(), "whoever decides a program completes it");
+        assert!(!core.is_programming(), "the thread that decides a program completes it");
         Ok(Still { core, _programming: programming })
     }
 

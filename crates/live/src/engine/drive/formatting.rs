@@ -16,6 +16,7 @@ use super::executing::Still;
 use crate::engine::creation::Capacity;
 use crate::engine::dies::medium_error;
 use crate::engine::erasure::STOPPED;
+use crate::engine::header_copies;
 use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
@@ -31,7 +32,7 @@ const STOCK_SPARE: f64 = 0.15;
 pub enum Beyond {
     /// The change is refused where any is stored.
     Kept,
-    /// They are trimmed.
+    /// Stored pages there are trimmed.
     Lost,
 }
 
@@ -99,7 +100,7 @@ impl Drive {
         self.pages.store(pages, Ordering::Release);
         let mut header = lock(&self.header);
         (header.shape.pages_logical, header.shape.pages_stored_max) = (pages, stored_max);
-        self.noting(header.write_to_all(&self.store.dies))?;
+        self.noting(header_copies::write_to_all(&mut header, &self.store.dies))?;
         drop(header);
         drop(core);
         drop(checkpoints);

@@ -11,7 +11,7 @@ use crate::status::Promise;
 /// The promise of a drive.
 #[derive(Debug, Default)]
 pub(super) struct WritePromise {
-    /// That of its opening; none: nothing survives before a flush.
+    /// Promise of its opening; none: nothing survives before a flush.
     opened: OnceLock<Promise>,
     /// True if writes are acknowledged once they are durable, whatever was promised, and why.
     is_through: AtomicBool,

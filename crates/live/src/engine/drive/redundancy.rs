@@ -197,7 +197,7 @@ impl Drive {
             // Headers are synced: the system tells an error of what was written before only once.
             self.noting(self.tell_header())?;
             let is_done = self.act(|core| {
-                // Somebody may have found meanwhile that a die can be removed.
+                // Another thread may have found meanwhile that a die can be removed.
                 let is_still_so = kept.has_all(dies.removed());
                 if is_still_so {
                     core.leave_out(kept);

@@ -1,4 +1,4 @@
-//! Relocation: paid for by whoever writes.
+//! Relocation: carried out by the threads that write.
 //!
 //! ```text
 //!  one thread at a time, which holds the victim:    any number of threads:

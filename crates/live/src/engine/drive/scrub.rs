@@ -48,7 +48,7 @@ pub struct Scrubbed {
     pub lost_lbas: Vec<u64>,
     /// Copies of headers, of the checkpoint and of batches of the journal that were not whole.
     pub copies_bad: u64,
-    /// Those that were written again.
+    /// Bad copies that were written again.
     pub copies_restored: u64,
     /// Damage that was found, the first of it, and what became of it.
     pub damage: Vec<Damage>,
@@ -167,7 +167,7 @@ impl Drive {
         let rows = self.store().layout.shape.rows_total();
         if repair {
             // What lies on the media of a row that is begun cannot be compared with its parity. It
-            // is read from memory until the row is complete, and nobody would look at it then.
+            // is read from memory until the row is complete, and no scrub would look at it then.
             self.act(Core::finish_rows)?;
         }
         // First, since what protects all others is shortest.
@@ -532,7 +532,7 @@ impl Drive {
     }
 
     /// Makes durable what was written to any die, as a commit does: the system tells an error only
-    /// once, and whoever is told has to act on it.
+    /// once, and the thread that is told has to act on it.
     pub(crate) fn sync_healthy(&self) -> Result<(), DeviceError> {
         let dies = &self.store().dies;
         self.noting(dies.sync_all(dies.healthy().collect()).map_err(sync_failed))?;
@@ -603,7 +603,7 @@ mod tests {
         }
     }
 
-    /// Somebody waits for a die that does not answer; the drive goes on without it.
+    /// A client waits for a die that does not answer; the drive goes on without it.
     #[test]
     fn a_die_whose_reads_hang_can_be_failed_and_everything_is_read_without_it() {
         let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
@@ -637,7 +637,7 @@ mod tests {
             let is_done = tells.recv_timeout(Duration::from_secs(20)).is_ok();
             let refused = is_done.then(|| drive.replace_die(1, disks.media().remove(1)));
             gate.is_closed.store(false, Ordering::Release);
-            assert!(is_done, "nobody waits for the die any more");
+            assert!(is_done, "no thread waits for the die any more");
             let refused = refused.unwrap().unwrap_err().to_string();
             assert!(refused.contains("have not ended"), "{refused}");
             hanging.join().unwrap();
@@ -647,7 +647,7 @@ mod tests {
         read();
     }
 
-    /// A bit of a page has flipped on a die that nobody read since, and another die fails.
+    /// A bit of a page has flipped on a die that was not read since, and another die fails.
     #[test]
     fn a_page_that_a_rebuild_cannot_give_back_is_known_to_be_lost() {
         let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
@@ -674,7 +674,7 @@ mod tests {
         assert_eq!(status.health.state, HealthState::Critical);
         assert!(status.maintenance.units_lost > 0);
         drive.write(0, &row, Durability::Durable).unwrap();
-        assert_eq!(drive.status().health.state, HealthState::Degraded, "nobody has looked again");
+        assert_eq!(drive.status().health.state, HealthState::Degraded, "no scrub has looked again");
         drive.scrub(true).unwrap();
         assert_eq!(drive.status().health.state, HealthState::Ok);
     }

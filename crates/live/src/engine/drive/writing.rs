@@ -92,7 +92,7 @@ impl Drive {
             change(&mut page[part.from..part.from + part.length]);
             let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut scratch));
             let (is_placed, wait, is_relocation_due) = self.act(|core| {
-                // Somebody may have written it meanwhile.
+                // Another client may have written it meanwhile.
                 let is_current = core.locate(part.lpn).stored() == located;
                 let wait = core.wait(&[packed]);
                 let is_placed = is_current && wait.is_none();

@@ -29,7 +29,7 @@ pub enum Upgrade {
     /// it from then on.
     #[default]
     Now,
-    /// They stay as they are.
+    /// Headers stay as they are.
     Later,
 }
 

@@ -163,8 +163,8 @@ fn a_batch_that_a_die_lacks_among_others_is_a_problem_and_no_failure_of_the_die(
     assert_eq!(drive.status().health.state, crate::status::HealthState::Ok);
 }
 
-/// The host has no space for the unit that a row lacks. Were the drive opened all the same, nobody
-/// would look for that unit again.
+/// The host has no space for the unit that a row lacks. Were the drive opened all the same, no
+/// later opening would look for that unit again.
 #[test]
 fn a_unit_that_the_host_has_no_space_for_is_written_before_the_drive_is_opened() {
     let shape = Shape { dies: 4, is_protected: true, journal_bytes: 2 << 20, ..SMALL_SHAPE };

@@ -179,7 +179,7 @@ impl VerifiedRow {
     ) -> Option<(Extent, &'a [u8])> {
         let (layout, identity) = (&store.layout, store.identity(self.life.seq));
         let ppn = layout.ppn(place);
-        // Nobody has looked at the table's checksum, and what is right of it may come from another
+        // The table's checksum was not verified, and what is right of it may come from another
         // version of the unit than the extent.
         let entry_from = Layout::entry_from(place.slot);
         let told = |source: &[u8]| match layout.extent_from(place.slot) {

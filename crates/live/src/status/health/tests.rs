@@ -61,7 +61,7 @@ pub(in crate::status) fn status() -> Status {
     }
 }
 
-/// The same drive, served.
+/// Status of the drive while it is served.
 pub(in crate::status) fn served() -> Status {
     let server = Server {
         pid: 1,
@@ -156,7 +156,7 @@ fn namespaces_that_refuse_commands_make_a_drive_critical() {
         })
     };
     let protected = of(&[None, None]);
-    assert_eq!(protected.health, Health::default(), "somebody wanted that");
+    assert_eq!(protected.health, Health::default(), "the owner wanted that");
     let cases = [
         (Refusal::WritesFail, "An injected fault has namespace 2 refuse writes."),
         (Refusal::SanitizeUnfinished, "A sanitize has not ended, and all reads and writes"),

@@ -164,7 +164,8 @@ fn clients_that_think_at_once_share_the_processors_of_their_host() {
     assert!(fewer.replayed_s > 1.5 * as_recorded.replayed_s, "{}", fewer.replayed_s);
     let alone = [None, Some(1), Some(8)].map(|count| on(two, &one, count).replayed_s);
     assert!(alone.iter().all(|it| (it - alone[0]).abs() < 1e-12), "one at a time: {alone:?}");
-    // Of a machine with enough of them, or that nobody knows, think times stay as they were.
+    // Of a machine with enough of them, or whose number of them is unknown, think times stay as
+    // they were.
     let wide = on("8 x AMD EPYC, Linux", &four, None);
     let unknown = on("Linux", &four, None);
     assert_eq!(unknown.processors, None);

@@ -90,7 +90,7 @@ fn throttled(heat: Option<f64>, power: Option<f64>) -> Vec<String> {
     warned(4096, (heat, power))
 }
 
-/// The same of one that wrote so many bytes.
+/// Warnings of a Duo that throttled its writes so and wrote so many bytes.
 fn warned(write_bytes: u64, (heat, power): (Option<f64>, Option<f64>)) -> Vec<String> {
     let spec = ssd::catalogue::find("iodrive-duo").unwrap();
     let climate = Climate {

@@ -54,7 +54,7 @@ fn a_server_that_this_machine_reaches_is_not_looked_for_on_others() {
 }
 
 #[test]
-fn hosts_that_nobody_can_see_need_leave_to_be_destroyed() {
+fn hosts_that_cannot_be_seen_from_here_need_leave_to_be_destroyed() {
     let (text, remedy) = refused(&fleet("/dev/sdb"), &Access::default());
     assert!(text.contains("who uses it on a, b"), "{text}");
     assert!(remedy.contains("--destroy"), "{remedy}");

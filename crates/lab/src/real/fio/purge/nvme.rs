@@ -140,7 +140,7 @@ pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
     }
 }
 
-/// Error of a sanitize that takes longer than anybody waits for it here.
+/// Error of a sanitize that takes longer than this program waits for it.
 const LASTS: &str = "the sanitize did not end within 4 h and goes on: wait until `nvme \
                      sanitize-log` reports its end";
 

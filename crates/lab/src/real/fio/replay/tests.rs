@@ -230,7 +230,7 @@ fn sent(folder: &Path, read: impl FnOnce(UnixStream) -> Vec<String>) -> Vec<Stri
 }
 
 #[test]
-fn a_job_is_sent_its_iolog_until_it_hangs_up_and_nobody_waits_for_one_that_never_came() {
+fn a_job_is_sent_its_iolog_until_it_hangs_up_and_no_thread_waits_for_one_that_never_came() {
     let folder = tempfile::tempdir().unwrap();
     // Longer than the path of a socket may be.
     let long = folder.path().join("x".repeat(120));

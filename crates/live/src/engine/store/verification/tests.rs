@@ -285,8 +285,8 @@ fn bytes_beside_pages_are_put_right_where_nothing_else_is_wrong() {
     }
 }
 
-/// Relocation takes the table from the rest of the row, and the page from its own die; whoever
-/// reads the page, or verifies its row, finds it too.
+/// Relocation takes the table from the rest of the row, and the page from its own die; a read of
+/// the page, and a verification of its row, find it too.
 #[test]
 fn pages_whose_entry_and_data_are_damaged_on_different_dies_are_not_lost() {
     let drive = Filled::new(shape(3, true, true), 5);
@@ -297,7 +297,7 @@ fn pages_whose_entry_and_data_are_damaged_on_different_dies_are_not_lost() {
     };
     let mut tried = 0;
     for page in 0..PAGES {
-        let located = open.core().expect("nobody panicked").locate(Lpn(page));
+        let located = open.core().expect("no thread panicked").locate(Lpn(page));
         let Located::Stored(stored) = located else { continue };
         let place = layout.place(stored.ppn);
         let die = layout.die(place.row, place.unit, stored.life.out);
