@@ -40,7 +40,7 @@ pub(crate) use self::format::{Capacity, Format, FormatTarget, Purge, Resize};
 pub(crate) use self::groups::grouped;
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;
-pub(crate) use self::listing::{Import, Listing, ListingCommand, Named};
+pub(crate) use self::listing::{DriveListing, Import, Listing, ListingCommand};
 pub(crate) use self::locate::{Locate, Switch};
 pub(crate) use self::maintenance::{
     AddSpare, Check, FailDie, Fault, Inject, Recover, RemoveSpare, ReplaceDie, Scrub,
@@ -125,7 +125,7 @@ Examples:
   floatgate drives
   floatgate drives iodrive-duo --json
   floatgate drives iodrive-duo --toml > my-drive.toml")]
-    Drives(Named),
+    Drives(DriveListing),
     /// List workloads, show one, or import a job file of fio
     #[command(after_help = "\
 A workload is found by the path of its file, or by its name: in ./workloads, in

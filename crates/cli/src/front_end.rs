@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use blockio::{Nanos, Op};
-use export::{Recorder, Served};
+use export::{RecordedCommand, Recorder};
 
 /// Bytes of a read, and alignment of direct I/O.
 const BLOCK: usize = 4096;
@@ -21,10 +21,10 @@ const READS: usize = 256;
 
 /// Latencies of reads as the front end saw them.
 #[derive(Debug, Default)]
-pub(crate) struct Seen(Mutex<Vec<Duration>>);
+pub(crate) struct ReadLatencies(Mutex<Vec<Duration>>);
 
-impl Recorder for Seen {
-    fn keep(&self, _: u64, served: &[Served]) {
+impl Recorder for ReadLatencies {
+    fn keep(&self, _: u64, served: &[RecordedCommand]) {
         let reads = served.iter().filter(|it| it.asked.op == Op::Read);
         let latencies = reads.map(|it| it.completed_at.saturating_duration_since(it.issued_at));
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(latencies);
@@ -57,8 +57,8 @@ fn reads(path: &Path, listen: &impl Fn(Option<Arc<dyn Recorder>>)) -> Result<Nan
     let mut memory = vec![0; 2 * BLOCK];
     let start = memory.as_ptr().align_offset(BLOCK);
     let block = memory.get_mut(start..start + BLOCK).context("aligning a buffer")?;
-    let seen = Arc::<Seen>::default();
-    listen(Some(Arc::<Seen>::clone(&seen)));
+    let seen = Arc::<ReadLatencies>::default();
+    listen(Some(Arc::<ReadLatencies>::clone(&seen)));
     let mut latencies = Vec::with_capacity(READS);
     for index in 0..READS {
         let offset = u64::try_from(index * 37 % BLOCKS * BLOCK).context("numbering a block")?;

@@ -48,7 +48,7 @@ pub(crate) struct Keeper {
 
 /// Something to be removed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kept<'a> {
+pub(crate) enum CleanupItem<'a> {
     /// Processes of a group, by its number.
     Group(u32),
     /// A folder with all that is in it, on what may be a mounted file system.
@@ -84,14 +84,14 @@ impl Keeper {
     ///
     /// # Errors
     /// Fails if the shell is gone.
-    pub(crate) fn keep(&mut self, kept: Kept<'_>) -> Result<()> {
+    pub(crate) fn keep(&mut self, kept: CleanupItem<'_>) -> Result<()> {
         match kept {
-            Kept::Group(number) => self.tell("group", &number),
-            Kept::Folder(folder) => self.tell("folder", &folder.display()),
-            Kept::Mount(folder) => self.tell("mount", &folder.display()),
-            Kept::Loop(device) => self.tell("loop", &device),
-            Kept::Fuse(folder) => self.tell("fuse", &folder.display()),
-            Kept::Scratch(folder) => self.tell("scratch", &folder.display()),
+            CleanupItem::Group(number) => self.tell("group", &number),
+            CleanupItem::Folder(folder) => self.tell("folder", &folder.display()),
+            CleanupItem::Mount(folder) => self.tell("mount", &folder.display()),
+            CleanupItem::Loop(device) => self.tell("loop", &device),
+            CleanupItem::Fuse(folder) => self.tell("fuse", &folder.display()),
+            CleanupItem::Scratch(folder) => self.tell("scratch", &folder.display()),
         }
     }
 

@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use export::{Exports, fuse};
 use lab::{Error, Kind};
 
-use crate::keeper::{Keeper, Kept};
+use crate::keeper::{CleanupItem, Keeper};
 
 /// Programs that a mount needs, with the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 3] =
@@ -59,7 +59,7 @@ fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) 
     let device = run(Command::new("losetup").args(arguments).arg(file))
         .context("attaching a loop device")?;
     let device = device.trim();
-    keeper.keep(Kept::Loop(device))?;
+    keeper.keep(CleanupItem::Loop(device))?;
     if making == Making::Ext4 {
         run(Command::new("mkfs.ext4").args(["-q", "-F", device]))?;
     }
@@ -69,7 +69,7 @@ fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) 
         let hint = "--mkfs creates a new file system, which erases the volume";
         Error::new(Kind::Input, format!("{error:#}")).hint(hint)
     })?;
-    keeper.keep(Kept::Mount(folder))
+    keeper.keep(CleanupItem::Mount(folder))
 }
 
 /// Serves exports as files in `folder`, until `keeper` takes it down.
@@ -82,7 +82,7 @@ pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Re
         Error::new(Kind::Input, text)
             .hint("this needs /dev/fuse, and root or the package fuse3, which has fusermount3")
     })?;
-    keeper.keep(Kept::Fuse(folder))?;
+    keeper.keep(CleanupItem::Fuse(folder))?;
     Ok(mount)
 }
 

@@ -7,7 +7,7 @@ use blockio::Nanos;
 use lab::results::{ConfidenceInterval, Run, Spread, Step, StepKind, Summary};
 
 /// Figures by name; true of latencies.
-const FIGURES: [(&str, bool, Read, Chance); 9] = [
+const FIGURES: [(&str, bool, FigureReader, Chance); 9] = [
     ("iops", false, |it| Some(it.iops), |it| it.iops),
     // All of a load's requests are alike: what is by chance in the rate is so in the throughput.
     ("mb_s", false, |it| Some(it.throughput_mb_s()), |it| it.iops),
@@ -26,7 +26,7 @@ const FIGURES: [(&str, bool, Read, Chance); 9] = [
 ];
 
 /// Reads a figure of a load; none where it was not measured, or too few requests lie beyond it.
-type Read = fn(&Summary) -> Option<f64>;
+type FigureReader = fn(&Summary) -> Option<f64>;
 /// Reads the interval in which such a figure lies by chance.
 type Chance = fn(&Spread) -> Option<ConfidenceInterval>;
 /// Figures of a load, and how far they may lie off by chance, where that is known.
@@ -37,7 +37,7 @@ type Figures<'a> = (&'a Summary, Option<&'a Spread>);
 pub(crate) struct Limit {
     name: &'static str,
     is_latency: bool,
-    read: Read,
+    read: FigureReader,
     chance: Chance,
     /// True if the figure must not be above the limit, false if not below.
     is_upper: bool,

@@ -47,7 +47,7 @@ pub struct Allocation {
 
 /// One of several reads.
 #[derive(Debug)]
-pub struct Read<'a> {
+pub struct ReadPart<'a> {
     /// First byte.
     pub offset: u64,
     /// Destination of the read; its length is that of the range.
@@ -179,7 +179,7 @@ pub trait Device: fmt::Debug + Send + Sync {
 
     /// Fills the buffers of several reads, at once where that is possible, and says of each what
     /// [`Device::read`] would.
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
         reads.iter_mut().map(|read| self.read(read.offset, read.buffer)).collect()
     }
 

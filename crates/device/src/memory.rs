@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{Allocation, Device, DeviceError, Durability, Read};
+use crate::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 const BLOCK_BYTES: usize = 4096;
 /// Blocks of a chunk, 2 MiB.
@@ -151,9 +151,9 @@ impl Device for MemoryDevice {
         Ok(())
     }
 
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
         let blocks = self.shared();
-        let answers = reads.iter_mut().map(|Read { offset, buffer }| {
+        let answers = reads.iter_mut().map(|ReadPart { offset, buffer }| {
             self.check_range(*offset, buffer.len() as u64)?;
             blocks.read(*offset, buffer);
             Ok(())
@@ -246,9 +246,9 @@ mod tests {
         assert_eq!(device.stored_bytes(), 5 * 4096);
         let (mut across, mut hole) = ([0; 8192], [1; 10]);
         let reads = &mut [
-            Read { offset: chunk - 8192, buffer: &mut across },
-            Read { offset: chunk * 3, buffer: &mut hole },
-            Read { offset: 1 << 60, buffer: &mut [0] },
+            ReadPart { offset: chunk - 8192, buffer: &mut across },
+            ReadPart { offset: chunk * 3, buffer: &mut hole },
+            ReadPart { offset: 1 << 60, buffer: &mut [0] },
         ];
         let answers = device.read_many(reads);
         assert!(answers[0].is_ok() && answers[1].is_ok());

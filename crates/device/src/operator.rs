@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use self::background::Background;
-use self::portion::{Opened, Portion};
+use self::portion::{Portion, PortionDevice};
 pub use self::sectors::Sectors;
 use crate::{
     Administration, Device, DeviceError, DriveEvent, DriveHealth, EventKind, Exit, FormatRequest,
@@ -56,7 +56,7 @@ pub trait Backing: Administration {
     ///
     /// # Errors
     /// The reason, as text; the state that was stored before is still there.
-    fn keep(&self, kept: &Kept) -> Result<(), String>;
+    fn keep(&self, kept: &PersistentState) -> Result<(), String>;
 
     /// Returns the device of a namespace as clients are to use it, such as with counters.
     fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
@@ -76,7 +76,7 @@ pub trait Backing: Administration {
 
 /// State of an operator that outlasts the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct PersistentState {
     /// Namespaces, in ascending order of their identifiers.
     pub namespaces: Vec<KeptNamespace>,
     /// State of the last sanitize.
@@ -89,7 +89,7 @@ pub struct Kept {
     pub self_tests: Vec<SelfTestResult>,
 }
 
-impl Kept {
+impl PersistentState {
     /// The state of a device that no host has changed: namespace 1 is all of it.
     pub fn whole(block_bytes: u32) -> Self {
         let whole = KeptNamespace {
@@ -126,13 +126,13 @@ pub struct KeptNamespace {
 
 /// Operations of a drive.
 pub struct Operator {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     worker: Mutex<Option<JoinHandle<()>>>,
     is_read_only: bool,
 }
 
 /// State that the operator and its work share.
-struct Shared {
+struct SharedState {
     backing: Arc<dyn Backing>,
     base: Arc<dyn Device>,
     /// In ascending order of their identifiers.
@@ -164,12 +164,13 @@ impl Operator {
     pub fn open(
         base: Arc<dyn Device>,
         backing: Arc<dyn Backing>,
-        kept: Kept,
+        kept: PersistentState,
         is_read_only: bool,
     ) -> Result<Self, OperationError> {
-        let Kept { namespaces, sanitize, exit_is_free, sanitizes_ended, self_tests } = kept;
+        let PersistentState { namespaces, sanitize, exit_is_free, sanitizes_ended, self_tests } =
+            kept;
         let background = Background::new(sanitize, exit_is_free, sanitizes_ended, self_tests);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             backing,
             base,
             entries: Mutex::default(),
@@ -257,7 +258,7 @@ impl Operator {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn entry(self: &Arc<Self>, kept: KeptNamespace) -> Entry {
         let KeptNamespace { id, name, offset, size, block_bytes, .. } = kept;
         let protection = if kept.is_protected { Protection::ByHost } else { Protection::Open };
@@ -269,7 +270,8 @@ impl Shared {
             let Some(own) = own.upgrade() else { return Err(DeviceError::Gone) };
             own.keep().map_err(|error| DeviceError::Poisoned { reason: error.to_string() })
         };
-        let opened = Opened { portion: Arc::clone(&portion), keep_marks: Arc::new(keep_marks) };
+        let opened =
+            PortionDevice { portion: Arc::clone(&portion), keep_marks: Arc::new(keep_marks) };
         let device = self.backing.client_device(id, Arc::new(opened));
         Entry { id, name, block_bytes, portion, device }
     }

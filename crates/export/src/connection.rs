@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use blockio::Nanos;
 
 use crate::channel::Channel;
-use crate::conversation::{Conversation, Taken};
+use crate::conversation::{Conversation, ReceiveProgress};
 use crate::limits::{Loan, Memory, OWN_BUFFER_BYTES, PROGRESS_BYTES, STALL};
 use crate::nbd::{Negotiation, Terms};
-use crate::nvme::{SecureChannel, Secured};
+use crate::nvme::{AuthenticatedHost, SecureChannel};
 use crate::polls::Polls;
 use crate::recorder::Tape;
-use crate::seats::{Full, Unseated};
+use crate::seats::{Full, SeatRefusal};
 use crate::socket::Socket;
 use crate::tls::ClientHello;
 use crate::{Exports, Replies, Tls, TlsMode};
@@ -65,11 +65,11 @@ pub(crate) enum Break {
     Gone(io::Error),
 }
 
-impl From<Unseated> for Break {
-    fn from(unseated: Unseated) -> Self {
+impl From<SeatRefusal> for Break {
+    fn from(unseated: SeatRefusal) -> Self {
         match unseated {
-            Unseated::Full(full) => Self::Full(full),
-            Unseated::Displaced => Self::Displaced,
+            SeatRefusal::Full(full) => Self::Full(full),
+            SeatRefusal::Displaced => Self::Displaced,
         }
     }
 }
@@ -218,7 +218,7 @@ impl<'a> Connection<'a> {
         channel: &SecureChannel,
         subsystem: &str,
         deadline: Instant,
-    ) -> Result<Option<Secured>, Break> {
+    ) -> Result<Option<AuthenticatedHost>, Break> {
         match self.channel.begins_handshake(deadline).map_err(timed)? {
             Some(true) => {}
             Some(false) if channel.mode() == TlsMode::Required => return Err(Break::Plain),
@@ -226,7 +226,7 @@ impl<'a> Connection<'a> {
         }
         let choose = |hello: &ClientHello| channel.keys().choose(&hello.offers(), subsystem);
         let identity = self.channel.encrypt_with_psk(choose, deadline).map_err(timed)?;
-        Ok(Secured::of(&identity))
+        Ok(AuthenticatedHost::of(&identity))
     }
 
     /// Talks with the client until `is_agreed`, before `deadline`; the time of what is timed began
@@ -285,7 +285,7 @@ impl<'a> Connection<'a> {
             session.settle(&mut self.replies);
             self.send()?;
             self.record(session);
-            let Taken { wanted_bytes, room_bytes, .. } = taken.map_err(violated)?;
+            let ReceiveProgress { wanted_bytes, room_bytes, .. } = taken.map_err(violated)?;
             if room_bytes > 0 {
                 self.make_room(room_bytes)?;
                 continue;
@@ -492,12 +492,12 @@ mod tests {
     use super::*;
     use crate::conversation::Next;
     use crate::pace::tests::drive;
-    use crate::{Asked, Limits, Pace, paced};
+    use crate::{Limits, Pace, PacedCommand, paced};
 
     /// A conversation that ends when nothing came for five seconds.
     #[derive(Default)]
     struct Impatient {
-        answered: Option<Vec<Asked>>,
+        answered: Option<Vec<PacedCommand>>,
         now: Nanos,
         heard_at: Nanos,
     }
@@ -521,7 +521,7 @@ mod tests {
             false
         }
 
-        fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+        fn answered(&mut self) -> &mut Option<Vec<PacedCommand>> {
             &mut self.answered
         }
 

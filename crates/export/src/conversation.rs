@@ -12,14 +12,14 @@ use std::error::Error;
 
 use blockio::Nanos;
 
-use crate::{Asked, Replies};
+use crate::{PacedCommand, Replies};
 
 /// Bytes of replies above which they are sent before more is read from the device.
 pub(crate) const REPLIES_BYTES_MAX: usize = 128 << 10;
 
 /// Progress made with received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReceiveProgress {
     /// Bytes that are done with.
     pub used_bytes: usize,
     /// Bytes that must be there, from the first that is not done with, before anything more can
@@ -30,7 +30,7 @@ pub struct Taken {
     pub room_bytes: usize,
 }
 
-impl Taken {
+impl ReceiveProgress {
     /// True if something has to come, or to go, before more can be taken.
     pub(crate) const fn is_blocked(&self) -> bool {
         self.wanted_bytes > 0 || self.room_bytes > 0
@@ -48,7 +48,7 @@ pub(crate) struct Next {
     /// Room that replies must have before it can be; zero when they have it.
     pub(crate) room_bytes: usize,
     /// Command for the modelled drive, if the request is one.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<PacedCommand>,
     /// True if it was carried out.
     pub(crate) is_done: bool,
 }
@@ -87,14 +87,18 @@ pub(crate) trait Conversation {
     fn is_over(&self) -> bool;
 
     /// Commands whose replies are there since this was emptied; none where they are not collected.
-    fn answered(&mut self) -> &mut Option<Vec<Asked>>;
+    fn answered(&mut self) -> &mut Option<Vec<PacedCommand>>;
 
     /// Takes the complete requests among the received bytes, until many replies wait.
     ///
     /// # Errors
     /// As [`Conversation::begin_next`].
-    fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Self::Violation> {
-        let mut taken = Taken::default();
+    fn take(
+        &mut self,
+        input: &[u8],
+        replies: &mut Replies,
+    ) -> Result<ReceiveProgress, Self::Violation> {
+        let mut taken = ReceiveProgress::default();
         while !self.is_over() && replies.len() < REPLIES_BYTES_MAX && !taken.is_blocked() {
             let next = self.begin_next(&input[taken.used_bytes..], replies);
             let next = next.inspect_err(|_| self.finish_reads(replies))?;

@@ -30,7 +30,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use rustix::mount::UnmountFlags;
 
 use self::completions::{Completions, FuseReply};
-use crate::{Asked, Export, Exports, Recorder};
+use crate::{Export, Exports, PacedCommand, Recorder};
 
 /// Client number of all users of the files in recordings; NBD clients are numbered from 1.
 pub const CLIENT: u64 = 0;
@@ -208,7 +208,7 @@ impl Files {
         &self,
         inode: INodeNo,
         reply: R,
-        act: impl FnOnce(&dyn Device) -> Result<(Asked, S), Errno>,
+        act: impl FnOnce(&dyn Device) -> Result<(PacedCommand, S), Errno>,
     ) where
         R: Refusable + Send + 'static,
         S: FnOnce(R) + Send + 'static,
@@ -220,7 +220,7 @@ impl Files {
             Ok(done) => done,
             Err(errno) => return reply.refuse(errno),
         };
-        let asked = Asked { offset: asked.offset.saturating_add(device.origin()), ..asked };
+        let asked = PacedCommand { offset: asked.offset.saturating_add(device.origin()), ..asked };
         let reply = FuseReply::new(asked, issued_at, move || send(reply));
         match &file.completions {
             Some(completions) => completions.hold(reply),
@@ -324,7 +324,7 @@ impl Filesystem for Files {
             let length = device.size().saturating_sub(offset).min(size.into());
             let mut bytes = vec![0; usize::try_from(length).expect("it has 32 bits")];
             device.read(offset, &mut bytes).map_err(|error| errno(&error))?;
-            let asked = Asked { op: Op::Read, offset, length, fua: false };
+            let asked = PacedCommand { op: Op::Read, offset, length, fua: false };
             Ok((asked, move |reply: ReplyData| reply.data(&bytes)))
         });
     }
@@ -349,7 +349,7 @@ impl Filesystem for Files {
             let length = data.len() as u64;
             check_change(device, is_read_only, offset, length)?;
             device.write(offset, data, durability).map_err(|error| errno(&error))?;
-            let asked = Asked { op: Op::Write, offset, length, fua };
+            let asked = PacedCommand { op: Op::Write, offset, length, fua };
             let written = u32::try_from(length).expect("the kernel sends at most 16 MiB");
             Ok((asked, move |reply: ReplyWrite| reply.written(written)))
         });
@@ -363,7 +363,7 @@ impl Filesystem for Files {
     fn fsync(&self, _: &Request, inode: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         self.answer(inode, reply, |device| {
             device.flush().map_err(|error| errno(&error))?;
-            let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
+            let asked = PacedCommand { op: Op::Flush, offset: 0, length: 0, fua: false };
             Ok((asked, ReplyEmpty::ok))
         });
     }
@@ -386,7 +386,7 @@ impl Filesystem for Files {
         self.answer(inode, reply, |device| {
             check_change(device, is_read_only, offset, length)?;
             device.trim(offset, length, Durability::Volatile).map_err(|error| errno(&error))?;
-            let asked = Asked { op: Op::Trim, offset, length, fua: false };
+            let asked = PacedCommand { op: Op::Trim, offset, length, fua: false };
             Ok((asked, ReplyEmpty::ok))
         });
     }

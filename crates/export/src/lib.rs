@@ -41,10 +41,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::address::{Address, AddressError};
-pub use self::conversation::Taken;
+pub use self::conversation::ReceiveProgress;
 pub use self::limits::{Limits, LimitsError, REQUEST_BYTES_MAX};
-pub use self::pace::{Asked, Holder, Lane, Lateness, Pace, Peak, Peaks};
-pub use self::recorder::{Recorder, Served};
+pub use self::pace::{Holder, Lane, Lateness, Pace, PacedCommand, Peak, Peaks};
+pub use self::recorder::{RecordedCommand, Recorder};
 pub use self::replies::Replies;
 pub use self::server::{Event, Observer, Protocol, Server};
 pub use self::socket::{BindError, Listener};

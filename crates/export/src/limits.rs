@@ -145,13 +145,13 @@ struct MemoryState {
     /// Numbers of the requests for memory that wait, the first at the front.
     queue: VecDeque<u64>,
     /// Loans, by the number of their request.
-    loans: BTreeMap<u64, Lent>,
+    loans: BTreeMap<u64, LoanRecord>,
     /// Number of the latest request for memory.
     number: u64,
     is_over: bool,
 }
 
-struct Lent {
+struct LoanRecord {
     bytes: u64,
     socket: Arc<Socket>,
     /// Bytes that the client moved since `moved_at`.
@@ -246,7 +246,7 @@ impl MemoryState {
     fn note(&mut self, number: u64, socket: &Arc<Socket>, bytes: u64) {
         self.free_bytes -= bytes;
         let (socket, moved_at) = (Arc::clone(socket), Instant::now());
-        let lent = Lent { bytes, socket, moved_bytes: 0, moved_at, is_recalled: false };
+        let lent = LoanRecord { bytes, socket, moved_bytes: 0, moved_at, is_recalled: false };
         self.loans.insert(number, lent);
     }
 

@@ -62,6 +62,6 @@ pub(crate) use self::pcie::PcieController;
 pub(crate) use self::property::VECTORS;
 pub(crate) use self::subsystem::SecureChannel;
 pub use self::subsystem::{ControllerFault, Subsystem, SubsystemError};
-pub(crate) use self::tcp::Secured;
+pub(crate) use self::tcp::AuthenticatedHost;
 pub use self::tcp::{Queue, Session, TlsKeys, TlsKeysError, Violation};
 pub(crate) use self::transport::VENDOR;

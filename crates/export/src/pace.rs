@@ -43,7 +43,7 @@ const NEVER: u64 = u64::MAX;
 
 /// A modelled drive that clients share, and the thread that has due replies sent.
 pub struct Pace {
-    shared: Arc<Shared>,
+    shared: Arc<PacerState>,
     /// Begun for the first client.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -58,7 +58,7 @@ pub struct Lane {
 
 /// Command of a client, as the model needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PacedCommand {
     /// Kind of command.
     pub op: Op,
     /// First byte.
@@ -76,7 +76,7 @@ pub trait Holder: Send + Sync {
     fn send_due(&self, tickets: &[u32]);
 }
 
-struct Shared {
+struct PacerState {
     /// Time at which modelled time is zero.
     begun: Instant,
     state: Mutex<PaceState>,
@@ -110,7 +110,7 @@ impl Pace {
             sleeps_until: 0,
             is_over: false,
         };
-        let shared = Shared {
+        let shared = PacerState {
             begun: Instant::now(),
             state: Mutex::new(state),
             next: AtomicU64::new(NEVER),
@@ -198,7 +198,7 @@ impl Lane {
     /// Submits a command that its client issued at `issued_at` to the model. Returns the ticket
     /// with which the holder is called when its reply is due: perhaps before this returns, so the
     /// holder must hold its own lock over the call.
-    pub fn submit(&self, issued_at: Instant, asked: Asked) -> u32 {
+    pub fn submit(&self, issued_at: Instant, asked: PacedCommand) -> u32 {
         let shared = &self.pace.shared;
         let mut state = shared.lock();
         let ticket = state.model.submit(self.number, shared.at(issued_at), asked);
@@ -226,7 +226,7 @@ impl Drop for Lane {
     }
 }
 
-impl Shared {
+impl PacerState {
     fn lock(&self) -> MutexGuard<'_, PaceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

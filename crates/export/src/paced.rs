@@ -23,7 +23,7 @@ use crate::limits::{Loan, OWN_BUFFER_BYTES, PROGRESS_BYTES};
 use crate::pace::Holder;
 use crate::recorder::Tape;
 use crate::socket::Socket;
-use crate::{Asked, Lane, Pace};
+use crate::{Lane, Pace, PacedCommand};
 
 /// Most bytes of replies that are held back before receiving stops: in the client's own memory, and
 /// in lent memory.
@@ -46,7 +46,7 @@ struct Outgoing {
     held: BTreeMap<u32, HeldReply>,
     /// Replies that are due, and what was answered by them.
     ready: Vec<u8>,
-    answered: Vec<(Asked, Instant)>,
+    answered: Vec<(PacedCommand, Instant)>,
     /// Bytes of all of them.
     bytes: usize,
     /// True while the client's own thread sends: no other thread does then.
@@ -62,7 +62,7 @@ struct Outgoing {
 /// A reply that is held back, with its command and the time of its issue.
 struct HeldReply {
     bytes: Vec<u8>,
-    asked: Asked,
+    asked: PacedCommand,
     issued_at: Instant,
     is_done: bool,
 }
@@ -313,7 +313,7 @@ impl Outgoing {
         }
     }
 
-    fn take_ready(&mut self) -> (Vec<u8>, Vec<(Asked, Instant)>) {
+    fn take_ready(&mut self) -> (Vec<u8>, Vec<(PacedCommand, Instant)>) {
         (std::mem::take(&mut self.ready), std::mem::take(&mut self.answered))
     }
 
@@ -325,7 +325,7 @@ impl Outgoing {
     }
 
     /// Records the commands that were just answered, if there is a recorder.
-    fn record(&mut self, answered: Vec<(Asked, Instant)>) {
+    fn record(&mut self, answered: Vec<(PacedCommand, Instant)>) {
         if let Some(tape) = &mut self.tape {
             tape.keep_issued(answered.into_iter());
         }
@@ -352,7 +352,7 @@ mod tests {
     /// A conversation whose requests are bytes that the model does not have.
     #[derive(Default)]
     struct Talkative {
-        answered: Option<Vec<Asked>>,
+        answered: Option<Vec<PacedCommand>>,
         /// Most bytes of replies that waited when a request came.
         waiting_max: usize,
     }
@@ -377,7 +377,7 @@ mod tests {
             false
         }
 
-        fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+        fn answered(&mut self) -> &mut Option<Vec<PacedCommand>> {
             &mut self.answered
         }
     }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::Asked;
+use crate::PacedCommand;
 
 /// Command of a client, carried out and answered.
 #[derive(Clone, Copy, Debug)]
-pub struct Served {
+pub struct RecordedCommand {
     /// The command.
-    pub asked: Asked,
+    pub asked: PacedCommand,
     /// Time at which the server had received all of it.
     pub issued_at: Instant,
     /// Time just before the reply was passed to the kernel. A time taken afterwards could be later
@@ -22,7 +22,7 @@ pub struct Served {
 pub trait Recorder: Send + Sync + fmt::Debug {
     /// Records commands of a client. Its number is that of an NBD client, from 1 in order of
     /// arrival, or [`crate::fuse::CLIENT`].
-    fn keep(&self, client: u64, served: &[Served]);
+    fn keep(&self, client: u64, served: &[RecordedCommand]);
 }
 
 /// A recorder with the times of one client.
@@ -34,7 +34,7 @@ pub(crate) struct Tape {
     received_at: Instant,
     /// Time at which the latest replies began to be sent.
     sending_at: Instant,
-    served: Vec<Served>,
+    served: Vec<RecordedCommand>,
 }
 
 impl Tape {
@@ -54,13 +54,13 @@ impl Tape {
     }
 
     /// Records the commands of the latest receipt, which have just been answered.
-    pub(crate) fn keep(&mut self, answered: &mut Vec<Asked>) {
+    pub(crate) fn keep(&mut self, answered: &mut Vec<PacedCommand>) {
         let issued_at = self.received_at;
         self.keep_issued(answered.drain(..).map(|asked| (asked, issued_at)));
     }
 
     /// Records commands that have just been answered, each with the time of its issue.
-    pub(crate) fn keep_issued(&mut self, answered: impl Iterator<Item = (Asked, Instant)>) {
+    pub(crate) fn keep_issued(&mut self, answered: impl Iterator<Item = (PacedCommand, Instant)>) {
         let mut answered = answered.peekable();
         if answered.peek().is_none() {
             return;
@@ -68,7 +68,7 @@ impl Tape {
         let sending_at = self.sending_at;
         let served = |(asked, issued_at)| {
             // Commands without a reply of their own leave no time of sending.
-            Served { asked, issued_at, completed_at: sending_at.max(issued_at) }
+            RecordedCommand { asked, issued_at, completed_at: sending_at.max(issued_at) }
         };
         self.served.extend(answered.map(served));
         self.recorder.keep(self.client, &self.served);

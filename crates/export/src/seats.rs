@@ -20,7 +20,7 @@ pub(crate) const HANDSHAKES_MAX: usize = 64;
 
 /// A client with the handle of its connection.
 #[derive(Debug)]
-pub(crate) struct Seated<S> {
+pub(crate) struct SeatedClient<S> {
     /// Handle of its connection.
     pub(crate) socket: S,
     /// Name of the protocol that it speaks.
@@ -32,8 +32,8 @@ pub(crate) struct Seated<S> {
 /// Clients by number.
 #[derive(Debug)]
 pub(crate) struct Seats<S> {
-    handshaking: BTreeMap<u64, Seated<S>>,
-    served: BTreeMap<u64, Seated<S>>,
+    handshaking: BTreeMap<u64, SeatedClient<S>>,
+    served: BTreeMap<u64, SeatedClient<S>>,
 }
 
 /// Reason why a client is not served.
@@ -55,7 +55,7 @@ pub(crate) enum Full {
 
 /// Reason why a handshake that was completed is in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unseated {
+pub(crate) enum SeatRefusal {
     /// There is no place among those that are served.
     Full(Full),
     /// A newer one took its place among the handshakes.
@@ -79,7 +79,7 @@ impl<S> Seats<S> {
         front_end: &'static str,
         peer: Peer,
     ) -> Result<(), Full> {
-        let count = |is_meant: &dyn Fn(&Seated<S>) -> bool| {
+        let count = |is_meant: &dyn Fn(&SeatedClient<S>) -> bool| {
             self.served.values().filter(|it| is_meant(it)).count()
         };
         if self.served.len() >= room.all {
@@ -95,7 +95,11 @@ impl<S> Seats<S> {
     }
 
     /// Adds a client whose handshake begins. Returns the one that it displaces, if it does.
-    pub(crate) fn arrive(&mut self, client: u64, seated: Seated<S>) -> Option<Seated<S>> {
+    pub(crate) fn arrive(
+        &mut self,
+        client: u64,
+        seated: SeatedClient<S>,
+    ) -> Option<SeatedClient<S>> {
         self.handshaking.insert(client, seated);
         if self.handshaking.len() <= HANDSHAKES_MAX {
             return None;
@@ -111,11 +115,11 @@ impl<S> Seats<S> {
     ///
     /// # Errors
     /// Fails if there is none, or it was displaced.
-    pub(crate) fn begin_service(&mut self, client: u64, room: Room) -> Result<(), Unseated> {
-        let Seated { front_end, peer, .. } =
-            self.handshaking.get(&client).ok_or(Unseated::Displaced)?;
-        self.check(room, front_end, *peer).map_err(Unseated::Full)?;
-        let seated = self.handshaking.remove(&client).ok_or(Unseated::Displaced)?;
+    pub(crate) fn begin_service(&mut self, client: u64, room: Room) -> Result<(), SeatRefusal> {
+        let SeatedClient { front_end, peer, .. } =
+            self.handshaking.get(&client).ok_or(SeatRefusal::Displaced)?;
+        self.check(room, front_end, *peer).map_err(SeatRefusal::Full)?;
+        let seated = self.handshaking.remove(&client).ok_or(SeatRefusal::Displaced)?;
         self.served.insert(client, seated);
         Ok(())
     }
@@ -165,11 +169,11 @@ mod tests {
         seats: &mut Seats<()>,
         (front_end, process): (&'static str, i32),
         clients: usize,
-    ) -> Result<(), Unseated> {
+    ) -> Result<(), SeatRefusal> {
         for _ in 0..clients {
             let client = seats.served.len() as u64;
             let peer = Peer::Process(process);
-            seats.arrive(client, Seated { socket: (), front_end, peer });
+            seats.arrive(client, SeatedClient { socket: (), front_end, peer });
             let begun = seats.begin_service(client, ROOM);
             seats.handshaking.clear();
             begun?;
@@ -181,7 +185,7 @@ mod tests {
     fn no_peer_and_no_front_end_takes_all_places() {
         let mut seats = Seats::default();
         served(&mut seats, ("nbd", 1), 5).unwrap();
-        let full = |full| Err(Unseated::Full(full));
+        let full = |full| Err(SeatRefusal::Full(full));
         assert_eq!(served(&mut seats, ("nbd", 1), 1), full(Full::Peer(5)));
         assert_eq!(served(&mut seats, ("nvme", 1), 1), full(Full::Peer(5)), "a peer is one");
         served(&mut seats, ("nbd", 2), 1).unwrap();
@@ -195,8 +199,11 @@ mod tests {
     #[test]
     fn of_too_many_handshakes_the_oldest_of_the_peer_with_the_most_goes() {
         let mut seats = Seats::default();
-        let seated =
-            |process| Seated { socket: process, front_end: "nbd", peer: Peer::Process(process) };
+        let seated = |process| SeatedClient {
+            socket: process,
+            front_end: "nbd",
+            peer: Peer::Process(process),
+        };
         assert!(seats.arrive(0, seated(7)).is_none(), "the oldest of all");
         let many = HANDSHAKES_MAX as u64;
         for client in 1..many {
@@ -205,7 +212,7 @@ mod tests {
         let displaced = seats.arrive(many, seated(9)).unwrap();
         assert_eq!(displaced.socket, 8);
         assert!(seats.is_handshaking(0) && !seats.is_handshaking(1));
-        assert_eq!(seats.begin_service(1, ROOM), Err(Unseated::Displaced));
+        assert_eq!(seats.begin_service(1, ROOM), Err(SeatRefusal::Displaced));
         assert_eq!(seats.begin_service(0, ROOM), Ok(()));
     }
 }

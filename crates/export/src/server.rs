@@ -22,7 +22,7 @@ use crate::conversation::Conversation;
 use crate::limits::{Limits, Memory, Room};
 use crate::nvme::{self, Subsystem};
 use crate::recorder::Tape;
-use crate::seats::{Seated, Seats};
+use crate::seats::{SeatedClient, Seats};
 use crate::socket::Socket;
 use crate::{Exports, Listener, Pace, nbd, paced};
 use device::DeviceError;
@@ -95,12 +95,12 @@ pub trait Observer: Send + Sync {
 /// A server that runs until it is stopped.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     listeners: Vec<Arc<Listener>>,
     acceptors: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct ServerState {
     exports: Exports,
     room: Room,
     /// Memory for requests and replies of all clients.
@@ -162,7 +162,7 @@ enum Stage {
 
 /// A place among the clients, given back in whatever way its thread ends.
 struct Seat {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     protocol: Protocol,
     client: u64,
 }
@@ -216,7 +216,7 @@ impl Server {
         observer: impl Observer + 'static,
     ) -> io::Result<Self> {
         let words: BTreeSet<&str> = listeners.iter().map(|(_, protocol)| protocol.word()).collect();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             exports,
             room: limits.room(words.len()),
             memory: Memory::new(limits),
@@ -282,13 +282,13 @@ impl Drop for Server {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ServerState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Shared").field("exports", &self.exports).finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl ServerState {
     fn lock(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -349,7 +349,7 @@ impl Shared {
             return;
         }
         let client = self.exports.number_client();
-        let seated = Seated { socket: Arc::clone(&socket), front_end, peer };
+        let seated = SeatedClient { socket: Arc::clone(&socket), front_end, peer };
         let displaced = clients.seats.arrive(client, seated);
         drop(clients);
         if let Some(displaced) = displaced {

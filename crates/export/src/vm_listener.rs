@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::connection::HANDSHAKE_PATIENCE;
 use crate::descriptor_socket::cut;
 use crate::limits::Room;
-use crate::seats::{Full, Seated, Seats, Unseated};
+use crate::seats::{Full, SeatRefusal, SeatedClient, Seats};
 use crate::server::{GRACE, LAST_GRACE, Rejections};
 use crate::socket::Socket;
 use crate::{Event, Exports, Listener, Observer};
@@ -55,11 +55,11 @@ pub(crate) enum Break {
     Unseated(String),
 }
 
-impl From<Unseated> for Break {
-    fn from(unseated: Unseated) -> Self {
+impl From<SeatRefusal> for Break {
+    fn from(unseated: SeatRefusal) -> Self {
         Self::Unseated(match unseated {
-            Unseated::Full(full) => limit(full),
-            Unseated::Displaced => "newer connections displaced this one".to_owned(),
+            SeatRefusal::Full(full) => limit(full),
+            SeatRefusal::Displaced => "newer connections displaced this one".to_owned(),
         })
     }
 }
@@ -79,12 +79,12 @@ fn limit(full: Full) -> String {
 /// A server until it is dropped.
 #[derive(Debug)]
 pub(crate) struct VmListener {
-    shared: Arc<Shared>,
+    shared: Arc<ListenerState>,
     listener: Arc<Listener>,
     acceptor: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct ListenerState {
     /// Name of the protocol.
     protocol: &'static str,
     exports: Exports,
@@ -114,7 +114,7 @@ impl VmListener {
         serve: Box<Serve>,
     ) -> io::Result<Self> {
         let (clients, went) = (Mutex::default(), Condvar::new());
-        let shared = Arc::new(Shared { protocol, exports, observer, serve, clients, went });
+        let shared = Arc::new(ListenerState { protocol, exports, observer, serve, clients, went });
         let listener = Arc::new(listener);
         let (own, place) = (Arc::clone(&shared), Arc::clone(&listener));
         let builder = thread::Builder::new().name(format!("{protocol}-accept"));
@@ -147,7 +147,7 @@ impl Drop for VmListener {
     }
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for ListenerState {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Shared").field("exports", &self.exports).finish_non_exhaustive()
     }
@@ -155,7 +155,7 @@ impl fmt::Debug for Shared {
 
 /// A place among the clients, free again however its thread ends.
 struct Seat {
-    shared: Arc<Shared>,
+    shared: Arc<ListenerState>,
     client: u64,
 }
 
@@ -166,7 +166,7 @@ impl Drop for Seat {
     }
 }
 
-impl Shared {
+impl ListenerState {
     fn lock(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,7 +198,7 @@ impl Shared {
         let client = self.exports.number_client();
         let mut clients = self.lock();
         clients.seats.check(ROOM, front_end, peer).map_err(|full| io::Error::other(limit(full)))?;
-        let seated = Seated { socket: socket.try_clone()?, front_end, peer };
+        let seated = SeatedClient { socket: socket.try_clone()?, front_end, peer };
         let displaced = clients.seats.arrive(client, seated);
         drop(clients);
         if let Some(displaced) = displaced {

@@ -70,7 +70,7 @@ mod wear;
 pub use config::{Config, ConfigError, SlcCache, Watermarks};
 pub use counters::Counters;
 pub use divider::Divider;
-pub use ftl::recovery::{Found, MapError, Recovery};
+pub use ftl::recovery::{MapError, RecoveredSuperblock, Recovery};
 pub use ftl::{EraseBlockReplacement, Ftl};
 pub use geometry::{DieId, Geometry, Layout};
 pub use id::{Lpn, PAGE_BYTES, Ppn};

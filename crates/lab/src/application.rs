@@ -27,7 +27,7 @@ use workload::recording::{self, Recording, parents};
 pub use self::host::ReplayHost;
 pub(crate) use self::pending::Pending;
 pub(crate) use self::replayed::{ByOp, Clock};
-pub use self::replayed::{HOST_SHARE_MAX, PAUSE_SHARE_MAX, Prediction, Replayed};
+pub use self::replayed::{HOST_SHARE_MAX, PAUSE_SHARE_MAX, Prediction, ReplayResult};
 pub(crate) use self::tree::RequestTree;
 use crate::{Error, Kind};
 

@@ -11,7 +11,7 @@ use results::{ApplicationInterval, Environment, Interval, Latencies, Lateness, T
 use workload::Workload;
 use workload::recording::Recording;
 
-use crate::application::{ReplayHost, Replayed};
+use crate::application::{ReplayHost, ReplayResult};
 use crate::plan::Plan;
 use crate::progress::Glimpse;
 use crate::real::access::Access;
@@ -66,7 +66,7 @@ impl Fill<'_> {
 
 /// Result of a load.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
+pub struct LoadResult {
     /// The whole intervals in order: what is judged and drawn over time.
     pub intervals: Vec<Interval>,
     /// Spans that the totals add up, all that was counted; empty: the intervals.
@@ -148,12 +148,12 @@ pub struct RecordedLoad<'a> {
     /// Host of the replay.
     pub host: &'a ReplayHost,
     /// Intervals over which the recording is replayed repeatedly; absent: it is replayed once.
-    pub looped: Option<Looped>,
+    pub looped: Option<LoopedLoad>,
 }
 
 /// Intervals of a load on one of several drives.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Looped {
+pub struct LoopedLoad {
     /// Number of intervals.
     pub intervals: u32,
     /// Length of an interval, in seconds of the drive's own time.
@@ -167,7 +167,7 @@ pub struct Looped {
 #[derive(Clone, Debug)]
 pub struct ReplayedApplication {
     /// Prediction of the replay.
-    pub replayed: Replayed,
+    pub replayed: ReplayResult,
     /// Requests of the replay, in intervals: what its totals add up.
     pub intervals: Vec<Interval>,
     /// Transactions of each interval; empty if the load has no intervals, or no rate is predicted.
@@ -252,7 +252,7 @@ pub trait Driver: Send {
     ///
     /// # Errors
     /// Fails if the load could not be carried out. Being stopped is no error.
-    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error>;
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<LoadResult, Error>;
     /// Replays the recording of an application, each request once its parent has completed.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use results::{Environment, PlatformRow, StepKind, Target, TargetKind};
 
 use self::document::{Document, Report, ReportedJob};
 use self::load::Load;
-use self::merged::Merged;
+use self::merged::MergedJob;
 use crate::plan::{Pace, Plan, PlannedStep};
 use crate::runner::Outcome;
 use crate::wanted::Wanted;
@@ -27,7 +27,7 @@ use crate::{Error, Gaps, Kind, Rate};
 
 /// A run to be, from a report.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportedRun {
     /// Plan that would have issued the report's jobs.
     pub plan: Plan,
     /// Target of the jobs.
@@ -43,7 +43,7 @@ pub struct Imported {
 /// # Errors
 /// Fails if it cannot be read, is no report of fio 3, tells of a job that failed, or counts what no
 /// run holds: trims alone, or reads and writes as one.
-pub fn import(path: &Path, title: Option<&str>) -> Result<Imported, Error> {
+pub fn import(path: &Path, title: Option<&str>) -> Result<ImportedRun, Error> {
     let shown = path.display().to_string();
     let bytes = fs::read(path)
         .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
@@ -57,7 +57,7 @@ pub fn import(path: &Path, title: Option<&str>) -> Result<Imported, Error> {
     imported(&document, &shown, title)
 }
 
-fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imported, Error> {
+fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<ImportedRun, Error> {
     let report = &document.report;
     let hosts = hosts(&report.jobs);
     let mut records = Vec::new();
@@ -67,7 +67,7 @@ fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imp
             let text = format!("{shown}: job {}: {text}", jobs[0].jobname);
             Error::new(Kind::Input, text).hint(hint.to_owned())
         };
-        let merged = Merged::of(&jobs).map_err(refused)?;
+        let merged = MergedJob::of(&jobs).map_err(refused)?;
         let load = Load::of(&report.global, &jobs, (&merged, hosts.len()));
         let mut step = planned(&load, &jobs[0].jobname, merged.span_s());
         let same = steps.iter().filter(|other| other.id.starts_with(&step.id)).count();
@@ -100,7 +100,7 @@ fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imp
         Wanted::Real { target: title.unwrap_or(&target.name).to_owned(), hosts: String::new() };
     let environment = environment(report, shown);
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
-    Ok(Imported { plan, wanted, outcome, begun: begun(report) })
+    Ok(ImportedRun { plan, wanted, outcome, begun: begun(report) })
 }
 
 /// Time at which the jobs of `report` began: it was written when they ended.

@@ -31,7 +31,7 @@ use ssd::{DriveSpec, PublishedSpec};
 use self::confidence::{Confidence, left_out, shares};
 use self::objective::{Aim, Candidates, Objective};
 use self::parameter::{Parameter, parameters};
-use self::search::{Effort, Found, derivatives, polish, robust, search};
+use self::search::{Effort, SearchPoint, derivatives, polish, robust, search};
 use self::shortcut::Shortcut;
 use crate::drive_file::DriveFile;
 use crate::plan::Plan;
@@ -40,7 +40,7 @@ use crate::validate::{RowSource, WorkList};
 use crate::{Error, Kind};
 
 pub use self::figures::{Contradiction, Evidence, contradictions};
-pub use self::outcome::{Fit, Fitted, Judged};
+pub use self::outcome::{Fit, FittedNumber, JudgedFigure};
 pub use self::parameter::Free;
 
 /// Coordinates nearer than this to an end of their range are at the bound.
@@ -105,7 +105,7 @@ pub fn fit(file: &DriveFile, question: Question<'_>, watcher: &dyn Watcher) -> R
 
 /// The figures, those that the search goes by first among them.
 struct Table {
-    judged: Vec<Judged>,
+    judged: Vec<JudgedFigure>,
     /// Figures that the search goes by, by index in `judged`, and what they need.
     used: Vec<usize>,
     work_used: WorkList,
@@ -125,7 +125,8 @@ impl Table {
         let work_list = WorkList::new(question.rows, drives, question.plans);
         let doubtful: BTreeSet<&str> =
             contradictions.iter().flat_map(|it| &it.rows).map(String::as_str).collect();
-        let mut judged: Vec<Judged> = question.rows.iter().map(|row| Judged::new(row)).collect();
+        let mut judged: Vec<JudgedFigure> =
+            question.rows.iter().map(|row| JudgedFigure::new(row)).collect();
         let (mut used, mut others) = (Vec::new(), Vec::new());
         for (index, entry) in work_list.entries().iter().enumerate() {
             let row = question.rows[index];
@@ -176,8 +177,8 @@ impl Table {
 
 /// Average latency of the load of `figure`, which is a standard deviation in the same unit, if one
 /// of `all` states it.
-fn average_beside(figure: &Judged, all: &[Judged]) -> Option<f64> {
-    let is_of_it = |it: &&Judged| {
+fn average_beside(figure: &JudgedFigure, all: &[JudgedFigure]) -> Option<f64> {
+    let is_of_it = |it: &&JudgedFigure| {
         it.metric == "avg_latency_ms"
             && (&it.setup, &it.phase, it.place()) == (&figure.setup, &figure.phase, figure.place())
     };
@@ -207,7 +208,7 @@ fn unused(
     }
 }
 
-fn nothing_to_go_by(judged: &[Judged]) -> Error {
+fn nothing_to_go_by(judged: &[JudgedFigure]) -> Error {
     let reasons: BTreeSet<&str> = judged.iter().map(|it| it.unused.as_str()).collect();
     let reasons: Vec<&str> = reasons.into_iter().filter(|reason| !reason.is_empty()).collect();
     let text = format!("none of {} figures can be fitted: {}", judged.len(), reasons.join("; "));
@@ -225,7 +226,7 @@ struct Work<'a> {
 }
 
 /// A point, and what the protocols measure there; nothing where they were stopped.
-struct Verified {
+struct VerifiedPoint {
     point: Vec<f64>,
     values: Option<Vec<Option<f64>>>,
 }
@@ -264,15 +265,15 @@ impl Work<'_> {
     }
 
     /// Runs the protocols at `point`.
-    fn verify(&self, point: Vec<f64>) -> Result<Verified, Error> {
+    fn verify(&self, point: Vec<f64>) -> Result<VerifiedPoint, Error> {
         let spec = self.candidates.spec_at(&point).expect("only feasible points are verified");
         if self.watcher.stop() {
-            return Ok(Verified { point, values: None });
+            return Ok(VerifiedPoint { point, values: None });
         }
         let (threads, watcher) = (self.question.threads, self.watcher);
         match self.table.work_used.values(&[spec], threads, &Relay(watcher)) {
-            Ok(values) => Ok(Verified { point, values: Some(values) }),
-            Err(_) if self.watcher.stop() => Ok(Verified { point, values: None }),
+            Ok(values) => Ok(VerifiedPoint { point, values: Some(values) }),
+            Err(_) if self.watcher.stop() => Ok(VerifiedPoint { point, values: None }),
             Err(error) => Err(error),
         }
     }
@@ -292,7 +293,11 @@ impl Work<'_> {
 
     /// Puts what the figures leave open back to its start, corrects the shortcut there, and makes
     /// the rest exact. Returns the better of both points.
-    fn improve(&self, objective: &mut Objective<'_>, found: Found) -> Result<Verified, Error> {
+    fn improve(
+        &self,
+        objective: &mut Objective<'_>,
+        found: SearchPoint,
+    ) -> Result<VerifiedPoint, Error> {
         (objective.ranged, objective.spacing) = (false, SPACING_EXACT);
         let slopes = derivatives(objective, &found.point);
         let certainty = Confidence::of(&slopes, &found.residuals);
@@ -323,7 +328,7 @@ impl Work<'_> {
     fn outcome(
         &self,
         objective: &Objective<'_>,
-        (begun, best): (&Verified, &Verified),
+        (begun, best): (&VerifiedPoint, &VerifiedPoint),
         slopes: &DMatrix<f64>,
     ) -> Result<Fit, Error> {
         let estimated = || {
@@ -347,17 +352,17 @@ impl Work<'_> {
         {
             figures[*index].ratio_left_out = Some(aim.ratio(residual));
         }
-        let error = |of: &dyn Fn(&Judged) -> bool| {
+        let error = |of: &dyn Fn(&JudgedFigure) -> bool| {
             let ratios = figures.iter().filter(|it| of(it)).filter_map(|it| it.ratio_left_out);
             median_size(ratios.map(|ratio| ratio - 1.0))
         };
-        let used_alone = |it: &Judged| it.unused.is_empty();
+        let used_alone = |it: &JudgedFigure| it.unused.is_empty();
         Ok(Fit {
             drive: self.noted(&best.point),
             assumed: self.question.assumed.map(str::to_owned),
             parameters: self.fitted(&best.point, &certainty, (slopes, &residuals)),
             left_out_error_median: error(&used_alone),
-            left_out_rate_error_median: error(&Judged::is_rate),
+            left_out_rate_error_median: error(&JudgedFigure::is_rate),
             figures,
             contradictions: Vec::new(),
             evaluations: objective.evaluated(),
@@ -392,13 +397,13 @@ impl Work<'_> {
         point: &[f64],
         certainty: &Confidence,
         told: (&DMatrix<f64>, &[f64]),
-    ) -> Vec<Fitted> {
+    ) -> Vec<FittedNumber> {
         let parameters = self.candidates.parameters;
         let one = |axis: usize| {
             let (it, at) = (&parameters[axis], point[axis]);
             let others = certainty.goes_with(axis);
             let undetermined = certainty.is_undetermined(axis);
-            Fitted {
+            FittedNumber {
                 path: it.path.clone(),
                 low: it.low,
                 high: it.high,
@@ -436,7 +441,7 @@ impl Work<'_> {
 }
 
 /// Takes out of `objective` how far the shortcut is off at a verified point.
-fn correct(objective: &mut Objective<'_>, at: &Verified) -> Result<(), Error> {
+fn correct(objective: &mut Objective<'_>, at: &VerifiedPoint) -> Result<(), Error> {
     let Some(values) = &at.values else { return Ok(()) };
     objective.corrections.fill(0.0);
     let seen = objective.values(std::slice::from_ref(&at.point)).pop().flatten();
@@ -453,7 +458,7 @@ fn correct(objective: &mut Objective<'_>, at: &Verified) -> Result<(), Error> {
 }
 
 /// Loss of the protocols' values at a point; infinite where they were stopped.
-fn loss(objective: &Objective<'_>, at: &Verified) -> f64 {
+fn loss(objective: &Objective<'_>, at: &VerifiedPoint) -> f64 {
     at.values
         .as_ref()
         .map_or(f64::INFINITY, |values| objective.judge(values).into_iter().map(robust).sum())

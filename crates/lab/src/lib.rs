@@ -27,7 +27,7 @@ pub mod validate;
 pub mod vdbench_report;
 pub mod wanted;
 
-pub use driver::{Driver, Fill, LatenessCounts, Load, Loaded, Watch};
+pub use driver::{Driver, Fill, LatenessCounts, Load, LoadResult, Watch};
 pub use error::{Error, Kind};
 pub use rate::{Gaps, Rate};
 pub use real::purge_method::PurgeMethod;

@@ -18,7 +18,7 @@ use blockio::Rng;
 use results::{StepKind, TrackedMetric};
 use serde::{Deserialize, Serialize};
 use ssd::DriveSpec;
-use workload::{Access, Application, Gaps, Protocol, Published, RealLength, Workload};
+use workload::{Access, Application, Gaps, Protocol, PublishedMapping, RealLength, Workload};
 
 use self::length::{interval_s, of_model, round_s};
 use crate::replay::{PlannedReplay, Source};
@@ -33,7 +33,7 @@ pub struct Plan {
     pub protocol_title: String,
     /// Published figures that the plan expresses; absent where it stands for none.
     #[serde(default)]
-    pub published: Option<Published>,
+    pub published: Option<PublishedMapping>,
     /// Largest time lapse of a model for which the caller chose none; absent: the drive's own.
     #[serde(default)]
     pub time_lapse_max: Option<u32>,
@@ -355,7 +355,7 @@ impl Plan {
 
     /// True if figures of `document` were measured as this plan measures.
     pub fn expresses_document(&self, document: &str) -> bool {
-        self.published.as_ref().is_some_and(|Published { documents, .. }| {
+        self.published.as_ref().is_some_and(|PublishedMapping { documents, .. }| {
             documents.is_empty() || documents.iter().any(|name| name == document)
         })
     }

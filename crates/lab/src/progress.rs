@@ -73,9 +73,9 @@ pub trait Progress: Sync {
 
 /// Observer that ignores progress and never stops a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
+pub struct SilentProgress;
 
-impl Progress for Unwatched {
+impl Progress for SilentProgress {
     fn moved(&self, _: &Event<'_>) {}
 
     fn stop(&self) -> bool {
@@ -95,12 +95,12 @@ pub(crate) struct TimeTally {
     total_work: f64,
     /// Steps that are under way at once, at least 1.
     workers: f64,
-    passed: Mutex<Passed>,
+    passed: Mutex<ElapsedWork>,
 }
 
 /// Time and work that have passed.
 #[derive(Debug, Default)]
-struct Passed {
+struct ElapsedWork {
     /// Protocol time, in seconds.
     over_s: f64,
     /// Work.
@@ -137,7 +137,7 @@ impl TimeTally {
             passed.paced += by_work;
             passed.spent_s += spent_s;
         }
-        let Passed { over_s, work, paced, spent_s } = *passed;
+        let ElapsedWork { over_s, work, paced, spent_s } = *passed;
         let share = if self.total_s > 0.0 { (over_s / self.total_s).clamp(0.0, 1.0) } else { 1.0 };
         let is_known = spent_s >= SPENT_MIN_S && paced > 0.0;
         let left_s = (self.total_work - work).max(0.0) * spent_s / paced / self.workers;

@@ -43,7 +43,7 @@ use crate::subject::{published, published_elsewhere, slug};
 use crate::wanted::Wanted;
 use crate::{Error, Kind};
 
-pub use self::listing::Listed;
+pub use self::listing::RunEntry;
 pub use self::order::Order;
 pub use self::progress_file::{StepUnderway, Underway};
 pub use self::run_monitor::{Page, RunMonitor, RunState, RunsSnapshot, SeenRun, SeenStep};
@@ -263,7 +263,7 @@ impl Folder {
         let written = steps.map(|index| (index, self.step_path(index)));
         written
             .filter(|(_, path)| path.is_file())
-            .map(|(index, path)| Ok((index, read_json::<order::Kept>(&path)?.into())))
+            .map(|(index, path)| Ok((index, read_json::<order::StoredStep>(&path)?.into())))
             .collect()
     }
 
@@ -323,7 +323,7 @@ impl StepStore for Folder {
         let path = self.step_path(index);
         let steps = self.path.join(STEPS);
         fs::create_dir_all(&steps).map_err(|source| unwritable(&steps, source))?;
-        write_json(&path, &order::Kept::from(record))
+        write_json(&path, &order::StoredStep::from(record))
     }
 
     fn follow(&self, event: &Event<'_>) {

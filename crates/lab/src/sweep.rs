@@ -407,7 +407,7 @@ impl SweepState<'_> {
 
 /// A drive that cannot be set up is a result; any other failure ends the sweep.
 fn outcome(
-    measured: Result<Option<results::sweep::Settled>, Error>,
+    measured: Result<Option<results::sweep::SettledDrive>, Error>,
 ) -> Result<Option<PointOutcome>, Error> {
     match measured {
         Ok(settled) => Ok(settled.map(|settled| PointOutcome::Measured(Box::new(settled)))),

@@ -67,7 +67,7 @@ impl Row {
     }
 
     /// Comparison with the model; absent where there is none.
-    pub const fn compared(&self) -> Option<&Compared> {
+    pub const fn compared(&self) -> Option<&FigureComparison> {
         match &self.verdict {
             Verdict::In(compared) | Verdict::Out(compared) => Some(compared),
             Verdict::Stated(_) | Verdict::NotExpressible { .. } => None,
@@ -75,7 +75,7 @@ impl Row {
     }
 
     /// Fact of a data sheet beside what the drive's file states; absent for what is simulated.
-    pub const fn stated(&self) -> Option<&Stated> {
+    pub const fn stated(&self) -> Option<&DatasheetFact> {
         match &self.verdict {
             Verdict::Stated(stated) => Some(stated),
             _ => None,
@@ -120,11 +120,11 @@ pub fn number_text(value: f64) -> String {
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
     /// Within its tolerance.
-    In(Compared),
+    In(FigureComparison),
     /// Beyond its tolerance.
-    Out(Compared),
+    Out(FigureComparison),
     /// A fact of a data sheet, beside what the drive's file states: no simulation tells it.
-    Stated(Stated),
+    Stated(DatasheetFact),
     /// No plan or model can express the row.
     NotExpressible {
         /// Reason why it cannot be compared.
@@ -134,7 +134,7 @@ pub enum Verdict {
 
 /// A published value beside the modelled one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
+pub struct FigureComparison {
     /// Name of the model.
     pub drive: String,
     /// Name of the model, the format and the host: `iodrive-duo stock linux`.
@@ -163,7 +163,7 @@ pub fn is_from_listed_stall(metric: &str, modelled: f64, host: &HostSpec) -> boo
 
 /// A fact of a data sheet beside what a drive's file states.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stated {
+pub struct DatasheetFact {
     /// Name of the model.
     pub drive: String,
     /// Name of the format.
@@ -180,13 +180,13 @@ const STATED_SHARE: f64 = 0.01;
 const OF_MODULE: &str = "per-iodimm";
 
 /// The verdict on a row that is a fact of a data sheet; absent where no drive's file states it.
-fn stated(row: &FigureRow, drives: &[DriveSpec]) -> Option<Stated> {
+fn stated(row: &FigureRow, drives: &[DriveSpec]) -> Option<DatasheetFact> {
     let spec = drives.iter().find(|spec| is_about(row, spec))?;
     let format = work_list::format(row, spec).ok()?;
     let value = spec.stated(&row.metric, &format, row.workload == OF_MODULE)?;
     let (low, high) = (row.value_low?, row.value_high.or(row.value_low)?);
     let range = low * (1.0 - STATED_SHARE)..=high * (1.0 + STATED_SHARE);
-    Some(Stated { drive: spec.name.clone(), format, value, agrees: range.contains(&value) })
+    Some(DatasheetFact { drive: spec.name.clone(), format, value, agrees: range.contains(&value) })
 }
 
 /// Models and plans that rows are compared with.
@@ -269,7 +269,7 @@ fn judge(
     let setup = &entry.setup;
     let host = drives.iter().find(|spec| spec.name == setup.drive);
     let host = host.and_then(|spec| spec.host(&setup.host).ok());
-    let compared = Compared {
+    let compared = FigureComparison {
         drive: setup.drive.clone(),
         model: setup.to_string(),
         protocol: entry.protocol.clone(),

@@ -19,11 +19,11 @@ use results::{
     Warning, WarningKind,
 };
 
-use crate::fio_report::Imported;
+use crate::fio_report::ImportedRun;
 use crate::plan::{Plan, PlannedStep};
 use crate::runner::{Outcome, Record};
 use crate::wanted::{Wanted, words};
-use crate::{Error, Kind, Loaded};
+use crate::{Error, Kind, LoadResult};
 
 /// Name of the program in what is imported.
 const PROGRAM: &str = "vdbench";
@@ -39,7 +39,7 @@ pub fn is_flat_file(text: &str) -> bool {
 ///
 /// # Errors
 /// Fails if it cannot be read, or has no average of a run.
-pub fn import(path: &Path, title: Option<&str>) -> Result<Imported, Error> {
+pub fn import(path: &Path, title: Option<&str>) -> Result<ImportedRun, Error> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
@@ -76,7 +76,7 @@ pub fn import(path: &Path, title: Option<&str>) -> Result<Imported, Error> {
     let environment = Environment { sheet: vec![row], imported_from: Some(PROGRAM.into()) };
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
     let wanted = Wanted::Real { target: name, hosts: String::new() };
-    Ok(Imported { plan, wanted, outcome, begun: None })
+    Ok(ImportedRun { plan, wanted, outcome, begun: None })
 }
 
 /// Names of the columns of a flat file, in their order.
@@ -219,7 +219,7 @@ impl FlatRun {
             text: text.into(),
             remedy: "measure with `floatgate run` for percentiles".into(),
         };
-        let loaded = Loaded { how, warnings: vec![warning], ..Loaded::default() };
+        let loaded = LoadResult { how, warnings: vec![warning], ..LoadResult::default() };
         let required = WriteRequirement {
             before_bytes: 0.0,
             addressed_bytes: 0.0,
@@ -330,7 +330,7 @@ xfersize threads rdpct
 22:15:25.000 rd2 avg_2-2 max 10.0 0.1 4096 100.0 1.0 1.0 n/a 2.0 0.1 4096 1 100
 ";
 
-    fn imported(text: &str) -> Result<Imported, Error> {
+    fn imported(text: &str) -> Result<ImportedRun, Error> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("flatfile.html");
         fs::write(&path, text).unwrap();
@@ -341,7 +341,7 @@ xfersize threads rdpct
     fn averages_are_measurements_and_intervals_their_samples() {
         assert!(is_flat_file(FLAT));
         assert!(!is_flat_file("{\"fio version\": \"fio-3.33\"}"));
-        let Imported { plan, outcome, .. } = imported(FLAT).unwrap();
+        let ImportedRun { plan, outcome, .. } = imported(FLAT).unwrap();
         let run = outcome.into_run(&plan, "id".into(), String::new());
         assert_eq!(run.imported_from(), Some("vdbench"));
         let [first, second] = run.steps.as_slice() else { panic!("{run:?}") };

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lab::Bytes;
-use lab::driver::mock::{Mock, Told};
+use lab::driver::mock::{CommandLog, Mock};
 use lab::plan::{Plan, PlannedStep};
-use lab::progress::{Event, Progress, Unwatched};
+use lab::progress::{Event, Progress, SilentProgress};
 use lab::results::{StepKind, TargetKind, WarningKind};
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, carry_out};
 use lab::workload::catalogue;
@@ -23,7 +23,7 @@ fn carried_out(
     finished: Vec<(usize, Record)>,
     progress: &dyn Progress,
 ) -> (Outcome, Vec<String>) {
-    let told = Told::default();
+    let told = CommandLog::default();
     let outcome = on_mock(plan, &Mock::new(kind, &told), finished, progress);
     (outcome, told.all())
 }
@@ -69,7 +69,7 @@ impl Progress for StopAfterSteps {
 #[test]
 fn each_suite_is_purged_once_preconditioned_once_and_then_measured() {
     let plan = plan("enterprise");
-    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &SilentProgress);
     let expected: Vec<&str> = plan
         .steps
         .iter()
@@ -88,14 +88,14 @@ fn a_suite_that_says_so_is_filled_between_purge_and_the_first_load() {
     protocol.suites[0].fill = Some("128k-seq-write".into());
     protocol.suites[0].precondition = None;
     let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("its workloads are there");
-    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &SilentProgress);
     assert_eq!(told[..3], ["purge", "4k/fill", "4k/4k-rand-write/T2Q2"]);
 }
 
 #[test]
 fn nothing_comes_between_preconditioning_and_measuring() {
     let plan = plan("enterprise");
-    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    let (_, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &SilentProgress);
     for (index, what) in told.iter().enumerate() {
         if what == "purge" {
             assert!(told[index + 1].ends_with("/precondition"));
@@ -119,7 +119,7 @@ fn a_stop_ends_before_the_next_step_and_keeps_what_was_finished() {
 fn a_real_drive_is_preconditioned_again_and_keeps_what_was_measured() {
     let plan = plan("enterprise");
     let (first, _) = carried_out(&plan, TargetKind::File, Vec::new(), &StopAfterSteps::new(3));
-    let (second, told) = carried_out(&plan, TargetKind::File, first.records, &Unwatched);
+    let (second, told) = carried_out(&plan, TargetKind::File, first.records, &SilentProgress);
     assert_eq!(told[..2], ["purge", "4k/precondition"]);
     assert_eq!(told[2], plan.steps[3].id, "the third step was measured before");
     assert_eq!(second.records.len(), plan.steps.len());
@@ -134,7 +134,7 @@ fn a_suite_that_was_finished_is_not_touched_again() {
     for kind in [TargetKind::Model, TargetKind::BlockDevice] {
         let stop = StopAfterSteps::new(suite.len());
         let (first, _) = carried_out(&plan, kind, Vec::new(), &stop);
-        let (second, told) = carried_out(&plan, kind, first.records, &Unwatched);
+        let (second, told) = carried_out(&plan, kind, first.records, &SilentProgress);
         assert!(told.iter().all(|what| !what.starts_with("4k/")), "{told:?}");
         assert_eq!(second.records.len(), plan.steps.len());
     }
@@ -145,7 +145,7 @@ fn a_model_begins_an_unfinished_suite_again() {
     let plan = plan("enterprise");
     let stop = StopAfterSteps::new(3);
     let (first, _) = carried_out(&plan, TargetKind::Model, Vec::new(), &stop);
-    let (second, told) = carried_out(&plan, TargetKind::Model, first.records, &Unwatched);
+    let (second, told) = carried_out(&plan, TargetKind::Model, first.records, &SilentProgress);
     assert_eq!(told.len(), plan.steps.len());
     assert!(second.records.iter().all(|(_, record)| record.warnings.is_empty()));
 }
@@ -153,7 +153,7 @@ fn a_model_begins_an_unfinished_suite_again() {
 /// Warnings about suites that were not preconditioned, in a run of `protocol` on a mock of `kind`.
 fn unprepared(protocol: &str, kind: TargetKind) -> Vec<String> {
     let plan = plan(protocol);
-    let (outcome, _) = carried_out(&plan, kind, Vec::new(), &Unwatched);
+    let (outcome, _) = carried_out(&plan, kind, Vec::new(), &SilentProgress);
     let warnings = outcome.into_run(&plan, "run".into(), String::new()).warnings;
     let said = warnings.into_iter().filter(|it| it.kind == WarningKind::NotPreconditioned);
     said.map(|it| format!("{}: {}", it.step, it.text)).collect()
@@ -180,9 +180,9 @@ fn writes_of_a_real_drive_that_was_not_preconditioned_are_warned_of_once_a_suite
 
 #[test]
 fn a_preconditioning_that_wrote_less_than_it_addresses_is_too_short() {
-    let (plan, told) = (plan("quick"), Told::default());
+    let (plan, told) = (plan("quick"), CommandLog::default());
     let mock = Mock::new(TargetKind::BlockDevice, &told).with_latency_ns(200_000_000);
-    let outcome = on_mock(&plan, &mock, Vec::new(), &Unwatched);
+    let outcome = on_mock(&plan, &mock, Vec::new(), &SilentProgress);
     let run = outcome.into_run(&plan, "run".into(), String::new());
     let said = run.warnings.iter().filter(|it| it.kind == WarningKind::NotPreconditioned);
     let said: Vec<&str> = said.map(|it| it.text.as_str()).collect();
@@ -211,7 +211,7 @@ fn in_round(told: &[String], round: u32) -> usize {
 #[test]
 fn rounds_end_with_the_fifth_that_holds_still_and_what_follows_is_measured() {
     let plan = rounds();
-    let (outcome, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &Unwatched);
+    let (outcome, told) = carried_out(&plan, TargetKind::Model, Vec::new(), &SilentProgress);
     assert_eq!(told[..3], ["purge", "lat/fill", "lat/round-01/8k-rand-100-0/T1Q1"]);
     assert_eq!((1..=25).map(|round| in_round(&told, round)).sum::<usize>(), 5 * 9);
     assert_eq!(told.len(), 2 + 5 * 9 + 1);
@@ -224,9 +224,9 @@ fn rounds_end_with_the_fifth_that_holds_still_and_what_follows_is_measured() {
 
 #[test]
 fn rounds_that_never_hold_still_are_all_measured_and_warned_of() {
-    let (plan, told) = (rounds(), Told::default());
+    let (plan, told) = (rounds(), CommandLog::default());
     let mock = Mock::new(TargetKind::Model, &told).slowing_by(5_000);
-    let outcome = on_mock(&plan, &mock, Vec::new(), &Unwatched);
+    let outcome = on_mock(&plan, &mock, Vec::new(), &SilentProgress);
     assert_eq!((told.all().len(), outcome.spared), (plan.steps.len(), 0));
     let run = outcome.into_run(&plan, "run".into(), String::new());
     let warning = run.warnings.iter().find(|it| it.kind == WarningKind::NotSteady).unwrap();
@@ -241,7 +241,7 @@ fn rounds_that_were_cut_short_begin_again_on_a_purged_drive() {
         let stop = StopAfterSteps::new(2 + 2 * 9 + 4);
         let (first, cut) = carried_out(&plan, kind, Vec::new(), &stop);
         assert_eq!(in_round(&cut, 3), 4);
-        let (second, told) = carried_out(&plan, kind, first.records, &Unwatched);
+        let (second, told) = carried_out(&plan, kind, first.records, &SilentProgress);
         assert_eq!(told[..3], ["purge", "lat/fill", "lat/round-01/8k-rand-100-0/T1Q1"]);
         assert_eq!((1..=5).map(|round| in_round(&told, round)).sum::<usize>(), 5 * 9);
         assert_eq!((second.records.len(), second.spared), (2 + 5 * 9 + 1, 20 * 9));
@@ -251,8 +251,9 @@ fn rounds_that_were_cut_short_begin_again_on_a_purged_drive() {
 #[test]
 fn rounds_that_held_still_are_not_measured_again() {
     let plan = rounds();
-    let (first, _) = carried_out(&plan, TargetKind::BlockDevice, Vec::new(), &Unwatched);
-    let (second, told) = carried_out(&plan, TargetKind::BlockDevice, first.records, &Unwatched);
+    let (first, _) = carried_out(&plan, TargetKind::BlockDevice, Vec::new(), &SilentProgress);
+    let (second, told) =
+        carried_out(&plan, TargetKind::BlockDevice, first.records, &SilentProgress);
     assert_eq!(told, Vec::<String>::new());
     assert_eq!((second.records.len(), second.spared), (2 + 5 * 9 + 1, 20 * 9));
 }
@@ -279,7 +280,7 @@ fn progress_never_goes_back_and_ends_at_all_of_it() {
 fn a_failure_names_what_failed_and_nothing_follows_it() {
     let plan = plan("quick");
     let step = plan.steps[1].id.clone();
-    let told = Told::default();
+    let told = CommandLog::default();
     let drivers = || -> Result<Box<dyn Driver>, Error> {
         Ok(Box::new(Mock::new(TargetKind::File, &told).failing_at(&step)))
     };
@@ -290,7 +291,7 @@ fn a_failure_names_what_failed_and_nothing_follows_it() {
         step_store: &NoStepStore,
         finished: Vec::new(),
     };
-    let failed = carry_out(&[assignment], 1, &Unwatched).unwrap_err();
+    let failed = carry_out(&[assignment], 1, &SilentProgress).unwrap_err();
     assert_eq!(failed.to_string(), "the mock was set up to fail");
     assert_eq!(told.all(), ["purge", step.as_str()]);
 }
@@ -298,7 +299,7 @@ fn a_failure_names_what_failed_and_nothing_follows_it() {
 #[test]
 fn recordings_are_refused_on_real_drives_before_anything_is_purged() {
     let plan = plan("applications");
-    let told = Told::default();
+    let told = CommandLog::default();
     let drivers = || -> Result<Box<dyn Driver>, Error> {
         Ok(Box::new(Mock::new(TargetKind::BlockDevice, &told)))
     };
@@ -309,7 +310,7 @@ fn recordings_are_refused_on_real_drives_before_anything_is_purged() {
         step_store: &NoStepStore,
         finished: Vec::new(),
     };
-    let refused = carry_out(&[assignment], 1, &Unwatched).unwrap_err();
+    let refused = carry_out(&[assignment], 1, &SilentProgress).unwrap_err();
     let said = "replays the recording of an application, which only models do";
     assert!(refused.to_string().ends_with(said), "{refused}");
     assert!(refused.remedy().contains("floatgate app"), "{}", refused.remedy());

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lab::progress::{Event, Progress, Unwatched};
-use lab::results::sweep::{Point, PointOutcome, Settled, Sweep};
+use lab::progress::{Event, Progress, SilentProgress};
+use lab::results::sweep::{Point, PointOutcome, SettledDrive, Sweep};
 use lab::ssd::{MODEL_VERSION, catalogue};
 use lab::sweep::{Store, SweepOrder, USER_CAPACITY, dimension};
 use lab::workload::catalogue::find_workload;
@@ -32,7 +32,7 @@ fn order(capacities: &str, time_lapse: u32) -> SweepOrder {
 }
 
 fn swept(order: &SweepOrder) -> Sweep {
-    order.carry_out(&[], 2, &Unwatched, &|_, _| Ok(())).expect("a model does not fail")
+    order.carry_out(&[], 2, &SilentProgress, &|_, _| Ok(())).expect("a model does not fail")
 }
 
 /// Stops when so many points are done.
@@ -53,13 +53,14 @@ impl Progress for StopAfter {
 #[test]
 fn with_spare_the_settled_rate_rises_and_write_amplification_falls() {
     let sweep = swept(&order("480..680/3", 128));
-    let settled: Vec<&Settled> = sweep.points.iter().filter_map(Point::settled).collect();
+    let settled: Vec<&SettledDrive> = sweep.points.iter().filter_map(Point::settled).collect();
     assert_eq!(settled.len(), 3);
     assert!(settled.iter().all(|point| point.steady));
     assert!(settled.windows(2).all(|pair| pair[0].iops > pair[1].iops * 1.1));
-    let amplification = |point: &Settled| point.write_amplification.expect("it was written");
+    let amplification = |point: &SettledDrive| point.write_amplification.expect("it was written");
     assert!(settled.windows(2).all(|pair| amplification(pair[0]) * 1.1 < amplification(pair[1])));
-    let lasting = |point: &Settled| point.lifetime.expect("its cycles are known").host_writes_pb;
+    let lasting =
+        |point: &SettledDrive| point.lifetime.expect("its cycles are known").host_writes_pb;
     assert!(settled.windows(2).all(|pair| lasting(pair[0]) > lasting(pair[1])));
 }
 
@@ -85,7 +86,7 @@ fn an_interrupted_sweep_goes_on_to_the_same_result() {
     let finished = again.finished().expect("the point is readable");
     assert_eq!(finished.len(), 1);
     let whole =
-        again.order().carry_out(&finished, 2, &Unwatched, &|_, _| Ok(())).expect("it goes on");
+        again.order().carry_out(&finished, 2, &SilentProgress, &|_, _| Ok(())).expect("it goes on");
     assert_eq!(whole.points, swept(&order("400,440,480", 256)).points);
 
     again.finish(&whole, "<html>").expect("it can be written");

@@ -29,7 +29,7 @@ use blockio::Rng;
 use self::device::InjectingDevice;
 pub use self::fault::Fault;
 use self::medium::InjectedDie;
-pub use self::schedule::{Schedule, ScheduleError, When};
+pub use self::schedule::{InjectionTime, Schedule, ScheduleError};
 use crate::lock::lock;
 use crate::{BufferMemory, Device, Medium};
 
@@ -56,7 +56,7 @@ pub struct FaultInjector {
     buffer: OnceLock<Arc<dyn BufferMemory>>,
     /// Commands of clients so far.
     commands: AtomicU64,
-    planned: Mutex<Vec<(When, Fault)>>,
+    planned: Mutex<Vec<(InjectionTime, Fault)>>,
     /// The power is gone.
     is_cut: AtomicBool,
     /// Called once the power is cut, with an error if the cut is incomplete; the owner decides what
@@ -188,9 +188,9 @@ impl FaultInjector {
 
     fn carry_out_due(&self) {
         let (elapsed, commands) = (self.begun.elapsed(), self.commands.load(Ordering::Relaxed));
-        let is_due = |when: &When| match *when {
-            When::AfterMs(after) => elapsed >= Duration::from_millis(after),
-            When::AfterCommands(after) => commands >= after,
+        let is_due = |when: &InjectionTime| match *when {
+            InjectionTime::AfterMs(after) => elapsed >= Duration::from_millis(after),
+            InjectionTime::AfterCommands(after) => commands >= after,
         };
         let mut planned = lock(&self.planned);
         let due: Vec<Fault> = planned.iter().filter(|it| is_due(&it.0)).map(|it| it.1).collect();

@@ -67,10 +67,11 @@ mod volume;
 pub use ::device::{
     Administration, Allocation, Device, DeviceError, DriveEvent, DriveHealth, Durability,
     EventKind, Exit, FormatRequest, Identity, MemoryDevice, OperationError, OperationStatus,
-    Operations, Protection, Read, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace, operator,
+    Operations, Protection, ReadPart, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace,
+    operator,
 };
 pub use engine::creation::{Capacity, Plan, format};
-pub use engine::drive::scrub::Scrubbed;
+pub use engine::drive::scrub::ScrubResult;
 pub use engine::drive::{Beyond, Drive, UserCapacity};
 pub use engine::queue::{Pending, Queue};
 pub use engine::recovery::Upgrade;
@@ -89,10 +90,10 @@ pub use volume::folder::{
 };
 pub use volume::folder_witness::allow_stale;
 pub use volume::hot_spares::{add_spare, hot_spares, remove_spare};
-pub use volume::inspect::{Unserved, describe_status, inspect, unserved};
+pub use volume::inspect::{OfflineState, describe_status, inspect, unserved};
 pub use volume::lifetime::{keep_life, load_life};
 pub use volume::maintenance::{Maintenance, check_die};
-pub use volume::meter::{Meter, Metered};
+pub use volume::meter::{Meter, MeteredDevice};
 pub use volume::namespace::{Namespaces, namespace_device};
 pub use volume::new_die::Contents;
 pub use volume::opening::Opening;

@@ -25,7 +25,7 @@ pub use absence::{Absences, simulate_absences};
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};
 pub use exhaustive::{
-    Flipped, Left, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
+    FlipResult, Left, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
 };
 #[cfg(test)]
 pub(crate) use former_dies::{erase_each, reuse_die};

@@ -44,7 +44,7 @@ fn strip(suites: &[Suite<'_>]) -> Option<Chart> {
 }
 
 /// A headline of a run, and the state of the drive.
-struct Shown {
+struct RunHeadline {
     value: f64,
     is_settled: bool,
     is_comparable: bool,
@@ -54,9 +54,9 @@ struct Shown {
     is_contradicted: bool,
 }
 
-fn shown(run: &Run, headline: Headline) -> Option<Shown> {
+fn shown(run: &Run, headline: Headline) -> Option<RunHeadline> {
     let step = headline.step(run)?;
-    Some(Shown {
+    Some(RunHeadline {
         value: headline.of_step(run, step)?,
         is_settled: run.is_settled(step).unwrap_or(false),
         is_comparable: is_comparable(run, step),

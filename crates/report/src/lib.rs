@@ -44,7 +44,7 @@ mod tests;
 use results::Run;
 use results::points::Points;
 
-pub use self::validation::{Discussion, Judged, Tally, TallyLine, Validation};
+pub use self::validation::{Discussion, JudgedFigure, Tally, TallyLine, Validation};
 
 /// The style sheet that pages begin with, those of a served drive too: colours, type, contents.
 pub const GROUND_STYLE: &str = include_str!("../assets/base.css");

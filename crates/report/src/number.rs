@@ -1,6 +1,6 @@
 //! Numbers as a reader wants them: few digits, thousands apart, unit by the caller.
 
-use results::Written;
+use results::WrittenAmount;
 
 /// `value` rounded to `digits` significant digits; zero and non-finite values stay.
 pub(crate) fn round(value: f64, digits: i32) -> f64 {
@@ -117,12 +117,12 @@ fn grouped(value: f64) -> String {
 
 /// Returns the bytes written since the purge as a multiple of the capacity: `2.4 drive writes since
 /// the purge`.
-pub(crate) fn written_times(written: &Written) -> String {
+pub(crate) fn written_times(written: &WrittenAmount) -> String {
     format!("{} drive writes since the purge", drive_writes(written))
 }
 
 /// Returns the bytes written since the purge as a multiple of the capacity: `2.4`.
-pub(crate) fn drive_writes(written: &Written) -> String {
+pub(crate) fn drive_writes(written: &WrittenAmount) -> String {
     let share = written.since_purge_share;
     if share < 0.1 { format!("{share:.2}") } else { format!("{share:.1}") }
 }

@@ -20,7 +20,7 @@ use crate::subject::{Part, Subject, Suite};
 use crate::text::{Cell, Text, anchor};
 
 /// A step with the run it belongs to.
-pub(crate) type Taken<'a> = (&'a Subject<'a>, &'a Step);
+pub(crate) type RunStep<'a> = (&'a Subject<'a>, &'a Step);
 
 /// A number that is charted of a summary.
 #[derive(Clone, Copy, Debug)]
@@ -88,20 +88,20 @@ pub(crate) const LATENCIES: [Metric; 3] = [
 ];
 
 /// Throughput as it is read for `taken`: in GB/s where every transfer is large.
-pub(crate) fn throughput(taken: &[Taken<'_>]) -> Metric {
+pub(crate) fn throughput(taken: &[RunStep<'_>]) -> Metric {
     let mut summaries = taken.iter().filter_map(|(_, step)| step.summary.as_ref()).peekable();
     let is_large = summaries.peek().is_some() && summaries.all(Summary::has_large_transfers);
     if is_large { BANDWIDTH } else { RATE }
 }
 
 /// Throughput and latencies of `taken`.
-fn metrics(taken: &[Taken<'_>]) -> [Metric; 4] {
+fn metrics(taken: &[RunStep<'_>]) -> [Metric; 4] {
     let [average, maximum, deviation] = LATENCIES;
     [throughput(taken), average, maximum, deviation]
 }
 
 /// True if the model of one of them lists stalls of its host: maxima come from the list.
-fn has_listed_stalls(taken: &[Taken<'_>]) -> bool {
+fn has_listed_stalls(taken: &[RunStep<'_>]) -> bool {
     taken.iter().any(|(subject, _)| subject.run.target.host_stall_ms_max.is_some())
 }
 
@@ -284,16 +284,16 @@ fn folded(charts: &[&Chart]) -> String {
 }
 
 /// Provenance of every run in `taken`, one line each.
-fn provenance(taken: &[Taken<'_>]) -> Vec<String> {
+fn provenance(taken: &[RunStep<'_>]) -> Vec<String> {
     by_subject(taken).iter().map(|(subject, steps)| subject.provenance(steps)).collect()
 }
 
 /// Warnings about any step in `taken`.
-fn cautions(taken: &[Taken<'_>]) -> Vec<String> {
+fn cautions(taken: &[RunStep<'_>]) -> Vec<String> {
     by_subject(taken).iter().flat_map(|(subject, steps)| subject.cautions(steps)).collect()
 }
 
-fn by_subject<'a>(taken: &[Taken<'a>]) -> Vec<(&'a Subject<'a>, Vec<&'a Step>)> {
+fn by_subject<'a>(taken: &[RunStep<'a>]) -> Vec<(&'a Subject<'a>, Vec<&'a Step>)> {
     let mut groups: Vec<(&Subject<'_>, Vec<&Step>)> = Vec::new();
     for (subject, step) in taken {
         match groups.iter_mut().find(|(other, _)| other.index == subject.index) {

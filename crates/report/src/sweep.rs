@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use results::mark::marked;
 use results::sweep::{
-    Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value,
+    Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, SettledDrive, Sweep, Value,
 };
 use results::{ConfidenceInterval, Spread};
 
@@ -27,7 +27,7 @@ struct SweepMetric {
     title: &'static str,
     unit: Unit,
     explain: &'static str,
-    of: fn(&Settled) -> Option<f64>,
+    of: fn(&SettledDrive) -> Option<f64>,
     /// Its interval, in the unit of the spread, and what that is multiplied with for the unit here.
     spread: Option<(Chance, f64)>,
 }
@@ -125,7 +125,7 @@ const METRICS: [SweepMetric; 11] = [
 ];
 
 /// Lifetime of a settled drive; none before, since it follows from the write amplification.
-fn lifetime(settled: &Settled) -> Option<Lifetime> {
+fn lifetime(settled: &SettledDrive) -> Option<Lifetime> {
     settled.lifetime.filter(|_| settled.steady)
 }
 
@@ -427,7 +427,7 @@ mod tests {
     use super::*;
 
     fn point(at: Vec<Value>, iops: f64) -> Point {
-        let settled = Settled {
+        let settled = SettledDrive {
             user_capacity_gb: 640.0,
             raw_capacity_gb: 800.0,
             over_provisioning_percent: Some(25.0),

@@ -18,7 +18,7 @@ pub struct Validation {
     /// Share of figures that are reproduced: for all of them, then for each drive.
     pub tallies: Vec<TallyLine>,
     /// Every figure that was compared, in the order of the table that they come from.
-    pub figures: Vec<Judged>,
+    pub figures: Vec<JudgedFigure>,
     /// Names of the figures that are farthest off, the farthest first.
     pub worst: Vec<String>,
     /// Discussions of the worst figures.
@@ -52,7 +52,7 @@ pub struct Tally {
 
 /// Published figure beside the modelled one.
 #[derive(Clone, Debug)]
-pub struct Judged {
+pub struct JudgedFigure {
     /// Name of the row.
     pub id: String,
     /// Name of the model.
@@ -191,7 +191,7 @@ fn near(tally: &Tally) -> String {
 
 /// The figures that are farthest off, each cause below them.
 fn worst(of: &Validation) -> String {
-    let rows: Vec<&Judged> = of
+    let rows: Vec<&JudgedFigure> = of
         .worst
         .iter()
         .filter_map(|id| of.figures.iter().find(|figure| figure.id == *id))
@@ -207,13 +207,13 @@ fn worst(of: &Validation) -> String {
 fn every_figure(of: &Validation) -> String {
     let part = |title: &str, is_measured: bool| {
         let figures = of.figures.iter().filter(|figure| figure.is_measured == is_measured);
-        let figures: Vec<&Judged> = figures.collect();
+        let figures: Vec<&JudgedFigure> = figures.collect();
         format!("<h3>{}, {}</h3>{}", Text(title), figures.len(), table(&figures))
     };
     part("Measured by reviewers", true) + &part("Stated by data sheets", false)
 }
 
-fn table(figures: &[&Judged]) -> String {
+fn table(figures: &[&JudgedFigure]) -> String {
     let mut html = String::from(
         "<div class=\"scroll\"><table class=\"judged\"><thead><tr><th scope=\"col\">row</th>\
          <th scope=\"col\">model</th><th scope=\"col\">load</th><th scope=\"col\">metric</th>\
@@ -242,8 +242,8 @@ fn table(figures: &[&Judged]) -> String {
 mod tests {
     use super::*;
 
-    fn figure(id: &str, ratio: f64) -> Judged {
-        Judged {
+    fn figure(id: &str, ratio: f64) -> JudgedFigure {
+        JudgedFigure {
             id: id.into(),
             drive: "duo".into(),
             model: "duo stock linux".into(),
@@ -274,7 +274,7 @@ mod tests {
             figures: vec![
                 figure("A1", 1.01),
                 figure("A2", 40.0),
-                Judged { is_measured: false, ..figure("A3", 0.9) },
+                JudgedFigure { is_measured: false, ..figure("A3", 0.9) },
             ],
             worst: vec!["A2".into()],
             discussions: vec![Discussion { rows: vec!["A2".into()], text: "A <stall>.\n".into() }],

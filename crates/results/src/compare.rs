@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::conditions::{format, preconditioning};
 use crate::mark::is_unset;
 use crate::{
-    ConfidenceInterval, Run, Spread, Step, StepKind, Summary, Target, TargetKind, Written,
+    ConfidenceInterval, Run, Spread, Step, StepKind, Summary, Target, TargetKind, WrittenAmount,
 };
 
 /// Smallest difference of two rates or latencies that is called one, as a share: repeats of a run
@@ -43,7 +43,7 @@ pub struct Entry {
     /// True if it was measured in steady state; absent if that was not judged.
     pub settled: Option<bool>,
     /// Amount written to the drive by then; absent in earlier results.
-    pub written: Option<Written>,
+    pub written: Option<WrittenAmount>,
     /// Average latency over that of the first run that has this load; absent where that is 0.
     pub latency_ratio: Option<f64>,
     /// Place by IOPS among the runs that have this load, from 1; equals share a place.

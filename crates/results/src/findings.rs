@@ -409,12 +409,12 @@ fn format_gains(runs: &[&Run]) -> Vec<Finding> {
 /// The best and the worst host or format of a load, by the mean IOPS of its runs.
 struct Extremes<'a> {
     workload: &'a str,
-    best: Named<'a>,
-    worst: Named<'a>,
+    best: RunGroup<'a>,
+    worst: RunGroup<'a>,
 }
 
 /// The runs of one host or format under a load.
-struct Named<'a> {
+struct RunGroup<'a> {
     name: &'a str,
     /// The first of them.
     entry: &'a Entry,
@@ -423,7 +423,7 @@ struct Named<'a> {
     iops: Vec<f64>,
 }
 
-impl Named<'_> {
+impl RunGroup<'_> {
     fn iops_mean(&self) -> f64 {
         self.iops.iter().sum::<f64>() / self.iops.len() as f64
     }
@@ -438,13 +438,13 @@ impl<'a> Extremes<'a> {
             .zip(&load.entries)
             .filter_map(|(run, entry)| Some((run, entry.as_ref()?)))
             .filter(|(_, entry)| entry.is_whole() && entry.summary.iops > 0.0);
-        let mut named: Vec<Named<'a>> = Vec::new();
+        let mut named: Vec<RunGroup<'a>> = Vec::new();
         for (run, entry) in entries {
             let name = name(&run.target).as_str();
             let rate = run.step(&entry.step).and_then(rate_of);
             match named.iter_mut().find(|it| it.name == name) {
                 Some(it) => it.iops.push(entry.summary.iops),
-                None => named.push(Named { name, entry, rate, iops: vec![entry.summary.iops] }),
+                None => named.push(RunGroup { name, entry, rate, iops: vec![entry.summary.iops] }),
             }
         }
         if named.len() < 2 {

@@ -11,7 +11,7 @@
 
 use crate::baseline::{Headline, conditions, is_comparable, place};
 use crate::published::burst;
-use crate::{Figure, Run, Step, StepKind, Written};
+use crate::{Figure, Run, Step, StepKind, WrittenAmount};
 
 /// Headline figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Headlines {
     /// True if the drive was in steady state under every suite that was read here.
     pub is_settled: bool,
     /// Amount written to the drive by the end of the writes, where that was kept.
-    pub written: Option<Written>,
+    pub written: Option<WrittenAmount>,
     /// Ways in which a measurement differs from those of the baseline table, see [`conditions`],
     /// each once.
     pub conditions: Vec<String>,

@@ -49,4 +49,4 @@ pub use run::{
 };
 pub use sample::{Climate, Interval, NandWrites, PagesRead, Sample, Summary};
 pub use spread::{LatencySpread, Spread};
-pub use steady::{Steady, SteadyEvidence, SteadyVariable, Written, rounds};
+pub use steady::{Steady, SteadyEvidence, SteadyVariable, WrittenAmount, rounds};

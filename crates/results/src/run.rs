@@ -9,7 +9,7 @@ use crate::mark::{is_unset, marked};
 use crate::published::is_from_listed_stalls;
 use crate::{
     ApplicationFigures, Bin, Figure, LatencySummary, Lateness, NandWrites, Sample, Spread, Steady,
-    SteadyEvidence, Summary, Written,
+    SteadyEvidence, Summary, WrittenAmount,
 };
 
 /// One drive, in one format, behind one host, through one protocol.
@@ -305,7 +305,7 @@ pub struct Step {
     /// Amount written to the drive by the end of the step; absent in results from versions without
     /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub written: Option<Written>,
+    pub written: Option<WrittenAmount>,
     /// Description of the step, in a sentence: purge method, fio command line.
     pub how: String,
     /// Totals over the whole step.

@@ -102,7 +102,7 @@ pub struct SteadyVariable {
 /// Amount written to a drive by the end of a step. Bytes and capacities are those of the whole
 /// drive, whatever the time lapse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Written {
+pub struct WrittenAmount {
     /// Bytes that the host had written since the purge: fills, ramps and the step itself.
     pub since_purge_bytes: u64,
     /// Bytes since the purge ÷ the user capacity: 1 is one drive write.
@@ -130,10 +130,10 @@ pub struct WriteRequirement {
 impl WriteRequirement {
     /// Returns the amount written to the drive by a step whose samples wrote `bytes`, after
     /// `ramp_bytes` of its ramp.
-    pub fn written(&self, bytes: f64, ramp_bytes: f64) -> Written {
+    pub fn written(&self, bytes: f64, ramp_bytes: f64) -> WrittenAmount {
         let own = bytes + ramp_bytes;
         let share = |bytes: f64, of: f64| if of > 0.0 { bytes / of } else { 0.0 };
-        Written {
+        WrittenAmount {
             since_purge_bytes: whole_bytes(self.before_bytes + own),
             since_purge_share: share(self.before_bytes + own, self.user_bytes),
             addressed_share: share(own, self.addressed_bytes),

@@ -101,7 +101,7 @@ pub struct Point {
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum PointOutcome {
     /// Measured.
-    Measured(Box<Settled>),
+    Measured(Box<SettledDrive>),
     /// Infeasible: there is no such drive.
     Infeasible {
         /// Reason why it is infeasible.
@@ -111,7 +111,7 @@ pub enum PointOutcome {
 
 /// A settled drive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settled {
+pub struct SettledDrive {
     /// Capacity that the host sees at full scale, in decimal GB.
     pub user_capacity_gb: f64,
     /// All of the media at full scale, in decimal GB.
@@ -236,7 +236,7 @@ impl Sweep {
 
     /// Number of the measured points that were not in steady state, in words; absent without any.
     pub fn unsteady(&self) -> Option<String> {
-        let measured: Vec<&Settled> = self.points.iter().filter_map(Point::settled).collect();
+        let measured: Vec<&SettledDrive> = self.points.iter().filter_map(Point::settled).collect();
         let unsteady = measured.iter().filter(|settled| !settled.steady).count();
         let told =
             || format!("{unsteady} of {} points had not reached steady state", measured.len());
@@ -265,7 +265,7 @@ impl fmt::Display for Value {
 
 impl Point {
     /// Returns the measurements; absent where the point is infeasible.
-    pub const fn settled(&self) -> Option<&Settled> {
+    pub const fn settled(&self) -> Option<&SettledDrive> {
         match &self.outcome {
             PointOutcome::Measured(settled) => Some(settled),
             PointOutcome::Infeasible { .. } => None,
@@ -296,7 +296,10 @@ mod tests {
         assert_eq!(reads, format!("{expected}, {phase}"));
         let point = |steady| Point {
             at: Vec::new(),
-            outcome: PointOutcome::Measured(Box::new(Settled { steady, ..Settled::default() })),
+            outcome: PointOutcome::Measured(Box::new(SettledDrive {
+                steady,
+                ..SettledDrive::default()
+            })),
         };
         let two = Sweep { points: vec![point(true), point(false)], ..sweep(&[]) };
         let told = "measured after preconditioning: 1 of 2 points had not reached steady state";

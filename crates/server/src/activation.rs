@@ -63,9 +63,9 @@ impl<A: Listening> FromStr for Place<A> {
 
 /// The sockets that were passed, each until it is taken.
 #[expect(missing_debug_implementations, reason = "the library's type has none")]
-pub struct Passed(ListenFd);
+pub struct PassedSockets(ListenFd);
 
-impl Passed {
+impl PassedSockets {
     /// Takes over the sockets passed to this process.
     pub fn of_process() -> Self {
         Self(ListenFd::from_env())

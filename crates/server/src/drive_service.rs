@@ -27,11 +27,11 @@ use live::{
 use rustix::rand::{GetRandomFlags, getrandom};
 use tracing::{error, info, warn};
 
-use self::changes::{Change, Known, Severity};
+use self::changes::{Change, DriveSnapshot, Severity};
 use self::event_log::EventLog;
 pub use self::event_log::note_event;
 use self::history::Rings;
-pub use self::model::Paced;
+pub use self::model::PacingModel;
 pub(crate) use self::model::{model_name, warmth};
 use self::subject::Subject;
 use crate::monitor::{Alert, Monitor};
@@ -52,7 +52,7 @@ pub struct DriveService {
     injector: Option<Arc<FaultInjector>>,
     clients: Mutex<Clients>,
     /// The modelled drive that sets the timing of replies.
-    model: OnceLock<Arc<Paced>>,
+    model: OnceLock<Arc<PacingModel>>,
     /// Operator for the commands of hosts.
     operator: OnceLock<Weak<Operator>>,
     /// The subsystem that NVMe hosts connect to.
@@ -61,7 +61,7 @@ pub struct DriveService {
     heat: Mutex<Option<i16>>,
     event_log: EventLog,
     /// State seen at the previous look; locked for the whole of a look.
-    known: Mutex<Known>,
+    known: Mutex<DriveSnapshot>,
     history: Mutex<Rings>,
     /// Sender of alerts on changes of health; none if no recipient is configured.
     monitor: OnceLock<Monitor>,
@@ -134,7 +134,7 @@ impl DriveService {
     }
 
     /// Sets the modelled drive that sets the timing of replies, for the status.
-    pub fn keep_pace_with(&self, model: &Arc<Paced>) {
+    pub fn keep_pace_with(&self, model: &Arc<PacingModel>) {
         // It is set once, before the first status.
         let _ = self.model.set(Arc::clone(model));
     }

@@ -150,7 +150,7 @@ impl Subscriber for Listener {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut said = Said::default();
+        let mut said = EventText::default();
         event.record(&mut said);
         said.lost = self.lost.swap(0, Ordering::Relaxed);
         let level = Level::of(event.metadata());
@@ -173,14 +173,14 @@ impl Subscriber for Listener {
 
 /// Text and fields of an event.
 #[derive(Debug, Default)]
-struct Said {
+struct EventText {
     text: String,
     fields: Map<String, Value>,
     /// Events lost before this one, because the queue was full.
     lost: u64,
 }
 
-impl Said {
+impl EventText {
     /// The text, after a word where it is bad.
     fn for_people(&self, level: Level) -> String {
         let word = match level {
@@ -216,7 +216,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for EventText {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "message" {
             self.text = format!("{value:?}");

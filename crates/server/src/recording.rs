@@ -16,8 +16,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
 use blockio::{Nanos, Op, SECTOR_BYTES};
-use export::{Asked, Recorder, Served};
-use lab::workload::recording::{Head, Recorded, RecordingWriter, Tail, Transaction};
+use export::{PacedCommand, RecordedCommand, Recorder};
+use lab::workload::recording::{Head, RecordedRequest, RecordingWriter, Tail, Transaction};
 use tracing::error;
 
 /// Requests that are kept in memory at most, some 12 MB: 0.25 s of a million a second.
@@ -62,7 +62,7 @@ struct Inbox {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    requests: Vec<Recorded>,
+    requests: Vec<RecordedRequest>,
     /// Requests that were not kept since the file heard of it.
     lost: u64,
     is_over: bool,
@@ -164,7 +164,7 @@ impl Drop for RecordingFile {
 }
 
 impl Recorder for Inbox {
-    fn keep(&self, client: u64, served: &[Served]) {
+    fn keep(&self, client: u64, served: &[RecordedCommand]) {
         let mut waiting = self.waiting();
         let next = u16::try_from(waiting.clients.len()).unwrap_or(u16::MAX);
         let client = *waiting.clients.entry(client).or_insert(next);
@@ -195,15 +195,19 @@ impl Inbox {
     }
 
     /// A command as it is kept; none if no drive had to do with it.
-    fn recorded(&self, client: u16, served: &Served) -> Option<Recorded> {
-        let Served { asked: Asked { op, offset, length, fua }, issued_at, completed_at } = *served;
+    fn recorded(&self, client: u16, served: &RecordedCommand) -> Option<RecordedRequest> {
+        let RecordedCommand {
+            asked: PacedCommand { op, offset, length, fua },
+            issued_at,
+            completed_at,
+        } = *served;
         let is_flush = op == Op::Flush;
         let end = offset.checked_add(length).filter(|end| *end <= self.size_bytes)?;
         let (lba, last) = (offset / SECTOR_BYTES, end.div_ceil(SECTOR_BYTES));
         let sectors = if is_flush { 0 } else { u32::try_from(last - lba).ok()? };
         let lba = if is_flush { 0 } else { lba };
         let [issued_at, completed_at] = [issued_at, completed_at].map(|time| self.at(time));
-        (is_flush || sectors > 0).then_some(Recorded {
+        (is_flush || sectors > 0).then_some(RecordedRequest {
             issued_at,
             completed_at,
             op,
@@ -237,7 +241,11 @@ impl Inbox {
     }
 }
 
-fn put<W: Write>(to: &mut RecordingWriter<W>, requests: &[Recorded], lost: u64) -> io::Result<()> {
+fn put<W: Write>(
+    to: &mut RecordingWriter<W>,
+    requests: &[RecordedRequest],
+    lost: u64,
+) -> io::Result<()> {
     if lost > 0 {
         to.put_lost(lost)?;
     }
@@ -262,10 +270,10 @@ mod tests {
 
     use super::*;
 
-    fn served(op: Op, offset: u64, length: u64) -> Served {
+    fn served(op: Op, offset: u64, length: u64) -> RecordedCommand {
         let now = Instant::now();
-        let asked = Asked { op, offset, length, fua: op == Op::Write };
-        Served { asked, issued_at: now, completed_at: now + Duration::from_micros(80) }
+        let asked = PacedCommand { op, offset, length, fua: op == Op::Write };
+        RecordedCommand { asked, issued_at: now, completed_at: now + Duration::from_micros(80) }
     }
 
     fn begin(path: &Path) -> RecordingFile {

@@ -48,7 +48,7 @@ struct Waiting {
 
 /// A write in the cache.
 #[derive(Clone, Copy, Debug)]
-struct Cached {
+struct CachedWrite {
     extent: Extent,
     /// Number of the write: a flush waits for those up to a number.
     number: u64,
@@ -56,7 +56,7 @@ struct Cached {
 
 /// A write that waits for memory.
 #[derive(Clone, Copy, Debug)]
-struct Blocked {
+struct BlockedWrite {
     arrived_at: Nanos,
     extent: Extent,
     slot: u32,
@@ -103,12 +103,12 @@ pub(crate) struct Disk {
     arm_free_at: Nanos,
     read_ahead: Option<ReadAhead>,
     waiting: VecDeque<Waiting>,
-    cached: Vec<Cached>,
+    cached: Vec<CachedWrite>,
     cached_bytes: u64,
     /// A cached write that the arm carries out: its memory is free once that is done.
-    leaving: Option<Cached>,
+    leaving: Option<CachedWrite>,
     /// Writes that wait for memory, in order.
-    blocked: VecDeque<Blocked>,
+    blocked: VecDeque<BlockedWrite>,
     /// Flushes that wait, in order.
     flushes: VecDeque<Flush>,
     writes: u64,
@@ -195,7 +195,7 @@ impl Disk {
             return None;
         }
         if !self.blocked.is_empty() || !self.takes(extent) {
-            self.blocked.push_back(Blocked { arrived_at: at, extent, slot });
+            self.blocked.push_back(BlockedWrite { arrived_at: at, extent, slot });
             return None;
         }
         self.cache(extent);
@@ -234,7 +234,7 @@ impl Disk {
             self.schedule(now, events);
             return;
         }
-        if let Some(Cached { extent, .. }) = self.leaving.take() {
+        if let Some(CachedWrite { extent, .. }) = self.leaving.take() {
             self.cached_bytes -= bytes(extent).0;
             self.unblock(now, &mut acknowledge);
             self.end_flushes(now, &mut acknowledge);
@@ -298,7 +298,7 @@ impl Disk {
     /// True if all of an extent is in the write cache.
     fn is_cached(&self, extent: Extent) -> bool {
         let end = extent.first + u64::from(extent.sectors);
-        self.cached.iter().chain(&self.leaving).any(|Cached { extent: held, .. }| {
+        self.cached.iter().chain(&self.leaving).any(|CachedWrite { extent: held, .. }| {
             held.first <= extent.first && end <= held.first + u64::from(held.sectors)
         })
     }
@@ -345,7 +345,7 @@ impl Disk {
         let number = self.writes;
         // An older one keeps its number: a flush that waits for it then waits for this one.
         if self.same(extent).is_none() {
-            self.cached.push(Cached { extent, number });
+            self.cached.push(CachedWrite { extent, number });
             self.cached_bytes += bytes(extent).0;
         }
         assert!(self.cached_bytes <= self.cache_bytes_max, "the cache holds no more than it can");
@@ -353,7 +353,7 @@ impl Disk {
 
     /// Takes writes that waited for memory into the cache.
     fn unblock(&mut self, now: Nanos, acknowledge: &mut impl FnMut(u32, Nanos)) {
-        while let Some(Blocked { extent, slot, .. }) = self.blocked.front().copied() {
+        while let Some(BlockedWrite { extent, slot, .. }) = self.blocked.front().copied() {
             if !self.takes(extent) {
                 return;
             }

@@ -61,7 +61,7 @@ pub(crate) struct Module {
 
 /// Pages that a read wants of one NAND page on all planes of a die.
 #[derive(Clone, Copy, Debug)]
-struct Wanted {
+struct WantedPages {
     place: (SuperblockId, u32),
     /// The first of them.
     first: Ppn,
@@ -363,7 +363,7 @@ impl Module {
             self.backend.command_read(at, sectors)
         };
         let mut sensing = Sensing { dies: 0, pages_answered: 0, lost: false, commanded_at };
-        let mut wanted: Option<Wanted> = None;
+        let mut wanted: Option<WantedPages> = None;
         for page in first..=last {
             let (lpn, ppn) = self.lookup::<COARSE>(page);
             let place =
@@ -385,7 +385,8 @@ impl Module {
                 (_, next) => {
                     self.sense(wanted, slot, &mut sensing, events);
                     let next = next.zip(ppn);
-                    wanted = next.map(|(place, first)| Wanted { place, first, pages: 1, lines });
+                    wanted =
+                        next.map(|(place, first)| WantedPages { place, first, pages: 1, lines });
                 }
             }
         }
@@ -508,12 +509,12 @@ impl Module {
     #[inline]
     fn sense(
         &mut self,
-        wanted: Option<Wanted>,
+        wanted: Option<WantedPages>,
         slot: u32,
         sensing: &mut Sensing,
         events: &mut EventQueue,
     ) {
-        let Some(Wanted { place, first, pages, lines }) = wanted else { return };
+        let Some(WantedPages { place, first, pages, lines }) = wanted else { return };
         debug_assert!((1..=PAGES_MAX).contains(&pages), "a die reads a program unit at most");
         let die = self.ftl.die_of(place);
         let t_read = self.t_read_of(place.0, sensing.commanded_at);

@@ -33,7 +33,7 @@ const FILL_PASSES_MAX: u32 = 4;
 
 /// Protocol that a fio job file was converted to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
+pub struct ImportedProtocol {
     /// The jobs, with their workloads.
     pub protocol: Protocol,
     /// Differences from what fio would do, a sentence each.
@@ -63,7 +63,7 @@ type Refusal = (u32, String);
 ///
 /// # Errors
 /// Says file, line, and what is not supported.
-pub fn import(text: &str, file: &str) -> Result<Imported, SpecError> {
+pub fn import(text: &str, file: &str) -> Result<ImportedProtocol, SpecError> {
     imported(text, file).map_err(|(line, text)| SpecError {
         file: file.to_owned(),
         line,
@@ -149,7 +149,7 @@ struct Job {
     fill_passes: Option<u32>,
 }
 
-fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
+fn imported(text: &str, file: &str) -> Result<ImportedProtocol, Refusal> {
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
     let protocols = catalogue::protocols();
     let name = free(&slug(&stem, "job"), "fio-", |name| protocols.iter().any(|it| it.name == name));
@@ -185,7 +185,7 @@ fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
     let protocol = protocol(name, &stem, (fill, jobs));
     let checked = protocol.check_values();
     checked.map_err(|fault| (0, format!("{}: {}", fault.place, fault.text)))?;
-    Ok(Imported { protocol, notes })
+    Ok(ImportedProtocol { protocol, notes })
 }
 
 fn at_the_same_time(one: &Section, other: &Section) -> String {

@@ -27,8 +27,8 @@ pub use error::SpecError;
 pub use generator::{GeneratedRequest, Generator, Job, Span, SpanError};
 pub use mix::{Access, SizeShare};
 pub use protocol::{
-    Curve, Gaps, Matrix, Measure, Nodes, Precondition, Protocol, Published, PublishedPhase,
-    RealLength, Replayed, Rounds, Suite, Tracked, TrackedMetric,
+    Curve, Gaps, Matrix, Measure, Nodes, Precondition, Protocol, PublishedMapping, PublishedPhase,
+    RealLength, ReplayedTrace, Rounds, Suite, TrackedMetric, TrackedNumber,
 };
 pub use spec::Workload;
 pub use stream::WorkloadStream;

@@ -13,7 +13,7 @@ use crate::trace::Addresses;
 use crate::{SpecError, Workload, percent};
 
 pub use self::nodes::Nodes;
-pub use self::rounds::{Matrix, Rounds, Tracked, TrackedMetric};
+pub use self::rounds::{Matrix, Rounds, TrackedMetric, TrackedNumber};
 
 /// A protocol, as in `protocols/enterprise.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Protocol {
     pub source: String,
     /// Published figures that the protocol reproduces; absent where there are none.
     #[serde(default)]
-    pub published: Option<Published>,
+    pub published: Option<PublishedMapping>,
     /// Largest time lapse, from 1, at which a model carries it out when the caller does not say
     /// otherwise; absent: the drive's own.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct Protocol {
 /// Mapping of a protocol's measurements to published figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Published {
+pub struct PublishedMapping {
     /// Documents whose figures were measured so; none: any document.
     #[serde(default)]
     pub documents: Vec<String>,
@@ -249,13 +249,13 @@ pub struct Measure {
     pub matrix: Option<Matrix>,
     /// Replay of the workload as a trace; absent: requests are independent.
     #[serde(default)]
-    pub replay: Option<Replayed>,
+    pub replay: Option<ReplayedTrace>,
 }
 
 /// Replay of a trace: one synthesised from the workload, or one that a user gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replayed {
+pub struct ReplayedTrace {
     /// Placement of its requests on a drive of another size.
     #[serde(default)]
     pub addresses: Addresses,
@@ -347,7 +347,7 @@ impl Protocol {
     }
 }
 
-impl Published {
+impl PublishedMapping {
     fn check(&self) -> Result<(), Fault> {
         let known = [decimal_mb(), 1 << 20];
         Fault::unless(

@@ -36,7 +36,7 @@ pub use transaction::{Transaction, latency_percentile};
 
 /// One request with its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedRequest {
     /// Time of issue since the recording began.
     pub issued_at: Nanos,
     /// Time of completion since the recording began.
@@ -53,7 +53,7 @@ pub struct Recorded {
     pub client: u16,
 }
 
-impl Recorded {
+impl RecordedRequest {
     /// Issue to completion.
     pub fn latency(&self) -> Nanos {
         self.completed_at - self.issued_at
@@ -123,7 +123,7 @@ pub struct Recording {
     /// Facts that were known at its end; absent if the recording is truncated.
     pub tail: Option<Tail>,
     /// Requests in order of issue.
-    pub requests: Vec<Recorded>,
+    pub requests: Vec<RecordedRequest>,
     /// Number of requests that were lost because the file was written too slowly.
     pub lost: u64,
     /// Transactions that the benchmark logged, in order of their commits; empty without a log.
@@ -137,7 +137,7 @@ impl Recording {
     }
 
     /// Requests issued during the measurement; all of them if its times are unknown.
-    pub fn measured(&self) -> &[Recorded] {
+    pub fn measured(&self) -> &[RecordedRequest] {
         let Some(tail) = &self.tail else { return &self.requests };
         let from = self.requests.partition_point(|it| it.issued_at < tail.measured_from);
         let to = self.requests.partition_point(|it| it.issued_at <= tail.measured_to);

@@ -89,11 +89,11 @@ pub(crate) fn check(workload: &Workload) -> Result<(), Fault> {
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
     rng: Rng,
-    streams: Vec<Drawn>,
+    streams: Vec<StreamShare>,
 }
 
 #[derive(Clone, Debug)]
-struct Drawn {
+struct StreamShare {
     /// Draws below this, and not below that of the stream before, choose this stream.
     below: u64,
     /// First sector of its region.
@@ -122,7 +122,7 @@ impl Streams {
             let end = generator::share(footprint, space_percent, REGION_SECTORS).max(base);
             let span = Span { sectors: end - base };
             let seed = Rng::new(seed).split("stream").split_index(index).next_u64();
-            streams.push(Drawn {
+            streams.push(StreamShare {
                 below: generator::threshold(request_percent),
                 base,
                 handle: stream.handle,

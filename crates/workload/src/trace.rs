@@ -30,14 +30,14 @@ use blockio::{Nanos, Op};
 pub use format::Format;
 pub use iolog::{Iolog, IologRequest, SYNTHETIC};
 pub use placement::{Addresses, Placement};
-pub use reading::{BROKEN_MAX, Beneath, Broken, Skipped, TraceError, read};
+pub use reading::{BROKEN_MAX, Beneath, BrokenLine, SkippedLines, TraceError, read};
 pub use shape::{TracePhase, TraceShape};
 pub use statistics::{REGION_BYTES, SizeCount, Statistics};
 pub use synthetic::synthesise;
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Traced {
+pub struct TraceRequest {
     /// Time of the request, counted from the first one.
     pub at: Nanos,
     /// First sector in the space of the trace.
@@ -55,10 +55,10 @@ pub struct Traced {
 pub struct Trace {
     name: String,
     format: Format,
-    requests: Vec<Traced>,
+    requests: Vec<TraceRequest>,
     space_sectors: u64,
     synthetic: bool,
-    skipped: Skipped,
+    skipped: SkippedLines,
 }
 
 impl Trace {
@@ -73,7 +73,7 @@ impl Trace {
     }
 
     /// The requests, in order of time; at least one.
-    pub fn requests(&self) -> &[Traced] {
+    pub fn requests(&self) -> &[TraceRequest] {
         &self.requests
     }
 
@@ -88,7 +88,7 @@ impl Trace {
     }
 
     /// Lines and requests of its file that were left out.
-    pub fn skipped(&self) -> &Skipped {
+    pub fn skipped(&self) -> &SkippedLines {
         &self.skipped
     }
 

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use self::definition::definitions;
 use self::run::Settings;
-use crate::fio::{Imported, free, slug};
+use crate::fio::{ImportedProtocol, free, slug};
 use crate::{Curve, Gaps, Measure, Protocol, SpecError, Suite, Workload, catalogue};
 
 /// Line number, and the reason why that line is refused.
@@ -34,7 +34,7 @@ pub fn is_parameter_file(text: &str) -> bool {
 ///
 /// # Errors
 /// Says file, line, and what is not supported.
-pub fn import(text: &str, file: &str) -> Result<Imported, SpecError> {
+pub fn import(text: &str, file: &str) -> Result<ImportedProtocol, SpecError> {
     imported(text, file).map_err(|(line, text)| SpecError {
         file: file.to_owned(),
         line,
@@ -43,7 +43,7 @@ pub fn import(text: &str, file: &str) -> Result<Imported, SpecError> {
     })
 }
 
-fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
+fn imported(text: &str, file: &str) -> Result<ImportedProtocol, Refusal> {
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
     let protocols = catalogue::protocols();
     let taken = |name: &str| protocols.iter().any(|it| it.name == name);
@@ -79,7 +79,7 @@ fn imported(text: &str, file: &str) -> Result<Imported, Refusal> {
     let protocol = protocol(name, &stem, (workloads, measures, curve));
     let checked = protocol.check_values();
     checked.map_err(|fault| (0, format!("{}: {}", fault.place, fault.text)))?;
-    Ok(Imported { protocol, notes })
+    Ok(ImportedProtocol { protocol, notes })
 }
 
 /// The curve of runs that are measured as `measure` is.

@@ -25,7 +25,7 @@ use xtask::program::run;
 use xtask::root;
 
 /// An application that is compared.
-struct Compared {
+struct ComparedApplication {
     name: &'static str,
     /// Parameters that make it fit into memory.
     parameters: &'static [&'static str],
@@ -33,10 +33,14 @@ struct Compared {
     seconds: u32,
 }
 
-const APPLICATIONS: [Compared; 3] = [
-    Compared { name: "sysbench-oltp", parameters: &["ROWS=50000", "POOL=24M"], seconds: 40 },
-    Compared { name: "pgbench-tpcb", parameters: &["SCALE=10"], seconds: 25 },
-    Compared { name: "nosql-ycsb-a", parameters: &["RECORDS=200000"], seconds: 25 },
+const APPLICATIONS: [ComparedApplication; 3] = [
+    ComparedApplication {
+        name: "sysbench-oltp",
+        parameters: &["ROWS=50000", "POOL=24M"],
+        seconds: 40,
+    },
+    ComparedApplication { name: "pgbench-tpcb", parameters: &["SCALE=10"], seconds: 25 },
+    ComparedApplication { name: "nosql-ycsb-a", parameters: &["RECORDS=200000"], seconds: 25 },
 ];
 /// Names of the drives, and the time of a read or a write of their media, in microseconds.
 const DRIVES: [(&str, u32); 2] = [("emulated-4-ms", 4000), ("emulated-16-ms", 16_000)];
@@ -82,7 +86,7 @@ struct Point {
 /// An application on the drive `to`, measured there some times, and predicted from as many
 /// recordings on `from`.
 struct Row {
-    application: &'static Compared,
+    application: &'static ComparedApplication,
     from: &'static str,
     to: &'static str,
     threads: u32,
@@ -229,7 +233,7 @@ fn drive_file(folder: &Path, name: &str) -> PathBuf {
 /// An application on emulated drives, once.
 struct Stage<'a> {
     folder: &'a Path,
-    application: &'static Compared,
+    application: &'static ComparedApplication,
     /// Number of the measurement, from 0.
     repeat: u32,
     options: Options<'a>,

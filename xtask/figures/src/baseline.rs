@@ -7,7 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use lab::plan::Plan;
-use lab::progress::Unwatched;
+use lab::progress::SilentProgress;
 use lab::real::access::Access;
 use lab::results::baseline::{self, BaselineRow, Headline};
 use lab::runner::{Assignment, Drivers, NoStepStore, carry_out};
@@ -72,7 +72,7 @@ fn measured(one: &One) -> Result<BaselineRow> {
         finished: Vec::new(),
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let outcome = carry_out(&[assignment], threads, &Unwatched)?.into_iter().next();
+    let outcome = carry_out(&[assignment], threads, &SilentProgress)?.into_iter().next();
     let outcome = outcome.with_context(|| format!("{}: no outcome", one.wanted.target()))?;
     let run = outcome.into_run(&one.plan, one.wanted.target().to_owned(), String::new());
     BaselineRow::of_run(&run).with_context(|| format!("{}: a load is missing", run.id))

@@ -66,7 +66,7 @@ const OTHERS: [&str; 5] =
 
 /// Measurements of one case.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Measured {
+pub(crate) struct CaseMeasurement {
     /// Name of the case.
     case: String,
     /// Simulated host I/Os a second of wall time, of each load.
@@ -83,7 +83,7 @@ pub(crate) struct Measured {
     memory_bytes_per_page: f64,
 }
 
-impl Measured {
+impl CaseMeasurement {
     fn ios_per_s_median(&self) -> f64 {
         let mut sorted = self.ios_per_s.clone();
         sorted.sort_by(f64::total_cmp);
@@ -111,7 +111,7 @@ pub(crate) fn run_all(prefix: &str, json: bool) -> Result<()> {
     }
     for case in cases {
         let line = in_release(case.name, true)?;
-        let measured: Measured = serde_json::from_str(&line)
+        let measured: CaseMeasurement = serde_json::from_str(&line)
             .with_context(|| format!("reading what case {} measured", case.name))?;
         if json {
             println!("{}", line.trim());
@@ -173,7 +173,7 @@ fn in_release(name: &str, json: bool) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("reading the output of case {name}"))
 }
 
-fn show(case: &Case, measured: &Measured) {
+fn show(case: &Case, measured: &CaseMeasurement) {
     let median = measured.ios_per_s_median();
     let ratio = case.mqsim_ios_per_s.map(|mqsim| format!("{:.0}", median / mqsim));
     println!(

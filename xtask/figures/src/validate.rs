@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use lab::progress::Unwatched;
+use lab::progress::SilentProgress;
 use lab::results::published;
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{Bench, Row, SEED, plans, unvalidated, validate, worst};
@@ -57,7 +57,7 @@ fn simulated(drives: &[DriveSpec]) -> Result<Vec<Row>> {
     let figures: Vec<_> = published::figures().iter().collect();
     let plans = plans()?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    Ok(validate(&figures, Bench { drives, plans: &plans, threads }, &Unwatched)?)
+    Ok(validate(&figures, Bench { drives, plans: &plans, threads }, &SilentProgress)?)
 }
 
 /// Every row, as `floatgate validate --json` printed it into `file` with this version of the

@@ -82,11 +82,11 @@ struct Node {
 
 #[derive(Deserialize)]
 struct Lock {
-    package: Vec<Locked>,
+    package: Vec<LockedPackage>,
 }
 
 #[derive(Deserialize)]
-struct Locked {
+struct LockedPackage {
     name: String,
     version: String,
     checksum: Option<String>,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 /// `floatgate drives`.
 #[derive(Debug, Args)]
-pub(crate) struct Named {
+pub(crate) struct DriveListing {
     /// Name of one to show
     pub(crate) name: Option<String>,
     /// Print JSON

@@ -20,7 +20,7 @@ const LISTED_MAX: usize = 40;
 
 /// Result of a check as JSON.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct CheckResult<'a> {
     #[serde(flatten)]
     report: &'a Report,
     /// Findings that repairing did away with.
@@ -42,7 +42,7 @@ pub(crate) fn check(args: &Check) -> Result<Ending> {
         repaired = found.saturating_sub(report.repairable());
     }
     if args.json {
-        output::json(&Shown { report: &report, repaired })?;
+        output::json(&CheckResult { report: &report, repaired })?;
     } else {
         output::data(&text(&report, repaired))?;
     }

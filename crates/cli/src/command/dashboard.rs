@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use lab::{Error, Kind};
-use server::activation::Passed;
+use server::activation::PassedSockets;
 use server::log::{Level, Log};
 use server::web::{Content, Door, Token, Volumes, Web};
 
@@ -17,7 +17,7 @@ pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
     let volumes = Volumes::new(&args.places, args.runs.as_deref());
     let volumes = volumes.map_err(|error| Error::new(Kind::Input, server::chain_text(&error)))?;
     let tls = http_tls(&args.pages)?;
-    let listener = listen_http(&args.http, &mut Passed::of_process(), tls.as_ref())?;
+    let listener = listen_http(&args.http, &mut PassedSockets::of_process(), tls.as_ref())?;
     let signals = signals::received()?;
     let token = Token::generate(args.token.clone()).context("writing the token")?;
     let door = Door { token, hosts: args.pages.http_host.clone(), tls };

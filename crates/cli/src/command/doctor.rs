@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use lab::real::doctor::{Check, State, checks};
-use lab::real::tuning::{self, Reverted};
+use lab::real::tuning::{self, ReversionOutcome};
 use lab::{Error, Kind};
 
 use crate::args::Doctor;
@@ -39,7 +39,7 @@ fn revert(json: bool) -> Result<Ending> {
     } else if reverted.is_empty() {
         output::talk("no settings to restore");
     } else {
-        let row = |it: &Reverted| [it.setting.clone(), it.text.clone()];
+        let row = |it: &ReversionOutcome| [it.setting.clone(), it.text.clone()];
         output::data(&table::columns(&reverted.iter().map(row).collect::<Vec<_>>()))?;
     }
     if reverted.iter().any(|it| !it.is_done) {

@@ -8,11 +8,11 @@ use lab::subject::{find_drive, find_drive_text};
 use lab::{Error, Kind};
 use serde_json::{Value, json};
 
-use crate::args::Named;
+use crate::args::DriveListing;
 use crate::{Ending, output, table};
 
 /// Lists the drives, or shows one with every number and its source.
-pub(crate) fn drives(args: &Named) -> Result<Ending> {
+pub(crate) fn drives(args: &DriveListing) -> Result<Ending> {
     if let Some(name) = args.name.as_ref().filter(|_| args.toml) {
         output::data(&find_drive_text(name)?)?;
         return Ok(Ending::Done);

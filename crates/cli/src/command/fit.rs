@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lab::drive_file::DriveFile;
-use lab::fit::{self, Contradiction, Evidence, Fit, Fitted, Judged, Question};
+use lab::fit::{self, Contradiction, Evidence, Fit, FittedNumber, JudgedFigure, Question};
 use lab::results::published;
 use lab::runs::{Runs, write_text};
 use lab::ssd::DriveSpec;
@@ -116,7 +116,7 @@ fn shown(fit: &Fit) -> String {
 
 fn parameters(fit: &Fit) -> Vec<[String; 5]> {
     let head = ["parameter", "start", "fitted", "bounds", ""].map(str::to_owned);
-    let cells = |it: &Fitted| {
+    let cells = |it: &FittedNumber| {
         let mut remarks = Vec::new();
         if !it.fixed_by.is_empty() {
             remarks.push(format!("by {}", it.fixed_by.join(", ")));
@@ -160,7 +160,7 @@ fn figures(fit: &Fit) -> Vec<[String; 12]> {
     std::iter::once(head.map(str::to_owned)).chain(cells).collect()
 }
 
-fn figure_cells(figure: &Judged) -> Option<[String; 12]> {
+fn figure_cells(figure: &JudgedFigure) -> Option<[String; 12]> {
     let fitted = figure.fitted?;
     let verdict = match figure.within {
         Some(true) => "in",
@@ -186,7 +186,7 @@ fn figure_cells(figure: &Judged) -> Option<[String; 12]> {
     ])
 }
 
-fn unused_cells(figure: &Judged) -> Option<[String; 6]> {
+fn unused_cells(figure: &JudgedFigure) -> Option<[String; 6]> {
     figure.fitted.is_none().then(|| {
         [
             figure.id.clone(),
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn fitted_numbers_are_followed_by_what_their_deviation_leaves_out() {
-        let number = Fitted {
+        let number = FittedNumber {
             path: "controller.relocate_us".into(),
             low: 1.0,
             high: 50.0,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use lab::library::{Item, Library, Origin};
 use lab::runs::write_text;
-use lab::workload::fio::{self, Imported};
+use lab::workload::fio::{self, ImportedProtocol};
 use lab::workload::vdbench;
 use lab::{Error, Kind};
 
@@ -57,7 +57,7 @@ pub(super) fn import_protocol(args: &Import) -> Result<()> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Imported> {
+fn read(path: &Path) -> Result<ImportedProtocol> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(path)
         .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
@@ -83,7 +83,7 @@ fn write(folder: &Path, files: &[(PathBuf, String)], overwrite: bool) -> Result<
 }
 
 /// Prints the options of the job file that were not imported.
-fn tell(imported: &Imported) {
+fn tell(imported: &ImportedProtocol) {
     for note in &imported.notes {
         output::talk(&format!("note: {note}"));
     }

@@ -18,7 +18,7 @@ use server::recording::{self, RecordingFile};
 use super::serve::{hold, paced, tell};
 use crate::args::{Record, TimingArgs};
 use crate::failure::Opening;
-use crate::keeper::{Keeper, Kept};
+use crate::keeper::{CleanupItem, Keeper};
 use crate::mount::{self, Making};
 use crate::signals::{self, Signal};
 use crate::{Ending, benchmark, lateness, output, setup};
@@ -29,9 +29,9 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let signals = signals::received()?;
     let mut keeper = Keeper::new()?;
     let scratch = tempfile::tempdir().context("making a folder for the socket")?.keep();
-    keeper.keep(Kept::Scratch(&scratch))?;
+    keeper.keep(CleanupItem::Scratch(&scratch))?;
     let socket = scratch.join("nbd.sock");
-    let opened = Opened::open(args.volume.as_deref(), args.memory, &args.timing)?;
+    let opened = RecordedDrive::open(args.volume.as_deref(), args.memory, &args.timing)?;
     let emulation_slowdown = args.emulated.map(f64::from);
     let subject = recording::RecordedDevice { emulation_slowdown, ..opened.subject() };
     let recording = RecordingFile::begin(&args.out, &subject)?;
@@ -64,7 +64,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
         Ok(ran) => ran,
         Err(error) => {
             drop(recording);
-            if !error.is::<Stopped>() {
+            if !error.is::<Interruption>() {
                 // The recording is empty, because the command did not start.
                 fs::remove_file(&args.out).context("removing the recording")?;
             }
@@ -88,7 +88,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
 }
 
 /// A drive that is served while a command runs.
-pub(super) struct Opened {
+pub(super) struct RecordedDrive {
     device: Arc<dyn Device>,
     /// The drive of a folder, which is to be closed at the end.
     drive: Option<Arc<Drive>>,
@@ -98,7 +98,7 @@ pub(super) struct Opened {
     model: Option<String>,
 }
 
-impl Opened {
+impl RecordedDrive {
     /// Opens the drive in `volume`, or one in `memory`.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ fn command(args: &Record, scratch: &Path, mount: Option<&Path>) -> Result<Comman
 /// The command was told to end, as this process was.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped: {0} is a recording that was cut short")]
-struct Stopped(String);
+struct Interruption(String);
 
 fn run(
     args: &Record,
@@ -194,10 +194,10 @@ fn run(
 ) -> Result<(ExitStatus, Tail)> {
     let shown = benchmark::shown(&command);
     let child = command.spawn().with_context(|| format!("starting {shown}"))?;
-    keeper.keep(Kept::Group(child.id()))?;
+    keeper.keep(CleanupItem::Group(child.id()))?;
     let ran = benchmark::follow(child, signals)?;
     if ran.is_stopped {
-        return Err(Stopped(args.out.display().to_string()).into());
+        return Err(Interruption(args.out.display().to_string()).into());
     }
     Ok((ran.status, ran.tail(shown, recording)))
 }

@@ -34,7 +34,7 @@ const PAGES_AT_ONCE: u32 = 256;
 
 /// Result of a recovery.
 #[derive(Debug, Serialize)]
-struct Found {
+struct RecoveryResult {
     /// The checkpoint that it was read from, and all that the dies name.
     checkpoint: u64,
     checkpoints: Vec<u64>,
@@ -168,9 +168,9 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-fn read_all(recovered: &RecoveredVolume, image: Option<&File>) -> Result<Found> {
+fn read_all(recovered: &RecoveredVolume, image: Option<&File>) -> Result<RecoveryResult> {
     let pages = recovered.pages();
-    let mut found = Found {
+    let mut found = RecoveryResult {
         checkpoint: recovered.checkpoint(),
         checkpoints: recovered.checkpoints().to_vec(),
         doubts: recovered.doubts().to_vec(),
@@ -209,7 +209,7 @@ fn read_all(recovered: &RecoveredVolume, image: Option<&File>) -> Result<Found> 
     Ok(found)
 }
 
-fn text(found: &Found) -> String {
+fn text(found: &RecoveryResult) -> String {
     let mut lines = vec![
         format!("read from checkpoint {} (of {})", found.checkpoint, numbers(&found.checkpoints)),
         format!(
@@ -243,7 +243,7 @@ fn map_of(image: &Path) -> PathBuf {
 }
 
 /// A mapfile as GNU ddrescue writes it: ranges that were read, and ranges that were not.
-fn ddrescue_map(found: &Found) -> String {
+fn ddrescue_map(found: &RecoveryResult) -> String {
     let mut map = String::from(
         "# Mapfile. Created by floatgate\n# current_pos  current_status  current_pass\n",
     );
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_map_covers_the_image_without_gaps() {
         let range = |offset_bytes, size_bytes| Range { offset_bytes, size_bytes };
-        let found = Found {
+        let found = RecoveryResult {
             checkpoint: 1,
             checkpoints: vec![1],
             doubts: Vec::new(),

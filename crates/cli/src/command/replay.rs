@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use blockio::Nanos;
-use lab::application::{self, HOST_SHARE_MAX, ReplayHost, Replayed};
+use lab::application::{self, HOST_SHARE_MAX, ReplayHost, ReplayResult};
 use lab::driver::model::replay_recording;
 use lab::real::recorded::{self, RealReplay};
 use lab::results::{LatencySummary, PREDICTION_ERROR};
@@ -34,7 +34,7 @@ struct ReplayRow {
     /// True for an unvalidated model.
     unvalidated: bool,
     #[serde(flatten)]
-    replayed: Replayed,
+    replayed: ReplayResult,
     /// Lateness of the requests on a real drive.
     #[serde(skip_serializing_if = "Option::is_none")]
     lateness: Option<LatencySummary>,
@@ -200,7 +200,7 @@ fn of_recording(recording: &Recording, rows: &[ReplayRow]) -> [String; 10] {
 
 /// The cells of a drive, with the share of a long pause in its recording.
 fn row(row: &ReplayRow, pause: Option<f64>) -> [String; 10] {
-    let Replayed { prediction, read, write, flush, host_share, .. } = &row.replayed;
+    let ReplayResult { prediction, read, write, flush, host_share, .. } = &row.replayed;
     let latency = prediction.and_then(|it| it.latency_ms_mean);
     let mark = app::pause_mark(pause);
     let mean = |of: &Option<LatencySummary>| {

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
         let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
         setup::for_reading(plan, &subject, &args.real)
     };
-    let mut asked = Asked { args, subject: &subject, trace: trace.as_ref(), run: None };
+    let mut asked = RunRequest { args, subject: &subject, trace: trace.as_ref(), run: None };
     let plan = plan_of(threads::number((&asked, &wanted), &plan_of)?)?;
     let stored =
         args.out.as_deref().map(|out| StoredRun::begin(out, &plan, &wanted)).transpose()?;
@@ -87,7 +87,7 @@ fn check_replay(args: &args::Run) -> Result<()> {
 /// Carries out the plans, which differ in their seeds, and keeps the steps of the first in the
 /// folder of the run if it is stored: models side by side, a real target again and again.
 fn measured(
-    (asked, wanted): (&Asked<'_>, &Wanted),
+    (asked, wanted): (&RunRequest<'_>, &Wanted),
     plans: &[Plan],
     stored: Option<&StoredRun>,
 ) -> Result<Vec<Outcome>> {
@@ -114,7 +114,7 @@ fn measured(
 
 /// Carries out plans at once, the first of which may be stored.
 fn carried_out(
-    (asked, wanted): (&Asked<'_>, &Wanted),
+    (asked, wanted): (&RunRequest<'_>, &Wanted),
     (plans, access): (&[Plan], &Access),
     stored: Option<&StoredRun>,
     progress: &TerminalProgress,
@@ -212,7 +212,7 @@ fn warnings(outcome: &Outcome) -> impl Iterator<Item = &Warning> {
 }
 
 /// Request of the user: the arguments, the drive, and the trace where one is replayed.
-struct Asked<'a> {
+struct RunRequest<'a> {
     args: &'a args::Run,
     subject: &'a Subject,
     trace: Option<&'a Trace>,
@@ -225,7 +225,7 @@ fn record_of(outcome: &Outcome, kind: StepKind) -> Option<&Record> {
     outcome.records.iter().map(|(_, record)| record).find(|record| record.step.kind == kind)
 }
 
-fn shown(outcome: &Outcome, asked: &Asked<'_>) -> Result<Ending> {
+fn shown(outcome: &Outcome, asked: &RunRequest<'_>) -> Result<Ending> {
     let record = record_of(outcome, StepKind::Measure)
         .and_then(|record| Some((record, record.step.summary.as_ref()?)));
     let Some((record, summary)) = record else {
@@ -272,7 +272,7 @@ fn shown(outcome: &Outcome, asked: &Asked<'_>) -> Result<Ending> {
 /// Prints the figures, and what qualifies them.
 fn printed(
     outcome: &Outcome,
-    asked: &Asked<'_>,
+    asked: &RunRequest<'_>,
     (record, summary): (&Record, &Summary),
 ) -> Result<()> {
     let (step, target) = (&record.step, &outcome.target);

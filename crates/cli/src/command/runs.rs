@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
-use lab::fio_report::{self, Imported};
+use lab::fio_report::{self, ImportedRun};
 use lab::results::mark::marked;
 use lab::results::{Doubt, Run, Step, StepKind, Summary};
-use lab::runs::{Listed, Runs, write_bytes, write_text};
+use lab::runs::{RunEntry, Runs, write_bytes, write_text};
 use lab::{Error, Kind, vdbench_report};
 
 use super::summary::last_window;
@@ -49,7 +49,7 @@ fn check_folder(dir: &Path) -> Result<()> {
     Err(Error::new(Kind::Input, text).hint(hint).into())
 }
 
-fn list(listed: &[Listed], dir: &Path) -> Result<()> {
+fn list(listed: &[RunEntry], dir: &Path) -> Result<()> {
     if listed.is_empty() {
         output::talk(&format!("no runs in {}", dir.display()));
         return Ok(());
@@ -147,7 +147,7 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
 fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
     let is_flat = fs::read_to_string(file).is_ok_and(|text| vdbench_report::is_flat_file(&text));
     let read = if is_flat { vdbench_report::import } else { fio_report::import };
-    let Imported { plan, wanted, outcome, begun } = read(file, title)?;
+    let ImportedRun { plan, wanted, outcome, begun } = read(file, title)?;
     let folder = runs.create_begun(plan, wanted, begun)?;
     let run = folder.finish(outcome)?;
     for warning in &run.warnings {

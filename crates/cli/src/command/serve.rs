@@ -28,13 +28,13 @@ use lab::wanted::Wanted;
 use lab::workload::recording::Tail;
 use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
-use live::operator::{Kept, Operator};
+use live::operator::{Operator, PersistentState};
 use live::status::Status;
 use live::{
     Access, Device, Drive, Namespaces, Operations as _, Promise, ServedNamespace, Upgrade, status,
 };
-use server::activation::{Passed, Place};
-use server::drive_service::{DriveService, Paced};
+use server::activation::{PassedSockets, Place};
+use server::drive_service::{DriveService, PacingModel};
 use server::log::{self, Log};
 use server::monitor::{self, About, Monitor, Recipients};
 use server::recording::{self, RecordingFile};
@@ -54,7 +54,7 @@ use self::checks::{
     check_blocks, check_export, check_memory, check_pages, check_reachable, check_recording,
 };
 pub(crate) use self::front_end::FrontEndArgs;
-use self::front_end::Prepared;
+use self::front_end::ReadyFrontEnd;
 use self::host_keys::HostKeys;
 use self::idle::Idle;
 
@@ -93,7 +93,7 @@ pub(crate) fn serve(args: &Serve) -> Result<Ending> {
     let (paced, tls, http_tls) = (paced(&args.timing)?, tls(&args.tls)?, http_tls(&args.pages)?);
     let recipients = recipients(&args.monitor)?;
     // Before the drive is opened, so that a failure leaves it unchanged.
-    let mut passed = Passed::of_process();
+    let mut passed = PassedSockets::of_process();
     let listeners = args.nbd.iter().map(|place| listen(place, &mut passed, &args.tls));
     let listeners = listeners.collect::<Result<Vec<_>>>()?;
     let nvme_listeners = nvme::listen(args, &mut passed)?;
@@ -115,7 +115,7 @@ struct Endpoints {
     listeners: Vec<Listener>,
     nvme_listeners: Vec<Listener>,
     host_keys: HostKeys,
-    front_ends: Vec<Box<dyn Prepared>>,
+    front_ends: Vec<Box<dyn ReadyFrontEnd>>,
     http: Option<TcpListener>,
     tls: Option<Tls>,
     http_tls: Option<Tls>,
@@ -156,7 +156,7 @@ fn serve_through(
     }
     let observer = observer(&served.service);
     let drive = (&served.operator, &served.service);
-    let front = front_end::Served::new(&exports, drive, &observer, (args, &host_keys));
+    let front = front_end::ExportedDrive::new(&exports, drive, &observer, (args, &host_keys));
     let listeners = nvme::with_subsystem((listeners, nvme_listeners), &front, &mut offered);
     let started = front_ends.into_iter().map(|it| it.start(&front, &mut offered));
     let started: Vec<_> = started.collect::<Result<_>>()?;
@@ -363,7 +363,7 @@ impl ServedDrive {
     fn open(
         args: &Serve,
         recipients: Option<Recipients>,
-        paced: Option<&Arc<Paced>>,
+        paced: Option<&Arc<PacingModel>>,
     ) -> Result<Self> {
         let injector = injector(args)?;
         let (drive, service) = if let Some(volume) = &args.volume {
@@ -493,7 +493,7 @@ fn operate(
 ) -> Result<Arc<Operator>> {
     let kept = match &args.volume {
         Some(volume) => live::load_operations(volume, args.nvme_block_bytes)?,
-        None => Kept::whole(args.nvme_block_bytes),
+        None => PersistentState::whole(args.nvme_block_bytes),
     };
     check_blocks(&kept, service.device().size())?;
     let backing = Arc::<DriveService>::clone(service);
@@ -600,7 +600,7 @@ fn end_without_power(cut: &io::Result<()>) {
 }
 
 /// The model whose times replies keep to, if they do.
-pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
+pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<PacingModel>>> {
     if args.timing == Timing::Off {
         return Ok(None);
     }
@@ -610,7 +610,7 @@ pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<Paced>>> {
     let Wanted::Model(setup) = wanted else { bail!("{} is not a modelled drive", args.model) };
     let setup = setup.with_seed(args.setup.seed);
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
-    Ok(Some(Arc::new(Paced::new(&spec, Pace::new(drive)))))
+    Ok(Some(Arc::new(PacingModel::new(&spec, Pace::new(drive)))))
 }
 
 /// Loads the TLS certificates for NBD clients; none without `--tls-certificates`.
@@ -620,7 +620,7 @@ fn tls(args: &TlsArgs) -> Result<Option<Tls>> {
     loaded.map(Some).with_context(|| Input("reading the certificates".into()))
 }
 
-fn listen(place: &Place<Address>, passed: &mut Passed, tls: &TlsArgs) -> Result<Listener> {
+fn listen(place: &Place<Address>, passed: &mut PassedSockets, tls: &TlsArgs) -> Result<Listener> {
     let listener = match place {
         Place::At(address) => Listener::bind(address)?,
         Place::Passed(index) => passed.clients(*index)?,
@@ -666,7 +666,7 @@ pub(super) fn http_tls(args: &HttpArgs) -> Result<Option<Tls>> {
 /// Listens for browsers; warns if other machines can reach the address.
 pub(super) fn listen_http(
     place: &Place<SocketAddr>,
-    passed: &mut Passed,
+    passed: &mut PassedSockets,
     tls: Option<&Tls>,
 ) -> Result<TcpListener> {
     let listener = match place {

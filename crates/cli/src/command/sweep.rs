@@ -7,7 +7,9 @@ use std::fs;
 use anyhow::Result;
 use lab::library::Library;
 use lab::results::ConfidenceInterval;
-use lab::results::sweep::{Dimension, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value};
+use lab::results::sweep::{
+    Dimension, LifetimeBasis, Point, PointOutcome, SettledDrive, Sweep, Value,
+};
 use lab::ssd::EnduranceSpec;
 use lab::subject::{Subject, find_drive_text};
 use lab::sweep::{
@@ -272,8 +274,8 @@ fn cells(point: &Point) -> [String; 12] {
     }
 }
 
-fn measured(at: String, settled: &Settled) -> [String; 12] {
-    let Settled { latency, lifetime, .. } = settled;
+fn measured(at: String, settled: &SettledDrive) -> [String; 12] {
+    let SettledDrive { latency, lifetime, .. } = settled;
     let ms = |latency_ns: f64| format!("{:.3}", latency_ns / 1e6);
     let spread = settled.spread.unwrap_or_default();
     let known = |latency_ns: Option<u64>, interval: Option<ConfidenceInterval>| {
@@ -356,11 +358,11 @@ mod tests {
             latency_ns_max: 20_000_000_000,
             ..LatencySummary::default()
         };
-        let settled = Settled {
+        let settled = SettledDrive {
             over_provisioning_percent: Some(25.0),
             latency,
             steady: true,
-            ..Settled::default()
+            ..SettledDrive::default()
         };
         let outcome = PointOutcome::Measured(Box::new(settled));
         let at = vec![Value::Number(640.0)];

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use super::{Entry, Kept, KeptNamespace, Operator, Sectors, Shared, check_open, find, lock};
+use super::{
+    Entry, KeptNamespace, Operator, PersistentState, Sectors, SharedState, check_open, find, lock,
+};
 use crate::{
     DeviceError, EventKind, Exit, FormatRequest, FormatResult, OperationError, OperationStatus,
     SanitizeState, SanitizeStatus, SelfTest, SelfTestEnd, SelfTestResult, Work,
@@ -53,8 +55,8 @@ impl Background {
         }
     }
 
-    pub(super) fn kept(&self, namespaces: Vec<KeptNamespace>) -> Kept {
-        Kept {
+    pub(super) fn kept(&self, namespaces: Vec<KeptNamespace>) -> PersistentState {
+        PersistentState {
             namespaces,
             sanitize: self.sanitize,
             exit_is_free: self.exit_is_free,
@@ -91,7 +93,7 @@ impl Operator {
     fn spawn(
         &self,
         name: &str,
-        work: impl FnOnce(&Arc<Shared>) + Send + 'static,
+        work: impl FnOnce(&Arc<SharedState>) + Send + 'static,
     ) -> Result<(), OperationError> {
         let shared = Arc::clone(&self.shared);
         let spawned = thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared));
@@ -268,7 +270,7 @@ impl Operator {
     }
 }
 
-impl Shared {
+impl SharedState {
     /// Notes the progress of work. Returns whether to go on.
     fn advance(&self, done: u64, all: u64) -> bool {
         let share = u128::from(done) * u128::from(u16::MAX) / u128::from(all.max(1));

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::sectors::Sectors;
-use crate::{Allocation, Device, DeviceError, Durability, Protection, Read, Work};
+use crate::{Allocation, Device, DeviceError, Durability, Protection, ReadPart, Work};
 
 /// Size of a portion that is the whole device.
 const WHOLE: u64 = u64::MAX;
@@ -47,12 +47,12 @@ pub(super) struct Gate {
 pub(super) type KeepMarks = dyn Fn() -> Result<(), DeviceError> + Send + Sync;
 
 /// A portion as clients use it: removed marks are stored before a flush ends.
-pub(super) struct Opened {
+pub(super) struct PortionDevice {
     pub(super) portion: Arc<Portion>,
     pub(super) keep_marks: Arc<KeepMarks>,
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for PortionDevice {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.portion.fmt(out)
     }
@@ -220,7 +220,7 @@ impl Portion {
     }
 }
 
-impl Device for Opened {
+impl Device for PortionDevice {
     fn size(&self) -> u64 {
         if self.portion.look().is_gone { 0 } else { self.portion.bytes() }
     }
@@ -246,7 +246,7 @@ impl Device for Opened {
         portion.base.read(portion.from + offset, buffer).map_err(|error| portion.own(error))
     }
 
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
         let portion = &*self.portion;
         let gate = portion.pass(0, 0);
         let is_plain = gate.as_ref().is_ok_and(|gate| gate.unreadable.is_empty())
@@ -257,8 +257,8 @@ impl Device for Opened {
             return reads.iter_mut().map(|it| self.read(it.offset, it.buffer)).collect();
         }
         let mut moved = Vec::with_capacity(reads.len());
-        for Read { offset, buffer } in reads.iter_mut() {
-            moved.push(Read { offset: portion.from + *offset, buffer });
+        for ReadPart { offset, buffer } in reads.iter_mut() {
+            moved.push(ReadPart { offset: portion.from + *offset, buffer });
         }
         let done = portion.base.read_many(&mut moved);
         done.into_iter().map(|done| done.map_err(|error| portion.own(error))).collect()
@@ -313,7 +313,7 @@ impl Device for Opened {
     }
 }
 
-impl Opened {
+impl PortionDevice {
     /// Stores the removal of marks before the data that replaced them counts as durable: after a
     /// crash data that was flushed would otherwise be unreadable.
     fn keep_marks_for(&self, durability: Durability) -> Result<(), DeviceError> {

@@ -11,7 +11,7 @@ const SIZE: u64 = 1 << 20;
 /// A drive in memory whose erasure waits until it may go on.
 #[derive(Debug, Default)]
 struct Drive {
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<PersistentState>>,
     notes: Mutex<Vec<String>>,
     /// True if an erasure waits.
     holds: Mutex<bool>,
@@ -48,7 +48,7 @@ impl Backing for Drive {
         if self.fails.load(Ordering::SeqCst) { Err("a test".to_owned()) } else { Ok(()) }
     }
 
-    fn keep(&self, kept: &Kept) -> Result<(), String> {
+    fn keep(&self, kept: &PersistentState) -> Result<(), String> {
         if self.is_full.load(Ordering::SeqCst) {
             return Err("no space".to_owned());
         }
@@ -69,7 +69,7 @@ impl Backing for Drive {
     }
 }
 
-fn operator(kept: Kept) -> (Operator, Arc<Drive>, Arc<MemoryDevice>) {
+fn operator(kept: PersistentState) -> (Operator, Arc<Drive>, Arc<MemoryDevice>) {
     let (drive, device) = (Arc::<Drive>::default(), Arc::new(MemoryDevice::new(SIZE)));
     let backing = Arc::<Drive>::clone(&drive);
     let operator = Operator::open(Arc::<MemoryDevice>::clone(&device), backing, kept, false);
@@ -97,7 +97,7 @@ fn await_end(operator: &Operator) -> OperationStatus {
 
 #[test]
 fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
-    let (operator, drive, base) = operator(Kept::whole(512));
+    let (operator, drive, base) = operator(PersistentState::whole(512));
     assert_eq!(operator.space().unallocated_bytes, 0);
     let full = operator.create_namespace(4096, 512).unwrap_err();
     assert_eq!(full, OperationError::NoSpace { asked: 4096, free: 0 });
@@ -132,7 +132,7 @@ fn namespaces_are_made_in_gaps_and_gone_ones_refuse_everything() {
 
 #[test]
 fn a_format_forgets_one_namespace_and_a_secure_one_all() {
-    let (operator, _, _) = operator(Kept::whole(512));
+    let (operator, _, _) = operator(PersistentState::whole(512));
     operator.delete_namespace(None).unwrap();
     for _ in 0..2 {
         operator.create_namespace(1 << 18, 512).unwrap();
@@ -162,7 +162,7 @@ fn a_format_forgets_one_namespace_and_a_secure_one_all() {
 
 #[test]
 fn each_format_has_a_result_of_its_own() {
-    let (operator, drive, _) = operator(Kept::whole(512));
+    let (operator, drive, _) = operator(PersistentState::whole(512));
     let request = FormatRequest { namespace: Some(1), block_bytes: 512, is_secure: true };
     *lock(&drive.holds) = true;
     drive.fails.store(true, Ordering::SeqCst);
@@ -180,7 +180,7 @@ fn each_format_has_a_result_of_its_own() {
 
 #[test]
 fn a_sanitize_shuts_everybody_out_and_goes_on_with_the_next_server() {
-    let (operator, drive, base) = operator(Kept::whole(512));
+    let (operator, drive, base) = operator(PersistentState::whole(512));
     device(&operator, 1).write(0, &[9; 8], Durability::Volatile).unwrap();
     operator.mark_unreadable(1, 10, 2).unwrap();
     *lock(&drive.holds) = true;
@@ -207,7 +207,7 @@ fn a_sanitize_shuts_everybody_out_and_goes_on_with_the_next_server() {
 #[test]
 fn a_sanitize_that_failed_leaves_the_drive_shut_unless_the_exit_is_free() {
     for exit in [Exit::Restricted, Exit::Unrestricted] {
-        let (operator, drive, base) = operator(Kept::whole(512));
+        let (operator, drive, base) = operator(PersistentState::whole(512));
         drive.fails.store(true, Ordering::SeqCst);
         operator.begin_sanitize(exit).unwrap();
         assert_eq!(await_end(&operator).sanitize.state, SanitizeState::Failed);
@@ -230,7 +230,7 @@ fn a_sanitize_that_failed_leaves_the_drive_shut_unless_the_exit_is_free() {
 
 #[test]
 fn marked_sectors_fail_until_they_are_written_and_are_kept_before_a_flush_ends() {
-    let (operator, drive, base) = operator(Kept::whole(512));
+    let (operator, drive, base) = operator(PersistentState::whole(512));
     let it = device(&operator, 1);
     operator.mark_unreadable(1, 8, 8).unwrap();
     let lost = it.read(0, &mut [0; 8192]);
@@ -240,7 +240,7 @@ fn marked_sectors_fail_until_they_are_written_and_are_kept_before_a_flush_ends()
     it.write(5120 + 100, &[1; 412], Durability::Volatile).unwrap();
     it.read(4096, &mut [0; 1024]).unwrap();
     assert!(it.read(5120, &mut [0; 512]).is_err(), "a part of a sector leaves its rest");
-    let runs = |kept: &Kept| kept.namespaces[0].unreadable.runs().collect::<Vec<_>>();
+    let runs = |kept: &PersistentState| kept.namespaces[0].unreadable.runs().collect::<Vec<_>>();
     assert_eq!(runs(lock(&drive.kept).last().unwrap()), [(8, 16)]);
     it.flush().unwrap();
     let kept = lock(&drive.kept).last().unwrap().clone();
@@ -253,7 +253,7 @@ fn marked_sectors_fail_until_they_are_written_and_are_kept_before_a_flush_ends()
 
 #[test]
 fn leaving_a_failed_sanitize_that_cannot_be_stored_can_be_tried_again() {
-    let (operator, drive, _) = operator(Kept::whole(512));
+    let (operator, drive, _) = operator(PersistentState::whole(512));
     drive.fails.store(true, Ordering::SeqCst);
     operator.begin_sanitize(Exit::Unrestricted).unwrap();
     await_end(&operator);
@@ -304,7 +304,7 @@ impl Device for Losing {
 
 #[test]
 fn a_self_test_reads_what_is_stored_and_names_what_is_lost() {
-    let (operator, drive, _) = operator(Kept::whole(512));
+    let (operator, drive, _) = operator(PersistentState::whole(512));
     operator.begin_self_test(SelfTest::Extended, None).unwrap();
     let passed = await_end(&operator).self_tests;
     assert_eq!((passed[0].end, passed[0].power_on_hours), (SelfTestEnd::Passed, 2));
@@ -327,7 +327,8 @@ fn a_removed_mark_is_stored_only_together_with_what_replaced_it() {
     let drive = Arc::<Drive>::default();
     let base = Arc::new(Losing(MemoryDevice::new(SIZE), AtomicU64::new(0)));
     let (device_below, backing) = (Arc::<Losing>::clone(&base), Arc::<Drive>::clone(&drive));
-    let operator = Operator::open(device_below, backing, Kept::whole(512), false).unwrap();
+    let operator =
+        Operator::open(device_below, backing, PersistentState::whole(512), false).unwrap();
     let flushes = || base.1.load(Ordering::SeqCst);
     operator.mark_unreadable(1, 0, 8).unwrap();
     assert_eq!(flushes(), 0, "nothing replaced anything yet");
@@ -354,7 +355,7 @@ fn a_removed_mark_is_stored_only_together_with_what_replaced_it() {
 
 #[test]
 fn nothing_takes_away_a_namespace_that_a_host_protected() {
-    let (operator, _, _) = operator(Kept::whole(512));
+    let (operator, _, _) = operator(PersistentState::whole(512));
     operator.delete_namespace(None).unwrap();
     for _ in 0..2 {
         operator.create_namespace(1 << 18, 512).unwrap();
@@ -380,7 +381,7 @@ fn nothing_takes_away_a_namespace_that_a_host_protected() {
 fn a_drive_that_is_served_for_reading_takes_and_loses_no_protection() {
     let (backing, below) = (Arc::<Drive>::default(), Arc::new(MemoryDevice::new(SIZE)));
     let kept = Arc::<Drive>::clone(&backing);
-    let operator = Operator::open(below, backing, Kept::whole(512), true).unwrap();
+    let operator = Operator::open(below, backing, PersistentState::whole(512), true).unwrap();
     for is_protected in [true, false] {
         assert_eq!(operator.protect(1, is_protected), Err(OperationError::ReadOnly));
     }
@@ -389,7 +390,7 @@ fn a_drive_that_is_served_for_reading_takes_and_loses_no_protection() {
 
 #[test]
 fn a_protected_namespace_is_read_and_not_written() {
-    let (operator, _, _) = operator(Kept::whole(512));
+    let (operator, _, _) = operator(PersistentState::whole(512));
     let it = device(&operator, 1);
     assert!(!it.is_write_protected());
     operator.protect(1, true).unwrap();

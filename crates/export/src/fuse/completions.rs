@@ -7,21 +7,21 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::CLIENT;
-use crate::{Asked, Holder, Lane, Pace, Recorder, Served};
+use crate::{Holder, Lane, Pace, PacedCommand, RecordedCommand, Recorder};
 
 /// Threads of the host in the model; each request is of the one with the fewest outstanding.
 const LANES: usize = 16;
 
 /// The reply to a command that was carried out.
 pub(super) struct FuseReply {
-    asked: Asked,
+    asked: PacedCommand,
     issued_at: Instant,
     send: Box<dyn FnOnce() + Send>,
 }
 
 impl FuseReply {
     pub(super) fn new(
-        asked: Asked,
+        asked: PacedCommand,
         issued_at: Instant,
         send: impl FnOnce() + Send + 'static,
     ) -> Self {
@@ -34,7 +34,7 @@ impl FuseReply {
         let completed_at = Instant::now();
         send();
         if let Some(recorder) = recorder {
-            recorder.keep(CLIENT, &[Served { asked, issued_at, completed_at }]);
+            recorder.keep(CLIENT, &[RecordedCommand { asked, issued_at, completed_at }]);
         }
     }
 }

@@ -10,14 +10,14 @@ use device::{Allocation, MemoryDevice};
 
 use super::*;
 use crate::pace::tests::drive;
-use crate::{Pace, Served};
+use crate::{Pace, RecordedCommand};
 
 /// A recorder that keeps everything.
 #[derive(Debug, Default)]
-struct All(Mutex<Vec<Served>>);
+struct All(Mutex<Vec<RecordedCommand>>);
 
 impl Recorder for All {
-    fn keep(&self, client: u64, served: &[Served]) {
+    fn keep(&self, client: u64, served: &[RecordedCommand]) {
         assert_eq!(client, CLIENT);
         self.0.lock().unwrap().extend_from_slice(served);
     }

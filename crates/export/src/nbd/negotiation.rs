@@ -16,7 +16,7 @@ use super::terms::{Dialect, PREFERRED_BYTES, Terms, Violation};
 use super::wire;
 use super::wire::{ability, allocation, answer, handshake, info, option, u16_at, u32_at, u64_at};
 use crate::{Export, Exports, Tls, TlsMode};
-use crate::{REQUEST_BYTES_MAX, Replies, Taken};
+use crate::{REQUEST_BYTES_MAX, ReceiveProgress, Replies};
 
 const FLAGS_BYTES: usize = 4;
 const OPTION_HEADER_BYTES: usize = 16;
@@ -98,13 +98,17 @@ impl Negotiation {
     ///
     /// # Errors
     /// Fails if the client is to be dropped.
-    pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+    pub fn take(
+        &mut self,
+        input: &[u8],
+        replies: &mut Replies,
+    ) -> Result<ReceiveProgress, Violation> {
         let mut used_bytes = 0;
         loop {
             let rest = &input[used_bytes..];
             let wanted_bytes = self.wanted_bytes(rest)?;
             if wanted_bytes == 0 || rest.len() < wanted_bytes {
-                return Ok(Taken { used_bytes, wanted_bytes, room_bytes: 0 });
+                return Ok(ReceiveProgress { used_bytes, wanted_bytes, room_bytes: 0 });
             }
             match self.stage {
                 Stage::Flags => self.take_flags(u32_at(rest, 0))?,

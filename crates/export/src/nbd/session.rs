@@ -17,10 +17,10 @@ use blockio::Op;
 use super::request::{self, Kind, Request};
 use super::terms::{Dialect, Terms, Violation};
 use super::wire::{self, Errno, allocation, chunk, flag};
-use crate::conversation::{Conversation, Next, Taken};
+use crate::conversation::{Conversation, Next, ReceiveProgress};
 use crate::limits::REQUEST_BYTES_MAX;
-use crate::{Asked, Replies};
-use device::{Allocation, Device, DeviceError, Durability, Read};
+use crate::{PacedCommand, Replies};
+use device::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 /// Most runs in one answer about what is stored.
 const RUNS_MAX: usize = 1 << 15;
@@ -45,7 +45,7 @@ pub struct Session {
     /// Requests that are answered once what they promise holds.
     unsettled: Vec<Request>,
     /// Commands whose replies are there, for the recorder; absent where there is none.
-    answered: Option<Vec<Asked>>,
+    answered: Option<Vec<PacedCommand>>,
     is_over: bool,
     /// Raised once no reply reaches the client any more.
     is_cut: Arc<AtomicBool>,
@@ -101,7 +101,11 @@ impl Session {
     ///
     /// # Errors
     /// Fails if the client is to be dropped.
-    pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+    pub fn take(
+        &mut self,
+        input: &[u8],
+        replies: &mut Replies,
+    ) -> Result<ReceiveProgress, Violation> {
         Conversation::take(self, input, replies)
     }
 
@@ -320,9 +324,11 @@ impl Conversation for Session {
         }
         let waiting = std::mem::take(&mut self.reads);
         let buffers = replies.parts(waiting.iter().map(|waiting| waiting.room.clone()));
-        let read =
-            |(waiting, buffer): (&WaitingRead, _)| Read { offset: waiting.request.offset, buffer };
-        let mut reads: Vec<Read<'_>> = waiting.iter().zip(buffers).map(read).collect();
+        let read = |(waiting, buffer): (&WaitingRead, _)| ReadPart {
+            offset: waiting.request.offset,
+            buffer,
+        };
+        let mut reads: Vec<ReadPart<'_>> = waiting.iter().zip(buffers).map(read).collect();
         let answers = self.terms.export.device.read_many(&mut reads);
         let read = answers.iter().take_while(|answer| answer.is_ok()).count();
         for WaitingRead { request, .. } in &waiting[..read] {
@@ -361,7 +367,7 @@ impl Conversation for Session {
         Self::is_over(self)
     }
 
-    fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+    fn answered(&mut self) -> &mut Option<Vec<PacedCommand>> {
         &mut self.answered
     }
 }
@@ -406,7 +412,7 @@ fn room_bytes(request: &Request) -> usize {
 
 /// Converts a request to a command for the modelled drive; `origin` is the export's first byte on
 /// the drive. None if drives have no such command.
-fn asked(request: &Request, origin: u64) -> Option<Asked> {
+fn asked(request: &Request, origin: u64) -> Option<PacedCommand> {
     let Request { kind, flags, offset, length, .. } = *request;
     let op = match kind {
         Kind::Read => Op::Read,
@@ -417,7 +423,7 @@ fn asked(request: &Request, origin: u64) -> Option<Asked> {
         Kind::Cache | Kind::BlockStatus | Kind::Disconnect | Kind::Unknown(_) => return None,
     };
     let fua = flags & flag::FUA != 0;
-    Some(Asked { op, offset: offset.saturating_add(origin), length, fua })
+    Some(PacedCommand { op, offset: offset.saturating_add(origin), length, fua })
 }
 
 /// Zeroes that take space, so that later writes cannot fail for want of it. They may take hours, so

@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::command::{Command, admin, fabrics};
-use super::context::{Completed, Context, Outcome};
+use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::feature::Features;
 use super::host::Purpose;
@@ -46,9 +46,9 @@ pub(super) fn execute(
         {
             return manage(controller, context, command, data);
         }
-        admin::KEEP_ALIVE => Ok(Completed::value(0_u32)),
+        admin::KEEP_ALIVE => Ok(CommandCompletion::value(0_u32)),
         admin::ABORT if controller.kind() == Purpose::Io => {
-            Ok(Completed::value(controller.events().abort(low16(command.dword(10) >> 16))))
+            Ok(CommandCompletion::value(controller.events().abort(low16(command.dword(10) >> 16))))
         }
         admin::ASYNCHRONOUS_EVENT => match controller.events().hold(command.id()) {
             Ok(()) => return Outcome::Held,
@@ -66,7 +66,7 @@ pub(super) fn complete(command: &Command, outcome: Outcome, answers: &mut impl A
         Outcome::Disconnected => Status::SUCCESS.into(),
         Outcome::Completed(completed) => completed,
     };
-    let Completed { status, value, data } = completed;
+    let CommandCompletion { status, value, data } = completed;
     if data.is_empty() {
         answers.complete(command.id(), status, value);
     } else {

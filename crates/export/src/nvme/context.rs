@@ -8,7 +8,7 @@ use crate::{Pace, TlsMode};
 
 /// Completion of a command, with its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Completed {
+pub(super) struct CommandCompletion {
     pub(super) status: Status,
     /// Dwords 0 and 1.
     pub(super) value: u64,
@@ -18,20 +18,20 @@ pub(super) struct Completed {
 /// Effect of a command.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    Completed(Completed),
+    Completed(CommandCompletion),
     /// Completed later, by the controller.
     Held,
     /// Completed, and the queue goes.
     Disconnected,
 }
 
-impl From<Status> for Completed {
+impl From<Status> for CommandCompletion {
     fn from(status: Status) -> Self {
         Self { status, value: 0, data: Vec::new() }
     }
 }
 
-impl Completed {
+impl CommandCompletion {
     pub(super) fn value(value: impl Into<u64>) -> Self {
         Self { value: value.into(), ..Status::SUCCESS.into() }
     }
@@ -41,9 +41,9 @@ impl Completed {
     }
 }
 
-impl From<Result<Completed, Status>> for Outcome {
-    fn from(done: Result<Completed, Status>) -> Self {
-        Self::Completed(done.unwrap_or_else(Completed::from))
+impl From<Result<CommandCompletion, Status>> for Outcome {
+    fn from(done: Result<CommandCompletion, Status>) -> Self {
+        Self::Completed(done.unwrap_or_else(CommandCompletion::from))
     }
 }
 

@@ -20,10 +20,10 @@ use blockio::Nanos;
 use device::FormatResult;
 
 use super::command::Command;
-use super::context::{Completed, Context};
-use super::counters::{QueueCounters, Shown};
+use super::context::{CommandCompletion, Context};
+use super::counters::{ControllerSnapshot, QueueCounters};
 use super::drive::NvmeDrive;
-use super::error_log::{ErrorLog, Failed};
+use super::error_log::{ErrorLog, FailedCommand};
 use super::event::Events;
 use super::fabrics::{Connect, ConnectRefusal, property_of};
 use super::feature::{self, Features};
@@ -102,7 +102,7 @@ pub(super) struct Controller {
     host: Host,
     configuration: u32,
     /// CSTS and the I/O queues, which the status of the server shows.
-    shown: Arc<Shown>,
+    shown: Arc<ControllerSnapshot>,
     features: Features,
     events: Events,
     errors: ErrorLog,
@@ -130,7 +130,7 @@ impl Controller {
     /// A controller that is disabled, for a host that came at `now` with its Keep Alive Timeout in
     /// milliseconds, 0 for none.
     pub(super) fn new(
-        (id, shown): (u16, Arc<Shown>),
+        (id, shown): (u16, Arc<ControllerSnapshot>),
         kind: Purpose,
         host: Host,
         (keep_alive_ms, now): (u32, Nanos),
@@ -301,7 +301,7 @@ impl Controller {
     }
 
     /// Logs a command that an I/O queue completed with an error of the drive.
-    pub(super) fn note_failure(&mut self, drive: &NvmeDrive, failed: Failed) {
+    pub(super) fn note_failure(&mut self, drive: &NvmeDrive, failed: FailedCommand) {
         self.errors.add(drive.next_error(), failed);
     }
 
@@ -369,7 +369,7 @@ impl Controller {
         enable.into_iter().chain(life).min_by_key(|(due, _)| *due)
     }
 
-    pub(super) fn property_get(&self, command: &Command) -> Result<Completed, Status> {
+    pub(super) fn property_get(&self, command: &Command) -> Result<CommandCompletion, Status> {
         let (offset, is_long) = property_of(command)?;
         let value = match offset {
             offset::CAPABILITIES if is_long => capabilities(),
@@ -380,20 +380,20 @@ impl Controller {
             offset::READY_TIMEOUTS if !is_long => READY_TIMEOUTS.into(),
             _ => return Err(Status::INVALID_FIELD),
         };
-        Ok(Completed::value(value))
+        Ok(CommandCompletion::value(value))
     }
 
     pub(super) fn property_set(
         &mut self,
         context: &Context<'_>,
         command: &Command,
-    ) -> Result<Completed, Status> {
+    ) -> Result<CommandCompletion, Status> {
         let (offset, is_long) = property_of(command)?;
         if offset != offset::CONFIGURATION || is_long {
             return Err(Status::INVALID_FIELD);
         }
         self.configure(context, command.dword(12));
-        Ok(Completed::value(0_u32))
+        Ok(CommandCompletion::value(0_u32))
     }
 
     /// Sets CC: enables, disables or shuts down the controller.
@@ -443,7 +443,7 @@ impl Controller {
         &mut self,
         context: &Context<'_>,
         command: &Command,
-    ) -> Result<Completed, Status> {
+    ) -> Result<CommandCompletion, Status> {
         let host_id = self.host.id;
         let known = feature::known((self.kind, self.transport()));
         self.features.get(context, command, (known, &host_id))
@@ -454,7 +454,7 @@ impl Controller {
         context: &Context<'_>,
         command: &Command,
         data: &[u8],
-    ) -> Result<Completed, Status> {
+    ) -> Result<CommandCompletion, Status> {
         let known = feature::known((self.kind, self.transport()));
         let has_queues = self.has_queues();
         let done = self.features.set(context, command, (known, has_queues), data)?;

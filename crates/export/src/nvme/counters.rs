@@ -61,7 +61,7 @@ pub struct ControllerStatus {
 /// Status of a controller outside of its lock: a command that holds the lock may ask the drive for
 /// its health, and the drive in turn for the status of controllers.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ControllerSnapshot {
     controller: u16,
     host: String,
     transport: &'static str,
@@ -73,7 +73,7 @@ pub(super) struct Shown {
     queues: Mutex<BTreeMap<u16, Arc<QueueCounters>>>,
 }
 
-impl Shown {
+impl ControllerSnapshot {
     pub(super) fn new(controller: u16, host: &Host) -> Self {
         Self {
             controller,

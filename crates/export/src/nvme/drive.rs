@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use device::operator::NAMESPACES_MAX;
 use device::{Identity, Operations};
 
-use super::counters::{ControllerStatus, Shown};
+use super::counters::{ControllerSnapshot, ControllerStatus};
 use super::host::{Host, Purpose};
 use super::lock::locked;
 use super::namespace::Directory;
@@ -36,7 +36,7 @@ pub(super) struct NvmeDrive {
 #[derive(Default)]
 struct Registry {
     /// Purpose and status of each, by identifier.
-    controllers: BTreeMap<u16, (Purpose, Arc<Shown>)>,
+    controllers: BTreeMap<u16, (Purpose, Arc<ControllerSnapshot>)>,
     /// Identifier given last.
     last: u16,
 }
@@ -82,13 +82,17 @@ impl NvmeDrive {
 
     /// Registers a controller for `host`. Returns its identifier and its status; none if there are
     /// 256 controllers.
-    pub(super) fn register(&self, kind: Purpose, host: &Host) -> Option<(u16, Arc<Shown>)> {
+    pub(super) fn register(
+        &self,
+        kind: Purpose,
+        host: &Host,
+    ) -> Option<(u16, Arc<ControllerSnapshot>)> {
         let mut registry = locked(&self.registry);
         if registry.controllers.len() >= CONTROLLERS_MAX {
             return None;
         }
         let id = registry.next_id();
-        let shown = Arc::new(Shown::new(id, host));
+        let shown = Arc::new(ControllerSnapshot::new(id, host));
         registry.controllers.insert(id, (kind, Arc::clone(&shown)));
         Some((id, shown))
     }
@@ -105,7 +109,7 @@ impl NvmeDrive {
 
     /// The host of each controller among `ids` for I/O; none where one is no such controller.
     pub(super) fn hosts_of(&self, ids: &[u16]) -> Option<Vec<String>> {
-        let of_io: BTreeMap<u16, Arc<Shown>> = self.of_io().into_iter().collect();
+        let of_io: BTreeMap<u16, Arc<ControllerSnapshot>> = self.of_io().into_iter().collect();
         ids.iter().map(|id| of_io.get(id).map(|shown| shown.host().to_owned())).collect()
     }
 
@@ -114,7 +118,7 @@ impl NvmeDrive {
         self.of_io().into_iter().map(|(id, _)| id).collect()
     }
 
-    fn of_io(&self) -> Vec<(u16, Arc<Shown>)> {
+    fn of_io(&self) -> Vec<(u16, Arc<ControllerSnapshot>)> {
         let registry = locked(&self.registry);
         let of_io = registry.controllers.iter().filter(|(_, (kind, _))| *kind == Purpose::Io);
         of_io.map(|(id, (_, shown))| (*id, Arc::clone(shown))).collect()

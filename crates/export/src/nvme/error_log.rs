@@ -15,7 +15,7 @@ const NO_PARAMETER: u16 = 0xFFFF;
 
 /// Command that failed because of the drive, not of the host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Failed {
+pub(super) struct FailedCommand {
     pub(super) queue: u16,
     pub(super) command: u16,
     pub(super) status: Status,
@@ -28,11 +28,11 @@ pub(super) struct Failed {
 #[derive(Debug, Default)]
 pub(super) struct ErrorLog {
     /// Entries with their numbers, the latest first.
-    entries: VecDeque<(u64, Failed)>,
+    entries: VecDeque<(u64, FailedCommand)>,
 }
 
 impl ErrorLog {
-    pub(super) fn add(&mut self, number: u64, failed: Failed) {
+    pub(super) fn add(&mut self, number: u64, failed: FailedCommand) {
         self.entries.push_front((number, failed));
         self.entries.truncate(ENTRIES);
     }

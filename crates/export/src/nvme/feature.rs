@@ -7,7 +7,7 @@ use blockio::Nanos;
 use device::{DriveHealth, Protection};
 
 use super::command::Command;
-use super::context::{Completed, Context};
+use super::context::{CommandCompletion, Context};
 use super::event;
 use super::host::Purpose;
 use super::io::refusal;
@@ -160,7 +160,7 @@ impl Features {
         context: &Context<'_>,
         command: &Command,
         (known, host_id): (impl Iterator<Item = u8>, &[u8; 16]),
-    ) -> Result<Completed, Status> {
+    ) -> Result<CommandCompletion, Status> {
         let feature = low8(command.dword(10));
         check_known(known, feature)?;
         match command.dword(10) >> 8 & 7 {
@@ -168,7 +168,7 @@ impl Features {
             // Default and saved value; nothing is saved, so they are the same.
             1 | 2 => Self::new(self.keep_alive_ms).current(context, command, host_id),
             // Capabilities: changeable, and not a property of one namespace.
-            3 => Ok(Completed::value(match feature {
+            3 => Ok(CommandCompletion::value(match feature {
                 id::HOST_ID => 0_u32,
                 id::WRITE_PROTECTION => 1 << 2 | 1 << 1,
                 _ => 1 << 2,
@@ -182,7 +182,7 @@ impl Features {
         context: &Context<'_>,
         command: &Command,
         host_id: &[u8; 16],
-    ) -> Result<Completed, Status> {
+    ) -> Result<CommandCompletion, Status> {
         let value = match low8(command.dword(10)) {
             id::ARBITRATION => self.arbitration,
             // Of a sanitize NODRM: one that is to leave blocks allocated is refused, not changed.
@@ -201,18 +201,18 @@ impl Features {
             }
             id::WRITE_ATOMICITY => self.write_atomicity,
             id::EVENTS => self.events,
-            id::TIMESTAMP => return Ok(Completed::data(self.timestamp_data(context.now))),
+            id::TIMESTAMP => return Ok(CommandCompletion::data(self.timestamp_data(context.now))),
             id::KEEP_ALIVE => self.keep_alive_ms,
-            id::HOST_BEHAVIOR => return Ok(Completed::data(self.host_behavior.clone())),
+            id::HOST_BEHAVIOR => return Ok(CommandCompletion::data(self.host_behavior.clone())),
             id::ENDURANCE_EVENTS if low16(command.dword(11)) == 1 => self.endurance_events,
             id::WRITE_PROTECTION => protection(context, command.namespace())?,
             // Fabrics know identifiers of 128 bits alone.
             id::HOST_ID if command.dword(11) & 1 == 1 => {
-                return Ok(Completed::data(host_id.to_vec()));
+                return Ok(CommandCompletion::data(host_id.to_vec()));
             }
             _ => return Err(Status::INVALID_FIELD),
         };
-        Ok(Completed::value(value))
+        Ok(CommandCompletion::value(value))
     }
 
     pub(super) fn set(
@@ -221,7 +221,7 @@ impl Features {
         command: &Command,
         (known, has_queues): (impl Iterator<Item = u8>, bool),
         data: &[u8],
-    ) -> Result<Completed, Status> {
+    ) -> Result<CommandCompletion, Status> {
         let feature = low8(command.dword(10));
         check_known(known, feature)?;
         if command.dword(10) >> 31 == 1 {
@@ -258,11 +258,11 @@ impl Features {
             id::HOST_ID => return Err(Status::COMMAND_SEQUENCE),
             _ => return Err(Status::INVALID_FIELD),
         }
-        Ok(Completed::value(0_u32))
+        Ok(CommandCompletion::value(0_u32))
     }
 
     /// Number of queues: as many of each kind as the host asks for, within limits.
-    fn set_queues(&mut self, value: u32, has_queues: bool) -> Result<Completed, Status> {
+    fn set_queues(&mut self, value: u32, has_queues: bool) -> Result<CommandCompletion, Status> {
         let (submission, completion) = (low16(value), low16(value >> 16));
         if submission == 0xFFFF || completion == 0xFFFF {
             return Err(Status::INVALID_FIELD);
@@ -272,7 +272,7 @@ impl Features {
         }
         // Over fabrics a queue is always a pair.
         self.queues = (submission.min(completion) + 1).min(QUEUES_MAX);
-        Ok(Completed::value(queues_value(self.queues)))
+        Ok(CommandCompletion::value(queues_value(self.queues)))
     }
 
     /// Temperature threshold of the composite temperature, the only one.

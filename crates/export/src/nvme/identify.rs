@@ -6,7 +6,7 @@ use std::sync::Arc;
 use device::{Operations, Protection};
 
 use super::command::Command;
-use super::context::{Completed, Context};
+use super::context::{CommandCompletion, Context};
 use super::controller::Controller;
 use super::drive::DISCOVERY_NQN;
 use super::error_log;
@@ -37,7 +37,7 @@ pub(super) fn identify(
     controller: &mut Controller,
     context: &Context<'_>,
     command: &Command,
-) -> Result<Completed, Status> {
+) -> Result<CommandCompletion, Status> {
     let kind = controller.kind();
     let structure = low8(command.dword(10));
     let command_set = low8(command.dword(11) >> 24);
@@ -92,7 +92,7 @@ pub(super) fn identify(
         }
         _ => return Err(Status::INVALID_FIELD),
     };
-    Ok(Completed::data(data.into_bytes()))
+    Ok(CommandCompletion::data(data.into_bytes()))
 }
 
 /// A namespace of the drive.

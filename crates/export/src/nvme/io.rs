@@ -10,7 +10,7 @@ use super::namespace::{ALL_NAMESPACES, Namespace, Namespaces};
 use super::status::Status;
 use super::transport::TRANSFER_BYTES_MAX;
 use super::wire::{low16, u32_at, u64_at};
-use crate::Asked;
+use crate::PacedCommand;
 
 /// Bytes that are verified at a time.
 const STEP_BYTES: usize = 256 << 10;
@@ -159,7 +159,7 @@ impl Io {
 
     /// The command for the modelled drive, if drives have such a command; `origin` is the
     /// namespace's first byte on the drive.
-    pub(super) fn asked(&self, origin: u64) -> Option<Asked> {
+    pub(super) fn asked(&self, origin: u64) -> Option<PacedCommand> {
         let op = match self.kind {
             // The drive compares, so it reads.
             IoKind::Read | IoKind::Compare | IoKind::Verify => Op::Read,
@@ -171,7 +171,7 @@ impl Io {
         };
         let (offset, length) = (self.offset.saturating_add(origin), self.length);
         let fua = self.is_durable && self.kind != IoKind::Flush;
-        Some(Asked { op, offset, length, fua })
+        Some(PacedCommand { op, offset, length, fua })
     }
 
     /// Carries out a command other than a read or a flush; `data` is the host's data for it.
@@ -364,12 +364,12 @@ fn for_each_step(
 
 /// The deallocation of a Dataset Management as the modelled drive needs it: all its ranges as one
 /// that begins with the first; none where there is none.
-pub(super) fn asked_of_ranges(namespace: &Namespace, data: &[u8]) -> Option<Asked> {
+pub(super) fn asked_of_ranges(namespace: &Namespace, data: &[u8]) -> Option<PacedCommand> {
     let shift = namespace.block_shift;
     let mut ranges = data.chunks_exact(RANGE_BYTES).map(|it| (u64_at(it, 8), u32_at(it, 4)));
     let (first, _) = ranges.clone().find(|(_, blocks)| *blocks > 0)?;
     let length =
         ranges.try_fold(0_u64, |sum, (_, blocks)| sum.checked_add(blocks.into()))? << shift;
     let offset = (first << shift).saturating_add(namespace.device().origin());
-    Some(Asked { op: Op::Trim, offset, length, fua: false })
+    Some(PacedCommand { op: Op::Trim, offset, length, fua: false })
 }

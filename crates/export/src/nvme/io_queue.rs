@@ -10,19 +10,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use device::{DeviceError, Read};
+use device::{DeviceError, ReadPart};
 
 use super::answers::Answers;
 use super::command::Command;
 use super::controller::{Controller, Link};
 use super::counters::QueueCounters;
-use super::error_log::Failed;
+use super::error_log::FailedCommand;
 use super::io::{Io, IoFailure, IoKind, asked_of_ranges};
 use super::lock::locked;
 use super::namespace::{Namespace, Namespaces, View};
 use super::status::Status;
 use super::subsystem::Subsystem;
-use crate::Asked;
+use crate::PacedCommand;
 
 /// An I/O queue of a controller.
 pub(super) struct IoQueue {
@@ -36,25 +36,25 @@ pub(super) struct IoQueue {
     reads: Vec<(Command, Io)>,
     reads_of: Option<Arc<Namespace>>,
     /// Commands that are answered once what they promise holds.
-    unsettled: Vec<Unsettled>,
+    unsettled: Vec<PendingCommand>,
 }
 
 /// A command that was carried out, and promises that something is durable.
-struct Unsettled {
+struct PendingCommand {
     id: u16,
     io: Io,
-    of: Concerned,
-    asked: Option<Asked>,
+    of: FlushScope,
+    asked: Option<PacedCommand>,
 }
 
 /// Namespaces that have to be flushed for a command.
-enum Concerned {
+enum FlushScope {
     One(Arc<Namespace>),
     /// All that were attached to the host when the command was carried out.
     All(Arc<Namespaces>),
 }
 
-impl Concerned {
+impl FlushScope {
     fn iter(&self) -> impl Iterator<Item = &Arc<Namespace>> {
         let (one, all) = match self {
             Self::One(namespace) => (Some(namespace), None),
@@ -116,8 +116,8 @@ impl IoQueue {
         command: &Command,
         data: Result<&[u8], Status>,
         subsystem: &Subsystem,
-        answers: (&mut impl Answers, &mut Option<Vec<Asked>>),
-    ) -> (Option<Asked>, bool) {
+        answers: (&mut impl Answers, &mut Option<Vec<PacedCommand>>),
+    ) -> (Option<PacedCommand>, bool) {
         let parsed = self.parse(command, subsystem);
         self.execute_parsed((command, parsed), data, subsystem, answers)
     }
@@ -128,8 +128,8 @@ impl IoQueue {
         (command, parsed): (&Command, Result<Io, Status>),
         data: Result<&[u8], Status>,
         subsystem: &Subsystem,
-        (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
-    ) -> (Option<Asked>, bool) {
+        (answers, answered): (&mut impl Answers, &mut Option<Vec<PacedCommand>>),
+    ) -> (Option<PacedCommand>, bool) {
         let checked = data.and_then(|data| {
             let io = parsed?;
             Ok((io, data.get(..*io.host_bytes().start()).ok_or(Status::SGL_LENGTH)?))
@@ -164,9 +164,9 @@ impl IoQueue {
             answers.complete(command.id(), Status::SUCCESS, 0);
             keep(answered, asked);
         } else {
-            let all = || Concerned::All(self.view.shared());
-            let of = namespace.map_or_else(all, |it| Concerned::One(Arc::clone(it)));
-            self.unsettled.push(Unsettled { id: command.id(), io, of, asked });
+            let all = || FlushScope::All(self.view.shared());
+            let of = namespace.map_or_else(all, |it| FlushScope::One(Arc::clone(it)));
+            self.unsettled.push(PendingCommand { id: command.id(), io, of, asked });
         }
         (asked, true)
     }
@@ -176,7 +176,7 @@ impl IoQueue {
         &mut self,
         subsystem: &Subsystem,
         answers: &mut impl Answers,
-        answered: &mut Option<Vec<Asked>>,
+        answered: &mut Option<Vec<PacedCommand>>,
     ) {
         if self.unsettled.is_empty() {
             return;
@@ -188,7 +188,7 @@ impl IoQueue {
             let flush = || namespace.device().flush().map_err(IoFailure::from);
             flushed.entry(key(namespace)).or_insert_with(flush);
         }
-        for Unsettled { id, io, of, asked } in &unsettled {
+        for PendingCommand { id, io, of, asked } in &unsettled {
             let failed = of.iter().find_map(|it| {
                 let failure = flushed.get(&key(it)).and_then(|flushed| flushed.as_ref().err());
                 failure.map(|failure| (it, failure))
@@ -211,7 +211,7 @@ impl IoQueue {
         command: &Command,
         io: Io,
         subsystem: &Subsystem,
-        (answers, answered): (&mut impl Answers, &mut Option<Vec<Asked>>),
+        (answers, answered): (&mut impl Answers, &mut Option<Vec<PacedCommand>>),
     ) {
         let namespace = self.view.namespaces().get(io.namespace).cloned();
         let is_other =
@@ -242,15 +242,16 @@ impl IoQueue {
         &mut self,
         subsystem: &Subsystem,
         answers: &mut impl Answers,
-        answered: &mut Option<Vec<Asked>>,
+        answered: &mut Option<Vec<PacedCommand>>,
     ) {
         let waiting = std::mem::take(&mut self.reads);
         let Some(namespace) = self.reads_of.take().filter(|_| !waiting.is_empty()) else { return };
         let results = {
             let buffers = answers.buffers();
             assert_eq!(buffers.len(), waiting.len(), "a buffer for each read");
-            let read = |((_, io), buffer): (&(Command, Io), _)| Read { offset: io.offset, buffer };
-            let mut reads: Vec<Read<'_>> = waiting.iter().zip(buffers).map(read).collect();
+            let read =
+                |((_, io), buffer): (&(Command, Io), _)| ReadPart { offset: io.offset, buffer };
+            let mut reads: Vec<ReadPart<'_>> = waiting.iter().zip(buffers).map(read).collect();
             namespace.device().read_many(&mut reads)
         };
         let good = results.iter().take_while(|result| result.is_ok()).count();
@@ -296,14 +297,14 @@ impl IoQueue {
         let status = if passes { status.passing(self.link.has_retry_delay()) } else { status };
         let status = status.logged();
         let (queue, command, namespace) = (self.number, id, io.namespace);
-        let failed = Failed { queue, command, status, namespace, lba };
+        let failed = FailedCommand { queue, command, status, namespace, lba };
         locked(&self.controller).note_failure(subsystem.drive(), failed);
         answers.complete(id, status, 0);
     }
 }
 
 /// The command as the modelled drive needs it.
-fn asked(io: &Io, data: &[u8], namespaces: &Namespaces) -> Option<Asked> {
+fn asked(io: &Io, data: &[u8], namespaces: &Namespaces) -> Option<PacedCommand> {
     let namespace = namespaces.get(io.namespace);
     match io.kind {
         IoKind::Manage(true) => asked_of_ranges(namespace?, data),
@@ -316,7 +317,7 @@ fn key(namespace: &Arc<Namespace>) -> (u32, *const Namespace) {
     (namespace.id, Arc::as_ptr(namespace))
 }
 
-fn keep(answered: &mut Option<Vec<Asked>>, asked: Option<Asked>) {
+fn keep(answered: &mut Option<Vec<PacedCommand>>, asked: Option<PacedCommand>) {
     if let Some(answered) = answered {
         answered.extend(asked);
     }

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 pub(super) use self::telemetry::Telemetry;
 use super::command::{Command, admin, nvm};
-use super::context::{Completed, Context};
+use super::context::{CommandCompletion, Context};
 use super::controller::Controller;
 use super::drive::DISCOVERY_NQN;
 use super::event::Page;
@@ -99,7 +99,7 @@ pub(super) fn log_page(
     controller: &mut Controller,
     context: &Context<'_>,
     command: &Command,
-) -> Result<Completed, Status> {
+) -> Result<CommandCompletion, Status> {
     let id = low8(command.dword(10));
     let known = known(controller.kind(), context);
     if !known.contains(&id) {
@@ -151,7 +151,7 @@ pub(super) fn log_page(
     let mut data = rest[..length.min(rest.len())].to_vec();
     // Reads beyond the end of a page return zeroes.
     data.resize(length, 0);
-    Ok(Completed::data(data))
+    Ok(CommandCompletion::data(data))
 }
 
 /// Identifiers of the pages of a controller.

@@ -9,11 +9,11 @@
 use device::{EventKind, Exit, FormatRequest, FormatResult, SelfTest, Work};
 
 use super::command::{Command, admin};
-use super::context::{Completed, Context, Outcome};
+use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::identify::{BLOCK_FORMATS, IDENTIFY_BYTES};
 use super::io::{in_progress, refusal};
-use super::namespace::{ALL_NAMESPACES, Unchanged};
+use super::namespace::{ALL_NAMESPACES, AttachmentError};
 use super::status::Status;
 use super::wire::{low8, u16_at, u64_at};
 
@@ -106,7 +106,7 @@ fn format(context: &Context<'_>, command: &Command) -> Result<FormatResult, Stat
     })
 }
 
-fn sanitize(context: &Context<'_>, command: &Command) -> Result<Completed, Status> {
+fn sanitize(context: &Context<'_>, command: &Command) -> Result<CommandCompletion, Status> {
     let operations = context.drive.operations();
     let dword = command.dword(10);
     let done = match dword & 7 {
@@ -119,14 +119,14 @@ fn sanitize(context: &Context<'_>, command: &Command) -> Result<Completed, Statu
         }
         _ => return Err(Status::INVALID_FIELD),
     };
-    done.map(|()| Completed::value(0_u32)).map_err(|error| refusal(&error))
+    done.map(|()| CommandCompletion::value(0_u32)).map_err(|error| refusal(&error))
 }
 
 fn namespace_management(
     context: &Context<'_>,
     command: &Command,
     data: &[u8],
-) -> Result<Completed, Status> {
+) -> Result<CommandCompletion, Status> {
     let operations = context.drive.operations();
     match command.dword(10) & 0xF {
         0 => {
@@ -141,7 +141,7 @@ fn namespace_management(
             let created = operations.create_namespace(size, 1 << block_shift);
             let id = created.map_err(|error| refusal(&error))?;
             context.drive.directory().forget(id);
-            Ok(Completed::value(id))
+            Ok(CommandCompletion::value(id))
         }
         1 => {
             let id = Some(command.namespace()).filter(|id| *id != ALL_NAMESPACES);
@@ -149,14 +149,18 @@ fn namespace_management(
             if let Some(id) = id {
                 context.drive.directory().forget(id);
             }
-            Ok(Completed::value(0_u32))
+            Ok(CommandCompletion::value(0_u32))
         }
         _ => Err(Status::INVALID_FIELD),
     }
 }
 
 /// Attaches a namespace to the hosts of listed controllers, or detaches it.
-fn attachment(context: &Context<'_>, command: &Command, data: &[u8]) -> Result<Completed, Status> {
+fn attachment(
+    context: &Context<'_>,
+    command: &Command,
+    data: &[u8],
+) -> Result<CommandCompletion, Status> {
     let is_attached = match command.dword(10) & 0xF {
         0 => true,
         1 => false,
@@ -174,10 +178,10 @@ fn attachment(context: &Context<'_>, command: &Command, data: &[u8]) -> Result<C
     let listed: Vec<u16> = (1..=usize::from(count)).map(|index| u16_at(data, 2 * index)).collect();
     let hosts = drive.hosts_of(&listed).ok_or(Status::CONTROLLER_LIST)?;
     match drive.directory().attach(id, &hosts, is_attached) {
-        Ok(()) => Ok(Completed::value(0_u32)),
-        Err(Unchanged::TooManyHosts) => Err(Status::ATTACHMENT_LIMIT),
-        Err(Unchanged::IsSo) if is_attached => Err(Status::ALREADY_ATTACHED),
-        Err(Unchanged::IsSo) => Err(Status::NOT_ATTACHED),
+        Ok(()) => Ok(CommandCompletion::value(0_u32)),
+        Err(AttachmentError::TooManyHosts) => Err(Status::ATTACHMENT_LIMIT),
+        Err(AttachmentError::IsSo) if is_attached => Err(Status::ALREADY_ATTACHED),
+        Err(AttachmentError::IsSo) => Err(Status::NOT_ATTACHED),
     }
 }
 
@@ -192,19 +196,19 @@ fn work(context: &Context<'_>) -> Option<Work> {
     }
 }
 
-fn self_test(context: &Context<'_>, command: &Command) -> Result<Completed, Status> {
+fn self_test(context: &Context<'_>, command: &Command) -> Result<CommandCompletion, Status> {
     let operations = context.drive.operations();
     let test = match command.dword(10) & 0xF {
         1 => SelfTest::Short,
         2 => SelfTest::Extended,
         0xF => {
             operations.abort_self_test();
-            return Ok(Completed::value(0_u32));
+            return Ok(CommandCompletion::value(0_u32));
         }
         _ => return Err(Status::INVALID_FIELD),
     };
     // 0: the controller alone, which is what is below all namespaces.
     let namespace = Some(command.namespace()).filter(|id| ![0, ALL_NAMESPACES].contains(id));
     let begun = operations.begin_self_test(test, namespace);
-    begun.map(|()| Completed::value(0_u32)).map_err(|error| refusal(&error))
+    begun.map(|()| CommandCompletion::value(0_u32)).map_err(|error| refusal(&error))
 }

@@ -61,7 +61,7 @@ struct Attachments(BTreeMap<u32, Attachment>);
 
 /// Reason why an attachment was not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unchanged {
+pub(super) enum AttachmentError {
     /// A host is attached, or detached, as it is asked for.
     IsSo,
     /// More than [`HOSTS_MAX`] hosts would be named.
@@ -162,7 +162,7 @@ impl Directory {
         id: u32,
         hosts: &[String],
         is_attached: bool,
-    ) -> Result<(), Unchanged> {
+    ) -> Result<(), AttachmentError> {
         locked(&self.attachments).attach(id, hosts, is_attached)?;
         self.version.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -180,9 +180,14 @@ impl Attachments {
         self.0.get(&id).is_some_and(|it| it.is_open != it.hosts.contains(host))
     }
 
-    fn attach(&mut self, id: u32, hosts: &[String], is_attached: bool) -> Result<(), Unchanged> {
+    fn attach(
+        &mut self,
+        id: u32,
+        hosts: &[String],
+        is_attached: bool,
+    ) -> Result<(), AttachmentError> {
         if hosts.iter().any(|host| self.is_attached(id, host) == is_attached) {
-            return Err(Unchanged::IsSo);
+            return Err(AttachmentError::IsSo);
         }
         let attachment = self.0.entry(id).or_default();
         // Two controllers may be of one host.
@@ -192,7 +197,7 @@ impl Attachments {
             return Ok(());
         }
         if attachment.hosts.len() + changed.len() > HOSTS_MAX {
-            return Err(Unchanged::TooManyHosts);
+            return Err(AttachmentError::TooManyHosts);
         }
         attachment.hosts.extend(changed);
         Ok(())
@@ -226,9 +231,9 @@ mod tests {
                 assert_eq!(attachments.attach(1, &host(number), is_new), Ok(()));
             }
             let next = host(HOSTS_MAX);
-            assert_eq!(attachments.attach(1, &next, is_new), Err(Unchanged::TooManyHosts));
+            assert_eq!(attachments.attach(1, &next, is_new), Err(AttachmentError::TooManyHosts));
             assert_eq!(attachments.is_attached(1, &next[0]), is_open, "nothing has changed");
-            assert_eq!(attachments.attach(1, &host(7), is_new), Err(Unchanged::IsSo));
+            assert_eq!(attachments.attach(1, &host(7), is_new), Err(AttachmentError::IsSo));
             attachments.attach(1, &host(7), is_open).unwrap();
             assert_eq!(attachments.attach(1, &next, is_new), Ok(()));
         }

@@ -26,7 +26,7 @@ use self::pages::{PAGE_BYTES, Pages, fetch};
 use self::queue::{CompletionQueue, Doorbells, Machine, QueuePlace, SubmissionQueue};
 use super::admin::{admin_data_bytes, complete, complete_held, execute};
 use super::command::{COMMAND_BYTES, Command, admin, fabrics};
-use super::context::{Completed, Context, Outcome};
+use super::context::{CommandCompletion, Context, Outcome};
 use super::controller::Controller;
 use super::host::{Host, Purpose};
 use super::io_queue::IoQueue;
@@ -328,7 +328,9 @@ impl PcieController {
                 return execute(&mut locked(&self.controller), &context, command, &data);
             }
         };
-        Outcome::Completed(done.map_or_else(Completed::from, |()| Completed::value(0_u32)))
+        Outcome::Completed(
+            done.map_or_else(CommandCompletion::from, |()| CommandCompletion::value(0_u32)),
+        )
     }
 
     /// Number, place and entries of a queue to be created.

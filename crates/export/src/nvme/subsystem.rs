@@ -36,7 +36,7 @@ pub struct Subsystem {
     drive: NvmeDrive,
     /// By identifier.
     controllers: Mutex<BTreeMap<u16, Arc<Mutex<Controller>>>>,
-    cuts: Mutex<Vec<Cut>>,
+    cuts: Mutex<Vec<Disconnect>>,
     removed_until: Mutex<Option<Instant>>,
     authentication: Option<Secrets>,
     secure_channel: Option<SecureChannel>,
@@ -63,12 +63,12 @@ impl SecureChannel {
 
 /// A drive whose namespaces are fixed: exports.
 #[derive(Debug)]
-struct Fixed {
+struct FixedDrive {
     administration: Arc<dyn Administration>,
     namespaces: Vec<ServedNamespace>,
 }
 
-impl Administration for Fixed {
+impl Administration for FixedDrive {
     fn identity(&self) -> Identity {
         self.administration.identity()
     }
@@ -78,14 +78,14 @@ impl Administration for Fixed {
     }
 }
 
-impl Operations for Fixed {
+impl Operations for FixedDrive {
     fn namespaces(&self) -> Vec<ServedNamespace> {
         self.namespaces.clone()
     }
 }
 
 /// Ends connections: those of the I/O queues of this controller, or those of all hosts.
-pub(crate) type Cut = Box<dyn Fn(Option<u16>) + Send + Sync>;
+pub(crate) type Disconnect = Box<dyn Fn(Option<u16>) + Send + Sync>;
 
 /// Failure of all controllers, on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Subsystem {
         let served = (1..).zip(exports.iter()).map(|(id, it)| fixed(id, it, block_bytes));
         let namespaces = served.collect::<Result<_, _>>()?;
         let pace = exports.iter().next().and_then(|export| export.pace.clone());
-        Ok(Self::operated(Arc::new(Fixed { administration, namespaces })).paced(pace))
+        Ok(Self::operated(Arc::new(FixedDrive { administration, namespaces })).paced(pace))
     }
 
     /// The subsystem of a drive that hosts operate.
@@ -217,7 +217,7 @@ impl Subsystem {
     }
 
     /// Has `cut` called when connections are to end.
-    pub(crate) fn call_to_cut(&self, cut: Cut) {
+    pub(crate) fn call_to_cut(&self, cut: Disconnect) {
         locked(&self.cuts).push(cut);
     }
 

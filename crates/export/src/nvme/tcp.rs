@@ -14,7 +14,7 @@ mod session;
 mod sgl;
 mod transfer;
 
-pub(crate) use self::keys::Secured;
+pub(crate) use self::keys::AuthenticatedHost;
 pub use self::keys::{TlsKeys, TlsKeysError};
 pub use self::pdu::Violation;
 pub(super) use self::pdu::{ADMIN_CAPSULE_DATA_BYTES, IO_CAPSULE_DATA_BYTES};

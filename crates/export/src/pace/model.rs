@@ -10,7 +10,7 @@ use blockio::{Lba, Nanos, Op, Request, SECTOR_BYTES};
 use device::{Device, DeviceError};
 use ssd::{Drive, Reading};
 
-use super::Asked;
+use super::PacedCommand;
 
 /// Step in which what a device stores is asked for.
 const STEP_BYTES: u64 = 1 << 30;
@@ -24,7 +24,7 @@ pub(crate) struct Model {
     tickets: u32,
     lanes: Vec<LaneState>,
     /// Commands that the drive has, by ticket.
-    outstanding: BTreeMap<u32, Issued>,
+    outstanding: BTreeMap<u32, CommandIssue>,
     /// Completed commands that are not due yet, the earliest on top.
     completed: BinaryHeap<Reverse<Due>>,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Due {
 
 /// Issue of a command.
 #[derive(Clone, Copy)]
-struct Issued {
+struct CommandIssue {
     /// Time at which its client had it.
     at: Nanos,
     /// Time at which the drive got it: later than `at` if another client's command was later and
@@ -85,7 +85,8 @@ impl Model {
             let mut offset = device.origin() + from;
             for run in device.allocations(from, STEP_BYTES.min(size - from))? {
                 if run.is_stored {
-                    let asked = Asked { op: Op::Write, offset, length: run.length, fua: false };
+                    let asked =
+                        PacedCommand { op: Op::Write, offset, length: run.length, fua: false };
                     let (lba, sectors) = place(asked, user_sectors);
                     self.drive.age(lba, sectors);
                 }
@@ -122,13 +123,14 @@ impl Model {
     }
 
     /// Submits a command that a client of `lane` issued at `issued_at`. Returns its ticket.
-    pub(crate) fn submit(&mut self, lane: u16, issued_at: Nanos, asked: Asked) -> u32 {
+    pub(crate) fn submit(&mut self, lane: u16, issued_at: Nanos, asked: PacedCommand) -> u32 {
         self.advance(issued_at);
         let ticket = self.tickets;
         self.tickets = self.tickets.wrapping_add(1);
         self.lanes[usize::from(lane)].outstanding += 1;
-        let replaced =
-            self.outstanding.insert(ticket, Issued { at: issued_at, submitted_at: self.now, lane });
+        let replaced = self
+            .outstanding
+            .insert(ticket, CommandIssue { at: issued_at, submitted_at: self.now, lane });
         assert!(replaced.is_none(), "tickets wrap around after 2^32 commands");
         let (lba, sectors) = place(asked, self.drive.user_sectors());
         let request = Request { tag: ticket, thread: lane, op: asked.op, handle: 0, lba, sectors };
@@ -170,7 +172,7 @@ impl Model {
 
 /// Maps a range of a device, which may be larger than the model, to the model: the same place,
 /// counted again from the beginning where the model ends.
-fn place(asked: Asked, user_sectors: u64) -> (Lba, u32) {
+fn place(asked: PacedCommand, user_sectors: u64) -> (Lba, u32) {
     let first = asked.offset / SECTOR_BYTES;
     let end = asked.offset.saturating_add(asked.length).div_ceil(SECTOR_BYTES);
     let sectors = (end - first).min(user_sectors).min(u32::MAX.into());

@@ -39,7 +39,7 @@ impl Standstill {
         let ((reached, arrival), (go_on, awaited)) = (mpsc::channel(), mpsc::channel());
         let obstacle = Obstacle { reached, awaited: Mutex::new(awaited) };
         let lane = Lane::new(pace, Arc::new(obstacle)).unwrap();
-        let asked = Asked { op: Op::Read, offset: 0, length: 4096, fua: false };
+        let asked = PacedCommand { op: Op::Read, offset: 0, length: 4096, fua: false };
         lane.submit(Instant::now(), asked);
         arrival.recv_timeout(PATIENCE).unwrap();
         Self { _lane: lane, _go_on: go_on }
@@ -72,7 +72,7 @@ impl Client {
     fn read(&self, lane: &Lane, page: u64) {
         let mut issued = self.issued.lock().unwrap();
         let now = Instant::now();
-        let asked = Asked { op: Op::Read, offset: page << 12, length: 4096, fua: false };
+        let asked = PacedCommand { op: Op::Read, offset: page << 12, length: 4096, fua: false };
         issued.insert(lane.submit(now, asked), now);
     }
 }
@@ -109,7 +109,7 @@ fn a_client_that_left_is_told_nothing_and_others_go_on() {
     let (left, left_due) = Client::new();
     let lane = Lane::new(&pace, Arc::<Client>::clone(&left)).unwrap();
     left.issued.lock().unwrap().clear();
-    let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
+    let asked = PacedCommand { op: Op::Flush, offset: 0, length: 0, fua: false };
     // Not held by this thread: a client that is gone may not be told of it.
     lane.submit(Instant::now() + Duration::from_secs(1), asked);
     drop(lane);

@@ -14,7 +14,7 @@ use crate::nbd::client::{kind, request, shortest_handshake, write};
 use crate::pace::tests::drive;
 use crate::seats::HANDSHAKES_MAX;
 use crate::{Address, Export};
-use crate::{Asked, Pace, Recorder, Served};
+use crate::{Pace, PacedCommand, RecordedCommand, Recorder};
 use device::{Device as _, MemoryDevice};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -434,10 +434,10 @@ fn large_requests_of_many_clients_at_once_all_come_through() {
 
 /// A recorder that keeps all in memory.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<(u64, Served)>>);
+struct Kept(Mutex<Vec<(u64, RecordedCommand)>>);
 
 impl Recorder for Kept {
-    fn keep(&self, client: u64, served: &[Served]) {
+    fn keep(&self, client: u64, served: &[RecordedCommand]) {
         self.0.lock().unwrap().extend(served.iter().map(|it| (client, *it)));
     }
 }
@@ -470,7 +470,7 @@ fn every_command_is_recorded_once_with_its_times() {
         let asked: Vec<_> = kept
             .iter()
             .map(|(client, it)| {
-                let Asked { op, offset, length, fua } = it.asked;
+                let PacedCommand { op, offset, length, fua } = it.asked;
                 (*client, op, offset, length, fua)
             })
             .collect();
@@ -483,13 +483,13 @@ fn every_command_is_recorded_once_with_its_times() {
         ];
         assert_eq!(asked, expected, "paced: {is_paced}");
         let mut last = begun;
-        for (_, Served { issued_at, completed_at, .. }) in kept.iter() {
+        for (_, RecordedCommand { issued_at, completed_at, .. }) in kept.iter() {
             assert!(last <= *issued_at && issued_at <= completed_at, "one after the other");
             last = *completed_at;
         }
         assert!(last <= Instant::now());
         if is_paced {
-            let Served { issued_at, completed_at, .. } = kept[2].1;
+            let RecordedCommand { issued_at, completed_at, .. } = kept[2].1;
             // Two pages that were written a moment ago, from the buffer or the flash of the Duo.
             assert!(completed_at - issued_at > Duration::from_micros(20), "the model's latency");
         }

@@ -13,11 +13,11 @@ use std::mem;
 use std::sync::Arc;
 
 use blockio::{Op, SECTOR_BYTES};
-use device::{DeviceError, Durability, Read};
+use device::{DeviceError, Durability, ReadPart};
 use rustix::io::Errno;
 
 use super::layout::{Descriptor, kind};
-use crate::{Asked, Export};
+use crate::{Export, PacedCommand};
 
 /// Longest read or write: that of ublksrv, since each tag has memory for one.
 pub(super) const REQUEST_BYTES_MAX: u32 = 512 << 10;
@@ -33,18 +33,18 @@ pub(super) struct Buffers(Vec<Vec<u8>>);
 
 /// A request with its tag.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tagged {
+pub(super) struct TaggedRequest {
     pub(super) tag: u16,
     pub(super) request: Descriptor,
 }
 
 /// A request that was carried out.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
+pub(super) struct CompletedRequest {
     /// Bytes that were moved, or a negative error number.
     pub(super) result: i32,
     /// Command for the modelled drive; none if it failed.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<PacedCommand>,
     waits_for_flush: bool,
 }
 
@@ -61,7 +61,7 @@ struct Place {
     length: u64,
 }
 
-impl Done {
+impl CompletedRequest {
     fn of_error(errno: Errno) -> Self {
         Self { result: -errno.raw_os_error(), asked: None, waits_for_flush: false }
     }
@@ -91,8 +91,12 @@ impl Block {
     }
 
     /// Carries out requests, and returns the result of each.
-    pub(super) fn carry_out(&self, buffers: &mut Buffers, requests: &[Tagged]) -> Vec<Done> {
-        let mut done: Vec<Done> = Vec::with_capacity(requests.len());
+    pub(super) fn carry_out(
+        &self,
+        buffers: &mut Buffers,
+        requests: &[TaggedRequest],
+    ) -> Vec<CompletedRequest> {
+        let mut done: Vec<CompletedRequest> = Vec::with_capacity(requests.len());
         while let Some(first) = requests.get(done.len()) {
             let rest = &requests[done.len()..];
             let together = self.reads_at(rest);
@@ -100,23 +104,23 @@ impl Block {
                 done.extend(self.read_together(buffers, &rest[..together]));
             } else {
                 let carried = self.carry_out_one(buffers, *first);
-                done.push(carried.unwrap_or_else(Done::of_error));
+                done.push(carried.unwrap_or_else(CompletedRequest::of_error));
             }
         }
         if done.iter().any(|it| it.waits_for_flush)
             && let Err(error) = self.export.device.flush()
         {
             for waiting in done.iter_mut().filter(|it| it.waits_for_flush) {
-                *waiting = Done::of_error(errno(&error));
+                *waiting = CompletedRequest::of_error(errno(&error));
             }
         }
         done
     }
 
     /// Number of small reads that the requests begin with.
-    fn reads_at(&self, requests: &[Tagged]) -> usize {
+    fn reads_at(&self, requests: &[TaggedRequest]) -> usize {
         let mut sum = 0;
-        let is_small_read = |it: &&Tagged| {
+        let is_small_read = |it: &&TaggedRequest| {
             let bytes = bytes_of(&it.request);
             sum += bytes;
             let is_small = bytes <= TOGETHER_BYTES && sum <= REQUEST_BYTES_MAX as usize;
@@ -125,14 +129,18 @@ impl Block {
         requests.iter().take_while(is_small_read).count()
     }
 
-    fn read_together(&self, buffers: &mut Buffers, requests: &[Tagged]) -> Vec<Done> {
+    fn read_together(
+        &self,
+        buffers: &mut Buffers,
+        requests: &[TaggedRequest],
+    ) -> Vec<CompletedRequest> {
         // Each tag has memory of its own, which is lent for the call.
-        let lend = |it: &Tagged| mem::take(&mut buffers.0[usize::from(it.tag)]);
+        let lend = |it: &TaggedRequest| mem::take(&mut buffers.0[usize::from(it.tag)]);
         let mut lent: Vec<Vec<u8>> = requests.iter().map(lend).collect();
         let mut reads = Vec::with_capacity(requests.len());
-        for (Tagged { request, .. }, lent) in requests.iter().zip(&mut lent) {
+        for (TaggedRequest { request, .. }, lent) in requests.iter().zip(&mut lent) {
             let buffer = &mut lent[..bytes_of(request)];
-            reads.push(Read { offset: request.first_sector * SECTOR_BYTES, buffer });
+            reads.push(ReadPart { offset: request.first_sector * SECTOR_BYTES, buffer });
         }
         let answers = self.export.device.read_many(&mut reads);
         for (it, lent) in requests.iter().zip(lent) {
@@ -144,13 +152,17 @@ impl Block {
                 let place = Place { offset: it.request.first_sector * SECTOR_BYTES, length };
                 self.done(Op::Read, place, &it.request)
             }
-            Err(error) => Done::of_error(errno(&error)),
+            Err(error) => CompletedRequest::of_error(errno(&error)),
         });
         done.collect()
     }
 
-    fn carry_out_one(&self, buffers: &mut Buffers, it: Tagged) -> Result<Done, Errno> {
-        let Tagged { tag, request } = it;
+    fn carry_out_one(
+        &self,
+        buffers: &mut Buffers,
+        it: TaggedRequest,
+    ) -> Result<CompletedRequest, Errno> {
+        let TaggedRequest { tag, request } = it;
         match request.kind {
             kind::READ => {
                 let place = self.place(&request)?;
@@ -168,8 +180,8 @@ impl Block {
             }
             kind::FLUSH => {
                 let done = self.done(Op::Flush, Place { offset: 0, length: 0 }, &request);
-                let asked = Some(Asked { op: Op::Flush, offset: 0, length: 0, fua: false });
-                Ok(Done { asked, waits_for_flush: true, ..done })
+                let asked = Some(PacedCommand { op: Op::Flush, offset: 0, length: 0, fua: false });
+                Ok(CompletedRequest { asked, waits_for_flush: true, ..done })
             }
             kind::DISCARD | kind::WRITE_ZEROES => self.discard(&request),
             _ => Err(Errno::OPNOTSUPP),
@@ -177,7 +189,7 @@ impl Block {
     }
 
     /// Discards a range, or writes zeroes to it.
-    fn discard(&self, request: &Descriptor) -> Result<Done, Errno> {
+    fn discard(&self, request: &Descriptor) -> Result<CompletedRequest, Errno> {
         let place = self.place(request)?;
         self.check_change()?;
         let device = &self.export.device;
@@ -203,24 +215,24 @@ impl Block {
         if self.export.is_read_only { Err(Errno::ROFS) } else { Ok(()) }
     }
 
-    fn changed(&self, op: Op, place: Place, request: &Descriptor) -> Done {
+    fn changed(&self, op: Op, place: Place, request: &Descriptor) -> CompletedRequest {
         let mut done = self.done(op, place, request);
         if let Some(asked) = &mut done.asked {
             // What its user asked for: the model and recordings know nothing of servers.
             asked.fua = request.is_fua;
         }
         let waits_for_flush = request.is_fua || self.export.device.is_write_through();
-        Done { waits_for_flush, ..done }
+        CompletedRequest { waits_for_flush, ..done }
     }
 
-    fn done(&self, op: Op, place: Place, request: &Descriptor) -> Done {
+    fn done(&self, op: Op, place: Place, request: &Descriptor) -> CompletedRequest {
         let Place { offset, length } = place;
         let offset = offset.saturating_add(self.export.device.origin());
-        let asked = Some(Asked { op, offset, length, fua: false });
+        let asked = Some(PacedCommand { op, offset, length, fua: false });
         // The driver looks at the bytes of reads and writes alone, which are few.
         let moves = matches!(request.kind, kind::READ | kind::WRITE);
         let result = if moves { i32::try_from(length).unwrap_or(i32::MAX) } else { 0 };
-        Done { result, asked, waits_for_flush: false }
+        CompletedRequest { result, asked, waits_for_flush: false }
     }
 }
 

@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 use super::block::{DISCARD_SECTORS_MAX, REQUEST_BYTES_MAX};
 use super::control::Control;
 use super::layout::{ControlCommand, Info, Parameters, feature, state};
-use super::queue::{Queue, Shared};
+use super::queue::{Queue, QueueState};
 use super::{UblkError, UblkSettings, devices};
 use crate::{Event, Export, Exports, Observer};
 
@@ -53,7 +53,7 @@ struct Presence {
     observer: Arc<dyn Observer>,
     is_stopping: AtomicBool,
     failure: Mutex<Option<String>>,
-    queues: Vec<Arc<Shared>>,
+    queues: Vec<Arc<QueueState>>,
     /// Queues that have not ended.
     running: AtomicUsize,
 }
@@ -112,7 +112,7 @@ impl Disk {
         };
         let character = PathBuf::from(format!("/dev/ublkc{}", info.number));
         let file = eventually(|| open(&character)).map_err(failed("opening the queues of"))?;
-        let shared = (0..info.queues).map(|_| Shared::new().map(Arc::new));
+        let shared = (0..info.queues).map(|_| QueueState::new().map(Arc::new));
         let shared = shared.collect::<io::Result<Vec<_>>>().map_err(failed("serving"))?;
         let client = exports.number_client();
         let presence = Arc::new(Presence {

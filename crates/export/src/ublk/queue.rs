@@ -27,13 +27,13 @@ use std::time::Instant;
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode};
 
-use super::block::{Block, Buffers, Done, Tagged};
+use super::block::{Block, Buffers, CompletedRequest, TaggedRequest};
 use super::descriptors::Descriptors;
 use super::layout::{COMMIT_AND_FETCH, FETCH, queue_command};
 use crate::descriptor_socket::Signal;
 use crate::pace::Holder;
 use crate::polls::Polls;
-use crate::{Asked, Export, Lane, Recorder, Served};
+use crate::{Export, Lane, PacedCommand, RecordedCommand, Recorder};
 
 /// Most requests that are carried out together.
 const BATCH: usize = 64;
@@ -50,11 +50,11 @@ pub(super) struct Queue {
     pub(super) export: Arc<Export>,
     /// The recorder of commands, if there is one, and the number of this client.
     pub(super) recorder: Option<(Arc<dyn Recorder>, u64)>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<QueueState>,
 }
 
 /// The part of a queue that its thread shares with others.
-pub(super) struct Shared {
+pub(super) struct QueueState {
     /// Raised when replies are due, and at the end.
     signal: Signal,
     is_over: AtomicBool,
@@ -63,10 +63,10 @@ pub(super) struct Shared {
 }
 
 /// A reply that waits for the model.
-struct Held {
+struct PendingReply {
     tag: u16,
     result: i32,
-    asked: Asked,
+    asked: PacedCommand,
     issued_at: Instant,
 }
 
@@ -79,13 +79,13 @@ struct Thread {
     buffers: Buffers,
     block: Block,
     lane: Option<Lane>,
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, PendingReply>,
     /// Tags that the driver has.
     with_driver: usize,
-    served: Vec<Served>,
+    served: Vec<RecordedCommand>,
 }
 
-impl Shared {
+impl QueueState {
     pub(super) fn new() -> io::Result<Self> {
         let (is_over, due) = Default::default();
         Ok(Self { signal: Signal::new()?, is_over, due })
@@ -98,7 +98,7 @@ impl Shared {
     }
 }
 
-impl Holder for Shared {
+impl Holder for QueueState {
     fn send_due(&self, tickets: &[u32]) {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         due.extend_from_slice(tickets);
@@ -191,7 +191,7 @@ impl Thread {
     }
 
     /// Takes completions: requests of tags, and whether the signal was raised.
-    fn collect(&mut self, batch: &mut Vec<Tagged>) {
+    fn collect(&mut self, batch: &mut Vec<TaggedRequest>) {
         let mut is_woken = false;
         for completion in self.ring.completion() {
             let Ok(tag) = u16::try_from(completion.user_data()) else {
@@ -201,7 +201,7 @@ impl Thread {
             self.with_driver -= 1;
             // Otherwise the driver returns the tag for good, since the device is stopped.
             if completion.result() == 0 {
-                batch.push(Tagged { tag, request: self.descriptors.get(tag) });
+                batch.push(TaggedRequest { tag, request: self.descriptors.get(tag) });
             }
         }
         if is_woken {
@@ -210,13 +210,21 @@ impl Thread {
         }
     }
 
-    fn answer(&mut self, requests: &[Tagged], done: &[Done], issued_at: Instant) {
-        for (Tagged { tag, .. }, Done { result, asked, .. }) in requests.iter().zip(done) {
+    fn answer(
+        &mut self,
+        requests: &[TaggedRequest],
+        done: &[CompletedRequest],
+        issued_at: Instant,
+    ) {
+        for (TaggedRequest { tag, .. }, CompletedRequest { result, asked, .. }) in
+            requests.iter().zip(done)
+        {
             let (tag, result) = (*tag, *result);
             match (&self.lane, asked) {
                 (Some(lane), Some(asked)) => {
                     let ticket = lane.submit(issued_at, *asked);
-                    self.held.insert(ticket, Held { tag, result, asked: *asked, issued_at });
+                    self.held
+                        .insert(ticket, PendingReply { tag, result, asked: *asked, issued_at });
                 }
                 (_, asked) => {
                     self.note(*asked, issued_at);
@@ -241,9 +249,9 @@ impl Thread {
         }
     }
 
-    fn note(&mut self, asked: Option<Asked>, issued_at: Instant) {
+    fn note(&mut self, asked: Option<PacedCommand>, issued_at: Instant) {
         if let Some(asked) = asked.filter(|_| self.queue.recorder.is_some()) {
-            self.served.push(Served { asked, issued_at, completed_at: Instant::now() });
+            self.served.push(RecordedCommand { asked, issued_at, completed_at: Instant::now() });
         }
     }
 

@@ -51,9 +51,9 @@ pub(super) struct Client {
 }
 
 /// Reason why a command is answered with an error.
-struct Refused(u32);
+struct CommandRefusal(u32);
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for CommandRefusal {
     fn from(_: io::Error) -> Self {
         Self(INVALID)
     }
@@ -123,7 +123,7 @@ impl Client {
         Ok(Some(message))
     }
 
-    fn carry_out(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+    fn carry_out(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
         match message.code {
             code::VERSION => version(message),
             code::DMA_MAP => self.map(message),
@@ -132,7 +132,7 @@ impl Client {
             code::DEVICE_GET_REGION_INFO => region_info(message),
             code::DEVICE_GET_REGION_IO_FDS => {
                 let region = u32_at(&message.body, 8).filter(|region| *region < REGIONS);
-                Ok(words(&[16, 0, region.ok_or(Refused(INVALID))?, 0]))
+                Ok(words(&[16, 0, region.ok_or(CommandRefusal(INVALID))?, 0]))
             }
             code::DEVICE_GET_IRQ_INFO => interrupt_info(message),
             code::DEVICE_SET_IRQS => self.set_interrupts(message),
@@ -144,28 +144,28 @@ impl Client {
                 self.configuration = Configuration::new();
                 Ok(Vec::new())
             }
-            _ => Err(Refused(UNSUPPORTED)),
+            _ => Err(CommandRefusal(UNSUPPORTED)),
         }
     }
 
-    fn map(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let number = |at| u64_at(&message.body, at).ok_or(Refused(INVALID));
+    fn map(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
+        let number = |at| u64_at(&message.body, at).ok_or(CommandRefusal(INVALID));
         let place = Place { offset: number(8)?, address: number(16)?, size: number(24)? };
         // Memory without a file, such as that of a ROM, cannot be mapped, and no data goes there.
         let Some(file) = self.socket.take_descriptor() else { return Ok(Vec::new()) };
         let mut memory = self.controller.memory();
         if memory.regions() >= DMA_REGIONS_MAX {
-            return Err(Refused(INVALID));
+            return Err(CommandRefusal(INVALID));
         }
         memory.add(place, file)?;
         self.controller.use_memory(memory);
         Ok(Vec::new())
     }
 
-    fn unmap(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let flags = u32_at(&message.body, 4).ok_or(Refused(INVALID))?;
+    fn unmap(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
+        let flags = u32_at(&message.body, 4).ok_or(CommandRefusal(INVALID))?;
         let range = u64_at(&message.body, 8).zip(u64_at(&message.body, 16));
-        let (mut address, mut size) = range.ok_or(Refused(INVALID))?;
+        let (mut address, mut size) = range.ok_or(CommandRefusal(INVALID))?;
         if flags & ALL != 0 {
             (address, size) = (0, u64::MAX);
         }
@@ -176,15 +176,15 @@ impl Client {
         Ok(message.body[..24].to_vec())
     }
 
-    fn set_interrupts(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let number = |at| u32_at(&message.body, at).ok_or(Refused(INVALID));
+    fn set_interrupts(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
+        let number = |at| u32_at(&message.body, at).ok_or(CommandRefusal(INVALID));
         let (flags, kind, first, count) = (number(4)?, number(8)?, number(12)?, number(16)?);
         if kind != MSIX {
             // The other kinds have no vectors.
-            return if count == 0 { Ok(Vec::new()) } else { Err(Refused(INVALID)) };
+            return if count == 0 { Ok(Vec::new()) } else { Err(CommandRefusal(INVALID)) };
         }
         let end = first.checked_add(count).filter(|end| *end <= VECTORS.into());
-        let end = end.ok_or(Refused(INVALID))?;
+        let end = end.ok_or(CommandRefusal(INVALID))?;
         if count == 0 {
             // All vectors are disabled.
             (0..VECTORS.into()).for_each(|vector| self.controller.set_interrupt(vector, None));
@@ -199,7 +199,7 @@ impl Client {
         Ok(Vec::new())
     }
 
-    fn read(&self, message: &Message) -> Result<Vec<u8>, Refused> {
+    fn read(&self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
         let Access { offset, region, length } = access(message, 0)?;
         let mut body = message.body[..ACCESS_BYTES].to_vec();
         body.resize(ACCESS_BYTES + length, 0);
@@ -211,23 +211,23 @@ impl Client {
         Ok(body)
     }
 
-    fn write(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
+    fn write(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
         let access = access(message, 0)?;
         let data = message.body.get(ACCESS_BYTES..ACCESS_BYTES + access.length);
-        self.write_to(&access, data.ok_or(Refused(INVALID))?);
+        self.write_to(&access, data.ok_or(CommandRefusal(INVALID))?);
         Ok(message.body[..ACCESS_BYTES].to_vec())
     }
 
     /// Several small writes.
-    fn write_many(&mut self, message: &Message) -> Result<Vec<u8>, Refused> {
-        let count = u64_at(&message.body, 0).ok_or(Refused(INVALID))?;
+    fn write_many(&mut self, message: &Message) -> Result<Vec<u8>, CommandRefusal> {
+        let count = u64_at(&message.body, 0).ok_or(CommandRefusal(INVALID))?;
         let entries = message.body[8..].chunks_exact(ACCESS_BYTES + 8).len() as u64;
         for index in 0..count.min(entries) {
             let at = 8 + usize::try_from(index).unwrap_or(usize::MAX) * (ACCESS_BYTES + 8);
             let access = access(message, at)?;
             let data =
                 message.body.get(at + ACCESS_BYTES..at + ACCESS_BYTES + access.length.min(8));
-            self.write_to(&access, data.ok_or(Refused(INVALID))?);
+            self.write_to(&access, data.ok_or(CommandRefusal(INVALID))?);
         }
         Ok(count.to_le_bytes().to_vec())
     }
@@ -240,11 +240,11 @@ impl Client {
     }
 }
 
-fn version(message: &Message) -> Result<Vec<u8>, Refused> {
+fn version(message: &Message) -> Result<Vec<u8>, CommandRefusal> {
     let asked = u16_at(&message.body, 0).zip(u16_at(&message.body, 2));
-    let (major, minor) = asked.ok_or(Refused(INVALID))?;
+    let (major, minor) = asked.ok_or(CommandRefusal(INVALID))?;
     if major != VERSION[0] {
-        return Err(Refused(UNSUPPORTED));
+        return Err(CommandRefusal(UNSUPPORTED));
     }
     // A client refuses a minor version above its own.
     let agreed = [major, minor.min(VERSION[1])];
@@ -254,9 +254,10 @@ fn version(message: &Message) -> Result<Vec<u8>, Refused> {
     Ok(body)
 }
 
-fn region_info(message: &Message) -> Result<Vec<u8>, Refused> {
-    let region =
-        u32_at(&message.body, 8).filter(|region| *region < REGIONS).ok_or(Refused(INVALID))?;
+fn region_info(message: &Message) -> Result<Vec<u8>, CommandRefusal> {
+    let region = u32_at(&message.body, 8)
+        .filter(|region| *region < REGIONS)
+        .ok_or(CommandRefusal(INVALID))?;
     let size = match region {
         REGISTERS => REGION_BYTES,
         CONFIGURATION => BYTES as u64,
@@ -269,19 +270,20 @@ fn region_info(message: &Message) -> Result<Vec<u8>, Refused> {
     Ok(body)
 }
 
-fn interrupt_info(message: &Message) -> Result<Vec<u8>, Refused> {
-    let kind =
-        u32_at(&message.body, 8).filter(|kind| *kind < INTERRUPTS).ok_or(Refused(INVALID))?;
+fn interrupt_info(message: &Message) -> Result<Vec<u8>, CommandRefusal> {
+    let kind = u32_at(&message.body, 8)
+        .filter(|kind| *kind < INTERRUPTS)
+        .ok_or(CommandRefusal(INVALID))?;
     let count = if kind == MSIX { u32::from(VECTORS) } else { 0 };
     let flags = if kind == MSIX { IS_EVENT | IS_OF_FIXED_SIZE } else { IS_EVENT };
     Ok(words(&[16, flags, kind, count]))
 }
 
 /// The access that a message describes at an offset, within its region.
-fn access(message: &Message, at: usize) -> Result<Access, Refused> {
-    let offset = u64_at(&message.body, at).ok_or(Refused(INVALID))?;
+fn access(message: &Message, at: usize) -> Result<Access, CommandRefusal> {
+    let offset = u64_at(&message.body, at).ok_or(CommandRefusal(INVALID))?;
     let described = u32_at(&message.body, at + 8).zip(u32_at(&message.body, at + 12));
-    let (region, length) = described.ok_or(Refused(INVALID))?;
+    let (region, length) = described.ok_or(CommandRefusal(INVALID))?;
     let size = match region {
         REGISTERS => REGION_BYTES,
         CONFIGURATION => BYTES as u64,
@@ -289,7 +291,7 @@ fn access(message: &Message, at: usize) -> Result<Access, Refused> {
     };
     let end = offset.checked_add(length.into()).filter(|end| *end <= size);
     if end.is_none() || length > ACCESS_BYTES_MAX {
-        return Err(Refused(INVALID));
+        return Err(CommandRefusal(INVALID));
     }
     Ok(Access { offset, region, length: length as usize })
 }

@@ -22,12 +22,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use blockio::{Op, SECTOR_BYTES};
-use device::{DeviceError, Durability, Read};
+use device::{DeviceError, Durability, ReadPart};
 
 use super::ring::{Chain, Part};
 use crate::guest_memory::{GuestMemory, GuestMemoryError};
 use crate::little_endian::{u32_at, u64_at};
-use crate::{Asked, Export};
+use crate::{Export, PacedCommand};
 
 /// Data of a request that is in memory at a time.
 const PIECE_BYTES: usize = 1 << 20;
@@ -90,17 +90,17 @@ pub(super) struct Workspace {
     headers: Vec<Option<Header>>,
     /// Offsets and lengths of reads that are asked for together.
     places: Vec<(u64, usize)>,
-    done: Vec<Done>,
+    done: Vec<CompletedRequest>,
 }
 
 /// A request that was carried out, or waits for a flush.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
+pub(super) struct CompletedRequest {
     status: Status,
     /// Data that was written into the memory of the virtual machine.
     data_bytes: u32,
     /// Command for the modelled drive, if it was one.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<PacedCommand>,
     waits_for_flush: bool,
 }
 
@@ -140,7 +140,7 @@ struct Range {
     flags: u32,
 }
 
-impl Done {
+impl CompletedRequest {
     /// True if it was carried out.
     pub(super) fn is_ok(&self) -> bool {
         self.status == Status::Ok
@@ -216,7 +216,7 @@ impl Block {
         memory: &GuestMemory,
         chains: &[Chain],
         workspace: &'a mut Workspace,
-    ) -> &'a [Done] {
+    ) -> &'a [CompletedRequest] {
         let Workspace { data, headers, places, done } = workspace;
         done.clear();
         headers.clear();
@@ -234,19 +234,19 @@ impl Block {
                 if matches!(carried, Err(Failure::Late)) {
                     break;
                 }
-                done.push(carried.unwrap_or_else(|failure| Done::of_failure(&failure)));
+                done.push(carried.unwrap_or_else(|failure| CompletedRequest::of_failure(&failure)));
             }
         }
         if done.iter().any(|it| it.waits_for_flush) && self.export.device.flush().is_err() {
             for waiting in done.iter_mut().filter(|it| it.waits_for_flush) {
-                *waiting = Done::of(Status::Error);
+                *waiting = CompletedRequest::of(Status::Error);
             }
         }
         done
     }
 
     /// Puts the status of a request behind its data. Returns the bytes that were written in all.
-    pub(super) fn answer(memory: &GuestMemory, chain: &Chain, done: &Done) -> u32 {
+    pub(super) fn answer(memory: &GuestMemory, chain: &Chain, done: &CompletedRequest) -> u32 {
         let Some(last) = chain.writable.iter().rev().find(|part| part.length > 0) else { return 0 };
         let place = last.address.wrapping_add(u64::from(last.length) - 1);
         // A status outside of the memory cannot be written anywhere else.
@@ -285,14 +285,14 @@ impl Block {
         memory: &GuestMemory,
         chains: &[Chain],
         (places, data): (&[(u64, usize)], &mut Vec<u8>),
-        done: &mut Vec<Done>,
+        done: &mut Vec<CompletedRequest>,
     ) {
         let sum = places.iter().map(|(_, length)| length).sum();
         let mut rest = room(data, sum);
         let mut reads = Vec::with_capacity(places.len());
         for (offset, length) in places {
             let (buffer, after) = rest.split_at_mut(*length);
-            reads.push(Read { offset: *offset, buffer });
+            reads.push(ReadPart { offset: *offset, buffer });
             rest = after;
         }
         let answers = self.export.device.read_many(&mut reads);
@@ -302,7 +302,7 @@ impl Block {
                 .and_then(|()| Cursor::new(&chain.writable).write(memory, read.buffer));
             match written {
                 Ok(()) => self.done(Op::Read, read.offset, read.buffer.len() as u64),
-                Err(failure) => Done::of_failure(&failure),
+                Err(failure) => CompletedRequest::of_failure(&failure),
             }
         }));
     }
@@ -312,22 +312,23 @@ impl Block {
         memory: &GuestMemory,
         chain: &Chain,
         (header, data): (Header, &mut Vec<u8>),
-    ) -> Result<Done, Failure> {
+    ) -> Result<CompletedRequest, Failure> {
         self.check_time()?;
         match header.kind {
             kind::READ => self.read(memory, chain, (header, data)),
             kind::WRITE => self.write(memory, chain, (header, data)),
             kind::FLUSH => {
-                let asked = Asked { op: Op::Flush, offset: 0, length: 0, fua: false };
-                let done = Done { asked: Some(asked), ..Done::of(Status::Ok) };
-                Ok(Done { waits_for_flush: true, ..done })
+                let asked = PacedCommand { op: Op::Flush, offset: 0, length: 0, fua: false };
+                let done =
+                    CompletedRequest { asked: Some(asked), ..CompletedRequest::of(Status::Ok) };
+                Ok(CompletedRequest { waits_for_flush: true, ..done })
             }
             kind::GET_ID => {
                 let length = data_bytes(&chain.writable).min(ID_BYTES as u64);
                 let length = usize::try_from(length).expect("it is small");
                 Cursor::new(&chain.writable).write(memory, &self.serial[..length])?;
                 let data_bytes = u32::try_from(length).expect("it is small");
-                Ok(Done { data_bytes, ..Done::of(Status::Ok) })
+                Ok(CompletedRequest { data_bytes, ..CompletedRequest::of(Status::Ok) })
             }
             kind::DISCARD | kind::WRITE_ZEROES => self.discard(memory, chain, header.kind),
             _ => Err(Failure::Unsupported),
@@ -339,7 +340,7 @@ impl Block {
         memory: &GuestMemory,
         chain: &Chain,
         (header, data): (Header, &mut Vec<u8>),
-    ) -> Result<Done, Failure> {
+    ) -> Result<CompletedRequest, Failure> {
         let length = data_bytes(&chain.writable);
         let offset = self.place(header.sector, length)?;
         let mut cursor = Cursor::new(&chain.writable);
@@ -357,7 +358,7 @@ impl Block {
         memory: &GuestMemory,
         chain: &Chain,
         (header, data): (Header, &mut Vec<u8>),
-    ) -> Result<Done, Failure> {
+    ) -> Result<CompletedRequest, Failure> {
         let length = total_bytes(&chain.readable) - HEADER_BYTES;
         let offset = self.place(header.sector, length)?;
         self.check_change()?;
@@ -373,7 +374,12 @@ impl Block {
     }
 
     /// Discards ranges, or writes zeroes to them.
-    fn discard(&self, memory: &GuestMemory, chain: &Chain, kind: u32) -> Result<Done, Failure> {
+    fn discard(
+        &self,
+        memory: &GuestMemory,
+        chain: &Chain,
+        kind: u32,
+    ) -> Result<CompletedRequest, Failure> {
         self.check_change()?;
         let length = total_bytes(&chain.readable) - HEADER_BYTES;
         let count = length / RANGE_BYTES;
@@ -437,20 +443,20 @@ impl Block {
         if self.export.is_read_only { Err(Failure::Device) } else { Ok(()) }
     }
 
-    fn changed(&self, op: Op, offset: u64, length: u64) -> Done {
+    fn changed(&self, op: Op, offset: u64, length: u64) -> CompletedRequest {
         let mut done = self.done(op, offset, length);
         if let Some(asked) = &mut done.asked {
             // What the driver asked for: the model and recordings know nothing of servers.
             asked.fua = self.writes_through();
         }
-        Done { waits_for_flush: self.is_durable(), data_bytes: 0, ..done }
+        CompletedRequest { waits_for_flush: self.is_durable(), data_bytes: 0, ..done }
     }
 
-    fn done(&self, op: Op, offset: u64, length: u64) -> Done {
+    fn done(&self, op: Op, offset: u64, length: u64) -> CompletedRequest {
         let offset = offset.saturating_add(self.export.device.origin());
-        let asked = Some(Asked { op, offset, length, fua: false });
+        let asked = Some(PacedCommand { op, offset, length, fua: false });
         let data_bytes = u32::try_from(length).unwrap_or(u32::MAX);
-        Done { data_bytes, asked, ..Done::of(Status::Ok) }
+        CompletedRequest { data_bytes, asked, ..CompletedRequest::of(Status::Ok) }
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Client {
     /// Channel for messages to the client: that its configuration changed.
     events: Option<DescriptorSocket>,
     common: Arc<Common>,
-    memory: Vec<Mapped>,
+    memory: Vec<MappedRegion>,
     features: u64,
     protocol_features: u64,
     rings: Vec<RingState>,
@@ -77,7 +77,7 @@ pub(super) struct Client {
 
 /// A memory region. The addresses of rings are in the address space of the client's process.
 #[derive(Clone, Copy)]
-struct Mapped {
+struct MappedRegion {
     place: Place,
     user: u64,
 }
@@ -323,7 +323,8 @@ impl Client {
 
     /// The address that the virtual machine has for one of the client's process.
     fn guest_address(&self, user: u64) -> Result<u64, Break> {
-        let within = |it: &&Mapped| user.checked_sub(it.user).is_some_and(|at| at < it.place.size);
+        let within =
+            |it: &&MappedRegion| user.checked_sub(it.user).is_some_and(|at| at < it.place.size);
         let mapped = self.memory.iter().find(within);
         let address = mapped.map(|it| it.place.address + (user - it.user));
         address.ok_or_else(|| violated("a ring outside of the memory"))
@@ -463,7 +464,7 @@ impl Client {
         memory: &mut GuestMemory,
         message: &Message,
         at: usize,
-    ) -> Result<Mapped, Break> {
+    ) -> Result<MappedRegion, Break> {
         let mapped = part_at(message, at).ok_or_else(short)?;
         let file = self.socket.take_descriptor();
         let file = file.ok_or_else(|| violated("memory without its descriptor"))?;
@@ -563,10 +564,13 @@ fn call_of(call: Option<&OwnedFd>) -> io::Result<Option<Signal>> {
     call.map(|call| call.try_clone().map(Signal::of)).transpose()
 }
 
-fn part_at(message: &Message, at: usize) -> Option<Mapped> {
+fn part_at(message: &Message, at: usize) -> Option<MappedRegion> {
     let address = u64_at(&message.body, at)?;
     let (size, user) = (u64_at(&message.body, at + 8)?, u64_at(&message.body, at + 16)?);
-    Some(Mapped { place: Place { address, size, offset: u64_at(&message.body, at + 24)? }, user })
+    Some(MappedRegion {
+        place: Place { address, size, offset: u64_at(&message.body, at + 24)? },
+        user,
+    })
 }
 
 /// Range of the configuration in a message.

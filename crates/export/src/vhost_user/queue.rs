@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::block::{Block, Done, Workspace};
+use super::block::{Block, CompletedRequest, Workspace};
 use super::inflight::Inflight;
 use super::ring::{Chain, Descriptor, Ring, RingError};
 use crate::batch_parts::BatchParts;
@@ -23,7 +23,7 @@ use crate::descriptor_socket::Signal;
 use crate::guest_memory::GuestMemory;
 use crate::pace::Holder;
 use crate::polls::Polls;
-use crate::{Asked, Lane, Recorder, Served};
+use crate::{Lane, PacedCommand, RecordedCommand, Recorder};
 
 /// Most chains that are carried out together.
 const BATCH: usize = 64;
@@ -50,11 +50,11 @@ pub(super) struct Parts {
 
 /// A virtqueue that is served.
 pub(super) struct Queue {
-    shared: Arc<Shared>,
+    shared: Arc<QueueState>,
     thread: JoinHandle<()>,
 }
 
-struct Shared {
+struct QueueState {
     common: Arc<Common>,
     kick: Arc<Signal>,
     /// Raised at the end.
@@ -74,18 +74,18 @@ struct State {
     call: Option<Signal>,
     /// Chains that wait for the model, by ticket: as many at most as the ring has entries, also if
     /// a driver makes more than that available without waiting for any.
-    held: BTreeMap<u32, Held>,
+    held: BTreeMap<u32, PendingChain>,
     /// True if chains were left undone at the end of the server: they stay in flight.
     is_left: bool,
 }
 
 /// A chain that was carried out and waits for the model.
-struct Held {
+struct PendingChain {
     id: u16,
     slots: u16,
     written_bytes: u32,
     /// The command, if it is to be recorded.
-    asked: Option<Asked>,
+    asked: Option<PacedCommand>,
     issued_at: Instant,
 }
 
@@ -104,7 +104,7 @@ impl Queue {
         let Parts { ring, inflight, kick, call } = parts;
         let size = ring.size();
         let state = State { ring, inflight, call, held: BTreeMap::new(), is_left: false };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(QueueState {
             common,
             kick,
             stop: Signal::new()?,
@@ -141,7 +141,7 @@ impl Queue {
     }
 }
 
-impl Shared {
+impl QueueState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -279,16 +279,16 @@ impl Shared {
     fn held(
         &self,
         memory: &GuestMemory,
-        (chain, done): (&Chain, &Done),
+        (chain, done): (&Chain, &CompletedRequest),
         issued_at: Instant,
-    ) -> Held {
+    ) -> PendingChain {
         let written_bytes = Block::answer(memory, chain, done);
         let is_recorded = self.common.recorder.is_some() && done.is_ok();
         let asked = done.asked.filter(|_| is_recorded);
-        Held { id: chain.id, slots: chain.slots, written_bytes, asked, issued_at }
+        PendingChain { id: chain.id, slots: chain.slots, written_bytes, asked, issued_at }
     }
 
-    fn record(&self, served: &[Served]) {
+    fn record(&self, served: &[RecordedCommand]) {
         if let Some((recorder, client)) = &self.common.recorder
             && !served.is_empty()
         {
@@ -297,7 +297,7 @@ impl Shared {
     }
 }
 
-impl Holder for Shared {
+impl Holder for QueueState {
     fn send_due(&self, tickets: &[u32]) {
         let memory = self.common.memory();
         let mut served = Vec::new();
@@ -325,15 +325,15 @@ impl State {
     fn mark_used(
         &mut self,
         memory: &GuestMemory,
-        held: &Held,
-        served: &mut Vec<Served>,
+        held: &PendingChain,
+        served: &mut Vec<RecordedCommand>,
     ) -> Result<(), RingError> {
         if let Some(inflight) = &self.inflight {
             inflight.note_marking(held.id, self.ring.base());
         }
         if let Some(asked) = held.asked {
             let (issued_at, completed_at) = (held.issued_at, Instant::now());
-            served.push(Served { asked, issued_at, completed_at });
+            served.push(RecordedCommand { asked, issued_at, completed_at });
         }
         self.ring.push(memory, (held.id, held.slots), held.written_bytes)?;
         if let Some(inflight) = &self.inflight {

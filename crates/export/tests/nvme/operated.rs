@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use device::operator::{Backing, Kept, Operator};
+use device::operator::{Backing, Operator, PersistentState};
 use device::{
     Administration, Device, DriveEvent, DriveHealth, EventKind, Identity, MemoryDevice,
     Operations as _,
@@ -23,7 +23,7 @@ pub(crate) struct Backed {
     is_held: AtomicBool,
     fails: AtomicBool,
     events: Mutex<Vec<DriveEvent>>,
-    kept: Mutex<Kept>,
+    kept: Mutex<PersistentState>,
     /// The subsystem, whose controllers the drive looks at when it is asked for its health.
     shown: OnceLock<Weak<Subsystem>>,
 }
@@ -56,7 +56,7 @@ impl Backing for Backed {
         if self.fails.load(Ordering::SeqCst) { Err("a test".to_owned()) } else { Ok(()) }
     }
 
-    fn keep(&self, kept: &Kept) -> Result<(), String> {
+    fn keep(&self, kept: &PersistentState) -> Result<(), String> {
         self.kept.lock().unwrap().clone_from(kept);
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Operated {
 
     fn on(base: Arc<dyn Device>) -> Self {
         let drive = Arc::<Backed>::default();
-        let kept = Kept::whole(512);
+        let kept = PersistentState::whole(512);
         let backing = Arc::<Backed>::clone(&drive);
         let operator = Arc::new(Operator::open(base, backing, kept, false).unwrap());
         let operations = Arc::<Operator>::clone(&operator);

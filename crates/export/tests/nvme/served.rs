@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use blockio::{Lba, Nanos, Op, Request};
 use device::Operations as _;
 use export::nvme::Subsystem;
-use export::{Address, Event, Exports, Limits, Listener, Pace, Protocol, Recorder, Served, Server};
+use export::{
+    Address, Event, Exports, Limits, Listener, Pace, Protocol, RecordedCommand, Recorder, Server,
+};
 
 use crate::Rig;
 use crate::host::{
@@ -192,7 +194,7 @@ fn a_disconnected_queue_ends_and_may_be_connected_again() {
 struct Kept(Mutex<Vec<(u64, Op, u64, u64)>>);
 
 impl Recorder for Kept {
-    fn keep(&self, client: u64, served: &[Served]) {
+    fn keep(&self, client: u64, served: &[RecordedCommand]) {
         let kept = served.iter().map(|it| {
             assert!(it.issued_at <= it.completed_at);
             (client, it.asked.op, it.asked.offset, it.asked.length)

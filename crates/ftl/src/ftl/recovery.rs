@@ -15,7 +15,7 @@ use crate::{Cause, Config, ConfigError, Divider, Ftl, Lpn, Ppn, SuperblockId, Su
 
 /// State of one superblock as a recovery found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct RecoveredSuperblock {
     /// Completed program/erase cycles.
     pub erase_count: u32,
     /// Units from its beginning on that nothing more may be programmed into.
@@ -103,7 +103,7 @@ impl Recovery {
     /// Fails if no drive can have come to such a map.
     pub fn finish(
         mut self,
-        superblocks: &[Found],
+        superblocks: &[RecoveredSuperblock],
         closed: &[SuperblockId],
     ) -> Result<Ftl, MapError> {
         let count = self.ftl.superblocks() as usize;
@@ -192,7 +192,7 @@ impl Ftl {
     }
 
     /// Goes on with a superblock that was open; a second one of the same stream is closed.
-    fn resume(&mut self, superblock: SuperblockId, found: Found) {
+    fn resume(&mut self, superblock: SuperblockId, found: RecoveredSuperblock) {
         let bank = self.bank_of(superblock) as usize;
         let stream = match found.goes_on {
             Some(Cause::Relocation) => Stream::RELOCATION,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use blockio::Op;
-use workload::recording::Recorded;
+use workload::recording::RecordedRequest;
 
 /// Minimum share of reads of one size for it to be the page of a database.
 const PAGE_SHARE_MIN: f64 = 0.9;
@@ -28,7 +28,7 @@ pub(super) struct HostMemory {
 
 impl HostMemory {
     /// Memory that answers `percent` of the reads among `requests`.
-    pub(super) fn new(percent: f64, requests: &[Recorded]) -> Self {
+    pub(super) fn new(percent: f64, requests: &[RecordedRequest]) -> Self {
         assert!((0.0..=100.0).contains(&percent), "a share of the reads, and {percent} %");
         let page_sectors = if percent > 0.0 { page_sectors(requests) } else { None };
         Self { percent, page_sectors, reads: 0, page_writes: 0 }
@@ -36,7 +36,7 @@ impl HostMemory {
 
     /// True if it answers `request`, the next one in the order of the replay. What it answers is
     /// spread evenly.
-    pub(super) fn answers(&mut self, request: &Recorded) -> bool {
+    pub(super) fn answers(&mut self, request: &RecordedRequest) -> bool {
         let is_page = || self.page_sectors.is_some_and(|page| request.sectors >= page);
         let count = match request.op {
             Op::Read => &mut self.reads,
@@ -55,7 +55,7 @@ fn answered_until(count: u64, percent: f64) -> u64 {
 }
 
 /// Length that nearly all reads have; none if there is no such length.
-fn page_sectors(requests: &[Recorded]) -> Option<u32> {
+fn page_sectors(requests: &[RecordedRequest]) -> Option<u32> {
     let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
     for read in requests.iter().filter(|it| it.op == Op::Read) {
         *counts.entry(read.sectors).or_default() += 1;
@@ -74,12 +74,12 @@ mod tests {
 
     const PAGE: u32 = 32;
 
-    fn read(sectors: u32) -> Recorded {
-        Recorded { sectors, ..reads(&[(0, 1)])[0] }
+    fn read(sectors: u32) -> RecordedRequest {
+        RecordedRequest { sectors, ..reads(&[(0, 1)])[0] }
     }
 
-    fn write(sectors: u32) -> Recorded {
-        Recorded { op: Op::Write, ..read(sectors) }
+    fn write(sectors: u32) -> RecordedRequest {
+        RecordedRequest { op: Op::Write, ..read(sectors) }
     }
 
     #[test]
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn logs_flushes_and_durable_writes_go_to_the_drive() {
         let mut memory = HostMemory::new(100.0, &[read(PAGE)]);
-        let durable = Recorded { fua: true, ..write(PAGE) };
-        let flush = Recorded { op: Op::Flush, ..read(0) };
-        let trim = Recorded { op: Op::Trim, ..read(PAGE) };
+        let durable = RecordedRequest { fua: true, ..write(PAGE) };
+        let flush = RecordedRequest { op: Op::Flush, ..read(0) };
+        let trim = RecordedRequest { op: Op::Trim, ..read(PAGE) };
         for request in [write(PAGE - 1), durable, flush, trim] {
             assert!(!memory.answers(&request), "{request:?}");
         }
@@ -112,7 +112,8 @@ mod tests {
             let mut memory = HostMemory::new(100.0, &requests);
             assert!(!memory.answers(&write(PAGE)), "{requests:?}");
         }
-        let mixed: Vec<Recorded> = (0..10).map(|at| read(if at == 0 { 8 } else { PAGE })).collect();
+        let mixed: Vec<RecordedRequest> =
+            (0..10).map(|at| read(if at == 0 { 8 } else { PAGE })).collect();
         assert_eq!(page_sectors(&mixed), Some(PAGE), "nine of ten");
     }
 

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use blockio::Nanos;
-use workload::recording::{Parent, Recorded};
+use workload::recording::{Parent, RecordedRequest};
 
 use super::memory::HostMemory;
 use super::processors::SharedProcessors;
@@ -14,7 +14,7 @@ use super::{ReplayHost, RequestTree};
 /// Requests that wait for their parents or for the end of their think times.
 #[derive(Debug)]
 pub(crate) struct Pending<'a> {
-    requests: &'a [Recorded],
+    requests: &'a [RecordedRequest],
     parents: &'a [Parent],
     memory: HostMemory,
     /// Children of request `index` are `children[first_child[index]..first_child[index + 1]]`.

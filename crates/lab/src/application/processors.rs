@@ -8,7 +8,7 @@
 use std::num::NonZeroU32;
 
 use blockio::Nanos;
-use workload::recording::{Parent, Recorded};
+use workload::recording::{Parent, RecordedRequest};
 
 /// Processors, and the processor time that each think time under way has had.
 #[derive(Clone, Copy, Debug)]
@@ -86,7 +86,11 @@ fn scaled(value: u64, by: u64, over: u64) -> u64 {
 /// [`workload::recording::parents`] with think times no longer than theirs, if they were recorded
 /// on `count` processors: what is left of it without the time in which others had the processors.
 /// Without a parent it is the time from the start, as it is given.
-pub(crate) fn work(requests: &[Recorded], parents: &[Parent], count: NonZeroU32) -> Vec<Nanos> {
+pub(crate) fn work(
+    requests: &[RecordedRequest],
+    parents: &[Parent],
+    count: NonZeroU32,
+) -> Vec<Nanos> {
     assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
     // Think times end when requests are issued.
     let thinking = |(index, parent): (usize, &Parent)| {

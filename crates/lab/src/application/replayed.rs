@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use blockio::Nanos;
 use results::{Latencies, LatencySummary};
 use serde::Serialize;
-use workload::recording::{self, Parent, Recorded, Recording, Transaction, latency_percentile};
+use workload::recording::{
+    self, Parent, RecordedRequest, Recording, Transaction, latency_percentile,
+};
 
 use super::RequestTree;
 
@@ -48,7 +50,7 @@ pub struct Prediction {
 
 /// Result of replaying a recording on another drive.
 #[derive(Clone, Debug, Serialize)]
-pub struct Replayed {
+pub struct ReplayResult {
     /// Requests that were replayed.
     pub requests: u64,
     /// Time from the first issue to the last completion in the recording, in seconds.
@@ -76,7 +78,7 @@ pub struct Replayed {
     pub flush: Option<LatencySummary>,
 }
 
-impl Replayed {
+impl ReplayResult {
     pub(crate) fn new(
         recording: &Recording,
         tree: &RequestTree<'_>,
@@ -136,7 +138,7 @@ impl Replayed {
 
 /// The longest time in which no request was outstanding, between the first issue and the last
 /// completion.
-fn longest_pause(requests: &[Recorded]) -> Nanos {
+fn longest_pause(requests: &[RecordedRequest]) -> Nanos {
     let mut spans: Vec<(Nanos, Nanos)> =
         requests.iter().map(|it| (it.issued_at, it.completed_at)).collect();
     spans.sort_unstable();
@@ -182,7 +184,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn new(requests: &[Recorded], replayed: &[Nanos]) -> Self {
+    fn new(requests: &[RecordedRequest], replayed: &[Nanos]) -> Self {
         assert_eq!(requests.len(), replayed.len(), "every request has completed");
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
         let recorded = requests.iter().map(|it| it.completed_at);
@@ -220,7 +222,7 @@ impl Clock {
     }
 
     /// The clock of the recording itself, from its first issue on.
-    pub(super) fn of_recording(requests: &[Recorded]) -> Self {
+    pub(super) fn of_recording(requests: &[RecordedRequest]) -> Self {
         let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
         let completed_at = requests.iter().map(|it| it.completed_at - start).collect();
         let recorded_end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();

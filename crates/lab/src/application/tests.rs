@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 
 use blockio::{Nanos, Op};
 use proptest::prelude::*;
-use workload::recording::{Benchmark, Head, Recorded, Tail, Transaction};
+use workload::recording::{Benchmark, Head, RecordedRequest, Tail, Transaction};
 
 use super::*;
 
 /// A read from `issued` to `completed`, in microseconds.
-fn read(issued: u64, completed: u64) -> Recorded {
-    Recorded {
+fn read(issued: u64, completed: u64) -> RecordedRequest {
+    RecordedRequest {
         issued_at: Nanos::from_micros(issued),
         completed_at: Nanos::from_micros(completed),
         op: Op::Read,
@@ -23,12 +23,12 @@ fn read(issued: u64, completed: u64) -> Recorded {
 }
 
 /// Reads from and to these microseconds, in order of issue.
-pub(super) fn reads(spans: &[(u64, u64)]) -> Vec<Recorded> {
+pub(super) fn reads(spans: &[(u64, u64)]) -> Vec<RecordedRequest> {
     spans.iter().map(|(issued, completed)| read(*issued, *completed)).collect()
 }
 
 /// Reads that are each issued so many microseconds after the one before, and take as many.
-pub(super) fn reads_apart(gaps_and_lengths: &[(u64, u64)]) -> Vec<Recorded> {
+pub(super) fn reads_apart(gaps_and_lengths: &[(u64, u64)]) -> Vec<RecordedRequest> {
     let mut issued = 0;
     let next = |(gap, length): &(u64, u64)| {
         issued += gap;
@@ -38,7 +38,7 @@ pub(super) fn reads_apart(gaps_and_lengths: &[(u64, u64)]) -> Vec<Recorded> {
 }
 
 /// A recording on a machine with two processors, with 100 transactions a second.
-fn recorded(requests: Vec<Recorded>) -> Recording {
+fn recorded(requests: Vec<RecordedRequest>) -> Recording {
     let measured_to = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
     let benchmark = Benchmark {
         tool: "pgbench".into(),
@@ -62,15 +62,20 @@ fn recorded(requests: Vec<Recorded>) -> Recording {
 }
 
 /// The replay of `recording` when its requests complete at these microseconds.
-fn replayed(recording: &Recording, completed: &[u64]) -> Replayed {
+fn replayed(recording: &Recording, completed: &[u64]) -> ReplayResult {
     let tree = RequestTree::new(recording, NonZeroU32::MIN);
     let completed: Vec<Nanos> = completed.iter().map(|at| Nanos::from_micros(*at)).collect();
     let think_times = tree.parents.iter().map(|it| it.think_time).collect();
-    Replayed::new(recording, &tree, &Clock::new(&tree, completed, think_times), &ByOp::default())
+    ReplayResult::new(
+        recording,
+        &tree,
+        &Clock::new(&tree, completed, think_times),
+        &ByOp::default(),
+    )
 }
 
 /// Due times of everything, in microseconds, where each request takes `latency`.
-fn issued(requests: &[Recorded], host: &ReplayHost, latency: u64) -> Vec<(u64, u32, bool)> {
+fn issued(requests: &[RecordedRequest], host: &ReplayHost, latency: u64) -> Vec<(u64, u32, bool)> {
     let recording = recorded(requests.to_vec());
     let tree = RequestTree::new(&recording, NonZeroU32::MIN);
     let mut pending = Pending::new(&tree, host, Nanos::ZERO);
@@ -153,7 +158,7 @@ fn the_time_of_the_front_end_passes_before_processors_are_shared() {
 
 #[test]
 fn memory_answers_reads_and_holds_back_writes_of_pages() {
-    let mut requests: Vec<Recorded> = (0..10).map(|at| read(at, 1000 + at)).collect();
+    let mut requests: Vec<RecordedRequest> = (0..10).map(|at| read(at, 1000 + at)).collect();
     // Every other one is a write, of a page or of a log in turn.
     for (write, sectors) in requests.iter_mut().skip(1).step_by(2).zip([8, 1].repeat(3)) {
         (write.op, write.sectors) = (Op::Write, sectors);
@@ -246,7 +251,7 @@ fn latencies_are_told_of_operations_that_there_were() {
     latencies.read.record(1000);
     let completed_at = [400, 1000].map(Nanos::from_micros).to_vec();
     let clock = Clock::new(&tree, completed_at, vec![Nanos::ZERO; 2]);
-    let replayed = Replayed::new(&recording, &tree, &clock, &latencies);
+    let replayed = ReplayResult::new(&recording, &tree, &clock, &latencies);
     assert_eq!(replayed.read.map(|it| it.count), Some(1));
     assert!(replayed.write.is_none() && replayed.flush.is_none());
 }

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::num::NonZeroU32;
 
 use blockio::Nanos;
-use workload::recording::{Parent, Recorded, Recording, parents};
+use workload::recording::{Parent, RecordedRequest, Recording, parents};
 
 /// Requests of a replay with their parents, copy by copy of the recording; each copy has its own
 /// addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTree<'a> {
     /// All requests.
-    pub(crate) requests: Cow<'a, [Recorded]>,
+    pub(crate) requests: Cow<'a, [RecordedRequest]>,
     /// Parent of each request, in the same copy; think times are processor time, if processors are
     /// known.
     pub(crate) parents: Vec<Parent>,
@@ -35,7 +35,7 @@ impl<'a> RequestTree<'a> {
         for copy in 0..copies.get() {
             let before = u32::try_from(requests.len()).expect("fewer requests than 2^32");
             let moved_by = u64::from(copy) * recording.space_sectors();
-            requests.extend(one.iter().map(|it| Recorded { lba: it.lba + moved_by, ..*it }));
+            requests.extend(one.iter().map(|it| RecordedRequest { lba: it.lba + moved_by, ..*it }));
             let moved = |parent: &Parent| Parent {
                 index: parent.index.map(|index| index + before),
                 ..*parent

@@ -8,7 +8,7 @@ use std::thread;
 
 use blockio::Op;
 use ssd::{Drive, Setup};
-use workload::trace::Traced;
+use workload::trace::TraceRequest;
 use workload::{Access, SizeShare, Workload, catalogue};
 
 use super::model::issued;
@@ -28,7 +28,7 @@ const CHI_SQUARED_MAX: f64 = 85.4;
 
 /// A request, whichever driver issued it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
+struct IssuedRequest {
     op: Op,
     lba: u64,
     sectors: u32,
@@ -64,26 +64,27 @@ fn load(workload: &Workload) -> Load<'_> {
     }
 }
 
-fn by_model(workload: &Workload, drive: &Drive) -> Vec<Asked> {
+fn by_model(workload: &Workload, drive: &Drive) -> Vec<IssuedRequest> {
     let requests = issued(&load(workload), drive, REQUESTS).expect("it fits").remove(0);
-    let asked = |it: &blockio::Request| Asked { op: it.op, lba: it.lba.0, sectors: it.sectors };
+    let asked =
+        |it: &blockio::Request| IssuedRequest { op: it.op, lba: it.lba.0, sectors: it.sectors };
     requests.iter().map(asked).collect()
 }
 
-fn by_fio(workload: &Workload, drive: &Drive) -> Vec<Asked> {
+fn by_fio(workload: &Workload, drive: &Drive) -> Vec<IssuedRequest> {
     let issued = fio::issued(&load(workload), capacity_bytes(drive), REQUESTS);
-    let asked = |it: &Traced| Asked { op: it.op, lba: it.lba, sectors: it.sectors };
-    let all: Vec<Asked> = issued.iter().map(asked).collect();
+    let asked = |it: &TraceRequest| IssuedRequest { op: it.op, lba: it.lba, sectors: it.sectors };
+    let all: Vec<IssuedRequest> = issued.iter().map(asked).collect();
     assert_eq!(all.len(), REQUESTS, "{}", workload.name);
     all
 }
 
-fn share(all: &[Asked], which: impl Fn(&Asked) -> bool) -> f64 {
+fn share(all: &[IssuedRequest], which: impl Fn(&IssuedRequest) -> bool) -> f64 {
     all.iter().filter(|asked| which(asked)).count() as f64 / all.len() as f64
 }
 
 /// Requests that begin in each part of the footprint.
-fn counts(all: &[Asked], footprint: u64) -> Vec<f64> {
+fn counts(all: &[IssuedRequest], footprint: u64) -> Vec<f64> {
     let mut counts = vec![0.0; PARTS];
     for asked in all {
         let part = asked.lba * PARTS as u64 / footprint;
@@ -177,7 +178,7 @@ fn a_zipf_law_is_as_skewed_in_both() {
     };
     // Which pages are hot is drawn by each; how hot the hottest are is the law. fio approximates
     // it: of the ten hottest it makes three points more of all requests.
-    let hottest = |all: &[Asked]| {
+    let hottest = |all: &[IssuedRequest]| {
         let mut lbas: Vec<u64> = all.iter().map(|asked| asked.lba).collect();
         lbas.sort_unstable();
         let mut counts: Vec<usize> = lbas.chunk_by(|a, b| a == b).map(<[u64]>::len).collect();

@@ -4,7 +4,7 @@ use results::{Interval, Target};
 use workload::{Workload, catalogue};
 
 use crate::progress::Glimpse;
-use crate::{Driver, Fill, Load, Loaded, Watch};
+use crate::{Driver, Fill, Load, LoadResult, Watch};
 
 /// Length of an interval of the loads, in protocol seconds.
 const INTERVAL_S: f64 = 0.5;
@@ -97,8 +97,8 @@ fn check_fill(name: &str, driver: &mut dyn Driver) {
 
 /// Checks the intervals, which are as long as asked in protocol time: in time lapse each takes less
 /// of the drive's own.
-fn check_intervals(name: &str, time_lapse: u32, loaded: &Loaded) {
-    let Loaded { intervals, counted, how, uncounted, unfinished, .. } = loaded;
+fn check_intervals(name: &str, time_lapse: u32, loaded: &LoadResult) {
+    let LoadResult { intervals, counted, how, uncounted, unfinished, .. } = loaded;
     assert!(!how.is_empty(), "{name} says how it loaded");
     assert!(!intervals.is_empty() && intervals.len() <= INTERVALS, "{name}: {}", intervals.len());
     for (index, interval) in intervals.iter().enumerate() {
@@ -122,7 +122,7 @@ fn requests(interval: &Interval) -> u64 {
 }
 
 /// Counts what the load of 4 KiB requests in one direction asked for, and nothing else.
-fn check_directions(name: &str, loaded: &Loaded, reads: bool) {
+fn check_directions(name: &str, loaded: &LoadResult, reads: bool) {
     for interval in &loaded.intervals {
         let (read, write) = (interval.read.count(), interval.write.count());
         let (asked, other) = if reads { (read, write) } else { (write, read) };

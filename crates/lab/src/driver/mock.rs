@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use results::{Environment, Interval, Target, TargetKind};
 
-use super::{Driver, Fill, LatenessCounts, Load, Loaded, Watch};
+use super::{Driver, Fill, LatenessCounts, Load, LoadResult, Watch};
 use crate::progress::Glimpse;
 use crate::{Error, Kind};
 
 /// Commands given to the drivers that share it, in order: `purge`, or the name of a step.
 #[derive(Clone, Debug, Default)]
-pub struct Told(Arc<Mutex<Vec<String>>>);
+pub struct CommandLog(Arc<Mutex<Vec<String>>>);
 
-impl Told {
+impl CommandLog {
     /// Returns all commands so far.
     pub fn all(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -27,7 +27,7 @@ impl Told {
 /// A driver under which every request takes 100 us, or longer from load to load.
 #[derive(Clone, Debug)]
 pub struct Mock {
-    told: Told,
+    told: CommandLog,
     kind: TargetKind,
     fails_at: Option<String>,
     latency_ns: u64,
@@ -37,7 +37,7 @@ pub struct Mock {
 
 impl Mock {
     /// A mock that stands for a target of `kind` and writes down what it is told in `told`.
-    pub fn new(kind: TargetKind, told: &Told) -> Self {
+    pub fn new(kind: TargetKind, told: &CommandLog) -> Self {
         Self {
             told: told.clone(),
             kind,
@@ -102,7 +102,7 @@ impl Driver for Mock {
         Ok("nothing was written".into())
     }
 
-    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<LoadResult, Error> {
         self.told.push(load.step);
         if self.fails_at.as_deref() == Some(load.step) {
             return Err(Error::new(Kind::Program, "the mock was set up to fail"));
@@ -118,14 +118,14 @@ impl Driver for Mock {
         }
         self.latency_ns += self.slows_by_ns;
         let (how, lateness) = ("nothing was done".into(), self.lateness);
-        Ok(Loaded { intervals, how, lateness, ..Loaded::default() })
+        Ok(LoadResult { intervals, how, lateness, ..LoadResult::default() })
     }
 }
 
 /// A mock for the test of the contract.
 #[cfg(test)]
 pub(crate) fn specimen() -> Box<dyn Driver> {
-    Box::new(Mock::new(TargetKind::Model, &Told::default()))
+    Box::new(Mock::new(TargetKind::Model, &CommandLog::default()))
 }
 
 /// Interval at `at_s` in which every request of the load takes `latency_ns`.

@@ -31,7 +31,7 @@ use results::{Environment, HostLimits, Interval, PlatformRow, SheetRow, Target, 
 use ssd::{Drive, DriveSpec, Setup};
 use workload::{Span, Workload};
 
-use self::closed::Closed;
+use self::closed::ClosedLoop;
 use self::feed::Feed;
 #[cfg(test)]
 pub(crate) use self::feed::issued;
@@ -42,7 +42,7 @@ pub(crate) use self::pressure::failed;
 pub use self::recorded::replay_recording;
 use self::space::Space;
 use super::{
-    Driver, DriverKind, Drivers, Fill, Load, Loaded, RecordedLoad, ReplayedApplication, Watch,
+    Driver, DriverKind, Drivers, Fill, Load, LoadResult, RecordedLoad, ReplayedApplication, Watch,
 };
 use crate::plan::Plan;
 use crate::progress::Glimpse;
@@ -314,7 +314,7 @@ impl Driver for Model {
         Ok(format!("wrote {what} {times} with {}", fill.workload.name))
     }
 
-    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<LoadResult, Error> {
         self.check_handles(load.workload)?;
         let timetable = Timetable::new(load, self.now, self.setup.time_lapse);
         let feeds = Feed::of_all(load, &self.drive)?;
@@ -323,7 +323,7 @@ impl Driver for Model {
         let (drive, at) = (&mut self.drive, self.now);
         let (outcome, responses, rest) = match Schedule::of(load, at) {
             None => {
-                let mut closed = Closed::start(drive, feeds, load, at);
+                let mut closed = ClosedLoop::start(drive, feeds, load, at);
                 let outcome = measure(&mut closed, &timetable, watch);
                 let rest = closed.drain(timetable.counted_to(&outcome));
                 (outcome, None, rest)
@@ -352,7 +352,15 @@ impl Driver for Model {
         let warnings = warnings.chain(late);
         let warnings = warnings.collect();
         let unfinished = rest.unfinished(&intervals);
-        Ok(Loaded { intervals, counted, how, responses, unfinished, warnings, ..Loaded::default() })
+        Ok(LoadResult {
+            intervals,
+            counted,
+            how,
+            responses,
+            unfinished,
+            warnings,
+            ..LoadResult::default()
+        })
     }
 
     fn replay(

@@ -11,7 +11,7 @@ use workload::Workload;
 use workload::fio::reported;
 
 use super::document::ReportedJob;
-use super::merged::Merged;
+use super::merged::MergedJob;
 
 /// Share of the requests asked for that may be missing on average: fio submits and completes some
 /// in batches.
@@ -39,7 +39,7 @@ impl Load {
     pub(super) fn of(
         global: &BTreeMap<String, String>,
         jobs: &[&ReportedJob],
-        (merged, hosts): (&Merged, usize),
+        (merged, hosts): (&MergedJob, usize),
     ) -> Self {
         let own = jobs[0].options.as_ref();
         let options = || global.iter().chain(own.into_iter().flatten());
@@ -92,7 +92,7 @@ impl Load {
     }
 
     /// Takes the queue depth that the report counted, where that differs from the one asked for.
-    fn measure_depth(&mut self, jobs: &[&ReportedJob], merged: &Merged, is_told: bool) {
+    fn measure_depth(&mut self, jobs: &[&ReportedJob], merged: &MergedJob, is_told: bool) {
         let Some((low, high)) = counted_depth(jobs) else { return };
         let asked = self.queue_per_thread;
         let all_jobs = f64::from(self.threads) * f64::from(self.hosts);

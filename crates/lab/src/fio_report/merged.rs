@@ -5,13 +5,13 @@ use results::{Bin, Latencies, LatencySummary, Summary, Warning, WarningKind};
 
 use super::document::{ReportedDirection, ReportedJob, Spread};
 use super::load::Load;
-use crate::Loaded;
+use crate::LoadResult;
 use crate::plan::PlannedStep;
 use crate::runner::Record;
 
 /// Jobs as one.
 #[derive(Debug)]
-pub(super) struct Merged {
+pub(super) struct MergedJob {
     span_s: f64,
     read: Totals,
     write: Totals,
@@ -38,14 +38,14 @@ struct Totals {
 }
 
 /// Reason why jobs are refused, and a remedy.
-type Refused = (String, &'static str);
+type JobRefusal = (String, &'static str);
 
-impl Merged {
+impl MergedJob {
     /// The figures of `jobs`.
     ///
     /// # Errors
     /// Fails where they count reads and writes as one, or trims alone.
-    pub(super) fn of(jobs: &[&ReportedJob]) -> Result<Self, Refused> {
+    pub(super) fn of(jobs: &[&ReportedJob]) -> Result<Self, JobRefusal> {
         if jobs.iter().any(|job| job.read.is_none() || job.write.is_none()) {
             let text = "it counts reads and writes as one (unified_rw_reporting)";
             return Err((text.into(), "run fio without it, or with unified_rw_reporting=both"));
@@ -94,7 +94,7 @@ impl Merged {
         let mut warnings = self.warnings(&step.id, has_others);
         warnings.extend(load.warnings(&step.id));
         let how = format!("imported from fio's report, job {}", step.suite_title);
-        let loaded = Loaded { how, warnings, ..Loaded::default() };
+        let loaded = LoadResult { how, warnings, ..LoadResult::default() };
         let required = WriteRequirement {
             before_bytes: 0.0,
             addressed_bytes: 0.0,

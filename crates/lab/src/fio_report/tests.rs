@@ -10,20 +10,20 @@ const WHOLE: &str = include_str!("tests/json-plus.json");
 /// Of two jobs of one name, with histograms of total latency.
 const RECORDED: &str = include_str!("../real/fio/tests/file-server/output.json");
 
-fn import_bytes(bytes: &[u8]) -> Result<Imported, Error> {
+fn import_bytes(bytes: &[u8]) -> Result<ImportedRun, Error> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("output.json");
     fs::write(&path, bytes).unwrap();
     import(&path, Some("Lab drive 7"))
 }
 
-fn import_text(text: &str) -> Result<Imported, Error> {
+fn import_text(text: &str) -> Result<ImportedRun, Error> {
     import_bytes(text.as_bytes())
 }
 
 /// The run that `text` is imported as.
 fn run_of(text: &str) -> Run {
-    let Imported { plan, outcome, .. } = import_text(text).unwrap();
+    let ImportedRun { plan, outcome, .. } = import_text(text).unwrap();
     outcome.into_run(&plan, "id".into(), "2026-11-21T10:15:03Z".into())
 }
 

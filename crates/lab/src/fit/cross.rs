@@ -32,7 +32,7 @@ use self::scaled_drive::scaled_drive;
 use super::confidence::Confidence;
 use super::figures::contradictions;
 use super::objective::Aim;
-use super::outcome::Judged;
+use super::outcome::JudgedFigure;
 use super::parameter::{Parameter, of_spec};
 use super::shortcut::Shortcut;
 use crate::drive_file::DriveFile;
@@ -88,7 +88,7 @@ pub fn modelled(drive: &str, rows: &[Row]) -> BTreeMap<String, f64> {
 
 /// Result of a cross-validation of one drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Crossed {
+pub struct CrossValidation {
     /// Name of the drive.
     pub drive: String,
     /// Version of the models that it was computed with.
@@ -155,7 +155,7 @@ pub struct CrossRow {
 pub fn cross_validate(
     question: CrossQuestion<'_>,
     progress: &dyn Progress,
-) -> Result<Crossed, Error> {
+) -> Result<CrossValidation, Error> {
     let file = DriveFile::parse(question.text, &format!("{}.toml", question.drive))?;
     let spec = file.spec();
     let spec =
@@ -175,7 +175,7 @@ pub fn cross_validate(
     let work_list = WorkList::new(&rows, std::slice::from_ref(&spec), question.plans);
     let scaled = scaled_drive(spec.clone());
     let shortcut = Shortcut::new(&work_list, &scaled, question.threads);
-    let seen = Seen {
+    let seen = FigureLandscape {
         file: &file,
         parameters: &parameters,
         ties,
@@ -187,7 +187,7 @@ pub fn cross_validate(
         known: RefCell::default(),
         looks: Cell::new(1),
     };
-    let seen = Seen { placing: seen.placing(), ..seen };
+    let seen = FigureLandscape { placing: seen.placing(), ..seen };
     seen.crossed(&spec.name, &subjects, &families)
 }
 
@@ -250,10 +250,11 @@ fn is_estimated(name: &str) -> bool {
 fn aims(subjects: &[PredictedFigure<'_>], work_list: &WorkList) -> Vec<Aim> {
     let judged = subjects.iter().zip(work_list.entries()).map(|(subject, entry)| {
         let setup = entry.as_ref().map(|it| format!("{} {}", it.setup.format, it.setup.host));
-        Judged { setup: setup.unwrap_or_default(), ..Judged::new(subject.row) }
+        JudgedFigure { setup: setup.unwrap_or_default(), ..JudgedFigure::new(subject.row) }
     });
-    let judged: Vec<Judged> = judged.collect();
-    let alike = |one: &Judged| judged.iter().filter(|other| other.fact() == one.fact()).count();
+    let judged: Vec<JudgedFigure> = judged.collect();
+    let alike =
+        |one: &JudgedFigure| judged.iter().filter(|other| other.fact() == one.fact()).count();
     let aims = subjects.iter().zip(&judged).map(|(it, judged)| {
         let sharing = if it.estimated { ESTIMATED_PER_PUBLISHED } else { 1 };
         Aim::new(it.row, alike(judged) * sharing)
@@ -276,7 +277,7 @@ fn corrections(
 }
 
 /// Figures of a drive as looks show them, as a landscape over its free parameters.
-struct Seen<'a> {
+struct FigureLandscape<'a> {
     file: &'a DriveFile,
     parameters: &'a [Parameter],
     ties: &'static [Tie],
@@ -291,13 +292,13 @@ struct Seen<'a> {
     looks: Cell<usize>,
 }
 
-impl Seen<'_> {
+impl FigureLandscape<'_> {
     fn crossed(
         &self,
         drive: &str,
         subjects: &[PredictedFigure<'_>],
         families: &BTreeSet<&str>,
-    ) -> Result<Crossed, Error> {
+    ) -> Result<CrossValidation, Error> {
         let start = vec![CENTRE; self.parameters.len()];
         let begun = Refit::at(self, &start, STEP)?.ok_or_else(|| {
             let text = format!("{drive} is not a valid drive at the centres of its ranges");
@@ -318,7 +319,7 @@ impl Seen<'_> {
         }
         rows.sort_by(|a, b| a.id.cmp(&b.id));
         let numbers = (0..start.len()).map(|axis| self.number(axis, &whole, subjects, families));
-        Ok(Crossed {
+        Ok(CrossValidation {
             drive: drive.to_owned(),
             model_version: ssd::MODEL_VERSION,
             numbers: numbers.collect(),
@@ -396,7 +397,7 @@ impl Seen<'_> {
     }
 }
 
-impl FigureResiduals for Seen<'_> {
+impl FigureResiduals for FigureLandscape<'_> {
     type Error = Error;
 
     fn residuals(&self, point: &[f64]) -> Result<Option<Vec<f64>>, Error> {

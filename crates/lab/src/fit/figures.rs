@@ -7,7 +7,7 @@ use results::published::{self, ANY, Confidence, FigureRow, Metric, Phase};
 use results::{Run, StepKind, Summary};
 use serde::Serialize;
 use ssd::{DriveSpec, PublishedSpec};
-use workload::{Published, PublishedPhase, Workload};
+use workload::{PublishedMapping, PublishedPhase, Workload};
 
 use crate::plan::Plan;
 use crate::validate::{is_about, plans};
@@ -153,7 +153,7 @@ impl Evidence {
             precondition_hours: None,
             source: format!("derived: {name}"),
         };
-        let expresses = Published {
+        let expresses = PublishedMapping {
             documents: Vec::new(),
             phase: PublishedPhase::Primary,
             mb_bytes: 1_000_000,

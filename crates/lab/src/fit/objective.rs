@@ -15,7 +15,7 @@ use ssd::DriveSpec;
 
 use super::Watcher;
 use super::parameter::Parameter;
-use super::search::{Found, Landscape, Residuals};
+use super::search::{Landscape, Residuals, SearchPoint};
 use super::shortcut::Shortcut;
 use crate::Error;
 use crate::drive_file::DriveFile;
@@ -186,7 +186,7 @@ impl Landscape for Objective<'_> {
         self.placing[axis].then_some(self.spacing)
     }
 
-    fn found(&self, best: &Found) {
+    fn found(&self, best: &SearchPoint) {
         self.watcher.searched(self.evaluated(), best.loss);
     }
 

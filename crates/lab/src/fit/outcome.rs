@@ -16,9 +16,9 @@ pub struct Fit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
     /// The numbers.
-    pub parameters: Vec<Fitted>,
+    pub parameters: Vec<FittedNumber>,
     /// Every figure about the drive, used or not.
-    pub figures: Vec<Judged>,
+    pub figures: Vec<JudgedFigure>,
     /// Figures that cannot all be true; none of them was used.
     pub contradictions: Vec<Contradiction>,
     /// Median error of the figures used, each predicted by a fit to all loads but its own (linear,
@@ -37,7 +37,7 @@ pub struct Fit {
 
 /// Number that was fitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Fitted {
+pub struct FittedNumber {
     /// Path of the number in the drive's file, such as `controller.relocate_us`.
     pub path: String,
     /// Least value allowed.
@@ -63,7 +63,7 @@ pub struct Fitted {
 
 /// One figure beside what the drive does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Judged {
+pub struct JudgedFigure {
     /// Name of the row.
     pub id: String,
     /// Format and host of the model: `stock linux`; empty where it cannot be compared.
@@ -94,7 +94,7 @@ pub struct Judged {
     pub unused: String,
 }
 
-impl Judged {
+impl JudgedFigure {
     /// `row` without anything modelled.
     pub(super) fn new(row: &FigureRow) -> Self {
         let load = stated_load(&row.threads, &row.queue_per_thread);
@@ -165,9 +165,9 @@ mod tests {
                         phase,metric,value_low,value_high,confidence,note\n";
 
     /// The figure of a row given from `threads` to `value_high`.
-    fn judged(row: &str) -> Judged {
+    fn judged(row: &str) -> JudgedFigure {
         let text = format!("{HEAD}A1,a review,duo,640,stock,linux,4k-rand-write,{row},exact,\n");
-        Judged::new(&parse(&text, "figures.csv").unwrap()[0])
+        JudgedFigure::new(&parse(&text, "figures.csv").unwrap()[0])
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) trait Landscape: Sync {
     /// Distance of the points that may be looked at along `axis`; any may if absent.
     fn spacing(&self, axis: usize) -> Option<f64>;
     /// Takes the best point so far.
-    fn found(&self, best: &Found);
+    fn found(&self, best: &SearchPoint);
     /// True if the search is to end now, with the best so far.
     fn stop(&self) -> bool;
 }
@@ -66,7 +66,7 @@ pub(super) struct Effort {
 
 /// A point and what was found there.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct SearchPoint {
     /// The point.
     pub(super) point: Vec<f64>,
     /// Its residuals.
@@ -76,7 +76,11 @@ pub(super) struct Found {
 }
 
 /// Looks for the least loss from `start` on; nothing if `start` itself is infeasible.
-pub(super) fn search(landscape: &dyn Landscape, start: &[f64], effort: Effort) -> Option<Found> {
+pub(super) fn search(
+    landscape: &dyn Landscape,
+    start: &[f64],
+    effort: Effort,
+) -> Option<SearchPoint> {
     let held = vec![false; start.len()];
     let state = SearchState { landscape, start, held: &held, best: Mutex::default() };
     state.evaluate(&[start.to_vec()]);
@@ -96,7 +100,7 @@ pub(super) fn polish(
     start: &[f64],
     begun: &[f64],
     held: &[bool],
-) -> Option<Found> {
+) -> Option<SearchPoint> {
     let state = SearchState { landscape, start, held, best: Mutex::default() };
     state.evaluate(&[begun.to_vec()]);
     descend(&state, state.best()?);
@@ -172,22 +176,22 @@ struct SearchState<'a> {
     start: &'a [f64],
     /// Axes along which a descent does not go.
     held: &'a [bool],
-    best: Mutex<Option<Found>>,
+    best: Mutex<Option<SearchPoint>>,
 }
 
 impl SearchState<'_> {
     /// Losses at `points`; remembers the best.
-    fn evaluate(&self, points: &[Vec<f64>]) -> Vec<Found> {
+    fn evaluate(&self, points: &[Vec<f64>]) -> Vec<SearchPoint> {
         let points: Vec<Vec<f64>> = points.iter().map(|point| self.on_lattice(point)).collect();
         let found = self.landscape.residuals(&points);
-        let judged: Vec<Found> = points
+        let judged: Vec<SearchPoint> = points
             .iter()
             .zip(found)
             .map(|(point, residuals)| {
                 let loss = residuals.as_ref().map_or(INFEASIBLE, |residuals| {
                     residuals.iter().copied().map(robust).sum::<f64>() + self.pull(point)
                 });
-                Found { point: point.clone(), residuals: residuals.unwrap_or_default(), loss }
+                SearchPoint { point: point.clone(), residuals: residuals.unwrap_or_default(), loss }
             })
             .collect();
         let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
@@ -215,7 +219,7 @@ impl SearchState<'_> {
         point.iter().enumerate().map(at).collect()
     }
 
-    fn best(&self) -> Option<Found> {
+    fn best(&self) -> Option<SearchPoint> {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -226,7 +230,7 @@ impl SearchState<'_> {
 }
 
 /// Descends from `at` until little is gained.
-fn descend(state: &SearchState<'_>, mut at: Found) {
+fn descend(state: &SearchState<'_>, mut at: SearchPoint) {
     let mut damping = 0.01;
     for _ in 0..DESCENT_STEPS {
         if state.landscape.stop() {
@@ -257,7 +261,7 @@ fn descend(state: &SearchState<'_>, mut at: Found) {
 /// One step of a descent; axes that would leave the cube are held.
 fn step(
     state: &SearchState<'_>,
-    at: &Found,
+    at: &SearchPoint,
     slopes: &DMatrix<f64>,
     damping: f64,
 ) -> Option<Vec<f64>> {
@@ -297,7 +301,7 @@ struct Particle {
     point: Vec<f64>,
     velocity: Vec<f64>,
     /// The best that it came by.
-    best: Found,
+    best: SearchPoint,
 }
 
 impl Particle {
@@ -316,7 +320,7 @@ impl Particle {
 }
 
 /// Sends a swarm through the cube; what it finds is remembered in `state`.
-fn swarm(state: &SearchState<'_>, begun: &Found, effort: Effort) {
+fn swarm(state: &SearchState<'_>, begun: &SearchPoint, effort: Effort) {
     let axes = begun.point.len();
     let size = (axes + 10).min(effort.swarm);
     let mut rng = Rng::new(effort.seed).split("swarm");
@@ -383,7 +387,7 @@ mod tests {
             self.1[axis]
         }
 
-        fn found(&self, _: &Found) {}
+        fn found(&self, _: &SearchPoint) {}
 
         fn stop(&self) -> bool {
             false

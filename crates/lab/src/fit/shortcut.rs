@@ -21,7 +21,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use results::published::Part;
-use results::{Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, Written};
+use results::{
+    Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, WrittenAmount,
+};
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
 use crate::driver::SilentWatch;
@@ -345,7 +347,7 @@ fn run<'a>(job: &Simulation, seen: impl Iterator<Item = &'a (&'a Look<'a>, Inter
         .plan
         .steps
         .iter()
-        .map(|step| Record::unmeasured(step, String::new(), Written::default()))
+        .map(|step| Record::unmeasured(step, String::new(), WrittenAmount::default()))
         .collect();
     for (look, interval) in seen {
         let record = records.iter_mut().find(|record| record.step.id == look.step.id);

@@ -217,7 +217,7 @@ fn numbers_are_found_again_from_a_run_of_the_drive() {
         assert!((found.value / truth - 1.0).abs() < 0.08, "{truth}: {found:?}");
         assert!(!found.undetermined, "{found:?}");
     }
-    let rates: Vec<&Judged> = fit.figures.iter().filter(|it| it.is_rate()).collect();
+    let rates: Vec<&JudgedFigure> = fit.figures.iter().filter(|it| it.is_rate()).collect();
     assert!(rates.len() == 20 && rates.iter().all(|it| it.within == Some(true)), "{rates:?}");
 }
 

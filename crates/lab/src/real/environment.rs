@@ -49,7 +49,7 @@ pub(crate) struct Limit {
 
 /// Readings of a drive's sensors at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Sensed {
+pub(crate) struct SensorReadings {
     /// Temperature in whole degrees Celsius; absent where no sensor tells it.
     pub(crate) temperature_c: Option<i64>,
     /// Power of the drive alone, in watts; absent where it has no sensor of its own.
@@ -174,8 +174,8 @@ impl Site {
 
     /// Temperature and power of the drive. The processor's meters (RAPL) are not asked: what they
     /// tell is not the drive's.
-    pub(crate) fn sensed_under_load(&self, limit: Limit) -> Sensed {
-        Sensed {
+    pub(crate) fn sensed_under_load(&self, limit: Limit) -> SensorReadings {
+        SensorReadings {
             temperature_c: self.temperature_under_load_c(limit),
             power_w: self.target.device().and_then(Block::power_w),
         }

@@ -46,9 +46,9 @@ use super::sites::Sites;
 use super::system::Block;
 use super::thermometer::{Heat, Thermometer};
 use super::tools::Tools;
-use super::tuning::Tuned;
+use super::tuning::TunedMachine;
 use crate::driver::{
-    DeviceIntervals, Driver, DriverKind, Drivers, Fill, LatencyParts, Load, Loaded, Watch,
+    DeviceIntervals, Driver, DriverKind, Drivers, Fill, LatencyParts, Load, LoadResult, Watch,
 };
 use crate::plan::{Plan, fill_passes};
 use crate::subject::Subject;
@@ -134,7 +134,7 @@ impl DriverKind for FioKind {
 /// fio on one target. Clones share the target: it is held until the last one is dropped.
 #[derive(Clone, Debug)]
 pub struct Fio {
-    held: Arc<Held>,
+    held: Arc<TargetState>,
     raw: PathBuf,
     method: PurgeMethod,
     unwritten: bool,
@@ -145,9 +145,9 @@ pub struct Fio {
 
 /// State that all clones of a driver share, found out when the target is opened.
 #[derive(Debug)]
-struct Held {
+struct TargetState {
     /// Tuned settings of this machine, put back before the target is released.
-    tuned: Option<Tuned>,
+    tuned: Option<TunedMachine>,
     sites: Sites,
     /// True if nothing may be written to the target.
     read_only: bool,
@@ -166,7 +166,7 @@ struct Held {
     unused: Mutex<Option<PathBuf>>,
 }
 
-impl Held {
+impl TargetState {
     /// Refuses `what` writes where nothing may be written.
     fn check_writable(&self, what: &str) -> Result<(), Error> {
         if !self.read_only {
@@ -185,7 +185,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for TargetState {
     fn drop(&mut self) {
         let unused = self.unused.lock().ok().and_then(|mut unused| unused.take());
         if let Some(path) = unused {
@@ -230,7 +230,7 @@ impl Fio {
         let servers = Servers::of(&sites, &Tools::default());
         let read_only = access.read_only;
         let zeroes = read_only.then(|| zeroes::of_all(&sites));
-        let held = Held {
+        let held = TargetState {
             tuned,
             sites,
             read_only,
@@ -273,7 +273,7 @@ impl Fio {
 
     fn purge_until(&mut self, stop: &dyn Fn() -> bool) -> Result<String, Error> {
         self.held.check_writable("purging")?;
-        let Held { sites, engine, .. } = &*self.held;
+        let TargetState { sites, engine, .. } = &*self.held;
         let purged = purge::of_all(sites, *engine, self.method, &self.raw, stop)?;
         self.unwritten = true;
         self.unpurged = !purged.is_unmapped;
@@ -332,7 +332,12 @@ impl Fio {
     }
 
     /// Reads fio's output and logs in `folder`, as far as the load came.
-    fn measured(&self, folder: &Path, logging: Logging, load: &Load<'_>) -> Result<Loaded, Error> {
+    fn measured(
+        &self,
+        folder: &Path,
+        logging: Logging,
+        load: &Load<'_>,
+    ) -> Result<LoadResult, Error> {
         let output = FioOutput::read(&folder.join(OUTPUT_FILE))?;
         let (mut logs, mut totals) = (Vec::new(), Vec::new());
         let size = match load.workload.sizes.as_slice() {
@@ -373,7 +378,7 @@ impl Fio {
             how = format!("{how}; {}", replay.how(span, load.rate, requests));
         }
         let uncounted = output.held_back();
-        Ok(Loaded {
+        Ok(LoadResult {
             intervals,
             counted: counted.into_iter().collect(),
             devices: self.of_each(&totals, load.threads),
@@ -382,7 +387,7 @@ impl Fio {
             generator_limited,
             uncounted,
             warnings,
-            ..Loaded::default()
+            ..LoadResult::default()
         })
     }
 
@@ -403,7 +408,7 @@ impl Fio {
 
     /// The text of the job file of `load`.
     fn job(&self, load: &Load<'_>, logging: Logging) -> Result<String, Error> {
-        let Held { version, engine, .. } = *self.held;
+        let TargetState { version, engine, .. } = *self.held;
         match &load.replay {
             None => {
                 job::check_rate(load, version)?;
@@ -441,7 +446,7 @@ impl Fio {
         watch: &mut dyn Watch,
         mut tell: impl FnMut(&mut dyn Watch, Observation),
     ) -> Result<(Ending, Thermometer), Error> {
-        let Held { sites, limit, .. } = &*self.held;
+        let TargetState { sites, limit, .. } = &*self.held;
         let mut thermometer = Thermometer::new(limit.max_c, Instant::now());
         let ended = process::run(folder, sites.target().hosts(), watch, |watch, look| {
             thermometer.look(Instant::now(), || sites.sensed_under_load(*limit));
@@ -471,7 +476,7 @@ impl Fio {
 
     /// Wear and heat that the run cost the drives so far, as rows of the test platform.
     fn cost(&self) -> Vec<PlatformRow> {
-        let Held { sites, before, heat, servers, .. } = &*self.held;
+        let TargetState { sites, before, heat, servers, .. } = &*self.held;
         let mut rows = Vec::new();
         for (index, (site, before)) in sites.all().iter().zip(before).enumerate() {
             let Some(before) = before else { continue };
@@ -492,7 +497,7 @@ impl Fio {
     }
 
     fn how(&self, folder: &Path) -> String {
-        let Held { version, engine, .. } = &*self.held;
+        let TargetState { version, engine, .. } = &*self.held;
         let arguments = job::arguments_in(folder, self.place().hosts).join(" ");
         format!("fio {version} ({engine}): `fio {arguments}` in {}", folder.display())
     }
@@ -503,7 +508,7 @@ impl Fio {
         let mut warnings = Vec::new();
         if !self.held.warned.swap(true, Ordering::Relaxed) {
             warnings = self.held.sites.warnings(self.held.engine.direct);
-            warnings.extend(self.held.tuned.iter().flat_map(Tuned::warnings));
+            warnings.extend(self.held.tuned.iter().flat_map(TunedMachine::warnings));
             warnings.extend(self.held.servers.warnings());
             warnings.extend(self.held.zeroes.as_ref().and_then(zeroes::warning));
         }
@@ -527,7 +532,7 @@ impl Driver for Fio {
     }
 
     fn environment(&self) -> Environment {
-        let Held { sites, version, engine, tuned, .. } = &*self.held;
+        let TargetState { sites, version, engine, tuned, .. } = &*self.held;
         let mut environment = sites.environment(&format!("{version}, {engine}"));
         environment.sheet.extend(
             tuned.iter().map(|tuned| PlatformRow {
@@ -572,7 +577,7 @@ impl Driver for Fio {
         Ok(how.unwrap_or_else(|| "stopped while filling".into()))
     }
 
-    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<LoadResult, Error> {
         self.check(load)?;
         let at = (self.held.version, self.held.engine);
         let (load, drawn) = replay::feasible(load, self.place(), at)?;
@@ -588,7 +593,10 @@ impl Driver for Fio {
             match self.write_all(&folder.join("fill"), wanted, watch)? {
                 Some(how) => before = format!("{how} before; "),
                 None => {
-                    return Ok(Loaded { how: "stopped while filling".into(), ..Loaded::default() });
+                    return Ok(LoadResult {
+                        how: "stopped while filling".into(),
+                        ..LoadResult::default()
+                    });
                 }
             }
         }
@@ -615,7 +623,7 @@ impl Driver for Fio {
         warnings.extend(interference.warnings(load.step, held.engine.direct));
         let mut loaded = match self.measured(&folder, logging, load) {
             // Stopped before it measured anything, fio may leave no report.
-            Err(_) if ending == Ending::Stopped => Loaded::default(),
+            Err(_) if ending == Ending::Stopped => LoadResult::default(),
             measured => measured?,
         };
         if loaded.intervals.is_empty() && ending == Ending::Done {
@@ -631,7 +639,7 @@ impl Driver for Fio {
 }
 
 /// Adds what the drive's sensors told to the intervals, and to the totals of the load.
-fn add_climate(loaded: &mut Loaded, thermometer: &Thermometer, ramp_s: f64) {
+fn add_climate(loaded: &mut LoadResult, thermometer: &Thermometer, ramp_s: f64) {
     thermometer.add_to(&mut loaded.intervals, ramp_s);
     let whole = Summary::of(&loaded.intervals).climate;
     if let Some(counted) = loaded.counted.first_mut() {
@@ -641,7 +649,7 @@ fn add_climate(loaded: &mut Loaded, thermometer: &Thermometer, ramp_s: f64) {
 
 /// Tunes this machine for loads on `target`. The queue of a device that a file shares with others
 /// stays as it is.
-fn tuned_for(sites: &Sites) -> Result<Tuned, Error> {
+fn tuned_for(sites: &Sites) -> Result<TunedMachine, Error> {
     let target = sites.target();
     if !target.is_here() {
         let text = "--tune changes settings of this machine, which neither holds nor loads it";
@@ -649,7 +657,7 @@ fn tuned_for(sites: &Sites) -> Result<Tuned, Error> {
     }
     let devices = if target.file().is_none() { sites.devices() } else { Vec::new() };
     let disks: Vec<Block> = devices.iter().map(Block::disk).collect();
-    Tuned::begin(sites.system(), &disks)
+    TunedMachine::begin(sites.system(), &disks)
 }
 
 /// Returns the SMART data of each drive before the first session of a run, and keeps it beside

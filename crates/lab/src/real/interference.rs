@@ -20,7 +20,7 @@ const FOREIGN_BYTES_PER_S_MIN: f64 = 1e6;
 
 /// Bytes moved until a moment.
 #[derive(Clone, Copy, Debug)]
-struct Moved {
+struct ByteCounts {
     at: Instant,
     device_bytes: u64,
     fio_bytes: u64,
@@ -34,8 +34,8 @@ pub(super) struct Interference<'a> {
     /// Health of each drive.
     before: Vec<Option<Health>>,
     clock_throttled: u64,
-    first: Option<Moved>,
-    last: Option<Moved>,
+    first: Option<ByteCounts>,
+    last: Option<ByteCounts>,
 }
 
 impl<'a> Interference<'a> {
@@ -58,7 +58,7 @@ impl<'a> Interference<'a> {
         let device = moved.filter(|_| self.devices.len() == self.sites.all().len());
         let own = machine::bytes_moved_by(self.sites.system(), fio);
         if let Some((device_bytes, fio_bytes)) = device.zip(own) {
-            let moved = Moved { at: Instant::now(), device_bytes, fio_bytes };
+            let moved = ByteCounts { at: Instant::now(), device_bytes, fio_bytes };
             self.first.get_or_insert(moved);
             self.last = Some(moved);
         }
@@ -109,7 +109,7 @@ fn slowed(before: u64, after: u64) -> Option<String> {
 }
 
 /// Warning text for the bytes that others moved between two looks, where it is too much.
-fn foreign(first: &Moved, last: &Moved) -> Option<String> {
+fn foreign(first: &ByteCounts, last: &ByteCounts) -> Option<String> {
     let span_s = last.at.duration_since(first.at).as_secs_f64();
     let device = last.device_bytes.saturating_sub(first.device_bytes) as f64;
     let own = last.fio_bytes.saturating_sub(first.fio_bytes) as f64;
@@ -130,8 +130,8 @@ mod tests {
 
     use super::*;
 
-    fn moved(at: Instant, device_bytes: u64, fio_bytes: u64) -> Moved {
-        Moved { at, device_bytes, fio_bytes }
+    fn moved(at: Instant, device_bytes: u64, fio_bytes: u64) -> ByteCounts {
+        ByteCounts { at, device_bytes, fio_bytes }
     }
 
     #[test]

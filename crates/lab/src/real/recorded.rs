@@ -20,10 +20,10 @@ use blockio::{Nanos, Op, Rng, SECTOR_BYTES};
 use results::{Latencies, LatencySummary};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, seek};
 use serde::Serialize;
-use workload::recording::{Recorded, Recording};
+use workload::recording::{RecordedRequest, Recording};
 
 use super::guard;
-use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed};
+use crate::application::{ByOp, Clock, Pending, ReplayHost, ReplayResult};
 use crate::{Error, Kind};
 
 /// Maximum number of outstanding requests.
@@ -39,7 +39,7 @@ const NEAR: Nanos = Nanos::from_micros(60);
 pub struct RealReplay {
     /// Figures of the replay.
     #[serde(flatten)]
-    pub replayed: Replayed,
+    pub replayed: ReplayResult,
     /// Lateness: from the time at which each request was due to its issue.
     pub lateness: Option<LatencySummary>,
 }
@@ -95,12 +95,12 @@ pub fn replay_recording(
     });
     let state = engine.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some((index, source)) = state.failure {
-        let Recorded { op, lba, sectors, .. } = tree.requests[index as usize];
+        let RecordedRequest { op, lba, sectors, .. } = tree.requests[index as usize];
         return Err(failed(&format!("{op:?} of {sectors} sectors at {lba} on"), source));
     }
     assert!(state.pending.is_over(), "every request was issued and completed");
     let clock = Clock::new(&tree, state.completed_at, state.pending.into_think_times());
-    let replayed = Replayed::new(recording, &tree, &clock, &state.latencies);
+    let replayed = ReplayResult::new(recording, &tree, &clock, &state.latencies);
     let lateness = (state.lateness.count() > 0).then(|| state.lateness.summary());
     Ok(RealReplay { replayed, lateness })
 }
@@ -153,7 +153,7 @@ fn fill(file: &File, size: u64) -> std::io::Result<()> {
 
 /// Twice the maximum number of outstanding requests in the recording, for each of `copies`: a
 /// slower drive has more.
-fn outstanding_max(requests: &[Recorded], copies: u64) -> u64 {
+fn outstanding_max(requests: &[RecordedRequest], copies: u64) -> u64 {
     let mut ends: Vec<Nanos> = requests.iter().map(|it| it.completed_at).collect();
     ends.sort_unstable();
     let (mut done, mut most) = (0, 1);
@@ -217,7 +217,7 @@ impl ReplayState<'_> {
 /// State that the workers share.
 struct ReplayEngine<'a> {
     file: &'a File,
-    requests: &'a [Recorded],
+    requests: &'a [RecordedRequest],
     begun: Instant,
     state: Mutex<ReplayState<'a>>,
     /// Signalled when a request becomes due earlier than all others, and at the end.
@@ -302,7 +302,7 @@ impl<'a> ReplayEngine<'a> {
         self.wake.notify_one();
     }
 
-    fn carry_out(&self, request: Recorded, block: &mut Buffer) -> std::io::Result<()> {
+    fn carry_out(&self, request: RecordedRequest, block: &mut Buffer) -> std::io::Result<()> {
         let offset = request.lba * SECTOR_BYTES;
         let bytes = u64::from(request.sectors) * SECTOR_BYTES;
         match request.op {

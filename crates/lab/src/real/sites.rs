@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use results::{Environment, Warning};
 
-use super::environment::{Health, Limit, Sensed, Site};
+use super::environment::{Health, Limit, SensorReadings, Site};
 use super::system::{Block, System};
 use super::target::Target;
 use super::tools::Tools;
@@ -97,10 +97,11 @@ impl Sites {
     }
 
     /// Temperature of the hottest drive, and mean power of those that tell it.
-    pub(crate) fn sensed_under_load(&self, limit: Limit) -> Sensed {
-        let all: Vec<Sensed> = self.all.iter().map(|site| site.sensed_under_load(limit)).collect();
+    pub(crate) fn sensed_under_load(&self, limit: Limit) -> SensorReadings {
+        let all: Vec<SensorReadings> =
+            self.all.iter().map(|site| site.sensed_under_load(limit)).collect();
         let powers: Vec<f64> = all.iter().filter_map(|sensed| sensed.power_w).collect();
-        Sensed {
+        SensorReadings {
             temperature_c: all.iter().filter_map(|sensed| sensed.temperature_c).max(),
             power_w: (!powers.is_empty()).then(|| powers.iter().sum::<f64>() / powers.len() as f64),
         }

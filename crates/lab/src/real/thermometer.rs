@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use results::{Climate, Interval};
 
-use super::environment::Sensed;
+use super::environment::SensorReadings;
 use crate::{Error, Kind};
 
 /// Time between two readings of the sensor: each costs an NVMe drive a command, and a SATA drive
@@ -47,7 +47,7 @@ impl fmt::Display for Heat {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Reading {
     at: Instant,
-    sensed: Sensed,
+    sensed: SensorReadings,
 }
 
 /// Readings under one load.
@@ -68,14 +68,14 @@ impl Thermometer {
     }
 
     /// Reads `sensors`, where it is time to at `now`.
-    pub(super) fn look(&mut self, now: Instant, sensors: impl FnOnce() -> Sensed) {
+    pub(super) fn look(&mut self, now: Instant, sensors: impl FnOnce() -> SensorReadings) {
         let period = if self.hot > 0 { PERIOD_HOT } else { PERIOD };
         if self.read_at.is_some_and(|at| now.duration_since(at) < period) {
             return;
         }
         self.read_at = Some(now);
         let sensed = sensors();
-        if sensed == Sensed::default() {
+        if sensed == SensorReadings::default() {
             return;
         }
         self.readings.push(Reading { at: now, sensed });
@@ -97,7 +97,7 @@ impl Thermometer {
             |reading: &&Reading| reading.at.duration_since(self.began).as_secs_f64() - ramp_s;
         for interval in intervals {
             let within = interval.at_s - interval.span_s..interval.at_s;
-            let read: Vec<Sensed> = self
+            let read: Vec<SensorReadings> = self
                 .readings
                 .iter()
                 .filter(|reading| within.contains(&at_s(reading)))
@@ -140,7 +140,7 @@ mod tests {
         let begin = Instant::now();
         let mut thermometer = Thermometer::new(max_c, begin);
         for (seconds, celsius) in (0..).zip(celsius) {
-            let sensed = Sensed { temperature_c: Some(*celsius), power_w: None };
+            let sensed = SensorReadings { temperature_c: Some(*celsius), power_w: None };
             thermometer.look(begin + Duration::from_secs(seconds), || sensed);
         }
         thermometer
@@ -168,7 +168,7 @@ mod tests {
         let mut thermometer = Thermometer::new(None, begin);
         for (at_s, celsius, power_w) in [(0, 30, 5.0), (10, 40, 6.0), (20, 43, 8.0), (30, 42, 9.0)]
         {
-            let sensed = Sensed { temperature_c: Some(celsius), power_w: Some(power_w) };
+            let sensed = SensorReadings { temperature_c: Some(celsius), power_w: Some(power_w) };
             thermometer.look(begin + Duration::from_secs(at_s), || sensed);
         }
         let interval = |at_s| Interval { at_s, span_s: 20.0, ..Interval::default() };
@@ -186,7 +186,7 @@ mod tests {
     fn a_drive_without_sensors_has_no_climate() {
         let begin = Instant::now();
         let mut thermometer = Thermometer::new(None, begin);
-        thermometer.look(begin, Sensed::default);
+        thermometer.look(begin, SensorReadings::default);
         let mut intervals = [Interval { at_s: 20.0, span_s: 20.0, ..Interval::default() }];
         thermometer.add_to(&mut intervals, 0.0);
         assert_eq!((thermometer.heat(), intervals[0].climate), (None, None));

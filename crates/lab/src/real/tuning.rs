@@ -65,7 +65,7 @@ struct Change {
 
 /// A machine whose settings are changed until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Tuned {
+pub(crate) struct TunedMachine {
     system: System,
     journal: TuningJournal,
     changes: Vec<Change>,
@@ -74,7 +74,7 @@ pub(crate) struct Tuned {
 
 /// Outcome of reverting one setting of a run that was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reverted {
+pub struct ReversionOutcome {
     /// Path of the setting.
     pub setting: String,
     /// Action that was taken, or the reason why none was.
@@ -83,7 +83,7 @@ pub struct Reverted {
     pub is_done: bool,
 }
 
-impl Tuned {
+impl TunedMachine {
     /// Changes what disturbs measurements on `disks`, or on whatever it is, of this machine.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Tuned {
     }
 }
 
-impl Drop for Tuned {
+impl Drop for TunedMachine {
     fn drop(&mut self) {
         let reverted = put_back(&self.system, &self.changes);
         if reverted.iter().all(|it| it.is_done) {
@@ -159,11 +159,11 @@ impl Drop for Tuned {
 ///
 /// # Errors
 /// Fails if the journal cannot be read, or a run that lives has the machine tuned.
-pub fn revert() -> Result<Vec<Reverted>, Error> {
+pub fn revert() -> Result<Vec<ReversionOutcome>, Error> {
     revert_on(&System::this_machine())
 }
 
-fn revert_on(system: &System) -> Result<Vec<Reverted>, Error> {
+fn revert_on(system: &System) -> Result<Vec<ReversionOutcome>, Error> {
     if left_on(system) == 0 {
         return Ok(Vec::new());
     }
@@ -208,11 +208,11 @@ fn setting(system: &System, path: &str) -> Option<String> {
 }
 
 /// Puts `changes` back, last first.
-fn put_back(system: &System, changes: &[Change]) -> Vec<Reverted> {
+fn put_back(system: &System, changes: &[Change]) -> Vec<ReversionOutcome> {
     changes.iter().rev().map(|change| put_one_back(system, change)).collect()
 }
 
-fn put_one_back(system: &System, change: &Change) -> Reverted {
+fn put_one_back(system: &System, change: &Change) -> ReversionOutcome {
     let Change { path, before, after, .. } = change;
     let (text, is_done) = match setting(system, path) {
         None => ("is gone".into(), true),
@@ -223,7 +223,7 @@ fn put_one_back(system: &System, change: &Change) -> Reverted {
             Err(source) => (format!("stays {now}: {source}"), false),
         },
     };
-    Reverted { setting: format!("/{path}"), text, is_done }
+    ReversionOutcome { setting: format!("/{path}"), text, is_done }
 }
 
 /// The journal, open and locked.

@@ -17,7 +17,7 @@ use results::{Interval, Sample, Steady, Warning};
 use crate::driver::{DeviceIntervals, LatencyParts};
 use crate::plan::PlannedStep;
 use crate::progress::Glimpse;
-use crate::{Driver, Error, Load, Loaded, Watch};
+use crate::{Driver, Error, Load, LoadResult, Watch};
 
 /// Stretches between the shortest and the longest preconditioning of a real drive, at most. A model
 /// begins the next one at once, and takes one for each round.
@@ -32,9 +32,9 @@ pub(super) fn extended(
     driver: &mut dyn Driver,
     load: &Load<'_>,
     (step, required): (&PlannedStep, &WriteRequirement),
-    mut loaded: Loaded,
+    mut loaded: LoadResult,
     watch: &mut dyn Watch,
-) -> Result<Loaded, Error> {
+) -> Result<LoadResult, Error> {
     let real_max_s = step.real.map(|real| real.duration_s_max as f64);
     let is_model = driver.target().kind.is_model();
     let longest_s = if is_model { step.large_model_max_s } else { real_max_s };
@@ -72,23 +72,23 @@ pub(super) fn extended(
 }
 
 /// Protocol time of the last interval; absent where there is none.
-fn end_s(loaded: &Loaded) -> Option<f64> {
+fn end_s(loaded: &LoadResult) -> Option<f64> {
     loaded.intervals.last().map(|interval| interval.at_s)
 }
 
-fn is_steady(loaded: &Loaded, step: &PlannedStep, required: &WriteRequirement) -> bool {
+fn is_steady(loaded: &LoadResult, step: &PlannedStep, required: &WriteRequirement) -> bool {
     let samples: Vec<Sample> = loaded.intervals.iter().map(Sample::of).collect();
     Steady::judge_written(&samples, step.round_s, required).achieved
 }
 
 /// Both loads as one, named `step`.
-fn joined(first: Loaded, second: Loaded, step: &str) -> Loaded {
+fn joined(first: LoadResult, second: LoadResult, step: &str) -> LoadResult {
     let offset_s = end_s(&first).unwrap_or_default();
-    let span_s = |loaded: &Loaded| loaded.intervals.iter().map(|it| it.span_s).sum::<f64>();
+    let span_s = |loaded: &LoadResult| loaded.intervals.iter().map(|it| it.span_s).sum::<f64>();
     let (first_s, second_s) = (span_s(&first), span_s(&second));
     let total_s = (first_s + second_s).max(f64::MIN_POSITIVE);
     let later = |interval: Interval| Interval { at_s: interval.at_s + offset_s, ..interval };
-    let counts = |loaded: &Loaded| !loaded.counted.is_empty();
+    let counts = |loaded: &LoadResult| !loaded.counted.is_empty();
     // Where one has no totals of its own, the intervals are all that was counted of both.
     let counted = if counts(&first) && counts(&second) {
         first.counted.into_iter().chain(second.counted.into_iter().map(later)).collect()
@@ -106,7 +106,7 @@ fn joined(first: Loaded, second: Loaded, step: &str) -> Loaded {
             warnings.push(warning);
         }
     }
-    Loaded {
+    LoadResult {
         intervals: first
             .intervals
             .into_iter()
@@ -169,7 +169,7 @@ mod tests {
     use workload::{RealLength, catalogue};
 
     use super::*;
-    use crate::driver::mock::{Mock, Told};
+    use crate::driver::mock::{CommandLog, Mock};
     use crate::driver::{Fill, SilentWatch};
 
     /// A driver whose rate falls by `fall_percent` an hour until `until_s`, and holds from then on.
@@ -182,7 +182,7 @@ mod tests {
 
     impl Driver for Falling {
         fn target(&self) -> Target {
-            Mock::new(self.kind, &Told::default()).target()
+            Mock::new(self.kind, &CommandLog::default()).target()
         }
 
         fn environment(&self) -> Environment {
@@ -197,9 +197,9 @@ mod tests {
             Ok(String::new())
         }
 
-        fn load(&mut self, load: &Load<'_>, _: &mut dyn Watch) -> Result<Loaded, Error> {
+        fn load(&mut self, load: &Load<'_>, _: &mut dyn Watch) -> Result<LoadResult, Error> {
             self.asked.push((load.step.to_owned(), load.duration_s, load.seed));
-            let mut loaded = Loaded::default();
+            let mut loaded = LoadResult::default();
             let mut at_s = load.interval_s;
             while at_s <= load.duration_s {
                 self.passed_s += load.interval_s;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// The preconditioning of a drive that settles at `until_s`, and the loads asked for.
-    fn preconditioned(kind: TargetKind, until_s: f64) -> (Loaded, Vec<(String, f64, u64)>) {
+    fn preconditioned(kind: TargetKind, until_s: f64) -> (LoadResult, Vec<(String, f64, u64)>) {
         carried_out(kind, until_s, &step())
     }
 
@@ -241,7 +241,7 @@ mod tests {
         kind: TargetKind,
         until_s: f64,
         step: &PlannedStep,
-    ) -> (Loaded, Vec<(String, f64, u64)>) {
+    ) -> (LoadResult, Vec<(String, f64, u64)>) {
         let workload = catalogue::find_workload("4k-rand-write").unwrap();
         let load = Load {
             step: "4k/precondition",

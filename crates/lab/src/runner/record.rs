@@ -6,7 +6,7 @@ use results::steady::WriteRequirement;
 use results::{
     ApplicationFigures, AskedRate, Cell, DeviceFigures, Interval, Latencies, RateLimit,
     RecordedApplication, Sample, Spread, Steady, Step, StepKind, Summary, TransactionMix, Warning,
-    Written,
+    WrittenAmount,
 };
 
 use blockio::Op;
@@ -15,7 +15,7 @@ use workload::recording::Recording;
 
 use super::warning::Outstanding;
 use super::{warning, write_requirement};
-use crate::Loaded;
+use crate::LoadResult;
 use crate::plan::{Pace, PlannedStep};
 
 /// One finished step and what was noticed in it.
@@ -29,7 +29,7 @@ pub struct Record {
 
 impl Record {
     /// A purge or a fill, and `how` it was done.
-    pub(crate) fn unmeasured(step: &PlannedStep, how: String, written: Written) -> Self {
+    pub(crate) fn unmeasured(step: &PlannedStep, how: String, written: WrittenAmount) -> Self {
         Self { step: Step { written: Some(written), ..bare(step, how) }, warnings: Vec::new() }
     }
 
@@ -38,10 +38,11 @@ impl Record {
         step: &PlannedStep,
         (devices, required): (u32, &WriteRequirement),
         asked_iops: Option<f64>,
-        loaded: Loaded,
+        loaded: LoadResult,
     ) -> Self {
-        let Loaded { intervals, counted, parts, generator_limited, uncounted, unfinished, .. } =
-            loaded;
+        let LoadResult {
+            intervals, counted, parts, generator_limited, uncounted, unfinished, ..
+        } = loaded;
         let (mut how, responses, mut warnings) = (loaded.how, loaded.responses, loaded.warnings);
         let lateness = loaded.lateness.map(|counts| counts.figures());
         warnings.extend(lateness.as_ref().and_then(|lateness| warning::late(step, lateness)));

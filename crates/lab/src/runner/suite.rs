@@ -9,7 +9,7 @@ use workload::Workload;
 
 use super::{Assignment, Record, RunnerState, extension, write_requirement};
 use crate::application::{self, ReplayHost};
-use crate::driver::{Looped, RecordedLoad, only_models};
+use crate::driver::{LoopedLoad, RecordedLoad, only_models};
 use crate::plan::{Pace, Plan, PlannedStep};
 use crate::progress::{Event, Glimpse};
 use crate::replay::Replay;
@@ -224,9 +224,9 @@ fn load_of<'a>(
     clippy::cast_sign_loss,
     reason = "a number of intervals, at most 1000 as a protocol is read"
 )]
-fn looped(step: &PlannedStep) -> Option<Looped> {
+fn looped(step: &PlannedStep) -> Option<LoopedLoad> {
     let node = step.node?;
-    Some(Looped {
+    Some(LoopedLoad {
         intervals: (step.duration_s / step.interval_s).round() as u32,
         interval_s: step.interval_s,
         begins_at: f64::from(node.number - 1) / f64::from(node.count),

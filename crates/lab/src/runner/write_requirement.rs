@@ -1,7 +1,7 @@
 //! Bytes written to a drive before a step, and bytes that the step has to write.
 
 use results::steady::WriteRequirement;
-use results::{Summary, Target, Written};
+use results::{Summary, Target, WrittenAmount};
 
 use super::record::Record;
 use crate::plan::PlannedStep;
@@ -38,14 +38,14 @@ pub(super) fn written(
     required: &WriteRequirement,
     step: &PlannedStep,
     summary: Option<&Summary>,
-) -> Written {
+) -> WrittenAmount {
     let bytes = summary.map_or(0.0, Summary::written_bytes) * required.time_lapse;
     let ramp = if step.duration_s > 0.0 { step.ramp_s / step.duration_s } else { 0.0 };
     required.written(bytes, bytes * ramp)
 }
 
 /// Bytes written to the drive after a fill.
-pub(super) fn filled(required: &WriteRequirement, step: &PlannedStep) -> Written {
+pub(super) fn filled(required: &WriteRequirement, step: &PlannedStep) -> WrittenAmount {
     let passes = f64::from(step.fill_passes.max(1));
     required.written(required.user_bytes * passes, 0.0)
 }
@@ -94,8 +94,11 @@ mod tests {
     fn the_latest_step_before_says_what_was_written() {
         let (target, steps) = (target(TargetKind::Model, 1), steps());
         let record = |index: usize, bytes: u64| {
-            let written =
-                Written { since_purge_bytes: bytes, since_purge_share: 0.0, addressed_share: 0.0 };
+            let written = WrittenAmount {
+                since_purge_bytes: bytes,
+                since_purge_share: 0.0,
+                addressed_share: 0.0,
+            };
             (index, Record::unmeasured(&steps[index], String::new(), written))
         };
         let records = [record(2, 700), record(0, 0), record(1, 500)];

@@ -15,7 +15,7 @@ use crate::{Error, Kind};
 
 /// One run of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Listed {
+pub struct RunEntry {
     /// Name of its folder.
     pub name: String,
     /// Name of the target.
@@ -38,13 +38,13 @@ pub struct Listed {
 
 impl Runs {
     /// Every run, oldest first. One that cannot be read is in it, and says why.
-    pub fn listed(&self) -> Vec<Listed> {
+    pub fn listed(&self) -> Vec<RunEntry> {
         let of = |name: String| {
             let path = self.root.join(&name);
             let size_bytes = size_of(&path);
             let listed = listed(&path)
-                .unwrap_or_else(|error| Listed { fault: cause(&error), ..Listed::default() });
-            Listed { name, size_bytes, is_running: progress_file::is_held(&path), ..listed }
+                .unwrap_or_else(|error| RunEntry { fault: cause(&error), ..RunEntry::default() });
+            RunEntry { name, size_bytes, is_running: progress_file::is_held(&path), ..listed }
         };
         self.names().into_iter().map(of).collect()
     }
@@ -90,7 +90,7 @@ impl Runs {
     }
 }
 
-impl Listed {
+impl RunEntry {
     /// A run of which nothing is finished yet.
     pub(super) fn of_order(order: &Order) -> Self {
         Self {
@@ -109,26 +109,26 @@ impl Listed {
 }
 
 /// Reads what is there: the result, or the order and the steps that were kept so far.
-pub(super) fn listed(path: &Path) -> Result<Listed, Error> {
+pub(super) fn listed(path: &Path) -> Result<RunEntry, Error> {
     if path.join(RUN).is_file() {
         let text = read(&path.join(RUN))?;
         let run = Run::from_json(&String::from_utf8_lossy(&text)).map_err(|source| {
             Error::new(Kind::Io, format!("reading {}", path.display())).source(source)
         })?;
-        return Ok(Listed {
+        return Ok(RunEntry {
             target: run.target.name,
             format: run.target.format,
             protocol: run.protocol,
             done: run.steps.len(),
             planned: usize::try_from(run.steps_planned).unwrap_or(usize::MAX),
-            ..Listed::default()
+            ..RunEntry::default()
         });
     }
     if path.join(SWEEP_RESULT).is_file() || is_order_of_sweep(path) {
         return sweep(path);
     }
     let order: Order = read_json(&path.join(ORDER))?;
-    Ok(Listed { done: results_in(&path.join(STEPS)), ..Listed::of_order(&order) })
+    Ok(RunEntry { done: results_in(&path.join(STEPS)), ..RunEntry::of_order(&order) })
 }
 
 /// Order of a sweep, as far as a list tells of it.
@@ -142,7 +142,7 @@ struct Grid {
 }
 
 /// The folder of a sweep: the points of its grid stand for steps.
-fn sweep(path: &Path) -> Result<Listed, Error> {
+fn sweep(path: &Path) -> Result<RunEntry, Error> {
     let grid: Grid = read_json(&path.join(ORDER))?;
     let done = results_in(&path.join(SWEEP_POINTS));
     let planned = grid.dimensions.iter().map(|dimension| dimension.values.len()).product();
@@ -150,14 +150,14 @@ fn sweep(path: &Path) -> Result<Listed, Error> {
     let fault =
         if done < planned { "interrupted: `floatgate sweep --resume` continues it" } else { "" };
     let drive = ssd::DriveSpec::parse(&grid.drive, ORDER);
-    Ok(Listed {
+    Ok(RunEntry {
         target: drive.map_or_else(|_| String::new(), |drive| drive.name),
         format: grid.format,
         protocol: "sweep".to_owned(),
         done,
         planned,
         fault: fault.to_owned(),
-        ..Listed::default()
+        ..RunEntry::default()
     })
 }
 

@@ -88,7 +88,7 @@ impl Order {
 
 /// One finished step as it is kept on disk: with what the result itself keeps elsewhere.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct StoredStep {
     step: Step,
     warnings: Vec<Warning>,
     samples: Vec<Sample>,
@@ -96,7 +96,7 @@ pub(super) struct Kept {
     write_bins: Vec<Bin>,
 }
 
-impl From<&Record> for Kept {
+impl From<&Record> for StoredStep {
     fn from(record: &Record) -> Self {
         Self {
             step: record.step.clone(),
@@ -108,9 +108,9 @@ impl From<&Record> for Kept {
     }
 }
 
-impl From<Kept> for Record {
-    fn from(kept: Kept) -> Self {
-        let Kept { step, warnings, samples, read_bins, write_bins } = kept;
+impl From<StoredStep> for Record {
+    fn from(kept: StoredStep) -> Self {
+        let StoredStep { step, warnings, samples, read_bins, write_bins } = kept;
         Self { step: Step { samples, read_bins, write_bins, ..step }, warnings }
     }
 }

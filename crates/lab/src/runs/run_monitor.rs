@@ -14,7 +14,7 @@ use results::{StepKind, Summary};
 use serde::{Deserialize, Serialize};
 
 use super::files::{ORDER, RUN, STEPS, read, read_json};
-use super::listing::{self, Listed};
+use super::listing::{self, RunEntry};
 use super::progress_file::{self, PROGRESS, Underway};
 use super::{Order, Runs};
 use crate::Error;
@@ -32,7 +32,7 @@ const TITLE_WITHIN: u64 = 4096;
 pub struct RunMonitor {
     runs: Runs,
     /// Data read of each run, by name.
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, RunData>,
     /// Titles of pages, by name, with the time from which they are.
     titles: BTreeMap<String, (SystemTime, String)>,
 }
@@ -65,7 +65,7 @@ pub enum RunState {
 pub struct SeenRun {
     /// Name, what was measured, and how far.
     #[serde(flatten)]
-    pub listed: Listed,
+    pub listed: RunEntry,
     /// State of the run.
     pub state: RunState,
     /// Progress; absent while the run waits for another one, and when it has ended.
@@ -104,17 +104,17 @@ pub struct Page {
 
 /// Data read of a run.
 #[derive(Debug, Default)]
-struct Known {
+struct RunData {
     order: Option<Order>,
     /// Finished steps by index, with what they measured.
     finished: BTreeMap<usize, Option<Glimpse>>,
     /// The result, and the time from which it is.
-    ended: Option<(SystemTime, Listed)>,
+    ended: Option<(SystemTime, RunEntry)>,
 }
 
 /// Part of a finished step's file that the monitor reads.
 #[derive(Deserialize)]
-struct Finished {
+struct StepSummary {
     step: FinishedStep,
 }
 
@@ -186,7 +186,7 @@ impl RunMonitor {
     }
 }
 
-impl Known {
+impl RunData {
     fn look(&mut self, path: &Path) -> SeenRun {
         let is_held = progress_file::is_held(path);
         let written = fs::metadata(path.join(RUN)).and_then(|it| it.modified()).ok();
@@ -201,7 +201,7 @@ impl Known {
         }
         self.take_up_steps(path);
         let order = self.order.as_ref().expect("it was read");
-        let listed = Listed { done: self.finished.len(), ..Listed::of_order(order) };
+        let listed = RunEntry { done: self.finished.len(), ..RunEntry::of_order(order) };
         if !is_held {
             return SeenRun {
                 listed,
@@ -241,7 +241,7 @@ impl Known {
             let stem = file.file_stem().filter(|_| is_step).and_then(|it| it.to_str());
             let Some(index) = stem.and_then(|it| it.parse().ok()) else { continue };
             if !self.finished.contains_key(&index)
-                && let Ok(Finished { step }) = read_json(&file)
+                && let Ok(StepSummary { step }) = read_json(&file)
             {
                 let figures = step.settled.or(step.summary);
                 self.finished.insert(index, figures.as_ref().map(Glimpse::of_summary));
@@ -251,7 +251,7 @@ impl Known {
 }
 
 fn unreadable(error: &Error) -> SeenRun {
-    let listed = Listed { fault: listing::cause(error), ..Listed::default() };
+    let listed = RunEntry { fault: listing::cause(error), ..RunEntry::default() };
     SeenRun { listed, state: RunState::Unreadable, underway: None, steps: Vec::new() }
 }
 

@@ -7,8 +7,8 @@ use workload::catalogue;
 
 use super::*;
 use crate::Driver;
-use crate::driver::mock::{Mock, Told};
-use crate::progress::{Event, Progress, Unwatched};
+use crate::driver::mock::{CommandLog, Mock};
+use crate::progress::{Event, Progress, SilentProgress};
 use crate::real::access::Access;
 use crate::real::system::fixture::LoopDisk;
 use crate::runner::{Assignment, carry_out};
@@ -35,7 +35,7 @@ fn lapsed(drive: &str, time_lapse: u32) -> Wanted {
 }
 
 pub(super) fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
-    let told = Told::default();
+    let told = CommandLog::default();
     let drivers =
         || -> Result<Box<dyn Driver>, Error> { Ok(Box::new(Mock::new(TargetKind::File, &told))) };
     let assignment = Assignment {
@@ -67,7 +67,7 @@ fn a_finished_run_is_found_by_path_name_and_beginning() {
     let dir = tempfile::tempdir().unwrap();
     let runs = Runs::new(dir.path());
     let folder = runs.create(plan(), wanted("mock")).unwrap();
-    let run = folder.finish(carry_on(&folder, &Unwatched)).unwrap();
+    let run = folder.finish(carry_on(&folder, &SilentProgress)).unwrap();
     let path = folder.path().to_string_lossy().into_owned();
     for asked in [path.clone(), format!("{path}/run.json"), run.id.clone(), run.id[..12].into()] {
         assert!(runs.load(&asked).unwrap() == run, "{asked}");
@@ -81,7 +81,7 @@ fn an_unreadable_result_is_one_clear_error() {
     let dir = tempfile::tempdir().unwrap();
     let runs = Runs::new(dir.path());
     let folder = runs.create(plan(), wanted("mock")).unwrap();
-    folder.finish(carry_on(&folder, &Unwatched)).unwrap();
+    folder.finish(carry_on(&folder, &SilentProgress)).unwrap();
     for text in ["{}", "{\"schema\": 99}", "\u{0}"] {
         fs::write(folder.path().join(RUN), text).unwrap();
         let refused = runs.load(&folder.order().id).unwrap_err();
@@ -111,7 +111,7 @@ fn an_interrupted_run_is_written_and_goes_on_with_the_next_step() {
     let folder = runs.open(&cut.id).unwrap();
     let kept = folder.finished().unwrap();
     assert_eq!(kept.len(), cut.steps.len());
-    let whole = folder.finish(carry_on(&folder, &Unwatched)).unwrap();
+    let whole = folder.finish(carry_on(&folder, &SilentProgress)).unwrap();
     assert_eq!(whole.steps.len(), usize::try_from(whole.steps_planned).unwrap());
     assert_eq!(whole.id, cut.id);
     let measured = |run: &Run| {
@@ -194,7 +194,7 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
             step_store: &crate::runner::NoStepStore,
             finished: Vec::new(),
         };
-        let outcome = carry_out(&[assignment], threads, &Unwatched).unwrap().remove(0);
+        let outcome = carry_out(&[assignment], threads, &SilentProgress).unwrap().remove(0);
         let records = outcome.records.clone();
         let run = outcome.into_run(&plan, "id".into(), "1970-01-01T00:00:00Z".into());
         (run.to_json().unwrap(), records)
@@ -213,7 +213,7 @@ fn a_run_that_is_resumed_on_a_device_without_an_identifier_says_so() {
     let id = folder.order().id.clone();
     drop(folder);
     let folder = runs.open(&id).unwrap();
-    let outcome = carry_on(&folder, &Unwatched);
+    let outcome = carry_on(&folder, &SilentProgress);
     let run = folder.finish(outcome).unwrap();
     let told = run.warnings.iter().find(|it| it.text.starts_with("the run was resumed")).unwrap();
     assert!(told.text.contains(&format!("identifies {}:", disk.node().display())), "{told:?}");

@@ -1,6 +1,6 @@
 //! Lifetime of a drive under a load.
 
-use results::sweep::{Lifetime, LifetimeBasis, Settled};
+use results::sweep::{Lifetime, LifetimeBasis, SettledDrive};
 use ssd::DriveSpec;
 
 const DAYS_A_YEAR: f64 = 365.25;
@@ -13,7 +13,7 @@ const GB_A_PB: f64 = 1e6;
 /// not in steady state: its write amplification still changes.
 pub(super) fn lifetime(
     drive: &DriveSpec,
-    settled: &Settled,
+    settled: &SettledDrive,
     load_gb_per_day: Option<f64>,
 ) -> Option<Lifetime> {
     let endurance = drive.endurance.as_ref()?;

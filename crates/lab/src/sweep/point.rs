@@ -10,7 +10,7 @@
 
 use blockio::Rng;
 use results::steady::WriteRequirement;
-use results::sweep::Settled;
+use results::sweep::SettledDrive;
 use results::{Interval, Sample, Spread, Steady, Summary, Target};
 use ssd::{DriveSpec, Setup};
 use workload::Workload;
@@ -50,7 +50,7 @@ pub(super) fn measure(
     setting: &Setting,
     repeat: u32,
     watch: &mut dyn Watch,
-) -> Result<Option<Settled>, Error> {
+) -> Result<Option<SettledDrive>, Error> {
     let Some((mut first, summary)) = measure_once(setting, watch)? else { return Ok(None) };
     let mut summaries = vec![summary];
     for by in 1..u64::from(repeat) {
@@ -68,7 +68,7 @@ pub(super) fn measure(
 fn measure_once(
     setting: &Setting,
     watch: &mut dyn Watch,
-) -> Result<Option<(Settled, Summary)>, Error> {
+) -> Result<Option<(SettledDrive, Summary)>, Error> {
     let mut model = Model::new(setting.drive.clone(), setting.setup.clone())?;
     model.purge()?;
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
@@ -127,10 +127,10 @@ impl Setting {
         model: &Model,
         (history, required): (&History, &WriteRequirement),
         summary: &Summary,
-    ) -> Settled {
+    ) -> SettledDrive {
         let target = model.target();
         let shares = self.drive.over_provisioning(&self.setup.format);
-        let settled = Settled {
+        let settled = SettledDrive {
             user_capacity_gb: target.user_capacity_bytes as f64 / 1e9,
             raw_capacity_gb: self.drive.raw_capacity().as_gb_f64(),
             over_provisioning_percent: shares.map(|shares| shares.of_user * 100.0),
@@ -145,7 +145,7 @@ impl Setting {
             lifetime: None,
         };
         let lifetime = lifetime(&self.drive, &settled, self.load_gb_per_day);
-        Settled { lifetime, ..settled }
+        SettledDrive { lifetime, ..settled }
     }
 }
 

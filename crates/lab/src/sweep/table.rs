@@ -1,6 +1,6 @@
 //! A sweep as a table: one row a point, numbers unrounded.
 
-use results::sweep::{LifetimeBasis, Point, PointOutcome, Settled, Sweep};
+use results::sweep::{LifetimeBasis, Point, PointOutcome, SettledDrive, Sweep};
 
 use crate::{Error, Kind};
 
@@ -53,11 +53,11 @@ fn row(point: &Point) -> Vec<String> {
     at.chain(cells).chain([reason]).collect()
 }
 
-fn cells(settled: &Settled) -> [String; COLUMNS.len()] {
+fn cells(settled: &SettledDrive) -> [String; COLUMNS.len()] {
     let shown = |number: Option<f64>| number.map_or_else(String::new, |it| it.to_string());
     let percentile =
         |latency_ns: Option<u64>| latency_ns.map_or_else(String::new, |it| it.to_string());
-    let Settled { latency, lifetime, .. } = settled;
+    let SettledDrive { latency, lifetime, .. } = settled;
     let basis = lifetime.map(|lifetime| match lifetime.basis {
         LifetimeBasis::Cycles => "cycles",
         LifetimeBasis::Rating => "rating",

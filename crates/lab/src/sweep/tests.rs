@@ -128,7 +128,7 @@ fn a_grid_without_a_feasible_point_is_refused_with_the_reason() {
 
 #[test]
 fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
-    let settled = results::sweep::Settled {
+    let settled = results::sweep::SettledDrive {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
         over_provisioning_percent: Some(25.0),
@@ -155,7 +155,7 @@ fn a_lifetime_is_cycles_times_raw_capacity_over_write_amplification() {
     assert!((by_cycles.years.unwrap() - 500.0 / 365.25).abs() < 1e-9);
     let per_day = by_cycles.drive_writes_per_day.unwrap();
     assert!((per_day - 1e6 / (5.0 * 365.25) / 640.0).abs() < 1e-9);
-    let unsteady = results::sweep::Settled { steady: false, ..settled.clone() };
+    let unsteady = results::sweep::SettledDrive { steady: false, ..settled.clone() };
     assert_eq!(lifetime::lifetime(&drive, &unsteady, None), None, "its amplification still grows");
     drive.endurance = Some(ssd::EnduranceSpec { rated_pb: Some(0.5), ..endurance.clone() });
     let warranted = lifetime::lifetime(&drive, &settled, None).unwrap();

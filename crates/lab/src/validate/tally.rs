@@ -46,7 +46,7 @@ impl Tally {
                 &mut spread
             };
             let near = tolerance(&row.metric);
-            of_kind.push(Rated { ratio: compared.ratio, near, is_bound });
+            of_kind.push(RowRatio { ratio: compared.ratio, near, is_bound });
         }
         Self {
             typical: Share::of(&typical),
@@ -57,7 +57,7 @@ impl Tally {
 }
 
 /// Modelled over published of one row.
-struct Rated {
+struct RowRatio {
     ratio: f64,
     /// Limits of its tolerance.
     near: (f64, f64),
@@ -67,7 +67,7 @@ struct Rated {
 
 impl Share {
     /// The share of `ratios` that lie between their limits.
-    fn of(ratios: &[Rated]) -> Self {
+    fn of(ratios: &[RowRatio]) -> Self {
         let near = ratios.iter().filter(|it| (it.near.0..=it.near.1).contains(&it.ratio));
         let told = ratios.iter().filter(|it| !it.is_bound);
         Self {

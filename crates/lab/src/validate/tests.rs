@@ -3,7 +3,7 @@
 use results::published::parse;
 
 use super::*;
-use crate::progress::Unwatched;
+use crate::progress::SilentProgress;
 
 const HEAD: &str = "id,document,device,capacity_gb,mode,os,workload,threads,queue_per_thread,phase,\
                     metric,value_low,value_high,confidence,note\n";
@@ -26,7 +26,7 @@ fn validated(lines: &[&str]) -> Vec<Row> {
     let drives = ssd::catalogue::drives();
     let bench = Bench { drives: &drives, plans: &plans, threads: 2 };
     let rows = rows(lines);
-    validate(&rows.iter().collect::<Vec<_>>(), bench, &Unwatched).unwrap()
+    validate(&rows.iter().collect::<Vec<_>>(), bench, &SilentProgress).unwrap()
 }
 
 fn reason(row: &Row) -> &str {
@@ -100,8 +100,15 @@ fn the_worst_rows_are_measured_ones_and_twice_is_as_far_as_half() {
         let (drive, model, protocol) = (String::new(), String::new(), String::new());
         let (modelled, from_listed_stalls) = (ratio, false);
         let model_version = ssd::MODEL_VERSION;
-        let compared =
-            Compared { drive, model, protocol, modelled, ratio, from_listed_stalls, model_version };
+        let compared = FigureComparison {
+            drive,
+            model,
+            protocol,
+            modelled,
+            ratio,
+            from_listed_stalls,
+            model_version,
+        };
         let of_table = described(&rows(&[line])[0], Verdict::Out(compared));
         Row { id: id.into(), phase: phase.name().into(), ..of_table }
     };

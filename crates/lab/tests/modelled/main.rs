@@ -7,7 +7,7 @@ mod rounds;
 
 use lab::Error;
 use lab::plan::Plan;
-use lab::progress::Unwatched;
+use lab::progress::SilentProgress;
 use lab::real::access::Access;
 use lab::results::Run;
 use lab::runner::{Assignment, NoStepStore, carry_out};
@@ -21,6 +21,6 @@ fn carried_out(plan: &Plan) -> Result<Run, Error> {
     let drivers = subject.drivers(&wanted, plan.seed, &Access::default())?;
     let (drivers, finished) = (drivers.as_ref(), Vec::new());
     let assignment = Assignment { label: "", plan, drivers, step_store: &NoStepStore, finished };
-    let outcome = carry_out(&[assignment], 2, &Unwatched)?.remove(0);
+    let outcome = carry_out(&[assignment], 2, &SilentProgress)?.remove(0);
     Ok(outcome.into_run(plan, "run".into(), String::new()))
 }

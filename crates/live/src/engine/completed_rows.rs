@@ -11,12 +11,12 @@ use crate::format::unit::{Entry, Origin};
 
 /// Rows that were completed and are in no batch yet, as records of one.
 #[derive(Debug, Default)]
-pub(crate) struct Completed {
+pub(crate) struct CompletedRows {
     pub(crate) bytes: Vec<u8>,
     pub(crate) rows: u32,
 }
 
-impl Completed {
+impl CompletedRows {
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -24,7 +24,7 @@ use blockio::Bytes;
 use ftl::{Cause, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
 
 use crate::DeviceError;
-use crate::engine::completed_rows::Completed;
+use crate::engine::completed_rows::CompletedRows;
 use crate::engine::lost::LostPages;
 use crate::engine::open_row::OpenRow;
 use crate::engine::program::{Contents, Program, RowId};
@@ -33,7 +33,7 @@ use crate::engine::write_buffer::WriteBuffer;
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, Place};
-use crate::format::row::{Member, RowEpoch, Rows, Stored};
+use crate::format::row::{Member, RowEpoch, Rows, StoredPlace};
 use crate::format::unit::{Codec, Extent, Identity, Origin, Page, UnitBuffer, UnitHeader};
 use crate::mutants::{self, Mutant};
 
@@ -45,19 +45,19 @@ pub(crate) const TRIMS_MAX: usize = 4096;
 
 /// Location of a logical page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Located {
+pub(crate) enum PageLocation {
     /// Nowhere: it reads as zeroes.
     Nowhere,
     /// In a row that is being filled, and read from memory.
-    Open(Stored),
+    Open(StoredPlace),
     /// On the media.
-    Stored(Stored),
+    Stored(StoredPlace),
 }
 
-impl Located {
+impl PageLocation {
     /// The place and the life of its row, which no other contents ever have: two looks that found
     /// the same found the same contents.
-    pub(crate) const fn stored(self) -> Option<Stored> {
+    pub(crate) const fn stored(self) -> Option<StoredPlace> {
         match self {
             Self::Nowhere => None,
             Self::Open(stored) | Self::Stored(stored) => Some(stored),
@@ -67,7 +67,7 @@ impl Located {
 
 /// Result of a step of relocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Relocated {
+pub(crate) enum RelocationStep {
     /// Nothing is owed any more, or what was gained has to be committed first.
     Enough,
     /// Relocation needs these pages, which have to be read first.
@@ -90,7 +90,7 @@ pub(crate) struct Core {
     /// Trims that are not in the journal.
     pub(crate) trims: Vec<Trim>,
     /// Rows that were completed and that no batch of the journal lists yet.
-    pub(crate) completed: Completed,
+    pub(crate) completed: CompletedRows,
     /// Dies written since they were last made durable.
     pub(crate) dirty: DieSet,
     /// True if full units wait in memory, because a crash may yet undo what is in them.
@@ -147,7 +147,7 @@ impl Core {
             open: Vec::new(),
             seq,
             trims: Vec::new(),
-            completed: Completed::default(),
+            completed: CompletedRows::default(),
             dirty: DieSet::default(),
             holds_programs: false,
             batches: 0,
@@ -191,14 +191,14 @@ impl Core {
     }
 
     /// Returns the location of a page.
-    pub(crate) fn locate(&self, lpn: Lpn) -> Located {
-        let Some(ppn) = self.place_of(lpn) else { return Located::Nowhere };
+    pub(crate) fn locate(&self, lpn: Lpn) -> PageLocation {
+        let Some(ppn) = self.place_of(lpn) else { return PageLocation::Nowhere };
         let row = self.layout.place(ppn).row;
         if let Some(open) = self.open.iter().find(|open| open.row == row) {
             let life = RowEpoch { seq: open.seq, out: open.out };
-            return Located::Open(Stored { ppn, life });
+            return PageLocation::Open(StoredPlace { ppn, life });
         }
-        Located::Stored(Stored { ppn, life: self.rows.life(row) })
+        PageLocation::Stored(StoredPlace { ppn, life: self.rows.life(row) })
     }
 
     /// Returns the extent, and its payload, at a place of a row that is being filled.
@@ -307,22 +307,22 @@ impl Core {
 
     /// Relocates while host pages owe it, or until they may go on, as far as `unit` has what is to
     /// be moved.
-    pub(crate) fn relocate(&mut self, unit: &VictimUnit) -> Relocated {
+    pub(crate) fn relocate(&mut self, unit: &VictimUnit) -> RelocationStep {
         loop {
             let (needs_room, owes) = (self.ftl.needs_room(), self.ftl.owes_relocation());
             let is_gained = !self.ftl.held_erased().is_empty();
             if if needs_room { is_gained } else { !owes } {
-                return Relocated::Enough;
+                return RelocationStep::Enough;
             }
             if let Some(wanted) = self.ftl.next_to_relocate().and_then(|ppn| self.lacks(unit, ppn))
             {
-                return Relocated::Needs(wanted);
+                return RelocationStep::Needs(wanted);
             }
             let before = self.seq;
             let erased = self.ftl.counters().superblocks_erased;
             self.decide(Some(unit), |ftl, media| ftl.relocate_next(media));
             if (self.seq, self.ftl.counters().superblocks_erased) == (before, erased) {
-                return Relocated::Nothing;
+                return RelocationStep::Nothing;
             }
         }
     }

@@ -52,15 +52,15 @@ impl CompleteMedium {
 
 /// Stand-in for the medium of a failed die; every command to it fails.
 #[derive(Debug)]
-struct Gone;
+struct FailedMedium;
 
-impl Gone {
+impl FailedMedium {
     fn error<T>() -> io::Result<T> {
         Err(io::Error::new(io::ErrorKind::NotConnected, "the die has failed"))
     }
 }
 
-impl Medium for Gone {
+impl Medium for FailedMedium {
     fn size(&self) -> u64 {
         0
     }
@@ -110,7 +110,7 @@ pub(crate) struct Dies {
     unreached: Mutex<Vec<NotErased>>,
     /// True if rows have parity, so that each survives the loss of one die.
     is_protected: bool,
-    traffic: Vec<Moved>,
+    traffic: Vec<TransferCounts>,
     /// Bytes written since the drive was opened that restored units.
     rebuilt_bytes: AtomicU64,
     /// Most damaged places of a die in an hour that are no problem.
@@ -144,7 +144,7 @@ impl SyncFailure {
 
 /// Bytes moved since the drive was opened, and requests that failed.
 #[derive(Debug, Default)]
-struct Moved {
+struct TransferCounts {
     read_bytes: AtomicU64,
     written_bytes: AtomicU64,
     failures: AtomicU64,
@@ -159,7 +159,7 @@ struct Moved {
     gone: Mutex<String>,
 }
 
-impl Moved {
+impl TransferCounts {
     /// Damaged places that reads found, all and those of the last hour.
     fn damaged_places(&self) -> (u64, u64) {
         let mut damaged = lock(&self.damaged);
@@ -191,7 +191,7 @@ impl Dies {
         let mut given_up = Vec::new();
         given_up.resize_with(media.len(), Mutex::default);
         let mut traffic = Vec::new();
-        traffic.resize_with(media.len(), Moved::default);
+        traffic.resize_with(media.len(), TransferCounts::default);
         let mut syncs = Vec::new();
         syncs.resize_with(media.len(), Mutex::default);
         let lost = AtomicU64::new(lost.0);
@@ -314,7 +314,7 @@ impl Dies {
     pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
         let (lost, missed, incomplete) = (self.lost(), self.missed(), self.incomplete());
         let silent = self.silent();
-        let die = |(die, moved): (usize, &Moved)| crate::status::Die {
+        let die = |(die, moved): (usize, &TransferCounts)| crate::status::Die {
             state: match (lost.has(die), incomplete.has(die)) {
                 (true, _) => DieState::Failed,
                 (false, true) => DieState::Rebuilding,
@@ -749,7 +749,7 @@ pub(crate) fn die_number(die: usize) -> u32 {
 }
 
 fn medium(bay: &Bay) -> &dyn Medium {
-    bay.as_deref().unwrap_or(&Gone)
+    bay.as_deref().unwrap_or(&FailedMedium)
 }
 
 /// The error of a die that could not be made durable.

@@ -27,7 +27,7 @@ mod writing;
 #[cfg(test)]
 pub(crate) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
 
-use self::executing::Deferred;
+use self::executing::DeferredPrograms;
 pub use self::formatting::{Beyond, UserCapacity};
 use self::promise::WritePromise;
 
@@ -40,8 +40,8 @@ use std::sync::{
 use blockio::Bytes;
 use ftl::Lpn;
 
-use crate::engine::core::{Core, Located};
-use crate::engine::gathering::Unused;
+use crate::engine::core::{Core, PageLocation};
+use crate::engine::gathering::UnusedMedium;
 use crate::engine::header_copies;
 use crate::engine::headroom::Headroom;
 use crate::engine::journal::{Journal, Scope};
@@ -57,7 +57,7 @@ use crate::status::{
     self, Format, Health, HostShortage, Led, MaintenanceStatus, Promise, Smart, Space, State,
     Status, Wear,
 };
-use crate::{Allocation, Device, DeviceError, Durability, Life, Read};
+use crate::{Allocation, Device, DeviceError, Durability, Life, ReadPart};
 
 /// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
 ///
@@ -97,7 +97,7 @@ pub struct Drive {
     /// Shared by threads that have decided programs until these are completed.
     programming: RwLock<()>,
     /// Programs that a simulation of several threads has wait.
-    deferred: Mutex<Option<Deferred>>,
+    deferred: Mutex<Option<DeferredPrograms>>,
     /// The unit that relocation moves pages from; held by the thread that relocates.
     victim: Mutex<VictimUnit>,
     journal: Mutex<Journal>,
@@ -121,7 +121,7 @@ pub struct Drive {
     /// Bytes that clients may write before the host is asked for its free space again.
     pub(crate) headroom: Headroom,
     /// Media that were given when it was opened and are not used, with why.
-    unused: Vec<Unused>,
+    unused: Vec<UnusedMedium>,
     /// Failure after which the drive takes no more writes, if there was one.
     poison: OnceLock<String>,
     /// True while a purge is under way.
@@ -167,7 +167,7 @@ impl Drive {
         }
     }
 
-    pub(crate) fn set_unused_media(&mut self, unused: Vec<Unused>) {
+    pub(crate) fn set_unused_media(&mut self, unused: Vec<UnusedMedium>) {
         self.unused = unused;
     }
 
@@ -430,10 +430,10 @@ impl Device for Drive {
     }
 
     fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DeviceError> {
-        self.read_ranges(&mut [Read { offset, buffer }]).pop().expect("one answer to one read")
+        self.read_ranges(&mut [ReadPart { offset, buffer }]).pop().expect("one answer to one read")
     }
 
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
         self.read_ranges(reads)
     }
 
@@ -462,7 +462,7 @@ impl Device for Drive {
         let core = self.core()?;
         let mut runs: Vec<Allocation> = Vec::new();
         for Part { lpn, length, .. } in parts(offset, length) {
-            let is_stored = core.locate(lpn) != Located::Nowhere;
+            let is_stored = core.locate(lpn) != PageLocation::Nowhere;
             let length = length as u64;
             match runs.last_mut().filter(|run| run.is_stored == is_stored) {
                 Some(run) => run.length += length,

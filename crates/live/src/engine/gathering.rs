@@ -18,17 +18,17 @@ use crate::{Medium, OpenError, Shape};
 
 /// The dies of a drive, found among media that were given in any order.
 #[derive(Debug)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredDies {
     pub(crate) store: Store,
     /// The newest header.
     pub(crate) header: Header,
     /// Media that are not used, with why: one sentence each.
-    pub(crate) unused: Vec<Unused>,
+    pub(crate) unused: Vec<UnusedMedium>,
 }
 
 /// A medium that is not used as a die.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unused {
+pub(crate) struct UnusedMedium {
     /// The die of the drive that it says it is; none where it is none of them.
     pub(crate) die: Option<u32>,
     pub(crate) text: String,
@@ -42,7 +42,7 @@ pub(crate) struct Unused {
 /// # Errors
 /// Fails if that leaves too few dies, naming each medium that was left aside, or if media of more
 /// than one drive could be opened.
-pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError> {
+pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<GatheredDies, OpenError> {
     gather_if(media, Missing::Limited, None)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn gather(media: Vec<Box<dyn Medium>>) -> Result<Gathered, OpenError>
 pub(crate) fn gather_proven(
     media: Vec<Box<dyn Medium>>,
     witness: Option<Arc<dyn Witness>>,
-) -> Result<Gathered, OpenError> {
+) -> Result<GatheredDies, OpenError> {
     gather_if(media, Missing::Limited, witness)
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn gather_proven(
 pub(crate) fn gather_all(
     media: Vec<Box<dyn Medium>>,
     witness: Option<Arc<dyn Witness>>,
-) -> Result<Gathered, OpenError> {
+) -> Result<GatheredDies, OpenError> {
     gather_if(media, Missing::Any, witness)
 }
 
@@ -83,9 +83,9 @@ fn gather_if(
     media: Vec<Box<dyn Medium>>,
     missing: Missing,
     witness: Option<Arc<dyn Witness>>,
-) -> Result<Gathered, OpenError> {
+) -> Result<GatheredDies, OpenError> {
     let proof = witness.as_ref().and_then(|it| it.proof());
-    let Sorted { found, nameless, taken, unfit } = sort(media, missing, proof.as_ref());
+    let SortedMedia { found, nameless, taken, unfit } = sort(media, missing, proof.as_ref());
     let mut drives: BTreeMap<u64, Vec<FoundDie>> = BTreeMap::new();
     for (header, medium) in found {
         drives.entry(header.drive).or_default().push((header, medium));
@@ -130,7 +130,7 @@ fn gather_if(
     let others = names.into_iter().filter(|(drive, _)| *drive != gathered.header.drive);
     let foreign = |name: String| {
         let text = format!("{name} is a die of another volume and is not used");
-        Unused { die: None, text }
+        UnusedMedium { die: None, text }
     };
     gathered.unused.extend(others.flat_map(|(_, names)| names).map(foreign));
     if let Some(witness) = witness {
@@ -227,8 +227,8 @@ fn assemble(
     mut found: Vec<FoundDie>,
     allowed: Missing,
     proof: Option<&Proof>,
-    (nameless, mut unused): (Vec<Box<dyn Medium>>, Vec<Unused>),
-) -> Result<Gathered, OpenError> {
+    (nameless, mut unused): (Vec<Box<dyn Medium>>, Vec<UnusedMedium>),
+) -> Result<GatheredDies, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));
     let newest = found.first().map(|(header, _)| *header);
@@ -244,7 +244,7 @@ fn assemble(
         if allowed == Missing::Limited {
             return Err(OpenError::refused(text));
         }
-        unused.push(Unused { die: None, text });
+        unused.push(UnusedMedium { die: None, text });
     }
     let is_proven = |it: &&Proof| it.is_ahead_of(&header) && !mutants::is(Mutant::WitnessIgnored);
     if let Some(proof) = proof.filter(is_proven) {
@@ -252,7 +252,7 @@ fn assemble(
         if allowed == Missing::Limited {
             return Err(OpenError::Stale { what });
         }
-        unused.push(Unused { die: None, text: what });
+        unused.push(UnusedMedium { die: None, text: what });
     }
     for found in found {
         let die = found.0.die as usize;
@@ -261,16 +261,16 @@ fn assemble(
             // One that is being filled says so of itself.
             if !found.0.lost.has(die) {
                 let text = format!("die {die} has failed, and {} is not used", name_of(&found));
-                unused.push(Unused { die: Some(found.0.die), text });
+                unused.push(UnusedMedium { die: Some(found.0.die), text });
             }
             continue;
         }
         let why = why_unused(&header, &found, slots[die].as_deref());
         if is_any && slots[die].is_none() {
-            unused.extend(why.map(|text| Unused { die: Some(found.0.die), text }));
+            unused.extend(why.map(|text| UnusedMedium { die: Some(found.0.die), text }));
             slots[die] = Some(found.1);
         } else if let Some(text) = why {
-            unused.push(Unused { die: Some(found.0.die), text });
+            unused.push(UnusedMedium { die: Some(found.0.die), text });
         } else {
             slots[die] = Some(found.1);
         }
@@ -280,7 +280,7 @@ fn assemble(
         if slots[die].is_none() {
             let name = medium.name();
             let text = format!("{name} has no header; its units are those of die {die}");
-            unused.push(Unused { die: Some(die_number(die)), text });
+            unused.push(UnusedMedium { die: Some(die_number(die)), text });
             slots[die] = Some(medium);
         }
     }
@@ -293,7 +293,7 @@ fn assemble(
         return Err(OpenError::DiesMissing { missing, dies, spare, why });
     }
     let store = Store::new(Layout::new(&shape), dies, header.drive);
-    Ok(Gathered { store, header, unused })
+    Ok(GatheredDies { store, header, unused })
 }
 
 /// Description of dies that hold an earlier state than `proof` says there was: which of them would
@@ -356,18 +356,18 @@ fn why_unused(newest: &Header, found: &FoundDie, taken: Option<&dyn Medium>) -> 
 type FoundDie = (Header, Box<dyn Medium>);
 
 /// Media by what they say of themselves.
-struct Sorted {
+struct SortedMedia {
     /// Dies, each with its newest header.
     found: Vec<FoundDie>,
     /// Media without a header that is whole.
     nameless: Vec<Box<dyn Medium>>,
     /// Dies that hold something else at their beginning, each with the drive that it was a die of.
-    taken: Vec<(u64, Unused)>,
+    taken: Vec<(u64, UnusedMedium)>,
     /// Reason why a medium is no die, if it says that it were.
     unfit: Option<OpenError>,
 }
 
-fn sort(media: Vec<Box<dyn Medium>>, missing: Missing, proof: Option<&Proof>) -> Sorted {
+fn sort(media: Vec<Box<dyn Medium>>, missing: Missing, proof: Option<&Proof>) -> SortedMedia {
     let (mut found, mut headless, mut unfit) = (Vec::new(), Vec::new(), None);
     for (die, medium) in media.into_iter().enumerate() {
         match newest_header(&*medium) {
@@ -399,12 +399,12 @@ fn sort(media: Vec<Box<dyn Medium>>, missing: Missing, proof: Option<&Proof>) ->
             Missing::Limited => "and is not used",
             Missing::Any => "and its header is read from its end",
         };
-        taken.push((drive, Unused { die: Some(die), text: format!("{text}, {end}") }));
+        taken.push((drive, UnusedMedium { die: Some(die), text: format!("{text}, {end}") }));
         if missing == Missing::Any {
             found.push((header, medium));
         }
     }
-    Sorted { found, nameless, taken, unfit }
+    SortedMedia { found, nameless, taken, unfit }
 }
 
 /// The die of a drive whose units a medium holds, if it holds any that say so.

@@ -39,13 +39,13 @@ use self::continuity::{check_journal, check_units, proven_batches};
 pub(crate) use self::copies::whole_copies;
 use self::copies::{spread_checkpoint, spread_last_batch};
 use self::events::{Event, Events};
-use self::rows::{Scan, Scanned};
+use self::rows::{Scan, ScanResult};
 use crate::engine::checkpoint::{self, Reader};
-use crate::engine::completed_rows::Completed;
+use crate::engine::completed_rows::CompletedRows;
 use crate::engine::core::Core;
 use crate::engine::dies::die_number;
 use crate::engine::drive::Drive;
-use crate::engine::gathering::Unused;
+use crate::engine::gathering::UnusedMedium;
 use crate::engine::header_copies;
 use crate::engine::journal::Journal;
 use crate::engine::lost::LostPages;
@@ -55,7 +55,7 @@ use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, Header, first_event, next_session};
 use crate::format::journal::{
-    HEAD_BYTES, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
+    HEAD_BYTES, JournaledExtent, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
 };
 use crate::format::layout::{EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place};
 use crate::format::position::{Position, SECTOR_BYTES};
@@ -68,7 +68,7 @@ use crate::{DeviceError, OpenError};
 pub(crate) type JournaledPages = BTreeMap<u32, (Extent, Vec<u8>)>;
 
 /// Contents of the newest checkpoint that can be read.
-struct Saved {
+struct SavedCheckpoint {
     summary: CheckpointHeader,
     /// The next checkpoint's number: higher than any that was begun, and of the other slot.
     next: u64,
@@ -106,7 +106,7 @@ impl Doubts {
 }
 
 /// A drive as its dies have it, all of which is accounted for. Nothing was written.
-pub(crate) struct Accounted {
+pub(crate) struct AccountedDrive {
     pub(crate) ftl: Ftl,
     pub(crate) rows: Rows,
     pub(crate) lost: LostPages,
@@ -119,7 +119,7 @@ pub(crate) struct Accounted {
     /// Batches with fewer copies than there should be.
     pub(crate) thin: Vec<ThinBatch>,
     /// A die that the drive goes on without, since it lost what had been synced.
-    pub(crate) outdated: Option<Unused>,
+    pub(crate) outdated: Option<UnusedMedium>,
     /// The last batch of the journal, if it is needed.
     last: Option<LastBatch>,
     /// Batches that cannot be read, and are not needed: the drive was closed, and its checkpoint
@@ -133,7 +133,7 @@ pub(crate) struct Accounted {
     is_full: bool,
     next: u64,
     holders: Vec<Replica>,
-    scanned: Scanned,
+    scanned: ScanResult,
     /// Outcome of looking at the write buffer.
     pub(crate) brought: BufferReplay,
 }
@@ -145,7 +145,7 @@ fn open(
     mut header: Header,
     ignored: &mut Option<String>,
     format: u32,
-) -> Result<(Drive, Option<Unused>), OpenError> {
+) -> Result<(Drive, Option<UnusedMedium>), OpenError> {
     let closed = if header.is_open { None } else { as_closed(&store, &header)? };
     let begin = |header: &mut Header, summary: &CheckpointHeader| {
         header.format = format;
@@ -179,9 +179,23 @@ fn open(
 }
 
 /// Brings a drive back that was accounted for; its header has been raised to a session of its own.
-fn recover(store: Store, mut header: Header, accounted: Accounted) -> Result<Drive, OpenError> {
-    let Accounted {
-        ftl, rows, lost, summary, end, pending, is_full, next, scanned, brought, ..
+fn recover(
+    store: Store,
+    mut header: Header,
+    accounted: AccountedDrive,
+) -> Result<Drive, OpenError> {
+    let AccountedDrive {
+        ftl,
+        rows,
+        lost,
+        summary,
+        end,
+        pending,
+        is_full,
+        next,
+        scanned,
+        brought,
+        ..
     } = accounted;
     let mut core =
         Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
@@ -260,7 +274,7 @@ fn carry_out(store: &Store, core: &mut Core) -> Result<(), DeviceError> {
 }
 
 /// A drive that was closed: its checkpoint has everything.
-struct Closed {
+struct ClosedDrive {
     ftl: Ftl,
     rows: Rows,
     lost: LostPages,
@@ -274,9 +288,9 @@ struct Closed {
 ///
 /// Superblocks that come back free may hold rows that the checkpoint counts. They wait for the next
 /// commit, as those do that are erased.
-fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError> {
+fn as_closed(store: &Store, header: &Header) -> Result<Option<ClosedDrive>, OpenError> {
     let Ok(saved) = load(store, &Doubts::default()) else { return Ok(None) };
-    let Saved { summary, next, mut rows, erase_counts, map, lost, .. } = saved;
+    let SavedCheckpoint { summary, next, mut rows, erase_counts, map, lost, .. } = saved;
     let is_taken = mutants::is(Mutant::OneHeaderCopy)
         && header.closing.follows(&summary, store.layout.shape.journal_bytes);
     if !is_taken && !is_complete(store, header, &summary) {
@@ -293,7 +307,7 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<Closed>, OpenError
     };
     let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
     clear_free(&store.layout, &ftl, &mut rows);
-    Ok(Some(Closed { ftl, rows, lost, summary, next, held }))
+    Ok(Some(ClosedDrive { ftl, rows, lost, summary, next, held }))
 }
 
 /// True if a checkpoint is the one that the header of a closed drive names, and the journal ends
@@ -313,8 +327,8 @@ pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPa
 }
 
 /// Goes on with a drive that was closed; nothing but its headers is written.
-fn go_on(store: Store, header: &Header, closed: Closed) -> Drive {
-    let Closed { mut ftl, rows, lost, summary, next, held } = closed;
+fn go_on(store: Store, header: &Header, closed: ClosedDrive) -> Drive {
+    let ClosedDrive { mut ftl, rows, lost, summary, next, held } = closed;
     assert!(header.is_open, "the headers say that it is open before anything is written");
     assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
     ftl.hold_back(&held);
@@ -337,7 +351,7 @@ pub(crate) fn account(
     store: &Store,
     header: &Header,
     doubts: &mut Doubts,
-) -> Result<Accounted, OpenError> {
+) -> Result<AccountedDrive, OpenError> {
     let (saved, is_salvage) = salvage::load_or_salvage(store, doubts)?;
     let mut replay = replay::read(Reading {
         store,
@@ -350,8 +364,16 @@ pub(crate) fn account(
     }
     let is_relied_on = !is_complete && !doubts.is_recovery;
     let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };
-    let Saved { summary, next, holders, damaged, mut rows, mut erase_counts, mut map, mut lost } =
-        saved;
+    let SavedCheckpoint {
+        summary,
+        next,
+        holders,
+        damaged,
+        mut rows,
+        mut erase_counts,
+        mut map,
+        mut lost,
+    } = saved;
     let brought = if is_complete {
         BufferReplay::default()
     } else {
@@ -367,7 +389,7 @@ pub(crate) fn account(
     let mut scanned = if is_salvage {
         let found = (&mut rows, &mut erase_counts[..]);
         salvage::survey_units(store, &released, found, &mut events);
-        Scanned::default()
+        ScanResult::default()
     } else {
         scan.run(&mut rows, &mut erase_counts, &mut events)
     };
@@ -377,7 +399,7 @@ pub(crate) fn account(
     let extents = list_records(&store.layout, &replay, (&rows, is_salvage), &mut events);
     let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
     let with_payload =
-        |(lpn, it): (u32, Journaled)| (lpn, (it.extent, replay.payload(&it).to_vec()));
+        |(lpn, it): (u32, JournaledExtent)| (lpn, (it.extent, replay.payload(&it).to_vec()));
     let pending: JournaledPages = pending.into_iter().map(with_payload).collect();
     let kept = (&pending, &scanned.unlisted, brought.trims.len());
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
@@ -388,7 +410,7 @@ pub(crate) fn account(
     leave_out_free(&store.layout, &ftl, &mut scanned.unlisted);
     let unlisted = scanned.rows.clone();
     let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
-    Ok(Accounted {
+    Ok(AccountedDrive {
         ftl,
         rows,
         lost,
@@ -411,7 +433,7 @@ pub(crate) fn account(
 
 /// Goes on without a die that lost what had been synced, if that is possible: it may lack units of
 /// any row as well, and would be relied upon once another die fails.
-fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
+fn give_up_outdated(store: &Store, replay: &Replay) -> Option<UnusedMedium> {
     let ThinBatch { number, die, .. } = replay.outdated()?;
     let name = store.dies.name(die);
     if mutants::is(Mutant::StaleDiesTaken) || !store.dies.lose(die) {
@@ -421,7 +443,7 @@ fn give_up_outdated(store: &Store, replay: &Replay) -> Option<Unused> {
         "{name}, die {die}, holds an earlier state of the volume: it has batch {number} of the \
          journal no more, which had been synced, nor any later one"
     );
-    Some(Unused { die: Some(die_number(die)), text })
+    Some(UnusedMedium { die: Some(die_number(die)), text })
 }
 
 /// Checks that the journal leaves room for the checkpoint at the end of recovery, and says whether
@@ -433,7 +455,7 @@ fn check_room(
     store: &Store,
     since: Position,
     end: Position,
-    (pending, unlisted, trims): (&JournaledPages, &Completed, usize),
+    (pending, unlisted, trims): (&JournaledPages, &CompletedRows, usize),
     doubts: &mut Doubts,
 ) -> Result<bool, OpenError> {
     let size = store.layout.shape.journal_bytes;
@@ -499,7 +521,7 @@ fn list_rows(
 }
 
 /// Looks at a drive over media that may not be written, whether it was closed or not.
-pub(crate) fn look(store: &Store, header: &Header) -> Result<Accounted, OpenError> {
+pub(crate) fn look(store: &Store, header: &Header) -> Result<AccountedDrive, OpenError> {
     account(store, header, &mut Doubts { is_thorough: true, ..Doubts::default() })
 }
 
@@ -508,7 +530,7 @@ fn damaged(what: String) -> OpenError {
 }
 
 /// Loads the newest checkpoint that can be read.
-fn load(store: &Store, doubts: &Doubts) -> Result<Saved, OpenError> {
+fn load(store: &Store, doubts: &Doubts) -> Result<SavedCheckpoint, OpenError> {
     let readers = checkpoint::find(store);
     let numbers: Vec<u64> = readers.iter().map(|reader| reader.summary.number).collect();
     let highest = numbers.iter().copied().max().unwrap_or(0);
@@ -526,7 +548,16 @@ fn load(store: &Store, doubts: &Doubts) -> Result<Saved, OpenError> {
         };
         let next = highest + 1 + u64::from((highest + 1) % 2 == summary.number % 2);
         let (holders, damaged) = (reader.replicas, unreadable);
-        return Ok(Saved { summary, next, holders, damaged, rows, erase_counts, map, lost });
+        return Ok(SavedCheckpoint {
+            summary,
+            next,
+            holders,
+            damaged,
+            rows,
+            erase_counts,
+            map,
+            lost,
+        });
     }
     Err(damaged(match doubts.checkpoint {
         Some(number) => format!("no die holds an intact copy of checkpoint {number}"),
@@ -578,7 +609,7 @@ fn list_records(
     replay: &Replay,
     (rows, is_salvage): (&Rows, bool),
     events: &mut Events,
-) -> Vec<Journaled> {
+) -> Vec<JournaledExtent> {
     let mut extents = Vec::new();
     for record in &replay.records {
         match *record {
@@ -607,10 +638,10 @@ fn list_records(
 /// by page.
 fn apply(
     events: Events,
-    extents: &[Journaled],
+    extents: &[JournaledExtent],
     (map, lost): (&mut Recovery, &mut LostPages),
     since: u64,
-) -> BTreeMap<u32, Journaled> {
+) -> BTreeMap<u32, JournaledExtent> {
     let mut pending = BTreeMap::new();
     let end = map.map_entries_mut().len();
     // What lies beyond the end was given up when the drive became smaller.
@@ -702,7 +733,7 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
 /// Leaves out rows of superblocks that hold nothing. Those are written again before any batch
 /// releases them: were their rows listed now, the next opening would not look for what is completed
 /// there until the next batch.
-fn leave_out_free(layout: &Layout, ftl: &Ftl, unlisted: &mut Completed) {
+fn leave_out_free(layout: &Layout, ftl: &Ftl, unlisted: &mut CompletedRows) {
     let superblock_of = |row: u32| SuperblockId(row / layout.shape.rows);
     unlisted.retain(|row| ftl.superblock_state(superblock_of(row)) != SuperblockState::Free);
 }

@@ -6,8 +6,8 @@ use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::store::{Replica, Store};
 use crate::format::die_set::DieSet;
 use crate::format::journal::{
-    HEAD_BYTES, Head, Journaled, LISTED_BYTES, ListedRow, RECORD_BYTES, Record, listed_extent,
-    listed_unit, parse,
+    HEAD_BYTES, Head, JournaledExtent, LISTED_BYTES, ListedRow, RECORD_BYTES, Record,
+    listed_extent, listed_unit, parse,
 };
 use crate::format::layout::{Layout, REPLICAS};
 use crate::format::position::{Position, SECTOR_BYTES, SECTOR_LENGTH};
@@ -101,7 +101,7 @@ impl Replay {
     }
 
     /// The payload of an extent.
-    pub(crate) fn payload(&self, journaled: &Journaled) -> &[u8] {
+    pub(crate) fn payload(&self, journaled: &JournaledExtent) -> &[u8] {
         let length = usize::from(journaled.extent.length);
         &self.bodies[journaled.body][journaled.from..journaled.from + length]
     }

@@ -13,14 +13,14 @@ use std::sync::{Arc, OnceLock};
 use ftl::Ppn;
 
 use crate::engine::dies::{DieRead, Dies};
-use crate::engine::write_buffer::{BufferState, Buffered};
+use crate::engine::write_buffer::{BufferContents, BufferState};
 use crate::format::header::Header;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,
     UNIT_HEADER_BYTES,
 };
 use crate::format::position::SECTOR_LENGTH;
-use crate::format::row::{Member, Stored};
+use crate::format::row::{Member, StoredPlace};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
@@ -29,7 +29,7 @@ use crate::status::{Damage, Die};
 /// Places that follow each other in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlaceRun {
-    pub(crate) first: Stored,
+    pub(crate) first: StoredPlace,
     pub(crate) count: usize,
 }
 
@@ -46,13 +46,13 @@ type Starts = Vec<usize>;
 
 /// Extents as they lie one after the other in a unit.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub(crate) struct PackedExtents {
     bytes: Vec<u8>,
     /// Each of them that is what it should be, and where its payload begins.
     extents: Vec<Option<(Extent, usize)>>,
 }
 
-impl Packed {
+impl PackedExtents {
     /// One of them.
     fn get(&self, index: u32) -> Option<(Extent, &[u8])> {
         let (extent, from) = (*self.extents.get(index as usize)?)?;
@@ -170,7 +170,7 @@ pub(crate) struct Store {
     /// Damage that reads found and that has not been written again.
     pub(crate) suspects: Suspects,
     /// Contents of the write buffer that an opening before this one left, if they count.
-    pub(crate) buffered: Option<Buffered>,
+    pub(crate) buffered: Option<BufferContents>,
     /// The write buffer, once the drive is open.
     buffer: OnceLock<Arc<BufferState>>,
 }
@@ -333,41 +333,41 @@ impl Store {
     }
 
     /// The die that the unit of a place is on, and where that begins there.
-    fn unit_of(&self, of: Stored) -> (usize, u64) {
+    fn unit_of(&self, of: StoredPlace) -> (usize, u64) {
         let place = self.layout.place(of.ppn);
         let die = self.layout.die(place.row, place.unit, of.life.out);
         (die, self.layout.unit_from(place.row))
     }
 
     /// Part of the unit that a place is in.
-    fn piece(&self, of: Stored, part: Range<usize>) -> Piece {
+    fn piece(&self, of: StoredPlace, part: Range<usize>) -> Piece {
         let (die, unit_from) = self.unit_of(of);
         assert!(part.end <= self.layout.unit_bytes, "a piece lies in its unit");
         Piece { die, offset: unit_from + part.start as u64, length: part.len() }
     }
 
     /// Reads the extents of runs, or as many of each as its unit has.
-    pub(crate) fn read_packs(&self, runs: &[PlaceRun]) -> Vec<Option<Packed>> {
+    pub(crate) fn read_packs(&self, runs: &[PlaceRun]) -> Vec<Option<PackedExtents>> {
         let starts = self.read_starts(runs);
         self.read_between(runs.iter().map(|run| run.first).zip(starts).collect())
     }
 
     /// Reads what lies between the first and the last start of each run.
-    fn read_between(&self, runs: Vec<(Stored, Option<Starts>)>) -> Vec<Option<Packed>> {
-        let piece = |(first, starts): &(Stored, Option<Starts>)| {
+    fn read_between(&self, runs: Vec<(StoredPlace, Option<Starts>)>) -> Vec<Option<PackedExtents>> {
+        let piece = |(first, starts): &(StoredPlace, Option<Starts>)| {
             let (from, until) = (*starts.as_ref()?.first()?, *starts.as_ref()?.last()?);
             // The table's checksum was not verified, so what it says may be wrong.
             let is_within = from >= UNIT_HEADER_BYTES && until <= self.layout.unit_bytes;
             (is_within && from <= until).then(|| self.piece(*first, from..until))
         };
         let read = self.read_pieces(&runs.iter().map(piece).collect::<Vec<_>>());
-        let pack = |((first, starts), bytes): ((Stored, Option<Starts>), Option<Vec<u8>>)| {
+        let pack = |((first, starts), bytes): ((StoredPlace, Option<Starts>), Option<Vec<u8>>)| {
             Some(self.pack(first, &starts?, bytes?))
         };
         runs.into_iter().zip(read).map(pack).collect()
     }
 
-    fn pack(&self, first: Stored, starts: &[usize], bytes: Vec<u8>) -> Packed {
+    fn pack(&self, first: StoredPlace, starts: &[usize], bytes: Vec<u8>) -> PackedExtents {
         let place = self.layout.place(first.ppn);
         assert!(!starts.is_empty(), "extents have an end");
         let identity = self.identity(first.life.seq);
@@ -378,7 +378,7 @@ impl Store {
             Some((extent, at + EXTENT_HEADER_BYTES))
         };
         let extents = (place.slot..).zip(&starts[..starts.len() - 1]).map(found).collect();
-        Packed { bytes, extents }
+        PackedExtents { bytes, extents }
     }
 
     /// Reads pieces; none for a piece that is absent or cannot be read.
@@ -437,7 +437,7 @@ impl Store {
 
     /// The extent at a place, from wherever in its row it can be had: its unit, the other units of
     /// the stripe, or what is right of each of them.
-    pub(crate) fn extents(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
+    pub(crate) fn extents(&self, stored: StoredPlace) -> impl Iterator<Item = (Extent, Vec<u8>)> {
         let own = self.own_extent(stored).ok().flatten();
         own.into_iter().chain(self.extents_of_row(stored))
     }
@@ -446,13 +446,13 @@ impl Store {
     ///
     /// # Errors
     /// Fails if it cannot be read.
-    fn own_extent(&self, stored: Stored) -> io::Result<Option<(Extent, Vec<u8>)>> {
+    fn own_extent(&self, stored: StoredPlace) -> io::Result<Option<(Extent, Vec<u8>)>> {
         self.extent_by(stored, |from, buffer| self.read_member(self.member(stored), from, buffer))
     }
 
     /// The extent at a place, from the sum of the other units of its stripe, and from what is right
     /// of each of them.
-    fn extents_of_row(&self, stored: Stored) -> impl Iterator<Item = (Extent, Vec<u8>)> {
+    fn extents_of_row(&self, stored: StoredPlace) -> impl Iterator<Item = (Extent, Vec<u8>)> {
         let made = move |from: usize, buffer: &mut [u8]| {
             self.reconstruct(self.member(stored), from, buffer)
         };
@@ -465,7 +465,7 @@ impl Store {
     /// has a checksum.
     fn extent_by(
         &self,
-        stored: Stored,
+        stored: StoredPlace,
         read: impl Fn(usize, &mut [u8]) -> io::Result<()>,
     ) -> io::Result<Option<(Extent, Vec<u8>)>> {
         let place = self.layout.place(stored.ppn);
@@ -499,7 +499,7 @@ impl Store {
     /// unit of the place did not give it out, on a die that should hold it, why.
     pub(crate) fn wanted_extent(
         &self,
-        stored: Stored,
+        stored: StoredPlace,
         is_wanted: impl Fn(&Extent) -> bool,
     ) -> Option<(Option<UnitFault>, Extent, Vec<u8>)> {
         let is_wanted = |(extent, _): &(Extent, Vec<u8>)| is_wanted(extent);
@@ -516,7 +516,7 @@ impl Store {
 
     /// Notes that an extent had to be reconstructed: that counts against the die of its place, as
     /// damage where there is some, and the row is to be written again soon.
-    pub(crate) fn note_reconstructed(&self, stored: Stored, fault: UnitFault) {
+    pub(crate) fn note_reconstructed(&self, stored: StoredPlace, fault: UnitFault) {
         let die = self.unit_of(stored).0;
         if !mutants::is(Mutant::ReconstructionsUncounted) {
             let row = self.layout.place(stored.ppn).row;
@@ -527,12 +527,12 @@ impl Store {
 
     /// Returns the extent at a place of a row on the media, from wherever in the row it can be had;
     /// none if it is lost.
-    pub(crate) fn find_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
+    pub(crate) fn find_extent(&self, stored: StoredPlace) -> Option<(Extent, Vec<u8>)> {
         self.extents(stored).next()
     }
 
     /// The unit that a place is in.
-    fn member(&self, stored: Stored) -> Member {
+    fn member(&self, stored: StoredPlace) -> Member {
         let place = self.layout.place(stored.ppn);
         Member { row: place.row, position: place.unit, life: stored.life }
     }

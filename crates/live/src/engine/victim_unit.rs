@@ -15,7 +15,7 @@ use ftl::Lpn;
 use crate::DeviceError;
 use crate::engine::store::Store;
 use crate::format::layout::{EXTENT_HEADER_BYTES, Layout, Place, SLOT_BYTES, UNIT_HEADER_BYTES};
-use crate::format::row::{Member, Stored};
+use crate::format::row::{Member, StoredPlace};
 use crate::format::unit::{self, Codec, Entry, Extent};
 
 /// Times that a page is looked for before it counts as lost: a read may fail once.
@@ -113,7 +113,7 @@ impl VictimUnit {
             let slot = self.slots[index];
             if self.extents[slot as usize].is_none() {
                 let place = Place { row: of.row, unit: of.position, slot };
-                let stored = Stored { ppn: store.layout.ppn(place), life: of.life };
+                let stored = StoredPlace { ppn: store.layout.ppn(place), life: of.life };
                 let found = (0..ATTEMPTS).find_map(|_| store.wanted_extent(stored, |_| true));
                 if let Some((Some(fault), ..)) = &found {
                     store.note_reconstructed(stored, *fault);

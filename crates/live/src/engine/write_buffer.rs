@@ -362,7 +362,7 @@ fn keep(memory: &dyn BufferMemory, head: &mut Head, marks: &mut [[u8; 16]; 2]) {
 
 /// Contents of the buffer that an opening of a drive left.
 #[derive(Debug)]
-pub(crate) struct Buffered {
+pub(crate) struct BufferContents {
     pub(crate) session: u64,
     /// End of the journal that was noted last.
     pub(crate) journal_end: Position,
@@ -374,7 +374,7 @@ pub(crate) struct Buffered {
     pub(crate) is_damaged: bool,
 }
 
-impl Buffered {
+impl BufferContents {
     /// Returns what is in it, before anything says whether it counts.
     pub(crate) fn contents(&self) -> LeftBuffer {
         let mut pages = BTreeSet::new();
@@ -393,7 +393,10 @@ impl Buffered {
 ///
 /// # Errors
 /// Says why what is there does not count, one sentence.
-pub(crate) fn read(memory: &dyn BufferMemory, drive: u64) -> Result<Option<Buffered>, String> {
+pub(crate) fn read(
+    memory: &dyn BufferMemory,
+    drive: u64,
+) -> Result<Option<BufferContents>, String> {
     let size = memory.size();
     if size < RINGS_FROM {
         return Ok(None);
@@ -427,7 +430,7 @@ pub(crate) fn read(memory: &dyn BufferMemory, drive: u64) -> Result<Option<Buffe
     let mut records = Vec::new();
     let is_whole = [EXTENTS, TRIMS].map(|ring| read_ring(memory, &head, ring, &mut records));
     let is_damaged = is_whole.contains(&false);
-    Ok(Some(Buffered { session: head.session, journal_end, records, name, is_damaged }))
+    Ok(Some(BufferContents { session: head.session, journal_end, records, name, is_damaged }))
 }
 
 /// Reads the records of a ring; says whether they are all that the marks say.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::FaultInjector;
 use crate::lock::lock;
-use crate::{Allocation, Device, DeviceError, Durability, Read};
+use crate::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 /// A drive as its clients see it.
 #[derive(Debug)]
@@ -66,12 +66,12 @@ impl Device for InjectingDevice {
         self.device.read(offset, buffer)
     }
 
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
         let begun: Vec<_> = reads.iter().map(|_| self.begin_read()).collect();
         if begun.iter().all(Result::is_ok) {
             return self.device.read_many(reads);
         }
-        let read = |(begun, read): (Result<(), DeviceError>, &mut Read<'_>)| {
+        let read = |(begun, read): (Result<(), DeviceError>, &mut ReadPart<'_>)| {
             begun.and_then(|()| self.device.read(read.offset, read.buffer))
         };
         begun.into_iter().zip(reads).map(read).collect()

@@ -68,12 +68,12 @@ impl InjectedState {
 
 /// A die whose power is gone.
 #[derive(Debug)]
-pub(super) struct Halted<'a> {
+pub(super) struct HaltedMedium<'a> {
     medium: &'a dyn Medium,
     state: MutexGuard<'a, InjectedState>,
 }
 
-impl Halted<'_> {
+impl HaltedMedium<'_> {
     /// Of each sector that was not synced, leaves the old, the new, or part of both. One that
     /// cannot be written keeps none of the others from it.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> io::Result<()> {
@@ -106,10 +106,10 @@ impl InjectedDie {
     }
 
     /// Takes no more commands, since the power is gone.
-    pub(super) fn halt(&self) -> Halted<'_> {
+    pub(super) fn halt(&self) -> HaltedMedium<'_> {
         let mut state = lock(&self.state);
         state.has_lost_power = true;
-        Halted { medium: &*self.medium, state }
+        HaltedMedium { medium: &*self.medium, state }
     }
 
     /// Flips a bit of something that is not zero, as far as that is found.

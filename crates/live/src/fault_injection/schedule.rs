@@ -14,12 +14,12 @@ pub struct Schedule {
     /// Seed of every random choice, such as the die whose bits flip.
     pub seed: u64,
     /// Faults with their times, in any order.
-    pub planned: Vec<(When, Fault)>,
+    pub planned: Vec<(InjectionTime, Fault)>,
 }
 
 /// Time at which a fault is injected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum InjectionTime {
     /// So many milliseconds after the drive was opened.
     AfterMs(u64),
     /// With this command of the clients, counted from 1.
@@ -95,10 +95,10 @@ struct ScheduledFault {
 }
 
 impl ScheduledFault {
-    fn when(&self) -> Result<When, &'static str> {
+    fn when(&self) -> Result<InjectionTime, &'static str> {
         match (self.after_ms, self.after_commands) {
-            (Some(after), None) => Ok(When::AfterMs(after)),
-            (None, Some(after)) => Ok(When::AfterCommands(after)),
+            (Some(after), None) => Ok(InjectionTime::AfterMs(after)),
+            (None, Some(after)) => Ok(InjectionTime::AfterCommands(after)),
             _ => Err("needs either `after_ms` or `after_commands`"),
         }
     }
@@ -194,8 +194,8 @@ mod tests {
         let text = "seed = 7\n[[fault]]\nkind = \"stall\"\nafter_ms = 5000\nstall_ms = 2000\n\
                     [[fault]]\nkind = \"flip-bits\"\nafter_commands = 10\n";
         let expected = vec![
-            (When::AfterMs(5000), Fault::Stall { stall_ms: 2000 }),
-            (When::AfterCommands(10), Fault::FlipBits { die: None, bits: 8 }),
+            (InjectionTime::AfterMs(5000), Fault::Stall { stall_ms: 2000 }),
+            (InjectionTime::AfterCommands(10), Fault::FlipBits { die: None, bits: 8 }),
         ];
         assert_eq!(Schedule::parse(text).unwrap(), Schedule { seed: 7, planned: expected });
     }

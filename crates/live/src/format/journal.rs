@@ -204,7 +204,7 @@ pub(crate) fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], pl
 
 /// An extent, and where its payload lies in what was read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Journaled {
+pub(crate) struct JournaledExtent {
     pub(crate) extent: Extent,
     pub(crate) body: usize,
     pub(crate) from: usize,
@@ -214,7 +214,7 @@ pub(crate) struct Journaled {
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
     /// An extent, its place, and the life of the row that it was placed in.
-    Extent { journaled: Journaled, ppn: Ppn, row_seq: u64 },
+    Extent { journaled: JournaledExtent, ppn: Ppn, row_seq: u64 },
     /// Pages that were trimmed.
     Trim(Trim),
     /// Everything that a superblock held before this event is void.
@@ -298,7 +298,7 @@ pub(crate) fn parse(
                 let (row_seq, ppn) = (record.row_seq.get(), Ppn(record.ppn.get()));
                 (extent.is_possible() && extent.holds(payload) && ppn.0 < layout.places())
                     .then_some(())?;
-                let journaled = Journaled { extent, body: number, from };
+                let journaled = JournaledExtent { extent, body: number, from };
                 Record::Extent { journaled, ppn, row_seq }
             }
             _ => return None,

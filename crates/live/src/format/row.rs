@@ -90,7 +90,7 @@ impl Rows {
 /// A place on the media and the life of its row: enough to tell what is read from what is not
 /// there any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredPlace {
     pub(crate) ppn: Ppn,
     pub(crate) life: RowEpoch,
 }

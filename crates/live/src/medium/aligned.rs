@@ -7,12 +7,12 @@ pub(super) const ALIGN: usize = 4096;
 
 /// Zeroed bytes that begin at an address which [`ALIGN`] divides.
 #[derive(Debug)]
-pub(super) struct Aligned {
+pub(super) struct AlignedBytes {
     bytes: Vec<u8>,
     place: Range<usize>,
 }
 
-impl Aligned {
+impl AlignedBytes {
     pub(super) fn new(length: usize) -> Self {
         let bytes = vec![0; length + ALIGN];
         let from = bytes.as_ptr().align_offset(ALIGN);
@@ -85,7 +85,7 @@ mod tests {
 
         #[test]
         fn aligned_bytes_are_as_many_as_asked_for(length in 0..1_usize << 16) {
-            let mut aligned = Aligned::new(length);
+            let mut aligned = AlignedBytes::new(length);
             prop_assert_eq!(aligned.bytes_mut().len(), length);
             prop_assert_eq!(aligned.bytes().as_ptr().align_offset(ALIGN), 0);
         }

@@ -3,7 +3,7 @@
 
 use std::io::{self, IoSliceMut};
 
-use super::aligned::{Aligned, Cover};
+use super::aligned::{AlignedBytes, Cover};
 use super::file::scatter;
 use super::ring::{self, Ask};
 use super::{FileMedium, Medium, file_of};
@@ -69,14 +69,14 @@ pub(super) fn read_files(reads: &mut [MediumRead<'_, '_>]) -> Vec<io::Result<()>
 /// Whole blocks about something to be read.
 struct Blocks {
     cover: Cover,
-    bytes: Aligned,
+    bytes: AlignedBytes,
 }
 
 fn read_at_once(reads: &mut [MediumRead<'_, '_>]) -> Option<Vec<BatchResult>> {
     let files = files(reads.iter().map(|read| read.medium))?;
     let blocks_of = |(read, file): (&MediumRead<'_, '_>, &&FileMedium)| {
         let cover = file.cover(read.offset, read.length())?;
-        Some(Blocks { cover, bytes: Aligned::new(cover.length) })
+        Some(Blocks { cover, bytes: AlignedBytes::new(cover.length) })
     };
     let mut blocks: Vec<Option<Blocks>> = reads.iter().zip(&files).map(blocks_of).collect();
     let mut asks = Vec::with_capacity(reads.len());
@@ -145,7 +145,7 @@ impl MediumWrite<'_> {
 fn write_at_once(writes: &[MediumWrite<'_>]) -> Option<Vec<BatchResult>> {
     (writes.len() >= SYNCED_AT_ONCE_MIN).then_some(())?;
     let files = files(writes.iter().map(|write| write.medium))?;
-    let mut blocks: Vec<Option<Aligned>> = Vec::new();
+    let mut blocks: Vec<Option<AlignedBytes>> = Vec::new();
     for (write, file) in writes.iter().zip(&files) {
         let Some((offset, bytes)) = write.write else {
             blocks.push(None);
@@ -154,13 +154,13 @@ fn write_at_once(writes: &[MediumWrite<'_>]) -> Option<Vec<BatchResult>> {
         let cover = file.cover(offset, bytes.len());
         // Part of a block has to be read first.
         cover.is_none_or(|cover| cover.is_exact(bytes.len())).then_some(())?;
-        blocks.push(cover.map(|_| Aligned::of(bytes)));
+        blocks.push(cover.map(|_| AlignedBytes::of(bytes)));
     }
     let mut asks = Vec::with_capacity(2 * writes.len());
     for ((write, file), blocks) in writes.iter().zip(&files).zip(&blocks) {
         let file = file.descriptor();
         if let Some((offset, bytes)) = write.write {
-            let bytes = blocks.as_ref().map_or(bytes, Aligned::bytes);
+            let bytes = blocks.as_ref().map_or(bytes, AlignedBytes::bytes);
             asks.push(Ask::WriteThen { file, offset, bytes });
         }
         asks.push(Ask::Sync { file });

@@ -77,11 +77,11 @@ pub trait BufferMemory: fmt::Debug + Send + Sync {
 pub(crate) struct MappedFile {
     path: PathBuf,
     start: u128,
-    mapped: Mutex<Option<Mapped>>,
+    mapped: Mutex<Option<MappedMemory>>,
 }
 
 #[derive(Debug)]
-struct Mapped {
+struct MappedMemory {
     file: File,
     place: (u64, u64),
     memory: MmapMut,
@@ -107,7 +107,7 @@ impl MappedFile {
     fn mapped_by(
         path: PathBuf,
         options: &OpenOptions,
-        map: fn(File) -> io::Result<Mapped>,
+        map: fn(File) -> io::Result<MappedMemory>,
     ) -> io::Result<Self> {
         let start = std::fs::read_to_string(START).unwrap_or_default();
         let digits: String = start.chars().filter(char::is_ascii_hexdigit).collect();
@@ -121,7 +121,7 @@ impl MappedFile {
         Ok(Self { path, start, mapped: Mutex::new(mapped) })
     }
 
-    fn mapped(&self) -> MutexGuard<'_, Option<Mapped>> {
+    fn mapped(&self) -> MutexGuard<'_, Option<MappedMemory>> {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,21 +133,21 @@ fn options() -> OpenOptions {
     options
 }
 
-fn map(file: File) -> io::Result<Mapped> {
+fn map(file: File) -> io::Result<MappedMemory> {
     let place = place_of(&file)?;
     #[expect(unsafe_code, reason = "another process could shorten the file")]
     // SAFETY: the file is one of the volume's folder, and its opener has locked all of the
     // volume's dies before.
     let memory = unsafe { MmapOptions::new().map_mut(&file) }?;
-    Ok(Mapped { file, place, memory })
+    Ok(MappedMemory { file, place, memory })
 }
 
-fn map_copy(file: File) -> io::Result<Mapped> {
+fn map_copy(file: File) -> io::Result<MappedMemory> {
     let place = place_of(&file)?;
     #[expect(unsafe_code, reason = "another process could shorten the file")]
     // SAFETY: as above.
     let memory = unsafe { MmapOptions::new().map_copy(&file) }?;
-    Ok(Mapped { file, place, memory })
+    Ok(MappedMemory { file, place, memory })
 }
 
 /// Numbers of the file system of a regular file, and of the file on it.

@@ -17,7 +17,7 @@ use device::is_host_full;
 use rustix::fs::{Advice, AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::aligned::{ALIGN, Aligned, Cover};
+use super::aligned::{ALIGN, AlignedBytes, Cover};
 use super::{Medium, MediumRead, MediumWrite, ZEROES_BYTES, batch, overwrite, ring};
 use crate::host_death::{self, FileChange};
 use crate::medium::HostSpace;
@@ -217,7 +217,7 @@ impl FileMedium {
 
     /// Writes a range that may begin and end within blocks: what else they hold stays.
     fn write_covered(&self, cover: Cover, bytes: &[u8]) -> io::Result<()> {
-        let mut blocks = Aligned::new(cover.length);
+        let mut blocks = AlignedBytes::new(cover.length);
         let is_patch = !cover.is_exact(bytes.len());
         let _patching =
             is_patch.then(|| self.patching.lock().unwrap_or_else(PoisonError::into_inner));
@@ -289,7 +289,7 @@ pub(super) fn allocate(file: &File, size: u64) -> io::Result<()> {
     let fallocate = || rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size);
     match rustix::io::retry_on_intr(fallocate) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let zeroes = Aligned::new(ZEROES_BYTES);
+            let zeroes = AlignedBytes::new(ZEROES_BYTES);
             let offsets = (0..size).step_by(ZEROES_BYTES);
             offsets.into_iter().try_for_each(|at| file.write_all_at(zeroes.bytes(), at))
         }
@@ -370,7 +370,7 @@ impl Medium for FileMedium {
         let Some(cover) = self.cover(offset, buffer.len()) else {
             return self.file.read_exact_at(buffer, offset);
         };
-        let mut blocks = Aligned::new(cover.length);
+        let mut blocks = AlignedBytes::new(cover.length);
         let wanted = cover.before..cover.before + buffer.len();
         self.read_blocks(cover.offset, blocks.bytes_mut(), wanted.end)?;
         buffer.copy_from_slice(&blocks.bytes()[wanted]);
@@ -380,7 +380,7 @@ impl Medium for FileMedium {
     fn read_vectored_at(&self, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> io::Result<()> {
         let wanted: usize = buffers.iter().map(|buffer| buffer.len()).sum();
         if let Some(cover) = self.cover(offset, wanted) {
-            let mut blocks = Aligned::new(cover.length);
+            let mut blocks = AlignedBytes::new(cover.length);
             self.read_blocks(cover.offset, blocks.bytes_mut(), cover.before + wanted)?;
             scatter(&blocks.bytes()[cover.before..], buffers);
             return Ok(());

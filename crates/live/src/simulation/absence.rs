@@ -78,7 +78,7 @@ impl Witness for KeptProof {
 }
 
 /// A drive, what its folder keeps, and what was flushed.
-struct Absent {
+struct AbsenceSimulation {
     disks: Disks,
     shape: Shape,
     proof: Option<Proof>,
@@ -115,7 +115,8 @@ pub fn simulate_absences(seed: u64, sessions: u64) -> Result<Absences, String> {
     format(disks.media(), &shape, 1).map_err(|error| error.to_string())?;
     let (flushed, members) = (BTreeMap::new(), shape.all_dies());
     let tally = Absences::default();
-    let mut absent = Absent { disks, shape, proof: None, flushed, members, written: 0, rng, tally };
+    let mut absent =
+        AbsenceSimulation { disks, shape, proof: None, flushed, members, written: 0, rng, tally };
     for session in 0..sessions {
         let played = absent.play();
         played.map_err(|broken| format!("seed {seed}, session {session}: {broken}"))?;
@@ -127,7 +128,7 @@ fn below(rng: &mut Rng, limit: usize) -> usize {
     usize::try_from(rng.below(limit as u64)).expect("below a usize")
 }
 
-impl Absent {
+impl AbsenceSimulation {
     fn dies(&self) -> usize {
         self.shape.dies as usize
     }

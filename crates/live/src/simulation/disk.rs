@@ -39,7 +39,7 @@ pub enum DiskFault {
 
 /// Sectors as one write left them.
 #[derive(Clone, Debug)]
-struct Written {
+struct WrittenSectors {
     first: usize,
     sectors: Vec<Sector>,
 }
@@ -52,7 +52,7 @@ struct DiskImage {
     /// Contents that survive a power cut for certain.
     durable: Content,
     /// Sectors written since the last sync, whole ones, earliest first.
-    pending: Vec<Written>,
+    pending: Vec<WrittenSectors>,
     /// Sectors that cannot be read until they are written.
     unreadable: BTreeSet<usize>,
     fault: DiskFault,
@@ -505,7 +505,7 @@ impl DiskImage {
         let (first, end) = (offset / SECTOR_BYTES, (offset + bytes.len()).div_ceil(SECTOR_BYTES));
         let written = self.now.range(first * SECTOR_BYTES..end * SECTOR_BYTES);
         let sectors = written.as_chunks().0.to_vec();
-        self.pending.push(Written { first, sectors });
+        self.pending.push(WrittenSectors { first, sectors });
     }
 
     /// Takes back that it became longer.
@@ -518,7 +518,7 @@ impl DiskImage {
     /// By sector what was written to it and not synced, earliest first.
     fn versions(&self) -> BTreeMap<usize, Vec<Sector>> {
         let mut versions: BTreeMap<usize, Vec<Sector>> = BTreeMap::new();
-        for Written { first, sectors } in &self.pending {
+        for WrittenSectors { first, sectors } in &self.pending {
             for (sector, content) in (*first..).zip(sectors) {
                 versions.entry(sector).or_default().push(*content);
             }
@@ -548,7 +548,7 @@ impl DiskImage {
     /// Makes durable whatever was written.
     fn sync(&mut self) {
         self.durable.resize(self.now.len());
-        for Written { first, sectors } in self.pending.drain(..) {
+        for WrittenSectors { first, sectors } in self.pending.drain(..) {
             let at = first * SECTOR_BYTES;
             self.durable.write(at, &self.now.range(at..at + sectors.len() * SECTOR_BYTES));
         }

@@ -162,7 +162,7 @@ fn cut_openings(crashed: &Disks, history: &SectorHistory, shape: &Shape) -> Resu
 
 /// Result of flipping bits one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flipped {
+pub struct FlipResult {
     /// Bytes of which a bit was flipped, each on a drive of its own.
     pub bytes: u64,
     /// Drives that opening refused then.
@@ -195,7 +195,7 @@ pub fn flip_each(
     script: &[ScriptStep],
     left: Left,
     stride: usize,
-) -> Result<Flipped, String> {
+) -> Result<FlipResult, String> {
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let disks = Disks::new(shape.dies as usize, bytes, Rng::new(0));
     format(disks.media(), shape, 1).map_err(|error| error.to_string())?;
@@ -213,7 +213,7 @@ pub fn flip_each(
         lose_fronts(&disks);
     }
     let held = disks.contents();
-    let mut flipped = Flipped::default();
+    let mut flipped = FlipResult::default();
     for (die, held) in held.iter().enumerate() {
         // Zeroes hold nothing, but for those within a structure.
         let is_held = |at: &usize| held[at / BYTES * BYTES..][..BYTES].iter().any(|it| *it != 0);

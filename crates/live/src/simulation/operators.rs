@@ -21,7 +21,7 @@ use crate::format::layout::{Layout, PAGE_BYTES};
 use crate::host_death;
 use crate::status::ProblemKind;
 use crate::volume::folder::die_paths;
-use crate::volume::hot_spares::Tried;
+use crate::volume::hot_spares::SpareAttempts;
 use crate::{
     Access, Beyond, Compression, Contents, CreateOptions, Device as _, DeviceError, Drive,
     Durability, OpenError, Replacement, UserCapacity, add_spare, hot_spares, purge_volume,
@@ -433,7 +433,7 @@ impl OperatedVolume {
                     asked.set(asked.get() + 1);
                     asked.get() < rows
                 };
-                Tried::default().fill_spare(&self.volume, drive, &goes_on);
+                SpareAttempts::default().fill_spare(&self.volume, drive, &goes_on);
             }
             10 if lost.is_empty() => self.damage(drive)?,
             _ => self.scrub(drive)?,

@@ -14,9 +14,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::dies::die_number;
-use crate::engine::gathering::{Gathered, Unused, gather, gather_proven};
+use crate::engine::gathering::{GatheredDies, UnusedMedium, gather, gather_proven};
 use crate::engine::header_copies::header_copy;
-use crate::engine::recovery::{Accounted, look, take_up, whole_copies};
+use crate::engine::recovery::{AccountedDrive, look, take_up, whole_copies};
 use crate::engine::replay::ThinBatch;
 use crate::engine::store::Store;
 use crate::engine::store::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
@@ -145,7 +145,7 @@ pub fn check(volume: &Path, moved: impl FnMut(u64, u64)) -> Result<Report, OpenE
             }
             _ => "",
         };
-        Unused { die: Some(it.die), text: format!("die {} {}{advice}", it.die, it.reason) }
+        UnusedMedium { die: Some(it.die), text: format!("die {} {}{advice}", it.die, it.reason) }
     }));
     let ignored = take_up(&mut gathered.store, &gathered.header, &*view_buffer(volume)?);
     let mut report = check_gathered(gathered, moved)?;
@@ -169,7 +169,7 @@ pub(crate) fn check_media(
 }
 
 fn check_gathered(
-    Gathered { store, header, mut unused }: Gathered,
+    GatheredDies { store, header, mut unused }: GatheredDies,
     moved: impl FnMut(u64, u64),
 ) -> Result<Report, OpenError> {
     let mut viewed = look(&store, &header)?;
@@ -218,7 +218,7 @@ pub fn repair(volume: &Path, mut moved: impl FnMut(u64, u64)) -> Result<(), Open
 /// A check that is under way.
 struct Checking<'a> {
     store: &'a Store,
-    viewed: &'a Accounted,
+    viewed: &'a AccountedDrive,
     state: State,
     findings: Vec<Finding>,
 }
@@ -235,8 +235,8 @@ impl Checking<'_> {
         if self.state == State::Unclosed { Remedy::Open } else { Remedy::Repair }
     }
 
-    fn headers(&mut self, newest: &Header, unused: &[Unused]) {
-        for Unused { text, .. } in unused.iter().filter(|unused| unused.die.is_none()) {
+    fn headers(&mut self, newest: &Header, unused: &[UnusedMedium]) {
+        for UnusedMedium { text, .. } in unused.iter().filter(|unused| unused.die.is_none()) {
             let (kind, remedy, text) = (Kind::Die, Remedy::Replace, text.clone());
             self.findings.push(Finding { kind, lba: None, row: None, die: None, remedy, text });
         }

@@ -310,7 +310,7 @@ pub fn create_while(
     let volume = &options.volume;
     let files = options.dies.iter().chain(hot_spares);
     SpaceTaken::check(&options.shape()?, files, volume_options.preallocation)?;
-    let mut unfinished = Unfinished::default();
+    let mut unfinished = UnfinishedFolder::default();
     unfinished.make(options, volume_options, go_on)?;
     let drive = Drive::open(volume)?;
     for spare in hot_spares {
@@ -341,13 +341,13 @@ fn check_goes_on(go_on: &dyn Fn() -> bool) -> Result<(), OpenError> {
 
 /// Files and folders of a drive that is not complete yet: removed on drop unless it is kept.
 #[derive(Debug, Default)]
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedFolder {
     pub(super) files: Vec<PathBuf>,
     /// Folders, the outermost first.
     folders: Vec<PathBuf>,
 }
 
-impl Unfinished {
+impl UnfinishedFolder {
     /// Makes the folder and the dies of a drive, and formats them.
     fn make(
         &mut self,
@@ -418,7 +418,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFolder {
     fn drop(&mut self) {
         if host_death::has_come() {
             return;
@@ -439,7 +439,7 @@ impl Drive {
     /// # Errors
     /// Fails if something is in the way, too small, or cannot be; then nothing is left behind.
     pub fn create(options: &CreateOptions) -> Result<Self, OpenError> {
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = UnfinishedFolder::default();
         unfinished.make(options, &VolumeOptions::default(), &|| true)?;
         let drive = Self::open(&options.volume)?;
         unfinished.keep();
@@ -496,7 +496,7 @@ impl Replacement {
         let check = |medium: &dyn Medium| {
             if is_spare { check_is_spare(medium, drive.store().drive) } else { Ok(()) }
         };
-        let mut unfinished = Unfinished::default();
+        let mut unfinished = UnfinishedFolder::default();
         let prepared = update(volume, |described| {
             if is_spare && !described.spares.iter().any(|it| it == new) {
                 let what = format!("{} is no hot spare any more", new.display());

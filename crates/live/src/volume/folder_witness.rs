@@ -48,11 +48,11 @@ struct KeptProof {
 #[derive(Debug)]
 pub(crate) struct FolderWitness {
     path: PathBuf,
-    state: Mutex<Noted>,
+    state: Mutex<WitnessState>,
 }
 
 #[derive(Debug, Default)]
-struct Noted {
+struct WitnessState {
     proof: Option<Proof>,
     failure: Option<String>,
 }
@@ -62,7 +62,7 @@ impl FolderWitness {
     pub(crate) fn of(volume: &Path) -> Self {
         let path = volume.join(NAME);
         let proof = fs::read_to_string(&path).ok().and_then(|text| parse(&text));
-        Self { path, state: Mutex::new(Noted { proof, failure: None }) }
+        Self { path, state: Mutex::new(WitnessState { proof, failure: None }) }
     }
 
     /// As [`FolderWitness::of`], to be attached to dies.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 
-use super::folder::{Replacement, Unfinished, is_same, read, update};
+use super::folder::{Replacement, UnfinishedFolder, is_same, read, update};
 use super::new_die::{Contents, NewDie};
 use crate::engine::dies::die_number;
 use crate::engine::gathering::displaced;
@@ -101,7 +101,7 @@ pub fn add_spare(
     let shown = new.display();
     let path =
         absolute(new).map_err(|source| OpenError::medium(&format!("finding {shown}"), source))?;
-    let mut unfinished = Unfinished::default();
+    let mut unfinished = UnfinishedFolder::default();
     update(volume, |described| {
         let is_it = |listed: &PathBuf| is_same(listed, &path);
         if described.dies.iter().any(is_it) || described.spares.iter().any(is_it) {
@@ -161,9 +161,9 @@ fn is_listed(volume: &Path, spare: &PathBuf) -> bool {
 
 /// Hot spares that could not be used, with the times of the last attempts.
 #[derive(Debug, Default)]
-pub(crate) struct Tried(BTreeMap<PathBuf, Instant>);
+pub(crate) struct SpareAttempts(BTreeMap<PathBuf, Instant>);
 
-impl Tried {
+impl SpareAttempts {
     /// Has spares that were tried so long ago be tried again.
     pub(crate) fn forget(&mut self, age: Duration) {
         self.0.retain(|_, tried| tried.elapsed() < age);
@@ -281,7 +281,7 @@ mod tests {
         let (volume, drive) = with_spares_away(folder.path(), &["s0.img"]);
         let spares = hot_spares(&volume);
         drive.fail_die(1).unwrap();
-        let mut tried = Tried::default();
+        let mut tried = SpareAttempts::default();
         assert!(!tried.fill_spare(&volume, &drive, &|| true), "there is none to fill");
         assert_eq!(hot_spares(&volume), spares);
         let failures = drive.status().maintenance.spare_failures;
@@ -313,7 +313,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("mounted")).unwrap();
         std::fs::rename(folder.path().join("d2.away"), &spare).unwrap();
         let before = contents(&spare);
-        assert!(!Tried::default().fill_spare(&volume, &drive, &|| true));
+        assert!(!SpareAttempts::default().fill_spare(&volume, &drive, &|| true));
         let failures = drive.status().maintenance.spare_failures;
         let [failure] = failures.as_slice() else { panic!("{failures:?}") };
         assert!(failure.is_kept && failure.reason.contains("header of die 2 of"), "{failure:?}");
@@ -330,8 +330,8 @@ mod tests {
         let (volume, drive) = with_spares_away(folder.path(), &["s0.img"]);
         std::fs::rename(folder.path().join("away"), folder.path().join("mounted")).unwrap();
         drive.fail_die(0).unwrap();
-        assert!(Tried::default().fill_spare(&volume, &drive, &|| false));
+        assert!(SpareAttempts::default().fill_spare(&volume, &drive, &|| false));
         assert!(drive.status().maintenance.spare_failures.is_empty());
-        assert!(Tried::default().next_spare(&volume, &[0]).is_some(), "it goes on later");
+        assert!(SpareAttempts::default().next_spare(&volume, &[0]).is_some(), "it goes on later");
     }
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use blockio::text::shown;
 
-use crate::engine::gathering::{Gathered, gather_proven};
+use crate::engine::gathering::{GatheredDies, gather_proven};
 use crate::engine::lost::LostPages;
 use crate::engine::recovery::{take_up, view};
 use crate::engine::store::Store;
-use crate::engine::write_buffer::Buffered;
+use crate::engine::write_buffer::BufferContents;
 use crate::format::header::Header;
 use crate::status::{
     Format, Health, LBAS_MAX, Led, LeftBuffer, MaintenanceStatus, SCHEMA, Smart, Space, State,
@@ -35,7 +35,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let (media, listing) = open_dies(volume, FileMedium::view)?;
     let witness = Some(FolderWitness::attached(volume));
     let (gathered, listing) = listing.explained(gather_proven(media, witness))?;
-    let Gathered { mut store, header, unused } = gathered;
+    let GatheredDies { mut store, header, unused } = gathered;
     let write_buffer = left_buffer(volume, &mut store, &header)?;
     let unused: Vec<String> = unused.into_iter().map(|it| it.text).collect();
     let absent_dies = listing.absences(store.dies.lost(), &unused);
@@ -86,13 +86,13 @@ fn left_buffer(
     header: &Header,
 ) -> Result<Option<LeftBuffer>, OpenError> {
     let ignored = take_up(store, header, &*view_buffer(volume)?);
-    let contents = store.buffered.as_ref().map(Buffered::contents);
+    let contents = store.buffered.as_ref().map(BufferContents::contents);
     Ok(contents.or_else(|| ignored.map(LeftBuffer::ignored)))
 }
 
 /// State of a drive that no process has open, as the headers of its dies tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unserved {
+pub struct OfflineState {
     /// True if it was closed by the process that had it.
     pub is_closed: bool,
     /// Dies that have failed, or are missing.
@@ -104,11 +104,11 @@ pub struct Unserved {
 ///
 /// # Errors
 /// As [`inspect`].
-pub fn unserved(volume: &Path) -> Result<Unserved, OpenError> {
+pub fn unserved(volume: &Path) -> Result<OfflineState, OpenError> {
     let media = open_dies(volume, FileMedium::view)?.0;
-    let Gathered { store, header, .. } =
+    let GatheredDies { store, header, .. } =
         gather_proven(media, Some(FolderWitness::attached(volume)))?;
-    Ok(Unserved { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
+    Ok(OfflineState { is_closed: !header.is_open, lost_dies: store.dies.lost().iter().collect() })
 }
 
 /// Adds what a drive's folder says of it to its status: its name, what its dies are on the host,

@@ -19,7 +19,7 @@ use super::folder::{FILE, Volume, read, update};
 use super::folder_witness::FolderWitness;
 use super::hot_spares::reclaim_dies;
 use crate::engine::dies::die_number;
-use crate::engine::gathering::{Unused, die_of_each};
+use crate::engine::gathering::{UnusedMedium, die_of_each};
 use crate::engine::header_copies::newest_header;
 use crate::fault_injection::FaultInjector;
 use crate::format::die_set::DieSet;
@@ -183,7 +183,7 @@ impl ListedDies {
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);
         unused.extend(listing.absent.iter().map(AbsentDie::told));
-        let unused = unused.into_iter().map(|text| Unused { die: None, text });
+        let unused = unused.into_iter().map(|text| UnusedMedium { die: None, text });
         drive.set_unused_media(unused.collect());
         drive.maintenance().absent_dies = absent;
         if listing.described.id().is_none() {

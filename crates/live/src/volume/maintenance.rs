@@ -18,7 +18,7 @@ use crate::status::{AbsentDie, Writes};
 use crate::volume::damage_list;
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
-use crate::volume::hot_spares::{Tried, add_spare, remove_spare};
+use crate::volume::hot_spares::{SpareAttempts, add_spare, remove_spare};
 use crate::volume::purge::{purge_volume, reformat_volume};
 use crate::{Beyond, Contents, Drive, Namespaces, OpenError, UserCapacity};
 
@@ -37,13 +37,13 @@ const ABSENCE_PATIENCE: Duration = Duration::from_mins(5);
 pub struct Maintenance {
     volume: PathBuf,
     drive: Arc<Drive>,
-    rest: Arc<Rest>,
+    rest: Arc<WorkSignal>,
     work: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// Pauses that end early when there is something else to be done, or nothing more.
 #[derive(Debug, Default)]
-struct Rest {
+struct WorkSignal {
     wishes: Mutex<Wishes>,
     told: Condvar,
     /// True if a die is being filled.
@@ -87,7 +87,7 @@ struct Wishes {
     damage_scrub_begun: Option<Instant>,
 }
 
-impl Rest {
+impl WorkSignal {
     /// Waits as long as `left` says for what is wished for, or until a scrub is wanted at once;
     /// says what is wished for.
     fn wait(&self, left: impl Fn(&Wishes) -> Duration) -> Wishes {
@@ -222,7 +222,7 @@ impl Maintenance {
         let volume = self.volume.clone();
         self.begin("redundancy", move |drive, rest, told| {
             tell(told);
-            let (mut pause, mut tried) = (LOOK_EVERY, Tried::default());
+            let (mut pause, mut tried) = (LOOK_EVERY, SpareAttempts::default());
             let mut failing = FailingReads::default();
             let begun = Instant::now();
             while rest.pause(pause) {
@@ -368,7 +368,7 @@ impl Maintenance {
     fn begin(
         &self,
         name: &str,
-        work: impl FnOnce(&Drive, &Rest, &Sender<()>) + Send + 'static,
+        work: impl FnOnce(&Drive, &WorkSignal, &Sender<()>) + Send + 'static,
     ) -> Result<(), OpenError> {
         let (drive, rest) = (Arc::clone(&self.drive), Arc::clone(&self.rest));
         let (begun, begins) = mpsc::channel();
@@ -420,7 +420,7 @@ fn is_waited_for(drive: &Drive) -> bool {
 
 /// Fills a hot spare with what belongs on a die that has failed; says whether there is nothing else
 /// to be done now, since one was filled, is being, or was given up for the next one.
-fn is_spared(volume: &Path, drive: &Drive, rest: &Rest, tried: &mut Tried) -> bool {
+fn is_spared(volume: &Path, drive: &Drive, rest: &WorkSignal, tried: &mut SpareAttempts) -> bool {
     tried.forget(LOOK_AGAIN);
     if tried.next_spare(volume, &drive.lost_dies()).is_none() {
         return false;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use blockio::Op;
 
 use crate::status::{Commands, LATENCY_BUCKETS, LatencyHistogram, Traffic, latency_bucket};
-use crate::{Allocation, Device, DeviceError, Durability, Read};
+use crate::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 /// A device whose commands are counted.
 #[derive(Debug)]
-pub struct Metered {
+pub struct MeteredDevice {
     device: Arc<dyn Device>,
     meter: Arc<Meter>,
 }
@@ -48,7 +48,7 @@ impl Default for Counters {
     }
 }
 
-impl Metered {
+impl MeteredDevice {
     /// `device`, with its commands counted by `meter`.
     pub fn new(device: Arc<dyn Device>, meter: Arc<Meter>) -> Self {
         Self { device, meter }
@@ -150,7 +150,7 @@ fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Device for Metered {
+impl Device for MeteredDevice {
     fn size(&self) -> u64 {
         self.device.size()
     }
@@ -173,7 +173,7 @@ impl Device for Metered {
             .count(self.meter.born, buffer.len() as u64, || self.device.read(offset, buffer))
     }
 
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
         let bytes: Vec<u64> = reads.iter().map(|read| read.buffer.len() as u64).collect();
         let carry_out = || self.device.read_many(reads);
         self.meter.reads.count_many(self.meter.born, &bytes, carry_out)
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn commands_are_counted_by_kind_with_their_bytes_and_failures() {
         let meter = Arc::new(Meter::default());
-        let device = Metered::new(Arc::new(MemoryDevice::new(8192)), Arc::clone(&meter));
+        let device = MeteredDevice::new(Arc::new(MemoryDevice::new(8192)), Arc::clone(&meter));
         device.write(0, &[1; 4096], Durability::Volatile).unwrap();
         device.read(0, &mut [0; 512]).unwrap();
         device.read(8000, &mut [0; 512]).unwrap_err();
@@ -239,8 +239,8 @@ mod tests {
     fn zeroes_without_data_are_one_write_however_many_they_are() {
         let meter = Arc::new(Meter::default());
         let memory: Arc<dyn Device> = Arc::new(MemoryDevice::new(4 << 20));
-        let inner = Arc::new(Metered::new(memory, Arc::clone(&meter)));
-        let outer = Metered::new(inner, Arc::default());
+        let inner = Arc::new(MeteredDevice::new(memory, Arc::clone(&meter)));
+        let outer = MeteredDevice::new(inner, Arc::default());
         outer.write(0, &[1; 4096], Durability::Volatile).unwrap();
         assert!(outer.write_zeroes(0, 4 << 20, &|| true).unwrap());
         assert!(!outer.write_zeroes(0, 4096, &|| false).unwrap(), "given up");

@@ -21,7 +21,7 @@ use crate::Namespace;
 use crate::format::layout::PAGE_BYTES;
 use crate::volume::folder;
 use crate::{
-    Allocation, Beyond, Device, DeviceError, Drive, Durability, OpenError, Read, UserCapacity,
+    Allocation, Beyond, Device, DeviceError, Drive, Durability, OpenError, ReadPart, UserCapacity,
 };
 
 /// Longest name in bytes, so that it fits wherever it is shown.
@@ -333,16 +333,16 @@ impl Device for Window {
         self.above(self.device.read(below, buffer))
     }
 
-    fn read_many(&self, reads: &mut [Read<'_>]) -> Vec<Result<(), DeviceError>> {
-        let below = |read: &Read<'_>| self.below(read.offset, read.buffer.len() as u64);
+    fn read_many(&self, reads: &mut [ReadPart<'_>]) -> Vec<Result<(), DeviceError>> {
+        let below = |read: &ReadPart<'_>| self.below(read.offset, read.buffer.len() as u64);
         let below: Result<Vec<u64>, DeviceError> = reads.iter().map(below).collect();
         let Ok(below) = below else {
             // Each has its own answer, where one is out of range.
             return reads.iter_mut().map(|it| self.read(it.offset, it.buffer)).collect();
         };
         let mut moved = Vec::with_capacity(reads.len());
-        for (Read { buffer, .. }, offset) in reads.iter_mut().zip(below) {
-            moved.push(Read { offset, buffer });
+        for (ReadPart { buffer, .. }, offset) in reads.iter_mut().zip(below) {
+            moved.push(ReadPart { offset, buffer });
         }
         let done = self.device.read_many(&mut moved);
         done.into_iter().map(|done| self.above(done)).collect()

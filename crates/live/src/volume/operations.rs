@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use device::operator::{Kept, KeptNamespace, Sectors};
+use device::operator::{KeptNamespace, PersistentState, Sectors};
 use device::{SanitizeState, SelfTest, SelfTestEnd, SelfTestResult};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ enum FileSelfTestEnd {
 /// # Errors
 /// Fails if there is no volume, its namespaces are invalid, or the file of changes cannot be read,
 /// since a sanitize may be under way.
-pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenError> {
+pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<PersistentState, OpenError> {
     let file = read_file(volume)?;
     let places = Namespaces::of(volume)?;
     let whole = Namespace { name: String::new(), offset_bytes: 0, size_bytes: 0 };
@@ -110,7 +110,7 @@ pub fn load_operations(volume: &Path, block_bytes: u32) -> Result<Kept, OpenErro
         });
     }
     namespaces.sort_by_key(|it| it.id);
-    Ok(Kept {
+    Ok(PersistentState {
         namespaces,
         sanitize: match file.sanitize {
             Sanitize::Never => SanitizeState::Never,
@@ -154,7 +154,7 @@ pub(crate) fn refusal(volume: &Path) -> Result<Option<Refusal>, OpenError> {
 ///
 /// # Errors
 /// Fails if there is no volume, or the system refuses.
-pub fn keep_operations(volume: &Path, kept: &Kept) -> Result<(), OpenError> {
+pub fn keep_operations(volume: &Path, kept: &PersistentState) -> Result<(), OpenError> {
     let file = OperationsFile {
         namespaces: kept.namespaces.iter().map(FileNamespace::from).collect(),
         sanitize: match kept.sanitize {
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(load_operations(&volume, 4096).unwrap(), kept);
         assert_eq!(Namespaces::of(&volume).unwrap().iter().count(), 1);
         // Without any the volume is whole again.
-        keep_operations(&volume, &Kept::default()).unwrap();
+        keep_operations(&volume, &PersistentState::default()).unwrap();
         let whole = load_operations(&volume, 4096).unwrap();
         assert_eq!((whole.namespaces[0].id, whole.namespaces[0].size), (1, None));
     }
@@ -286,7 +286,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let volume = volume(folder.path(), &[]);
         let told = |sanitize| {
-            let kept = Kept { sanitize, ..load_operations(&volume, 512).unwrap() };
+            let kept = PersistentState { sanitize, ..load_operations(&volume, 512).unwrap() };
             keep_operations(&volume, &kept).unwrap();
             crate::inspect(&volume).unwrap().health.problems.into_iter().next()
         };

@@ -13,9 +13,9 @@ use ftl::Lpn;
 
 use crate::engine::core::{Core, unreadable};
 use crate::engine::drive::{Part, parts};
-use crate::engine::gathering::{Gathered, gather_all};
+use crate::engine::gathering::{GatheredDies, gather_all};
 use crate::engine::recovery::{
-    Accounted, Doubts, JournaledPages, account, checkpoint_numbers, take_up,
+    AccountedDrive, Doubts, JournaledPages, account, checkpoint_numbers, take_up,
 };
 use crate::engine::store::Store;
 use crate::engine::witness::Witness;
@@ -87,7 +87,7 @@ impl RecoveredVolume {
         (witness, buffer): (Option<Arc<dyn Witness>>, Option<&dyn BufferMemory>),
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
-        let Gathered { mut store, header, unused } = gather_all(media, witness)?;
+        let GatheredDies { mut store, header, unused } = gather_all(media, witness)?;
         if let Some(buffer) = buffer {
             // One that does not count is as good as none, as after a power loss.
             let _ = take_up(&mut store, &header, buffer);
@@ -104,7 +104,7 @@ impl RecoveredVolume {
         }
         let checkpoints = checkpoint_numbers(&store);
         let accounted = account(&store, &header, &mut doubts)?;
-        let Accounted { ftl, rows, summary, pending, checkpoints_damaged, .. } = accounted;
+        let AccountedDrive { ftl, rows, summary, pending, checkpoints_damaged, .. } = accounted;
         if checkpoint.is_none() {
             let newer = checkpoints_damaged.iter().map(|it| {
                 let used = summary.number;

@@ -4,7 +4,7 @@
 #![expect(clippy::print_stdout, reason = "what comes of every byte is told to who asks for it")]
 
 use live::Shape;
-use live::simulation::{Flipped, Left, PACKED, PROTECTED, SINGLE, ScriptStep, flip_each};
+use live::simulation::{FlipResult, Left, PACKED, PROTECTED, SINGLE, ScriptStep, flip_each};
 
 use ScriptStep::{Checkpoint, Flush, Trim, Write};
 
@@ -41,7 +41,7 @@ fn stride() -> usize {
 }
 
 /// Flips bits of a drive in a state, and prints what came of it.
-fn flip(shape: &Shape, left: Left) -> Flipped {
+fn flip(shape: &Shape, left: Left) -> FlipResult {
     match flip_each(shape, &SCRIPT, left, stride()) {
         Ok(flipped) => {
             let Shape { dies, compression, .. } = shape;
@@ -57,7 +57,7 @@ fn no_flipped_bit_of_a_single_die_is_silent() {
     for shape in [SINGLE, PACKED] {
         for left in [Left::Crashed, Left::Closed, Left::Headless] {
             let flipped = flip(&shape, left);
-            let Flipped { bytes, refused, lossy, .. } = flipped;
+            let FlipResult { bytes, refused, lossy, .. } = flipped;
             assert!(bytes > 20_000 / stride() as u64 && lossy > 0, "{flipped:?}");
             // Headers, journal and checkpoints are there twice; but one header has no other left.
             // Two of its sectors are not all zeroes.
@@ -72,7 +72,7 @@ fn no_flipped_bit_of_a_single_die_is_silent() {
 fn no_flipped_bit_of_a_protected_drive_loses_anything() {
     for left in [Left::Crashed, Left::Closed, Left::Headless] {
         let flipped = flip(&PROTECTED, left);
-        let Flipped { bytes, refused, lossy, .. } = flipped;
+        let FlipResult { bytes, refused, lossy, .. } = flipped;
         assert!(bytes > 50_000 / stride() as u64 && refused == 0 && lossy == 0, "{flipped:?}");
     }
 }

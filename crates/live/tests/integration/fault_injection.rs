@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
-use live::fault_injection::{Fault, FaultInjector, Schedule, When};
+use live::fault_injection::{Fault, FaultInjector, InjectionTime, Schedule};
 use live::{Access, CreateOptions, Device, DeviceError, Drive, Durability};
 
 use crate::volume_options;
@@ -135,7 +135,7 @@ fn flipped_bits_are_repaired_or_an_error_and_never_wrong_data() {
 fn a_drive_goes_on_without_a_die_that_is_made_to_fail() {
     let folder = tempfile::tempdir().unwrap();
     let options = create(folder.path(), 4);
-    let planned = vec![(When::AfterCommands(20), Fault::FailDie { die: 2 })];
+    let planned = vec![(InjectionTime::AfterCommands(20), Fault::FailDie { die: 2 })];
     let (injector, device) = open(&options, Schedule { seed: 1, planned });
     for block in 0..BLOCKS {
         device.write(at(block), &content(block, 1), Durability::Volatile).unwrap();

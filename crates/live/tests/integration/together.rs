@@ -4,7 +4,9 @@
 use std::path::Path;
 
 use blockio::{Bytes, Rng};
-use live::{Access, Compression, CreateOptions, Device as _, DeviceError, Drive, Durability, Read};
+use live::{
+    Access, Compression, CreateOptions, Device as _, DeviceError, Drive, Durability, ReadPart,
+};
 
 use crate::volume_options;
 
@@ -55,7 +57,7 @@ fn check(drive: &Drive, expected: &[u8], rng: &mut Rng) {
         let mut found: Vec<Vec<u8>> = places.iter().map(|(_, length)| vec![9; *length]).collect();
         let mut reads = Vec::new();
         for ((offset, _), buffer) in places.iter().zip(&mut found) {
-            reads.push(Read { offset: *offset, buffer });
+            reads.push(ReadPart { offset: *offset, buffer });
         }
         let answers = drive.read_many(&mut reads);
         assert_eq!(answers.len(), places.len());

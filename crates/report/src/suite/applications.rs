@@ -3,7 +3,7 @@
 use results::{ApplicationFigures, ApplicationInterval, Step, TransactionMix};
 
 use super::{
-    Axis, Body, Chart, Ends, Group, Look, Point, Series, Subject, Suite, Taken, Unit, cautions,
+    Axis, Body, Chart, Ends, Group, Look, Point, RunStep, Series, Subject, Suite, Unit, cautions,
     line, provenance, table,
 };
 use crate::chart::{Bar, Bars};
@@ -12,7 +12,7 @@ use crate::number;
 use crate::text::{Text, anchor};
 
 /// The replays of one application, by run.
-type Replayed<'a> = Vec<(&'a Subject<'a>, Vec<(&'a Step, &'a ApplicationFigures)>)>;
+type ReplaysByRun<'a> = Vec<(&'a Subject<'a>, Vec<(&'a Step, &'a ApplicationFigures)>)>;
 
 /// The replays of `suite`.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
@@ -76,7 +76,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
 }
 
 /// Rate and mean latency of each of several drives with one load each, interval by interval.
-fn over_time(replayed: &Replayed<'_>, id: &str) -> Vec<Chart> {
+fn over_time(replayed: &ReplaysByRun<'_>, id: &str) -> Vec<Chart> {
     let all = || replayed.iter().flat_map(|(_, steps)| steps).map(|(_, it)| *it);
     let end_s = all().filter_map(|it| it.intervals.last()).map(|it| it.at_s).fold(0.0, f64::max);
     let (span, each_s) = Unit::of_span(end_s);
@@ -128,7 +128,7 @@ const DASHES: usize = 4;
 type Line = (&'static str, usize, fn(&ApplicationFigures) -> Option<f64>);
 
 fn over_clients(
-    replayed: &Replayed<'_>,
+    replayed: &ReplaysByRun<'_>,
     ((name, title, unit), explain): ((&str, &'static str, Unit), &'static str),
     lines: &[Line],
     id: &str,
@@ -171,7 +171,7 @@ fn highest(series: &[Series]) -> f64 {
 }
 
 /// Rates of the drives beside each other, for each number of clients.
-fn bars(replayed: &Replayed<'_>, id: &str) -> Chart {
+fn bars(replayed: &ReplaysByRun<'_>, id: &str) -> Chart {
     let mut clients: Vec<u16> =
         replayed.iter().flat_map(|(_, steps)| steps).map(|(step, _)| step.threads).collect();
     clients.sort_unstable();
@@ -201,14 +201,14 @@ fn bars(replayed: &Replayed<'_>, id: &str) -> Chart {
 }
 
 /// Replays of each run that has any.
-fn replayed<'a>(suite: &Suite<'a>) -> Replayed<'a> {
+fn replayed<'a>(suite: &Suite<'a>) -> ReplaysByRun<'a> {
     let of = |step: &&'a Step| Some((*step, step.application.as_ref()?));
     let parts = suite.parts.iter();
     let parts = parts.map(|part| (part.subject, part.applications.iter().filter_map(of).collect()));
     parts.filter(|(_, steps): &(_, Vec<_>)| !steps.is_empty()).collect()
 }
 
-fn taken<'a>(replayed: &Replayed<'a>) -> Vec<Taken<'a>> {
+fn taken<'a>(replayed: &ReplaysByRun<'a>) -> Vec<RunStep<'a>> {
     let each = replayed.iter();
     each.flat_map(|(subject, steps)| steps.iter().map(|(step, _)| (*subject, *step))).collect()
 }
@@ -251,7 +251,7 @@ fn mix(figures: &ApplicationFigures) -> String {
     )
 }
 
-fn numbers(replayed: &Replayed<'_>) -> String {
+fn numbers(replayed: &ReplaysByRun<'_>) -> String {
     let is_of_nodes = replayed.iter().any(|(_, all)| all.iter().any(|(_, it)| it.node.is_some()));
     let heads = [
         "Run",

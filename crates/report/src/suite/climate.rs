@@ -4,7 +4,7 @@
 use results::{Climate, Limits, Step};
 
 use super::{
-    Axis, Body, Chart, Ends, Group, Look, Part, Point, Series, Subject, Suite, Taken, Unit,
+    Axis, Body, Chart, Ends, Group, Look, Part, Point, RunStep, Series, Subject, Suite, Unit,
     cautions, line, provenance,
 };
 use crate::explain;
@@ -49,12 +49,12 @@ const KINDS: [ClimateMetric; 2] = [
 ];
 
 /// Steps of a run, drawn one after the other.
-struct Told<'a> {
+struct StepSequence<'a> {
     subject: &'a Subject<'a>,
     steps: Vec<&'a Step>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> StepSequence<'a> {
     /// The preconditioning of `part`, where it tells power or heat, else all steps of its suite
     /// that do; absent where none does.
     fn of(part: &Part<'a>, suite: &str) -> Option<Self> {
@@ -80,7 +80,7 @@ impl<'a> Told<'a> {
         points
     }
 
-    fn taken(&self) -> impl Iterator<Item = Taken<'a>> {
+    fn taken(&self) -> impl Iterator<Item = RunStep<'a>> {
         self.steps.iter().map(|step| (self.subject, *step))
     }
 }
@@ -96,20 +96,20 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
 
 /// Power and temperature against time; empty where no drive tells them.
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
-    let told: Vec<Told<'_>> =
-        suite.parts.iter().filter_map(|part| Told::of(part, suite.name)).collect();
+    let told: Vec<StepSequence<'_>> =
+        suite.parts.iter().filter_map(|part| StepSequence::of(part, suite.name)).collect();
     KINDS.iter().filter_map(|kind| over_time(&told, kind, id)).collect()
 }
 
-fn over_time(told: &[Told<'_>], kind: &ClimateMetric, id: &str) -> Option<Chart> {
-    let drawn: Vec<(&Told<'_>, Vec<Point>)> = told
+fn over_time(told: &[StepSequence<'_>], kind: &ClimateMetric, id: &str) -> Option<Chart> {
+    let drawn: Vec<(&StepSequence<'_>, Vec<Point>)> = told
         .iter()
         .map(|told| (told, told.points(kind.of)))
         .filter(|(_, points)| !points.is_empty())
         .collect();
     let ends_s = drawn.iter().filter_map(|(_, points)| Some(points.last()?.0));
     let (unit, secs) = Unit::of_span(ends_s.reduce(f64::max)?);
-    let taken: Vec<Taken<'_>> = drawn.iter().flat_map(|(told, _)| told.taken()).collect();
+    let taken: Vec<RunStep<'_>> = drawn.iter().flat_map(|(told, _)| told.taken()).collect();
     let series = drawn.iter().flat_map(|(told, points)| {
         let points: Vec<Point> = points.iter().map(|(at_s, value)| (at_s / secs, *value)).collect();
         let limits = limits(told.subject, kind, &points);

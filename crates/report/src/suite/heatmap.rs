@@ -3,7 +3,7 @@
 use results::StepKind;
 use results::heat::Heat;
 
-use super::{Axis, Body, Chart, Ends, Suite, Taken, Unit, cautions, provenance};
+use super::{Axis, Body, Chart, Ends, RunStep, Suite, Unit, cautions, provenance};
 use crate::explain;
 use crate::suite::preconditioning::time_axis;
 use crate::text::anchor;
@@ -17,7 +17,7 @@ const MAPS_MAX: usize = 6;
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     let taken = suite.preconditions();
     let (x, _) = time_axis(&taken);
-    let maps: Vec<(Taken<'_>, Heat)> = taken
+    let maps: Vec<(RunStep<'_>, Heat)> = taken
         .into_iter()
         .filter(|(_, step)| step.kind == StepKind::Precondition && step.samples.len() > 1)
         .map(|taken| (taken, Heat::of(&taken.1.samples, COLUMNS_MAX)))

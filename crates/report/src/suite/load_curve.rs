@@ -7,7 +7,7 @@
 use results::{AskedRate, LatencySummary, RateLimit, Step};
 
 use super::{
-    Axis, Body, Chart, Ends, Group, Look, Point, Series, Subject, Suite, Taken, Unit, cautions,
+    Axis, Body, Chart, Ends, Group, Look, Point, RunStep, Series, Subject, Suite, Unit, cautions,
     line, millis, provenance, table,
 };
 use crate::explain;
@@ -15,7 +15,7 @@ use crate::number;
 use crate::text::anchor;
 
 /// The rated steps of one load, by run.
-type Rated<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
+type RatedSteps<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
 
 /// The curves of `suite`, one for each load.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
@@ -44,7 +44,7 @@ fn load(step: &Step) -> (&str, u16, u16) {
     (&step.workload, step.threads, step.queue_per_thread)
 }
 
-fn rated<'a>(suite: &Suite<'a>, asked: (&str, u16, u16)) -> Rated<'a> {
+fn rated<'a>(suite: &Suite<'a>, asked: (&str, u16, u16)) -> RatedSteps<'a> {
     suite
         .parts
         .iter()
@@ -56,7 +56,7 @@ fn rated<'a>(suite: &Suite<'a>, asked: (&str, u16, u16)) -> Rated<'a> {
         .collect()
 }
 
-fn taken<'a>(rated: &Rated<'a>) -> Vec<Taken<'a>> {
+fn taken<'a>(rated: &RatedSteps<'a>) -> Vec<RunStep<'a>> {
     let each = rated.iter();
     each.flat_map(|(subject, steps)| steps.iter().map(|step| (*subject, *step))).collect()
 }
@@ -72,14 +72,14 @@ fn of_load(suite: &Suite<'_>, asked: (&str, u16, u16), id: &str) -> String {
     Group { title: &title, lead: "", charts, more, numbers: &numbers }.html()
 }
 
-fn charts_of(rated: &Rated<'_>, asked: (&str, u16, u16), id: &str) -> Vec<Chart> {
+fn charts_of(rated: &RatedSteps<'_>, asked: (&str, u16, u16), id: &str) -> Vec<Chart> {
     let (workload, threads, queue) = asked;
     let id = format!("{id}-{}-t{threads}q{queue}", anchor(workload));
     let taken = taken(rated);
     vec![latency(rated, &taken, &id), achieved(rated, &taken, &id)]
 }
 
-fn latency(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
+fn latency(rated: &RatedSteps<'_>, taken: &[RunStep<'_>], id: &str) -> Chart {
     let mut series = Vec::new();
     for (subject, steps) in rated {
         let look = Look { dash: 0, ..Look::of_run(subject.index) };
@@ -131,7 +131,7 @@ fn asked(rate: &AskedRate) -> String {
     if rate.limit == Some(RateLimit::Generator) { format!("{share} (generator)") } else { share }
 }
 
-fn achieved(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
+fn achieved(rated: &RatedSteps<'_>, taken: &[RunStep<'_>], id: &str) -> Chart {
     let mut series = Vec::new();
     for (subject, steps) in rated {
         let rates: Vec<(f64, f64)> = steps
@@ -158,8 +158,8 @@ fn achieved(rated: &Rated<'_>, taken: &[Taken<'_>], id: &str) -> Chart {
 }
 
 /// Returns a caution for each rate that the load generator could not send.
-fn limits(taken: &[Taken<'_>]) -> Vec<String> {
-    let limited = |(subject, step): &Taken<'_>| {
+fn limits(taken: &[RunStep<'_>]) -> Vec<String> {
+    let limited = |(subject, step): &RunStep<'_>| {
         let rate = step.rate.as_ref()?;
         (rate.limit == Some(RateLimit::Generator)).then(|| {
             format!(
@@ -172,7 +172,7 @@ fn limits(taken: &[Taken<'_>]) -> Vec<String> {
     taken.iter().filter_map(limited).collect()
 }
 
-fn numbers(taken: &[Taken<'_>]) -> String {
+fn numbers(taken: &[RunStep<'_>]) -> String {
     let heads = [
         "Run",
         "Asked, %",

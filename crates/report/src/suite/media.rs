@@ -4,7 +4,7 @@ use results::{NandWrites, Step};
 
 use super::preconditioning::{points, time_axis};
 use super::{
-    Axis, Body, Chart, Ends, Look, Subject, Suite, Taken, Unit, cautions, line, provenance, table,
+    Axis, Body, Chart, Ends, Look, RunStep, Subject, Suite, Unit, cautions, line, provenance, table,
 };
 use crate::explain;
 use crate::number;
@@ -20,7 +20,7 @@ const CAUSES: [Cause; 5] = [
     ("metadata", |nand| nand.metadata_bytes),
 ];
 
-fn modelled<'a>(suite: &Suite<'a>) -> Vec<Taken<'a>> {
+fn modelled<'a>(suite: &Suite<'a>) -> Vec<RunStep<'a>> {
     let has_nand = |step: &Step| step.samples.iter().any(|it| it.summary.nand.is_some());
     suite.preconditions().into_iter().filter(|(_, step)| has_nand(step)).collect()
 }
@@ -67,7 +67,7 @@ fn by_cause(subject: &Subject<'_>, step: &Step, id: &str, several: bool) -> Char
     }
 }
 
-fn free_superblocks(taken: &[Taken<'_>], id: &str) -> Chart {
+fn free_superblocks(taken: &[RunStep<'_>], id: &str) -> Chart {
     let (x, secs) = time_axis(taken);
     let series = taken
         .iter()

@@ -4,7 +4,7 @@ use results::conditions::representative;
 use results::{Bin, Latencies, LatencySpread, LatencySummary, Step, is_percentile_known};
 
 use super::{
-    Axis, Body, Chart, Ends, Point, Series, Subject, Suite, Taken, Unit, apart, cautions,
+    Axis, Body, Chart, Ends, Point, RunStep, Series, Subject, Suite, Unit, apart, cautions,
     is_listed, line, millis, provenance, table,
 };
 use crate::chance::{beside, of_percentiles, origin};
@@ -27,7 +27,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
 }
 
 /// Each run's measurement of `workload` that stands for it, where no requests are missing.
-pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> {
+pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<RunStep<'a>> {
     let measures = suite.measures(workload).into_iter();
     let greatest = |(subject, steps): (&'a Subject<'a>, Vec<&'a Step>)| {
         let step = representative(steps.into_iter())?;
@@ -37,7 +37,7 @@ pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<Taken<'a>> 
 }
 
 /// The percentiles of `workload` in `taken`.
-pub(super) fn chart(workload: &str, taken: &[Taken<'_>], id: &str) -> Chart {
+pub(super) fn chart(workload: &str, taken: &[RunStep<'_>], id: &str) -> Chart {
     let mut title = workload.to_owned();
     if !taken.is_empty() {
         title = format!("{title}, {}", loads(taken.iter().map(|(_, step)| *step)));
@@ -112,7 +112,7 @@ fn by_share(bins: &[Bin]) -> Vec<Point> {
 }
 
 /// The percentiles of `taken` in a table, reads and writes apart.
-pub(super) fn numbers(taken: &[Taken<'_>]) -> String {
+pub(super) fn numbers(taken: &[RunStep<'_>]) -> String {
     let heads = [
         "Run",
         "Workload",

@@ -6,9 +6,9 @@ use results::steady::{RANGE_MAX, SLOPE_MAX};
 use results::{LatencySummary, Sample, Step, Summary};
 
 use super::{
-    Axis, Body, Chart, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken, Text, Unit,
-    Window, apart, cautions, climate, has_listed_stalls, heatmap, is_listed, is_mixed, line, media,
-    metrics, millis, provenance, table,
+    Axis, Body, Chart, Ends, Group, Look, Metric, Point, RunStep, Series, Subject, Suite, Text,
+    Unit, Window, apart, cautions, climate, has_listed_stalls, heatmap, is_listed, is_mixed, line,
+    media, metrics, millis, provenance, table,
 };
 use crate::explain;
 use crate::number::{self, percent, span};
@@ -64,7 +64,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
 }
 
 /// Median, 99th and 99.9th percentile of every interval, with the space between them filled.
-fn bands(taken: &[Taken<'_>], id: &str) -> Chart {
+fn bands(taken: &[RunStep<'_>], id: &str) -> Chart {
     let (x, secs) = time_axis(taken);
     let series = taken.iter().flat_map(|(subject, step)| {
         SPREAD.map(|(name, of)| {
@@ -79,7 +79,7 @@ fn bands(taken: &[Taken<'_>], id: &str) -> Chart {
 }
 
 /// The 99.9th percentile of every interval, a line a run.
-fn tails(taken: &[Taken<'_>], id: &str) -> Chart {
+fn tails(taken: &[RunStep<'_>], id: &str) -> Chart {
     let (x, secs) = time_axis(taken);
     let of = |sample: &Sample| some_millis(sample.summary.latency.p999_ns());
     let series = taken.iter().map(|(subject, step)| {
@@ -94,7 +94,7 @@ fn some_millis(latency_ns: Option<u64>) -> Option<f64> {
 }
 
 /// Returns a chart of latency percentiles over time that draws `body`.
-fn spread(taken: &[Taken<'_>], id: &str, x: Axis, body: Body) -> Chart {
+fn spread(taken: &[RunStep<'_>], id: &str, x: Axis, body: Body) -> Chart {
     Chart {
         id: format!("{id}-time-spread"),
         title: "Latency, p99.9".into(),
@@ -115,7 +115,7 @@ fn title(step: &Step) -> String {
 }
 
 /// The axis of protocol time that suits all of `taken`, and the seconds in its unit.
-pub(super) fn time_axis(taken: &[Taken<'_>]) -> (Axis, f64) {
+pub(super) fn time_axis(taken: &[RunStep<'_>]) -> (Axis, f64) {
     let ends = taken.iter().filter_map(|(_, step)| Some(step.samples.last()?.at_s));
     let (unit, secs) = Unit::of_span(ends.fold(0.0, f64::max));
     (Axis::linear("protocol time", unit), secs)
@@ -126,7 +126,7 @@ pub(super) fn points(step: &Step, secs: f64, of: impl Fn(&Sample) -> Option<f64>
     step.samples.iter().filter_map(|sample| Some((sample.at_s / secs, of(sample)?))).collect()
 }
 
-fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &str) -> Chart {
+fn over_time(taken: &[RunStep<'_>], metric: Metric, explain: &'static str, id: &str) -> Chart {
     let (x, secs) = time_axis(taken);
     let series = taken
         .iter()
@@ -155,7 +155,7 @@ fn over_time(taken: &[Taken<'_>], metric: Metric, explain: &'static str, id: &st
     }
 }
 
-fn reads_and_writes(taken: &[Taken<'_>], id: &str) -> Chart {
+fn reads_and_writes(taken: &[RunStep<'_>], id: &str) -> Chart {
     let (x, secs) = time_axis(taken);
     let one = |subject: &Subject<'_>, step: &Step, writes: bool| {
         let (name, look) = apart(subject, writes);
@@ -184,8 +184,8 @@ fn reads_and_writes(taken: &[Taken<'_>], id: &str) -> Chart {
     }
 }
 
-fn windows(taken: &[Taken<'_>], secs: f64) -> Vec<Window> {
-    let of = |(subject, step): &Taken<'_>| {
+fn windows(taken: &[RunStep<'_>], secs: f64) -> Vec<Window> {
+    let of = |(subject, step): &RunStep<'_>| {
         let steady = step.steady.as_ref()?;
         let rounds = steady.variables.first()?.rounds.len();
         Some(Window {
@@ -200,7 +200,7 @@ fn windows(taken: &[Taken<'_>], secs: f64) -> Vec<Window> {
 
 /// One sentence a run: whether and when it reached steady state, and by how much it passed or
 /// failed.
-fn verdicts(taken: &[Taken<'_>]) -> String {
+fn verdicts(taken: &[RunStep<'_>]) -> String {
     let mut html = String::from("<ul class=\"verdicts\">");
     for (subject, step) in taken {
         let _ = write!(
@@ -252,7 +252,7 @@ fn verdict(step: &Step) -> String {
     }
 }
 
-fn numbers(taken: &[Taken<'_>]) -> String {
+fn numbers(taken: &[RunStep<'_>]) -> String {
     let mut html = String::new();
     for (subject, step) in taken.iter().filter(|(_, step)| !step.samples.is_empty()) {
         let stride = step.samples.len().div_ceil(ROWS_MAX);

@@ -3,9 +3,9 @@
 use results::{Doubt, Step, Summary};
 
 use super::{
-    Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, Series, Subject, Suite, Taken,
-    Unit, cautions, has_listed_stalls, line, metrics, millis, percentiles, provenance, table,
-    throughput,
+    Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, RunStep, Series, Subject,
+    Suite, Unit, cautions, has_listed_stalls, line, metrics, millis, percentiles, provenance,
+    table, throughput,
 };
 use crate::chart::{Bar, Bars, Slot};
 use crate::explain;
@@ -26,12 +26,12 @@ const BARS_SHOWN: usize = 2;
 const TAILED_MAX: usize = 2;
 
 /// The measurements of one workload, by run.
-type Measured<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
+type Measurements<'a> = Vec<(&'a Subject<'a>, Vec<&'a Step>)>;
 
 /// The primary test of `suite`: workloads at one load share bars, each sweep has charts of its own.
 pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
     let mut html = String::new();
-    let mut single: Vec<(&str, Measured<'_>)> = Vec::new();
+    let mut single: Vec<(&str, Measurements<'_>)> = Vec::new();
     for workload in suite.workloads() {
         let measured = suite.measures(workload);
         let loads = slots(&measured);
@@ -45,7 +45,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
 }
 
 /// Every load of `measured`, by threads and then by queue.
-fn slots(measured: &Measured<'_>) -> Vec<Slot> {
+fn slots(measured: &Measurements<'_>) -> Vec<Slot> {
     let steps = measured.iter().flat_map(|(_, steps)| steps);
     let mut slots: Vec<Slot> = steps.map(|step| slot(step)).collect();
     slots.sort_unstable();
@@ -57,7 +57,7 @@ fn slot(step: &Step) -> Slot {
     Slot { threads: step.threads, queue_per_thread: step.queue_per_thread }
 }
 
-fn taken<'a>(measured: &Measured<'a>) -> Vec<Taken<'a>> {
+fn taken<'a>(measured: &Measurements<'a>) -> Vec<RunStep<'a>> {
     let each = measured.iter();
     each.flat_map(|(subject, steps)| steps.iter().map(|step| (*subject, *step))).collect()
 }
@@ -78,7 +78,7 @@ pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
 }
 
 /// Bars of throughput and average latency with the percentiles of each workload, then the others.
-fn bars_section(suite: &Suite<'_>, single: &[(&str, Measured<'_>)], id: &str) -> String {
+fn bars_section(suite: &Suite<'_>, single: &[(&str, Measurements<'_>)], id: &str) -> String {
     let mut charts = bars_charts(single, id);
     let more = charts.split_off(charts.len().min(BARS_SHOWN));
     for (workload, _) in single {
@@ -90,11 +90,11 @@ fn bars_section(suite: &Suite<'_>, single: &[(&str, Measured<'_>)], id: &str) ->
     Group { title: "Primary test", lead: "", charts, more, numbers: &numbers }.html()
 }
 
-fn all<'a>(single: &[(&str, Measured<'a>)]) -> Vec<Taken<'a>> {
+fn all<'a>(single: &[(&str, Measurements<'a>)]) -> Vec<RunStep<'a>> {
     single.iter().flat_map(|(_, measured)| taken(measured)).collect()
 }
 
-fn bars_charts(single: &[(&str, Measured<'_>)], id: &str) -> Vec<Chart> {
+fn bars_charts(single: &[(&str, Measurements<'_>)], id: &str) -> Vec<Chart> {
     let taken = all(single);
     let metrics = metrics(&taken).into_iter().chain(efficiency(&taken));
     metrics.map(|metric| bars(single, &taken, metric, id)).collect()
@@ -102,12 +102,17 @@ fn bars_charts(single: &[(&str, Measured<'_>)], id: &str) -> Vec<Chart> {
 
 /// The metric of IOPS per watt; absent where a run has several devices, whose power is the mean of
 /// one.
-fn efficiency(taken: &[Taken<'_>]) -> Option<Metric> {
-    let is_single = |(subject, _): &Taken<'_>| subject.run.target.devices == 1;
+fn efficiency(taken: &[RunStep<'_>]) -> Option<Metric> {
+    let is_single = |(subject, _): &RunStep<'_>| subject.run.target.devices == 1;
     taken.iter().all(is_single).then_some(EFFICIENCY)
 }
 
-fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id: &str) -> Chart {
+fn bars(
+    single: &[(&str, Measurements<'_>)],
+    taken: &[RunStep<'_>],
+    metric: Metric,
+    id: &str,
+) -> Chart {
     let groups = single
         .iter()
         .map(|(workload, measured)| Bars {
@@ -146,7 +151,7 @@ fn bars(single: &[(&str, Measured<'_>)], taken: &[Taken<'_>], metric: Metric, id
 /// greatest load; then every metric load by load, as reviews draw them.
 fn sweep(
     suite: &Suite<'_>,
-    (workload, measured, loads): (&str, &Measured<'_>, &[Slot]),
+    (workload, measured, loads): (&str, &Measurements<'_>, &[Slot]),
     id: &str,
 ) -> String {
     let title = match loads {
@@ -168,7 +173,7 @@ fn sweep(
 
 /// Throughput against queue depth: of a run alone a line for each number of threads where its loads
 /// are a grid, else against all that is outstanding.
-fn by_depth(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
+fn by_depth(workload: &str, measured: &Measurements<'_>, id: &str) -> Chart {
     let taken = taken(measured);
     let metric = throughput(&taken);
     let loads = slots(measured);
@@ -228,7 +233,12 @@ fn distinct(values: impl Iterator<Item = u16>) -> Vec<u16> {
     values
 }
 
-fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &str) -> Vec<Chart> {
+fn sweep_charts(
+    workload: &str,
+    measured: &Measurements<'_>,
+    loads: &[Slot],
+    id: &str,
+) -> Vec<Chart> {
     let id = format!("{id}-{}", anchor(workload));
     let taken = taken(measured);
     metrics(&taken)
@@ -255,7 +265,7 @@ fn sweep_charts(workload: &str, measured: &Measured<'_>, loads: &[Slot], id: &st
         .collect()
 }
 
-fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Series> {
+fn over_loads(measured: &Measurements<'_>, loads: &[Slot], metric: Metric) -> Vec<Series> {
     let of = |(subject, steps): &(&Subject<'_>, Vec<&Step>)| {
         let at = |(index, load): (usize, &Slot)| {
             let step = steps.iter().find(|step| slot(step) == *load)?;
@@ -269,7 +279,7 @@ fn over_loads(measured: &Measured<'_>, loads: &[Slot], metric: Metric) -> Vec<Se
 }
 
 /// Latency against throughput: of loads with as much outstanding the one that reaches most.
-fn curve(workload: &str, measured: &Measured<'_>, id: &str) -> Chart {
+fn curve(workload: &str, measured: &Measurements<'_>, id: &str) -> Chart {
     let taken = taken(measured);
     let metric = throughput(&taken);
     let curve = |steps: &[&Step], of: fn(&Summary) -> Option<f64>| -> (Vec<Point>, Vec<String>) {
@@ -324,7 +334,7 @@ fn frontier<'a>(steps: &[&'a Step]) -> Vec<&'a Step> {
     steps
 }
 
-fn numbers(taken: &[Taken<'_>]) -> String {
+fn numbers(taken: &[RunStep<'_>]) -> String {
     let heads = [
         "Run",
         "Workload",

@@ -8,8 +8,8 @@ use results::steady::{RANGE_MAX, SLOPE_MAX, line_through};
 use results::{Steady, SteadyEvidence, SteadyVariable, Step, TrackedMetric};
 
 use super::{
-    Axis, Body, Chart, Ends, Group, Look, Part, Point, Series, Suite, Taken, Text, Unit, cautions,
-    line, millis, provenance, table, widened,
+    Axis, Body, Chart, Ends, Group, Look, Part, Point, RunStep, Series, Suite, Text, Unit,
+    cautions, line, millis, provenance, table, widened,
 };
 use crate::explain;
 use crate::number::{self, percent};
@@ -45,7 +45,7 @@ fn judged(part: &Part<'_>) -> Option<Steady> {
 
 /// Two charts for each number that is tracked: every round, and the window.
 fn of_part(part: &Part<'_>, steady: &Steady, id: &str) -> Vec<Chart> {
-    let taken: Vec<Taken<'_>> = part.rounds.iter().map(|step| (part.subject, *step)).collect();
+    let taken: Vec<RunStep<'_>> = part.rounds.iter().map(|step| (part.subject, *step)).collect();
     let of = |(index, variable): (usize, &SteadyVariable)| {
         let id = format!("{id}-rounds-{}-{index}", part.subject.index);
         [convergence(&taken, variable, &id), window(&taken, variable, steady, &id)]
@@ -127,7 +127,7 @@ fn rounds_axis() -> Axis {
 }
 
 /// The tracked number in every round.
-fn convergence(taken: &[Taken<'_>], variable: &SteadyVariable, id: &str) -> Chart {
+fn convergence(taken: &[RunStep<'_>], variable: &SteadyVariable, id: &str) -> Chart {
     let name = workload(variable);
     let points: Vec<Point> = taken
         .iter()
@@ -153,7 +153,7 @@ fn convergence(taken: &[Taken<'_>], variable: &SteadyVariable, id: &str) -> Char
 }
 
 /// The rounds of the window with their average, its band, the fitted line and its limits.
-fn window(taken: &[Taken<'_>], variable: &SteadyVariable, steady: &Steady, id: &str) -> Chart {
+fn window(taken: &[RunStep<'_>], variable: &SteadyVariable, steady: &Steady, id: &str) -> Chart {
     let count = variable.rounds.len();
     let first = f64::from(steady.rounds) - count as f64 + 1.0;
     let places: Vec<f64> = (0..count).map(|index| first + index as f64).collect();

@@ -197,7 +197,7 @@ fn steady_cell(change: impl Fn(&mut Step)) -> String {
 fn what_was_written_by_the_end_is_apart_from_the_time_of_steady_state() {
     let mut of = run(STOCK);
     let step = of.steps.iter_mut().find(|step| step.kind == StepKind::Precondition).unwrap();
-    step.written = Some(results::Written {
+    step.written = Some(results::WrittenAmount {
         since_purge_bytes: 5_000_000,
         since_purge_share: 7.94,
         addressed_share: 7.94,
@@ -253,7 +253,7 @@ fn a_preconditioning_that_did_not_settle_says_why() {
     let said = verdict(|step| {
         steady(step).achieved = false;
         steady(step).evidence = Some(SteadyEvidence::TooLittleWritten);
-        step.written = Some(results::Written {
+        step.written = Some(results::WrittenAmount {
             since_purge_bytes: 1,
             since_purge_share: 0.4,
             addressed_share: 0.35,

@@ -1,7 +1,7 @@
 //! The head of a page: facts, warnings, the first figure.
 
 use results::baseline::{Headline, place};
-use results::{Figure, Run, Step, TargetKind, Warning, WarningKind, Written};
+use results::{Figure, Run, Step, TargetKind, Warning, WarningKind, WrittenAmount};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
@@ -318,7 +318,7 @@ fn a_run_without_measurements_has_no_first_figure() {
 /// The precondition of the 4K suite, of which `share` of the capacity was written.
 fn written(of: &mut Run, share: f64) -> &mut Step {
     let step = of.steps.iter_mut().find(|step| step.steady.is_some()).unwrap();
-    step.written = Some(Written {
+    step.written = Some(WrittenAmount {
         since_purge_bytes: 1_000_000,
         since_purge_share: share,
         addressed_share: share,

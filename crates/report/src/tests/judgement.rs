@@ -3,7 +3,7 @@
 use results::findings::{FindingKind, Verdict, of_run, withheld};
 use results::{
     DeviceFigures, Figure, PlatformRow, Run, SteadyEvidence, Step, StepKind, TargetKind, Warning,
-    WarningKind, Written,
+    WarningKind, WrittenAmount,
 };
 
 use super::TITLE;
@@ -169,7 +169,7 @@ fn a_preconditioning_that_wrote_too_little_says_so_in_place_of_the_rule() {
     let step = of.steps.iter_mut().find(|it| it.kind == StepKind::Precondition).unwrap();
     let steady = step.steady.as_mut().unwrap();
     (steady.achieved, steady.evidence) = (false, Some(SteadyEvidence::TooLittleWritten));
-    step.written = Some(Written { addressed_share: 0.149, ..Written::default() });
+    step.written = Some(WrittenAmount { addressed_share: 0.149, ..WrittenAmount::default() });
     let html = conclusion(&[of]);
     let cons = items(&html, "cons");
     let con = cons.iter().find(|it| it.starts_with("Did not reach steady state")).unwrap();

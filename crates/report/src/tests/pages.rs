@@ -2,14 +2,14 @@
 
 use results::LatencySummary;
 use results::sweep::{
-    Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, Settled, Sweep, Value,
+    Dimension, Lifetime, LifetimeBasis, Point, PointOutcome, SettledDrive, Sweep, Value,
 };
 
 use super::markup::{bare, part, rows, section};
-use crate::{Discussion, Judged, Tally, TallyLine, Validation, example, sweep, validation};
+use crate::{Discussion, JudgedFigure, Tally, TallyLine, Validation, example, sweep, validation};
 
-fn settled(iops: f64) -> Settled {
-    Settled {
+fn settled(iops: f64) -> SettledDrive {
+    SettledDrive {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
         over_provisioning_percent: Some(25.0),
@@ -124,7 +124,7 @@ fn keys_are_told_as_quantities_with_their_units() {
 #[test]
 fn points_say_what_is_odd_about_them() {
     let mut of = swept(&[1, 2, 4, 8], &[1]);
-    let change = |point: &mut Point, change: &dyn Fn(&mut Settled)| {
+    let change = |point: &mut Point, change: &dyn Fn(&mut SettledDrive)| {
         let PointOutcome::Measured(settled) = &mut point.outcome else { panic!("measured") };
         change(settled);
     };
@@ -193,8 +193,8 @@ fn an_unvalidated_model_is_marked_on_the_page_of_a_sweep() {
     assert!(html.contains(results::mark::UNVALIDATED));
 }
 
-fn figure(id: &str, drive: &str, ratio: f64) -> Judged {
-    Judged {
+fn figure(id: &str, drive: &str, ratio: f64) -> JudgedFigure {
+    JudgedFigure {
         id: id.into(),
         drive: drive.into(),
         model: format!("{drive} stock linux"),
@@ -210,7 +210,7 @@ fn figure(id: &str, drive: &str, ratio: f64) -> Judged {
     }
 }
 
-fn validated(figures: Vec<Judged>) -> Validation {
+fn validated(figures: Vec<JudgedFigure>) -> Validation {
     let tally = Tally { figures: figures.len(), near: 1, error_median: Some(0.0811) };
     let none = Tally { figures: 0, near: 0, error_median: None };
     Validation {
@@ -294,7 +294,7 @@ fn dots_of_equal_ratios_do_not_lie_upon_each_other() {
 
 #[test]
 fn figures_of_data_sheets_are_listed_apart_from_measured_ones() {
-    let stated = Judged { is_measured: false, ..figure("S1", "duo", 0.5) };
+    let stated = JudgedFigure { is_measured: false, ..figure("S1", "duo", 0.5) };
     let html = validation(&validated(vec![figure("A1", "duo", 1.0), stated]));
     let figures = section(&html, "figures");
     assert!(figures.contains("<h3>Measured by reviewers, 1</h3>"));

@@ -1,6 +1,6 @@
 //! Rounds, as the tests of the SNIA have them: headlines, verdicts, tables of sizes by mixes.
 
-use results::{Cell, Run, Step, StepKind, TrackedMetric, Written};
+use results::{Cell, Run, Step, StepKind, TrackedMetric, WrittenAmount};
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
@@ -135,7 +135,7 @@ fn steady_rounds_that_wrote_too_little_are_called_so() {
         // Real drives tell no NAND writes, and the capacity was not written once.
         step.summary.iter_mut().for_each(|it| it.nand = None);
         step.samples.iter_mut().for_each(|it| it.summary.nand = None);
-        step.written = Some(Written {
+        step.written = Some(WrittenAmount {
             since_purge_bytes: 1_000_000,
             since_purge_share: 0.01,
             addressed_share: 0.01,

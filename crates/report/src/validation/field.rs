@@ -8,7 +8,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Judged, Validation};
+use super::{JudgedFigure, Validation};
 use crate::text::Text;
 
 /// Width of the drawing, and where its lanes begin and end.
@@ -74,8 +74,8 @@ const KINDS: [FigureKind; 2] = [
 pub(super) fn figures(of: &Validation) -> String {
     let mut html = String::new();
     for kind in &KINDS {
-        let is_shown = |it: &&Judged| it.is_typical == kind.is_typical && it.is_measured;
-        let shown: Vec<&Judged> = of.figures.iter().filter(is_shown).collect();
+        let is_shown = |it: &&JudgedFigure| it.is_typical == kind.is_typical && it.is_measured;
+        let shown: Vec<&JudgedFigure> = of.figures.iter().filter(is_shown).collect();
         if !shown.is_empty() {
             html.push_str(&figure(kind, &shown));
         }
@@ -83,7 +83,7 @@ pub(super) fn figures(of: &Validation) -> String {
     html
 }
 
-fn figure(kind: &FigureKind, figures: &[&Judged]) -> String {
+fn figure(kind: &FigureKind, figures: &[&JudgedFigure]) -> String {
     let mut drives: Vec<&str> = figures.iter().map(|figure| figure.drive.as_str()).collect();
     drives.sort_unstable();
     drives.dedup();
@@ -160,14 +160,14 @@ fn lane(drive: &str, dots: &[Dot<'_>], (y, height): (f64, f64)) -> String {
 
 /// A figure in its lane.
 struct Dot<'a> {
-    figure: &'a Judged,
+    figure: &'a JudgedFigure,
     at: f64,
     /// Distance from the middle of the lane, downwards.
     offset: f64,
 }
 
 /// Dots from left to right, each as near to the middle of its lane as those before it leave room.
-fn placed<'a>(kind: &FigureKind, mut figures: Vec<&'a Judged>) -> Vec<Dot<'a>> {
+fn placed<'a>(kind: &FigureKind, mut figures: Vec<&'a JudgedFigure>) -> Vec<Dot<'a>> {
     figures.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     let mut dots: Vec<Dot<'_>> = Vec::new();
     for figure in figures {

@@ -20,7 +20,7 @@
 use crate::steady::{USER_CAPACITIES_MIN, WINDOW_ROUNDS, relocates_steadily};
 use crate::{
     Cell, Latencies, NandWrites, Steady, SteadyEvidence, SteadyVariable, Step, Summary, Target,
-    TrackedMetric, Written,
+    TrackedMetric, WrittenAmount,
 };
 
 impl Steady {
@@ -76,7 +76,7 @@ fn evidence(steps: &[&Step], end: usize, target: &Target) -> Option<SteadyEviden
         .filter(|step| step.round.is_some_and(|round| round <= end))
         .filter(|step| step.summary.as_ref().is_some_and(|it| it.written_bytes() > 0.0))
         .collect();
-    let written: Option<Vec<Written>> = by_then.iter().map(|step| step.written).collect();
+    let written: Option<Vec<WrittenAmount>> = by_then.iter().map(|step| step.written).collect();
     let written = written?;
     let window = || by_then.iter().copied().filter(|step| step.round >= Some(first));
     if by_then.is_empty() {
@@ -103,7 +103,7 @@ fn is_in_place(step: &Step) -> bool {
 
 /// True if the drive of `steps`, which wrote `written`, was used up since the purge, and they have
 /// written all that they address, unless the fill before them prepared the drive.
-fn is_written_over(steps: &[&Step], written: &[Written], target: &Target) -> bool {
+fn is_written_over(steps: &[&Step], written: &[WrittenAmount], target: &Target) -> bool {
     let since_purge_bytes = written.iter().map(|it| it.since_purge_bytes).max().unwrap_or(0);
     let shares = written.iter().map(|it| it.since_purge_share);
     let (least, most) = (shares.clone().fold(f64::MAX, f64::min), shares.fold(0.0, f64::max));
@@ -304,7 +304,7 @@ mod tests {
         let mut steps = rounds(&vec![1000; rounds_wanted]);
         for step in steps.iter_mut().filter(|step| step.workload == "writes") {
             let since_purge = before + each * step.round.unwrap();
-            step.written = Some(Written {
+            step.written = Some(WrittenAmount {
                 since_purge_bytes: capacity_bytes / 1000 * u64::from(since_purge),
                 since_purge_share: f64::from(since_purge) / 1e3,
                 addressed_share: f64::from(each) / 1e3,

@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 
 use export::nvme::{ControllerFault, ControllerStatus, QueueStatus, Subsystem};
 use live::fault_injection::Fault;
-use live::operator::{Backing, Kept, Operator};
+use live::operator::{Backing, Operator, PersistentState};
 use live::status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, NvmeQueue, Refusal};
 use live::{
-    Device, DriveEvent, EventKind, Meter, Metered, Operations as _, Protection, SanitizeState,
+    Device, DriveEvent, EventKind, Meter, MeteredDevice, Operations as _, Protection, SanitizeState,
 };
 
 use super::subject::Subject;
@@ -57,7 +57,7 @@ impl Backing for DriveService {
         }
     }
 
-    fn keep(&self, kept: &Kept) -> Result<(), String> {
+    fn keep(&self, kept: &PersistentState) -> Result<(), String> {
         let Some(volume) = self.subject.volume() else { return Ok(()) };
         live::keep_operations(&volume.folder, kept).map_err(|error| error.to_string())
     }
@@ -66,8 +66,8 @@ impl Backing for DriveService {
     fn client_device(&self, id: u32, device: Arc<dyn Device>) -> Arc<dyn Device> {
         let meter = Arc::<Meter>::default();
         locked(&self.meters).insert(id, Arc::clone(&meter));
-        let device = Arc::new(Metered::new(device, Arc::clone(&self.meter)));
-        Arc::new(Metered::new(device, meter))
+        let device = Arc::new(MeteredDevice::new(device, Arc::clone(&self.meter)));
+        Arc::new(MeteredDevice::new(device, meter))
     }
 
     fn note(&self, kind: EventKind, text: String) {

@@ -41,7 +41,7 @@ pub(super) struct Change {
 
 /// State of a drive as of the previous looks.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct DriveSnapshot {
     /// The problems that were told, each as it was told.
     problems: Vec<Problem>,
     health: HealthState,
@@ -65,7 +65,7 @@ pub(super) struct Known {
 /// Looks from one telling of damage that reads found to the next: one a minute.
 const LOOKS_PER_DAMAGE: u32 = 60;
 
-impl Known {
+impl DriveSnapshot {
     /// Returns the changes since the previous look, and remembers the state for the next.
     pub(super) fn look(&mut self, status: &Status) -> Vec<Change> {
         let mut changes = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use export::{Recorder, Served};
+use export::{RecordedCommand, Recorder};
 use live::Meter;
 
 use super::DriveService;
@@ -15,8 +15,8 @@ struct Latencies {
 }
 
 impl Recorder for Latencies {
-    fn keep(&self, client: u64, served: &[Served]) {
-        for Served { asked, issued_at, completed_at } in served {
+    fn keep(&self, client: u64, served: &[RecordedCommand]) {
+        for RecordedCommand { asked, issued_at, completed_at } in served {
             let latency = completed_at.saturating_duration_since(*issued_at);
             self.meter.note_latency(asked.op, latency);
         }
@@ -40,7 +40,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use blockio::Op;
-    use export::Asked;
+    use export::PacedCommand;
 
     use super::*;
 
@@ -48,7 +48,7 @@ mod tests {
     struct All(Mutex<Vec<(u64, Op)>>);
 
     impl Recorder for All {
-        fn keep(&self, client: u64, served: &[Served]) {
+        fn keep(&self, client: u64, served: &[RecordedCommand]) {
             self.0.lock().unwrap().extend(served.iter().map(|it| (client, it.asked.op)));
         }
     }
@@ -59,8 +59,8 @@ mod tests {
         let all = Arc::<All>::default();
         let recorder = service.recorder(Some(Arc::<All>::clone(&all)));
         let issued_at = Instant::now();
-        let served = |op, us| Served {
-            asked: Asked { op, offset: 0, length: 4096, fua: false },
+        let served = |op, us| RecordedCommand {
+            asked: PacedCommand { op, offset: 0, length: 4096, fua: false },
             issued_at,
             completed_at: issued_at + Duration::from_micros(us),
         };

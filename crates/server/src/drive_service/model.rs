@@ -11,14 +11,14 @@ use crate::temperature;
 
 /// Modelled drive that sets the timing of a served drive.
 #[derive(Debug)]
-pub struct Paced {
+pub struct PacingModel {
     name: String,
     /// Timing of the model, which replies to clients keep to.
     pub pace: Arc<Pace>,
     limits: Option<PowerSpec>,
 }
 
-impl Paced {
+impl PacingModel {
     /// The drive of `spec` behind `pace`.
     pub fn new(spec: &DriveSpec, pace: Pace) -> Self {
         Self { name: spec.name.clone(), pace: Arc::new(pace), limits: spec.power.clone() }
@@ -47,7 +47,7 @@ impl Paced {
 }
 
 /// Model number of a drive: its own kind, or the modelled drive that sets its timing.
-pub(crate) fn model_name(model: Option<&Paced>, kind: &str) -> String {
+pub(crate) fn model_name(model: Option<&PacingModel>, kind: &str) -> String {
     match model {
         Some(model) => format!("Floatgate as {}", model.name),
         None => format!("Floatgate {kind} drive"),

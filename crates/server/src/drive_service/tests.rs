@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use blockio::Bytes;
 use live::fault_injection::Fault;
 use live::management::{Answer, Request};
-use live::operator::Kept;
+use live::operator::PersistentState;
 use live::status::{HealthState, ProblemKind};
 use live::{
     Compression, CreateOptions, Durability, Exit, FormatRequest, OperationError, Operations as _,
@@ -48,7 +48,10 @@ fn serve(volume: &Path) -> (Arc<DriveService>, Arc<Operator>) {
     operate(&service, kept)
 }
 
-fn operate(service: &Arc<DriveService>, kept: Kept) -> (Arc<DriveService>, Arc<Operator>) {
+fn operate(
+    service: &Arc<DriveService>,
+    kept: PersistentState,
+) -> (Arc<DriveService>, Arc<Operator>) {
     let backing = Arc::<DriveService>::clone(service);
     let operator = Arc::new(Operator::open(service.device(), backing, kept, false).unwrap());
     service.operate_by(&operator);
@@ -58,7 +61,7 @@ fn operate(service: &Arc<DriveService>, kept: Kept) -> (Arc<DriveService>, Arc<O
 /// A drive in memory, which is one namespace.
 fn in_memory() -> (Arc<DriveService>, Arc<Operator>) {
     let service = Arc::new(DriveService::in_memory(1 << 20, None).unwrap());
-    operate(&service, Kept::whole(512))
+    operate(&service, PersistentState::whole(512))
 }
 
 fn await_end(operator: &Operator) {
@@ -210,7 +213,8 @@ fn a_sanitize_that_a_crash_ended_goes_on_with_the_next_server() {
     }
     // As a server leaves it that was killed just after it had begun.
     let kept = live::load_operations(&volume, 512).unwrap();
-    live::keep_operations(&volume, &Kept { sanitize: SanitizeState::Running, ..kept }).unwrap();
+    live::keep_operations(&volume, &PersistentState { sanitize: SanitizeState::Running, ..kept })
+        .unwrap();
     assert!(is_on_die(folder.path()));
     let (_service, operator) = serve(&volume);
     await_end(&operator);
@@ -226,7 +230,7 @@ fn a_drive_that_refuses_all_commands_after_a_sanitize_is_critical() {
         let service = Arc::new(DriveService::in_memory(1 << 20, None).unwrap());
         let backing = Arc::<DriveService>::clone(&service);
         let sanitize = if is_read_only { SanitizeState::Running } else { SanitizeState::Failed };
-        let kept = Kept { sanitize, exit_is_free: true, ..Kept::whole(512) };
+        let kept = PersistentState { sanitize, exit_is_free: true, ..PersistentState::whole(512) };
         let operator = Operator::open(service.device(), backing, kept, is_read_only).unwrap();
         let operator = Arc::new(operator);
         service.operate_by(&operator);

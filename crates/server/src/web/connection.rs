@@ -24,12 +24,12 @@ pub(super) struct Connection {
 }
 
 enum Way {
-    Plain(Timed),
-    Encrypted(Box<TlsStream<Timed>>),
+    Plain(TimedSocket),
+    Encrypted(Box<TlsStream<TimedSocket>>),
 }
 
 /// A socket on which nothing is waited for beyond a deadline.
-struct Timed {
+struct TimedSocket {
     socket: Arc<TcpStream>,
     deadline: Instant,
 }
@@ -46,7 +46,7 @@ impl Connection {
     ) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         let peer = socket.peer_addr()?.ip();
-        let timed = Timed { socket: Arc::clone(socket), deadline: Instant::now() + patience };
+        let timed = TimedSocket { socket: Arc::clone(socket), deadline: Instant::now() + patience };
         let way = match tls {
             None => Way::Plain(timed),
             Some(tls) => Way::Encrypted(Box::new(tls.stream(timed)?)),
@@ -108,7 +108,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Way {
-    fn timed(&mut self) -> &mut Timed {
+    fn timed(&mut self) -> &mut TimedSocket {
         match self {
             Self::Plain(timed) => timed,
             Self::Encrypted(tls) => tls.socket(),
@@ -116,7 +116,7 @@ impl Way {
     }
 }
 
-impl Timed {
+impl TimedSocket {
     /// Time that is left; a socket takes none of zero.
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.deadline.saturating_duration_since(Instant::now());
@@ -124,14 +124,14 @@ impl Timed {
     }
 }
 
-impl Read for Timed {
+impl Read for TimedSocket {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.socket.set_read_timeout(self.left()?)?;
         (&*self.socket).read(room).map_err(timed_out)
     }
 }
 
-impl Write for Timed {
+impl Write for TimedSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.socket.set_write_timeout(self.left()?)?;
         (&*self.socket).write(bytes).map_err(timed_out)

@@ -74,12 +74,12 @@ struct Overview {
 #[derive(Debug)]
 struct VolumeEntry {
     volume: PathBuf,
-    seen: Mutex<Seen>,
+    seen: Mutex<VolumeState>,
 }
 
 /// Last known state of a drive.
 #[derive(Debug)]
-struct Seen {
+struct VolumeState {
     card: DriveCard,
     /// The drive's page, and its number.
     routes: Option<(String, Arc<DriveRoutes>)>,
@@ -260,7 +260,8 @@ fn volumes(place: &Path) -> Result<Vec<PathBuf>> {
 impl VolumeEntry {
     fn new(volume: &Path) -> Self {
         let card = DriveCard::of_folder(volume);
-        let seen = Mutex::new(Seen { card, routes: None, is_being_asked: false, unserved: None });
+        let seen =
+            Mutex::new(VolumeState { card, routes: None, is_being_asked: false, unserved: None });
         Self { volume: volume.to_owned(), seen }
     }
 
@@ -343,7 +344,7 @@ impl VolumeEntry {
         seen.routes.as_ref().filter(|(own, _)| own == number).map(|(_, routes)| Arc::clone(routes))
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, VolumeState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

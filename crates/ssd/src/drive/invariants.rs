@@ -15,7 +15,7 @@ use crate::module::Module;
 
 /// Places where a request in flight was found.
 #[derive(Clone, Copy, Debug, Default)]
-struct Found {
+struct RequestPlaces {
     is_free: bool,
     turns: u32,
     parts: u32,
@@ -57,8 +57,8 @@ impl Drive {
     }
 
     /// Looks for every request in flight where it can be.
-    fn find_requests(&self) -> Vec<Found> {
-        let mut found = vec![Found::default(); self.in_flight.len()];
+    fn find_requests(&self) -> Vec<RequestPlaces> {
+        let mut found = vec![RequestPlaces::default(); self.in_flight.len()];
         for slot in &self.slots_free {
             let is_free = &mut found[*slot as usize].is_free;
             assert!(!std::mem::replace(is_free, true), "slot {slot} is free once");

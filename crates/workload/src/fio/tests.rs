@@ -37,7 +37,7 @@ fn told(text: &str) -> String {
 
 /// The one job of `text`: its workload, its measurement, and the notes.
 fn one(text: &str) -> (Workload, Measure, String) {
-    let Imported { protocol, notes } = import(text, "a.fio").unwrap();
+    let ImportedProtocol { protocol, notes } = import(text, "a.fio").unwrap();
     let text = toml::to_string(&protocol).unwrap();
     assert_eq!(Protocol::parse(&text, "a.toml").unwrap(), protocol, "it is read again");
     let [measure] = protocol.suites[0].measure.as_slice() else { panic!("{protocol:?}") };
@@ -46,7 +46,7 @@ fn one(text: &str) -> (Workload, Measure, String) {
 
 #[test]
 fn jobs_become_workloads_and_measurements_in_their_order() {
-    let Imported { protocol, notes } = import(FILE, "dir/Nightly.fio").unwrap();
+    let ImportedProtocol { protocol, notes } = import(FILE, "dir/Nightly.fio").unwrap();
     let [reads, mixed] = protocol.workloads.as_slice() else { panic!("{protocol:?}") };
     assert_eq!((reads.name.as_str(), reads.read_percent), ("random-reads", 100.0));
     assert_eq!(reads.access, Access::Zipf { theta: 1.1 });
@@ -210,7 +210,7 @@ fn a_job_without_a_runtime_that_writes_everything_fills_the_target() {
             "[global]\nfilename=/dev/fioa\ndirect=1\nioengine=libaio\n[fill]\nrw=write\nbs=1M\n\
              iodepth=16\n{runtime}[steady]\nstonewall\nrw=randwrite\nbs=4K\nruntime=30\n"
         );
-        let Imported { protocol, notes } = import(&text, "a.fio").unwrap();
+        let ImportedProtocol { protocol, notes } = import(&text, "a.fio").unwrap();
         let suite = &protocol.suites[0];
         assert_eq!((suite.fill.as_deref(), suite.fill_passes), (Some("fill"), 1));
         let measured: Vec<&str> = suite.measure.iter().map(|it| it.workload.as_str()).collect();
@@ -346,7 +346,7 @@ fn every_option_of_fio_is_carried_out_noted_as_without_effect_or_refused() {
         let mut is_noted = false;
         for value in ["", "=1", "=0", "=2", "=4k", "=randread", "=libaio", "=other"] {
             match import(&format!("[a]\n{option}{value}\n"), "a.fio") {
-                Ok(Imported { notes, .. }) => {
+                Ok(ImportedProtocol { notes, .. }) => {
                     let unused = notes.iter().find_map(|it| it.split_once("effect on the load: "));
                     is_noted |=
                         unused.is_some_and(|(_, all)| all.split(", ").any(|it| it == option));

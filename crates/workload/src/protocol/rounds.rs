@@ -14,7 +14,7 @@ pub struct Rounds {
     /// Rounds at most, from 5 to 100.
     pub count_max: u32,
     /// Numbers that must meet the steady-state rule, all in the same five rounds.
-    pub track: Vec<Tracked>,
+    pub track: Vec<TrackedNumber>,
     /// Measurements of one round, in order.
     pub measure: Vec<Measure>,
 }
@@ -22,7 +22,7 @@ pub struct Rounds {
 /// Number of a workload that must meet the steady-state rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tracked {
+pub struct TrackedNumber {
     /// Name of a workload of the rounds, such as `4k-rand-0-100` out of a matrix.
     pub workload: String,
     /// Number that is tracked.

@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use blockio::{Nanos, Op};
 
-use super::{DeviceTrace, Recorded};
+use super::{DeviceTrace, RecordedRequest};
 
 /// Operation, first sector and sectors of a request, by which issue and completion are matched.
 type Key = (Op, u64, u32);
 
 /// A request that was issued.
-struct Issued {
+struct IssuedRequest {
     at: Nanos,
     op: Op,
     fua: bool,
@@ -30,7 +30,7 @@ struct Issued {
 /// the line and the expected form.
 pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
     let mut trace = DeviceTrace::default();
-    let mut open: BTreeMap<Key, VecDeque<Issued>> = BTreeMap::new();
+    let mut open: BTreeMap<Key, VecDeque<IssuedRequest>> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         // The summary begins with one of these.
@@ -50,10 +50,11 @@ pub fn read_blkparse(text: &str) -> Result<DeviceTrace, String> {
         }
         let waiting = open.entry((op, lba, sectors)).or_default();
         if is_issue {
-            waiting.push_back(Issued { at, op, fua });
-        } else if let Some(Issued { at: issued_at, op, fua }) = waiting.pop_front() {
+            waiting.push_back(IssuedRequest { at, op, fua });
+        } else if let Some(IssuedRequest { at: issued_at, op, fua }) = waiting.pop_front() {
             let completed_at = at.max(issued_at);
-            let request = Recorded { issued_at, completed_at, op, fua, lba, sectors, client: 0 };
+            let request =
+                RecordedRequest { issued_at, completed_at, op, fua, lba, sectors, client: 0 };
             trace.requests.push(request);
         }
     }

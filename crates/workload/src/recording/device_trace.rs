@@ -1,6 +1,6 @@
 //! Requests of a device with their completions, traced by another program.
 
-use super::Recorded;
+use super::RecordedRequest;
 
 /// Requests of a device whose issue and completion another program traced.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub struct DeviceTrace {
     /// Name of the device, such as `259,0` or the file of a fio job.
     pub device: String,
     /// Requests in order of issue, the first at zero.
-    pub requests: Vec<Recorded>,
+    pub requests: Vec<RecordedRequest>,
     /// Requests whose completion is not in the trace.
     pub incomplete: u64,
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use blockio::{Nanos, Op, SECTOR_BYTES};
 
-use super::{DeviceTrace, Recorded};
+use super::{DeviceTrace, RecordedRequest};
 
 /// First line of an iolog with times.
 const VERSION_3: &str = "fio version 3 iolog";
@@ -64,7 +64,7 @@ fn read_job(
     let mut sync: Option<usize> = None;
     for (number, line) in lines {
         let logged = logged(line).map_err(|text| format!("line {number} of the iolog: {text}"))?;
-        let Some(Logged { file, at, op, offset, bytes }) = logged else { continue };
+        let Some(LoggedRequest { file, at, op, offset, bytes }) = logged else { continue };
         if trace.device.is_empty() {
             file.clone_into(&mut trace.device);
         } else if trace.device != file {
@@ -81,11 +81,19 @@ fn read_job(
             let sectors = u32::try_from(end - lba)
                 .map_err(|_| format!("line {number} of the iolog: {bytes} bytes at once"))?;
             let fua = false;
-            Ok::<_, String>(Recorded { issued_at: at, completed_at, op, fua, lba, sectors, client })
+            Ok::<_, String>(RecordedRequest {
+                issued_at: at,
+                completed_at,
+                op,
+                fua,
+                lba,
+                sectors,
+                client,
+            })
         };
         if op == Op::Flush {
             sync = Some(trace.requests.len());
-            trace.requests.push(Recorded { lba: 0, sectors: 0, ..request(at)? });
+            trace.requests.push(RecordedRequest { lba: 0, sectors: 0, ..request(at)? });
             continue;
         }
         let latency = latencies.get_mut(&(op, offset, bytes));
@@ -106,7 +114,7 @@ fn read_job(
 }
 
 /// A request as the iolog has it.
-struct Logged<'a> {
+struct LoggedRequest<'a> {
     file: &'a str,
     at: Nanos,
     op: Op,
@@ -115,7 +123,7 @@ struct Logged<'a> {
 }
 
 /// The request of a line; none if it opens or closes a file.
-fn logged(line: &str) -> Result<Option<Logged<'_>>, String> {
+fn logged(line: &str) -> Result<Option<LoggedRequest<'_>>, String> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let [us, file, action, rest @ ..] = fields.as_slice() else {
         let text = format!("{} fields, not a time, a file and an action", fields.len());
@@ -135,7 +143,7 @@ fn logged(line: &str) -> Result<Option<Logged<'_>>, String> {
     if offset.checked_add(bytes).is_none() {
         return Err(format!("{bytes} bytes at {offset} are beyond any device"));
     }
-    Ok((bytes > 0 || op == Op::Flush).then_some(Logged { file, at, op, offset, bytes }))
+    Ok((bytes > 0 || op == Op::Flush).then_some(LoggedRequest { file, at, op, offset, bytes }))
 }
 
 fn latencies(log: &str) -> Result<LatencyTable, String> {

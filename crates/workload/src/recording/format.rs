@@ -29,7 +29,7 @@ use std::io::{self, Read, Write};
 use blockio::{Nanos, Op};
 use thiserror::Error;
 
-use super::{Head, Recorded, Recording, Tail, Transaction};
+use super::{Head, RecordedRequest, Recording, Tail, Transaction};
 
 /// First bytes of a recording.
 pub const MAGIC: &[u8; 8] = b"FLGTREC1";
@@ -124,7 +124,7 @@ impl<W: Write> RecordingWriter<W> {
     ///
     /// # Errors
     /// Fails if they cannot be written.
-    pub fn put(&mut self, requests: &[Recorded]) -> io::Result<()> {
+    pub fn put(&mut self, requests: &[RecordedRequest]) -> io::Result<()> {
         for part in requests.chunks(PART_MAX) {
             self.begin_part(part.len());
             let (mut issued, mut end) = (0, 0);
@@ -211,7 +211,7 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
-fn put_request(payload: &mut Vec<u8>, request: &Recorded, (issued, end): (u64, u64)) {
+fn put_request(payload: &mut Vec<u8>, request: &RecordedRequest, (issued, end): (u64, u64)) {
     let mut entry = EntryBytes::new();
     entry.put_signed(request.issued_at.0, issued);
     entry.put_unsigned(request.latency().0);
@@ -340,7 +340,7 @@ struct RecordingReader {
     at: u64,
     head: Option<Head>,
     tail: Option<Tail>,
-    requests: Vec<Recorded>,
+    requests: Vec<RecordedRequest>,
     lost: u64,
     transactions: Vec<Transaction>,
 }
@@ -437,7 +437,7 @@ impl RecordingReader {
 }
 
 /// Takes a request from the front of `bytes`; none if they hold no complete, valid request.
-fn take_request(bytes: &mut &[u8], (issued, end): (u64, u64)) -> Option<Recorded> {
+fn take_request(bytes: &mut &[u8], (issued, end): (u64, u64)) -> Option<RecordedRequest> {
     let issued_at = take_signed(bytes, issued)?;
     let completed_at = issued_at.checked_add(take_unsigned(bytes)?)?;
     let lba = take_signed(bytes, end)?;
@@ -455,7 +455,7 @@ fn take_request(bytes: &mut &[u8], (issued, end): (u64, u64)) -> Option<Recorded
     let client = u16::try_from(take_unsigned(bytes)?).ok()?;
     let is_legal = (op == Op::Flush) == (sectors == 0);
     let (issued_at, completed_at) = (Nanos(issued_at), Nanos(completed_at));
-    is_legal.then_some(Recorded { issued_at, completed_at, op, fua, lba, sectors, client })
+    is_legal.then_some(RecordedRequest { issued_at, completed_at, op, fua, lba, sectors, client })
 }
 
 fn take_unsigned(bytes: &mut &[u8]) -> Option<u64> {

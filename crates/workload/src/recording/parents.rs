@@ -2,7 +2,7 @@
 
 use blockio::Nanos;
 
-use super::Recorded;
+use super::RecordedRequest;
 
 /// Dependency of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub struct Parent {
 /// issue.
 ///
 /// Among completions at the same time, that of the later request is the parent.
-pub fn parents(requests: &[Recorded]) -> Vec<Parent> {
+pub fn parents(requests: &[RecordedRequest]) -> Vec<Parent> {
     let start = requests.first().map_or(Nanos::ZERO, |it| it.issued_at);
     let index = |at: usize| u32::try_from(at).expect("fewer requests than 2^32");
     let mut completions: Vec<(Nanos, u32)> =
         requests.iter().enumerate().map(|(at, it)| (it.completed_at, index(at))).collect();
     completions.sort_unstable();
     let mut completed = 0;
-    let parent = |(at, request): (usize, &Recorded)| {
+    let parent = |(at, request): (usize, &RecordedRequest)| {
         while completions
             .get(completed)
             .is_some_and(|(time, child)| *time <= request.issued_at && *child < index(at))

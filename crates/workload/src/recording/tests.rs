@@ -19,8 +19,8 @@ fn head() -> Head {
     }
 }
 
-fn request(issued: u64, completed: u64) -> Recorded {
-    Recorded {
+fn request(issued: u64, completed: u64) -> RecordedRequest {
+    RecordedRequest {
         issued_at: Nanos(issued),
         completed_at: Nanos(completed),
         op: Op::Read,
@@ -31,7 +31,7 @@ fn request(issued: u64, completed: u64) -> Recorded {
     }
 }
 
-fn written(requests: &[Recorded], tail: &Tail) -> Vec<u8> {
+fn written(requests: &[RecordedRequest], tail: &Tail) -> Vec<u8> {
     let mut writer = RecordingWriter::new(Vec::new(), &head()).unwrap();
     for part in requests.chunks(3) {
         writer.put(part).unwrap();
@@ -39,7 +39,7 @@ fn written(requests: &[Recorded], tail: &Tail) -> Vec<u8> {
     writer.finish(tail).unwrap()
 }
 
-fn any_request() -> impl Strategy<Value = Recorded> {
+fn any_request() -> impl Strategy<Value = RecordedRequest> {
     let op = prop_oneof![Just(Op::Read), Just(Op::Write), Just(Op::Trim), Just(Op::Flush)];
     let fields = (any::<u32>(), any::<u32>(), op, any::<bool>(), 0..1_000_000_u64, 1..1000_u32);
     (fields, any::<u16>()).prop_map(|((issued, latency, op, fua, lba, sectors), client)| {
@@ -47,7 +47,7 @@ fn any_request() -> impl Strategy<Value = Recorded> {
         let (lba, sectors) = if is_flush { (0, 0) } else { (lba, sectors) };
         let issued_at = Nanos(u64::from(issued) << 10);
         let completed_at = issued_at + Nanos(u64::from(latency) << 5);
-        Recorded { issued_at, completed_at, op, fua, lba, sectors, client }
+        RecordedRequest { issued_at, completed_at, op, fua, lba, sectors, client }
     })
 }
 
@@ -149,7 +149,7 @@ fn transactions_are_read_as_they_were_written_from_the_first_request_on() {
 
 #[test]
 fn a_request_beyond_the_device_is_no_request_of_it() {
-    let beyond = Recorded { lba: SIZE / 512 - 7, ..request(0, 1) };
+    let beyond = RecordedRequest { lba: SIZE / 512 - 7, ..request(0, 1) };
     let error = read(written(&[beyond], &Tail::default()).as_slice()).unwrap_err();
     assert!(error.to_string().contains("beyond the end of the device"), "{error}");
 }
@@ -173,7 +173,7 @@ fn a_request_that_took_no_time_is_not_its_own_parent() {
 
 #[test]
 fn only_what_was_issued_while_the_benchmark_counted_is_measured() {
-    let requests: Vec<Recorded> = (0..10).map(|at| request(10 * at, 10 * at + 5)).collect();
+    let requests: Vec<RecordedRequest> = (0..10).map(|at| request(10 * at, 10 * at + 5)).collect();
     let tail = Tail { measured_from: Nanos(20), measured_to: Nanos(55), ..Tail::default() };
     let transaction = |from, to| Transaction { from: Nanos(from), to: Nanos(to) };
     let transactions = vec![transaction(10, 25), transaction(20, 30), transaction(50, 56)];

@@ -6,7 +6,7 @@ use blockio::{Bytes, Lba, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 use super::statistics::REGION_SECTORS;
-use super::{Trace, Traced};
+use super::{Trace, TraceRequest};
 use crate::{GeneratedRequest, Span};
 
 /// Mapping of a trace's addresses to those of a drive.
@@ -55,7 +55,7 @@ impl Placement {
     }
 
     /// `request` on the drive; cut short where it is larger than the drive.
-    pub fn place(&self, request: &Traced) -> GeneratedRequest {
+    pub fn place(&self, request: &TraceRequest) -> GeneratedRequest {
         let [span, part] = [self.span.sectors, self.part.sectors];
         let sectors = u32::try_from(part).map_or(request.sectors, |part| part.min(request.sectors));
         let moved = match self.addresses {

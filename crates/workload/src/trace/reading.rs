@@ -7,7 +7,7 @@ use blockio::{Nanos, SECTOR_BYTES};
 use thiserror::Error;
 
 use super::line::{Line, Lines, TraceEntry};
-use super::{Format, Trace, Traced};
+use super::{Format, Trace, TraceRequest};
 use crate::SpecError;
 
 /// Broken lines that are skipped and counted; one more, and the file is no trace.
@@ -21,7 +21,7 @@ const SIZE_LIMIT: u64 = 1 << 30;
 
 /// A line that could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenLine {
     /// Its number, from 1.
     pub line: u64,
     /// Description of what is wrong with it.
@@ -39,11 +39,11 @@ pub struct Beneath {
 
 /// Lines and requests of a file that are not in its trace, or not as they stand there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedLines {
     /// Lines that could not be understood.
     pub broken: u64,
     /// The first of them.
-    pub first_broken: Option<Broken>,
+    pub first_broken: Option<BrokenLine>,
     /// Requests that neither read nor write: trims, flushes.
     pub other: u64,
     /// Requests that stood behind one of a later time, and were put in their place.
@@ -111,9 +111,9 @@ fn found(line: &str) -> Option<(Format, Box<dyn Lines>)> {
 struct TraceReader<'a> {
     file: &'a str,
     /// Requests with the index of their unit, addresses within it.
-    requests: Vec<(u32, Traced)>,
+    requests: Vec<(u32, TraceRequest)>,
     units: BTreeMap<String, u32>,
-    skipped: Skipped,
+    skipped: SkippedLines,
     /// Pairs of an upper and a lower device.
     stacked: BTreeSet<(String, String)>,
     synthetic: bool,
@@ -157,7 +157,8 @@ impl TraceReader<'_> {
         let lba = entry.offset_bytes / SECTOR_BYTES;
         let end = (entry.offset_bytes + entry.bytes).div_ceil(SECTOR_BYTES);
         let sectors = u32::try_from(end - lba).expect("a size below the limit");
-        self.requests.push((unit, Traced { at: entry.at, lba, sectors, op: entry.op, handle: 0 }));
+        self.requests
+            .push((unit, TraceRequest { at: entry.at, lba, sectors, op: entry.op, handle: 0 }));
     }
 
     /// Devices beneath others, where requests of both are there.
@@ -170,7 +171,7 @@ impl TraceReader<'_> {
 
     fn broken(&mut self, line: u64, text: String) -> Result<(), SpecError> {
         self.skipped.broken += 1;
-        let first = self.skipped.first_broken.get_or_insert(Broken { line, text });
+        let first = self.skipped.first_broken.get_or_insert(BrokenLine { line, text });
         if self.skipped.broken <= BROKEN_MAX {
             return Ok(());
         }
@@ -202,7 +203,7 @@ impl TraceReader<'_> {
         }
         let beneath = self.beneath();
         let Self { file, requests, skipped, synthetic, .. } = self;
-        let mut skipped = Skipped { beneath, ..skipped };
+        let mut skipped = SkippedLines { beneath, ..skipped };
         let (mut requests, space_sectors) = one_space(requests);
         skipped.disordered = disordered(&requests);
         requests.sort_by_key(|request| request.at);
@@ -227,7 +228,7 @@ fn checked(entry: TraceEntry<'_>) -> Result<TraceEntry<'_>, String> {
 }
 
 /// Units one after another in one space, and how large that is.
-fn one_space(requests: Vec<(u32, Traced)>) -> (Vec<Traced>, u64) {
+fn one_space(requests: Vec<(u32, TraceRequest)>) -> (Vec<TraceRequest>, u64) {
     let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
     for (unit, request) in &requests {
         let size = sizes.entry(*unit).or_default();
@@ -241,12 +242,12 @@ fn one_space(requests: Vec<(u32, Traced)>) -> (Vec<Traced>, u64) {
     }
     let placed = requests.into_iter().map(|(unit, request)| {
         let begins = sizes.get(&unit).copied().unwrap_or_default();
-        Traced { lba: begins + request.lba, ..request }
+        TraceRequest { lba: begins + request.lba, ..request }
     });
     (placed.collect(), space)
 }
 
-fn disordered(requests: &[Traced]) -> u64 {
+fn disordered(requests: &[TraceRequest]) -> u64 {
     let mut latest = Nanos::ZERO;
     let mut count = 0;
     for request in requests {

@@ -17,7 +17,7 @@
 use blockio::{Lba, Nanos, Op, Rng, SECTOR_BYTES};
 
 use super::shape::Spacing;
-use super::{Format, Skipped, Trace, TracePhase, TraceShape, Traced};
+use super::{Format, SkippedLines, Trace, TracePhase, TraceRequest, TraceShape};
 use crate::{Access, GeneratedRequest, Generator, Job, Span, SpanError, Workload};
 
 /// The trace of `workload`, whose shape is `shape`; the same seed makes the same one.
@@ -45,7 +45,7 @@ pub fn synthesise(workload: &Workload, shape: &TraceShape, seed: u64) -> Result<
                 let drawn = phase.generator.next();
                 let GeneratedRequest { op, handle, lba, sectors } =
                     order.follow(drawn, phase.share);
-                Traced { at: clock.next(&phase.gaps), lba: lba.0, sectors, op, handle }
+                TraceRequest { at: clock.next(&phase.gaps), lba: lba.0, sectors, op, handle }
             }));
             begin = until;
         }
@@ -57,7 +57,7 @@ pub fn synthesise(workload: &Workload, shape: &TraceShape, seed: u64) -> Result<
         requests,
         space_sectors: space.sectors,
         synthetic: true,
-        skipped: Skipped::default(),
+        skipped: SkippedLines::default(),
     })
 }
 

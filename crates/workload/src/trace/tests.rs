@@ -314,9 +314,9 @@ fn phases_draw_apart_from_each_other_but_share_what_is_hot() {
     let shape = TraceShape { cycles: 1, phases, ..shape };
     let trace = synthesise(&workload, &shape, 7).unwrap();
     let (first, second) = trace.requests().split_at(20_000);
-    let lbas = |part: &[Traced]| part.iter().map(|it| it.lba).collect::<Vec<_>>();
+    let lbas = |part: &[TraceRequest]| part.iter().map(|it| it.lba).collect::<Vec<_>>();
     assert_ne!(lbas(first), lbas(second));
-    let hottest = |part: &[Traced]| {
+    let hottest = |part: &[TraceRequest]| {
         let mut counts = std::collections::BTreeMap::<u64, usize>::new();
         for it in part {
             *counts.entry(it.lba).or_default() += 1;

@@ -24,7 +24,7 @@ fn refusal(text: &str) -> String {
 fn runs_become_workloads_and_measurements_in_their_order() {
     assert!(is_parameter_file(FILE));
     assert!(!is_parameter_file("[a]\nrw=read\n"));
-    let Imported { protocol, notes } = import(FILE, "dir/Nightly.parm").unwrap();
+    let ImportedProtocol { protocol, notes } = import(FILE, "dir/Nightly.parm").unwrap();
     let [first, second, third] = protocol.workloads.as_slice() else { panic!("{protocol:?}") };
     let names = [first, second, third].map(|it| it.name.as_str());
     assert_eq!(names, ["mixed", "mixed-2", "paced"]);

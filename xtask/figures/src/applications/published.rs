@@ -10,7 +10,7 @@ use super::{Options, Point, points, program};
 pub(super) const HEADING: &str = "\n## Published transactions";
 
 /// A published figure of `SysBench` on the PX600, and the one that is predicted.
-pub(super) struct Published {
+pub(super) struct PublishedRate {
     id: &'static str,
     what: &'static str,
     reviewed: f64,
@@ -19,13 +19,13 @@ pub(super) struct Published {
 }
 
 /// Medians of some predictions; absent where one of them is.
-struct Predicted {
+struct PredictedMedians {
     tps: Option<f64>,
     latency_ms_mean: Option<f64>,
     latency_ms_p99: Option<f64>,
 }
 
-impl Predicted {
+impl PredictedMedians {
     fn median(points: &[Point]) -> Self {
         let of = |value: fn(&Point) -> Option<f64>| {
             let mut values = points.iter().map(value).collect::<Option<Vec<f64>>>()?;
@@ -43,14 +43,14 @@ impl Predicted {
 /// A card that the same laboratory measured with 32 threads, and what is predicted of it.
 pub(super) struct OtherCard {
     drive: &'static str,
-    reviewed: Reviewed,
-    predicted: Predicted,
+    reviewed: ReviewedCard,
+    predicted: PredictedMedians,
 }
 
 /// Published figures of a card with 32 threads: transactions a second, mean and 99th percentile of
 /// their latency.
 #[derive(Clone, Copy)]
-struct Reviewed {
+struct ReviewedCard {
     tps: f64,
     latency_ms_mean: f64,
     latency_ms_p99: f64,
@@ -59,7 +59,7 @@ struct Reviewed {
 /// The figures of the review, those of other cards, and the speed of the host that was fitted.
 pub(super) struct Comparison {
     host_speed: f64,
-    rows: Vec<Published>,
+    rows: Vec<PublishedRate>,
     others: Vec<OtherCard>,
 }
 
@@ -77,9 +77,9 @@ pub(super) fn published(options: Options<'_>) -> Result<Comparison> {
         points(&mut command)?.pop().context("a prediction")
     };
     // Which reads memory answers moves a single replay by some percent.
-    let predict = |drive: &str, threads: &str, speed: f64| -> Result<Predicted> {
+    let predict = |drive: &str, threads: &str, speed: f64| -> Result<PredictedMedians> {
         let beside = [-1.0, 0.0, 1.0].map(|by| single(drive, threads, speed, BUFFERED + by));
-        Ok(Predicted::median(&beside.into_iter().collect::<Result<Vec<_>>>()?))
+        Ok(PredictedMedians::median(&beside.into_iter().collect::<Result<Vec<_>>>()?))
     };
     let (mut low, mut high): (f64, f64) = (0.25, 4.0);
     for _ in 0..8 {
@@ -92,7 +92,7 @@ pub(super) fn published(options: Options<'_>) -> Result<Comparison> {
     }
     let host_speed = (low * high).sqrt();
     let (two, many) = (predict(PX600, "2", host_speed)?, predict(PX600, "32", host_speed)?);
-    let row = |id, what, reviewed, predicted, is_fitted| Published {
+    let row = |id, what, reviewed, predicted, is_fitted| PublishedRate {
         id,
         what,
         reviewed,
@@ -133,7 +133,7 @@ pub(super) fn text(comparison: &Comparison) -> Result<String> {
         RECORDING_MISSES * 100.0,
         comparison.host_speed,
     );
-    for Published { id, what, reviewed, predicted, is_fitted } in &comparison.rows {
+    for PublishedRate { id, what, reviewed, predicted, is_fitted } in &comparison.rows {
         let how = if *is_fitted { "fitted" } else { "predicted" };
         let (shown, error) = (shown(*predicted), error(*predicted, *reviewed));
         writeln!(text, "| {id} | {what} | {reviewed} | {shown} | {error} | {how} |")?;
@@ -186,7 +186,7 @@ const PX600: &str = "px600-2600";
 /// Rate at two threads in the review of the PX600, row B056 of `published/figures.csv`.
 const PUBLISHED_TPS_2: f64 = 435.0;
 /// Cards of the catalogue in the laboratory's table.
-const OTHERS: [(&str, Reviewed); 6] = [
+const OTHERS: [(&str, ReviewedCard); 6] = [
     ("es3000-2400", reviewed(2734.69, 11.7, 19.84)),
     ("iodrive2-duo-mlc-2400", reviewed(2521.06, 12.69, 23.92)),
     ("p320h-700", reviewed(2443.56, 13.09, 22.45)),
@@ -195,8 +195,8 @@ const OTHERS: [(&str, Reviewed); 6] = [
     ("nytro-warpdrive-800", reviewed(1977.67, 16.18, 39.94)),
 ];
 
-const fn reviewed(tps: f64, latency_ms_mean: f64, latency_ms_p99: f64) -> Reviewed {
-    Reviewed { tps, latency_ms_mean, latency_ms_p99 }
+const fn reviewed(tps: f64, latency_ms_mean: f64, latency_ms_p99: f64) -> ReviewedCard {
+    ReviewedCard { tps, latency_ms_mean, latency_ms_p99 }
 }
 
 /// Text beneath the published figures.

@@ -11,7 +11,7 @@ use lab::ssd::{DriveSpec, Setup, catalogue};
 use lab::workload::Workload;
 use lab::{Driver, Load, Watch};
 
-use super::Measured;
+use super::CaseMeasurement;
 
 /// Loads that are measured, of which the median counts.
 const LOADS: usize = 5;
@@ -72,7 +72,7 @@ pub(crate) fn run(name: &str) -> Result<()> {
         intervals.extend(loaded);
     }
     let memory_bytes_max = memory_bytes_max()?;
-    let measured = Measured {
+    let measured = CaseMeasurement {
         case: name.to_owned(),
         ios_per_s,
         iops: ios(&intervals) as f64 / intervals.iter().map(|it| it.span_s).sum::<f64>(),

@@ -77,7 +77,7 @@ struct Server {
 
 /// One server under one load, in one round or as the medians of all.
 #[derive(Clone, Debug, Serialize)]
-struct Measured {
+struct ServerMeasurement {
     server: &'static str,
     load: &'static str,
     /// Requests a second.
@@ -259,7 +259,7 @@ fn fio(server: &Server, rest: &[String]) -> Vec<String> {
     fixed.iter().map(|word| (*word).to_owned()).chain(rest.iter().cloned()).collect()
 }
 
-fn measure(server: &Server, load: &Load, options: Options) -> Result<Measured> {
+fn measure(server: &Server, load: &Load, options: Options) -> Result<ServerMeasurement> {
     let Load { name, rw, block, depth, jobs, flush_every } = load;
     let rest = format!(
         "--rw={rw} --bs={block} --iodepth={depth} --numjobs={jobs} --fsync={flush_every} \
@@ -284,7 +284,7 @@ fn measure(server: &Server, load: &Load, options: Options) -> Result<Measured> {
     let figure = |value: &Value| value.as_f64().context("a figure of fio's report");
     let ios = figure(&figures["total_ios"])?;
     ensure!(ios > 0.0, "{name} on {} moved nothing", server.name);
-    Ok(Measured {
+    Ok(ServerMeasurement {
         server: server.name,
         load: name,
         iops: figure(&figures["iops"])?,
@@ -307,7 +307,7 @@ pub(super) fn processor_s(id: u32) -> Result<f64> {
     Ok((user.parse::<f64>()? + system.parse::<f64>()?) / TICKS)
 }
 
-fn show(rounds: &[Measured], options: Options) -> Result<()> {
+fn show(rounds: &[ServerMeasurement], options: Options) -> Result<()> {
     let medians = medians(rounds);
     let reference = if options.of_promises { REFERENCE_PROMISE } else { REFERENCE };
     if options.json {
@@ -337,21 +337,21 @@ fn show(rounds: &[Measured], options: Options) -> Result<()> {
 }
 
 /// The medians of each server under each load.
-fn medians(rounds: &[Measured]) -> Vec<Measured> {
-    let mut medians: Vec<Measured> = Vec::new();
+fn medians(rounds: &[ServerMeasurement]) -> Vec<ServerMeasurement> {
+    let mut medians: Vec<ServerMeasurement> = Vec::new();
     for measured in rounds {
-        let Measured { server, load, .. } = *measured;
+        let ServerMeasurement { server, load, .. } = *measured;
         if medians.iter().any(|it| it.server == server && it.load == load) {
             continue;
         }
-        let same: Vec<&Measured> =
+        let same: Vec<&ServerMeasurement> =
             rounds.iter().filter(|it| it.server == server && it.load == load).collect();
-        let median = |figure: fn(&Measured) -> f64| {
+        let median = |figure: fn(&ServerMeasurement) -> f64| {
             let mut figures: Vec<f64> = same.iter().map(|it| figure(it)).collect();
             figures.sort_by(f64::total_cmp);
             figures[figures.len() / 2]
         };
-        medians.push(Measured {
+        medians.push(ServerMeasurement {
             server,
             load,
             iops: median(|it| it.iops),

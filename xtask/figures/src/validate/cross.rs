@@ -8,8 +8,10 @@ use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use lab::fit::cross::{CrossQuestion, Crossed, cross_validate, drives_cross_validated, modelled};
-use lab::progress::Unwatched;
+use lab::fit::cross::{
+    CrossQuestion, CrossValidation, cross_validate, drives_cross_validated, modelled,
+};
+use lab::progress::SilentProgress;
 use lab::results::published::{FigureRow, figures};
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::validate::{Bench, Row, is_about, plans, validate};
@@ -50,7 +52,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 pub(crate) fn take_from(file: &Path) -> Result<()> {
     let shown = file.display().to_string();
     let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-    let printed: Vec<Crossed> =
+    let printed: Vec<CrossValidation> =
         serde_json::from_str(&text).with_context(|| format!("reading {shown}"))?;
     for crossed in printed {
         let version = crossed.model_version;
@@ -64,7 +66,7 @@ pub(crate) fn take_from(file: &Path) -> Result<()> {
 ///
 /// # Errors
 /// Fails if it cannot be read, or is of another version of the models.
-pub(super) fn read() -> Result<Vec<Crossed>> {
+pub(super) fn read() -> Result<Vec<CrossValidation>> {
     let path = root().join(FILE);
     if !path.exists() {
         return Ok(Vec::new());
@@ -74,12 +76,12 @@ pub(super) fn read() -> Result<Vec<Crossed>> {
 }
 
 /// Returns the data of this version of the models; other versions say nothing of it.
-pub(super) fn current() -> Result<Vec<Crossed>> {
+pub(super) fn current() -> Result<Vec<CrossValidation>> {
     Ok(read()?.into_iter().filter(|it| it.model_version == MODEL_VERSION).collect())
 }
 
 /// Puts `crossed` into the data, in place of what was known of its drive.
-fn keep(crossed: Crossed) -> Result<()> {
+fn keep(crossed: CrossValidation) -> Result<()> {
     let mut all = read()?;
     all.retain(|it| it.drive != crossed.drive);
     all.push(crossed);
@@ -88,7 +90,7 @@ fn keep(crossed: Crossed) -> Result<()> {
     fs::write(root().join(FILE), text).with_context(|| format!("writing {FILE}"))
 }
 
-fn of_drive(name: &str) -> Result<Crossed> {
+fn of_drive(name: &str) -> Result<CrossValidation> {
     let text =
         catalogue::text(name).with_context(|| format!("no drive {name} in the catalogue"))?;
     let drive = catalogue::find(name).with_context(|| format!("no drive {name}"))?;
@@ -103,7 +105,7 @@ fn of_drive(name: &str) -> Result<Crossed> {
         known
     } else {
         let bench = Bench { drives: &drives, plans: &plans, threads };
-        let compared = validate(&rows, bench, &Unwatched)?;
+        let compared = validate(&rows, bench, &SilentProgress)?;
         remember(&compared, &drives)?;
         modelled(name, &compared)
     };
@@ -115,7 +117,7 @@ fn of_drive(name: &str) -> Result<Crossed> {
         plans: &plans,
         threads,
     };
-    Ok(cross_validate(question, &Unwatched)?)
+    Ok(cross_validate(question, &SilentProgress)?)
 }
 
 /// Stores the results of a validation for `drives`, so that they are not simulated again after an

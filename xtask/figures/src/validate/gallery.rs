@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use lab::ssd::MODEL_VERSION;
-use lab::validate::{Compared, Row, Share, Verdict, is_typical, worst};
-use report::{Discussion, Judged, Tally, TallyLine, Validation};
+use lab::validate::{FigureComparison, Row, Share, Verdict, is_typical, worst};
+use report::{Discussion, JudgedFigure, Tally, TallyLine, Validation};
 
 use super::WORST;
 use super::discussion::Discussions;
@@ -43,11 +43,11 @@ fn share(of: &Share) -> Tally {
     Tally { figures: of.rows, near: of.near, error_median: of.error_median }
 }
 
-fn judged(row: &Row) -> Option<Judged> {
-    let Compared { drive, model, modelled, ratio, from_listed_stalls, .. } =
+fn judged(row: &Row) -> Option<JudgedFigure> {
+    let FigureComparison { drive, model, modelled, ratio, from_listed_stalls, .. } =
         row.compared()?.clone();
     let load = [&row.workload, &row.load_text()].map(String::as_str).join(" ");
-    Some(Judged {
+    Some(JudgedFigure {
         id: row.id.clone(),
         drive,
         model,

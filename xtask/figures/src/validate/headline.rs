@@ -6,7 +6,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use lab::fit::cross::{
-    CrossNumber, CrossRow, CrossTally, Crossed, is_space_chosen, loads, tally, tally_estimated,
+    CrossNumber, CrossRow, CrossTally, CrossValidation, is_space_chosen, loads, tally,
+    tally_estimated,
 };
 use lab::results::published::figures;
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
@@ -28,7 +29,7 @@ const FITTED: &str = "With the figures in view, as the files of the drives are, 
 ///
 /// # Errors
 /// Fails if a document cannot be read or written, or lacks the place.
-pub(super) fn write(crossed: &[Crossed]) -> Result<()> {
+pub(super) fn write(crossed: &[CrossValidation]) -> Result<()> {
     let section = section(crossed);
     let bullet = bullet(crossed);
     for (page, text) in [(PAGE, &section), (README, &bullet)] {
@@ -57,18 +58,18 @@ fn between(old: &str, (from, to): (&str, &str), text: &str) -> Option<String> {
 }
 
 /// The verdict of the gallery: predictions first, then what is `fitted`.
-pub(super) fn verdict_text(crossed: &[Crossed], fitted: &str) -> String {
+pub(super) fn verdict_text(crossed: &[CrossValidation], fitted: &str) -> String {
     headline(crossed)
         .map_or_else(|| fitted.to_owned(), |headline| format!("{headline} {FITTED}{fitted}"))
 }
 
 /// The section of the page, marks and all.
-pub(super) fn marked_section(crossed: &[Crossed]) -> String {
+pub(super) fn marked_section(crossed: &[CrossValidation]) -> String {
     format!("{BEGIN}\n{}{END}\n", section(crossed))
 }
 
 /// Predictions of all drives in a few sentences; absent without any.
-fn headline(crossed: &[Crossed]) -> Option<String> {
+fn headline(crossed: &[CrossValidation]) -> Option<String> {
     let rows = || crossed.iter().flat_map(|it| &it.rows);
     let CrossTally { rows: count, predicted, fitted } = tally(rows())?;
     let estimated = tally_estimated(rows()).map_or_else(String::new, |it| {
@@ -95,7 +96,7 @@ fn headline(crossed: &[Crossed]) -> Option<String> {
 }
 
 /// Medians of the drives that are predicted best and worst, and the row that is farthest off.
-fn extremes(crossed: &[Crossed]) -> String {
+fn extremes(crossed: &[CrossValidation]) -> String {
     let medians = crossed.iter().filter_map(|it| Some(tally(&it.rows)?.predicted.0));
     let (least, most) =
         medians.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
@@ -114,9 +115,10 @@ fn extremes(crossed: &[Crossed]) -> String {
 
 /// A sentence on the drives whose fixed numbers were chosen with the figures in view, and on the
 /// predictions without those of them that are better than the `median` of all; empty without any.
-fn chosen(crossed: &[Crossed], median: f64) -> String {
+fn chosen(crossed: &[CrossValidation], median: f64) -> String {
     let chosen = || crossed.iter().filter(|it| is_space_chosen(&it.drive));
-    let is_better = |it: &Crossed| tally(&it.rows).is_some_and(|told| told.predicted.0 < median);
+    let is_better =
+        |it: &CrossValidation| tally(&it.rows).is_some_and(|told| told.predicted.0 < median);
     let better: Vec<&str> =
         chosen().filter(|it| is_better(it)).map(|it| it.drive.as_str()).collect();
     let others = crossed.iter().filter(|it| !better.contains(&it.drive.as_str()));
@@ -145,14 +147,14 @@ fn chosen(crossed: &[Crossed], median: f64) -> String {
 }
 
 /// The line of the README.
-fn bullet(crossed: &[Crossed]) -> String {
+fn bullet(crossed: &[CrossValidation]) -> String {
     let headline = headline(crossed).unwrap_or_default();
     format!(
         "- Cross-validation: {headline} [How](docs/internals/validation.md#cross-validation).\n"
     )
 }
 
-fn section(crossed: &[Crossed]) -> String {
+fn section(crossed: &[CrossValidation]) -> String {
     let Some(headline) = headline(crossed) else { return String::new() };
     let numbers: Vec<(&str, &CrossNumber)> = crossed
         .iter()
@@ -174,7 +176,7 @@ fn section(crossed: &[Crossed]) -> String {
     )
 }
 
-fn errors(crossed: &[Crossed]) -> String {
+fn errors(crossed: &[CrossValidation]) -> String {
     let mut text = String::from(
         "| drive | rates and averages | predicted: median | p90 | fitted: median | p90 |\n\
          |---|---|---|---|---|---|\n",
@@ -196,7 +198,7 @@ fn errors(crossed: &[Crossed]) -> String {
 }
 
 /// A table of the families of each drive.
-fn families(crossed: &[Crossed]) -> String {
+fn families(crossed: &[CrossValidation]) -> String {
     let mut text = String::from(
         "| drive | family left out | rows | predicted: median | fitted: median | farthest off |\n\
          |---|---|---|---|---|---|\n",
@@ -253,7 +255,7 @@ fn suspects(numbers: &[(&str, &CrossNumber)]) -> String {
 }
 
 /// A sentence on the drives of the catalogue that reviewers measured and that are not covered.
-fn uncovered(crossed: &[Crossed]) -> String {
+fn uncovered(crossed: &[CrossValidation]) -> String {
     let names: Vec<String> = catalogue::drives()
         .into_iter()
         .filter(|drive| is_measured(drive) && !crossed.iter().any(|it| it.drive == drive.name))
@@ -284,7 +286,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    fn crossed() -> Crossed {
+    fn crossed() -> CrossValidation {
         let row = |id: &str, estimated, error| CrossRow {
             id: id.into(),
             family: if estimated { "desktops" } else { "4k random" }.into(),
@@ -306,7 +308,7 @@ mod tests {
             file: 5.0,
             rests_on: rests_on.iter().map(|it| (*it).to_owned()).collect(),
         };
-        Crossed {
+        CrossValidation {
             drive: "duo".into(),
             model_version: 1,
             numbers: vec![number("a.b", &[]), number("c.d", &["4k random (A1)"])],
@@ -338,7 +340,7 @@ mod tests {
         let of = |drive: &str, error: f64| {
             let of = crossed();
             let row = CrossRow { error, predicted: 100.0 + error * 100.0, ..of.rows[0].clone() };
-            Crossed { drive: drive.into(), rows: vec![row], ..of }
+            CrossValidation { drive: drive.into(), rows: vec![row], ..of }
         };
         let all = [of("iodrive-duo", 0.02), of("px600-2600", 0.03), of("duo", 0.04)];
         let text = headline(&[&all[..], &[of("z-drive-r4-1600", 1.1)]].concat()).unwrap();

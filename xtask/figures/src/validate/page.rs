@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lab::ssd::MODEL_VERSION;
-use lab::validate::{Compared, Row, Share, Tally, Verdict, number_text, worst};
+use lab::validate::{FigureComparison, Row, Share, Tally, Verdict, number_text, worst};
 
 use super::WORST;
 use super::discussion::Discussions;
@@ -193,7 +193,7 @@ fn compared<'a>(title: &str, rows: impl Iterator<Item = &'a Row>) -> String {
     text
 }
 
-fn compared_line(row: &Row, compared: &Compared) -> String {
+fn compared_line(row: &Row, compared: &FigureComparison) -> String {
     let verdict = if matches!(row.verdict, Verdict::In(_)) { "in" } else { "**out**" };
     let made = if compared.from_listed_stalls { ", from listed stalls" } else { "" };
     format!(
@@ -234,7 +234,7 @@ pub(crate) mod tests {
 
     /// A measured row that is `ratio` of what was published.
     pub(crate) fn row(id: &str, ratio: f64) -> Row {
-        let compared = Compared {
+        let compared = FigureComparison {
             drive: "duo".into(),
             model: "duo stock linux".into(),
             protocol: "enterprise".into(),

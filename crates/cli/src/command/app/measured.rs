@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
 use blockio::{Bytes, Nanos};
-use export::{Pace, Recorder, Served};
+use export::{Pace, RecordedCommand, Recorder};
 use lab::application;
 use lab::workload::Application;
 use lab::workload::recording::{Transaction, latency_percentile};
@@ -20,9 +20,9 @@ use server::recording::{RecordedDevice, RecordingFile};
 use super::{Origin, Point, predicted};
 use crate::args::App;
 use crate::benchmark::{self, Ran};
-use crate::command::record::Opened;
+use crate::command::record::RecordedDrive;
 use crate::front_end;
-use crate::keeper::{Keeper, Kept};
+use crate::keeper::{CleanupItem, Keeper};
 use crate::mount::{self, Making};
 use crate::output;
 use crate::signals::Signal;
@@ -63,7 +63,7 @@ pub(super) fn on_live(
     let memory = args.memory.filter(|_| volume.is_none());
     let mut keeper = Keeper::new()?;
     let scratch = scratch(&mut keeper)?;
-    let opened = Opened::open(volume, memory, &args.timing)?;
+    let opened = RecordedDrive::open(volume, memory, &args.timing)?;
     let switch = Arc::<RecorderSwitch>::default();
     let exports = opened.exports()?.recorded(Arc::<RecorderSwitch>::clone(&switch));
     let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };
@@ -98,7 +98,7 @@ pub(super) fn on_live(
 /// A folder for sockets and logs, which servers that run as other users may enter.
 fn scratch(keeper: &mut Keeper) -> Result<PathBuf> {
     let scratch = tempfile::tempdir().context("making a folder for sockets and logs")?.keep();
-    keeper.keep(Kept::Scratch(&scratch))?;
+    keeper.keep(CleanupItem::Scratch(&scratch))?;
     fs::set_permissions(&scratch, fs::Permissions::from_mode(0o755))?;
     Ok(scratch)
 }
@@ -116,7 +116,7 @@ impl RecorderSwitch {
 }
 
 impl Recorder for RecorderSwitch {
-    fn keep(&self, client: u64, served: &[Served]) {
+    fn keep(&self, client: u64, served: &[RecordedCommand]) {
         if let Some(to) = &*self.to.lock().unwrap_or_else(PoisonError::into_inner) {
             to.keep(client, served);
         }
@@ -167,12 +167,12 @@ impl<'a> Stage<'a> {
         }
         check_space(application, drive)?;
         let folder = drive.join(format!("floatgate-{}-{}", application.name, std::process::id()));
-        keeper.keep(Kept::Folder(&folder))?;
+        keeper.keep(CleanupItem::Folder(&folder))?;
         fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
         // It ends when its input does, at the end of this process.
         let leader = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn();
         let leader = leader.context("starting cat")?;
-        keeper.keep(Kept::Group(leader.id()))?;
+        keeper.keep(CleanupItem::Group(leader.id()))?;
         Ok(Self { application, folder, scratch, leader, signals, keeper: Some(keeper) })
     }
 

@@ -7,7 +7,7 @@ use lab::runner::Outcome;
 use lab::subject::Subject;
 use lab::wanted::Wanted;
 
-use super::{Asked, host_limit, measured, record_of};
+use super::{RunRequest, host_limit, measured, record_of};
 
 /// Threads where none were asked for.
 const DEFAULT: u16 = 16;
@@ -18,7 +18,7 @@ const MAX: u16 = 256;
 /// many as keep up, in powers of two, where no number was given: too few of them would be measured
 /// in place of the drive.
 pub(super) fn number(
-    at: (&Asked<'_>, &Wanted),
+    at: (&RunRequest<'_>, &Wanted),
     plan_of: &dyn Fn(u16) -> Result<Plan>,
 ) -> Result<u16> {
     let asked = at.0;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use lab::{Error, Kind};
 use live::Namespaces;
-use live::operator::{Kept, KeptNamespace};
+use live::operator::{KeptNamespace, PersistentState};
 
 use crate::args::{HttpArgs, Serve};
 use crate::failure::Opening;
@@ -68,7 +68,7 @@ pub(super) fn check_export(args: &Serve) -> Result<()> {
 }
 
 /// Checks that namespaces consist of whole logical blocks.
-pub(super) fn check_blocks(kept: &Kept, capacity: u64) -> Result<()> {
+pub(super) fn check_blocks(kept: &PersistentState, capacity: u64) -> Result<()> {
     for KeptNamespace { id, size, block_bytes, .. } in &kept.namespaces {
         let size = size.unwrap_or(capacity);
         if !size.is_multiple_of((*block_bytes).into()) {

@@ -29,18 +29,18 @@ pub(super) trait FrontEnd {
     ///
     /// # Errors
     /// Fails if the system refuses.
-    fn prepare(&self) -> Result<Option<Box<dyn Prepared>>>;
+    fn prepare(&self) -> Result<Option<Box<dyn ReadyFrontEnd>>>;
 }
 
 /// A front end that is about to serve.
-pub(super) trait Prepared {
+pub(super) trait ReadyFrontEnd {
     /// Serves until the returned value is dropped, and adds to each export the URIs for clients.
     ///
     /// # Errors
     /// Fails if the system refuses.
     fn start(
         self: Box<Self>,
-        served: &Served<'_>,
+        served: &ExportedDrive<'_>,
         offered: &mut [status::Export],
     ) -> Result<Box<dyn Running>>;
 }
@@ -52,7 +52,7 @@ pub(super) trait Running {}
 impl<T> Running for T {}
 
 /// A drive and its exports, for front ends.
-pub(super) struct Served<'a> {
+pub(super) struct ExportedDrive<'a> {
     pub(super) exports: &'a Exports,
     pub(super) observer: &'a Arc<dyn Observer>,
     pub(super) operator: &'a Arc<Operator>,
@@ -63,7 +63,7 @@ pub(super) struct Served<'a> {
     subsystem: OnceCell<Arc<Subsystem>>,
 }
 
-impl<'a> Served<'a> {
+impl<'a> ExportedDrive<'a> {
     pub(super) fn new(
         exports: &'a Exports,
         (operator, service): (&'a Arc<Operator>, &'a Arc<DriveService>),
@@ -110,7 +110,7 @@ impl<'a> Served<'a> {
 }
 
 /// Starts a server at a Unix socket, and adds URIs to exports.
-type Start<S> = dyn Fn(Listener, &Served<'_>, &mut [status::Export]) -> Result<S>;
+type Start<S> = dyn Fn(Listener, &ExportedDrive<'_>, &mut [status::Export]) -> Result<S>;
 
 /// Unix sockets for virtual machines, with the server that each gets.
 struct Sockets<S> {
@@ -120,18 +120,18 @@ struct Sockets<S> {
 
 impl<S: 'static> Sockets<S> {
     /// Listens at the paths; none without paths.
-    fn prepare(paths: &[PathBuf], start: Box<Start<S>>) -> Result<Option<Box<dyn Prepared>>> {
+    fn prepare(paths: &[PathBuf], start: Box<Start<S>>) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
         let listeners = paths.iter().map(|path| Listener::bind(&Address::Unix(path.clone())));
         let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
-        let sockets = || Box::new(Self { listeners, start }) as Box<dyn Prepared>;
+        let sockets = || Box::new(Self { listeners, start }) as Box<dyn ReadyFrontEnd>;
         Ok((!paths.is_empty()).then(sockets))
     }
 }
 
-impl<S: 'static> Prepared for Sockets<S> {
+impl<S: 'static> ReadyFrontEnd for Sockets<S> {
     fn start(
         self: Box<Self>,
-        served: &Served<'_>,
+        served: &ExportedDrive<'_>,
         offered: &mut [status::Export],
     ) -> Result<Box<dyn Running>> {
         let Self { listeners, start } = *self;
@@ -172,7 +172,7 @@ impl FrontEndArgs {
     ///
     /// # Errors
     /// The first failure of a front end.
-    pub(super) fn prepare(&self) -> Result<Vec<Box<dyn Prepared>>> {
+    pub(super) fn prepare(&self) -> Result<Vec<Box<dyn ReadyFrontEnd>>> {
         self.each().into_iter().filter_map(|it| it.prepare().transpose()).collect()
     }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use export::{Address, Listener, Protocol};
 use live::status;
-use server::activation::{Passed, Place};
+use server::activation::{PassedSockets, Place};
 use tracing::warn;
 
-use super::front_end::Served;
+use super::front_end::ExportedDrive;
 use super::warn_of_reach;
 use crate::args::{Encryption, Serve};
 
 /// Listens for NVMe/TCP hosts. An address that other machines can reach requires authentication, by
 /// secrets or by TLS, or that the user allows any host.
-pub(super) fn listen(args: &Serve, passed: &mut Passed) -> Result<Vec<Listener>> {
+pub(super) fn listen(args: &Serve, passed: &mut PassedSockets) -> Result<Vec<Listener>> {
     let demands_encryption =
         args.tls.tls_certificates.is_some() && args.tls.tls == Encryption::Required;
     if demands_encryption && !args.nvme.is_empty() && !requires_tls(args) {
@@ -31,7 +31,7 @@ fn requires_tls(args: &Serve) -> bool {
     args.nvme_tls_keys.is_some() && args.nvme_tls == Encryption::Required
 }
 
-fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Result<Listener> {
+fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut PassedSockets) -> Result<Listener> {
     let listener = match place {
         Place::At(address) => Listener::bind(address)?,
         Place::Passed(index) => passed.clients(*index)?,
@@ -58,7 +58,7 @@ fn listen_at(place: &Place<Address>, args: &Serve, passed: &mut Passed) -> Resul
 /// its export.
 pub(super) fn with_subsystem(
     (nbd, nvme): (Vec<Listener>, Vec<Listener>),
-    served: &Served<'_>,
+    served: &ExportedDrive<'_>,
     offered: &mut [status::Export],
 ) -> Vec<(Listener, Protocol)> {
     let mut listeners: Vec<_> = nbd.into_iter().map(|it| (it, Protocol::Nbd)).collect();

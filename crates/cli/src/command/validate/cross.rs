@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use lab::fit::cross::{
-    CrossQuestion, CrossTally, Crossed, cross_validate, drives_cross_validated, modelled, tally,
-    tally_estimated,
+    CrossQuestion, CrossTally, CrossValidation, cross_validate, drives_cross_validated, modelled,
+    tally, tally_estimated,
 };
 use lab::results::published::FigureRow;
 use lab::subject::{find_drive, find_drive_text};
@@ -34,7 +34,7 @@ pub(super) fn validate(args: &Validate) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<Crossed> {
+fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<CrossValidation> {
     let threads = setup::jobs(args.jobs);
     let drive = find_drive(name)?;
     let rows: Vec<&FigureRow> = table.iter().filter(|row| is_about(row, &drive)).collect();
@@ -62,7 +62,7 @@ fn of_drive(name: &str, table: &[FigureRow], args: &Validate) -> Result<Crossed>
     Ok(found?)
 }
 
-fn shown(of: &Crossed) -> String {
+fn shown(of: &CrossValidation) -> String {
     let head =
         ["row", "family left out", "metric", "published", "fitted", "predicted", "error", ""];
     let rows = of.rows.iter().map(|row| {

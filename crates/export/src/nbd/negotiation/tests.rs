@@ -367,7 +367,7 @@ proptest! {
 
         let (mut cut, mut found) = begun();
         let (mut start, mut end) = (0, 0);
-        let mut last = Ok(Taken { wanted_bytes: 1, ..Taken::default() });
+        let mut last = Ok(ReceiveProgress { wanted_bytes: 1, ..ReceiveProgress::default() });
         while end < input.len() && last.is_ok() && !cut.is_over() {
             end = input.len().min(end + piece);
             last = cut.take(&input[start..end], &mut found);

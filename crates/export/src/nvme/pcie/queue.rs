@@ -27,7 +27,7 @@ use crate::descriptor_socket::Signal;
 use crate::guest_memory::{GuestMemory, GuestMemoryError};
 use crate::pace::Holder;
 use crate::polls::Polls;
-use crate::{Asked, Lane, Recorder, Served};
+use crate::{Lane, PacedCommand, RecordedCommand, Recorder};
 
 /// Most commands that are carried out together.
 const BATCH: u32 = 64;
@@ -284,11 +284,11 @@ pub(super) struct QueuePlace {
 
 /// A submission queue for I/O, with its thread.
 pub(super) struct SubmissionQueue {
-    shared: Arc<Shared>,
+    shared: Arc<QueueState>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Shared {
+struct QueueState {
     machine: Arc<Machine>,
     subsystem: Arc<Subsystem>,
     place: QueuePlace,
@@ -308,7 +308,7 @@ struct HeldCompletions {
     completions: Vec<Completion>,
     head: u32,
     /// Commands to be recorded.
-    answered: Vec<Asked>,
+    answered: Vec<PacedCommand>,
     issued_at: Instant,
 }
 
@@ -324,7 +324,7 @@ impl SubmissionQueue {
         io: IoQueue,
     ) -> io::Result<Self> {
         let pace = subsystem.pace().cloned();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(QueueState {
             machine: Arc::clone(machine),
             subsystem: Arc::clone(subsystem),
             place,
@@ -370,12 +370,12 @@ struct Work {
     io: IoQueue,
     head: u32,
     answers: Pages,
-    answered: Option<Vec<Asked>>,
+    answered: Option<Vec<PacedCommand>>,
     data: Vec<u8>,
     batch_parts: BatchParts,
 }
 
-impl Shared {
+impl QueueState {
     fn held(&self) -> MutexGuard<'_, BTreeMap<u32, HeldCompletions>> {
         locked(&self.held)
     }
@@ -482,7 +482,12 @@ impl Shared {
 
     /// Carries out a command, or completes it with an error. Returns the command for the modelled
     /// drive.
-    fn execute(&self, memory: &GuestMemory, command: &Command, work: &mut Work) -> Option<Asked> {
+    fn execute(
+        &self,
+        memory: &GuestMemory,
+        command: &Command,
+        work: &mut Work,
+    ) -> Option<PacedCommand> {
         let Work { io, answers, answered, data, .. } = work;
         let parsed = io.parse(command, &self.subsystem);
         let length = parsed.as_ref().map_or(0, |io| *io.host_bytes().start());
@@ -505,7 +510,7 @@ impl Shared {
     fn hold(
         &self,
         work: &mut Work,
-        (lane, asked): (&Lane, Option<Asked>),
+        (lane, asked): (&Lane, Option<PacedCommand>),
         issued_at: Instant,
     ) -> Result<(), GuestMemoryError> {
         let Some(asked) = asked else { return self.post_completed(work, issued_at) };
@@ -534,18 +539,19 @@ impl Shared {
         locked(&self.place.completion).post(&self.machine, of, completions)
     }
 
-    fn record(&self, answered: &[Asked], issued_at: Instant) {
+    fn record(&self, answered: &[PacedCommand], issued_at: Instant) {
         if let Some((recorder, client)) = &self.machine.recorder
             && !answered.is_empty()
         {
             let completed_at = Instant::now();
-            let served = |asked: &Asked| Served { asked: *asked, issued_at, completed_at };
+            let served =
+                |asked: &PacedCommand| RecordedCommand { asked: *asked, issued_at, completed_at };
             recorder.keep(*client, &answered.iter().map(served).collect::<Vec<_>>());
         }
     }
 }
 
-impl Holder for Shared {
+impl Holder for QueueState {
     fn send_due(&self, tickets: &[u32]) {
         for ticket in tickets {
             let Some(due) = self.take_due(*ticket) else { continue };

@@ -33,7 +33,7 @@ struct ConfiguredKey {
 
 /// Host that has proved to have its key, and the subsystem for which it did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Secured {
+pub(crate) struct AuthenticatedHost {
     /// NQN of the host.
     pub(super) host: String,
     /// NQN of the subsystem.
@@ -105,7 +105,7 @@ impl TlsKeys {
     pub(crate) fn choose(&self, offers: &Offers<'_>, nqn: &str) -> Result<PreSharedKey, String> {
         let subsystems = [nqn, DISCOVERY_NQN];
         let known = |offer: &Offer<'_>| {
-            let Secured { host, subsystem } = Secured::of(offer.identity)?;
+            let AuthenticatedHost { host, subsystem } = AuthenticatedHost::of(offer.identity)?;
             let key = self.0.get(&host).filter(|_| subsystems.contains(&&*subsystem))?;
             let mut keys = key.tls_keys(&host, &subsystem);
             keys.retain(|key| key.identity == offer.identity);
@@ -120,7 +120,7 @@ impl TlsKeys {
     }
 }
 
-impl Secured {
+impl AuthenticatedHost {
     /// The host and the subsystem that a PSK identity names.
     pub(crate) fn of(identity: &[u8]) -> Option<Self> {
         let mut words = str::from_utf8(identity).ok()?.split(' ').skip(1).map(str::to_owned);
@@ -344,7 +344,7 @@ mod tests {
                 let unknown = Offer { identity: b"NVMe0R01 nqn.x nqn.y", binder: &[0; 32] };
                 let offers = Offers { each: vec![unknown, offer], signed: b"a message" };
                 let chosen = keys.choose(&offers, SUBSYSTEM).map_err(|_| ()).unwrap();
-                let secured = Secured::of(&chosen.identity).unwrap();
+                let secured = AuthenticatedHost::of(&chosen.identity).unwrap();
                 assert_eq!((&*secured.host, &*secured.subsystem), (HOST, SUBSYSTEM));
                 assert!(chosen.secret == key.secret);
                 let refused = keys.choose(&offers, "nqn.another").map(|_| ()).unwrap_err();

@@ -29,15 +29,15 @@ use super::super::status::Status;
 use super::super::subsystem::Subsystem;
 use super::super::wire::u16_at;
 use super::capsules::{BegunRead, Capsules};
-use super::keys::Secured;
+use super::keys::AuthenticatedHost;
 use super::pdu::{
     self, ADMIN_CAPSULE_DATA_BYTES, COMMON_BYTES, Digests, Head, IO_CAPSULE_DATA_BYTES, Initialize,
     Violation, kind,
 };
-use super::sgl::{Found, found};
+use super::sgl::{CommandData, found};
 use super::transfer::Transfers;
-use crate::conversation::{Conversation, Next, Taken};
-use crate::{Asked, Replies, TlsMode};
+use crate::conversation::{Conversation, Next, ReceiveProgress};
+use crate::{PacedCommand, Replies, TlsMode};
 
 /// SQ Head Pointer in the answer to a Connect that disables flow control: the host learns that the
 /// controller agrees.
@@ -52,13 +52,13 @@ pub struct Session {
     /// Parameters that the host asked for.
     initialize: Initialize,
     /// Host whose key encrypts the connection; none where nothing does.
-    secured: Option<Secured>,
+    secured: Option<AuthenticatedHost>,
     transfers: Transfers,
     reads: Vec<BegunRead>,
     /// Dialogue in which the host proves who it is; none where it need not.
     dialogue: Option<Dialogue>,
     now: Nanos,
-    answered: Option<Vec<Asked>>,
+    answered: Option<Vec<PacedCommand>>,
     is_over: bool,
     /// Raised once no reply reaches the host any more.
     is_cut: Arc<AtomicBool>,
@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Notes whose key encrypts the connection; none where nothing does.
-    pub(crate) fn secure(&mut self, secured: Option<Secured>) {
+    pub(crate) fn secure(&mut self, secured: Option<AuthenticatedHost>) {
         self.secured = secured;
     }
 
@@ -160,7 +160,11 @@ impl Session {
     ///
     /// # Errors
     /// Fails if the connection must end; the replies then contain a termination request.
-    pub fn take(&mut self, input: &[u8], replies: &mut Replies) -> Result<Taken, Violation> {
+    pub fn take(
+        &mut self,
+        input: &[u8],
+        replies: &mut Replies,
+    ) -> Result<ReceiveProgress, Violation> {
         Conversation::take(self, input, replies)
     }
 
@@ -264,8 +268,8 @@ impl Session {
             Err(Status::TRANSPORT)
         };
         match data {
-            Ok(Found::Here(data)) => self.execute(command, Ok(data), (replies, next)),
-            Ok(Found::Later(bytes)) => {
+            Ok(CommandData::Here(data)) => self.execute(command, Ok(data), (replies, next)),
+            Ok(CommandData::Later(bytes)) => {
                 let entries = self.queue().map_or(1, |queue| queue.entries);
                 self.transfers.add(*command, bytes, entries)?;
             }
@@ -457,7 +461,7 @@ impl Session {
     fn with_io(
         &mut self,
         replies: &mut Replies,
-        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut Option<Vec<Asked>>),
+        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut Option<Vec<PacedCommand>>),
     ) {
         if let Phase::Io(queue, io) = &mut self.phase {
             let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
@@ -506,7 +510,7 @@ impl Conversation for Session {
         Self::is_over(self)
     }
 
-    fn answered(&mut self) -> &mut Option<Vec<Asked>> {
+    fn answered(&mut self) -> &mut Option<Vec<PacedCommand>> {
         &mut self.answered
     }
 

@@ -17,7 +17,7 @@ pub(super) enum DataPlace {
 }
 
 /// Data of a command.
-pub(super) enum Found<'a> {
+pub(super) enum CommandData<'a> {
     Here(&'a [u8]),
     /// The host is to be asked for so many bytes.
     Later(usize),
@@ -54,9 +54,9 @@ pub(super) fn found<'a>(
     command: &Command,
     bytes: &RangeInclusive<usize>,
     capsule: &'a [u8],
-) -> Result<Found<'a>, Status> {
+) -> Result<CommandData<'a>, Status> {
     if *bytes.end() == 0 {
-        return Ok(Found::Here(&[]));
+        return Ok(CommandData::Here(&[]));
     }
     match place(command)? {
         DataPlace::Capsule { length, .. } | DataPlace::Transport { length }
@@ -67,8 +67,8 @@ pub(super) fn found<'a>(
         DataPlace::Capsule { offset, length } => {
             let from = usize::try_from(offset).ok().filter(|from| *from <= capsule.len());
             let rest = &capsule[from.ok_or(Status::SGL_OFFSET)?..];
-            rest.get(..length as usize).map(Found::Here).ok_or(Status::SGL_LENGTH)
+            rest.get(..length as usize).map(CommandData::Here).ok_or(Status::SGL_LENGTH)
         }
-        DataPlace::Transport { length } => Ok(Found::Later(length as usize)),
+        DataPlace::Transport { length } => Ok(CommandData::Later(length as usize)),
     }
 }

@@ -7,8 +7,8 @@ fn model() -> Model {
     Model::new(drive())
 }
 
-fn asked(op: Op, offset: u64) -> Asked {
-    Asked { op, offset, length: 4096, fua: false }
+fn asked(op: Op, offset: u64) -> PacedCommand {
+    PacedCommand { op, offset, length: 4096, fua: false }
 }
 
 /// Lets time pass until nothing is outstanding. Returns the tickets, each once it was due.
@@ -133,7 +133,8 @@ fn a_client_is_not_told_of_what_was_done_when_another_left() {
 
 #[test]
 fn a_range_beyond_the_model_begins_again() {
-    let ask = |offset, length| place(Asked { op: Op::Read, offset, length, fua: false }, 1000);
+    let ask =
+        |offset, length| place(PacedCommand { op: Op::Read, offset, length, fua: false }, 1000);
     assert_eq!(ask(0, 512), (Lba(0), 1));
     assert_eq!(ask(1, 512), (Lba(0), 2));
     assert_eq!(ask(1000 * 512, 512), (Lba(0), 1));

@@ -69,7 +69,7 @@ impl Rig {
         Self { device, block: Block::new(Arc::new(export)), buffers: Buffers::new(DEPTH) }
     }
 
-    fn carry_out(&mut self, requests: &[Tagged]) -> Vec<i32> {
+    fn carry_out(&mut self, requests: &[TaggedRequest]) -> Vec<i32> {
         let done = self.block.carry_out(&mut self.buffers, requests);
         done.iter().map(|it| it.result).collect()
     }
@@ -84,9 +84,9 @@ impl Rig {
     }
 }
 
-fn tagged(tag: u16, kind: u8, (first_sector, sectors): (u64, u32)) -> Tagged {
+fn tagged(tag: u16, kind: u8, (first_sector, sectors): (u64, u32)) -> TaggedRequest {
     let request = Descriptor { kind, is_fua: false, may_unmap: true, sectors, first_sector };
-    Tagged { tag, request }
+    TaggedRequest { tag, request }
 }
 
 #[test]

@@ -5,19 +5,19 @@ use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::Meter;
-use super::pressure::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
+use super::pressure::{OutstandingRequests, Pressure, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Load, Watch};
 
 /// Threads that keep a constant number of requests outstanding on a drive.
 #[derive(Debug)]
-pub(super) struct Closed<'a> {
+pub(super) struct ClosedLoop<'a> {
     drive: &'a mut Drive,
     feeds: Vec<Feed>,
     outstanding: u32,
 }
 
-impl<'a> Closed<'a> {
+impl<'a> ClosedLoop<'a> {
     /// Submits the first requests at `at`: thread by thread, all of a thread's queue at once.
     pub(super) fn start(
         drive: &'a mut Drive,
@@ -47,7 +47,7 @@ impl<'a> Closed<'a> {
     }
 }
 
-impl Pressure for Closed<'_> {
+impl Pressure for ClosedLoop<'_> {
     fn drive(&self) -> &Drive {
         self.drive
     }
@@ -67,10 +67,10 @@ impl Pressure for Closed<'_> {
         Ok(false)
     }
 
-    fn drain(self, end: Nanos) -> Rest {
+    fn drain(self, end: Nanos) -> OutstandingRequests {
         let completions =
             (0..self.outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
-        Rest::of(completions, end)
+        OutstandingRequests::of(completions, end)
     }
 }
 

@@ -13,7 +13,7 @@ use workload::recording::Recording;
 use super::meter::Meter;
 use super::recorded::{self, AddressMap, Run};
 use crate::application::{Prediction, RequestTree};
-use crate::driver::{Looped, RecordedLoad, ReplayedApplication};
+use crate::driver::{LoopedLoad, RecordedLoad, ReplayedApplication};
 use crate::{Error, Kind};
 
 /// Cuts a replay into intervals of equal length.
@@ -41,7 +41,7 @@ impl IntervalCutter {
         }
     }
 
-    fn new(looped: &Looped, begun: Nanos) -> Self {
+    fn new(looped: &LoopedLoad, begun: Nanos) -> Self {
         let every = Nanos::from_secs_f64(looped.interval_s);
         let left = looped.intervals;
         let next_at = if left == 0 { Nanos::MAX } else { begun + every };
@@ -68,7 +68,7 @@ impl IntervalCutter {
 pub(super) fn on(
     drive: &mut Drive,
     name: &str,
-    (load, looped): (&RecordedLoad<'_>, &Looped),
+    (load, looped): (&RecordedLoad<'_>, &LoopedLoad),
     start: Nanos,
 ) -> Result<ReplayedApplication, Error> {
     let RecordedLoad { recording, host, .. } = *load;
@@ -114,8 +114,8 @@ fn first_part<'a>(whole: &'a RequestTree<'_>, share: f64) -> RequestTree<'a> {
 /// law).
 fn transactions(
     recording: &Recording,
-    (prediction, replayed): (&Prediction, &crate::application::Replayed),
-    (cutter, looped): (&IntervalCutter, &Looped),
+    (prediction, replayed): (&Prediction, &crate::application::ReplayResult),
+    (cutter, looped): (&IntervalCutter, &LoopedLoad),
 ) -> Vec<ApplicationInterval> {
     let each = prediction.tps * replayed.replayed_s / replayed.requests as f64;
     let clients = prediction.latency_ms_mean.map(|latency| latency * prediction.tps);

@@ -12,7 +12,7 @@ use ssd::Drive;
 
 use super::feed::Feed;
 use super::meter::{self, Meter};
-use super::pressure::{Pressure, Rest, STOP_CHECK_COMPLETIONS, failed};
+use super::pressure::{OutstandingRequests, Pressure, STOP_CHECK_COMPLETIONS, failed};
 use crate::Error;
 use crate::driver::{Load, Watch};
 use crate::schedule::Schedule;
@@ -122,9 +122,9 @@ impl Pressure for Open<'_> {
         self.responses = Latencies::default();
     }
 
-    fn drain(self, end: Nanos) -> Rest {
+    fn drain(self, end: Nanos) -> OutstandingRequests {
         let outstanding = self.due_at.len() - self.free.len();
         let completions = (0..outstanding).map_while(|_| self.drive.next_completion(Nanos::MAX));
-        Rest::of(completions, end)
+        OutstandingRequests::of(completions, end)
     }
 }

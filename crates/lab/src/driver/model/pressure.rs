@@ -31,19 +31,19 @@ pub(super) trait Pressure {
     /// Begins to measure: what was noted of the ramp is forgotten.
     fn forget(&mut self) {}
     /// Awaits everything outstanding without counting it; the last interval ended at `end`.
-    fn drain(self, end: Nanos) -> Rest;
+    fn drain(self, end: Nanos) -> OutstandingRequests;
 }
 
 /// Requests that were outstanding when a load ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rest {
+pub(super) struct OutstandingRequests {
     /// Completion time of the last of them; 0 where nothing was outstanding.
     pub(super) completed_at: Nanos,
     /// Sum of their ages when the last interval ended.
     pub(super) waited: Nanos,
 }
 
-impl Rest {
+impl OutstandingRequests {
     pub(super) fn of(completions: impl Iterator<Item = Completion>, end: Nanos) -> Self {
         completions.fold(Self::default(), |rest, done| Self {
             completed_at: rest.completed_at.max(done.completed_at),

@@ -8,7 +8,7 @@ use results::Interval;
 use ssd::Drive;
 
 use super::Pressure as _;
-use super::closed::Closed;
+use super::closed::ClosedLoop;
 use super::feed::Feed;
 use super::meter::Meter;
 use super::space::exhausted_by_fill;
@@ -32,7 +32,7 @@ pub(crate) struct Span {
 /// Fails if the drive is too small for the load, or a request failed.
 pub(crate) fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
     let feeds = Feed::of_all(load, drive)?;
-    let mut closed = Closed::start(drive, feeds, load, Nanos::ZERO);
+    let mut closed = ClosedLoop::start(drive, feeds, load, Nanos::ZERO);
     let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
     let half = Span {
         requests_min: span.requests_min / 2 + outstanding,
@@ -47,7 +47,7 @@ pub(crate) fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<In
 }
 
 /// Keeps the load up for `span`; returns the time of its end.
-fn run(closed: &mut Closed<'_>, span: Span, meter: &mut Meter) -> Result<Nanos, Error> {
+fn run(closed: &mut ClosedLoop<'_>, span: Span, meter: &mut Meter) -> Result<Nanos, Error> {
     let (mut requests, mut written, mut at) = (0, 0, Nanos::ZERO);
     while requests < span.requests_max {
         let Some(done) = closed.answer_one(meter)? else { break };

@@ -7,12 +7,12 @@ use std::collections::BinaryHeap;
 use blockio::{Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
 use results::Interval;
 use ssd::{Drive, DriveSpec, Setup};
-use workload::recording::{Recorded, Recording};
+use workload::recording::{RecordedRequest, Recording};
 
 use super::looped_replay::IntervalCutter;
 use super::meter::{self, Meter};
 use super::{failed, quick_measure};
-use crate::application::{ByOp, Clock, Pending, ReplayHost, Replayed, RequestTree};
+use crate::application::{ByOp, Clock, Pending, ReplayHost, ReplayResult, RequestTree};
 use crate::{Error, Kind};
 
 /// Replays the measured part of a recording on a model of `spec` that was filled once.
@@ -28,7 +28,7 @@ pub fn replay_recording(
     spec: &DriveSpec,
     setup: &Setup,
     (host, compressible_percent): (&ReplayHost, f64),
-) -> Result<Replayed, Error> {
+) -> Result<ReplayResult, Error> {
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
     drive.set_compressible(compressible_percent);
@@ -40,7 +40,7 @@ pub fn replay_recording(
 
 /// A recording after its replay on a drive.
 pub(super) struct ReplayedRecording {
-    pub(super) replayed: Replayed,
+    pub(super) replayed: ReplayResult,
     /// Requests and counters of the drive from its start to its end.
     pub(super) interval: Interval,
     /// Time of the last completion.
@@ -71,7 +71,7 @@ pub(super) fn on(
     let end = completed_at.iter().copied().max().unwrap_or(start);
     let since_start = completed_at.iter().map(|at| *at - start).collect();
     let clock = Clock::new(&tree, since_start, think_times);
-    let replayed = Replayed::new(recording, &tree, &clock, &latencies);
+    let replayed = ReplayResult::new(recording, &tree, &clock, &latencies);
     let interval = meter.cut(drive, end, (end - start).as_secs_f64());
     Ok(ReplayedRecording { replayed, interval, completed_at: end })
 }
@@ -102,7 +102,7 @@ impl AddressMap {
     }
 
     /// Maps a request to the drive, within its capacity.
-    fn place(self, request: &Recorded) -> (Lba, u32) {
+    fn place(self, request: &RecordedRequest) -> (Lba, u32) {
         if self.from == self.to {
             return (Lba(request.lba), request.sectors);
         }
@@ -124,7 +124,7 @@ pub(super) struct RunTimes {
 /// A replay in progress.
 pub(super) struct Run<'a> {
     drive: &'a mut Drive,
-    requests: &'a [Recorded],
+    requests: &'a [RecordedRequest],
     pending: Pending<'a>,
     fit: AddressMap,
     /// Host threads without a request.

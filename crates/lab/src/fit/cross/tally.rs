@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use results::deviation::median_size;
 use results::published::{Phase, figures};
 
-use super::{CrossRow, Crossed};
+use super::{CrossRow, CrossValidation};
 
 /// Errors of some figures: of the drive's file, which was fitted to them, and of predictions
 /// without their family.
@@ -31,7 +31,7 @@ pub fn tally_estimated<'a>(rows: impl IntoIterator<Item = &'a CrossRow>) -> Opti
 
 /// Loads that the rows of `crossed` with a published workload are of. Rate, throughput and average
 /// latency of one load state one fact, as in a fit; a row of no table is a load of its own.
-pub fn loads(crossed: &[Crossed]) -> usize {
+pub fn loads(crossed: &[CrossValidation]) -> usize {
     let published = crossed.iter().flat_map(|of| {
         of.rows.iter().filter(|row| !row.estimated).map(|row| (of.drive.as_str(), row))
     });
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn rate_and_latency_of_one_load_are_one_load() {
-        let of = |ids: &[&str]| Crossed {
+        let of = |ids: &[&str]| CrossValidation {
             drive: "iodrive-duo".into(),
             model_version: 1,
             numbers: Vec::new(),
@@ -112,7 +112,7 @@ mod tests {
         // A084 and A089 are rate and average latency of 4 KiB writes at one load.
         assert_eq!(loads(&[of(&["A084", "A089"])]), 1);
         assert_eq!(loads(&[of(&["A084", "A089", "A053"])]), 2);
-        let estimated = Crossed { rows: vec![row(0.1, true)], ..of(&[]) };
+        let estimated = CrossValidation { rows: vec![row(0.1, true)], ..of(&[]) };
         assert_eq!(loads(&[of(&["A084"]), estimated]), 1);
     }
 }

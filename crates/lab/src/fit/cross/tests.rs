@@ -4,16 +4,16 @@ use results::published::figures;
 use ssd::catalogue;
 
 use super::*;
-use crate::progress::Unwatched;
+use crate::progress::SilentProgress;
 use crate::validate::{Bench, is_about, plans, validate};
 
-fn crossed(name: &str, wanted: impl Fn(&FigureRow) -> bool) -> Result<Crossed, Error> {
+fn crossed(name: &str, wanted: impl Fn(&FigureRow) -> bool) -> Result<CrossValidation, Error> {
     let drives = [catalogue::find(name).unwrap()];
     let rows: Vec<&FigureRow> =
         figures().iter().filter(|row| is_about(row, &drives[0]) && wanted(row)).collect();
     let plans = plans().unwrap();
     let bench = Bench { drives: &drives, plans: &plans, threads: 2 };
-    let modelled = modelled(name, &validate(&rows, bench, &Unwatched).unwrap());
+    let modelled = modelled(name, &validate(&rows, bench, &SilentProgress).unwrap());
     let question = CrossQuestion {
         drive: name,
         text: catalogue::text(name).unwrap(),
@@ -22,7 +22,7 @@ fn crossed(name: &str, wanted: impl Fn(&FigureRow) -> bool) -> Result<Crossed, E
         plans: &plans,
         threads: 2,
     };
-    cross_validate(question, &Unwatched)
+    cross_validate(question, &SilentProgress)
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn no_load_goes_on_above_the_critical_temperature_or_the_one_that_was_asked_for(
 fn temperature_power_and_limits_are_what_the_sensors_of_the_drive_itself_tell() {
     let machine = Machine::with_disk();
     let sensed = |site: &Site| site.sensed_under_load(site.temperature_limit(None).unwrap());
-    assert_eq!(sensed(&disk_of(&machine)), Sensed::default());
+    assert_eq!(sensed(&disk_of(&machine)), SensorReadings::default());
     assert_eq!(disk_of(&machine).described().limits, None);
     // What the processor draws is no power of the drive.
     machine.write("sys/class/powercap/intel-rapl:0/energy_uj", "123456789");
@@ -197,7 +197,7 @@ fn temperature_power_and_limits_are_what_the_sensors_of_the_drive_itself_tell() 
     machine.write(&format!("{sensor}/temp1_max"), "69850");
     machine.write(&format!("{sensor}/temp1_crit"), "84850");
     let told = sensed(&disk_of(&machine));
-    assert_eq!(told, Sensed { temperature_c: Some(41), power_w: None });
+    assert_eq!(told, SensorReadings { temperature_c: Some(41), power_w: None });
     let limits = disk_of(&machine).described().limits.unwrap();
     assert_eq!((limits.warning_c, limits.critical_c), (Some(69.0), Some(84.0)));
     assert_eq!((limits.throttle_c, limits.power_w), (None, None), "no sensor told them");
@@ -221,7 +221,11 @@ fn of_several_disks_the_hottest_counts_and_the_lowest_limit() {
     let site =
         Site::of_device(machine.system(), "/dev/dm-0".into(), Permit::of_null("/dev/dm-0"), number);
     let told = site.sensed_under_load(site.temperature_limit(None).unwrap());
-    assert_eq!(told, Sensed { temperature_c: Some(52), power_w: None }, "sdb tells no power");
+    assert_eq!(
+        told,
+        SensorReadings { temperature_c: Some(52), power_w: None },
+        "sdb tells no power"
+    );
     assert_eq!(site.described().limits.unwrap().warning_c, Some(65.0));
 }
 

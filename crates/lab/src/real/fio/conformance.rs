@@ -5,7 +5,7 @@ use std::path::Path;
 use blockio::Op;
 use serde_json::Value;
 use tempfile::TempDir;
-use workload::trace::{self, IologRequest, Traced};
+use workload::trace::{self, IologRequest, TraceRequest};
 
 use super::engine::{Engine, Version};
 use super::job::{self, JobTarget, Logging, OUTPUT_FILE, write_job};
@@ -38,7 +38,7 @@ fn place(capacity_bytes: u64) -> JobTarget<'static> {
 
 /// The first `count` requests of `load`, which has one job, by its own job file, on a target that
 /// answers at once.
-pub(crate) fn issued(load: &Load<'_>, capacity_bytes: u64, count: usize) -> Vec<Traced> {
+pub(crate) fn issued(load: &Load<'_>, capacity_bytes: u64, count: usize) -> Vec<TraceRequest> {
     let folder = TempDir::new().expect("a temporary folder");
     run(&folder, &text_of(load, capacity_bytes, count));
     logged(&folder)
@@ -99,7 +99,7 @@ fn text_of(load: &Load<'_>, capacity_bytes: u64, count: usize) -> String {
 }
 
 /// Reads the requests that the job in `folder` logged.
-fn logged(folder: &TempDir) -> Vec<Traced> {
+fn logged(folder: &TempDir) -> Vec<TraceRequest> {
     let log = std::fs::read(folder.path().join("issued.iolog")).expect("fio logs");
     let trace = trace::read(log.as_slice(), "issued.iolog").expect("it is an iolog");
     assert_eq!(trace.skipped().broken, 0, "{:?}", trace.skipped());

@@ -96,8 +96,8 @@ impl Engine {
     pub(super) fn probe_nbd(uri: &str) -> Result<Self, Error> {
         match Self::NBD.reads(uri) {
             Ok(()) => Ok(Self::NBD),
-            Err(Failed::Start(source)) => Err(not_started(source)),
-            Err(Failed::Read(line)) => {
+            Err(ReadFailure::Start(source)) => Err(not_started(source)),
+            Err(ReadFailure::Read(line)) => {
                 let text = format!("fio cannot read from {uri}: {line}");
                 let hint = "fio needs its nbd engine (`fio --enghelp=nbd`): install one that was \
                             built with libnbd";
@@ -116,8 +116,8 @@ impl Engine {
         for engine in Self::ALL {
             match engine.reads(&name) {
                 Ok(()) => return Ok(engine),
-                Err(Failed::Start(source)) => return Err(not_started(source)),
-                Err(Failed::Read(line)) => said = line,
+                Err(ReadFailure::Start(source)) => return Err(not_started(source)),
+                Err(ReadFailure::Read(line)) => said = line,
             }
         }
         let text = format!("fio cannot read from {}: {said}", target.display());
@@ -125,7 +125,7 @@ impl Engine {
     }
 
     /// Reads one block of the target that fio calls `name`.
-    fn reads(self, name: &str) -> Result<(), Failed> {
+    fn reads(self, name: &str) -> Result<(), ReadFailure> {
         let output = Command::new("fio")
             .args(["--name=probe", "--readonly", "--rw=read", "--bs=4k", "--number_ios=1"])
             .args(["--allow_file_create=0", "--size=4k", "--output-format=terse"])
@@ -134,18 +134,18 @@ impl Engine {
             .arg(format!("--{}={name}", self.target_key()))
             .env("LC_ALL", "C")
             .output()
-            .map_err(Failed::Start)?;
+            .map_err(ReadFailure::Start)?;
         if output.status.success() {
             return Ok(());
         }
         let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
         said.push_str(&String::from_utf8_lossy(&output.stdout));
-        Err(Failed::Read(reason(&said).unwrap_or_else(|| output.status.to_string())))
+        Err(ReadFailure::Read(reason(&said).unwrap_or_else(|| output.status.to_string())))
     }
 }
 
 /// Reason why a block could not be read.
-enum Failed {
+enum ReadFailure {
     /// fio did not start.
     Start(io::Error),
     /// fio's message.

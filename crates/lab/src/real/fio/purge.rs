@@ -39,7 +39,7 @@ pub(super) const OVERWRITTEN: &str = "not discarded; overwritten in order before
 
 /// Result of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Purged {
+pub(super) struct PurgeResult {
     /// Description of the method that was used.
     pub(super) how: String,
     /// Reason why it is less than a purge; empty where it is one.
@@ -48,7 +48,7 @@ pub(super) struct Purged {
     pub(super) is_unmapped: bool,
 }
 
-impl Purged {
+impl PurgeResult {
     /// A purge that is one.
     const fn by(how: String) -> Self {
         Self { how, shortfall: String::new(), is_unmapped: true }
@@ -56,7 +56,7 @@ impl Purged {
 }
 
 /// Result of one method: its description, or the reason why it was not used.
-type Tried = Result<String, Unfit>;
+type MethodResult = Result<String, Unfit>;
 
 /// A device that is to be purged.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ pub(super) fn of(
     method: PurgeMethod,
     raw: &Path,
     stop: &dyn Fn() -> bool,
-) -> Result<Purged, Error> {
+) -> Result<PurgeResult, Error> {
     let target = site.target();
     match target {
         Target::Local(LocalTarget { permit, .. }) if permit.is_file() => {
@@ -105,7 +105,7 @@ pub(super) fn of_all(
     method: PurgeMethod,
     raw: &Path,
     stop: &dyn Fn() -> bool,
-) -> Result<Purged, Error> {
+) -> Result<PurgeResult, Error> {
     if sites.group().is_empty() {
         return of(sites.first(), engine, method, raw, stop);
     }
@@ -120,7 +120,7 @@ pub(super) fn of_all(
             break;
         }
     }
-    let told = |of: fn(&Purged) -> &str| {
+    let told = |of: fn(&PurgeResult) -> &str| {
         let first = of(&all[0].1);
         if all.iter().all(|(_, purged)| of(purged) == first) {
             return match first {
@@ -133,7 +133,7 @@ pub(super) fn of_all(
         apart.collect::<Vec<_>>().join("; ")
     };
     let is_unmapped = all.iter().all(|(_, purged)| purged.is_unmapped);
-    Ok(Purged { how: told(|it| &it.how), shortfall: told(|it| &it.shortfall), is_unmapped })
+    Ok(PurgeResult { how: told(|it| &it.how), shortfall: told(|it| &it.shortfall), is_unmapped })
 }
 
 /// fio's servers trim and write, and do nothing else to a drive.
@@ -142,7 +142,7 @@ fn of_fleet(
     capacity_bytes: u64,
     method: PurgeMethod,
     raw: &Path,
-) -> Result<Purged, Error> {
+) -> Result<PurgeResult, Error> {
     let trimmed = || {
         let size = Bytes(capacity_bytes);
         let how = format!("all {size} trimmed on each of {} through fio (rw=trim)", fleet.hosts);
@@ -152,7 +152,7 @@ fn of_fleet(
 }
 
 /// Trims all of an export.
-fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<Purged, Error> {
+fn of_export(uri: &Uri, trims: bool, method: PurgeMethod) -> Result<PurgeResult, Error> {
     let trimmed = || {
         if !trims {
             return Err("the server does not support trims".to_owned());
@@ -168,11 +168,11 @@ fn trimmed_or_overwritten(
     trimmed: impl FnOnce() -> Result<String, String>,
     method: PurgeMethod,
     no_more: &str,
-) -> Result<Purged, Error> {
+) -> Result<PurgeResult, Error> {
     match method {
         PurgeMethod::Overwrite => Ok(overwritten(&["an overwrite was requested".into()])),
         PurgeMethod::Auto | PurgeMethod::Discard => match (trimmed(), method) {
-            (Ok(how), _) => Ok(Purged::by(how)),
+            (Ok(how), _) => Ok(PurgeResult::by(how)),
             (Err(why), PurgeMethod::Auto) => Ok(overwritten(&[why])),
             (Err(why), _) => Err(refused(method, &why)),
         },
@@ -189,7 +189,7 @@ fn caused(error: &Error) -> String {
 }
 
 /// Gives the space of a file back to its file system, which discards it or not as it is mounted.
-fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Error> {
+fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<PurgeResult, Error> {
     let file = permit.target();
     let size = Bytes(capacity_bytes);
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -202,7 +202,7 @@ fn of_file(permit: &Permit, capacity_bytes: u64) -> Result<Purged, Error> {
     }
     let shortfall = "a file cannot be purged: its file system decides where the data goes and \
                      whether the drive hears of the freed space";
-    Ok(Purged { shortfall: shortfall.into(), ..Purged::by(how) })
+    Ok(PurgeResult { shortfall: shortfall.into(), ..PurgeResult::by(how) })
 }
 
 impl Device<'_> {
@@ -211,7 +211,7 @@ impl Device<'_> {
         tools: &Tools,
         method: PurgeMethod,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Purged, Error> {
+    ) -> Result<PurgeResult, Error> {
         let ways: &[PurgeMethod] = match &method {
             PurgeMethod::Auto => &[
                 PurgeMethod::Format,
@@ -229,7 +229,7 @@ impl Device<'_> {
                     if !failed.is_empty() {
                         how = format!("{how}; before that: {}", failed.join("; "));
                     }
-                    return Ok(Purged::by(how));
+                    return Ok(PurgeResult::by(how));
                 }
                 Err(Unfit::Refused(why)) if method != PurgeMethod::Auto => {
                     return Err(refused(method, &why));
@@ -249,7 +249,7 @@ impl Device<'_> {
         Ok(overwritten(&failed))
     }
 
-    fn tried(self, tools: &Tools, way: PurgeMethod, stop: &dyn Fn() -> bool) -> Tried {
+    fn tried(self, tools: &Tools, way: PurgeMethod, stop: &dyn Fn() -> bool) -> MethodResult {
         let is_nvme = self.block.is_some_and(Block::is_nvme);
         let is_ata = self.block.is_some_and(Block::is_ata);
         match (way, self.block) {
@@ -264,7 +264,7 @@ impl Device<'_> {
         }
     }
 
-    fn discarded(self, tools: &Tools) -> Tried {
+    fn discarded(self, tools: &Tools) -> MethodResult {
         if !self.discards {
             return Err("the device does not support discard".to_owned().into());
         }
@@ -291,9 +291,9 @@ impl From<String> for Unfit {
     }
 }
 
-fn overwritten(failed: &[String]) -> Purged {
+fn overwritten(failed: &[String]) -> PurgeResult {
     let why = failed.join("; ");
-    Purged {
+    PurgeResult {
         how: OVERWRITTEN.into(),
         shortfall: format!("{why}: old data was overwritten, not unmapped"),
         is_unmapped: false,

@@ -6,7 +6,7 @@ use super::*;
 
 const SIZE: u64 = 4 << 20;
 
-fn recording(requests: Vec<Recorded>) -> Recording {
+fn recording(requests: Vec<RecordedRequest>) -> Recording {
     let end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
     let tail = Tail { measured_to: end, ..Tail::default() };
     let head = Head {
@@ -23,12 +23,12 @@ fn recording(requests: Vec<Recorded>) -> Recording {
 }
 
 /// Requests of every kind, one after another, each 200 us after the one before.
-fn chain(count: u64) -> Vec<Recorded> {
+fn chain(count: u64) -> Vec<RecordedRequest> {
     let each = Nanos::from_micros(1200);
     let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Read];
     let request = |(index, op): (u64, &Op)| {
         let is_flush = *op == Op::Flush;
-        Recorded {
+        RecordedRequest {
             issued_at: each * index,
             completed_at: each * index + Nanos::from_micros(1000),
             op: *op,

@@ -84,7 +84,7 @@ fn the_hottest_device_counts_and_the_first_to_become_critical_ends_the_load() {
     let all = group(&machine);
     let none = all.temperature_limit(None).unwrap();
     assert_eq!((none.max_c, none.is_asked), (None, false));
-    assert_eq!(all.sensed_under_load(none), Sensed::default());
+    assert_eq!(all.sensed_under_load(none), SensorReadings::default());
     for (disk, celsius, critical) in [("sda", 41, 85), ("sdb", 52, 75)] {
         sense(&machine, disk, "temp1_input", &format!("{celsius}000"));
         sense(&machine, disk, "temp1_crit", &format!("{critical}000"));

@@ -22,8 +22,8 @@ fn disk(machine: &Machine) -> Block {
     machine.system().block_at("/dev/sda".as_ref()).unwrap()
 }
 
-fn tuned(machine: &Machine) -> Tuned {
-    Tuned::begin(&machine.system(), &[disk(machine)]).unwrap()
+fn tuned(machine: &Machine) -> TunedMachine {
+    TunedMachine::begin(&machine.system(), &[disk(machine)]).unwrap()
 }
 
 /// Current values of scheduler, merging, governors and links.
@@ -35,7 +35,7 @@ fn settings(machine: &Machine) -> [String; 5] {
 }
 
 /// Leaves what a run leaves that is killed: its settings and its journal.
-fn kill(tuned: Tuned) {
+fn kill(tuned: TunedMachine) {
     let (system, changes) = (tuned.system.clone(), tuned.changes.clone());
     let journal = fs::read_to_string(system.path(JOURNAL)).unwrap();
     drop(tuned);
@@ -100,7 +100,7 @@ fn a_setting_that_another_process_changed_meanwhile_stays() {
 fn one_run_at_a_time_tunes_a_machine() {
     let machine = machine();
     let _first = tuned(&machine);
-    let second = Tuned::begin(&machine.system(), &[]).unwrap_err();
+    let second = TunedMachine::begin(&machine.system(), &[]).unwrap_err();
     assert_eq!(second.to_string(), "another run has tuned this machine and is still in progress");
     let refused = revert_on(&machine.system()).unwrap_err();
     assert_eq!(refused.to_string(), "another run has tuned this machine and is still in progress");
@@ -110,7 +110,7 @@ fn one_run_at_a_time_tunes_a_machine() {
 #[test]
 fn a_file_leaves_the_queue_of_the_disk_that_it_shares_as_it_is() {
     let machine = machine();
-    let _tuned = Tuned::begin(&machine.system(), &[]).unwrap();
+    let _tuned = TunedMachine::begin(&machine.system(), &[]).unwrap();
     assert_eq!(
         settings(&machine),
         ["mq-deadline", "0", "performance", "performance", "performance"]

@@ -1,6 +1,6 @@
 //! Warnings about whole runs, and what a run keeps of its plan.
 
-use results::{LatencySummary, Summary, TargetKind, TrackedMetric, Written};
+use results::{LatencySummary, Summary, TargetKind, TrackedMetric, WrittenAmount};
 use workload::catalogue;
 
 use super::*;
@@ -24,7 +24,8 @@ fn target(kind: TargetKind, time_lapse: u32) -> Target {
 /// The step of `plan` numbered `index` with `writes` of 4 KiB at `iops`.
 fn step(plan: &Plan, index: usize, (iops, writes): (f64, u64)) -> Step {
     let planned = &plan.steps[index];
-    let written = Written { since_purge_bytes: 1, since_purge_share: 0.01, addressed_share: 0.01 };
+    let written =
+        WrittenAmount { since_purge_bytes: 1, since_purge_share: 0.01, addressed_share: 0.01 };
     let bare = Record::unmeasured(planned, String::new(), written).step;
     let write = LatencySummary { count: writes, ..LatencySummary::default() };
     let summary = Summary {
@@ -181,8 +182,11 @@ fn rounds(rates: &[f64], since_purge_share: f64) -> Vec<Step> {
     let plan = plan();
     let at = plan.steps.iter().position(|step| step.kind == StepKind::Measure).unwrap();
     let of = |(round, iops): (u32, &f64)| {
-        let written =
-            Written { since_purge_bytes: 1, since_purge_share, addressed_share: since_purge_share };
+        let written = WrittenAmount {
+            since_purge_bytes: 1,
+            since_purge_share,
+            addressed_share: since_purge_share,
+        };
         Step {
             id: format!("rounds/round-{round}"),
             round: Some(round),

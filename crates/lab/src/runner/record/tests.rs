@@ -2,7 +2,7 @@
 
 use blockio::Nanos;
 use results::WarningKind;
-use workload::recording::{Benchmark, Head, Recorded, Tail};
+use workload::recording::{Benchmark, Head, RecordedRequest, Tail};
 use workload::{Gaps, SizeShare, catalogue};
 
 use super::*;
@@ -48,7 +48,7 @@ fn minute(writes: u64) -> Vec<Interval> {
     (1..=6).map(|tens| interval(f64::from(tens) * 10.0, writes)).collect()
 }
 
-fn record(step: &PlannedStep, asked: Option<f64>, loaded: Loaded) -> Record {
+fn record(step: &PlannedStep, asked: Option<f64>, loaded: LoadResult) -> Record {
     Record::of_load(step, (1, &write_requirement()), asked, loaded)
 }
 
@@ -59,15 +59,18 @@ fn limit(
     by_generator: bool,
 ) -> Option<RateLimit> {
     let step = PlannedStep { pace, ..planned() };
-    let loaded =
-        Loaded { intervals: minute(reached), generator_limited: by_generator, ..Loaded::default() };
+    let loaded = LoadResult {
+        intervals: minute(reached),
+        generator_limited: by_generator,
+        ..LoadResult::default()
+    };
     record(&step, Some(asked), loaded).step.rate.unwrap().limit
 }
 
 #[test]
 fn a_load_without_a_whole_interval_has_no_figures_and_no_verdict() {
     let step = PlannedStep { kind: StepKind::Precondition, ..planned() };
-    let loaded = Loaded { how: "stopped at once".into(), ..Loaded::default() };
+    let loaded = LoadResult { how: "stopped at once".into(), ..LoadResult::default() };
     let record = record(&step, Some(100.0), loaded);
     let step = record.step;
     assert_eq!((step.summary.is_none(), step.steady.is_none(), step.settled.is_none()), {
@@ -80,7 +83,7 @@ fn a_load_without_a_whole_interval_has_no_figures_and_no_verdict() {
 
 #[test]
 fn only_a_preconditioning_is_judged() {
-    let loaded = || Loaded { intervals: minute(1000), ..Loaded::default() };
+    let loaded = || LoadResult { intervals: minute(1000), ..LoadResult::default() };
     let measured = record(&planned(), None, loaded()).step;
     assert!(measured.steady.is_none() && measured.settled.is_none());
     let step = PlannedStep { kind: StepKind::Precondition, ..planned() };
@@ -92,7 +95,8 @@ fn only_a_preconditioning_is_judged() {
 #[test]
 fn what_was_written_counts_in_the_drives_own_time_and_includes_the_ramp() {
     let step = PlannedStep { ramp_s: 30.0, ..planned() };
-    let record = record(&step, None, Loaded { intervals: minute(1000), ..Loaded::default() });
+    let record =
+        record(&step, None, LoadResult { intervals: minute(1000), ..LoadResult::default() });
     // 15 s at 1000 a second, at a quarter of the scale, and half as much again for the ramp.
     let written = record.step.written.unwrap();
     assert_eq!(written.since_purge_bytes, 15_000 * 4096 * 4 * 3 / 2);
@@ -127,7 +131,7 @@ fn a_share_of_a_rate_is_kept_beside_its_number() {
     let of = "4k/T1Q1".into();
     let pace = Some(Pace::Share { of, percent: 80.0, gaps: Gaps::Constant });
     let step = PlannedStep { pace, ..planned() };
-    let loaded = Loaded { intervals: minute(1000), ..Loaded::default() };
+    let loaded = LoadResult { intervals: minute(1000), ..LoadResult::default() };
     let rate = record(&step, Some(1000.0), loaded.clone()).step.rate.unwrap();
     assert_eq!((rate.iops, rate.percent), (1000.0, Some(80.0)));
     assert_eq!(record(&planned(), Some(1000.0), loaded.clone()).step.rate.unwrap().percent, None);
@@ -139,12 +143,14 @@ fn totals_that_count_more_than_the_samples_say_so() {
     let intervals = minute(1000);
     let rest = Interval { at_s: 63.0, span_s: 0.75, ..interval(63.0, 1000) };
     let counted = intervals.iter().cloned().chain([rest]).collect();
-    let loaded = Loaded { intervals, counted, how: "4k at T2Q4".into(), ..Loaded::default() };
+    let loaded =
+        LoadResult { intervals, counted, how: "4k at T2Q4".into(), ..LoadResult::default() };
     let step = record(&planned(), None, loaded).step;
     assert_eq!(step.how, "4k at T2Q4; totals count 63.0 s, samples the first 60 s");
     assert_eq!((step.counted_s, step.duration_s), (Some(63.0), 60.0));
     assert_eq!(step.summary.unwrap().write.count, 7 * 2500);
-    let same = Loaded { intervals: minute(1000), counted: minute(1000), ..Loaded::default() };
+    let same =
+        LoadResult { intervals: minute(1000), counted: minute(1000), ..LoadResult::default() };
     assert_eq!(record(&planned(), None, same).step.counted_s, None);
 }
 
@@ -159,12 +165,12 @@ fn parts_responses_and_devices_are_summed_up_each_by_itself() {
         name: name.into(),
         counted: vec![interval(10.0, writes)],
     };
-    let loaded = Loaded {
+    let loaded = LoadResult {
         intervals: minute(1000),
         parts: Some(parts),
         responses: Some(responses),
         devices: vec![device("/dev/sda", 100), device("/dev/sdb", 300)],
-        ..Loaded::default()
+        ..LoadResult::default()
     };
     let step = record(&planned(), None, loaded).step;
     assert_eq!(step.submission.unwrap().latency_ns_max, 1000);
@@ -176,7 +182,7 @@ fn parts_responses_and_devices_are_summed_up_each_by_itself() {
 
 #[test]
 fn a_queue_that_stayed_empty_is_warned_of_for_all_devices_together() {
-    let loaded = Loaded { intervals: minute(1000), ..Loaded::default() };
+    let loaded = LoadResult { intervals: minute(1000), ..LoadResult::default() };
     assert!(record(&planned(), None, loaded.clone()).warnings.is_empty());
     let of_four = Record::of_load(&planned(), (4, &write_requirement()), None, loaded);
     let kinds: Vec<WarningKind> = of_four.warnings.iter().map(|it| it.kind).collect();
@@ -200,7 +206,7 @@ fn a_cell_is_of_a_round_and_of_one_size() {
 fn a_step_is_partial_if_a_whole_interval_of_it_is_missing() {
     let partial = |duration_s: f64, kind: StepKind| {
         let step = PlannedStep { kind, ..planned() };
-        let mut record = Record::unmeasured(&step, String::new(), Written::default());
+        let mut record = Record::unmeasured(&step, String::new(), WrittenAmount::default());
         record.step.duration_s = duration_s;
         record.is_partial(&step)
     };
@@ -211,13 +217,13 @@ fn a_step_is_partial_if_a_whole_interval_of_it_is_missing() {
 }
 
 /// A request of `sectors` in a recording, with force unit access or without.
-fn request(op: Op, sectors: u32, fua: bool) -> Recorded {
+fn request(op: Op, sectors: u32, fua: bool) -> RecordedRequest {
     let (issued_at, completed_at) = (Nanos::from_micros(1), Nanos::from_micros(2));
-    Recorded { issued_at, completed_at, op, fua, lba: 0, sectors, client: 0 }
+    RecordedRequest { issued_at, completed_at, op, fua, lba: 0, sectors, client: 0 }
 }
 
 /// A recording of `requests` that made up so many `transactions`.
-fn recording(requests: Vec<Recorded>, transactions: Option<u64>) -> Recording {
+fn recording(requests: Vec<RecordedRequest>, transactions: Option<u64>) -> Recording {
     let benchmark = transactions.map(|transactions| Benchmark {
         tool: "sysbench".into(),
         transactions,

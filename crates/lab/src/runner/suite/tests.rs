@@ -7,8 +7,8 @@ use results::TargetKind;
 use workload::catalogue;
 
 use super::*;
-use crate::driver::Loaded;
-use crate::driver::mock::{Mock, Told};
+use crate::driver::LoadResult;
+use crate::driver::mock::{CommandLog, Mock};
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::runner::{Outcome, StepStore};
@@ -45,7 +45,7 @@ impl Driver for Noting {
         self.mock.fill(fill, watch)
     }
 
-    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<LoadResult, Error> {
         let rate = load.rate.map(|rate| rate.iops);
         self.asked.lock().unwrap().push((load.step.to_owned(), load.seed, rate));
         self.mock.load(load, watch)
@@ -77,14 +77,14 @@ impl Driver for Coarse {
         self.0.fill(fill, watch)
     }
 
-    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<Loaded, Error> {
+    fn load(&mut self, load: &Load<'_>, watch: &mut dyn Watch) -> Result<LoadResult, Error> {
         self.0.load(load, watch)
     }
 }
 
 #[test]
 fn a_load_that_cannot_be_carried_out_is_told_before_the_first_purge() {
-    let (plan, told) = (plan("snia-pts", 1), Told::default());
+    let (plan, told) = (plan("snia-pts", 1), CommandLog::default());
     let drivers = || -> Result<Box<dyn Driver>, Error> {
         Ok(Box::new(Coarse(Mock::new(TargetKind::BlockDevice, &told))))
     };
@@ -179,7 +179,7 @@ fn session(
 ) -> Session {
     let asked = Arc::default();
     let drivers = || -> Result<Box<dyn Driver>, Error> {
-        let mock = Mock::new(TargetKind::File, &Told::default());
+        let mock = Mock::new(TargetKind::File, &CommandLog::default());
         Ok(Box::new(Noting { mock, asked: Arc::clone(&asked) }))
     };
     let assignment = Assignment { label: "mock", plan, drivers: &drivers, step_store, finished };

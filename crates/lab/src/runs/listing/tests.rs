@@ -2,12 +2,12 @@
 
 use super::super::tests::{carry_on, plan, wanted};
 use super::*;
-use crate::progress::Unwatched;
+use crate::progress::SilentProgress;
 
 /// A finished run named after `target`, and its name.
 fn finished(runs: &Runs, target: &str) -> String {
     let folder = runs.create(plan(), wanted(target)).unwrap();
-    folder.finish(carry_on(&folder, &Unwatched)).unwrap().id
+    folder.finish(carry_on(&folder, &SilentProgress)).unwrap().id
 }
 
 #[test]

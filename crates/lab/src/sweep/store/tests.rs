@@ -1,7 +1,7 @@
 //! Folders and tables of sweeps.
 
 use results::LatencySummary;
-use results::sweep::{Dimension, Lifetime, LifetimeBasis, PointOutcome, Settled, Value};
+use results::sweep::{Dimension, Lifetime, LifetimeBasis, PointOutcome, SettledDrive, Value};
 
 use super::super::{SweepOrder, THREADS, table};
 use super::*;
@@ -27,8 +27,8 @@ fn order() -> SweepOrder {
     }
 }
 
-fn settled() -> Settled {
-    Settled {
+fn settled() -> SettledDrive {
+    SettledDrive {
         user_capacity_gb: 640.0,
         raw_capacity_gb: 800.0,
         over_provisioning_percent: Some(25.0),
@@ -44,7 +44,7 @@ fn settled() -> Settled {
     }
 }
 
-fn point(threads: f64, settled: Settled) -> Point {
+fn point(threads: f64, settled: SettledDrive) -> Point {
     let outcome = PointOutcome::Measured(Box::new(settled));
     Point { at: vec![Value::Number(threads)], outcome }
 }
@@ -157,7 +157,7 @@ fn a_lifetime_is_told_with_its_basis() {
         years: Some(3.0),
         read_retries_at_end_of_life: Some(0.25),
     };
-    let of = |basis| Settled { lifetime: Some(lifetime(basis)), ..settled() };
+    let of = |basis| SettledDrive { lifetime: Some(lifetime(basis)), ..settled() };
     let points = vec![point(1.0, of(LifetimeBasis::Cycles)), point(2.0, of(LifetimeBasis::Rating))];
     let rows = cells(points);
     assert_eq!(cell(&rows[0], "lifetime_basis"), "cycles");
@@ -179,10 +179,10 @@ fn an_infeasible_point_has_its_reason_and_nothing_else() {
 
 #[test]
 fn a_point_beyond_the_grid_is_refused() {
-    let error = order().measure(3, &crate::progress::Unwatched).unwrap_err();
+    let error = order().measure(3, &crate::progress::SilentProgress).unwrap_err();
     assert_eq!(error.to_string(), "point 3 of a grid of 3");
     assert_eq!(error.remedy(), "points are counted from 0");
     let older = SweepOrder { model_version: 0, ..order() };
-    let error = older.measure(0, &crate::progress::Unwatched).unwrap_err();
+    let error = older.measure(0, &crate::progress::SilentProgress).unwrap_err();
     assert!(error.to_string().contains("model version 0"), "{error}");
 }

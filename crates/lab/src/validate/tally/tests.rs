@@ -1,13 +1,13 @@
 //! Tallies and texts of rows that were compared.
 
-use super::super::{Compared, Verdict, number_text};
+use super::super::{FigureComparison, Verdict, number_text};
 use super::*;
 
 /// A row of `metric` with this ratio; none: it cannot be compared.
 fn row(metric: &str, ratio: Option<f64>) -> Row {
     let verdict = match ratio {
         None => Verdict::NotExpressible { reason: "no protocol has this workload".into() },
-        Some(ratio) => Verdict::In(Compared {
+        Some(ratio) => Verdict::In(FigureComparison {
             drive: "duo".into(),
             model: "duo stock linux".into(),
             protocol: "enterprise".into(),

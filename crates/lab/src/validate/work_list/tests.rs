@@ -3,8 +3,8 @@
 use super::super::plans;
 use super::super::tests::rows;
 use super::*;
-use crate::driver::mock::{Mock, Told};
-use crate::progress::{Event, Unwatched};
+use crate::driver::mock::{CommandLog, Mock};
+use crate::progress::{Event, SilentProgress};
 
 fn work_list(lines: &[&str]) -> WorkList {
     let (rows, drives) = (rows(lines), ssd::catalogue::drives());
@@ -26,7 +26,7 @@ const PRIMARY: &str = "640,stock,linux,4k-rand-write,16,16,primary,iops,1,1";
 fn no_rows_need_no_simulation() {
     let list = work_list(&[]);
     assert!(list.jobs().is_empty() && list.entries().is_empty());
-    assert_eq!(list.values(&[], 1, &Unwatched).unwrap(), []);
+    assert_eq!(list.values(&[], 1, &SilentProgress).unwrap(), []);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_row_that_cannot_be_compared_leaves_the_places_of_the_others() {
 /// The run of the only job of `list` in which nothing was measured.
 fn unmeasured(list: &WorkList) -> Run {
     let outcome = crate::runner::Outcome {
-        target: Mock::new(results::TargetKind::Model, &Told::default()).target(),
+        target: Mock::new(results::TargetKind::Model, &CommandLog::default()).target(),
         environment: results::Environment::default(),
         records: Vec::new(),
         interrupted: false,
@@ -114,7 +114,7 @@ fn data_that_a_mode_describes_is_that_of_the_first_format() {
 
 #[test]
 fn a_drive_that_is_not_among_those_to_simulate_is_named() {
-    let error = work_list(&[PRIMARY]).values(&[], 1, &Unwatched).unwrap_err();
+    let error = work_list(&[PRIMARY]).values(&[], 1, &SilentProgress).unwrap_err();
     assert_eq!(error.kind(), Kind::Program);
     let source = std::error::Error::source(&error).map(ToString::to_string);
     let said = source.unwrap_or_else(|| error.to_string());

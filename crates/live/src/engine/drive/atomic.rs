@@ -17,7 +17,7 @@ use crate::engine::journal::Scope;
 use crate::format::compress::Scratch;
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
-use crate::format::row::Stored;
+use crate::format::row::StoredPlace;
 use crate::format::unit::Page;
 use crate::{Device as _, DeviceError};
 
@@ -29,7 +29,7 @@ const SHORTENINGS_MAX: u32 = 4;
 /// Pages as they will be, by number.
 type Pages = BTreeMap<u32, Box<[u8; PAGE_BYTES]>>;
 /// A page that was read, and where it was found.
-type FoundPage = (Lpn, Option<Stored>);
+type FoundPage = (Lpn, Option<StoredPlace>);
 
 impl Drive {
     /// Most bytes of one atomic write, whole pages being counted; less where rows leave out dies

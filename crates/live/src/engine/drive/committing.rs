@@ -29,7 +29,7 @@ const TRIES: u32 = 1000;
 
 /// A batch that was collected, and the state of the core then.
 #[must_use = "what is in no batch is not durable"]
-pub(super) struct Collected {
+pub(super) struct CollectedBatch {
     /// Count of events.
     seq: u64,
     /// Dies to be synced before the batch is written.
@@ -137,7 +137,7 @@ impl Drive {
         mut core: Still<'_>,
         scope: Scope,
         see: impl FnOnce(&mut Core),
-    ) -> Result<Option<Collected>, DeviceError> {
+    ) -> Result<Option<CollectedBatch>, DeviceError> {
         // Checkpoints themselves may use what the rest leaves.
         let batches = if scope == Scope::Together { 1 } else { BATCHES_RESERVED };
         let has_reserve = self.has_room(journal, &core, batches);
@@ -164,7 +164,14 @@ impl Drive {
         }
         see(&mut core);
         let buffered = core.buffer.as_ref().map(WriteBuffer::ends).unwrap_or_default();
-        Ok(Some(Collected { seq: core.seq, dirty, held, is_empty, freed: core.freed, buffered }))
+        Ok(Some(CollectedBatch {
+            seq: core.seq,
+            dirty,
+            held,
+            is_empty,
+            freed: core.freed,
+            buffered,
+        }))
     }
 
     /// Makes a batch that was collected durable, with what it lists.
@@ -172,9 +179,9 @@ impl Drive {
         &self,
         journal: &mut Journal,
         scope: Scope,
-        collected: &Collected,
+        collected: &CollectedBatch,
     ) -> Result<(), DeviceError> {
-        let Collected { seq, dirty, held, is_empty, freed, buffered } = *collected;
+        let CollectedBatch { seq, dirty, held, is_empty, freed, buffered } = *collected;
         if !is_empty {
             self.noting(self.make_durable(journal, dirty))?;
         }

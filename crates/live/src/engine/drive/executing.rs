@@ -60,12 +60,12 @@ impl Programs<'_> {
 /// Programs that wait, for a simulation of several threads by one: they are carried out late and in
 /// any order.
 #[derive(Debug)]
-pub(super) struct Deferred {
+pub(super) struct DeferredPrograms {
     rng: Rng,
     programs: Vec<Program>,
 }
 
-impl Deferred {
+impl DeferredPrograms {
     /// Takes one of the programs by chance, if more than `most` wait.
     fn take(&mut self, most: u64) -> Option<Program> {
         let count = self.programs.len() as u64;
@@ -128,7 +128,7 @@ impl Drive {
 
     /// From now on defers programs, and carries them out in any order.
     pub(crate) fn defer_programs(&self, rng: Rng) {
-        *lock(&self.deferred) = Some(Deferred { rng, programs: Vec::new() });
+        *lock(&self.deferred) = Some(DeferredPrograms { rng, programs: Vec::new() });
     }
 
     fn complete_or_defer(&self, mut programs: Vec<Program>) -> Result<(), DeviceError> {

@@ -8,15 +8,15 @@
 use ftl::Lpn;
 
 use super::{Drive, Part, parts};
-use crate::engine::core::{Located, unreadable};
+use crate::engine::core::{PageLocation, unreadable};
 use crate::engine::dies::now_unix_s;
-use crate::engine::store::{Packed, PlaceRun};
+use crate::engine::store::{PackedExtents, PlaceRun};
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, Place, lba};
-use crate::format::row::Stored;
+use crate::format::row::StoredPlace;
 use crate::format::unit::{Codec, Extent};
 use crate::status::{Damage, DamageOutcome, FoundBy};
-use crate::{Device as _, DeviceError, Read};
+use crate::{Device as _, DeviceError, ReadPart};
 
 /// Most pages that are looked for while others wait, and asked for at once.
 const LOT_PAGES: usize = 64;
@@ -42,12 +42,12 @@ struct Partial<'a> {
 type Answers = Vec<Result<(), DeviceError>>;
 
 impl Drive {
-    pub(super) fn read_ranges(&self, reads: &mut [Read<'_>]) -> Answers {
-        let check = |read: &Read<'_>| self.check_range(read.offset, read.buffer.len() as u64);
+    pub(super) fn read_ranges(&self, reads: &mut [ReadPart<'_>]) -> Answers {
+        let check = |read: &ReadPart<'_>| self.check_range(read.offset, read.buffer.len() as u64);
         let mut answers: Answers = reads.iter().map(check).collect();
         let (mut pages, mut partials) = (Vec::new(), Vec::new());
         let valid = (0..).zip(reads).zip(&answers).filter(|(_, answer)| answer.is_ok());
-        for ((read, Read { offset, buffer }), _) in valid {
+        for ((read, ReadPart { offset, buffer }), _) in valid {
             let mut rest = &mut **buffer;
             for part in parts(*offset, rest.len() as u64) {
                 let (wanted, after) = rest.split_at_mut(part.length);
@@ -77,7 +77,7 @@ impl Drive {
         let mut runs: Vec<PlaceRun> = Vec::new();
         let mut stored = Vec::with_capacity(lot.len());
         for (wanted, located) in lot.iter_mut().zip(located) {
-            let Located::Stored(at) = located else { continue };
+            let PageLocation::Stored(at) = located else { continue };
             stored.push(wanted);
             match runs.last_mut().filter(|run| self.goes_on(run, at)) {
                 Some(run) => run.count += 1,
@@ -95,22 +95,22 @@ impl Drive {
     }
 
     /// Finds pages, and gives what is in memory at once.
-    fn locate_lot(&self, lot: &mut [PageRead<'_>], answers: &mut Answers) -> Vec<Located> {
+    fn locate_lot(&self, lot: &mut [PageRead<'_>], answers: &mut Answers) -> Vec<PageLocation> {
         let core = self.core();
         let locate = |wanted: &mut PageRead<'_>| {
             let PageRead { lpn, page, read } = wanted;
             let Ok(core) = &core else {
                 answers[*read] = Err(self.panicked());
-                return Located::Nowhere;
+                return PageLocation::Nowhere;
             };
             let located = core.locate(*lpn);
             match located {
-                Located::Nowhere => page.fill(0),
-                Located::Open(Stored { ppn, .. }) => {
+                PageLocation::Nowhere => page.fill(0),
+                PageLocation::Open(StoredPlace { ppn, .. }) => {
                     let (extent, payload) = core.open_extent(ppn);
                     note(&mut answers[*read], open_page(*lpn, extent, payload, page));
                 }
-                Located::Stored(_) => {}
+                PageLocation::Stored(_) => {}
             }
             located
         };
@@ -119,7 +119,7 @@ impl Drive {
 
     /// True if a place continues a run: the next slot of the same unit, in the same life of its
     /// row.
-    fn goes_on(&self, run: &PlaceRun, at: Stored) -> bool {
+    fn goes_on(&self, run: &PlaceRun, at: StoredPlace) -> bool {
         let place = self.store.layout.place(run.first.ppn);
         let slot = place.slot + u32::try_from(run.count).expect("at most a lot");
         let is_in_unit = slot < self.store.layout.unit_slots;
@@ -152,7 +152,7 @@ impl Drive {
     ) {
         let mut stored = stored.iter_mut();
         for (packed, run) in self.store.read_packs(runs).iter().zip(runs) {
-            let mut found = packed.iter().flat_map(Packed::iter);
+            let mut found = packed.iter().flat_map(PackedExtents::iter);
             for PageRead { lpn, page, read } in stored.by_ref().take(run.count) {
                 let is_it = |extent: &Extent| extent.lpn == *lpn && extent.codec != Codec::Lost;
                 let extent = found.next().flatten().filter(|(extent, _)| is_it(extent));
@@ -176,7 +176,7 @@ impl Drive {
         &self,
         lpn: Lpn,
         page: &mut PageBytes,
-    ) -> Result<Option<Stored>, DeviceError> {
+    ) -> Result<Option<StoredPlace>, DeviceError> {
         let mut failed = None;
         loop {
             // What relocation moved as lost is lost, whatever is known of it.
@@ -184,7 +184,7 @@ impl Drive {
             let located = {
                 let core = self.core()?;
                 let located = core.locate(lpn);
-                if let Located::Open(stored) = located {
+                if let PageLocation::Open(stored) = located {
                     let (extent, payload) = core.open_extent(stored.ppn);
                     is_lost = extent.codec == Codec::Lost;
                     if !is_lost {

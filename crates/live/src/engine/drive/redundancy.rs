@@ -18,11 +18,11 @@ use ftl::Lpn;
 
 use super::Drive;
 use crate::DeviceError;
-use crate::engine::core::Located;
+use crate::engine::core::PageLocation;
 use crate::engine::erasure::STOPPED;
 use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
-use crate::format::row::{RowEpoch, Stored};
+use crate::format::row::{RowEpoch, StoredPlace};
 use crate::mutants::{self, Mutant};
 use crate::status::Redundancy;
 
@@ -137,7 +137,7 @@ impl Drive {
 
     /// Moves those of some pages that lie in rows which do not leave out all of these dies.
     fn move_pages(&self, pages: std::ops::Range<u32>, out: DieSet) -> Result<(), DeviceError> {
-        let lacks_unit = |located: Located| {
+        let lacks_unit = |located: PageLocation| {
             let is_lacking = located.stored().is_some_and(|stored| !stored.life.out.has_all(out));
             is_lacking && !mutants::is(Mutant::RemovedEarly)
         };
@@ -159,9 +159,10 @@ impl Drive {
         pages: &[Lpn],
     ) -> Result<u64, DeviceError> {
         let layout = &self.store.layout;
-        let lies_there = |located: Located| {
-            let is_of = |stored: Stored| layout.place(stored.ppn).row == row && stored.life == life;
-            matches!(located, Located::Stored(stored) if is_of(stored))
+        let lies_there = |located: PageLocation| {
+            let is_of =
+                |stored: StoredPlace| layout.place(stored.ppn).row == row && stored.life == life;
+            matches!(located, PageLocation::Stored(stored) if is_of(stored))
         };
         let mut moved = 0;
         for lpn in pages {

@@ -17,7 +17,7 @@ use ftl::Lpn;
 use super::Drive;
 use super::executing::Programs;
 use crate::DeviceError;
-use crate::engine::core::{ERASED_MAX, Located, Relocated};
+use crate::engine::core::{ERASED_MAX, PageLocation, RelocationStep};
 use crate::engine::journal::Scope;
 use crate::engine::victim_unit::{NeededPages, VictimUnit};
 use crate::format::layout::PAGE_BYTES;
@@ -77,12 +77,12 @@ impl Drive {
             drop(unit);
             self.carry_out(programs)?;
             match relocated {
-                Relocated::Needs(_) => {}
-                Relocated::Nothing if self.core()?.ftl.needs_room() => {
+                RelocationStep::Needs(_) => {}
+                RelocationStep::Nothing if self.core()?.ftl.needs_room() => {
                     let reason = "relocation found nothing to gain".to_owned();
                     return Err(DeviceError::Poisoned { reason });
                 }
-                Relocated::Enough | Relocated::Nothing => return Ok(Holder::This),
+                RelocationStep::Enough | RelocationStep::Nothing => return Ok(Holder::This),
             }
         }
     }
@@ -92,10 +92,10 @@ impl Drive {
     fn relocate_while_read(
         &self,
         unit: &mut VictimUnit,
-    ) -> Result<(Relocated, Programs<'_>), DeviceError> {
+    ) -> Result<(RelocationStep, Programs<'_>), DeviceError> {
         loop {
             match self.decide(|core| core.relocate(unit))? {
-                (Relocated::Needs(wanted), programs) if programs.is_empty() => {
+                (RelocationStep::Needs(wanted), programs) if programs.is_empty() => {
                     drop(programs);
                     unit.read(&self.store, wanted)?;
                 }
@@ -119,17 +119,17 @@ impl Drive {
         &self,
         lpn: Lpn,
         leaves_lost: bool,
-        is_wanted: impl Fn(Located) -> bool,
+        is_wanted: impl Fn(PageLocation) -> bool,
     ) -> Result<bool, DeviceError> {
         let mut unit = VictimUnit::default();
         loop {
             self.check_sound()?;
             let located = self.core()?.locate(lpn);
-            if located == Located::Nowhere || !is_wanted(located) {
+            if located == PageLocation::Nowhere || !is_wanted(located) {
                 return Ok(false);
             }
             self.headroom.take(&self.store, PAGE_BYTES as u64)?;
-            if let Located::Stored(stored) = located {
+            if let PageLocation::Stored(stored) = located {
                 let place = self.store.layout.place(stored.ppn);
                 let of = Member { row: place.row, position: place.unit, life: stored.life };
                 unit.read(&self.store, NeededPages { of, slots: vec![place.slot] })?;

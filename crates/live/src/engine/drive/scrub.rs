@@ -33,7 +33,7 @@ const LEAVING_PAUSE: Duration = Duration::from_millis(10);
 
 /// Result of a scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Scrubbed {
+pub struct ScrubResult {
     /// Rows that were looked at.
     pub rows: u64,
     /// Units that were not what had been programmed.
@@ -68,7 +68,7 @@ enum Filling {
 /// Places of damage that are kept of a scrub, or until the server takes them.
 const DAMAGE_MAX: usize = 1000;
 
-impl Scrubbed {
+impl ScrubResult {
     fn note(&mut self, damage: Damage) {
         if self.damage.len() < DAMAGE_MAX {
             self.damage.push(damage);
@@ -84,7 +84,7 @@ impl Drive {
     ///
     /// # Errors
     /// [`DeviceError::Poisoned`], [`DeviceError::Medium`].
-    pub fn scrub(&self, repair: bool) -> Result<Scrubbed, DeviceError> {
+    pub fn scrub(&self, repair: bool) -> Result<ScrubResult, DeviceError> {
         self.scrub_while(repair, |_, _| true)
     }
 
@@ -97,7 +97,7 @@ impl Drive {
         &self,
         repair: bool,
         go_on: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Scrubbed, DeviceError> {
+    ) -> Result<ScrubResult, DeviceError> {
         self.scrub_for(None, repair, go_on)
     }
 
@@ -107,7 +107,7 @@ impl Drive {
         for_die: Option<usize>,
         repair: bool,
         go_on: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Scrubbed, DeviceError> {
+    ) -> Result<ScrubResult, DeviceError> {
         let rows = u64::from(self.store().layout.shape.rows_total());
         let for_die = for_die.map(die_number);
         let scrub = Scrub { is_running: true, rows, for_die, ..Scrub::default() };
@@ -162,8 +162,8 @@ impl Drive {
         &self,
         repair: bool,
         mut go_on: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Scrubbed, DeviceError> {
-        let mut found = Scrubbed::default();
+    ) -> Result<ScrubResult, DeviceError> {
+        let mut found = ScrubResult::default();
         let rows = self.store().layout.shape.rows_total();
         if repair {
             // What lies on the media of a row that is begun cannot be compared with its parity. It
@@ -206,7 +206,12 @@ impl Drive {
         Ok(found)
     }
 
-    fn scrub_row(&self, row: u32, repair: bool, found: &mut Scrubbed) -> Result<(), DeviceError> {
+    fn scrub_row(
+        &self,
+        row: u32,
+        repair: bool,
+        found: &mut ScrubResult,
+    ) -> Result<(), DeviceError> {
         let life = self.core()?.rows.life(row);
         if life.seq == 0 {
             return Ok(());
@@ -278,7 +283,7 @@ impl Drive {
         core: &mut Core,
         (row, life): (u32, RowEpoch),
         repair: bool,
-        found: &mut Scrubbed,
+        found: &mut ScrubResult,
     ) -> Result<(u64, Vec<Lpn>), DeviceError> {
         let store = self.store();
         let mut verified = store.verify(row, life, None);

@@ -9,11 +9,11 @@ use zerocopy::IntoBytes as _;
 
 use super::open;
 use crate::engine::drive::Drive;
-use crate::engine::gathering::{Gathered, Unused, gather_proven};
+use crate::engine::gathering::{GatheredDies, UnusedMedium, gather_proven};
 use crate::engine::replay::Replay;
 use crate::engine::store::Store;
 use crate::engine::witness::Witness;
-use crate::engine::write_buffer::{self, Buffered, WriteBuffer};
+use crate::engine::write_buffer::{self, BufferContents, WriteBuffer};
 use crate::format::encoding::U32;
 use crate::format::header::{FORMAT_VERSION, Header};
 use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};
@@ -83,7 +83,7 @@ impl Drive {
         memory: Option<&dyn BufferMemory>,
         upgrade: Upgrade,
     ) -> Result<Self, OpenError> {
-        let Gathered { mut store, header, mut unused } = gather_proven(media, witness)?;
+        let GatheredDies { mut store, header, mut unused } = gather_proven(media, witness)?;
         let mut ignored = memory.and_then(|memory| take_up(&mut store, &header, memory));
         let format = match upgrade {
             Upgrade::Now => FORMAT_VERSION,
@@ -91,7 +91,7 @@ impl Drive {
         };
         let (mut drive, outdated) = open(store, header, &mut ignored, format)?;
         unused.extend(outdated);
-        unused.extend(ignored.map(|text| Unused { die: None, text }));
+        unused.extend(ignored.map(|text| UnusedMedium { die: None, text }));
         drive.set_unused_media(unused);
         Ok(drive)
     }
@@ -141,7 +141,7 @@ pub(crate) struct BufferReplay {
 
 impl BufferReplay {
     /// Returns what recovery makes of a write buffer.
-    pub(crate) fn of(&self, buffered: &Buffered) -> LeftBuffer {
+    pub(crate) fn of(&self, buffered: &BufferContents) -> LeftBuffer {
         let is_replayed = Some(self.is_replayed);
         LeftBuffer { is_replayed, reason: self.unused.clone(), ..buffered.contents() }
     }
@@ -153,7 +153,7 @@ impl BufferReplay {
 /// what open rows had. Nor can it be told from an earlier life of its place.
 pub(super) fn add_buffered(store: &Store, since: u64, replay: &mut Replay) -> BufferReplay {
     let Some(buffered) = &store.buffered else { return BufferReplay::default() };
-    let Buffered { session, journal_end, records, name, is_damaged } = buffered;
+    let BufferContents { session, journal_end, records, name, is_damaged } = buffered;
     let unused = |why: String| BufferReplay { unused: Some(why), ..BufferReplay::default() };
     if !replay.ends_at(*journal_end, *session) && !is_any() {
         return unused(format!(

@@ -1,6 +1,6 @@
 //! Checks that nothing is missing between the checkpoint and the end of the journal.
 
-use super::{Doubts, Saved, Scanned};
+use super::{Doubts, SavedCheckpoint, ScanResult};
 use crate::OpenError;
 use crate::engine::replay::Replay;
 use crate::engine::store::Store;
@@ -18,7 +18,7 @@ pub(super) fn proven_batches(store: &Store) -> u64 {
 
 /// Checks that no unit was programmed after a batch of the journal that is not there.
 pub(super) fn check_units(
-    scanned: &Scanned,
+    scanned: &ScanResult,
     end: Position,
     doubts: &mut Doubts,
 ) -> Result<(), OpenError> {
@@ -36,7 +36,7 @@ pub(super) fn check_units(
 /// Checks that the journal tells all that happened since the checkpoint. Batches with a lower
 /// number than `proven` were durable, as is known without the dies.
 pub(super) fn check_journal(
-    saved: &Saved,
+    saved: &SavedCheckpoint,
     (header, proven): (&Header, u64),
     replay: &Replay,
     doubts: &mut Doubts,

@@ -1,7 +1,7 @@
 //! Copies of the newest checkpoint and of the last batch of the journal, of which a crash may have
 //! left a single one: the power may go again, and take the die that has it along.
 
-use super::{Accounted, load_tables};
+use super::{AccountedDrive, load_tables};
 use crate::OpenError;
 use crate::engine::checkpoint;
 use crate::engine::replay::LastBatch;
@@ -10,7 +10,10 @@ use crate::format::layout::{FRAME_BYTES, HEADER_BYTES, REPLICAS};
 
 /// Has a checkpoint in both copies. One that the power cut off may be in a single one; the one
 /// before it is written over soon, and then no die is to be the only one that knows.
-pub(super) fn spread_checkpoint(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
+pub(super) fn spread_checkpoint(
+    store: &Store,
+    accounted: &AccountedDrive,
+) -> Result<(), OpenError> {
     let (dies, layout, summary) = (&store.dies, &store.layout, &accounted.summary);
     let mut lacking = store.checkpoint_replicas(summary.number);
     lacking.retain(|it| !accounted.holders.contains(it));
@@ -37,7 +40,10 @@ pub(super) fn spread_checkpoint(store: &Store, accounted: &Accounted) -> Result<
 
 /// Has the last batch of the journal in both copies. One that the power cut off may be in a single
 /// one; what it supersedes is written over soon, and batches follow it.
-pub(super) fn spread_last_batch(store: &Store, accounted: &Accounted) -> Result<(), OpenError> {
+pub(super) fn spread_last_batch(
+    store: &Store,
+    accounted: &AccountedDrive,
+) -> Result<(), OpenError> {
     let Some(LastBatch { at, bytes }) = &accounted.last else { return Ok(()) };
     let (dies, layout) = (&store.dies, &store.layout);
     let place = at % layout.shape.journal_bytes;

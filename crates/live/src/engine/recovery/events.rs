@@ -41,7 +41,7 @@ pub(super) enum Event {
 
 /// Page that got a place: eight bytes, since a large drive has millions of them.
 #[derive(Clone, Copy, Debug)]
-struct Placed {
+struct PlacedPage {
     lpn: u32,
     /// Count of events, relative to that of its run.
     seq: u16,
@@ -67,7 +67,7 @@ struct SlotRun {
 #[derive(Debug)]
 pub(super) struct Events {
     layout: Layout,
-    placed: Vec<Placed>,
+    placed: Vec<PlacedPage>,
     runs: Vec<SlotRun>,
     /// Events that the journal has and the rows do not, each with its sequence number.
     journaled: Vec<(u64, Event)>,
@@ -110,7 +110,7 @@ impl Events {
                 0
             };
             last = extent.seq;
-            self.placed.push(Placed { lpn: extent.lpn.0, seq, bytes: charged(&extent) });
+            self.placed.push(PlacedPage { lpn: extent.lpn.0, seq, bytes: charged(&extent) });
             run = run.map(|run| SlotRun { end: run.end + 1, ..run });
         }
         self.runs.extend(run);

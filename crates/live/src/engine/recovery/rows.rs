@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use device::is_host_full;
-use ftl::{Cause, Found, SuperblockId};
+use ftl::{Cause, RecoveredSuperblock, SuperblockId};
 
 use super::events::Events;
 use crate::OpenError;
-use crate::engine::completed_rows::Completed;
+use crate::engine::completed_rows::CompletedRows;
 use crate::engine::store::Store;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
@@ -31,10 +31,10 @@ pub(super) struct Scan<'a> {
 
 /// Result of a scan, besides the events.
 #[derive(Debug, Default)]
-pub(super) struct Scanned {
+pub(super) struct ScanResult {
     /// Rows that count and were not listed, and the same as records for the journal.
     pub(super) rows: BTreeSet<u32>,
-    pub(super) unlisted: Completed,
+    pub(super) unlisted: CompletedRows,
     /// The highest number of batches that some unit says were durable.
     pub(super) batches: u64,
     mends: Vec<Mend>,
@@ -48,7 +48,7 @@ struct Mend {
     unit: Vec<u8>,
 }
 
-impl Scanned {
+impl ScanResult {
     /// Writes units again that rows lack, so that those survive a further loss.
     ///
     /// # Errors
@@ -120,10 +120,10 @@ impl<'a> Scan<'a> {
         rows: &mut Rows,
         erase_counts: &mut [u32],
         events: &mut Events,
-    ) -> Scanned {
+    ) -> ScanResult {
         let layout = &self.store.layout;
         let mut buffers = RowBuffers::new(layout);
-        let mut scanned = Scanned::default();
+        let mut scanned = ScanResult::default();
         for superblock in 0..layout.shape.superblocks {
             let of_superblock = layout.rows_of(superblock);
             let is_held = |row: &u32| rows.life(*row).seq != 0;
@@ -221,7 +221,7 @@ impl<'a> Scan<'a> {
     }
 
     /// A row, if it counts.
-    fn row(&self, row: u32, buffers: &mut RowBuffers, scanned: &mut Scanned) -> Option<Row> {
+    fn row(&self, row: u32, buffers: &mut RowBuffers, scanned: &mut ScanResult) -> Option<Row> {
         let layout = &self.store.layout;
         let heads = buffers.heads.chunks_exact_mut(UNIT_HEADER_BYTES).enumerate();
         let unit_headers: Vec<UnitHeader> = heads
@@ -255,7 +255,7 @@ impl<'a> Scan<'a> {
         row: u32,
         life: RowEpoch,
         RowBuffers { unit: buffers, tables, .. }: &mut RowBuffers,
-        scanned: &mut Scanned,
+        scanned: &mut ScanResult,
     ) -> Option<Row> {
         let layout = &self.store.layout;
         let shape = &layout.shape;
@@ -352,7 +352,7 @@ impl Scan<'_> {
         &self,
         rows: &Rows,
         erase_counts: &[u32],
-    ) -> (Vec<Found>, Vec<SuperblockId>) {
+    ) -> (Vec<RecoveredSuperblock>, Vec<SuperblockId>) {
         let layout = &self.store.layout;
         let shape = &layout.shape;
         let mut begun = Vec::new();
@@ -366,7 +366,7 @@ impl Scan<'_> {
                 .filter(|row| row + 1 < of_superblock.end)
                 .and_then(|row| self.stream(row, rows.life(row)));
             let units_written = written * shape.data_units();
-            found.push(Found { erase_count: *erase_count, units_written, goes_on });
+            found.push(RecoveredSuperblock { erase_count: *erase_count, units_written, goes_on });
             let seqs = of_superblock.filter(is_held).map(|row| rows.life(row).seq);
             begun.extend(seqs.min().map(|seq| (seq, SuperblockId(id))));
         }

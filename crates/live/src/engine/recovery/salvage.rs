@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::events::Events;
-use super::{Doubts, Saved, damaged, load};
+use super::{Doubts, SavedCheckpoint, damaged, load};
 use crate::OpenError;
 use crate::engine::lost::LostPages;
 use crate::engine::replay;
@@ -29,7 +29,7 @@ use ftl::Recovery;
 pub(super) fn load_or_salvage(
     store: &Store,
     doubts: &mut Doubts,
-) -> Result<(Saved, bool), OpenError> {
+) -> Result<(SavedCheckpoint, bool), OpenError> {
     match load(store, doubts) {
         Err(error) if doubts.is_recovery && doubts.checkpoint.is_none() => {
             doubts.found.push(format!(
@@ -43,7 +43,7 @@ pub(super) fn load_or_salvage(
 }
 
 /// The state of a drive before its first event, from which everything is replayed.
-fn empty(store: &Store) -> Result<Saved, OpenError> {
+fn empty(store: &Store) -> Result<SavedCheckpoint, OpenError> {
     let shape = &store.layout.shape;
     let summary = CheckpointHeader {
         drive: store.drive,
@@ -52,7 +52,7 @@ fn empty(store: &Store) -> Result<Saved, OpenError> {
         ..CheckpointHeader::default()
     };
     let map = Recovery::new(&shape.config()).map_err(|error| damaged(error.to_string()))?;
-    Ok(Saved {
+    Ok(SavedCheckpoint {
         summary,
         next: 1,
         holders: Vec::new(),

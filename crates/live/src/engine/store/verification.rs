@@ -23,7 +23,7 @@ use ftl::{Ftl, Lpn, Ppn};
 
 use crate::engine::store::Store;
 use crate::format::layout::{Layout, Place, UNIT_HEADER_BYTES};
-use crate::format::row::{Member, RowEpoch, Stored};
+use crate::format::row::{Member, RowEpoch, StoredPlace};
 use crate::format::unit::{self, Codec, Entry, Extent, Identity, UnitHeader, exclusive_or};
 
 /// Damage of a unit.
@@ -204,7 +204,7 @@ impl Store {
     /// The extent at a place of a row of which more than one unit is damaged, but not at the same
     /// places: what is right of each gives the others back. Sectors that cannot be read may have
     /// been zeroes, which the checksum tells.
-    pub(crate) fn rescue_extent(&self, stored: Stored) -> Option<(Extent, Vec<u8>)> {
+    pub(crate) fn rescue_extent(&self, stored: StoredPlace) -> Option<(Extent, Vec<u8>)> {
         let place = self.layout.place(stored.ppn);
         let verified = self.verify(place.row, stored.life, None);
         let unit = verified.unit(place.unit)?;

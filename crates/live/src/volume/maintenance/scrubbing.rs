@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use super::{LOOK_EVERY, Rest, Wishes, tell};
+use super::{LOOK_EVERY, Wishes, WorkSignal, tell};
 use crate::Drive;
 
 /// Shortest time from one scrub that the volume begins by itself to the next.
@@ -51,7 +51,7 @@ impl ScrubPace {
 
 /// Scrubs at once, and rests as long as it works. One that the volume began by itself ends as soon
 /// as a die goes away: it is a spare's turn then, and the scrub begins again once all are there.
-pub(super) fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>, wanted: WantedScrub) {
+pub(super) fn scrub_now(drive: &Drive, rest: &WorkSignal, told: &Sender<()>, wanted: WantedScrub) {
     let (clock, mut pace) = (Instant::now(), ScrubPace::default());
     let (mut worked_since, mut units_bad_before) = (clock, 0);
     let is_ordered = wanted.for_die.is_none();
@@ -73,7 +73,7 @@ pub(super) fn scrub_now(drive: &Drive, rest: &Rest, told: &Sender<()>, wanted: W
 
 /// Scrubs again and again, each time spread over the period that is wished for, until the
 /// maintenance ends.
-pub(super) fn scrub_periodically(drive: &Drive, rest: &Rest, told: &Sender<()>) {
+pub(super) fn scrub_periodically(drive: &Drive, rest: &WorkSignal, told: &Sender<()>) {
     loop {
         let Some(turn) = rest.scrub_turn() else {
             tell(told);
@@ -111,7 +111,7 @@ pub(super) fn scrub_periodically(drive: &Drive, rest: &Rest, told: &Sender<()>) 
 
 /// Scrubs, once a day at most, when reads find too much damage on a die: where they found it there
 /// is more that no read sees until a further die fails, parity for example.
-pub(super) fn scrub_damaged(drive: &Drive, rest: &Rest, told: &Sender<()>) {
+pub(super) fn scrub_damaged(drive: &Drive, rest: &WorkSignal, told: &Sender<()>) {
     tell(told);
     while rest.pause(LOOK_EVERY) {
         let Some(wanted) = damage_scrub(drive, rest) else { continue };
@@ -128,7 +128,7 @@ pub(super) fn scrub_damaged(drive: &Drive, rest: &Rest, told: &Sender<()>) {
 
 /// The scrub that is due since reads found too much damage, which then counts as begun. None while
 /// a die is missed or does not respond: that one has no damage to be found, but is to be replaced.
-fn damage_scrub(drive: &Drive, rest: &Rest) -> Option<WantedScrub> {
+fn damage_scrub(drive: &Drive, rest: &WorkSignal) -> Option<WantedScrub> {
     let Wishes { wanted_scrub, damage_scrub_begun, .. } = *rest.wishes();
     let is_too_soon = damage_scrub_begun.is_some_and(|at| at.elapsed() < DAMAGE_SCRUB_EVERY);
     if wanted_scrub.is_some() || is_too_soon {
@@ -260,7 +260,7 @@ mod tests {
         let die = &drive.status().dies[1];
         assert!(die.reconstructed_reads > 0 && die.failures > 0, "parity answered: {die:?}");
         assert_eq!((die.damaged_places, die.rows_suspect), (0, 0));
-        let rest = Rest::default();
+        let rest = WorkSignal::default();
         assert!(damage_scrub(&drive, &rest).is_none());
 
         // It responds again, and some of it is rotten; then it is gone once more.

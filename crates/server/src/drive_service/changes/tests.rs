@@ -14,7 +14,7 @@ fn status() -> Status {
 }
 
 /// The texts of what a look tells.
-fn told(known: &mut Known, status: &Status) -> Vec<String> {
+fn told(known: &mut DriveSnapshot, status: &Status) -> Vec<String> {
     known.look(status).into_iter().map(|change| change.text).collect()
 }
 
@@ -28,7 +28,7 @@ fn with_failure(hot_spares: u32, is_kept: bool) -> Status {
 
 #[test]
 fn a_hot_spare_that_could_not_be_used_is_told_once_with_why_and_what_to_do() {
-    let mut known = Known::default();
+    let mut known = DriveSnapshot::default();
     assert!(told(&mut known, &Status { hot_spares: 1, ..status() }).is_empty());
     let text = "The hot spare /s0 could not replace Die 1 (/d1): opening it: No such file. It \
                 stays a hot spare and is tried again: remedy the cause, or add another one with \
@@ -39,7 +39,7 @@ fn a_hot_spare_that_could_not_be_used_is_told_once_with_why_and_what_to_do() {
 
 #[test]
 fn scrubs_that_ended_since_the_last_look_are_each_told_once() {
-    let mut known = Known::default();
+    let mut known = DriveSnapshot::default();
     let mut now = status();
     let scrub = |rows, units_bad| Scrub { rows, units_bad, ..Scrub::default() };
     let scrubs = &mut now.maintenance.scrubs;
@@ -57,7 +57,7 @@ fn scrubs_that_ended_since_the_last_look_are_each_told_once() {
 
 #[test]
 fn a_scrub_that_the_volume_began_is_told_once_and_before_its_end() {
-    let mut known = Known::default();
+    let mut known = DriveSnapshot::default();
     let mut now = status();
     told(&mut known, &now);
     let scrub = Scrub { rows: 7, for_die: Some(1), ..Scrub::default() };
@@ -72,14 +72,14 @@ fn a_scrub_that_the_volume_began_is_told_once_and_before_its_end() {
 
 #[test]
 fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
-    let mut known = Known::default();
+    let mut known = DriveSnapshot::default();
     told(&mut known, &Status { hot_spares: 1, ..status() });
     let given_up = told(&mut known, &with_failure(0, false));
     assert_eq!(given_up.len(), 1, "{given_up:?}");
     assert!(
         given_up[0].ends_with("was given up: add another one with `floatgate add-spare /v PATH`.")
     );
-    let mut known = Known::default();
+    let mut known = DriveSnapshot::default();
     told(&mut known, &Status { hot_spares: 2, ..status() });
     let taken = told(&mut known, &Status { hot_spares: 1, ..status() });
     assert_eq!(taken, ["A hot spare replaced a failed die, or was removed; 1 is left."]);
@@ -96,7 +96,7 @@ fn a_purge_tells_the_dies_that_it_did_not_erase() {
         status.dies[2].is_lost = is_lost;
         let failure = failure.map(str::to_owned);
         status.maintenance.purge = Some(Purge { failure, ..Purge::default() });
-        let mut known = Known::default();
+        let mut known = DriveSnapshot::default();
         let events = told(&mut known, &status);
         assert!(told(&mut known, &status).is_empty(), "it is told once");
         events

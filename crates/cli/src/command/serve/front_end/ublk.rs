@@ -8,7 +8,7 @@ use clap::Args;
 use export::{Ublk, UblkDriver, UblkSettings};
 use live::{Administration as _, status};
 
-use super::{FrontEnd, Prepared, Running, Served};
+use super::{FrontEnd, ReadyFrontEnd, Running, ExportedDrive};
 use crate::ublk::failed;
 
 /// Most queues of a device where the user chose no number.
@@ -35,7 +35,7 @@ struct Devices {
 }
 
 impl FrontEnd for Options {
-    fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
+    fn prepare(&self) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
         if !self.ublk {
             return Ok(None);
         }
@@ -51,10 +51,10 @@ fn queues() -> u16 {
     u16::try_from(processors.min(QUEUES_MAX)).expect("it is small")
 }
 
-impl Prepared for Devices {
+impl ReadyFrontEnd for Devices {
     fn start(
         self: Box<Self>,
-        served: &Served<'_>,
+        served: &ExportedDrive<'_>,
         offered: &mut [status::Export],
     ) -> Result<Box<dyn Running>> {
         let settings = UblkSettings {

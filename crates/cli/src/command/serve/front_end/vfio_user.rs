@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use export::VfioUser;
 
-use super::{FrontEnd, Prepared, Sockets, Start, path};
+use super::{FrontEnd, ReadyFrontEnd, Sockets, Start, path};
 
 /// `--vfio-user`.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Options {
 }
 
 impl FrontEnd for Options {
-    fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
+    fn prepare(&self) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
         let start: Box<Start<VfioUser>> = Box::new(|listener, served, offered| {
             served.add_uris(offered, |id| format!("vfio-user:{}#{id}", path(&listener)));
             let (subsystem, observer) = (served.subsystem(), Arc::clone(served.observer));

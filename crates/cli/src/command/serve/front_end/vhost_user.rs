@@ -8,7 +8,7 @@ use clap::Args;
 use export::VhostUser;
 use live::{Administration as _, Durability};
 
-use super::{FrontEnd, Prepared, Sockets, Start, path};
+use super::{FrontEnd, ReadyFrontEnd, Sockets, Start, path};
 
 /// `--vhost-user`.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ pub(crate) struct Options {
 }
 
 impl FrontEnd for Options {
-    fn prepare(&self) -> Result<Option<Box<dyn Prepared>>> {
+    fn prepare(&self) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
         let start: Box<Start<VhostUser>> = Box::new(move |listener, served, offered| {
             if let Some(first) = offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));

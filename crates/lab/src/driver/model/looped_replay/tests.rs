@@ -1,7 +1,7 @@
 //! Loads over intervals against single replays.
 
 use blockio::Op;
-use workload::recording::{Benchmark, Head, Recorded, Tail};
+use workload::recording::{Benchmark, Head, RecordedRequest, Tail};
 
 use super::*;
 use crate::application::ReplayHost;
@@ -24,8 +24,8 @@ impl Watch for Alone {
 fn recording(clients: u64, think: Nanos) -> Recording {
     let latency = Nanos::from_millis(2);
     let each = latency + think;
-    let requests: Vec<Recorded> = (0..400)
-        .map(|index| Recorded {
+    let requests: Vec<RecordedRequest> = (0..400)
+        .map(|index| RecordedRequest {
             issued_at: each * (index / clients),
             completed_at: each * (index / clients) + latency,
             op: Op::Read,
@@ -57,7 +57,7 @@ fn recording(clients: u64, think: Nanos) -> Recording {
     Recording { head, tail: Some(tail), requests, lost: 0, transactions: Vec::new() }
 }
 
-fn replayed(recording: &Recording, looped: Option<Looped>) -> ReplayedApplication {
+fn replayed(recording: &Recording, looped: Option<LoopedLoad>) -> ReplayedApplication {
     let mut spec = ssd::catalogue::find("iodrive-duo").expect("the catalogue has it");
     // Stalls of a second, frequent in time lapse, would be most of what these replays wait for.
     spec.hosts.iter_mut().for_each(|host| host.stalls.clear());
@@ -75,7 +75,7 @@ fn intervals_have_the_rate_of_a_single_replay_and_add_up() {
     let recording = recording(4, Nanos::from_micros(50));
     let once = replayed(&recording, None);
     assert!(once.transactions.is_empty() && once.intervals.len() == 1);
-    let looped = Looped { intervals: 6, interval_s: 0.2, begins_at: 0.25 };
+    let looped = LoopedLoad { intervals: 6, interval_s: 0.2, begins_at: 0.25 };
     let lasted = replayed(&recording, Some(looped));
     assert_eq!((lasted.intervals.len(), lasted.transactions.len()), (6, 6));
     let told = once.replayed.prediction.unwrap();
@@ -97,7 +97,7 @@ fn intervals_have_the_rate_of_a_single_replay_and_add_up() {
 #[test]
 fn nothing_is_told_over_intervals_where_the_host_decides() {
     let recording = recording(1, Nanos::from_millis(20));
-    let looped = Looped { intervals: 3, interval_s: 1.0, begins_at: 0.0 };
+    let looped = LoopedLoad { intervals: 3, interval_s: 1.0, begins_at: 0.0 };
     let lasted = replayed(&recording, Some(looped));
     assert_eq!(lasted.replayed.prediction, None, "{}", lasted.replayed.host_share);
     assert!(lasted.transactions.is_empty(), "{:?}", lasted.transactions);
@@ -107,7 +107,7 @@ fn nothing_is_told_over_intervals_where_the_host_decides() {
 fn drives_that_begin_elsewhere_in_the_recording_are_not_in_step() {
     let recording = recording(2, Nanos::from_micros(50));
     let at = |begins_at: f64| {
-        let looped = Looped { intervals: 1, interval_s: 0.02, begins_at };
+        let looped = LoopedLoad { intervals: 1, interval_s: 0.02, begins_at };
         replayed(&recording, Some(looped)).intervals[0].read.count()
     };
     assert!(at(0.0) > 0 && at(0.5) > 0 && at(1.0) > 0);

@@ -9,7 +9,7 @@ use crate::application::{HOST_SHARE_MAX, ReplayHost};
 
 const SIZE: u64 = 1 << 30;
 
-fn recording(requests: Vec<Recorded>, tps: f64) -> Recording {
+fn recording(requests: Vec<RecordedRequest>, tps: f64) -> Recording {
     let end = requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
     let benchmark = Benchmark {
         tool: "pgbench".into(),
@@ -33,9 +33,9 @@ fn recording(requests: Vec<Recorded>, tps: f64) -> Recording {
 }
 
 /// Reads one after another, each `think` after the one before, which took `latency`.
-fn chain(count: u64, latency: Nanos, think: Nanos) -> Vec<Recorded> {
+fn chain(count: u64, latency: Nanos, think: Nanos) -> Vec<RecordedRequest> {
     let each = latency + think;
-    let read = |index: u64| Recorded {
+    let read = |index: u64| RecordedRequest {
         issued_at: each * index,
         completed_at: each * index + latency,
         op: Op::Read,
@@ -145,8 +145,8 @@ fn clients_that_think_at_once_share_the_processors_of_their_host() {
     let think = Nanos::from_micros(300);
     // Four chains, side by side.
     let one = chain(200, Nanos::from_millis(2), think);
-    let four: Vec<Recorded> = one.iter().flat_map(|request| [*request; 4]).collect();
-    let on = |machine: &str, requests: &[Recorded], count: Option<u32>| {
+    let four: Vec<RecordedRequest> = one.iter().flat_map(|request| [*request; 4]).collect();
+    let on = |machine: &str, requests: &[RecordedRequest], count: Option<u32>| {
         let mut recording = recording(requests.to_vec(), 100.0);
         recording.head.machine = machine.into();
         let processors = count.and_then(NonZeroU32::new);
@@ -196,7 +196,7 @@ fn a_flush_and_a_trim_are_requests_of_their_own() {
     let (spec, setup) = duo();
     let mut requests = chain(4, Nanos::from_millis(1), Nanos::from_micros(10));
     requests[1].op = Op::Write;
-    requests[2] = Recorded { op: Op::Flush, lba: 0, sectors: 0, ..requests[2] };
+    requests[2] = RecordedRequest { op: Op::Flush, lba: 0, sectors: 0, ..requests[2] };
     requests[3].op = Op::Trim;
     let replayed =
         replay_recording(&recording(requests, 1.0), &spec, &setup, (&ReplayHost::default(), 0.0))
@@ -220,7 +220,7 @@ fn a_recording_of_a_larger_device_is_refused() {
 #[test]
 fn addresses_shrink_with_a_drive_that_no_longer_holds_them_all() {
     let fit = AddressMap { from: 1600, to: 160 };
-    let at = |lba, sectors| Recorded { lba, sectors, ..chain(1, Nanos(1), Nanos(1))[0] };
+    let at = |lba, sectors| RecordedRequest { lba, sectors, ..chain(1, Nanos(1), Nanos(1))[0] };
     assert_eq!(fit.place(&at(800, 8)), (Lba(80), 8));
     assert_eq!(fit.place(&at(1592, 8)), (Lba(152), 8));
     assert_eq!(fit.place(&at(0, 1600)), (Lba(0), 160));

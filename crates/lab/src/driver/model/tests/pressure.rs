@@ -4,7 +4,7 @@ use blockio::{Completion, Op, Status};
 use results::Climate;
 
 use super::*;
-use crate::driver::model::pressure::Rest;
+use crate::driver::model::pressure::OutstandingRequests;
 
 /// A request that was sent at `from` and answered at `to`, in microseconds.
 fn done((from, to): (u64, u64), status: Status) -> Completion {
@@ -20,9 +20,9 @@ fn done((from, to): (u64, u64), status: Status) -> Completion {
     }
 }
 
-fn rest(spans: &[(u64, u64)], end_us: u64) -> Rest {
+fn rest(spans: &[(u64, u64)], end_us: u64) -> OutstandingRequests {
     let completions = spans.iter().map(|span| done(*span, Status::Ok));
-    Rest::of(completions, Nanos::from_micros(end_us))
+    OutstandingRequests::of(completions, Nanos::from_micros(end_us))
 }
 
 fn span(span_s: f64) -> Interval {
@@ -59,7 +59,7 @@ fn in_a_closed_loop_every_moment_of_every_request_is_counted_or_waited() {
     let feeds = Feed::of_all(&load, &drive).unwrap();
     let end = Nanos::from_millis(50);
     let mut meter = Meter::new(&drive, Nanos::ZERO);
-    let mut closed = Closed::start(&mut drive, feeds, &load, Nanos::ZERO);
+    let mut closed = ClosedLoop::start(&mut drive, feeds, &load, Nanos::ZERO);
     assert!(closed.run(end, &mut meter, &mut StopAfter(usize::MAX)).unwrap());
     let interval = meter.cut(closed.drive(), end, 1.0);
     let rest = closed.drain(end);

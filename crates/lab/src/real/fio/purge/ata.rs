@@ -4,7 +4,7 @@
 //! freezes drives at start, and a sleep of the machine thaws them. Whatever failed, the drive is
 //! asked for a password that is left, and it is removed.
 
-use super::{Tried, Unfit};
+use super::{MethodResult, Unfit};
 use crate::real::system::Block;
 use crate::real::tools::Tools;
 
@@ -71,7 +71,7 @@ impl Security {
 }
 
 /// Erases all of the drive `block`.
-pub(super) fn erase(tools: &Tools, block: &Block) -> Tried {
+pub(super) fn erase(tools: &Tools, block: &Block) -> MethodResult {
     if block.is_partition() {
         return Err(format!("{} is a partition: only whole drives are erased", block.name()).into());
     }

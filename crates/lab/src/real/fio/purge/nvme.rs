@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::{Tried, Unfit};
+use super::{MethodResult, Unfit};
 use crate::real::system::Block;
 use crate::real::tools::Tools;
 
@@ -101,7 +101,7 @@ impl Layout {
 }
 
 /// Formats the namespace `block` with a secure erase, to the layout that it has.
-pub(super) fn format(tools: &Tools, block: &Block) -> Tried {
+pub(super) fn format(tools: &Tools, block: &Block) -> MethodResult {
     let node = whole(block)?;
     let controller = Controller::of(tools, &node)?;
     if controller.oacs & FORMATS == 0 {
@@ -147,7 +147,7 @@ const LASTS: &str = "the sanitize did not end within 4 h and goes on: wait until
 /// Sanitizes the subsystem of `block`, which has no other namespace.
 ///
 /// Once it has begun, nothing ends it: a wait that is stopped leaves the drive to it.
-pub(super) fn sanitize(tools: &Tools, block: &Block, stop: &dyn Fn() -> bool) -> Tried {
+pub(super) fn sanitize(tools: &Tools, block: &Block, stop: &dyn Fn() -> bool) -> MethodResult {
     let node = whole(block)?;
     check_siblings(block, "a sanitize")?;
     let controller = Controller::of(tools, &node)?;

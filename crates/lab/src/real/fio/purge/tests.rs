@@ -21,7 +21,7 @@ fn purged(
     name: &str,
     fakes: &Fakes,
     method: PurgeMethod,
-) -> Result<Purged, Error> {
+) -> Result<PurgeResult, Error> {
     let node = PathBuf::from(format!("/dev/{name}"));
     let block = machine.system().block_at(&node).unwrap();
     let device = Device { path: &node, block: Some(&block), discards: true };
@@ -270,7 +270,7 @@ fn security_is_read_word_by_word() {
 
 /// Erases `sda` of `machine`, an ATA disk, when `hdparm -I` answers in turn with each of
 /// `states`, its last answer for ever, and all else runs `then`.
-fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<Purged, String>, Fakes) {
+fn erased(machine: &Machine, states: &[&str], then: &str) -> (Result<PurgeResult, String>, Fakes) {
     let mut answers = String::new();
     for (nth, state) in (1..).zip(states) {
         let test = if nth == states.len() { "true".into() } else { format!("[ $n -eq {nth} ]") };
@@ -352,7 +352,11 @@ fn a_password_that_cannot_be_taken_back_is_told_to_the_user() {
 }
 
 /// Purges `nvme0n1` by `method` when its sanitize log has the bytes `log`.
-fn by_nvme(controller: &str, log: &str, method: PurgeMethod) -> (Result<Purged, Error>, Fakes) {
+fn by_nvme(
+    controller: &str,
+    log: &str,
+    method: PurgeMethod,
+) -> (Result<PurgeResult, Error>, Fakes) {
     let then = format!("case $1 in sanitize-log) printf '{log}';; *) true;; esac");
     let fakes = nvme_cli(controller, &then);
     (purged(&nvme(), "nvme0n1", &fakes, method), fakes)

@@ -5,7 +5,7 @@
 //! and has whatever is damaged written again from memory: headers at once, checkpoint and journal
 //! by two checkpoints, after which neither slot and no batch that is needed has a damaged copy.
 
-use super::Scrubbed;
+use super::ScrubResult;
 use crate::DeviceError;
 use crate::engine::checkpoint;
 use crate::engine::drive::Drive;
@@ -22,7 +22,7 @@ impl Drive {
     pub(super) fn scrub_copies(
         &self,
         repair: bool,
-        found: &mut Scrubbed,
+        found: &mut ScrubResult,
     ) -> Result<(), DeviceError> {
         if mutants::is(Mutant::CopiesUnscrubbed) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Rows in which a read found damage that parity hides: written again soon after, some at a time,
 //! so that the next die that fails finds nothing missing.
 
-use super::Scrubbed;
+use super::ScrubResult;
 use crate::DeviceError;
 use crate::engine::drive::Drive;
 use crate::status::{Damage, FoundBy};
@@ -22,7 +22,7 @@ impl Drive {
         if rows.is_empty() || !self.all_dies_respond() {
             return Ok(());
         }
-        let mut found = Scrubbed::default();
+        let mut found = ScrubResult::default();
         for row in &rows {
             self.scrub_row(*row, true, &mut found)?;
             self.store().suspects.forget(*row);

@@ -8,7 +8,7 @@ use blockio::Rng;
 use ftl::Lpn;
 use proptest::prelude::*;
 
-use crate::engine::core::Located;
+use crate::engine::core::PageLocation;
 use crate::format::layout::{ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::format::unit;
 use crate::volume::check::{Kind, Remedy, Report, check_media};
@@ -298,7 +298,7 @@ fn pages_whose_entry_and_data_are_damaged_on_different_dies_are_not_lost() {
     let mut tried = 0;
     for page in 0..PAGES {
         let located = open.core().expect("no thread panicked").locate(Lpn(page));
-        let Located::Stored(stored) = located else { continue };
+        let PageLocation::Stored(stored) = located else { continue };
         let place = layout.place(stored.ppn);
         let die = layout.die(place.row, place.unit, stored.life.out);
         let from = usize::try_from(layout.unit_from(place.row)).expect("small");
