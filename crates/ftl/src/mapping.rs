@@ -1,7 +1,7 @@
 //! The map from logical to physical pages and back.
 //!
 //! Both directions are plain tables of 32-bit numbers, eight bytes a page; the way back may be left
-//! to the media ([`crate::p2l`]). Beside them one bit says of each physical page whether it is
+//! to the media (`ftl/p2l.rs`). Beside them one bit says of each physical page whether it is
 //! valid: it is small enough for a processor's cache where the tables are not, so that what a
 //! victim still holds is found without looking up what it does not.
 //!

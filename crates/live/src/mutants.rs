@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_single_copy_of_a_header_that_says_open_is_found() {
-        assert!(is_found_by_damage(Mutant::OneHeaderCopy, 45));
+        assert!(is_found_by_damage(Mutant::OneHeaderCopy, 47));
     }
 
     #[test]
@@ -195,12 +195,12 @@ mod tests {
 
     #[test]
     fn an_older_checkpoint_that_is_taken_in_silence_is_found() {
-        assert!(is_found_by_damage(Mutant::OlderCheckpoint, 82));
+        assert!(is_found_by_damage(Mutant::OlderCheckpoint, 112));
     }
 
     #[test]
     fn dies_rolled_back_that_count_as_they_are_are_found() {
-        assert!(is_found_by_damage(Mutant::StaleDiesTaken, 6));
+        assert!(is_found_by_damage(Mutant::StaleDiesTaken, 28));
     }
 
     /// True if it is found by sessions in which dies are absent or damaged.

@@ -66,7 +66,7 @@ pub(super) fn scrub_now(drive: &Drive, rest: &WorkSignal, told: &Sender<()>, wan
         let has_found = std::mem::replace(&mut units_bad_before, units_bad) < units_bad;
         goes_on && (is_ordered || drive.is_settled() && (!has_found || drive.all_dies_respond()))
     });
-    if !is_ordered && !(drive.is_settled() && drive.all_dies_respond()) {
+    if !is_ordered && !is_in_order(drive) {
         rest.wish(|wishes| wishes.damage_scrub_begun = None);
     }
 }
@@ -126,6 +126,11 @@ pub(super) fn scrub_damaged(drive: &Drive, rest: &WorkSignal, told: &Sender<()>)
     }
 }
 
+/// True if nothing but damage can be wrong with any die.
+fn is_in_order(drive: &Drive) -> bool {
+    drive.is_settled() && drive.all_dies_respond()
+}
+
 /// The scrub that is due since reads found too much damage, which then counts as begun. None while
 /// a die is missed or does not respond: that one has no damage to be found, but is to be replaced.
 fn damage_scrub(drive: &Drive, rest: &WorkSignal) -> Option<WantedScrub> {
@@ -135,7 +140,7 @@ fn damage_scrub(drive: &Drive, rest: &WorkSignal) -> Option<WantedScrub> {
         return None;
     }
     let die = drive.die_over_damage_limit()?;
-    (drive.is_settled() && drive.all_dies_respond()).then(|| {
+    is_in_order(drive).then(|| {
         rest.wish(|wishes| wishes.damage_scrub_begun = Some(Instant::now()));
         WantedScrub { for_die: Some(die) }
     })
