@@ -175,7 +175,7 @@ fn methods_of_a_type_lie_in_its_file_or_folder() {
         types(declared).for_each(|(of_type, at)| homes.entry(of_type).or_default().push(at));
         for (of_type, at) in types(implemented) {
             let is_home = |home: &&str| at == *home || at.starts_with(&joined(home, ""));
-            let is_at_home = homes.get(&of_type).is_none_or(|it| it.iter().any(|it| is_home(&it)));
+            let is_at_home = homes.get(&of_type).is_none_or(|it| it.iter().any(is_home));
             match METHODS_ELSEWHERE.iter().find(|it| **it == (*name, of_type.as_str(), at)) {
                 Some(exception) => drop(elsewhere.insert(exception)),
                 None if is_at_home => {}

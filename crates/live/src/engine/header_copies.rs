@@ -51,7 +51,7 @@ pub(crate) fn erase_end(medium: &dyn Medium, to_be: Option<&Layout>) -> io::Resu
     if is_erased { medium.sync() } else { Ok(()) }
 }
 
-/// As [`write`], going on without dies that fail, as far as that is possible.
+/// As [`write()`], going on without dies that fail, as far as that is possible.
 pub(crate) fn write_to_all(header: &mut Header, dies: &Dies) -> Result<(), DeviceError> {
     loop {
         match write(header, dies) {

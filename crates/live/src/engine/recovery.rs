@@ -353,11 +353,8 @@ pub(crate) fn account(
     doubts: &mut Doubts,
 ) -> Result<AccountedDrive, OpenError> {
     let (saved, is_salvage) = salvage::load_or_salvage(store, doubts)?;
-    let mut replay = replay::read(Reading {
-        store,
-        from: saved.summary.journal,
-        is_thorough: doubts.is_thorough,
-    });
+    let (from, is_thorough) = (saved.summary.journal, doubts.is_thorough);
+    let mut replay = replay::read(Reading { store, from, is_thorough });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
     if !is_complete {
         check_journal(&saved, (header, proven_batches(store)), &replay, doubts)?;
@@ -374,11 +371,8 @@ pub(crate) fn account(
         mut map,
         mut lost,
     } = saved;
-    let brought = if is_complete {
-        BufferReplay::default()
-    } else {
-        add_buffered(store, summary.seq, &mut replay)
-    };
+    let brought = (!is_complete).then(|| add_buffered(store, summary.seq, &mut replay));
+    let brought = brought.unwrap_or_default();
     let released = released(&replay);
     forget_released(&store.layout, &released, &mut rows);
     let mut events = Events::new(&store.layout);
@@ -398,9 +392,9 @@ pub(crate) fn account(
     check_units(&scanned, end, doubts)?;
     let extents = list_records(&store.layout, &replay, (&rows, is_salvage), &mut events);
     let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
-    let with_payload =
-        |(lpn, it): (u32, JournaledExtent)| (lpn, (it.extent, replay.payload(&it).to_vec()));
-    let pending: JournaledPages = pending.into_iter().map(with_payload).collect();
+    let payload = |it: &JournaledExtent| replay.payload(it).to_vec();
+    let pending: JournaledPages =
+        pending.into_iter().map(|(lpn, it)| (lpn, (it.extent, payload(&it)))).collect();
     let kept = (&pending, &scanned.unlisted, brought.trims.len());
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let (thin, last) = (replay.thin, replay.last.filter(|_| !is_complete));
@@ -408,7 +402,6 @@ pub(crate) fn account(
     ftl.hold_erased();
     clear_free(&store.layout, &ftl, &mut rows);
     leave_out_free(&store.layout, &ftl, &mut scanned.unlisted);
-    let unlisted = scanned.rows.clone();
     let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
     Ok(AccountedDrive {
         ftl,
@@ -421,7 +414,7 @@ pub(crate) fn account(
         outdated,
         last,
         batches_lost,
-        unlisted,
+        unlisted: scanned.rows.clone(),
         pending,
         is_full,
         next,

@@ -109,7 +109,7 @@ impl WorkSignal {
         !waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
-    /// As [`Rest::pause`], until another rate of scrubs is wished for.
+    /// As [`WorkSignal::pause`], until another rate of scrubs is wished for.
     fn pause_at_rate(&self, rate: Option<NonZeroU64>, pause: Duration) -> bool {
         let wishes = lock(&self.wishes);
         let is_as_wished = |wishes: &mut Wishes| !wishes.is_over && wishes.scrub_rate == rate;

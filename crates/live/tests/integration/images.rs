@@ -157,7 +157,7 @@ fn whatever_only_looks_at_a_kept_image_finds_all_and_changes_no_byte() {
 }
 
 #[test]
-fn whoever_leaves_the_format_as_it_is_can_go_back_to_the_program_before() {
+fn a_volume_that_is_opened_without_an_upgrade_keeps_its_format() {
     for kept in images() {
         let image = Image::unpack(&kept);
         let before = image.formats();
