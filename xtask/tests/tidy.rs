@@ -287,9 +287,10 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["error", "status"],
     // From what is written up to who writes it.
     &["engine/program", "engine/signature", "engine/witness"],
-    &["engine/dies", "engine/erasure", "engine/open_row", "engine/write_buffer"],
+    &["engine/dies", "engine/open_row", "engine/write_buffer"],
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
-    &["engine/checkpoint", "engine/gathering", "engine/headroom", "engine/victim_unit"],
+    &["engine/checkpoint", "engine/erasure", "engine/gathering"],
+    &["engine/headroom", "engine/victim_unit"],
     &["engine/creation", "engine/core"],
     &["engine/journal", "engine/replay"],
     &["engine/drive"],

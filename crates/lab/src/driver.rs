@@ -17,7 +17,7 @@ use crate::progress::Glimpse;
 use crate::real::access::Access;
 use crate::replay::Replay;
 use crate::subject::Subject;
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 use crate::{Error, Kind, Rate};
 
 /// Constant load for a while.
@@ -288,7 +288,7 @@ pub(crate) trait DriverKind: Sync {
     /// True if several of its drivers may be at work at the same time.
     fn runs_in_parallel(&self) -> bool;
     /// `plan` as it is carried out on `wanted`, a setup of `subject`.
-    fn plan(&self, plan: Plan, subject: &Subject, wanted: &Wanted) -> Plan;
+    fn plan(&self, plan: Plan, subject: &Subject, wanted: &OrderedTarget) -> Plan;
     /// The drivers of `wanted`, a setup of `subject`. What is real is taken hold of here, once.
     ///
     /// # Errors
@@ -296,7 +296,7 @@ pub(crate) trait DriverKind: Sync {
     fn open<'a>(
         &self,
         subject: &'a Subject,
-        wanted: &'a Wanted,
+        wanted: &'a OrderedTarget,
         seed: u64,
         access: &Access,
     ) -> Result<Box<Drivers<'a>>, Error>;

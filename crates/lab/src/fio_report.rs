@@ -22,7 +22,7 @@ use self::load::Load;
 use self::merged::MergedJob;
 use crate::plan::{Pace, Plan, PlannedStep};
 use crate::runner::Outcome;
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 use crate::{Error, Gaps, Kind, Rate};
 
 /// A run to be, from a report.
@@ -31,7 +31,7 @@ pub struct ImportedRun {
     /// Plan that would have issued the report's jobs.
     pub plan: Plan,
     /// Target of the jobs.
-    pub wanted: Wanted,
+    pub wanted: OrderedTarget,
     /// Results of the jobs.
     pub outcome: Outcome,
     /// Time at which the jobs began, RFC 3339 in UTC; absent where the report does not tell.
@@ -96,8 +96,10 @@ fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imp
         work: Vec::new(),
     };
     let target = target(report, &hosts, title);
-    let wanted =
-        Wanted::Real { target: title.unwrap_or(&target.name).to_owned(), hosts: String::new() };
+    let wanted = OrderedTarget::Real {
+        target: title.unwrap_or(&target.name).to_owned(),
+        hosts: String::new(),
+    };
     let environment = environment(report, shown);
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
     Ok(ImportedRun { plan, wanted, outcome, begun: begun(report) })

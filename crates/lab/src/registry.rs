@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::real::access::Access;
 use crate::real::fio::FioKind;
 use crate::subject::Subject;
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 
 /// Every kind of driver: the first that takes a subject measures it. A new one is a line here.
 const KINDS: &[&dyn DriverKind] = &[&ModelKind, &FioKind];
@@ -20,7 +20,7 @@ impl Subject {
 
     /// `plan` as it is carried out on `wanted`, a setup of this drive: every step, in order. See
     /// [`Plan::for_drive`] and [`Plan::for_real`].
-    pub fn plan(&self, plan: Plan, wanted: &Wanted) -> Plan {
+    pub fn plan(&self, plan: Plan, wanted: &OrderedTarget) -> Plan {
         self.kind().plan(plan, self, wanted)
     }
 
@@ -31,7 +31,7 @@ impl Subject {
     /// Fails if the setup does not fit, or the guard refuses the target.
     pub fn drivers<'a>(
         &'a self,
-        wanted: &'a Wanted,
+        wanted: &'a OrderedTarget,
         seed: u64,
         access: &Access,
     ) -> Result<Box<Drivers<'a>>, Error> {

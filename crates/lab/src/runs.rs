@@ -40,7 +40,7 @@ use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Outcome, Record, StepStore};
 use crate::subject::{published, published_elsewhere, slug};
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 use crate::{Error, Kind};
 
 pub use self::listing::RunEntry;
@@ -64,7 +64,7 @@ impl Runs {
     ///
     /// # Errors
     /// Fails if it cannot be made.
-    pub fn create(&self, plan: Plan, wanted: Wanted) -> Result<Folder, Error> {
+    pub fn create(&self, plan: Plan, wanted: OrderedTarget) -> Result<Folder, Error> {
         self.create_begun(plan, wanted, None)
     }
 
@@ -76,7 +76,7 @@ impl Runs {
     pub fn create_begun(
         &self,
         plan: Plan,
-        wanted: Wanted,
+        wanted: OrderedTarget,
         begun: Option<String>,
     ) -> Result<Folder, Error> {
         let (path, id, now) = self.make_folder(&slug(&wanted))?;

@@ -13,7 +13,7 @@ use crate::expression;
 use crate::plan::Plan;
 use crate::real::address::Address;
 use crate::real::nbd;
-use crate::wanted::{ModelSetup, Wanted, words};
+use crate::wanted::{ModelSetup, OrderedTarget, words};
 use crate::{Error, Kind};
 
 /// Stands for every format, or every host, of a drive.
@@ -84,7 +84,7 @@ impl Subject {
     ///
     /// # Errors
     /// Names the format or host that the subject does not have.
-    pub fn setups(&self, choice: &Choice) -> Result<Vec<Wanted>, Error> {
+    pub fn setups(&self, choice: &Choice) -> Result<Vec<OrderedTarget>, Error> {
         match self {
             Self::Model { name, .. } if choice.clients.is_some() => {
                 let text = format!("{name} is a modelled drive: --client applies to real drives");
@@ -103,7 +103,7 @@ impl Subject {
                     other => vec![chosen("format", other, &spec.formats(), name)?],
                 };
                 let wanted = |format: &String, host: &String| {
-                    Wanted::Model(ModelSetup {
+                    OrderedTarget::Model(ModelSetup {
                         drive: name.clone(),
                         format: format.clone(),
                         host: host.clone(),
@@ -122,7 +122,7 @@ impl Subject {
     ///
     /// # Errors
     /// As [`Subject::setups`], and where it means several.
-    pub fn setup(&self, choice: &Choice) -> Result<Wanted, Error> {
+    pub fn setup(&self, choice: &Choice) -> Result<OrderedTarget, Error> {
         let mut setups = self.setups(choice)?;
         match setups.len() {
             1 => Ok(setups.remove(0)),
@@ -137,7 +137,7 @@ impl Subject {
 }
 
 /// The setup of the real target at `path` that `choice` means.
-fn real_setup(path: &str, choice: &Choice) -> Result<Wanted, Error> {
+fn real_setup(path: &str, choice: &Choice) -> Result<OrderedTarget, Error> {
     if choice.surroundings != Surroundings::default() {
         let text = format!(
             "{path} is a real drive: --ambient, --airflow, --slot-power and --fail-die apply to \
@@ -165,12 +165,12 @@ fn real_setup(path: &str, choice: &Choice) -> Result<Wanted, Error> {
         }
         Address::Export(_) | Address::Fleet { .. } => {}
     }
-    Ok(Wanted::Real { target: path.to_owned(), hosts })
+    Ok(OrderedTarget::Real { target: path.to_owned(), hosts })
 }
 
 /// Name of a run of `wanted` in file names: target and format, and the host of a model where that
 /// is not the drive's first.
-pub(crate) fn slug(wanted: &Wanted) -> String {
+pub(crate) fn slug(wanted: &OrderedTarget) -> String {
     let slug = wanted.slug();
     match Subject::find(wanted.target()) {
         Ok(Subject::Model { spec, .. }) => match spec.hosts().first() {
@@ -184,7 +184,7 @@ pub(crate) fn slug(wanted: &Wanted) -> String {
 /// Published figures of the drive that `wanted` models, for its format and host, that `plan`
 /// expresses, beside what `run` measured for them; none in surroundings that were not the
 /// reviewers', and none for a real target.
-pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> {
+pub(crate) fn published(wanted: &OrderedTarget, plan: &Plan, run: &Run) -> Vec<Figure> {
     let Some((spec, rows)) = published_rows(wanted) else { return Vec::new() };
     let of_document = rows.into_iter().filter(|row| plan.expresses_document(&row.document));
     of_document
@@ -200,7 +200,7 @@ pub(crate) fn published(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> 
 
 /// Figures of the drive that `wanted` models, published of workloads that `run` measured but by a
 /// protocol that `plan` does not express.
-pub(crate) fn published_elsewhere(wanted: &Wanted, plan: &Plan, run: &Run) -> Vec<Figure> {
+pub(crate) fn published_elsewhere(wanted: &OrderedTarget, plan: &Plan, run: &Run) -> Vec<Figure> {
     let Some((_, rows)) = published_rows(wanted) else { return Vec::new() };
     let is_measured = |row: &FigureRow| {
         let mut steps = run.steps.iter().filter(|step| step.is_primary());
@@ -216,8 +216,8 @@ pub(crate) fn published_elsewhere(wanted: &Wanted, plan: &Plan, run: &Run) -> Ve
 
 /// The model of `wanted` and the published figures of its drive; absent for a real target, in
 /// surroundings that were not the reviewers', and where nothing is published.
-fn published_rows(wanted: &Wanted) -> Option<(Box<DriveSpec>, Vec<&'static FigureRow>)> {
-    let Wanted::Model(setup) = wanted else { return None };
+fn published_rows(wanted: &OrderedTarget) -> Option<(Box<DriveSpec>, Vec<&'static FigureRow>)> {
+    let OrderedTarget::Model(setup) = wanted else { return None };
     if setup.surroundings != Surroundings::default() {
         return None;
     }
@@ -333,7 +333,7 @@ mod tests {
         let subject = Subject::find("iodrive-duo").unwrap();
         let choice = Choice { format: Some("all".into()), ..Choice::default() };
         let wanted = subject.setups(&choice).unwrap();
-        let formats: Vec<&str> = wanted.iter().map(Wanted::format).collect();
+        let formats: Vec<&str> = wanted.iter().map(OrderedTarget::format).collect();
         assert_eq!(formats, ["stock", "high-performance"]);
         assert!(wanted.iter().all(|wanted| wanted.time_lapse() > 16));
         let of = |time_lapse| {

@@ -15,7 +15,7 @@ const SLUG_BYTES_MAX: usize = 120;
 /// Target and setup of a measurement, as a run remembers them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "WantedRow", into = "WantedRow")]
-pub enum Wanted {
+pub enum OrderedTarget {
     /// A drive model in one of its setups.
     Model(ModelSetup),
     /// A real target.
@@ -42,7 +42,7 @@ pub struct ModelSetup {
     pub surroundings: Surroundings,
 }
 
-/// Form of [`Wanted`] in files, one for both kinds of target.
+/// Form of [`OrderedTarget`] in files, one for both kinds of target.
 #[derive(Serialize, Deserialize)]
 struct WantedRow {
     target: String,
@@ -55,7 +55,7 @@ struct WantedRow {
     surroundings: Surroundings,
 }
 
-impl From<WantedRow> for Wanted {
+impl From<WantedRow> for OrderedTarget {
     fn from(row: WantedRow) -> Self {
         let WantedRow { target, format, host, time_lapse, surroundings } = row;
         if format.is_empty() {
@@ -65,13 +65,13 @@ impl From<WantedRow> for Wanted {
     }
 }
 
-impl From<Wanted> for WantedRow {
-    fn from(wanted: Wanted) -> Self {
+impl From<OrderedTarget> for WantedRow {
+    fn from(wanted: OrderedTarget) -> Self {
         match wanted {
-            Wanted::Model(ModelSetup { drive, format, host, time_lapse, surroundings }) => {
+            OrderedTarget::Model(ModelSetup { drive, format, host, time_lapse, surroundings }) => {
                 Self { target: drive, format, host, time_lapse, surroundings }
             }
-            Wanted::Real { target, hosts } => Self {
+            OrderedTarget::Real { target, hosts } => Self {
                 target,
                 format: String::new(),
                 host: hosts,
@@ -82,7 +82,7 @@ impl From<Wanted> for WantedRow {
     }
 }
 
-impl Wanted {
+impl OrderedTarget {
     /// Name of a drive model, or the path or address of a real target.
     pub fn target(&self) -> &str {
         match self {
@@ -131,7 +131,7 @@ impl Wanted {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for OrderedTarget {
     /// `iodrive-duo stock linux`; for a real drive its path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{} {} {}", self.target(), self.format(), self.host());
@@ -166,14 +166,14 @@ pub(crate) fn words(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn model(drive: &str, format: &str) -> Wanted {
+    fn model(drive: &str, format: &str) -> OrderedTarget {
         let (drive, format, host) = (drive.into(), format.into(), "linux".into());
         let surroundings = Surroundings { ambient_c: Some(45), ..Surroundings::default() };
-        Wanted::Model(ModelSetup { drive, format, host, time_lapse: 64, surroundings })
+        OrderedTarget::Model(ModelSetup { drive, format, host, time_lapse: 64, surroundings })
     }
 
-    fn real(target: &str) -> Wanted {
-        Wanted::Real { target: target.into(), hosts: "a,b:8766".into() }
+    fn real(target: &str) -> OrderedTarget {
+        OrderedTarget::Real { target: target.into(), hosts: "a,b:8766".into() }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         for (wanted, begins) in [model("p5510", "stock"), real("/dev/sda")].into_iter().zip(texts) {
             let text = serde_json::to_string(&wanted).unwrap();
             assert!(text.starts_with(begins), "{text}");
-            assert_eq!(serde_json::from_str::<Wanted>(&text).unwrap(), wanted);
+            assert_eq!(serde_json::from_str::<OrderedTarget>(&text).unwrap(), wanted);
         }
     }
 }

@@ -5,7 +5,7 @@ use lab::library::{Item, Library};
 use lab::ssd::{DriveSpec, Surroundings, catalogue};
 use lab::subject::{Choice, Subject, find_drive_text};
 use lab::wanted::ModelSetup;
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::workload::{Protocol, Workload};
 use lab::{Error, Kind};
 use pyo3::prelude::*;
@@ -68,8 +68,8 @@ impl DriveOrder {
     /// Fails if the drive lacks the format or host, and names it.
     pub(crate) fn model_setup(&self) -> Result<ModelSetup, Error> {
         match self.subject()?.setup(&self.choice())? {
-            Wanted::Model(setup) => Ok(setup),
-            Wanted::Real { target, .. } => {
+            OrderedTarget::Model(setup) => Ok(setup),
+            OrderedTarget::Real { target, .. } => {
                 Err(Error::new(Kind::Input, format!("{target} is not a modelled drive")))
             }
         }

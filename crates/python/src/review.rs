@@ -10,7 +10,7 @@ use lab::results::Run;
 use lab::runner::{Assignment, Drivers, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::workload::Protocol;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
@@ -45,7 +45,7 @@ pub(crate) fn plan(order_json: &str, protocol: &str) -> PyResult<String> {
 }
 
 /// Setups of the drive that a plan is for.
-fn setups(asked: &DriveOrder, subject: &Subject, plan: &Plan) -> Result<Vec<Wanted>, Error> {
+fn setups(asked: &DriveOrder, subject: &Subject, plan: &Plan) -> Result<Vec<OrderedTarget>, Error> {
     subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..asked.choice() })
 }
 

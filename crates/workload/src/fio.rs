@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each option is carried out, or noted as without effect on what a drive is asked, or refused with
-//! its line; what comes out differently from fio all the same is in [`ImportedProtocol::notes`]. A first
-//! job that writes everything in order and has no runtime is the fill of the suite.
+//! its line; what comes out differently from fio all the same is in [`ImportedProtocol::notes`]. A
+//! first job that writes everything in order and has no runtime is the fill of the suite.
 //!
 //! Invariant: what is returned passes the checks of those who read it from a file.
 //!

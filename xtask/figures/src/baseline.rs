@@ -13,7 +13,7 @@ use lab::results::baseline::{self, BaselineRow, Headline};
 use lab::runner::{Assignment, Drivers, NoStepStore, carry_out};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{Choice, Subject};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 
 use xtask::root;
 
@@ -100,7 +100,7 @@ fn plan() -> Result<Plan> {
 /// One drive in its first format and behind its first host.
 struct One {
     subject: Subject,
-    wanted: Wanted,
+    wanted: OrderedTarget,
     plan: Plan,
 }
 

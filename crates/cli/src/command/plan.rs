@@ -7,7 +7,7 @@ use anyhow::Result;
 use blockio::{Bytes, Nanos};
 use lab::plan::Plan;
 use lab::subject::{Choice, Subject};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use serde_json::json;
 
 use crate::args;
@@ -39,7 +39,11 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-fn shown(plan: &Plan, (subject, wanted): (&Subject, &[Wanted]), capacity: Option<Bytes>) -> String {
+fn shown(
+    plan: &Plan,
+    (subject, wanted): (&Subject, &[OrderedTarget]),
+    capacity: Option<Bytes>,
+) -> String {
     let each = match devices(subject) {
         1 => String::new(),
         count => format!(", each load on each of {count} devices"),
@@ -111,8 +115,8 @@ fn devices(subject: &Subject) -> u32 {
 
 /// Capacity of each of the targets, of all devices of a modelled group; absent where it differs, or
 /// is not known without a connection.
-fn capacity(subject: &Subject, wanted: &[Wanted]) -> Option<Bytes> {
-    let of = |wanted: &Wanted| match subject {
+fn capacity(subject: &Subject, wanted: &[OrderedTarget]) -> Option<Bytes> {
+    let of = |wanted: &OrderedTarget| match subject {
         Subject::Model { spec, .. } => {
             let format = spec.formats.iter().find(|format| format.name == wanted.format())?;
             Some(decimal(format.user_gb * f64::from(devices(subject))))
@@ -132,7 +136,7 @@ fn decimal(gb: f64) -> Bytes {
     Bytes((gb * 1e9).round() as u64)
 }
 
-fn target(wanted: &Wanted) -> String {
+fn target(wanted: &OrderedTarget) -> String {
     let (target, format, host) = (wanted.target(), wanted.format(), wanted.host());
     match wanted.time_lapse() {
         _ if host.is_empty() => format!("target {target}"),

@@ -11,7 +11,7 @@ use lab::real::recorded::{self, RealReplay};
 use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
 use lab::subject::{Subject, find_drive};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::workload::recording::{Benchmark, Recording};
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         }
         let spec = find_drive(name)?;
         let choice = setup::choice(args.format.as_deref(), &args.model);
-        let Wanted::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
+        let OrderedTarget::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
             bail!("{name} is not a modelled drive: `floatgate drives` lists them");
         };
         setup::tell_no_compression(&spec, &args.data);

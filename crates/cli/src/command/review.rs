@@ -8,7 +8,7 @@ use lab::results::{Run, StepKind, Warning, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::{Error, Kind};
 
 use super::summary;
@@ -143,7 +143,7 @@ fn outcomes(
 fn labels(folders: &[Folder]) -> Vec<String> {
     let wanted = || folders.iter().map(|folder| &folder.order().wanted);
     let differ = wanted().any(|other| wanted().next().is_some_and(|it| it.host() != other.host()));
-    let label = |wanted: &Wanted| {
+    let label = |wanted: &OrderedTarget| {
         let host = if differ { wanted.host() } else { "" };
         format!("{} {host}", wanted.format()).trim_end().to_owned()
     };

@@ -23,7 +23,7 @@ use lab::results::{
 };
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out};
 use lab::subject::Subject;
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::workload::trace::{Addresses, Trace};
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
@@ -87,7 +87,7 @@ fn check_replay(args: &args::Run) -> Result<()> {
 /// Carries out the plans, which differ in their seeds, and keeps the steps of the first in the
 /// folder of the run if it is stored: models side by side, a real target again and again.
 fn measured(
-    (asked, wanted): (&RunRequest<'_>, &Wanted),
+    (asked, wanted): (&RunRequest<'_>, &OrderedTarget),
     plans: &[Plan],
     stored: Option<&StoredRun>,
 ) -> Result<Vec<Outcome>> {
@@ -114,7 +114,7 @@ fn measured(
 
 /// Carries out plans at once, the first of which may be stored.
 fn carried_out(
-    (asked, wanted): (&RunRequest<'_>, &Wanted),
+    (asked, wanted): (&RunRequest<'_>, &OrderedTarget),
     (plans, access): (&[Plan], &Access),
     stored: Option<&StoredRun>,
     progress: &TerminalProgress,

@@ -24,7 +24,7 @@ use export::{Address, Export, Exports, Listener, Observer, Tls, TlsMode, fuse};
 use export::{Event, Limits, Server};
 use lab::ssd::Drive as ModelDrive;
 use lab::subject::{Subject, find_drive};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::workload::recording::Tail;
 use lab::{Error, Kind};
 use live::fault_injection::{FaultInjector, Schedule};
@@ -607,7 +607,9 @@ pub(super) fn paced(args: &TimingArgs) -> Result<Option<Arc<PacingModel>>> {
     let spec = find_drive(&args.model)?;
     let choice = setup::choice(args.format.as_deref(), &args.setup);
     let wanted = Subject::find(&args.model)?.setup(&choice)?;
-    let Wanted::Model(setup) = wanted else { bail!("{} is not a modelled drive", args.model) };
+    let OrderedTarget::Model(setup) = wanted else {
+        bail!("{} is not a modelled drive", args.model)
+    };
     let setup = setup.with_seed(args.setup.seed);
     let drive = ModelDrive::new(&spec, &setup).context("setting up the model")?;
     Ok(Some(Arc::new(PacingModel::new(&spec, Pace::new(drive)))))

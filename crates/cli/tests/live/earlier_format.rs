@@ -34,7 +34,8 @@ fn kept_volume() -> TempDir {
 fn formats(folder: &Path) -> Vec<u32> {
     let dies = (0..DIES).map(|die| fs::read(folder.join(format!("d{die}.img"))).expect("a die"));
     dies.flat_map(|bytes| {
-        let format = |at: usize| u32::from_le_bytes(*bytes[at + 16..].first_chunk().expect("a header"));
+        let word = |at: usize| *bytes[at..].first_chunk().expect("a header");
+        let format = |at: usize| u32::from_le_bytes(word(at + 16));
         [0, 4096].map(format)
     })
     .collect()

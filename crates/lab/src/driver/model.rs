@@ -49,7 +49,7 @@ use crate::progress::Glimpse;
 use crate::real::access::Access;
 use crate::schedule::Schedule;
 use crate::subject::Subject;
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 use crate::{Error, Gaps, Kind, Rate};
 
 /// A modelled drive with a load generator before it.
@@ -80,7 +80,7 @@ impl DriverKind for ModelKind {
         true
     }
 
-    fn plan(&self, plan: Plan, subject: &Subject, _: &Wanted) -> Plan {
+    fn plan(&self, plan: Plan, subject: &Subject, _: &OrderedTarget) -> Plan {
         match subject {
             Subject::Model { spec, .. } => plan.for_drive(spec),
             Subject::Real { .. } => plan,
@@ -90,11 +90,11 @@ impl DriverKind for ModelKind {
     fn open<'a>(
         &self,
         subject: &'a Subject,
-        wanted: &'a Wanted,
+        wanted: &'a OrderedTarget,
         seed: u64,
         _: &Access,
     ) -> Result<Box<Drivers<'a>>, Error> {
-        let (Subject::Model { spec, .. }, Wanted::Model(setup)) = (subject, wanted) else {
+        let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (subject, wanted) else {
             return Err(wanted.mismatch());
         };
         let spec = (**spec).clone().surrounded_by(&setup.surroundings);

@@ -12,7 +12,7 @@ use crate::driver::model::Model;
 use crate::progress::Event;
 use crate::runner::{Assignment, carry_out};
 use crate::runs::Runs;
-use crate::wanted::{ModelSetup, Wanted};
+use crate::wanted::{ModelSetup, OrderedTarget};
 
 mod imported;
 
@@ -194,7 +194,7 @@ fn measured_by(text: &str) -> Evidence {
         .collect();
     plan.steps.retain(|step| suites.contains(&step.suite));
     let runs = Runs::new(root.path());
-    let folder = runs.create(plan, Wanted::Model(setup.clone())).unwrap();
+    let folder = runs.create(plan, OrderedTarget::Model(setup.clone())).unwrap();
     let drivers = || Ok(Box::new(Model::new(spec.clone(), setup.with_seed(1))?) as Box<dyn Driver>);
     let (plan, finished) = (&folder.order().plan, Vec::new());
     let assignment =

@@ -52,7 +52,7 @@ use crate::driver::{
 };
 use crate::plan::{Plan, fill_passes};
 use crate::subject::Subject;
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 use crate::{Error, Kind, PurgeMethod, Rate};
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ impl DriverKind for FioKind {
         false
     }
 
-    fn plan(&self, plan: Plan, _: &Subject, wanted: &Wanted) -> Plan {
+    fn plan(&self, plan: Plan, _: &Subject, wanted: &OrderedTarget) -> Plan {
         let address = Address::parse(wanted.target(), wanted.host());
         plan.for_real(address.is_ok_and(|it| it.is_file()))
     }
@@ -108,11 +108,11 @@ impl DriverKind for FioKind {
     fn open<'a>(
         &self,
         _: &'a Subject,
-        wanted: &'a Wanted,
+        wanted: &'a OrderedTarget,
         _: u64,
         access: &Access,
     ) -> Result<Box<Drivers<'a>>, Error> {
-        let Wanted::Real { target, hosts } = wanted else {
+        let OrderedTarget::Real { target, hosts } = wanted else {
             return Err(wanted.mismatch());
         };
         let fio = Fio::open(&Address::parse(target, hosts)?, access)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::real::identity::{DeviceIdentity, check as check_devices, identities};
 use crate::runner::Record;
-use crate::wanted::Wanted;
+use crate::wanted::OrderedTarget;
 use crate::{Error, Kind};
 
 /// Version of the order and of the steps kept beside it.
@@ -26,7 +26,7 @@ pub struct Order {
     /// Version of the drive models that it began with.
     pub model_version: u32,
     /// Target and setup.
-    pub wanted: Wanted,
+    pub wanted: OrderedTarget,
     /// Plan of the run.
     pub plan: Plan,
     /// Block devices that a real target consists of.
@@ -35,10 +35,10 @@ pub struct Order {
 }
 
 impl Order {
-    pub(super) fn new(id: String, started_at: String, plan: Plan, wanted: Wanted) -> Self {
+    pub(super) fn new(id: String, started_at: String, plan: Plan, wanted: OrderedTarget) -> Self {
         let devices = match &wanted {
-            Wanted::Real { target, hosts } => identities(target, hosts),
-            Wanted::Model(_) => Vec::new(),
+            OrderedTarget::Real { target, hosts } => identities(target, hosts),
+            OrderedTarget::Model(_) => Vec::new(),
         };
         let model_version = ssd::MODEL_VERSION;
         Self { schema: SCHEMA, id, started_at, model_version, wanted, plan, devices }

@@ -20,12 +20,12 @@ pub(super) fn plan() -> Plan {
     Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
 }
 
-pub(super) fn wanted(target: &str) -> Wanted {
+pub(super) fn wanted(target: &str) -> OrderedTarget {
     lapsed(target, 4096)
 }
 
-fn lapsed(drive: &str, time_lapse: u32) -> Wanted {
-    Wanted::Model(ModelSetup {
+fn lapsed(drive: &str, time_lapse: u32) -> OrderedTarget {
+    OrderedTarget::Model(ModelSetup {
         drive: drive.into(),
         format: "stock".into(),
         host: "linux".into(),
@@ -208,7 +208,7 @@ fn a_run_that_is_resumed_on_a_device_without_an_identifier_says_so() {
     let root = tempfile::TempDir::new().unwrap();
     let runs = Runs::new(root.path());
     let target = disk.node().display().to_string();
-    let wanted = Wanted::Real { target, hosts: String::new() };
+    let wanted = OrderedTarget::Real { target, hosts: String::new() };
     let folder = runs.create(plan(), wanted).unwrap();
     let id = folder.order().id.clone();
     drop(folder);

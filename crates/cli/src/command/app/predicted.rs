@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use lab::application::{self, ReplayHost};
 use lab::driver::model::replay_recording;
 use lab::subject::{Subject, find_drive};
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 use lab::workload::recording::Recording;
 use lab::workload::{Application, catalogue};
 use lab::{Error, Kind};
@@ -24,7 +24,7 @@ use crate::setup;
 pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Result<Vec<Point>> {
     let spec = find_drive(drive)?;
     let choice = setup::choice(args.timing.format.as_deref(), &args.timing.setup);
-    let Wanted::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
+    let OrderedTarget::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
         bail!("{drive} is not a modelled drive: `floatgate drives` lists them");
     };
     setup::tell_no_compression(&spec, &args.data);

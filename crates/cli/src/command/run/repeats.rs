@@ -4,7 +4,7 @@ use lab::plan::Plan;
 use lab::results::{Spread, StepKind, Summary};
 use lab::runner::Outcome;
 use lab::subject::Subject;
-use lab::wanted::Wanted;
+use lab::wanted::OrderedTarget;
 
 use crate::command::plan::MODEL_PAGES_PER_S;
 
@@ -16,8 +16,10 @@ const SECONDS_MAX: f64 = 60.0;
 
 /// Repeats where none were asked for: those that a model gets through in less than a minute, and
 /// one of a real target, which every repeat wears.
-pub(super) fn affordable(subject: &Subject, wanted: &Wanted, plan: &Plan) -> u32 {
-    let (Subject::Model { spec, .. }, Wanted::Model(setup)) = (subject, wanted) else { return 1 };
+pub(super) fn affordable(subject: &Subject, wanted: &OrderedTarget, plan: &Plan) -> u32 {
+    let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (subject, wanted) else {
+        return 1;
+    };
     let scale = f64::from(spec.time_lapse_default()) / f64::from(setup.time_lapse.max(1));
     let seconds = plan.work() * scale * f64::from(AFFORDABLE) / MODEL_PAGES_PER_S;
     if seconds <= SECONDS_MAX { AFFORDABLE } else { 1 }

@@ -43,6 +43,9 @@ use crate::{PacedCommand, Replies, TlsMode};
 /// controller agrees.
 const HEAD_UNUSED: u16 = 0xFFFF;
 
+/// Commands that were answered, for a model to pace; none where no model does.
+type AnsweredCommands = Option<Vec<PacedCommand>>;
+
 /// One queue of a host.
 pub struct Session {
     subsystem: Arc<Subsystem>,
@@ -58,7 +61,7 @@ pub struct Session {
     /// Dialogue in which the host proves who it is; none where it need not.
     dialogue: Option<Dialogue>,
     now: Nanos,
-    answered: Option<Vec<PacedCommand>>,
+    answered: AnsweredCommands,
     is_over: bool,
     /// Raised once no reply reaches the host any more.
     is_cut: Arc<AtomicBool>,
@@ -461,7 +464,7 @@ impl Session {
     fn with_io(
         &mut self,
         replies: &mut Replies,
-        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut Option<Vec<PacedCommand>>),
+        act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut AnsweredCommands),
     ) {
         if let Phase::Io(queue, io) = &mut self.phase {
             let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
