@@ -40,6 +40,9 @@ pub(crate) struct Replay {
     pub(crate) session: u64,
     /// Batches of which fewer copies were found than there should be.
     pub(crate) thin: Vec<ThinBatch>,
+    /// Numbers of batches of which all copies that are whole lie on one die, though several dies
+    /// are there; known where every copy is read whole.
+    pub(crate) on_one_die: Vec<u64>,
     /// By die the number of the last batch whose head was found there; 0: none was.
     found_last: Vec<u64>,
     /// The last batch; none if there is none.
@@ -155,6 +158,7 @@ pub(crate) fn read(reading: Reading<'_>) -> Replay {
         }
         let number = replay.end.number;
         let thin = |(die, is_absent)| ThinBatch { number, die, is_absent };
+        replay.on_one_die.extend(batch.is_on_one_die.then_some(number));
         replay.thin.extend(batch.lacking.into_iter().map(thin));
         for die in batch.headed.iter() {
             replay.found_last[die] = replay.end.number;
@@ -239,6 +243,8 @@ struct Batch {
     headed: DieSet,
     /// Dies that should have a copy of it and have none; true if one has something else there.
     lacking: Vec<(usize, bool)>,
+    /// True if nothing is lacking, and yet all lies on one of several dies.
+    is_on_one_die: bool,
 }
 
 /// A copy of a batch, as far as its head was read.
@@ -294,6 +300,12 @@ impl Reading<'_> {
         let damaged = headed.iter().filter(|it| !has(&found, &it.replica));
         let damaged = damaged.map(|it| (it.replica.die, false));
         lacking.extend(damaged.take(copies.saturating_sub(found.len() + lacking.len())));
+        let whole: DieSet = found.iter().map(|it| it.replica.die).collect();
+        let is_on_one_die = self.is_thorough
+            && lacking.is_empty()
+            && missing == 0
+            && self.store.dies.healthy().count() > 1
+            && whole.count() == 1;
         let headed = headed.iter().filter(|it| it.head.crc == head.crc);
         let headed = headed.map(|it| it.replica.die).collect();
         let bytes = HEAD_BYTES as u64 + u64::from(head.length);
@@ -303,7 +315,16 @@ impl Reading<'_> {
             link: head.crc,
         };
         let session = head.session;
-        Some(Batch { at: at.at, head: head_bytes, body, session, end, headed, lacking })
+        Some(Batch {
+            at: at.at,
+            head: head_bytes,
+            body,
+            session,
+            end,
+            headed,
+            lacking,
+            is_on_one_die,
+        })
     }
 
     /// True if what lies at the place of a batch can be read, and is not its head with some damage:

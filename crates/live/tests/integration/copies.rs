@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::{CreateOptions, Device as _, Drive, Durability, check};
+use live::{Contents, CreateOptions, Device as _, Drive, Durability, Replacement, check};
 
 use crate::volume_options;
 
@@ -164,5 +164,37 @@ fn a_last_batch_that_rots_is_told_from_a_torn_one_once_there_was_rest() {
                 assert!(error.to_string().contains("of the journal is lost"), "{error}");
             }
         }
+    }
+}
+
+/// While one die of a mirror is lost the other one has both copies of everything: these are no
+/// second one beside what the replacement has.
+#[test]
+fn two_copies_on_one_die_do_not_stand_for_a_damaged_one_on_the_other() {
+    for magic in [CHECKPOINT, BATCH] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = volume_options(folder.path(), 2, Bytes(8 << 20));
+        let drive = Drive::create(&options).unwrap();
+        drive.fail_die(1).unwrap();
+        drive.checkpoint().unwrap();
+        let new = folder.path().join("new.img");
+        let replacement =
+            Replacement::prepare(&options.volume, &drive, 1, &new, Contents::Lost).unwrap();
+        replacement.carry_out(&drive, |_, _| true).unwrap();
+        drive.write(0, &content(0), Durability::Durable).unwrap();
+        let bytes = fs::read(&new).unwrap();
+        let file = OpenOptions::new().write(true).open(&new).unwrap();
+        let sectors = bytes.chunks(512).zip(0..).filter(|(part, _)| part.starts_with(magic));
+        sectors.for_each(|(_, at)| file.write_all_at(&[0xA7; 8], at * 512 + 8).unwrap());
+        let scrubbed = drive.scrub(true).unwrap();
+        assert!(scrubbed.copies_bad > 0, "{scrubbed:?}");
+        assert_eq!(scrubbed.copies_restored, scrubbed.copies_bad);
+        // A crash, and the die that had everything twice is gone.
+        drop(drive);
+        fs::remove_file(&options.dies[0]).unwrap();
+        let drive = Drive::open(&options.volume).unwrap();
+        let mut found = [0; 4096];
+        drive.read(0, &mut found).unwrap();
+        assert_eq!(found, content(0));
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::drive::Drive;
 use crate::engine::header_copies::header_copy;
 use crate::engine::replay::{self, Reading};
 use crate::engine::store::Store;
+use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::format::layout::{HEADER_BYTES, REPLICAS};
 use crate::mutants::{self, Mutant};
@@ -88,13 +89,20 @@ fn bad_copies(store: &Store, number: u64, end: u64) -> u64 {
     let Some(newest) = readers.into_iter().find(|it| it.summary.number == number) else {
         return wanted as u64;
     };
-    let whole = newest.replicas.iter().filter(|it| newest.has_whole(**it)).count();
+    let whole = newest.replicas.iter().filter(|it| newest.has_whole(**it)).map(|it| it.die);
+    let whole = if store.dies.healthy().count() > 1 {
+        // Two copies on one die, taken while it was alone, go with that die.
+        whole.collect::<DieSet>().count() as usize
+    } else {
+        whole.count()
+    };
     let checkpoints_bad = wanted.saturating_sub(whole) as u64;
     let from = newest.summary.journal;
     let replay = replay::read(Reading { store, from, is_thorough: true });
     let is_known = |number: u64| number < end;
     let thin = replay.thin.iter().filter(|it| is_known(it.number)).count() as u64;
+    let alone = replay.on_one_die.iter().filter(|number| is_known(**number)).count() as u64;
     // Of those that no copy has whole both are damaged.
     let lost = end.saturating_sub(replay.end.number) * REPLICAS as u64;
-    checkpoints_bad + thin + lost
+    checkpoints_bad + thin + alone + lost
 }
