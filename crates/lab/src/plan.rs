@@ -503,7 +503,7 @@ mod tests {
 
     use super::*;
 
-    fn plan(protocol: &str) -> Plan {
+    pub(super) fn plan(protocol: &str) -> Plan {
         let protocol = catalogue::find_protocol(protocol).unwrap();
         Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
     }

@@ -25,7 +25,8 @@ pub use absence::{Absences, simulate_absences};
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};
 pub use exhaustive::{
-    FlipResult, Left, PACKED, PROTECTED, SINGLE, ScriptStep, exhaust, exhaust_openings, flip_each,
+    FlipResult, PACKED, PROTECTED, RestingState, SINGLE, ScriptStep, exhaust, exhaust_openings,
+    flip_each,
 };
 #[cfg(test)]
 pub(crate) use former_dies::{erase_each, reuse_die};

@@ -434,9 +434,9 @@ fn large_requests_of_many_clients_at_once_all_come_through() {
 
 /// A recorder that keeps all in memory.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<(u64, RecordedCommand)>>);
+struct CommandLog(Mutex<Vec<(u64, RecordedCommand)>>);
 
-impl Recorder for Kept {
+impl Recorder for CommandLog {
     fn keep(&self, client: u64, served: &[RecordedCommand]) {
         self.0.lock().unwrap().extend(served.iter().map(|it| (client, *it)));
     }
@@ -446,8 +446,8 @@ impl Recorder for Kept {
 fn every_command_is_recorded_once_with_its_times() {
     const FUA: u16 = 1;
     for pace in [None, Some(model())] {
-        let (is_paced, kept) = (pace.is_some(), Arc::new(Kept::default()));
-        let recorder = Arc::<Kept>::clone(&kept);
+        let (is_paced, kept) = (pace.is_some(), Arc::new(CommandLog::default()));
+        let recorder = Arc::<CommandLog>::clone(&kept);
         let rig = Rig::recorded(pace, Limits::default(), Some(recorder));
         let mut client = rig.client();
         let begun = Instant::now();

@@ -55,7 +55,7 @@ pub(super) struct Inflight {
 
 /// Chain that an earlier server took and did not mark as used.
 #[derive(Debug)]
-struct Left {
+struct InflightChain {
     order: u64,
     id: u16,
     slots: u16,
@@ -117,7 +117,7 @@ impl Inflight {
         if marking & IS_THERE != 0 {
             used = self.finish_marking(ring, memory, marking)?;
         }
-        let mut left: Vec<Left> =
+        let mut left: Vec<InflightChain> =
             (0..self.size).filter_map(|id| self.left(id, ring.size())).collect();
         check_slots(&left, ring.size())?;
         left.sort_by_key(|left| left.order);
@@ -210,7 +210,7 @@ impl Inflight {
     }
 
     /// The chain of this identifier in a ring of so many entries, if it was left in flight.
-    fn left(&self, id: u16, ring_size: u16) -> Option<Left> {
+    fn left(&self, id: u16, ring_size: u16) -> Option<InflightChain> {
         let record = self.record(id);
         let order = self.load(record + ORDER_AT);
         if order == 0 {
@@ -230,7 +230,7 @@ impl Inflight {
                 tag: low_u16(rest >> 48),
             }
         });
-        Some(Left { order, id, slots, own: own.collect() })
+        Some(InflightChain { order, id, slots, own: own.collect() })
     }
 
     /// Offset of the record of a chain.
@@ -260,7 +260,7 @@ impl Inflight {
 }
 
 /// Checks that chains have room in a ring of so many entries: the client may have changed them.
-fn check_slots(left: &[Left], ring_size: u16) -> Result<(), RingError> {
+fn check_slots(left: &[InflightChain], ring_size: u16) -> Result<(), RingError> {
     let slots: u64 = left.iter().map(|it| u64::from(it.slots)).sum();
     if slots > ring_size.into() {
         let text = format!("{slots} slots in flight, the ring has {ring_size}");

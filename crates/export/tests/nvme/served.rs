@@ -191,9 +191,9 @@ fn a_disconnected_queue_ends_and_may_be_connected_again() {
 }
 
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<(u64, Op, u64, u64)>>);
+struct CommandLog(Mutex<Vec<(u64, Op, u64, u64)>>);
 
-impl Recorder for Kept {
+impl Recorder for CommandLog {
     fn keep(&self, client: u64, served: &[RecordedCommand]) {
         let kept = served.iter().map(|it| {
             assert!(it.issued_at <= it.completed_at);
@@ -205,9 +205,9 @@ impl Recorder for Kept {
 
 #[test]
 fn a_recording_has_each_command_that_was_carried_out() {
-    let kept = Arc::<Kept>::default();
+    let kept = Arc::<CommandLog>::default();
     let mut rig = Rig::new(512);
-    rig.exports = rig.exports.recorded(Arc::<Kept>::clone(&kept));
+    rig.exports = rig.exports.recorded(Arc::<CommandLog>::clone(&kept));
     let running = Running::of(rig, Limits::default());
     let (_admin, mut queue) = running.queues(Digests::default());
     queue.run(&io(0x01, 1, 8, 8).with(Data::Transfer(&[1; 4096])));

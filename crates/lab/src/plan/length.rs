@@ -80,14 +80,8 @@ pub(super) fn round_s(duration_s: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use workload::catalogue;
-
     use super::*;
-
-    fn plan(protocol: &str) -> Plan {
-        let protocol = catalogue::find_protocol(protocol).unwrap();
-        Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
-    }
+    use crate::plan::tests::plan;
 
     #[test]
     fn a_model_too_large_for_the_time_is_filled_and_preconditioned_until_steady() {

@@ -175,7 +175,7 @@ pub struct FlipResult {
 
 /// State of a drive of which bits are flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum RestingState {
     /// As a crash leaves it.
     Crashed,
     /// Closed.
@@ -193,14 +193,14 @@ pub enum Left {
 pub fn flip_each(
     shape: &Shape,
     script: &[ScriptStep],
-    left: Left,
+    left: RestingState,
     stride: usize,
 ) -> Result<FlipResult, String> {
     let bytes = usize::try_from(shape.die_bytes().0).expect("a small drive");
     let disks = Disks::new(shape.dies as usize, bytes, Rng::new(0));
     format(disks.media(), shape, 1).map_err(|error| error.to_string())?;
     let mut history = play(&disks, shape, script)?;
-    if left != Left::Crashed {
+    if left != RestingState::Crashed {
         let drive = Drive::open_media(disks.media()).map_err(|error| error.to_string())?;
         // What was not flushed may be gone.
         let mut bytes = vec![0; history.sectors() * BYTES];
@@ -209,7 +209,7 @@ pub fn flip_each(
         drive.close().map_err(|error| error.to_string())?;
     }
     disks.restore_by(|_| true);
-    if left == Left::Headless {
+    if left == RestingState::Headless {
         lose_fronts(&disks);
     }
     let held = disks.contents();

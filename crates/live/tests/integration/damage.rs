@@ -4,7 +4,9 @@
 #![expect(clippy::print_stdout, reason = "what comes of every byte is told to who asks for it")]
 
 use live::Shape;
-use live::simulation::{FlipResult, Left, PACKED, PROTECTED, SINGLE, ScriptStep, flip_each};
+use live::simulation::{
+    FlipResult, PACKED, PROTECTED, RestingState, SINGLE, ScriptStep, flip_each,
+};
 
 use ScriptStep::{Checkpoint, Flush, Trim, Write};
 
@@ -41,7 +43,7 @@ fn stride() -> usize {
 }
 
 /// Flips bits of a drive in a state, and prints what came of it.
-fn flip(shape: &Shape, left: Left) -> FlipResult {
+fn flip(shape: &Shape, left: RestingState) -> FlipResult {
     match flip_each(shape, &SCRIPT, left, stride()) {
         Ok(flipped) => {
             let Shape { dies, compression, .. } = shape;
@@ -55,14 +57,14 @@ fn flip(shape: &Shape, left: Left) -> FlipResult {
 #[test]
 fn no_flipped_bit_of_a_single_die_is_silent() {
     for shape in [SINGLE, PACKED] {
-        for left in [Left::Crashed, Left::Closed, Left::Headless] {
+        for left in [RestingState::Crashed, RestingState::Closed, RestingState::Headless] {
             let flipped = flip(&shape, left);
             let FlipResult { bytes, refused, lossy, .. } = flipped;
             assert!(bytes > 20_000 / stride() as u64 && lossy > 0, "{flipped:?}");
             // Headers, journal and checkpoints are there twice; but one header has no other left.
             // Two of its sectors are not all zeroes.
             let header = 1024 / stride() as u64;
-            let expected = if left == Left::Headless { header..header + 2 } else { 0..1 };
+            let expected = if left == RestingState::Headless { header..header + 2 } else { 0..1 };
             assert!(expected.contains(&refused), "{left:?}: {flipped:?}");
         }
     }
@@ -70,7 +72,7 @@ fn no_flipped_bit_of_a_single_die_is_silent() {
 
 #[test]
 fn no_flipped_bit_of_a_protected_drive_loses_anything() {
-    for left in [Left::Crashed, Left::Closed, Left::Headless] {
+    for left in [RestingState::Crashed, RestingState::Closed, RestingState::Headless] {
         let flipped = flip(&PROTECTED, left);
         let FlipResult { bytes, refused, lossy, .. } = flipped;
         assert!(bytes > 50_000 / stride() as u64 && refused == 0 && lossy == 0, "{flipped:?}");

@@ -192,7 +192,7 @@ fn a_scrub_that_failed_for_a_die_is_no_problem_once_that_die_was_replaced() {
     assert!(!kinds(&drive).contains(&ProblemKind::Scrub), "{:?}", drive.status().health);
 }
 
-/// Its reads fail, and then it is gone: what it does not answer any more keeps nobody from reading.
+/// Its reads fail, and then it is gone: what it answers no more keeps no client from reading.
 #[test]
 fn a_die_that_took_the_place_of_one_that_did_not_respond_is_not_taken_for_that() {
     let (disks, drive) = over_disks(3, true);
