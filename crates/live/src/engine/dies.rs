@@ -397,6 +397,11 @@ impl Dies {
         DieSet(self.lost().0 | self.filling.load(Ordering::Acquire))
     }
 
+    /// True if more than one die holds all that it should.
+    pub(crate) fn has_several_complete(&self) -> bool {
+        self.count() - self.incomplete().count() as usize > 1
+    }
+
     /// Dies that have not failed, in order.
     pub(crate) fn healthy(&self) -> impl Iterator<Item = usize> + use<> {
         let lost = self.lost();

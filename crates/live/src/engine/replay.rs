@@ -304,7 +304,7 @@ impl Reading<'_> {
         let is_on_one_die = self.is_thorough
             && lacking.is_empty()
             && missing == 0
-            && self.store.dies.healthy().count() > 1
+            && self.store.dies.has_several_complete()
             && whole.count() == 1;
         let headed = headed.iter().filter(|it| it.head.crc == head.crc);
         let headed = headed.map(|it| it.replica.die).collect();

@@ -180,7 +180,16 @@ fn two_copies_on_one_die_do_not_stand_for_a_damaged_one_on_the_other() {
         let new = folder.path().join("new.img");
         let replacement =
             Replacement::prepare(&options.volume, &drive, 1, &new, Contents::Lost).unwrap();
-        replacement.carry_out(&drive, |_, _| true).unwrap();
+        let mut is_scrubbed = false;
+        let filled = replacement.carry_out(&drive, |_, _| {
+            if !std::mem::replace(&mut is_scrubbed, true) {
+                let scrubbed = drive.scrub(true).unwrap();
+                assert_eq!(scrubbed.copies_bad, 0, "the other die is not there yet");
+            }
+            true
+        });
+        filled.unwrap();
+        assert!(is_scrubbed);
         drive.write(0, &content(0), Durability::Durable).unwrap();
         let bytes = fs::read(&new).unwrap();
         let file = OpenOptions::new().write(true).open(&new).unwrap();

@@ -90,7 +90,7 @@ fn bad_copies(store: &Store, number: u64, end: u64) -> u64 {
         return wanted as u64;
     };
     let whole = newest.replicas.iter().filter(|it| newest.has_whole(**it)).map(|it| it.die);
-    let whole = if store.dies.healthy().count() > 1 {
+    let whole = if store.dies.has_several_complete() {
         // Two copies on one die, taken while it was alone, go with that die.
         whole.collect::<DieSet>().count() as usize
     } else {
