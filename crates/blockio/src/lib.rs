@@ -8,6 +8,7 @@
 mod bytes;
 mod nanos;
 mod nearest;
+mod pacer;
 mod request;
 mod rng;
 pub mod text;
@@ -15,5 +16,6 @@ pub mod text;
 pub use bytes::{Bytes, Lba, SECTOR_BYTES};
 pub use nanos::Nanos;
 pub use nearest::nearest;
+pub use pacer::{ClimateReading, Pacer};
 pub use request::{Completion, Op, Request, Status};
 pub use rng::Rng;

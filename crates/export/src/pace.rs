@@ -25,9 +25,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use blockio::{Nanos, Op};
+use blockio::{ClimateReading, Nanos, Op, Pacer};
 use device::{Device, DeviceError};
-use ssd::{Drive, Reading};
 
 pub(crate) use self::lateness::PEAKS_MAX;
 pub use self::lateness::{Lateness, Peak, Peaks};
@@ -101,9 +100,9 @@ struct PaceState {
 
 impl Pace {
     /// The pace of a drive whose time begins now.
-    pub fn new(drive: Drive) -> Self {
+    pub fn new(drive: impl Pacer + 'static) -> Self {
         let state = PaceState {
-            model: Model::new(drive),
+            model: Model::new(Box::new(drive)),
             holders: Vec::new(),
             lateness: Lateness::default(),
             peaks: Peaks::default(),
@@ -129,7 +128,7 @@ impl Pace {
     }
 
     /// Power and heat of the model now; none where the drive file does not describe them.
-    pub fn climate(&self) -> Option<Reading> {
+    pub fn climate(&self) -> Option<ClimateReading> {
         self.shared.lock().model.climate(self.shared.at(Instant::now()))
     }
 

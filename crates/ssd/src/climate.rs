@@ -22,7 +22,7 @@
 //! - A drive whose limits are not reached does everything when it would without this file.
 //! - At 1/k of the time a window, and with it the time constant, lasts 1/k on the drive's clock.
 
-use blockio::Nanos;
+use blockio::{ClimateReading, Nanos};
 use ftl::{Counters, PAGE_BYTES};
 
 use crate::spec::DriveSpec;
@@ -51,19 +51,6 @@ impl Throttle {
         debug_assert!((1.0..=THROTTLE_MAX).contains(&self.0), "throttling makes nothing faster");
         if self == Self::NONE { span } else { Nanos((span.0 as f64 * self.0).round() as u64) }
     }
-}
-
-/// Power and heat of a drive at a time, of each device of a group.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
-    /// Temperature at the end of the last whole window, in degrees Celsius.
-    pub temperature_c: f64,
-    /// Energy drawn since the drive was made, in joules.
-    pub energy_j: f64,
-    /// Time in which it throttled its writes because of its temperature, on its own clock.
-    pub thermal_throttled: Nanos,
-    /// Time in which it throttled them to stay within its power.
-    pub power_throttled: Nanos,
 }
 
 /// Energy of each operation that is counted, in joules; idling in watts.
@@ -211,7 +198,7 @@ impl Climate {
     }
 
     /// Power and heat at `at`, not before the last look.
-    pub(crate) fn reading(&self, at: Nanos, counters: &Counters) -> Reading {
+    pub(crate) fn reading(&self, at: Nanos, counters: &Counters) -> ClimateReading {
         let mut now = *self;
         now.look(at, counters);
         let work = now.work_since(counters);
@@ -219,7 +206,7 @@ impl Climate {
         let energy_j = now.energy_j + (work.throttleable + work.free + now.idle_w() * rest_s);
         assert!(energy_j.is_finite(), "energy is finite");
         assert!(energy_j >= self.energy_j, "energy that was drawn stays drawn");
-        Reading {
+        ClimateReading {
             temperature_c: now.temperature_c,
             energy_j,
             thermal_throttled: now.thermal_throttled,

@@ -14,14 +14,15 @@ mod counters;
 mod die_failure;
 mod invariants;
 mod mapless;
+mod pacer;
 mod state;
 
 use std::collections::VecDeque;
 
-use blockio::{Bytes, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
+use blockio::{Bytes, ClimateReading, Completion, Nanos, Op, Request, SECTOR_BYTES, Status};
 use ftl::{Config, Divider, Ftl, Lpn, PAGE_BYTES};
 
-use crate::climate::{Climate, Reading};
+use crate::climate::Climate;
 use crate::die_failure::{DieFailure, FailedDie};
 use crate::disk::Disk;
 use crate::event::{Event, EventQueue, Lane};
@@ -479,7 +480,7 @@ impl Drive {
 
     /// Power and heat at `at`, no earlier than the last completion; absent where nothing is known
     /// of them.
-    pub fn climate(&self, at: Nanos) -> Option<Reading> {
+    pub fn climate(&self, at: Nanos) -> Option<ClimateReading> {
         self.climate.as_ref().map(|climate| climate.reading(at, &self.counters()))
     }
 

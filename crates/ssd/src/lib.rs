@@ -61,7 +61,7 @@ mod spec;
 mod stall;
 mod stripe;
 
-pub use climate::{POWER_WINDOW_S, Reading};
+pub use climate::POWER_WINDOW_S;
 pub use die_failure::{DieFailure, FailedDie};
 pub use drive::{Drive, PagesRead, Placement, Setup};
 pub use spec::{

@@ -6,9 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use blockio::{Lba, Nanos, Op, Request, SECTOR_BYTES};
+use blockio::{ClimateReading, Lba, Nanos, Op, Pacer, Request, SECTOR_BYTES};
 use device::{Device, DeviceError};
-use ssd::{Drive, Reading};
 
 use super::PacedCommand;
 
@@ -17,7 +16,7 @@ const STEP_BYTES: u64 = 1 << 30;
 
 /// A drive in virtual time, and the commands that it has.
 pub(crate) struct Model {
-    drive: Drive,
+    drive: Box<dyn Pacer>,
     /// The latest time that a caller passed.
     now: Nanos,
     /// Tickets given so far; the next one's number.
@@ -61,7 +60,7 @@ struct LaneState {
 
 impl Model {
     /// The model of a drive whose time begins at zero.
-    pub(crate) const fn new(drive: Drive) -> Self {
+    pub(crate) fn new(drive: Box<dyn Pacer>) -> Self {
         Self {
             drive,
             now: Nanos::ZERO,
@@ -98,7 +97,7 @@ impl Model {
 
     /// Power and heat at `now`, or at a later time that a caller passed; none where the drive file
     /// does not describe them.
-    pub(crate) fn climate(&self, now: Nanos) -> Option<Reading> {
+    pub(crate) fn climate(&self, now: Nanos) -> Option<ClimateReading> {
         self.drive.climate(self.now.max(now))
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc;
 
+use ssd::Drive;
+
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@ use super::*;
 use crate::pace::tests::drive;
 
 fn model() -> Model {
-    Model::new(drive())
+    Model::new(Box::new(drive()))
 }
 
 fn asked(op: Op, offset: u64) -> PacedCommand {

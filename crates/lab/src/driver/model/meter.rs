@@ -1,8 +1,8 @@
 //! Counters of one interval of a modelled load.
 
-use blockio::{Completion, Nanos, Op};
+use blockio::{ClimateReading, Completion, Nanos, Op};
 use results::{Climate, HandleWrites, Interval, Latencies, NandWrites, PagesRead};
-use ssd::{Drive, Reading};
+use ssd::Drive;
 
 /// Bytes of one page of the drive's counters.
 const PAGE_BYTES: u64 = 4096;
@@ -14,7 +14,7 @@ pub(super) struct Meter {
     began: Nanos,
     time_lapse: u32,
     nand_before: NandWrites,
-    climate_before: Option<Reading>,
+    climate_before: Option<ClimateReading>,
     pages_before: Option<ssd::PagesRead>,
     host_busy_before: Nanos,
     placement_before: Vec<HandleWrites>,
@@ -105,7 +105,7 @@ pub(super) fn record(latencies: &mut Latencies, latency: Nanos, stalled: Nanos, 
 }
 
 /// Power and heat from one reading to the next, which is `span` later.
-fn climate_between(before: &Reading, after: &Reading, span: Nanos) -> Climate {
+fn climate_between(before: &ClimateReading, after: &ClimateReading, span: Nanos) -> Climate {
     let span_s = span.as_secs_f64().max(f64::MIN_POSITIVE);
     let share = |before: Nanos, after: Nanos| ((after - before).as_secs_f64() / span_s).min(1.0);
     Climate {
