@@ -20,7 +20,6 @@ mod real;
 mod run;
 mod runs;
 mod serve;
-mod tls;
 mod trace;
 
 use std::path::PathBuf;
@@ -52,7 +51,6 @@ pub(crate) use self::real::{ClientArgs, RealArgs};
 pub(crate) use self::run::Run;
 pub(crate) use self::runs::{Compare, Runs, RunsCommand};
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
-pub(crate) use self::tls::{Encryption, TlsArgs};
 pub(crate) use self::trace::{TraceCommand, TraceImport, TraceMake, TraceShow};
 use crate::quantity;
 

@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result};
 use lab::workload::recording::{Benchmark, Tail};
 use rustix::process::{Pid, kill_process_group};
 use server::recording::RecordingFile;
+use server::signals::Signal;
 
-use crate::signals::Signal;
 use crate::{output, setup};
 
 /// Time between checks whether the command has ended.

@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{CommandFactory as _, FromArgMatches as _};
+use server::config::{ConfigChange, ConfigSource};
 use toml::{Table, Value};
 
 use crate::args::{Cli, Command, Serve};
+use crate::command::serve;
 use crate::failure::Input;
 
 const COMMAND: &str = "serve";
@@ -39,15 +41,6 @@ pub(crate) struct Configuration {
     table: Table,
 }
 
-/// Options of a server whose configuration file was read again.
-#[derive(Debug)]
-pub(crate) struct Reread {
-    /// Options of the running server, with the new values of those that may change while it runs.
-    pub(crate) serve: Serve,
-    /// Keys that changed, but take effect only at the next start.
-    pub(crate) fixed: Vec<String>,
-}
-
 impl Configuration {
     /// Reads the configuration of a server; none if it has no file.
     ///
@@ -57,12 +50,11 @@ impl Configuration {
         let Some(path) = &serve.config else { return Ok(None) };
         Ok(Some(Self { path: path.clone(), table: read(path)? }))
     }
+}
 
+impl ConfigSource for Configuration {
     /// Reads the file again. Options on the command line still win.
-    ///
-    /// # Errors
-    /// Fails if it is not a valid configuration; then nothing changes.
-    pub(crate) fn reread(&mut self) -> Result<Reread> {
+    fn reread(&mut self) -> Result<ConfigChange> {
         let table = read(&self.path)?;
         let shown = self.path.display();
         words_of(&table).with_context(|| format!("reading {shown}"))?;
@@ -81,7 +73,7 @@ impl Configuration {
             !CHANGEABLE.contains(&key.as_str()) || (key == SCRUB && serve.scrub.is_none())
         });
         self.table = table;
-        Ok(Reread { serve, fixed })
+        Ok(ConfigChange { log: serve::log(&serve), scrubs: serve::scrubs(&serve), fixed })
     }
 }
 
@@ -214,9 +206,7 @@ mod tests {
     #[test]
     fn what_is_no_key_is_refused_with_those_that_are() {
         let refused = words("bnd = \"tcp:1\"").unwrap_err().to_string();
-        assert!(
-            refused.starts_with("unknown key `bnd`; known keys are volume, memory, nbd, nvme, ")
-        );
+        assert!(refused.starts_with("unknown key `bnd`; known keys are volume, memory, nbd, "));
         assert!(words("nbd = {a = 1}").unwrap_err().to_string().contains("must be a text"));
         let text = words("volume = \"v\"\nnbd = true").unwrap_err().to_string();
         assert_eq!(text, "`nbd` is true, must be a text or a number");

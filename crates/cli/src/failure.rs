@@ -1,104 +1,14 @@
 //! Text and exit status of a failed command: causes from the outermost inward, each once, and a
 //! hint at the remedy.
 
-use std::fmt;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use lab::Kind;
 use live::OpenError;
 use server::chain_text;
+pub(crate) use server::failure::{Input, Opening};
 
 use crate::output::{self, StdoutClosed};
-
-/// Hint for a recovery that can read nothing.
-const NOTHING_LEFT: &str =
-    "leave out --checkpoint to read the newest intact one; if there is none, restore a backup";
-
-/// Attempt to open a drive by its folder, as context for the error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Opening {
-    attempt: Attempt,
-    folder: PathBuf,
-}
-
-/// Purpose of opening a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attempt {
-    /// To be used.
-    Use,
-    /// To ask its server, or to read its status.
-    Find,
-    /// To be checked.
-    Check,
-    /// For what is left of it, so that there is no other way.
-    Recover,
-}
-
-impl Opening {
-    /// Opening a drive as it should be.
-    pub(crate) fn of(folder: &Path) -> Self {
-        Self { attempt: Attempt::Use, folder: folder.to_owned() }
-    }
-
-    /// Finding a drive, to ask its server or to read its status.
-    pub(crate) fn to_find(folder: &Path) -> Self {
-        Self { attempt: Attempt::Find, folder: folder.to_owned() }
-    }
-
-    /// Opening a drive to check it.
-    pub(crate) fn for_check(folder: &Path) -> Self {
-        Self { attempt: Attempt::Check, folder: folder.to_owned() }
-    }
-
-    /// Opening a drive for what is left of it.
-    pub(crate) fn for_recovery(folder: &Path) -> Self {
-        Self { attempt: Attempt::Recover, folder: folder.to_owned() }
-    }
-
-    /// Returns the remedy for an error, as a hint.
-    fn remedy(&self, error: &OpenError) -> String {
-        let is_damage = matches!(
-            error,
-            OpenError::Damaged { .. } | OpenError::DiesMissing { .. } | OpenError::Stale { .. }
-        );
-        match self.attempt {
-            Attempt::Recover if is_damage => NOTHING_LEFT.to_owned(),
-            // An operator who means a volume that exists is not told how to make one over it.
-            Attempt::Recover | Attempt::Find => error.remedy_of_existing(&self.folder),
-            Attempt::Use | Attempt::Check => error.remedy(&self.folder),
-        }
-    }
-}
-
-impl fmt::Display for Opening {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attempted = match self.attempt {
-            Attempt::Use => "opening",
-            Attempt::Find => "finding",
-            Attempt::Check => "checking",
-            Attempt::Recover => "reading the remaining data of",
-        };
-        write!(out, "{attempted} {}", self.folder.display())
-    }
-}
-
-/// Attempt to read something that the user named, as context for the error: the input is at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Input(pub(crate) String);
-
-impl Input {
-    /// Reading a file.
-    pub(crate) fn reading(file: &Path) -> Self {
-        Self(format!("reading {}", file.display()))
-    }
-}
-
-impl fmt::Display for Input {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
-    }
-}
 
 /// Prints `error: a: b: c`, then `hint: ...` where a remedy is known, and says how to exit.
 ///
@@ -146,6 +56,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::path::Path;
 
     use anyhow::Context as _;
     use export::{Address, BindError};

@@ -11,18 +11,13 @@ mod command;
 mod configuration;
 mod failure;
 mod front_end;
-mod keeper;
-mod lateness;
-mod mount;
 mod output;
 mod progress;
 mod quantity;
 mod regression;
 mod setup;
-mod signals;
 mod steps;
 mod table;
-mod ublk;
 
 use std::process::ExitCode;
 
@@ -84,7 +79,7 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Validate(args) => command::validate::validate(&args),
         Command::Fit(args) => command::fit::fit(&args),
         Command::Create(args) => command::create::create(&args),
-        Command::Serve(args) => command::serve::serve(&args),
+        Command::Serve(args) => command::serve::serve(args),
         Command::Attach(args) => command::attach::attach(&args),
         Command::Detach(args) => command::attach::detach(&args),
         Command::Locate(args) => command::locate::locate(&args),

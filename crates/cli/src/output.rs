@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 
 use anyhow::{Context as _, Result};
 use lab::results::Warning;
+use live::status::Export;
 use serde::Serialize;
 
 use crate::table;
@@ -39,6 +40,18 @@ pub(crate) fn raw(text: &str) -> Result<()> {
 /// Fails if stdout takes no more.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {
     data(&serde_json::to_string_pretty(value).context("writing JSON")?)
+}
+
+/// Prints a URI for each export at each place, or all of them as one line of JSON.
+///
+/// # Errors
+/// Fails if stdout takes no more.
+pub(crate) fn exports(offered: &[Export], is_json: bool) -> Result<()> {
+    if is_json {
+        return data(&serde_json::to_string(offered).context("writing JSON")?);
+    }
+    let uris = offered.iter().flat_map(|export| &export.uris).map(String::as_str);
+    data(&uris.collect::<Vec<_>>().join("\n"))
 }
 
 /// Prints bytes to stdout as they are.

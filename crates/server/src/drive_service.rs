@@ -121,13 +121,13 @@ impl DriveService {
     }
 
     /// Sets the monitor that sends alerts.
-    pub fn call(&self, monitor: Monitor) {
+    pub(crate) fn call(&self, monitor: Monitor) {
         // It is set once, before the first look.
         let _ = self.monitor.set(monitor);
     }
 
     /// Sends an alert to the monitor, if there is one.
-    pub fn alert(&self, alert: Alert) {
+    pub(crate) fn alert(&self, alert: Alert) {
         if let Some(monitor) = self.monitor.get() {
             monitor.tell(alert);
         }

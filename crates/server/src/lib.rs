@@ -8,15 +8,34 @@
 //!          └──► Recorder: latencies for the DriveService; RecordingFile, what clients asked for
 //! ```
 //!
-//! The command line says what to serve and where; everything that goes on afterwards is here.
+//! A [`config::Config`] says what to serve, how and to whom; [`run`] does it.
+//!
+//! ```text
+//!   cli: options, file ──► Config ──► run ──► ServedDrive ──► front ends ──► clients
+//! ```
 
 pub mod activation;
+mod checks;
+pub mod cleanup;
+pub mod config;
+mod daemon;
 pub mod drive_service;
+pub mod failure;
+mod fault_injection;
+pub mod front_ends;
+mod idle;
+pub mod lateness;
 pub mod log;
-pub mod monitor;
+mod monitor;
+pub mod mount;
+pub mod pages;
 pub mod recording;
+mod served_drive;
+pub mod signals;
 mod temperature;
 pub mod web;
+
+pub use self::daemon::{Announcer, run};
 
 /// The chain of an error's causes, outermost first, without repetitions: an error may end with the
 /// text of its source, which is a link of the chain by itself.

@@ -11,7 +11,7 @@
 //! The queue is a bounded channel of the standard library. `tracing-appender` has one too, but its
 //! count of lost lines is not part of the log, and it brings thirteen packages.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
@@ -21,11 +21,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
+use export::Event as ClientEvent;
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Metadata, Subscriber, debug, warn};
 
 /// Lines that wait for a slow reader.
 const WAITING_MAX: usize = 1024;
@@ -115,6 +116,42 @@ pub fn change(level: Level, is_json: bool) {
     if let Some(form) = FORM.get() {
         form.level.store(level as u8, Ordering::Relaxed);
         form.is_json.store(is_json, Ordering::Relaxed);
+    }
+}
+
+/// Warns that other machines can reach `place`, without a password or a certificate.
+pub fn warn_of_reach(place: &dyn Display) {
+    warn!(
+        "{place} can be reached from other machines without a password or a certificate; an SSH \
+         tunnel is safer"
+    );
+}
+
+/// Logs an event of a client.
+pub fn log_client(event: &ClientEvent) {
+    match event {
+        ClientEvent::Connected { client, export } => {
+            debug!(client, export, "client {client} connected to `{export}`");
+        }
+        ClientEvent::HostConnected { client, controller, host } => {
+            debug!(
+                client,
+                controller, host, "client {client}, {host}, connected as controller {controller}"
+            );
+        }
+        ClientEvent::Disconnected { client } => debug!(client, "client {client} disconnected"),
+        ClientEvent::Dropped { client, reason } => {
+            warn!(client, reason, "client {client} was dropped: {reason}");
+        }
+        ClientEvent::Rejected { clients: 1, reason } => {
+            warn!(reason, "a client was rejected: {reason}");
+        }
+        ClientEvent::Rejected { clients, reason } => {
+            warn!(
+                clients,
+                reason, "{clients} clients were rejected; the reason for the last: {reason}"
+            );
+        }
     }
 }
 

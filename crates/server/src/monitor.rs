@@ -25,17 +25,17 @@ use tracing::warn;
 
 /// Alert that a program or a mail passes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Alert {
+pub(crate) struct Alert {
     /// The kind of the problem, `resolved`, `health-ok` or `test`.
-    pub event: &'static str,
+    pub(crate) event: &'static str,
     /// Health from now on.
-    pub health: HealthState,
+    pub(crate) health: HealthState,
     /// Index of the die that it is about.
-    pub die: Option<u32>,
+    pub(crate) die: Option<u32>,
     /// Description of the change, one sentence.
-    pub detail: String,
+    pub(crate) detail: String,
     /// Next step for the operator, one sentence; empty if there is none.
-    pub remedy: String,
+    pub(crate) remedy: String,
 }
 
 /// Alerts that wait for a slow program.
@@ -51,7 +51,7 @@ const SENDMAIL: [&str; 3] = ["/usr/sbin/sendmail", "/usr/lib/sendmail", "/usr/bi
 
 /// Recipients of alerts; checked when the server starts.
 #[derive(Clone, Debug)]
-pub struct Recipients {
+pub(crate) struct Recipients {
     program: Option<PathBuf>,
     /// The program that takes mail, and the address.
     mail: Option<(PathBuf, String)>,
@@ -62,7 +62,7 @@ impl Recipients {
     ///
     /// # Errors
     /// Fails if the program cannot be run, the address is none, or nothing takes mail here.
-    pub fn new(program: Option<PathBuf>, mail: Option<&str>) -> Result<Option<Self>> {
+    pub(crate) fn new(program: Option<PathBuf>, mail: Option<&str>) -> Result<Option<Self>> {
         let mail = mail.map(post).transpose()?;
         program.as_deref().map(check_program).transpose()?;
         let is_any = program.is_some() || mail.is_some();
@@ -72,18 +72,18 @@ impl Recipients {
 
 /// The drive that alerts are about.
 #[derive(Clone, Debug)]
-pub struct About {
+pub(crate) struct About {
     /// Its number.
-    pub drive: String,
+    pub(crate) drive: String,
     /// Its name, as shown to people.
-    pub name: String,
+    pub(crate) name: String,
     /// Its folder.
-    pub folder: String,
+    pub(crate) folder: String,
 }
 
 /// Monitor that passes alerts on until it is dropped.
 #[derive(Debug)]
-pub struct Monitor {
+pub(crate) struct Monitor {
     queue: Option<SyncSender<Alert>>,
     ended: Mutex<Receiver<()>>,
     caller: Option<JoinHandle<()>>,
@@ -101,7 +101,7 @@ impl Monitor {
     ///
     /// # Errors
     /// Fails if the system gives no thread.
-    pub fn start(recipients: Recipients, about: About) -> Result<Self> {
+    pub(crate) fn start(recipients: Recipients, about: About) -> Result<Self> {
         let caller = Caller { about, recipients };
         let (queue, alerts) = mpsc::sync_channel(WAITING_MAX);
         let (over, ended) = mpsc::channel();
@@ -118,7 +118,7 @@ impl Monitor {
     }
 
     /// Queues an alert, which is sent after those before it.
-    pub fn tell(&self, alert: Alert) {
+    pub(crate) fn tell(&self, alert: Alert) {
         let Some(queue) = &self.queue else { return };
         if let Err(lost) = queue.try_send(alert) {
             let (mpsc::TrySendError::Full(alert) | mpsc::TrySendError::Disconnected(alert)) = lost;
@@ -261,7 +261,7 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
 }
 
 /// Returns the alert that `--monitor-test` sends.
-pub fn test_alert(health: HealthState) -> Alert {
+pub(crate) fn test_alert(health: HealthState) -> Alert {
     Alert {
         event: "test",
         health,

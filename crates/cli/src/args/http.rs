@@ -1,8 +1,11 @@
 //! Options for the HTTP pages of a server: host names, TLS and client certificates.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use server::activation::Place;
+use server::pages::PagesConfig;
 
 /// Options for the HTTP pages of a server.
 #[derive(Clone, Debug, Args)]
@@ -19,6 +22,24 @@ pub(crate) struct HttpArgs {
     /// Require a client certificate signed by ca-cert.pem
     #[arg(long, requires = "http_tls_certificates")]
     pub(crate) http_tls_verify_peer: bool,
+}
+
+impl HttpArgs {
+    /// The pages at an address.
+    pub(crate) fn at(&self, place: Place<SocketAddr>) -> PagesConfig {
+        let Self { http_host, http_tls_certificates, http_tls_verify_peer } = self.clone();
+        PagesConfig {
+            place,
+            host_names: http_host,
+            certificates: http_tls_certificates,
+            verifies_clients: http_tls_verify_peer,
+        }
+    }
+
+    /// True if nothing is said about pages.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.http_host.is_empty() && self.http_tls_certificates.is_none()
+    }
 }
 
 /// A name without a port, in the letters that names of hosts have.

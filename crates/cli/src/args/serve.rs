@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use blockio::Bytes;
 use clap::{Arg, ArgGroup, Args, ValueEnum};
-use export::Address;
 use server::activation::Place;
+use server::config::Pacing;
+use server::front_ends::FrontEndOptions;
 use server::log::Level;
 
-use super::{
-    AccessArgs, Encryption, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs, TlsArgs,
-};
-use crate::command::serve::FrontEndArgs;
-use crate::quantity;
+use super::{AccessArgs, HttpArgs, LimitArgs, ModelArgs, MonitorArgs, PromiseArgs};
+use crate::{quantity, setup};
 
 /// Timing of the replies of a served drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -41,6 +39,18 @@ pub(crate) struct TimingArgs {
     pub(crate) setup: ModelArgs,
 }
 
+impl TimingArgs {
+    /// The modelled drive that sets the timing of replies; none where they are sent at once.
+    pub(crate) fn pacing(&self) -> Option<Pacing> {
+        let Self { timing, model, format, setup } = self;
+        (*timing == Timing::Model).then(|| Pacing {
+            drive: model.clone(),
+            choice: setup::choice(format.as_deref(), setup),
+            seed: setup.seed,
+        })
+    }
+}
+
 /// `floatgate serve`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new(TIMED).args(["timing", "config"]).multiple(true)))]
@@ -52,37 +62,8 @@ pub(crate) struct Serve {
     /// Serve a volume in memory of this size; it starts empty, and its data is lost at the end
     #[arg(long, value_parser = quantity::size, value_name = "SIZE")]
     pub(crate) memory: Option<Bytes>,
-    /// Address for NBD clients: unix:PATH, tcp:PORT (loopback), tcp:HOST:PORT, or fd:N for a socket
-    /// inherited from systemd; may be repeated
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) nbd: Vec<Place<Address>>,
-    /// Address for NVMe/TCP hosts: tcp:PORT (loopback), tcp:HOST:PORT or fd:N; may be repeated.
-    /// Exports are namespaces of one subsystem
-    #[arg(long, value_name = "ADDRESS", value_parser = tcp)]
-    pub(crate) nvme: Vec<Place<Address>>,
-    /// Logical block size for NVMe hosts in bytes: 512 or 4096. Namespaces that a host formatted or
-    /// created keep theirs
-    #[arg(long, default_value_t = 512, value_name = "BYTES", value_parser = block_bytes)]
-    pub(crate) nvme_block_bytes: u32,
-    /// File with the secrets of NVMe hosts (DH-HMAC-CHAP): a line for each host with its NQN and
-    /// its secret (DHHC-1:...)
-    #[arg(long, value_name = "FILE", requires = "nvme")]
-    pub(crate) nvme_secrets: Option<PathBuf>,
-    /// File with the TLS keys of NVMe/TCP hosts: a line for each host with its NQN and its
-    /// pre-shared key (NVMeTLSkey-1:...)
-    #[arg(long, value_name = "FILE", requires = "nvme")]
-    pub(crate) nvme_tls_keys: Option<PathBuf>,
-    /// Policy for NVMe/TCP hosts that do not use TLS, where keys are given
-    #[arg(long, value_enum, default_value_t = Encryption::Required, value_name = "TLS")]
-    pub(crate) nvme_tls: Encryption,
-    /// Listen for NVMe hosts beyond the loopback without authentication
-    #[arg(long, requires = "nvme", conflicts_with_all = ["nvme_secrets", "nvme_tls_keys"])]
-    pub(crate) nvme_allow_any_host: bool,
     #[command(flatten)]
-    pub(crate) front_ends: FrontEndArgs,
-    /// Empty folder in which each export is mounted as a file through FUSE
-    #[arg(long, value_name = "DIR")]
-    pub(crate) fuse: Option<PathBuf>,
+    pub(crate) front_ends: FrontEndOptions,
     /// Address for browsers and monitoring: HOST:PORT, preferably of the loopback, or fd:N
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<Place<SocketAddr>>,
@@ -136,8 +117,6 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) promise: PromiseArgs,
     #[command(flatten)]
-    pub(crate) tls: TlsArgs,
-    #[command(flatten)]
     pub(crate) monitor: MonitorArgs,
     #[command(flatten)]
     pub(crate) pages: HttpArgs,
@@ -154,22 +133,4 @@ const TIMED: &str = "timed";
 fn with_model(option: Arg) -> Arg {
     const OF_MODEL: [&str; 6] = ["model", "format", "host", "time_lapse", "full_scale", "seed"];
     if OF_MODEL.contains(&option.get_id().as_str()) { option.requires(TIMED) } else { option }
-}
-
-/// Reads an address for hosts of NVMe/TCP.
-fn tcp(text: &str) -> Result<Place<Address>, String> {
-    match text.parse::<Place<Address>>() {
-        Ok(Place::At(Address::Unix(_))) => None,
-        read => read.ok(),
-    }
-    .ok_or_else(|| format!("`{text}` is not an address: use tcp:PORT, tcp:HOST:PORT or fd:N"))
-}
-
-/// Reads the size of a logical block of NVMe hosts.
-fn block_bytes(text: &str) -> Result<u32, &'static str> {
-    match text {
-        "512" => Ok(512),
-        "4096" => Ok(4096),
-        _ => Err("must be 512 or 4096"),
-    }
 }

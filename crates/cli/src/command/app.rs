@@ -14,10 +14,11 @@ use lab::subject::find_drive;
 use lab::workload::Application;
 use lab::{Error, Kind};
 use serde::Serialize;
+use server::signals;
 
 use super::replay;
 use crate::args::{App, Timing};
-use crate::{Ending, output, signals, table};
+use crate::{Ending, output, table};
 
 /// Columns of the table.
 const HEADINGS: [&str; 7] = ["drive", "", "clients", "TPS", "mean ms", "p99 ms", "host"];

@@ -7,10 +7,10 @@ use live::{
     Compression, Contents, CreateOptions, Namespaces, Preallocation, SpaceTaken, VolumeOptions,
     create_while, host_shortages, keep_promise,
 };
+use server::signals::{self, Signal};
 
 use crate::args::{Compress, Create, Protection};
 use crate::failure::Input;
-use crate::signals::{self, Signal};
 use crate::{Ending, output};
 
 /// Creates the volume and prints what it is.

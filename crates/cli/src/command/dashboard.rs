@@ -4,11 +4,10 @@ use anyhow::{Context as _, Result};
 use lab::{Error, Kind};
 use server::activation::PassedSockets;
 use server::log::{Level, Log};
-use server::web::{Content, Door, Token, Volumes, Web};
+use server::signals::{self, Signal};
+use server::web::{Content, Volumes};
 
-use super::serve::{http_tls, listen_http};
 use crate::args::Dashboard;
-use crate::signals::{self, Signal};
 use crate::{Ending, output};
 
 /// Shows them until a signal comes.
@@ -16,12 +15,10 @@ pub(crate) fn dashboard(args: &Dashboard) -> Result<Ending> {
     let _log = Log::start(Level::Info, false)?;
     let volumes = Volumes::new(&args.places, args.runs.as_deref());
     let volumes = volumes.map_err(|error| Error::new(Kind::Input, server::chain_text(&error)))?;
-    let tls = http_tls(&args.pages)?;
-    let listener = listen_http(&args.http, &mut PassedSockets::of_process(), tls.as_ref())?;
+    let pages = args.pages.at(args.http.clone());
+    let listener = pages.listen(&mut PassedSockets::of_process())?;
     let signals = signals::received()?;
-    let token = Token::generate(args.token.clone()).context("writing the token")?;
-    let door = Door { token, hosts: args.pages.http_host.clone(), tls };
-    let web = Web::start(listener, Content::Volumes(volumes), door)?;
+    let web = listener.open(Content::Volumes(volumes), args.token.clone())?;
     output::talk(&web.introduction());
     // Nothing here is read again: what drives there are is seen at each look.
     while signals.recv().context("waiting for a signal")? != Signal::Stop {}

@@ -13,23 +13,25 @@ use export::{Address, Export, Exports, Listener, Pace};
 use export::{Limits, Server};
 use lab::workload::recording::Tail;
 use live::{Access, Device, Drive, MemoryDevice};
+use server::cleanup::{CleanupItem, CleanupShell};
+use server::config::Pacing;
+use server::lateness;
+use server::log::log_client;
+use server::mount::{self, Making};
 use server::recording::{self, RecordingFile};
+use server::signals::{self, Signal};
 
-use super::serve::{hold, paced, tell};
 use crate::args::{Record, TimingArgs};
 use crate::failure::Opening;
-use crate::keeper::{CleanupItem, Keeper};
-use crate::mount::{self, Making};
-use crate::signals::{self, Signal};
-use crate::{Ending, benchmark, lateness, output, setup};
+use crate::{Ending, benchmark, output, setup};
 
 /// Serves the drive on a private socket, runs the command, and records its requests.
 pub(crate) fn record(args: &Record) -> Result<Ending> {
     setup::check_new(&args.out)?;
     let signals = signals::received()?;
-    let mut keeper = Keeper::new()?;
+    let mut shell = CleanupShell::new()?;
     let scratch = tempfile::tempdir().context("making a folder for the socket")?.keep();
-    keeper.keep(CleanupItem::Scratch(&scratch))?;
+    shell.register(CleanupItem::Scratch(&scratch))?;
     let socket = scratch.join("nbd.sock");
     let opened = RecordedDrive::open(args.volume.as_deref(), args.memory, &args.timing)?;
     let emulation_slowdown = args.emulated.map(f64::from);
@@ -41,20 +43,20 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let mut files = None;
     let making = if args.mkfs { Making::Ext4 } else { Making::Kept };
     let mounted = args.mount.as_deref().map(|folder| {
-        mount::drive(&mut keeper, (&exports, &scratch), folder, making).map(|(mount, folder)| {
+        mount::drive(&mut shell, (&exports, &scratch), folder, making).map(|(mount, folder)| {
             files = Some(mount);
             folder
         })
     });
     let mounted = mounted.transpose();
-    let server = Server::start(exports, vec![listener], limits, tell);
+    let server = Server::start(exports, vec![listener], limits, log_client);
     let server = server.context("starting the server")?;
     let ran = mounted.and_then(|mount| {
         let command = command(args, &scratch, mount.as_deref())?;
-        run(args, (command, &mut keeper), &recording, &signals)
+        run(args, (command, &mut shell), &recording, &signals)
     });
     // Before the server: what is mounted is written back to it.
-    drop(keeper);
+    drop(shell);
     if let Some(files) = files {
         files.unmount().context("unmounting the drive")?;
     }
@@ -108,8 +110,8 @@ impl RecordedDrive {
         memory: Option<Bytes>,
         timing: &TimingArgs,
     ) -> Result<Self> {
-        let pace = paced(timing)?.map(|paced| Arc::clone(&paced.pace));
-        let model = pace.is_some().then(|| timing.model.clone());
+        let pacing = timing.pacing();
+        let model = pacing.as_ref().map(Pacing::model).transpose()?;
         let (device, drive, about): (Arc<dyn Device>, _, _) = if let Some(volume) = volume {
             let drive = Drive::open_as(volume, Access::default());
             let drive = Arc::new(drive.with_context(|| Opening::of(volume))?);
@@ -119,7 +121,9 @@ impl RecordedDrive {
             let size = memory.context("nothing to serve: name a drive, or --memory SIZE")?;
             (Arc::new(MemoryDevice::new(size.0)), None, format!("{size} in memory"))
         };
-        hold(pace.as_deref(), &*device)?;
+        model.as_ref().map_or(Ok(()), |model| model.hold(&*device))?;
+        let pace = model.map(|model| model.pace);
+        let model = pacing.map(|pacing| pacing.drive);
         Ok(Self { device, drive, pace, about, model })
     }
 
@@ -188,13 +192,13 @@ struct Interruption(String);
 
 fn run(
     args: &Record,
-    (mut command, keeper): (Command, &mut Keeper),
+    (mut command, shell): (Command, &mut CleanupShell),
     recording: &RecordingFile,
     signals: &Receiver<Signal>,
 ) -> Result<(ExitStatus, Tail)> {
     let shown = benchmark::shown(&command);
     let child = command.spawn().with_context(|| format!("starting {shown}"))?;
-    keeper.keep(CleanupItem::Group(child.id()))?;
+    shell.register(CleanupItem::Group(child.id()))?;
     let ran = benchmark::follow(child, signals)?;
     if ran.is_stopped {
         return Err(Interruption(args.out.display().to_string()).into());

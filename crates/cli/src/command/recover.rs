@@ -16,14 +16,14 @@ use export::{Limits, Server};
 use lab::{Error, Kind};
 use live::{Device, Namespace, Namespaces, RecoveredPage, RecoveredVolume};
 use serde::Serialize;
-use server::log::{Level, Log};
+use server::front_ends::nbd;
+use server::log::{self, Level, Log};
+use server::signals::{self, Signal};
 use tracing::{info, warn};
 
 use crate::args::Recover;
-use crate::command::serve;
 use crate::failure::Opening;
 use crate::progress::Rows;
-use crate::signals::{self, Signal};
 use crate::{Ending, output};
 
 const PAGE_BYTES: usize = 4096;
@@ -119,7 +119,7 @@ fn serve_read_only(args: &Recover, recovered: RecoveredVolume) -> Result<Ending>
     let bind = |address: &Address| {
         let listener = Listener::bind(address)?;
         if listener.is_reachable_from_outside() {
-            serve::warn_of_reach(listener.address());
+            log::warn_of_reach(listener.address());
         }
         Ok(listener)
     };
@@ -127,12 +127,12 @@ fn serve_read_only(args: &Recover, recovered: RecoveredVolume) -> Result<Ending>
     let checkpoint = recovered.checkpoint();
     let device: Arc<dyn Device> = Arc::new(recovered);
     let exports = exports(&args.volume, &device)?;
-    let text = serve::shown(&serve::offered(&exports, &listeners), args.json)?;
+    let offered = nbd::offered(&exports, &listeners);
     let signals = signals::received()?;
-    let server = Server::start(exports, listeners, Limits::default(), serve::tell);
+    let server = Server::start(exports, listeners, Limits::default(), log::log_client);
     let server = server.context("starting the server")?;
     info!("served read-only from checkpoint {checkpoint} (of {numbers}); no die is written");
-    output::data(&text)?;
+    output::exports(&offered, args.json)?;
     while signals.recv().context("waiting for a signal")? == Signal::Reload {}
     server.stop().context("ending the server")?;
     Ok(Ending::Done)

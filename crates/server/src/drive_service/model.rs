@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use anyhow::{Context as _, Result};
 use export::Pace;
-use lab::ssd::{DriveSpec, PowerSpec};
-use live::DriveHealth;
+use lab::ssd::{Drive, DriveSpec, PowerSpec, Setup};
 use live::status::{Climate, Lateness, Model};
+use live::{Device, DriveHealth};
 
 use crate::temperature;
 
@@ -19,9 +20,22 @@ pub struct PacingModel {
 }
 
 impl PacingModel {
-    /// The drive of `spec` behind `pace`.
-    pub fn new(spec: &DriveSpec, pace: Pace) -> Self {
-        Self { name: spec.name.clone(), pace: Arc::new(pace), limits: spec.power.clone() }
+    /// The drive of `spec`, empty, whose time begins now.
+    ///
+    /// # Errors
+    /// Fails if the drive has no such setup.
+    pub fn new(spec: &DriveSpec, setup: &Setup) -> Result<Self> {
+        let drive = Drive::new(spec, setup).context("setting up the model")?;
+        let (name, limits) = (spec.name.clone(), spec.power.clone());
+        Ok(Self { name, pace: Arc::new(Pace::new(drive)), limits })
+    }
+
+    /// Fills the model with the data that `device` stores; before the first client comes.
+    ///
+    /// # Errors
+    /// Fails if the device does not report what it stores.
+    pub fn hold(&self, device: &dyn Device) -> Result<()> {
+        self.pace.hold(device).context("loading the stored data into the model")
     }
 
     /// Returns the status of the model.

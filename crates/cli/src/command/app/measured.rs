@@ -15,17 +15,17 @@ use lab::application;
 use lab::workload::Application;
 use lab::workload::recording::{Transaction, latency_percentile};
 use lab::{Error, Kind};
+use server::cleanup::{CleanupItem, CleanupShell};
+use server::mount::{self, Making};
 use server::recording::{RecordedDevice, RecordingFile};
+use server::signals::Signal;
 
 use super::{Origin, Point, predicted};
 use crate::args::App;
 use crate::benchmark::{self, Ran};
 use crate::command::record::RecordedDrive;
 use crate::front_end;
-use crate::keeper::{CleanupItem, Keeper};
-use crate::mount::{self, Making};
 use crate::output;
-use crate::signals::Signal;
 
 /// Measures an application in a folder of its own below `folder`, which is removed at the end.
 ///
@@ -36,11 +36,11 @@ pub(super) fn on_folder(
     folder: &Path,
     signals: &Receiver<Signal>,
 ) -> Result<Vec<Point>> {
-    let mut keeper = Keeper::new()?;
-    let scratch = scratch(&mut keeper)?;
+    let mut shell = CleanupShell::new()?;
+    let scratch = scratch(&mut shell)?;
     let folder = fs::canonicalize(folder)?;
     let drive = folder.display().to_string();
-    let mut stage = Stage::new(application, (&folder, scratch), keeper, signals)?;
+    let mut stage = Stage::new(application, (&folder, scratch), shell, signals)?;
     stage.measure((&drive, None), |_| Ok(None))
 }
 
@@ -61,14 +61,14 @@ pub(super) fn on_live(
         return Err(Error::new(Kind::Refused, text).hint("name a new folder").into());
     }
     let memory = args.memory.filter(|_| volume.is_none());
-    let mut keeper = Keeper::new()?;
-    let scratch = scratch(&mut keeper)?;
+    let mut shell = CleanupShell::new()?;
+    let scratch = scratch(&mut shell)?;
     let opened = RecordedDrive::open(volume, memory, &args.timing)?;
     let switch = Arc::<RecorderSwitch>::default();
     let exports = opened.exports()?.recorded(Arc::<RecorderSwitch>::clone(&switch));
     let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };
     let mount = scratch.join("mnt");
-    let (files, mount) = mount::drive(&mut keeper, (&exports, &scratch), &mount, making)?;
+    let (files, mount) = mount::drive(&mut shell, (&exports, &scratch), &mount, making)?;
     let drive = opened.subject().model.map_or_else(
         || opened.subject().device.to_owned(),
         |model| format!("{model}, {}", opened.subject().device),
@@ -77,7 +77,7 @@ pub(super) fn on_live(
     let front_end = args.out.as_ref().map(|_| front_end::round_trip(&mount, |to| switch.turn(to)));
     let front_end = front_end.transpose()?;
     let measured =
-        Stage::new(application, (&mount, scratch), keeper, signals).and_then(|mut stage| {
+        Stage::new(application, (&mount, scratch), shell, signals).and_then(|mut stage| {
             stage.measure((&drive, opened.pace()), |threads| {
                 let Some(out) = &args.out else { return Ok(None) };
                 fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
@@ -96,9 +96,9 @@ pub(super) fn on_live(
 }
 
 /// A folder for sockets and logs, which servers that run as other users may enter.
-fn scratch(keeper: &mut Keeper) -> Result<PathBuf> {
+fn scratch(shell: &mut CleanupShell) -> Result<PathBuf> {
     let scratch = tempfile::tempdir().context("making a folder for sockets and logs")?.keep();
-    keeper.keep(CleanupItem::Scratch(&scratch))?;
+    shell.register(CleanupItem::Scratch(&scratch))?;
     fs::set_permissions(&scratch, fs::Permissions::from_mode(0o755))?;
     Ok(scratch)
 }
@@ -151,7 +151,7 @@ struct Stage<'a> {
     leader: Child,
     signals: &'a Receiver<Signal>,
     /// Absent once it has removed everything.
-    keeper: Option<Keeper>,
+    shell: Option<CleanupShell>,
 }
 
 impl<'a> Stage<'a> {
@@ -159,7 +159,7 @@ impl<'a> Stage<'a> {
     fn new(
         application: &'a Application,
         (drive, scratch): (&Path, PathBuf),
-        mut keeper: Keeper,
+        mut shell: CleanupShell,
         signals: &'a Receiver<Signal>,
     ) -> Result<Self> {
         for (program, package) in &application.programs {
@@ -167,13 +167,13 @@ impl<'a> Stage<'a> {
         }
         check_space(application, drive)?;
         let folder = drive.join(format!("floatgate-{}-{}", application.name, std::process::id()));
-        keeper.keep(CleanupItem::Folder(&folder))?;
+        shell.register(CleanupItem::Folder(&folder))?;
         fs::create_dir(&folder).with_context(|| format!("making {}", folder.display()))?;
         // It ends when its input does, at the end of this process.
         let leader = Command::new("cat").stdin(Stdio::piped()).process_group(0).spawn();
         let leader = leader.context("starting cat")?;
-        keeper.keep(CleanupItem::Group(leader.id()))?;
-        Ok(Self { application, folder, scratch, leader, signals, keeper: Some(keeper) })
+        shell.register(CleanupItem::Group(leader.id()))?;
+        Ok(Self { application, folder, scratch, leader, signals, shell: Some(shell) })
     }
 
     /// Sets the application up, measures it with each number of threads, and ends it. `pace` sets
@@ -275,7 +275,7 @@ impl Drop for Stage<'_> {
     fn drop(&mut self) {
         drop(self.leader.stdin.take());
         // Before the leader is waited for: until then its number is not reused.
-        self.keeper = None;
+        self.shell = None;
         let _ = self.leader.wait();
     }
 }

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use percent_encoding::percent_decode_str;
+use server::mount::check_program;
 
 use super::KernelClient;
-use crate::mount::check_program;
 
 pub(super) const CLIENT: KernelClient = KernelClient {
     name: "NBD",

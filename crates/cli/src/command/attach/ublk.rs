@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use export::UblkDriver;
+use server::front_ends::ublk::driver_error;
 
 use super::KernelClient;
-use crate::ublk::failed;
 
 pub(super) const CLIENT: KernelClient = KernelClient {
     name: "ublk",
@@ -40,8 +40,9 @@ fn detach(name: &str) -> Result<()> {
     if let Some(user) = user(name) {
         bail!("{user}; unmount it first");
     }
-    let driver = UblkDriver::open().map_err(|error| failed("opening the ublk driver", error))?;
-    driver.remove(number).map_err(|error| failed("removing the device", error))
+    let driver =
+        UblkDriver::open().map_err(|error| driver_error("opening the ublk driver", error))?;
+    driver.remove(number).map_err(|error| driver_error("removing the device", error))
 }
 
 /// Finds a user of a device or of one of its partitions.

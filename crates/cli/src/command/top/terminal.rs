@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use server::signals::{self, Signal};
 
 use crate::output;
-use crate::signals::{self, Signal};
 
 /// Enters and leaves the second screen of a terminal, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";

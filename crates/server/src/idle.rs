@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use crate::drive_service::DriveService;
 use blockio::Nanos;
-use server::drive_service::DriveService;
 
 /// Time without a client after which a server ends.
 #[derive(Debug)]
-pub(super) struct Idle {
+pub(crate) struct Idle {
     limit: Duration,
     /// Clients that had connected at the latest look.
     accepted: u64,
@@ -17,17 +17,17 @@ pub(super) struct Idle {
 
 impl Idle {
     /// Ends a server after `limit` without a client, from now on.
-    pub(super) fn new(limit: Duration) -> Self {
+    pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, accepted: 0, since: Instant::now() }
     }
 
     /// Time until the server may end.
-    pub(super) fn left(&self) -> Duration {
+    pub(crate) fn left(&self) -> Duration {
         self.limit.saturating_sub(self.since.elapsed())
     }
 
     /// Looks at the clients. Returns whether there was none for long enough, which is logged.
-    pub(super) fn ends(&mut self, service: &DriveService) -> bool {
+    pub(crate) fn ends(&mut self, service: &DriveService) -> bool {
         let (connected, accepted) = service.client_counts();
         let is_used = connected > 0 || accepted > self.accepted;
         self.accepted = accepted;

@@ -1,4 +1,4 @@
-//! Checks of the options of `floatgate serve`, before a volume is opened.
+//! Checks of a server's configuration, before a volume is opened.
 
 use std::path::Path;
 
@@ -8,13 +8,14 @@ use lab::{Error, Kind};
 use live::Namespaces;
 use live::operator::{KeptNamespace, PersistentState};
 
-use crate::args::{HttpArgs, Serve};
+use crate::config::{Config, Storage};
 use crate::failure::Opening;
+use crate::front_ends::ReadyFrontEnd;
 
 /// Refuses a volume in memory that does not consist of whole logical blocks.
-pub(super) fn check_memory(args: &Serve) -> Result<()> {
-    let Some(Bytes(size)) = args.memory else { return Ok(()) };
-    let block = u64::from(args.nvme_block_bytes);
+pub(crate) fn check_memory(config: &Config) -> Result<()> {
+    let Storage::Memory(Bytes(size)) = config.storage else { return Ok(()) };
+    let block = u64::from(config.front_ends.block_bytes());
     if size.is_multiple_of(block) {
         return Ok(());
     }
@@ -25,8 +26,8 @@ pub(super) fn check_memory(args: &Serve) -> Result<()> {
 }
 
 /// Refuses to serve without a front end.
-pub(super) fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()> {
-    if args.nbd.is_empty() && args.nvme.is_empty() && args.fuse.is_none() && has_no_front_end {
+pub(crate) fn check_reachable(front_ends: &[Box<dyn ReadyFrontEnd>]) -> Result<()> {
+    if front_ends.is_empty() {
         let text = "no front end was given, so no client could connect";
         let hint = "give --nbd ADDRESS, or another front end: see `floatgate serve --help`";
         return Err(Error::new(Kind::Input, text).hint(hint).into());
@@ -34,18 +35,17 @@ pub(super) fn check_reachable(args: &Serve, has_no_front_end: bool) -> Result<()
     Ok(())
 }
 
-/// Refuses options of HTTP pages without `--http`: a user might take the pages for encrypted.
-pub(super) fn check_pages(args: &Serve) -> Result<()> {
-    let HttpArgs { http_host, http_tls_certificates, .. } = &args.pages;
-    if args.http.is_none() && (!http_host.is_empty() || http_tls_certificates.is_some()) {
-        let text = "--http-host and --http-tls-certificates need --http ADDRESS";
+/// Refuses promises of a volume in memory, whose data is gone with its server.
+pub(crate) fn check_promise(config: &Config) -> Result<()> {
+    if matches!(config.storage, Storage::Memory(_)) && config.promise.is_some() {
+        let text = "--durable and --volatile are about volumes in a folder, not about --memory";
         return Err(Error::new(Kind::Input, text).into());
     }
     Ok(())
 }
 
 /// Refuses a recording where there is a file already, before the drive is opened.
-pub(super) fn check_recording(file: &Path) -> Result<()> {
+pub(crate) fn check_recording(file: &Path) -> Result<()> {
     if !file.exists() {
         return Ok(());
     }
@@ -55,20 +55,21 @@ pub(super) fn check_recording(file: &Path) -> Result<()> {
 
 /// Refuses a default export that the volume does not have. A volume without exports is served
 /// under any name.
-pub(super) fn check_export(args: &Serve) -> Result<()> {
-    let Some(volume) = &args.volume else { return Ok(()) };
+pub(crate) fn check_export(config: &Config) -> Result<()> {
+    let Storage::Volume(volume) = &config.storage else { return Ok(()) };
+    let default = &*config.default_export;
     let namespaces = Namespaces::of(volume).with_context(|| Opening::of(volume))?;
     let names: Vec<&str> = namespaces.iter().map(|it| it.name.as_str()).collect();
-    if args.export.is_empty() || names.is_empty() || names.contains(&args.export.as_str()) {
+    if default.is_empty() || names.is_empty() || names.contains(&default) {
         return Ok(());
     }
-    let text = format!("{} has no export named `{}`", volume.display(), args.export);
+    let text = format!("{} has no export named `{default}`", volume.display());
     let hint = format!("its exports are {}", names.join(", "));
     Err(Error::new(Kind::Input, text).hint(hint).into())
 }
 
 /// Checks that namespaces consist of whole logical blocks.
-pub(super) fn check_blocks(kept: &PersistentState, capacity: u64) -> Result<()> {
+pub(crate) fn check_blocks(kept: &PersistentState, capacity: u64) -> Result<()> {
     for KeptNamespace { id, size, block_bytes, .. } in &kept.namespaces {
         let size = size.unwrap_or(capacity);
         if !size.is_multiple_of((*block_bytes).into()) {

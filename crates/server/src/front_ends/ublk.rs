@@ -1,15 +1,15 @@
-//! ublk of `floatgate serve`.
+//! Block devices of this machine, through the ublk driver.
 
 use std::num::NonZeroU16;
 use std::thread;
 
 use anyhow::Result;
 use clap::Args;
-use export::{Ublk, UblkDriver, UblkSettings};
-use live::{Administration as _, status};
+use export::{Ublk, UblkDriver, UblkError, UblkSettings};
+use lab::{Error, Kind};
+use live::Administration as _;
 
-use super::{FrontEnd, ReadyFrontEnd, Running, ExportedDrive};
-use crate::ublk::failed;
+use super::{ExportedDrive, FrontEnd, Preparation, ReadyFrontEnd, Running};
 
 /// Most queues of a device where the user chose no number.
 const QUEUES_MAX: usize = 4;
@@ -35,11 +35,11 @@ struct Devices {
 }
 
 impl FrontEnd for Options {
-    fn prepare(&self) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
+    fn prepare(&self, _: &mut Preparation<'_>) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
         if !self.ublk {
             return Ok(None);
         }
-        let driver = UblkDriver::open().map_err(|error| failed("serving over ublk", error))?;
+        let driver = UblkDriver::open().map_err(|error| driver_error("serving over ublk", error))?;
         let queues = self.ublk_queues.map_or_else(queues, NonZeroU16::get);
         Ok(Some(Box::new(Devices { driver, queues })))
     }
@@ -52,23 +52,25 @@ fn queues() -> u16 {
 }
 
 impl ReadyFrontEnd for Devices {
-    fn start(
-        self: Box<Self>,
-        served: &ExportedDrive<'_>,
-        offered: &mut [status::Export],
-    ) -> Result<Box<dyn Running>> {
+    fn start(self: Box<Self>, drive: &mut ExportedDrive<'_>) -> Result<Box<dyn Running>> {
         let settings = UblkSettings {
-            drive: served.operator.identity().number,
+            drive: drive.operator.identity().number,
             queues: self.queues,
-            outlives_server: served.survives_server(),
+            outlives_server: drive.survives_server(),
         };
-        let started = Ublk::start(&self.driver, served.exports, settings, served.observer);
-        let ublk = started.map_err(|error| failed("serving over ublk", error))?;
+        let started = Ublk::start(&self.driver, drive.exports, settings, drive.observer);
+        let ublk = started.map_err(|error| driver_error("serving over ublk", error))?;
         for (name, device) in ublk.devices() {
-            if let Some(export) = offered.iter_mut().find(|export| export.name == name) {
+            if let Some(export) = drive.offered(name) {
                 export.uris.push(device.display().to_string());
             }
         }
         Ok(Box::new(ublk))
     }
+}
+
+/// The failure of what was attempted with the driver, with what helps.
+pub fn driver_error(attempted: &str, error: UblkError) -> anyhow::Error {
+    let hint = error.remedy().unwrap_or_default();
+    Error::new(Kind::Input, attempted).hint(hint).source(error).into()
 }

@@ -1,21 +1,22 @@
-//! Secrets and keys of NVMe hosts, from the files that `floatgate serve` is given.
+//! Secrets and keys of NVMe hosts, from files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use export::TlsMode;
 use export::nvme::{Secrets, TlsKeys};
 use tracing::warn;
 
-use crate::args::Serve;
 use crate::failure::Input;
 
 /// Secrets and TLS keys of hosts; none where no file of them is given.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct HostKeys {
     pub(super) secrets: Option<Secrets>,
-    pub(super) tls_keys: Option<TlsKeys>,
+    /// Keys, and the policy on hosts that do not use TLS.
+    pub(super) tls_keys: Option<(TlsKeys, TlsMode)>,
 }
 
 impl HostKeys {
@@ -23,10 +24,14 @@ impl HostKeys {
     ///
     /// # Errors
     /// Fails if one cannot be read, or holds anything else.
-    pub(super) fn read(args: &Serve) -> Result<Self> {
-        let secrets = args.nvme_secrets.as_deref().map(|file| read(file, Secrets::parse));
-        let tls_keys = args.nvme_tls_keys.as_deref().map(|file| read(file, TlsKeys::parse));
-        Ok(Self { secrets: secrets.transpose()?, tls_keys: tls_keys.transpose()? })
+    pub(super) fn read(
+        secrets: Option<&Path>,
+        tls_keys: Option<&Path>,
+        mode: TlsMode,
+    ) -> Result<Self> {
+        let secrets = secrets.map(|file| read(file, Secrets::parse)).transpose()?;
+        let tls_keys = tls_keys.map(|file| read(file, TlsKeys::parse)).transpose()?;
+        Ok(Self { secrets, tls_keys: tls_keys.map(|keys| (keys, mode)) })
     }
 }
 

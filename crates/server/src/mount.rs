@@ -4,7 +4,7 @@
 //! FUSE: a file ──► losetup: a block device ──► mount
 //! ```
 //!
-//! A [`Keeper`] takes it down again.
+//! A [`CleanupShell`] takes it down again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use export::{Exports, fuse};
 use lab::{Error, Kind};
 
-use crate::keeper::{CleanupItem, Keeper};
+use crate::cleanup::{CleanupItem, CleanupShell};
 
 /// Programs that a mount needs, with the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 3] =
@@ -22,7 +22,7 @@ const PROGRAMS: [(&str, &str); 3] =
 
 /// Making of a file system before it is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Making {
+pub enum Making {
     /// The one that is there is mounted.
     Kept,
     /// A new ext4 file system, without what was there.
@@ -30,13 +30,13 @@ pub(crate) enum Making {
 }
 
 /// Mounts the file system of the first of `exports` on `folder`, an empty folder that is made if
-/// there is none, until `keeper` takes it down. Files that serve it go to `scratch`. Returns those,
+/// there is none, until `shell` takes it down. Files that serve it go to `scratch`. Returns those,
 /// and the whole path of the folder.
 ///
 /// # Errors
 /// Fails if a program is missing, this user may not mount, or no file system is there.
-pub(crate) fn drive(
-    keeper: &mut Keeper,
+pub fn drive(
+    shell: &mut CleanupShell,
     (exports, scratch): (&Exports, &Path),
     folder: &Path,
     making: Making,
@@ -47,19 +47,19 @@ pub(crate) fn drive(
     let folder = empty_folder(folder)?;
     let served = scratch.join("files");
     fs::create_dir(&served)?;
-    let files = files(keeper, exports, &served)?;
+    let files = files(shell, exports, &served)?;
     let first = exports.iter().next().context("nothing to serve")?;
-    file_system(keeper, &served.join(fuse::file_name(&first.name)), &folder, making)?;
+    file_system(shell, &served.join(fuse::file_name(&first.name)), &folder, making)?;
     Ok((files, folder))
 }
 
 /// Mounts the file system in `file` on `folder`.
-fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) -> Result<()> {
+fn file_system(shell: &mut CleanupShell, file: &Path, folder: &Path, making: Making) -> Result<()> {
     let arguments = ["--direct-io=on", "--show", "-f"];
     let device = run(Command::new("losetup").args(arguments).arg(file))
         .context("attaching a loop device")?;
     let device = device.trim();
-    keeper.keep(CleanupItem::Loop(device))?;
+    shell.register(CleanupItem::Loop(device))?;
     if making == Making::Ext4 {
         run(Command::new("mkfs.ext4").args(["-q", "-F", device]))?;
     }
@@ -69,20 +69,20 @@ fn file_system(keeper: &mut Keeper, file: &Path, folder: &Path, making: Making) 
         let hint = "--mkfs creates a new file system, which erases the volume";
         Error::new(Kind::Input, format!("{error:#}")).hint(hint)
     })?;
-    keeper.keep(CleanupItem::Mount(folder))
+    shell.register(CleanupItem::Mount(folder))
 }
 
-/// Serves exports as files in `folder`, until `keeper` takes it down.
+/// Serves exports as files in `folder`, until `shell` takes it down.
 ///
 /// # Errors
 /// Fails if there is no `/dev/fuse`, or this user may not mount.
-pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Result<fuse::Mount> {
+pub fn files(shell: &mut CleanupShell, exports: &Exports, folder: &Path) -> Result<fuse::Mount> {
     let mount = fuse::Mount::new(exports, folder).map_err(|error| {
         let text = format!("mounting files on {}: {error}", folder.display());
         Error::new(Kind::Input, text)
             .hint("this needs /dev/fuse, and root or the package fuse3, which has fusermount3")
     })?;
-    keeper.keep(CleanupItem::Fuse(folder))?;
+    shell.register(CleanupItem::Fuse(folder))?;
     Ok(mount)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn files(keeper: &mut Keeper, exports: &Exports, folder: &Path) -> Re
 ///
 /// # Errors
 /// Fails if something is in it.
-pub(crate) fn empty_folder(folder: &Path) -> Result<PathBuf> {
+pub fn empty_folder(folder: &Path) -> Result<PathBuf> {
     let shown = folder.display();
     fs::create_dir_all(folder).with_context(|| format!("creating {shown}"))?;
     let folder = fs::canonicalize(folder)?;
@@ -106,7 +106,7 @@ pub(crate) fn empty_folder(folder: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// Names the Debian package that has it.
-pub(crate) fn check_program(program: &str, package: &str) -> Result<()> {
+pub fn check_program(program: &str, package: &str) -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! vhost-user of `floatgate serve`.
+//! virtio-blk devices of virtual machines over vhost-user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use clap::Args;
 use export::VhostUser;
 use live::{Administration as _, Durability};
 
-use super::{FrontEnd, ReadyFrontEnd, Sockets, Start, path};
+use super::unix_sockets::{Start, UnixSockets, path};
+use super::{FrontEnd, Preparation, ReadyFrontEnd};
 
 /// `--vhost-user`.
 #[derive(Debug, Args)]
@@ -21,17 +22,17 @@ pub(crate) struct Options {
 }
 
 impl FrontEnd for Options {
-    fn prepare(&self) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
-        let start: Box<Start<VhostUser>> = Box::new(move |listener, served, offered| {
-            if let Some(first) = offered.first_mut() {
+    fn prepare(&self, _: &mut Preparation<'_>) -> Result<Option<Box<dyn ReadyFrontEnd>>> {
+        let start: Box<Start<VhostUser>> = Box::new(move |listener, drive| {
+            if let Some(first) = drive.offered.first_mut() {
                 first.uris.push(format!("vhost-user-blk:{}", path(&listener)));
             }
-            let serial = format!("{:016x}", served.operator.identity().number);
-            let observer = Arc::clone(served.observer);
+            let serial = format!("{:016x}", drive.operator.identity().number);
+            let observer = Arc::clone(drive.observer);
             // What it was answered survives this server, or the user gave that up.
             let kept = Durability::Volatile;
-            Ok(VhostUser::start(served.exports, listener, &serial, observer, kept)?)
+            Ok(VhostUser::start(drive.exports, listener, &serial, observer, kept)?)
         });
-        Sockets::prepare(&self.vhost_user, start)
+        UnixSockets::prepare(&self.vhost_user, start)
     }
 }

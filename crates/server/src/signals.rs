@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 
 /// Request that a signal makes of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// To end, when everything is durable.
     Stop,
     /// To read its configuration again.
@@ -20,7 +20,7 @@ pub(crate) enum Signal {
 ///
 /// # Errors
 /// Fails if the system refuses.
-pub(crate) fn received() -> Result<Receiver<Signal>> {
+pub fn received() -> Result<Receiver<Signal>> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("taking over Ctrl-C")?;
     let (sender, receiver) = mpsc::channel();
     let thread = thread::Builder::new().name("signals".to_owned());

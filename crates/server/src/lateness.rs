@@ -35,7 +35,7 @@ impl Watch {
 }
 
 /// A sentence on replies of which many were late; none if few were.
-pub(crate) fn text(lateness: &Lateness) -> Option<String> {
+pub fn text(lateness: &Lateness) -> Option<String> {
     let Lateness { replies, late, late_by_max, .. } = *lateness;
     let percent = 100.0 * late as f64 / (replies as f64).max(1.0);
     (percent >= WARNING_PERCENT).then(|| {

@@ -40,7 +40,7 @@ exit 0
 
 /// A shell that cleans up once this is dropped, or this process ends.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub struct CleanupShell {
     shell: Child,
     /// Absent once it has ended.
     input: Option<ChildStdin>,
@@ -48,7 +48,7 @@ pub(crate) struct Keeper {
 
 /// Something to be removed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CleanupItem<'a> {
+pub enum CleanupItem<'a> {
     /// Processes of a group, by its number.
     Group(u32),
     /// A folder with all that is in it, on what may be a mounted file system.
@@ -63,12 +63,12 @@ pub(crate) enum CleanupItem<'a> {
     Scratch(&'a Path),
 }
 
-impl Keeper {
+impl CleanupShell {
     /// Starts the shell.
     ///
     /// # Errors
     /// Fails if the system has no shell.
-    pub(crate) fn new() -> Result<Self> {
+    pub fn new() -> Result<Self> {
         let mut shell = Command::new("sh")
             .args(["-c", SCRIPT])
             .stdin(Stdio::piped())
@@ -84,8 +84,8 @@ impl Keeper {
     ///
     /// # Errors
     /// Fails if the shell is gone.
-    pub(crate) fn keep(&mut self, kept: CleanupItem<'_>) -> Result<()> {
-        match kept {
+    pub fn register(&mut self, item: CleanupItem<'_>) -> Result<()> {
+        match item {
             CleanupItem::Group(number) => self.tell("group", &number),
             CleanupItem::Folder(folder) => self.tell("folder", &folder.display()),
             CleanupItem::Mount(folder) => self.tell("mount", &folder.display()),
@@ -101,7 +101,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for CleanupShell {
     fn drop(&mut self) {
         self.input = None;
         // It ends once everything is removed.
