@@ -19,13 +19,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workload", &["blockio"]),
     ("results", &["blockio"]),
     ("device", &["blockio"]),
-    ("export", &["blockio", "device"]),
-    ("live", &["blockio", "device", "ftl"]),
+    ("status", &["blockio"]),
+    ("export", &["blockio", "device", "status"]),
+    ("live", &["blockio", "device", "ftl", "status"]),
     ("lab", &["blockio", "ssd", "workload", "results"]),
     ("report", &["blockio", "results"]),
-    ("server", &["blockio", "export", "live", "lab", "report"]),
-    ("cli", &["blockio", "export", "live", "lab", "report", "server"]),
-    ("python", &["blockio", "lab", "live", "report"]),
+    ("server", &["blockio", "export", "live", "lab", "report", "status"]),
+    ("cli", &["blockio", "export", "live", "lab", "report", "server", "status"]),
+    ("python", &["blockio", "lab", "live", "report", "status"]),
 ];
 
 /// Arrows of tests alone: the pace of replies is tested with a drive of the catalogue.
@@ -289,7 +290,7 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["lock", "mutants", "host_death"],
     &["medium"],
     &["fault_injection", "format"],
-    &["error", "status"],
+    &["error", "description"],
     // From what is written up to who writes it.
     &["engine/program", "engine/signature", "engine/witness"],
     &["engine/dies", "engine/open_row", "engine/write_buffer"],
@@ -300,7 +301,6 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["engine/journal", "engine/replay"],
     &["engine/drive"],
     &["engine"],
-    &["management"],
     &["volume"],
     &["simulation"],
 ];
@@ -332,8 +332,17 @@ fn the_core_of_a_live_drive_touches_no_medium() {
 }
 
 /// Layers of `server`, see [`layers_of`].
-const LAYERS_OF_SERVER: &[&[&str]] =
-    &[&["activation", "log", "monitor", "recording", "temperature"], &["drive_service"], &["web"]];
+const LAYERS_OF_SERVER: &[&[&str]] = &[
+    &["activation", "cleanup", "failure", "lateness", "log", "monitor", "recording", "signals"],
+    &["temperature", "mount"],
+    &["drive_service"],
+    &["web", "idle"],
+    &["pages", "front_ends"],
+    &["config"],
+    &["checks", "fault_injection"],
+    &["served_drive"],
+    &["daemon"],
+];
 
 #[test]
 fn files_of_server_import_from_their_own_and_lower_layers_only() {

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 
 use anyhow::{Context as _, Result};
 use lab::results::Warning;
-use live::status::Export;
 use serde::Serialize;
+use status::Export;
 
 use crate::table;
 

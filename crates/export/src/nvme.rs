@@ -55,7 +55,6 @@ mod transport;
 mod wire;
 
 pub use self::authentication::{Secrets, SecretsError};
-pub use self::counters::{ControllerStatus, QueueStatus};
 #[cfg(test)]
 pub(crate) use self::pcie::DOORBELLS_AT;
 pub(crate) use self::pcie::PcieController;

@@ -13,7 +13,7 @@
 //! written back by itself.
 
 mod device;
-mod fault;
+
 mod medium;
 mod schedule;
 
@@ -27,11 +27,11 @@ use std::time::{Duration, Instant};
 use blockio::Rng;
 
 use self::device::InjectingDevice;
-pub use self::fault::Fault;
 use self::medium::InjectedDie;
 pub use self::schedule::{InjectionTime, Schedule, ScheduleError};
 use crate::lock::lock;
 use crate::{BufferMemory, Device, Medium};
+pub use status::Fault;
 
 /// Interval at which the clock of a schedule is checked.
 const TICK: Duration = Duration::from_millis(20);

@@ -51,17 +51,16 @@
 //! `ARCHITECTURE.md` lists the layers, from the lowest up; a file uses its own and lower ones,
 //! which a test keeps.
 
+mod description;
 mod engine;
 mod error;
 pub mod fault_injection;
 mod format;
 mod host_death;
 mod lock;
-pub mod management;
 mod medium;
 mod mutants;
 pub mod simulation;
-pub mod status;
 mod volume;
 
 pub use ::device::{
@@ -70,19 +69,18 @@ pub use ::device::{
     Operations, Protection, ReadPart, SanitizeState, SelfTest, SelfTestEnd, ServedNamespace,
     operator,
 };
+pub use ::status::{Compression, Life, Namespace, Promise, UserCapacity};
 pub use engine::creation::{Capacity, Plan, format};
 pub use engine::drive::scrub::ScrubResult;
-pub use engine::drive::{Beyond, Drive, UserCapacity};
+pub use engine::drive::{Beyond, Drive};
 pub use engine::queue::{Pending, Queue};
 pub use engine::recovery::Upgrade;
 pub use error::OpenError;
-pub use format::compress::Compression;
 pub use format::layout::Shape;
 pub use medium::{
     Access, BufferMemory, FileMedium, HostSpace, MachineFile, Medium, MediumRead, MediumWrite,
     Preallocation,
 };
-pub use status::{Life, Namespace, Promise};
 pub use volume::folder::{
     CreateOptions, NAME_CHARACTERS_MAX, Replacement, VolumeOptions, check_name, check_volume,
     create, create_while, die_count, is_volume, keep_promise, name_drive, name_of, rate_cycles,

@@ -68,8 +68,6 @@ pub(crate) enum Mutant {
     WitnessIgnored,
     /// A purge does not note that it is unfinished before it erases.
     PurgeUnmarked,
-    /// A server that ended without an answer has carried out what it was asked.
-    AnswerAssumed,
     /// A die that was away for a session is taken for one that has everything.
     AbsenceForgotten,
 }
@@ -94,13 +92,10 @@ pub(crate) const fn is(_: Mutant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
     use std::ops::Range;
-    use std::os::unix::net::UnixStream;
 
     use super::*;
     use crate::engine::drive::SMALL_SHAPE;
-    use crate::management::{Connection, Request};
     use crate::simulation::operators::simulate_operators;
     use crate::simulation::{
         Disks, HeadersLeft, SINGLE, ScriptStep, erase_each, exhaust_headers, reuse_die, simulate,
@@ -315,27 +310,6 @@ mod tests {
     fn a_purge_that_is_not_noted_before_it_erases_is_found() {
         let fails = |seed| simulate_operators(seed, 12).is_err();
         assert!(is_found_by(Mutant::PurgeUnmarked, 0..40, fails));
-    }
-
-    #[test]
-    fn an_order_that_counts_as_carried_out_without_an_answer_is_found() {
-        cut_each_answer().expect("without the mistake");
-        assert!(is_found_by(Mutant::AnswerAssumed, 0..1, |_| cut_each_answer().is_err()));
-    }
-
-    /// Has the server end after each byte of its answer to an order.
-    fn cut_each_answer() -> Result<(), String> {
-        let whole = b"{\"answer\":\"done\"}\n";
-        for sent in 0..=whole.len() {
-            let (near, mut far) = UnixStream::pair().expect("the system has sockets");
-            far.write_all(&whole[..sent]).expect("the other end is open");
-            drop(far);
-            let done = Connection::over(near).order(&Request::Scrub);
-            if done.is_ok() != (sent == whole.len()) {
-                return Err(format!("after {sent} bytes of an answer: {done:?}"));
-            }
-        }
-        Ok(())
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use lab::{Error, Kind};
 use live::OpenError;
-use live::management::{Answer, Connection, Request};
-use live::status::{History, HistorySpan, Status};
 use pyo3::prelude::*;
+use status::management::{Answer, Connection, Request};
+use status::{History, HistorySpan, Status};
 
 use crate::failure::{exception, json, refused};
 

@@ -1,4 +1,4 @@
-//! What a server serves, how, and to whom.
+//! Configuration of a server: storage, front ends, and how both are treated.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -69,9 +69,9 @@ pub enum Storage {
 pub enum FaultInjection {
     /// None.
     Refused,
-    /// Those of commands.
+    /// Faults of commands.
     Allowed,
-    /// Those of commands, and of a schedule in a file.
+    /// Faults of commands, and of a schedule in a file.
     Scheduled(PathBuf),
 }
 

@@ -17,7 +17,6 @@ use blockio::Bytes;
 use export::{Event, Exports, Observer, Server};
 use lab::workload::recording::Tail;
 use lab::{Error, Kind};
-use live::status;
 use tracing::{error, info, warn};
 
 use crate::activation::PassedSockets;
@@ -25,7 +24,7 @@ use crate::chain_text;
 use crate::checks::{check_export, check_memory, check_promise, check_reachable, check_recording};
 use crate::config::{Config, ConfigSource, Storage};
 use crate::drive_service::{DriveService, PacingModel};
-use crate::front_ends::{ExportedDrive, Preparation, ReadyFrontEnd};
+use crate::front_ends::{ExportedDrive, ReadyFrontEnd};
 use crate::idle::Idle;
 use crate::lateness::Watch;
 use crate::log::{self, Log};
@@ -68,7 +67,7 @@ pub fn run(
     let recipients = recipients(config)?;
     // Before the drive is opened, so that a failure leaves it unchanged.
     let mut passed = PassedSockets::of_process();
-    let front_ends = config.front_ends.prepare(&mut Preparation::new(config, &mut passed))?;
+    let front_ends = config.front_ends.prepare(&mut passed)?;
     check_reachable(&front_ends)?;
     let pages = config.pages.as_ref().map(|pages| pages.listen(&mut passed)).transpose()?;
     let served = ServedDrive::open(config, recipients, pacing.as_ref())?;
@@ -130,7 +129,13 @@ fn serve(
     let exports = served.exports(config, pace)?.recorded(recorder);
     let signals = signals::received()?;
     let observer = observer(&served.service);
-    let mut exported = ExportedDrive::new(config, served, &exports, &observer);
+    let mut exported = ExportedDrive::new(
+        &exports,
+        &config.default_export,
+        &served.operator,
+        &served.service,
+        &observer,
+    );
     let started = front_ends.into_iter().map(|it| it.start(&mut exported));
     let started: Vec<_> = started.collect::<Result<_>>()?;
     let (offered, sockets) = exported.finish();

@@ -19,12 +19,12 @@ use export::Event;
 use export::nvme::Subsystem;
 use live::fault_injection::FaultInjector;
 use live::operator::{Backing, Operator};
-use live::status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use live::{
     Administration, Device, Drive, DriveHealth, EventKind, Identity, Maintenance, MemoryDevice,
     Meter, Promise,
 };
 use rustix::rand::{GetRandomFlags, getrandom};
+use status::{Client, Export, History, HistorySpan, Process, Server, Status};
 use tracing::{error, info, warn};
 
 use self::changes::{Change, DriveSnapshot, Severity};

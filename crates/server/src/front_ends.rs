@@ -18,13 +18,11 @@ use clap::Args;
 use export::nvme::Subsystem;
 use export::{Address, Exports, Listener, Observer, Protocol, Tls};
 use live::operator::Operator;
-use live::{Operations as _, Promise, status};
+use live::{Operations as _, Promise};
 
 use self::host_keys::HostKeys;
 use crate::activation::{PassedSockets, Place};
-use crate::config::{Config, Storage};
 use crate::drive_service::DriveService;
-use crate::served_drive::ServedDrive;
 
 /// Options of a front end.
 pub(crate) trait FrontEnd {
@@ -43,12 +41,7 @@ pub(crate) struct Preparation<'a> {
     must_encrypt: bool,
 }
 
-impl<'a> Preparation<'a> {
-    /// Sockets were passed by what started the server.
-    pub(crate) const fn new(config: &Config, passed: &'a mut PassedSockets) -> Self {
-        Self { passed, must_encrypt: config.front_ends.nbd.demands_encryption() }
-    }
-
+impl Preparation<'_> {
     /// Listens for clients at a place.
     fn listen(&mut self, place: &Place<Address>) -> Result<Listener> {
         Ok(match place {
@@ -80,7 +73,6 @@ pub(crate) struct ExportedDrive<'a> {
     operator: &'a Arc<Operator>,
     service: &'a DriveService,
     default_export: &'a str,
-    is_volume: bool,
     /// Exports with the URIs so far.
     offered: Vec<status::Export>,
     sockets: Sockets,
@@ -108,18 +100,18 @@ impl Sockets {
 
 impl<'a> ExportedDrive<'a> {
     pub(crate) fn new(
-        config: &'a Config,
-        served: &'a ServedDrive,
         exports: &'a Exports,
+        default_export: &'a str,
+        operator: &'a Arc<Operator>,
+        service: &'a DriveService,
         observer: &'a Arc<dyn Observer>,
     ) -> Self {
         Self {
             exports,
             observer,
-            operator: &served.operator,
-            service: &served.service,
-            default_export: &config.default_export,
-            is_volume: matches!(config.storage, Storage::Volume(_)),
+            operator,
+            service,
+            default_export,
             offered: offered(exports),
             sockets: Sockets::default(),
             host_keys: HostKeys::default(),
@@ -136,7 +128,7 @@ impl<'a> ExportedDrive<'a> {
     /// one.
     fn survives_server(&self) -> bool {
         let promise = self.service.status().acknowledged_survives;
-        self.is_volume && promise.is_some_and(|it| it != Promise::Nothing)
+        self.service.volume().is_some() && promise.is_some_and(|it| it != Promise::Nothing)
     }
 
     /// The NVMe subsystem of the drive.
@@ -221,10 +213,12 @@ impl FrontEndOptions {
     /// The first failure of a front end.
     pub(crate) fn prepare(
         &self,
-        preparation: &mut Preparation<'_>,
+        passed: &mut PassedSockets,
     ) -> Result<Vec<Box<dyn ReadyFrontEnd>>> {
-        let ready = self.each().into_iter().filter_map(|it| it.prepare(preparation).transpose());
-        ready.collect()
+        let must_encrypt = self.nbd.demands_encryption();
+        let mut preparation = Preparation { passed, must_encrypt };
+        let prepare = |it: &dyn FrontEnd| it.prepare(&mut preparation).transpose();
+        self.each().into_iter().filter_map(prepare).collect()
     }
 
     /// Bytes of a logical block of NVMe hosts.

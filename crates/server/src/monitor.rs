@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use blockio::text::is_unshown;
-use live::status::HealthState;
+use status::HealthState;
 use tracing::warn;
 
 /// Alert that a program or a mail passes on.

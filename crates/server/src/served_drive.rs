@@ -12,8 +12,8 @@ use export::{Export, Exports, Pace};
 use lab::{Error, Kind};
 use live::fault_injection::FaultInjector;
 use live::operator::{Operator, PersistentState};
-use live::status::Status;
 use live::{Drive, Namespaces, Operations as _, Promise, ServedNamespace, Upgrade};
+use status::Status;
 use tracing::{info, warn};
 
 use crate::checks::check_blocks;

@@ -53,7 +53,7 @@ const INTERFACES: &str = "\
 | [Architecture](ARCHITECTURE.md) |
 | Rust, serving \
 | [device](api/rust/device/index.html), [export](api/rust/export/index.html), \
-[server](api/rust/server/index.html) \
+[status](api/rust/status/index.html), [server](api/rust/server/index.html) \
 | [Architecture](ARCHITECTURE.md) |
 | Rust, the words of all of them | [blockio](api/rust/blockio/index.html) | |
 ";

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use blockio::text::counted;
 use live::check::{Finding, Kind, Remedy, Report, check as examine, repair};
-use live::status::State;
 use serde::Serialize;
+use status::State;
 
 use crate::args::Check;
 use crate::command::status::write_buffer;

@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use blockio::Bytes;
 use blockio::text::bytes;
-use live::management::{Connection, Request};
-use live::status::{self, Purge as Purged};
 use live::{Beyond, Drive, Namespaces, UserCapacity};
 use server::drive_service::note_event;
+use status::management::{Connection, Request};
+use status::{self, Purge as Purged};
 
 use super::maintenance::{awaited, server};
 use super::unanswered::UnansweredRequest;
@@ -109,7 +109,7 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
         let beyond = if discard { Beyond::Lost } else { Beyond::Kept };
         let capacity = UserCapacity::Bytes(size.0);
         let resized = Namespaces::allow(&args.target.volume, &drive, capacity)
-            .and_then(|()| drive.resize(&capacity.of(&drive), beyond));
+            .and_then(|()| drive.resize(&drive.capacity_of(capacity), beyond));
         drive.close().with_context(|| format!("closing {shown}"))?;
         resized.with_context(attempted)?;
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use live::locate;
-use live::management::Request;
+use status::management::Request;
 
 use super::maintenance::server;
 use super::unanswered::UnansweredRequest;

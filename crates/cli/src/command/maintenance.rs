@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use blockio::text::counted;
 use live::fault_injection::Fault;
-use live::management::{Connection, Request};
-use live::status::{MaintenanceStatus, Rebuild, Scrub};
 use live::{Contents, Drive, Replacement};
+use status::management::{Connection, Request};
+use status::{MaintenanceStatus, Rebuild, Scrub};
 
 use super::unanswered::UnansweredRequest;
 use crate::args::{self, AddSpare, FailDie, Inject, RemoveSpare, ReplaceDie, Scrub as ScrubArgs};

@@ -4,11 +4,11 @@ use std::num::NonZeroU64;
 
 use anyhow::{Context as _, Result};
 use lab::{Error, Kind};
-use live::status::Export;
 use server::Announcer;
 use server::config::{
     AlertConfig, Config, ConfigSource, FaultInjection, LogConfig, ScrubConfig, Storage,
 };
+use status::Export;
 
 use crate::args::Serve;
 use crate::configuration::Configuration;

@@ -9,12 +9,12 @@ use anyhow::{Context as _, Result};
 use blockio::Nanos;
 use blockio::text::{bytes, counted};
 use live::inspect;
-use live::status::{
+use live::{Compression, Life, Namespace, Promise};
+use status::{
     Commands, Format, HealthState, Lateness, Led, LeftBuffer, Model, NamespaceTraffic,
     NvmeController, Problem, Scrub, Server, Smart, Space, State, Status, Supply, Wear, Writes,
     warning_names,
 };
-use live::{Compression, Life, Namespace, Promise};
 
 use self::dies::{damage_row, damage_rows, die_rows, stale_rows};
 use crate::args::Status as Args;
@@ -450,8 +450,8 @@ fn map_rows(space: &Space) -> Vec<StatusRow> {
 
 #[cfg(test)]
 mod tests {
-    use live::status::{Die, Redundancy};
     use server::drive_service::DriveService;
+    use status::{Die, Redundancy};
 
     use super::*;
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use blockio::Nanos;
 use blockio::text::{bytes, counted, rate};
-use live::status::{Commands, Die, Problem, Server, Status, Writes};
+use status::{Commands, Die, Problem, Server, Status, Writes};
 
 use self::terminal::{Terminal, size};
 use super::maintenance::needed_server;

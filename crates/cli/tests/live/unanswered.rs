@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::Output;
 use std::thread;
 
-use live::status::{Purge, Rebuild, Scrub};
 use serde_json::{Value, json};
+use status::{Purge, Rebuild, Scrub};
 
 use super::served::{create_small_drive, floatgate, said};
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use status::{NvmeController, NvmeQueue};
+
 use super::host::Host;
 use super::io::{Io, IoKind};
 use super::lock::locked;
@@ -18,44 +20,6 @@ pub(super) struct QueueCounters {
     written_bytes: AtomicU64,
     other_commands: AtomicU64,
     failures: AtomicU64,
-}
-
-/// An I/O queue, with counters since it was connected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueStatus {
-    /// Number of the queue, from 1.
-    pub queue: u16,
-    /// Read, Compare and Verify commands.
-    pub read_commands: u64,
-    /// Bytes that they read.
-    pub read_bytes: u64,
-    /// Write and Write Zeroes commands.
-    pub write_commands: u64,
-    /// Bytes that hosts sent with them.
-    pub written_bytes: u64,
-    /// Other commands.
-    pub other_commands: u64,
-    /// Commands that failed.
-    pub failures: u64,
-}
-
-/// A controller of a host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ControllerStatus {
-    /// Identifier of the controller.
-    pub controller: u16,
-    /// NQN of the host.
-    pub host: String,
-    /// Transport, as nvme-cli names it: `tcp` or `pcie`.
-    pub transport: &'static str,
-    /// State of the controller: `enabled`, `disabled`, `shut down` or `failed`.
-    pub state: &'static str,
-    /// True if the host is authenticated.
-    pub is_authenticated: bool,
-    /// True if all of its connections are encrypted.
-    pub is_encrypted: bool,
-    /// I/O queues, in ascending order.
-    pub queues: Vec<QueueStatus>,
 }
 
 /// Status of a controller outside of its lock: a command that holds the lock may ask the drive for
@@ -137,18 +101,18 @@ impl ControllerSnapshot {
     }
 
     /// The controller as it is now.
-    pub(super) fn report(&self) -> ControllerStatus {
+    pub(super) fn report(&self) -> NvmeController {
         let state = match self.status() {
             status if status & FATAL != 0 => "failed",
             status if status & SHUTDOWN_COMPLETE != 0 => "shut down",
             status if status & READY != 0 => "enabled",
             _ => "disabled",
         };
-        ControllerStatus {
+        NvmeController {
             controller: self.controller,
             host: self.host.clone(),
-            transport: self.transport,
-            state,
+            transport: self.transport.to_owned(),
+            state: state.to_owned(),
             is_authenticated: self.is_authenticated.load(Ordering::Acquire),
             is_encrypted: self.is_encrypted,
             queues: locked(&self.queues).iter().map(|(queue, it)| it.report(*queue)).collect(),
@@ -179,9 +143,9 @@ impl QueueCounters {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn report(&self, queue: u16) -> QueueStatus {
+    pub(super) fn report(&self, queue: u16) -> NvmeQueue {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        QueueStatus {
+        NvmeQueue {
             queue,
             read_commands: read(&self.read_commands),
             read_bytes: read(&self.read_bytes),

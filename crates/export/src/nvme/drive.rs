@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use device::operator::NAMESPACES_MAX;
 use device::{Identity, Operations};
 
-use super::counters::{ControllerSnapshot, ControllerStatus};
+use super::counters::ControllerSnapshot;
 use super::host::{Host, Purpose};
 use super::lock::locked;
 use super::namespace::Directory;
@@ -103,7 +103,7 @@ impl NvmeDrive {
     }
 
     /// Status of the controllers for I/O, in ascending order of their identifiers.
-    pub(super) fn controllers(&self) -> Vec<ControllerStatus> {
+    pub(super) fn controllers(&self) -> Vec<status::NvmeController> {
         self.of_io().into_iter().map(|(_, shown)| shown.report()).collect()
     }
 

@@ -19,7 +19,6 @@ use device::{Administration, DriveHealth, Identity, Operations, ServedNamespace}
 use super::authentication::Secrets;
 use super::context::Context;
 use super::controller::Controller;
-use super::counters::ControllerStatus;
 use super::drive::{DISCOVERY_NQN, NvmeDrive};
 use super::fabrics::{Connect, ConnectRefusal};
 use super::host::{Host, Purpose};
@@ -197,7 +196,7 @@ impl Subsystem {
     }
 
     /// Returns the controllers that hosts have, in ascending order of their identifiers.
-    pub fn controllers(&self) -> Vec<ControllerStatus> {
+    pub fn controllers(&self) -> Vec<status::NvmeController> {
         self.drive.controllers()
     }
 

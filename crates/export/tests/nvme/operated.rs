@@ -521,7 +521,7 @@ fn controllers_fail_reset_and_vanish_as_hosts_see_it() {
     let (mut admin, mut host) = rig.queues();
     write(&mut host, 1, 0, 5);
     let told = rig.subsystem.controllers();
-    assert_eq!((told.len(), told[0].state, told[0].transport), (1, "enabled", "tcp"));
+    assert_eq!((told.len(), &*told[0].state, &*told[0].transport), (1, "enabled", "tcp"));
     assert_eq!((told[0].queues[0].queue, told[0].queues[0].written_bytes), (1, 4096));
     rig.subsystem.fail_controllers(ControllerFault::Fatal);
     assert_eq!(admin.property(0x1C, false), 2, "CSTS.CFS");

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use status::{DieState, NotErased};
+
 use self::damage_rate::DamageRate;
 use crate::engine::program::Program;
 use crate::engine::witness::Witness;
@@ -19,7 +21,6 @@ use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::lock::lock;
 use crate::medium::{file_of, overwrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
-use crate::status::{DieState, NotErased};
 use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
 use device::is_host_full;
 
@@ -311,10 +312,10 @@ impl Dies {
     }
 
     /// Returns the state and the traffic of each die since the drive was opened.
-    pub(crate) fn traffic(&self) -> Vec<crate::status::Die> {
+    pub(crate) fn traffic(&self) -> Vec<status::Die> {
         let (lost, missed, incomplete) = (self.lost(), self.missed(), self.incomplete());
         let silent = self.silent();
-        let die = |(die, moved): (usize, &TransferCounts)| crate::status::Die {
+        let die = |(die, moved): (usize, &TransferCounts)| status::Die {
             state: match (lost.has(die), incomplete.has(die)) {
                 (true, _) => DieState::Failed,
                 (false, true) => DieState::Rebuilding,
@@ -331,7 +332,7 @@ impl Dies {
             damaged_places: moved.damaged_places().0,
             damaged_places_hour: moved.damaged_places().1,
             damaged_places_limit: self.damage_limit.load(Ordering::Relaxed),
-            ..crate::status::Die::default()
+            ..status::Die::default()
         };
         self.traffic.iter().enumerate().map(die).collect()
     }

@@ -28,7 +28,7 @@ mod writing;
 pub(crate) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
 
 use self::executing::DeferredPrograms;
-pub use self::formatting::{Beyond, UserCapacity};
+pub use self::formatting::Beyond;
 use self::promise::WritePromise;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -39,7 +39,9 @@ use std::sync::{
 
 use blockio::Bytes;
 use ftl::Lpn;
+use status::{Health, HostShortage, Led, MaintenanceStatus, Promise, State, Status};
 
+use crate::description::{self, SessionCounts};
 use crate::engine::core::{Core, PageLocation};
 use crate::engine::gathering::UnusedMedium;
 use crate::engine::header_copies;
@@ -53,10 +55,6 @@ use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
 use crate::format::position::Position;
 use crate::lock::lock;
-use crate::status::{
-    self, Format, Health, HostShortage, Led, MaintenanceStatus, Promise, Smart, Space, State,
-    Status, Wear,
-};
 use crate::{Allocation, Device, DeviceError, Durability, Life, ReadPart};
 
 /// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
@@ -269,7 +267,7 @@ impl Drive {
         let units = self.store.layout.data_units_left(core.out);
         let status = Status {
             schema: status::SCHEMA,
-            drive: status::named(self.store.drive),
+            drive: status::drive_id(self.store.drive),
             name: String::new(),
             folder: String::new(),
             health: Health::default(),
@@ -278,26 +276,29 @@ impl Drive {
             refusal: None,
             led: Led::Attached,
             is_locate_led_on: false,
-            format: Format::of(shape).leaving_out(units),
-            smart: Smart::of(&header, Some(&core.ftl)),
+            format: description::format(shape, units),
+            smart: description::smart(&header, Some(&core.ftl)),
             pages_lost: Some(core.lost.count()),
-            lost_lbas: core.lost.lbas(status::LBAS_MAX),
+            lost_lbas: core.lost.lbas(status::LOST_LBAS_MAX),
             acknowledged_survives: Some(self.promise()),
             write_through_reason: self.write_through_reason(),
             write_buffer: None,
             dies: self.store.members(&header),
             hot_spares: 0,
             namespaces: Vec::new(),
-            space: Some(Space::of(&core.ftl)),
-            wear: Some(Wear::of(&core.ftl)),
+            space: Some(description::space(&core.ftl)),
+            wear: Some(description::wear(&core.ftl)),
             writes: None,
             life: Life::default(),
             maintenance,
             server: None,
         };
-        let sent_bytes = self.sent_bytes.load(Ordering::Relaxed);
-        let counted = (core.lost.found(), self.store.dies.rebuilt_bytes(), sent_bytes);
-        status.opened(&core.ftl, counted, reason).judged()
+        let counts = SessionCounts {
+            pages_lost: core.lost.found(),
+            rebuild_bytes: self.store.dies.rebuilt_bytes(),
+            host_sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
+        };
+        description::opened(status, &core.ftl, counts, reason).judged()
     }
 
     /// Bytes that each die has at least.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use status::drive_id;
+
 use crate::engine::dies::{Dies, die_number};
 use crate::engine::header_copies::{end_header, newest_header};
 use crate::engine::signature::foreign;
@@ -13,7 +15,6 @@ use crate::format::header::{Header, Unfit};
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
 use crate::format::unit::UnitHeader;
 use crate::mutants::{self, Mutant};
-use crate::status::named;
 use crate::{Medium, OpenError, Shape};
 
 /// The dies of a drive, found among media that were given in any order.
@@ -216,7 +217,7 @@ fn name_of((_, medium): &FoundDie) -> String {
 fn list_drives(drives: &BTreeMap<u64, Vec<FoundDie>>) -> String {
     let of_drive = |(drive, found): (&u64, &Vec<FoundDie>)| {
         let names: Vec<String> = found.iter().map(name_of).collect();
-        format!("{} of volume {}", names.join(", "), named(*drive))
+        format!("{} of volume {}", names.join(", "), drive_id(*drive))
     };
     let all: Vec<String> = drives.iter().map(of_drive).collect();
     format!("the media are dies of {} volumes ({})", drives.len(), all.join("; "))

@@ -12,10 +12,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use status::HostShortage;
+
 use crate::DeviceError;
 use crate::engine::store::Store;
 use crate::format::layout::PAGE_BYTES;
-use crate::status::HostShortage;
 
 /// Rows that must be free on the host: what is written between two looks, relocation included, and
 /// what others take meanwhile.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ftl::Ppn;
+use status::{Damage, Die};
 
 use crate::engine::dies::{DieRead, Dies};
 use crate::engine::write_buffer::{BufferContents, BufferState};
@@ -24,7 +25,6 @@ use crate::format::row::{Member, StoredPlace};
 use crate::format::unit::{self, Entry, Extent, Identity, exclusive_or};
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
-use crate::status::{Damage, Die};
 
 /// Places that follow each other in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

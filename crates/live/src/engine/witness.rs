@@ -12,9 +12,9 @@
 use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize};
+use status::{Member, StaleStart};
 
 use crate::format::header::Header;
-use crate::status::{Member, StaleStart};
 
 /// Proof of what the dies of a drive must hold, kept outside of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

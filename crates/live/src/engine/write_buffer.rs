@@ -20,6 +20,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use status::LeftBuffer;
+
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, PAGE_BYTES};
 use crate::format::position::Position;
@@ -31,7 +33,6 @@ use crate::format::write_buffer::{
 use crate::lock::lock;
 use crate::medium::BufferMemory;
 use crate::mutants::{self, Mutant};
-use crate::status::LeftBuffer;
 
 /// The rings by what is in them.
 const EXTENTS: usize = 0;

@@ -3,7 +3,7 @@
 use blockio::text::in_toml_types;
 use serde::Deserialize;
 
-use super::fault::Fault;
+use super::Fault;
 
 /// Bits that flip where a schedule does not say how many.
 const BITS: u32 = 8;

@@ -9,7 +9,7 @@ use ftl::Lpn;
 use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
-use serde::{Deserialize, Serialize};
+use status::Compression;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::format::layout::PAGE_BYTES;
@@ -24,22 +24,24 @@ const SLACK_BYTES: usize = get_maximum_output_size(PAGE_BYTES) - PAGE_BYTES;
 /// Level of Zstandard: more takes several times as long for a few percent.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Compression of pages; one that does not become smaller is stored as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Compression {
-    /// As they are.
-    #[default]
-    None,
-    /// LZ4, which takes a few microseconds a page.
-    Lz4,
-    /// Zstandard: smaller, and slower.
-    Zstd,
+/// Compression of pages as they are stored.
+pub(crate) trait Packing: Sized {
+    /// The number that stands for it in the header of a die.
+    fn number(self) -> u32;
+
+    /// The compression that such a number stands for; none if there is no such one.
+    fn of_number(number: u32) -> Option<Self>;
+
+    /// Memory for the payloads of so many pages.
+    fn scratch(self, pages: usize) -> Vec<u8>;
+
+    /// A page as it is to be stored, its payload taken from the beginning of `scratch` where it
+    /// becomes smaller.
+    fn pack<'a>(self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a>;
 }
 
-impl Compression {
-    /// Returns the number that stands for it in the header of a die.
-    pub(crate) const fn number(self) -> u32 {
+impl Packing for Compression {
+    fn number(self) -> u32 {
         match self {
             Self::None => Codec::Raw as u32,
             Self::Lz4 => Codec::Lz4 as u32,
@@ -47,23 +49,19 @@ impl Compression {
         }
     }
 
-    /// Returns the compression that such a number stands for; none if there is no such one.
-    pub(crate) fn of_number(number: u32) -> Option<Self> {
+    fn of_number(number: u32) -> Option<Self> {
         [Self::None, Self::Lz4, Self::Zstd].into_iter().find(|it| it.number() == number)
     }
 
-    /// Memory for the payloads of so many pages.
-    pub(crate) fn scratch(self, pages: usize) -> Vec<u8> {
+    fn scratch(self, pages: usize) -> Vec<u8> {
         match self {
             Self::None => Vec::new(),
             Self::Lz4 | Self::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
         }
     }
 
-    /// A page as it is to be stored, its payload taken from the beginning of `scratch` where it
-    /// becomes smaller.
-    pub(crate) fn pack<'a>(self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a> {
-        let (codec, payload) = match self.shrink(page, scratch.0) {
+    fn pack<'a>(self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a> {
+        let (codec, payload) = match shrink(self, page, scratch.0) {
             None => (Codec::Raw, page),
             Some((codec, length)) => {
                 let (payload, rest) = std::mem::take(&mut scratch.0).split_at_mut(length);
@@ -73,26 +71,26 @@ impl Compression {
         };
         Page { lpn, codec, payload, payload_crc: crc32c::crc32c(payload) }
     }
+}
 
-    /// Compresses a page to the beginning of `scratch`; says how and how long, if that is worth it.
-    fn shrink(self, page: &[u8], scratch: &mut [u8]) -> Option<(Codec, usize)> {
-        WORKSPACE.with_borrow_mut(|workspace| {
-            let (codec, length) = match self {
-                Self::None => return None,
-                Self::Lz4 => {
-                    let table = &mut workspace.table;
-                    (Codec::Lz4, compress_into_with_table(page, scratch, table).ok()?)
-                }
-                Self::Zstd => {
-                    let known = workspace.compressor.take();
-                    let compressor = known.or_else(|| Compressor::new(ZSTD_LEVEL).ok())?;
-                    let compressor = workspace.compressor.insert(compressor);
-                    (Codec::Zstd, compressor.compress_to_buffer(page, scratch).ok()?)
-                }
-            };
-            (length + SAVED_BYTES_MIN <= PAGE_BYTES).then_some((codec, length))
-        })
-    }
+/// Compresses a page to the beginning of `scratch`; says how and how long, if that is worth it.
+fn shrink(compression: Compression, page: &[u8], scratch: &mut [u8]) -> Option<(Codec, usize)> {
+    WORKSPACE.with_borrow_mut(|workspace| {
+        let (codec, length) = match compression {
+            Compression::None => return None,
+            Compression::Lz4 => {
+                let table = &mut workspace.table;
+                (Codec::Lz4, compress_into_with_table(page, scratch, table).ok()?)
+            }
+            Compression::Zstd => {
+                let known = workspace.compressor.take();
+                let compressor = known.or_else(|| Compressor::new(ZSTD_LEVEL).ok())?;
+                let compressor = workspace.compressor.insert(compressor);
+                (Codec::Zstd, compressor.compress_to_buffer(page, scratch).ok()?)
+            }
+        };
+        (length + SAVED_BYTES_MIN <= PAGE_BYTES).then_some((codec, length))
+    })
 }
 
 /// Unused part of the memory for payloads.

@@ -10,6 +10,7 @@ use ftl::ConfigError;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::format::checkpoint_header::{CheckpointHeader, NUMBER_MAX};
+use crate::format::compress::Packing as _;
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES};

@@ -15,11 +15,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::{Bytes, Rng};
+use status::ProblemKind;
 
 use self::page_history::PageHistory;
 use crate::format::layout::{Layout, PAGE_BYTES};
 use crate::host_death;
-use crate::status::ProblemKind;
 use crate::volume::folder::die_paths;
 use crate::volume::hot_spares::SpareAttempts;
 use crate::{
@@ -501,7 +501,7 @@ impl OperatedVolume {
 
     fn resize(&mut self, drive: &Drive) -> Result<(), String> {
         let pages = 1 + self.below(PAGES_MAX);
-        let capacity = UserCapacity::Bytes(pages * PAGE).of(drive);
+        let capacity = drive.capacity_of(UserCapacity::Bytes(pages * PAGE));
         let done = drive.resize(&capacity, Beyond::Lost);
         let kept = index(PAGES.min(pages));
         if host_death::has_come() {

@@ -12,6 +12,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use status::{AbsenceCause, LeftBuffer, State, drive_id};
 
 use crate::engine::dies::die_number;
 use crate::engine::gathering::{GatheredDies, UnusedMedium, gather, gather_proven};
@@ -24,7 +25,6 @@ use crate::format::header::Header;
 use crate::format::layout::lba;
 use crate::format::layout::{HEADER_BYTES, REPLICAS};
 use crate::format::row::RowEpoch;
-use crate::status::{AbsenceCause, LeftBuffer, State, named};
 use crate::volume::folder::is_purge_unfinished;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
@@ -186,7 +186,7 @@ fn check_gathered(
     let pages = viewed.ftl.map_entries().iter().filter(|entry| **entry != 0).count() as u64;
     Ok(Report {
         schema: SCHEMA,
-        drive: named(store.drive),
+        drive: drive_id(store.drive),
         state,
         rows,
         units,

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::status::Damage;
+use status::Damage;
+
 use crate::volume::folder::replace_file;
 
 const NAME: &str = "damage.jsonl";
@@ -47,7 +48,7 @@ fn load(volume: &Path) -> Vec<Damage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::{DamageOutcome, FoundBy};
+    use status::{DamageOutcome, FoundBy};
 
     fn damage(row: u32) -> Damage {
         let (found_by, outcome) = (FoundBy::Scrub, DamageOutcome::Rewritten);

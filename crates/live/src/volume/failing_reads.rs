@@ -4,9 +4,10 @@
 
 use std::time::{Duration, Instant};
 
+use status::Die;
+
 use crate::Drive;
 use crate::format::die_set::DieSet;
-use crate::status::Die;
 
 /// Reads that a die fails, without one that succeeds, before it is taken out of service: as many as
 /// Linux lets a member of a RAID correct in an hour (`max_read_errors` of md).

@@ -9,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 use blockio::Bytes;
 use blockio::text::{in_toml_types, is_unshown};
 use serde::{Deserialize, Serialize};
+use status::{Promise, drive_id};
 
 use crate::engine::creation::{Plan, format};
 use crate::engine::drive::scrub::{HeldUnits, MediumAndUnits};
 use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;
-use crate::status::{Promise, named};
 use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
 use crate::volume::opening::buffer_path;
@@ -136,7 +136,7 @@ impl TryFrom<String> for VolumeId {
 
 impl From<VolumeId> for String {
     fn from(VolumeId(id): VolumeId) -> Self {
-        named(id)
+        drive_id(id)
     }
 }
 

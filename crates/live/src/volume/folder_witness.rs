@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
+use status::{Member, StaleStart};
 
 use super::folder::replace_file;
 use super::listed_dies::open_dies;
@@ -23,7 +24,6 @@ use crate::engine::witness::{Departure, Proof, Witness};
 use crate::format::encoding::seal;
 use crate::format::header::Header;
 use crate::lock::lock;
-use crate::status::{Member, StaleStart};
 use crate::{FileMedium, OpenError};
 
 const NAME: &str = "dies.witness";

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
+use status::{SpareFailure, drive_id};
 
 use super::folder::{Replacement, UnfinishedFolder, is_same, read, update};
 use super::new_die::{Contents, NewDie};
@@ -21,7 +22,6 @@ use crate::engine::gathering::displaced;
 use crate::engine::header_copies::newest_header;
 use crate::format::header::Header;
 use crate::medium::is_block_device;
-use crate::status::{SpareFailure, named};
 use crate::{Access, DeviceError, Drive, FileMedium, Medium, OpenError};
 
 /// Hot spares of a folder's drive that are left; none where there is no drive.
@@ -71,7 +71,7 @@ pub(super) fn check_is_spare(medium: &dyn Medium, drive: u64) -> io::Result<()> 
     let held = match newest_header(medium) {
         Ok(None) => return Ok(()),
         Ok(Some(it)) if it.drive == drive && it.lost.has(it.die as usize) => return Ok(()),
-        Ok(Some(it)) => format!("the header of die {} of volume {}", it.die, named(it.drive)),
+        Ok(Some(it)) => format!("the header of die {} of volume {}", it.die, drive_id(it.drive)),
         Err(error) => format!("the header of a die ({error})"),
     };
     let name = medium.name();

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use blockio::text::shown;
+use status::{
+    Health, LOST_LBAS_MAX, Led, LeftBuffer, MaintenanceStatus, SCHEMA, State, Status, drive_id,
+};
 
+use crate::description;
 use crate::engine::gathering::{GatheredDies, gather_proven};
 use crate::engine::lost::LostPages;
 use crate::engine::recovery::{take_up, view};
 use crate::engine::store::Store;
 use crate::engine::write_buffer::BufferContents;
 use crate::format::header::Header;
-use crate::status::{
-    Format, Health, LBAS_MAX, Led, LeftBuffer, MaintenanceStatus, SCHEMA, Smart, Space, State,
-    Status, Wear, named,
-};
 use crate::volume::damage_list;
 use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles};
 use crate::volume::folder_witness::FolderWitness;
@@ -45,7 +45,7 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let units = store.layout.data_units_left(store.dies.removed());
     let status = Status {
         schema: SCHEMA,
-        drive: named(store.drive),
+        drive: drive_id(store.drive),
         name: String::new(),
         folder: String::new(),
         health: Health::default(),
@@ -54,18 +54,18 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         refusal: refusal(volume)?,
         led: Led::Off,
         is_locate_led_on: false,
-        format: Format::of(shape).leaving_out(units),
-        smart: Smart::of(&header, ftl.as_ref()),
+        format: description::format(shape, units),
+        smart: description::smart(&header, ftl.as_ref()),
         pages_lost: lost.as_ref().map(LostPages::count),
-        lost_lbas: lost.as_ref().map(|lost| lost.lbas(LBAS_MAX)).unwrap_or_default(),
+        lost_lbas: lost.as_ref().map(|lost| lost.lbas(LOST_LBAS_MAX)).unwrap_or_default(),
         acknowledged_survives: None,
         write_through_reason: None,
         write_buffer,
         dies: store.dies.members(&header),
         hot_spares: 0,
         namespaces: namespaces(volume)?,
-        space: ftl.as_ref().map(Space::of),
-        wear: ftl.as_ref().map(Wear::of),
+        space: ftl.as_ref().map(description::space),
+        wear: ftl.as_ref().map(description::wear),
         writes: None,
         life: load_life(volume),
         maintenance: MaintenanceStatus {

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::io::Errno;
+use status::management::Connection;
+use status::{AbsenceCause, AbsentDie, drive_id};
 
 use super::folder::{FILE, Volume, read, update};
 use super::folder_witness::FolderWitness;
@@ -24,8 +26,6 @@ use crate::engine::header_copies::newest_header;
 use crate::fault_injection::FaultInjector;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
-use crate::management::Connection;
-use crate::status::{AbsenceCause, AbsentDie, named};
 use crate::volume::opening::{self, Opening};
 use crate::{BufferMemory, Drive, FileMedium, Medium, OpenError};
 
@@ -280,7 +280,7 @@ fn of_volume(
     let header = newest_header(&*medium).ok().flatten();
     match (header, own) {
         (Some(Header { die, drive, .. }), Some(own)) if drive != own => {
-            let (path, drive, own) = (path.display(), named(drive), named(own));
+            let (path, drive, own) = (path.display(), drive_id(drive), drive_id(own));
             let what = format!("is missing: {path} is die {die} of volume {drive}, not of {own}");
             Err((AbsenceCause::OtherVolume, what))
         }

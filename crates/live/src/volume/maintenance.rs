@@ -12,9 +12,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use status::{AbsentDie, Writes};
+
 use self::scrubbing::{WantedScrub, scrub_damaged, scrub_now, scrub_periodically};
 use crate::lock::lock;
-use crate::status::{AbsentDie, Writes};
 use crate::volume::damage_list;
 use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
@@ -334,7 +335,7 @@ impl Maintenance {
     pub fn resize(&self, bytes: u64, beyond: Beyond) -> Result<(), OpenError> {
         let capacity = UserCapacity::Bytes(bytes);
         Namespaces::allow(&self.volume, &self.drive, capacity)?;
-        self.drive.resize(&capacity.of(&self.drive), beyond)
+        self.drive.resize(&self.drive.capacity_of(capacity), beyond)
     }
 
     fn begin_purge(

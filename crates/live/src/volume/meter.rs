@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use blockio::Op;
+use status::{Commands, LATENCY_BUCKETS, LatencyHistogram, Traffic, latency_bucket};
 
-use crate::status::{Commands, LATENCY_BUCKETS, LatencyHistogram, Traffic, latency_bucket};
 use crate::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 /// A device whose commands are counted.

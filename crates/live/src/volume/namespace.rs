@@ -140,7 +140,7 @@ impl Namespaces {
     /// # Errors
     /// As [`Namespaces::of`] and [`Namespaces::check_capacity`].
     pub fn allow(volume: &Path, drive: &Drive, capacity: UserCapacity) -> Result<(), OpenError> {
-        Self::of(volume)?.check_capacity(capacity.of(drive).size)
+        Self::of(volume)?.check_capacity(drive.capacity_of(capacity).size)
     }
 
     /// Adds a namespace to a drive, in the first gap that is large enough. The first one of a drive

@@ -4,9 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use status::Promise;
+
 use crate::engine::witness::Witness;
 use crate::medium::MappedFile;
-use crate::status::Promise;
 use crate::{Access, BufferMemory, Drive, Medium, OpenError, Upgrade};
 
 /// Name of the write buffer in the folder of a volume.

@@ -17,8 +17,8 @@ use std::path::Path;
 use device::operator::{KeptNamespace, PersistentState, Sectors};
 use device::{SanitizeState, SelfTest, SelfTestEnd, SelfTestResult};
 use serde::{Deserialize, Serialize};
+use status::Refusal;
 
-use crate::status::Refusal;
 use crate::volume::folder::replace_file;
 use crate::{Namespace, Namespaces, OpenError};
 

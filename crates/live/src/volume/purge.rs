@@ -5,9 +5,10 @@
 use std::io;
 use std::path::Path;
 
+use status::NotErased;
+
 use crate::engine::erasure::{STOPPED, erase_medium};
 use crate::mutants::{self, Mutant};
-use crate::status::NotErased;
 use crate::volume::folder::update;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
 use crate::{DeviceError, Drive, FileMedium, Medium as _, Namespaces, OpenError, UserCapacity};
@@ -128,10 +129,10 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
-    use crate::status::Purge;
     use crate::volume::example::three_dies;
     use crate::volume::folder::keep_namespaces;
     use crate::{CreateOptions, Device as _, Durability, Namespace, Preallocation, VolumeOptions};
+    use status::Purge;
 
     /// A volume of three dies, with a hot spare and something stored.
     fn volume(folder: &Path, preallocation: Preallocation) -> (CreateOptions, Drive) {

@@ -3,12 +3,13 @@
 
 use std::io;
 
+use status::drive_id;
+
 use crate::Medium;
 use crate::engine::header_copies::{self, newest_header};
 use crate::engine::signature::{ENDS_BYTES, known};
 use crate::format::header::Header;
 use crate::medium::overwrite;
-use crate::status::named;
 
 /// Says what a medium holds, such as `holds an ext4 file system`; none if it is blank as far as
 /// signatures tell.
@@ -19,7 +20,7 @@ pub(super) fn contents(medium: &dyn Medium) -> io::Result<Option<String>> {
     match newest_header(medium) {
         Ok(None) => {}
         Ok(Some(Header { die, drive, .. })) => {
-            return Ok(Some(format!("is die {die} of volume {}", named(drive))));
+            return Ok(Some(format!("is die {die} of volume {}", drive_id(drive))));
         }
         Err(error) => return Ok(Some(format!("is a die of a volume ({error})"))),
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use blockio::Bytes;
 use live::check::{Kind, Remedy, Report, check, repair};
-use live::status::State;
 use live::{CreateOptions, Device as _, Drive, Durability};
+use status::State;
 
 use crate::volume_options;
 

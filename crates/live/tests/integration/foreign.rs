@@ -136,7 +136,7 @@ fn an_interrupted_rebuild_is_named_with_the_command_that_repeats_it() {
     prepare(&drive).carry_out(&drive, |done, _| done < 2).unwrap_err();
     // As where the power goes.
     drop(drive);
-    let assert_named = |status: live::status::Status| {
+    let assert_named = |status: status::Status| {
         let problems = status.health.problems;
         let die = problems.iter().find(|it| it.die == Some(2)).expect("it is one");
         let (text, shown) = (&die.text, new.display());

@@ -107,7 +107,7 @@ fn a_thin_drive_keeps_its_physical_space_when_it_becomes_larger_or_smaller() {
     Drive::create(&options).unwrap().close().unwrap();
     let drive = Drive::open(&options.volume).unwrap();
     let resize = |size: u64| {
-        drive.resize(&UserCapacity::Bytes(size).of(&drive), Beyond::Kept)?;
+        drive.resize(&drive.capacity_of(UserCapacity::Bytes(size)), Beyond::Kept)?;
         let format = drive.status().format;
         Ok::<_, live::OpenError>((format.capacity_bytes, format.physical_bytes))
     };
@@ -140,8 +140,8 @@ fn a_format_leaves_nothing_but_room() {
     let options = create(folder.path());
     let drive = Drive::open(&options.volume).unwrap();
     drive.write(0, &vec![1; 6 << 20], Durability::Volatile).unwrap();
-    let stock = UserCapacity::Stock.of(&drive).size;
-    let high = UserCapacity::HighPerformance.of(&drive).size;
+    let stock = drive.capacity_of(UserCapacity::Stock).size;
+    let high = drive.capacity_of(UserCapacity::HighPerformance).size;
     assert!(stock.0 > SIZE && high.0 > stock.0 / 4 * 3 && high.0 < stock.0, "{stock} {high}");
     for (wanted, size) in [(UserCapacity::HighPerformance, high), (UserCapacity::Stock, stock)] {
         drive.reformat_while(wanted, |_, _| true).unwrap();

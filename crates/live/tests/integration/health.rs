@@ -8,8 +8,8 @@ use std::path::Path;
 use blockio::{Bytes, Rng};
 use live::inspect;
 use live::simulation::Disks;
-use live::status::{HealthState, ProblemKind, Status};
 use live::{Compression, CreateOptions, Device as _, Drive, Durability, Shape, name_drive};
+use status::{HealthState, ProblemKind, Status};
 
 use crate::volume_options;
 

@@ -64,12 +64,7 @@ fn a_spare_takes_the_place_of_a_die_that_fails_every_read_though_no_client_write
         hot_spares(&options.volume).is_empty() && is_whole(drive)
     });
     assert_all_there(&drive);
-    assert_eq!(
-        drive.status().health.state,
-        live::status::HealthState::Ok,
-        "{:?}",
-        drive.status().health
-    );
+    assert_eq!(drive.status().health.state, status::HealthState::Ok, "{:?}", drive.status().health);
 }
 
 #[test]

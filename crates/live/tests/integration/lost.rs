@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use blockio::{Bytes, Rng};
-use live::status::HealthState;
 use live::{CreateOptions, Device as _, Drive, Durability, Life};
+use status::HealthState;
 
 use crate::volume_options;
 

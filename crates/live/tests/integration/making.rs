@@ -5,11 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::status::{HealthState, ProblemKind};
 use live::{
     Contents, CreateOptions, Device as _, Drive, Durability, UserCapacity, VolumeOptions,
     add_spare, check, create, create_while, inspect, purge_volume, reformat_volume,
 };
+use status::{HealthState, ProblemKind};
 
 use crate::volume_options;
 

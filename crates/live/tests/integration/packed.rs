@@ -1,8 +1,8 @@
 //! Drives that compress: what was written comes back, and takes less.
 
 use blockio::{Bytes, Rng};
-use live::status::Supply;
 use live::{Compression, CreateOptions, Device as _, DeviceError, Drive, Durability};
+use status::Supply;
 
 use crate::volume_options;
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::status::Rebuild;
 use live::{Contents, CreateOptions, Device as _, Drive, Durability, Replacement, allow_stale};
+use status::Rebuild;
 
 use crate::volume_options;
 

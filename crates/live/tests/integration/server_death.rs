@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use blockio::{Bytes, Rng};
 use live::check::check;
 use live::simulation::Disks;
-use live::status::LeftBuffer;
 use live::{
     Beyond, Capacity, Compression, CreateOptions, Device as _, Drive, Durability, Opening, Plan,
     Preallocation, Promise, RecoveredVolume, VolumeOptions, create, format, inspect, keep_promise,
 };
+use status::LeftBuffer;
 
 use crate::volume_options;
 

@@ -6,11 +6,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::Bytes;
-use live::status::{HealthState, ProblemKind};
 use live::{
     CreateOptions, Device as _, Drive, Durability, OpenError, RecoveredVolume, allow_stale, check,
     inspect,
 };
+use status::{HealthState, ProblemKind};
 
 use crate::volume_options;
 

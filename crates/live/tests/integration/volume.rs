@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use blockio::Bytes;
 use live::inspect;
-use live::management::{Answer, Connection, Management};
-use live::status::{Space, State, Writes};
 use live::{
     Contents, CreateOptions, Device, Drive, Durability, OpenError, Preallocation, Queue,
     Replacement, VolumeOptions, create,
 };
+use status::management::{Answer, Connection, Management};
+use status::{Space, State, Writes};
 
 use crate::volume_options;
 

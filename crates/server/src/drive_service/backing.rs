@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Weak};
 
-use export::nvme::{ControllerFault, ControllerStatus, QueueStatus, Subsystem};
+use export::nvme::{ControllerFault, Subsystem};
 use live::fault_injection::Fault;
 use live::operator::{Backing, Operator, PersistentState};
-use live::status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, NvmeQueue, Refusal};
 use live::{
     Device, DriveEvent, EventKind, Meter, MeteredDevice, Operations as _, Protection, SanitizeState,
 };
+use status::{CommandCounts, Commands, NamespaceTraffic, NvmeController, Refusal};
 
 use super::subject::Subject;
 use super::{DriveService, locked};
@@ -142,8 +142,7 @@ impl DriveService {
     /// The controllers of NVMe hosts.
     pub(super) fn controllers(&self) -> Vec<NvmeController> {
         let subsystem = self.subsystem.get().and_then(Weak::upgrade);
-        let controllers = subsystem.map(|it| it.controllers()).unwrap_or_default();
-        controllers.into_iter().map(controller).collect()
+        subsystem.map(|it| it.controllers()).unwrap_or_default()
     }
 
     /// Injects a fault that NVMe hosts see.
@@ -201,25 +200,4 @@ fn unsanitized(operator: &Operator) -> Option<Refusal> {
 fn counts(commands: &Commands) -> CommandCounts {
     let Commands { commands, bytes, failures, .. } = commands;
     CommandCounts { commands: *commands, bytes: *bytes, failures: *failures }
-}
-
-fn controller(status: ControllerStatus) -> NvmeController {
-    let queue = |it: QueueStatus| NvmeQueue {
-        queue: it.queue,
-        read_commands: it.read_commands,
-        read_bytes: it.read_bytes,
-        write_commands: it.write_commands,
-        written_bytes: it.written_bytes,
-        other_commands: it.other_commands,
-        failures: it.failures,
-    };
-    NvmeController {
-        controller: status.controller,
-        host: status.host,
-        transport: status.transport.to_owned(),
-        state: status.state.to_owned(),
-        is_authenticated: status.is_authenticated,
-        is_encrypted: status.is_encrypted,
-        queues: status.queues.into_iter().map(queue).collect(),
-    }
 }

@@ -11,7 +11,7 @@
 //! news.
 
 use blockio::text::{self, counted};
-use live::status::{
+use status::{
     Die, DieState, HealthState, Problem, ProblemKind, Purge, Rebuild, Scrub, Scrubs, SpareFailure,
     Status, Supply,
 };

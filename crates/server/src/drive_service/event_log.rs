@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use live::status::EventRecord;
+use status::EventRecord;
 
 const NAME: &str = "events.jsonl";
 const OLD_NAME: &str = "events.old.jsonl";

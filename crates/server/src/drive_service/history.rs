@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use live::status::{
+use status::{
     Climate, Commands, History, HistorySpan, Status, Step, StepCommands, Traffic, Writes,
 };
 
@@ -158,7 +158,7 @@ fn whole(value: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use live::status::{LATENCY_BUCKETS, LatencyHistogram, latency_bucket};
+    use status::{LATENCY_BUCKETS, LatencyHistogram, latency_bucket};
 
     use super::*;
 

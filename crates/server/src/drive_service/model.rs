@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use export::Pace;
 use lab::ssd::{Drive, DriveSpec, PowerSpec, Setup};
-use live::status::{Climate, Lateness, Model};
 use live::{Device, DriveHealth};
+use status::{Climate, Lateness, Model};
 
 use crate::temperature;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use blockio::text;
 use live::fault_injection::Fault;
-use live::management::{Answer, Management, Request};
-use live::status::Export;
 use live::{Beyond, Contents, UserCapacity, locate};
+use status::Export;
+use status::management::{Answer, Management, Request};
 
 use super::DriveService;
 

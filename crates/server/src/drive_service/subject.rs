@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use live::status::{Format, Server, Smart, Space, State, Status, Supply};
 use live::{Compression, Device, Drive, Life, Maintenance, MemoryDevice, Namespaces, rated_cycles};
+use status::{Format, Server, Smart, Space, State, Status, Supply};
 
 /// Drive that is served.
 #[derive(Debug)]
@@ -85,12 +85,12 @@ impl Subject {
                 // None if they can no longer be read: the drive is served nevertheless.
                 status.namespaces =
                     Namespaces::of(folder).unwrap_or_default().iter().cloned().collect();
-                status.life = (*life).and(&status);
+                status.life = status.life_after(*life);
                 live::describe_status(status, folder)
             }
             Self::Memory { device, .. } => {
                 let mut status = of_memory(self.number(), device).served(server);
-                status.life = Life::default().and(&status);
+                status.life = status.life_after(Life::default());
                 status.judged()
             }
         }
@@ -101,15 +101,15 @@ impl Subject {
 fn of_memory(drive: String, device: &MemoryDevice) -> Status {
     let (size, stored_bytes) = (device.size(), device.stored_bytes());
     Status {
-        schema: live::status::SCHEMA,
+        schema: status::SCHEMA,
         drive,
         name: "memory".to_owned(),
         folder: String::new(),
-        health: live::status::Health::default(),
+        health: status::Health::default(),
         state: State::Open,
         reason: None,
         refusal: None,
-        led: live::status::Led::default(),
+        led: status::Led::default(),
         is_locate_led_on: false,
         format: Format {
             capacity_bytes: size,
@@ -153,7 +153,7 @@ fn of_memory(drive: String, device: &MemoryDevice) -> Status {
         wear: None,
         writes: None,
         life: Life::default(),
-        maintenance: live::status::MaintenanceStatus::default(),
+        maintenance: status::MaintenanceStatus::default(),
         server: None,
     }
 }

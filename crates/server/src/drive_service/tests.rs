@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use blockio::Bytes;
 use live::fault_injection::Fault;
-use live::management::{Answer, Request};
 use live::operator::PersistentState;
-use live::status::{HealthState, ProblemKind};
 use live::{
     Compression, CreateOptions, Durability, Exit, FormatRequest, OperationError, Operations as _,
     SanitizeState, SelfTest, SelfTestEnd, VolumeOptions,
 };
+use status::management::{Answer, Request};
+use status::{HealthState, ProblemKind};
 
 use super::*;
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use export::{Address, Exports, Listener, Protocol, Tls, TlsMode};
-use live::status;
 
 use super::encryption::Encryption;
 use super::{ExportedDrive, FrontEnd, Preparation, ReadyFrontEnd, Running};

@@ -1,7 +1,7 @@
 //! Actions on a drive: POST requests that carry the server's token and the volume ID.
 
-use live::management::{Answer, Request as Asked};
 use serde::Deserialize;
+use status::management::{Answer, Request as Asked};
 
 use super::drive_routes::{ShownDrive, UNSERVED};
 use super::reply::Reply;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use live::status::{Commands, EventRecord, Health, Led, MaintenanceStatus, State, Status, Supply};
 use serde::Serialize;
+use status::{Commands, EventRecord, Health, Led, MaintenanceStatus, State, Status, Supply};
 
 /// Last events of each drive that are told.
 const EVENTS_MAX: usize = 8;

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use std::io;
 use std::sync::Weak;
 
-use live::management::{Answer, Request as Asked};
-use live::status::{History, HistorySpan, Status};
+use status::management::{Answer, Request as Asked};
+use status::{History, HistorySpan, Status};
 
 use super::metrics::{self, Metrics};
 use super::reply::Reply;

@@ -8,7 +8,7 @@
 use std::fmt::{Display, Write as _};
 use std::sync::{Mutex, PoisonError};
 
-use live::status::{
+use status::{
     Climate, CommandCounts, Commands, Die, HealthState, Lateness, MaintenanceStatus,
     NamespaceTraffic, NvmeController, NvmeQueue, ProblemKind, Promise, Scrubs, Server, Space,
     Status, Wear, Writes,
@@ -473,7 +473,7 @@ fn escaped(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use live::status::Model;
+    use status::Model;
 
     use super::*;
     use crate::drive_service::DriveService;

@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use lab::runs::RunsSnapshot;
-use live::management::{Answer, Connection, Request as Asked};
-use live::status::{History, HistorySpan, Status};
 use live::{is_volume, locate, unserved};
 use serde::Serialize;
+use status::management::{Answer, Connection, Request as Asked};
+use status::{History, HistorySpan, Status};
 use toml::Table;
 
 use super::drive_card::{DriveCard, Summary};

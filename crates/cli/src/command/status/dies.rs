@@ -1,7 +1,7 @@
 //! Dies of a drive as members of an array, and the damage that was found on them.
 
 use blockio::text::{bytes, counted};
-use live::status::{Damage, DamageOutcome, Die, FoundBy, Member, Status};
+use status::{Damage, DamageOutcome, Die, FoundBy, Member, Status};
 
 use super::{StatusRow, row};
 

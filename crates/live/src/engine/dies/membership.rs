@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use status::StaleStart;
+
 use super::Dies;
 use crate::engine::witness::{Proof, Witness};
 use crate::format::header::Header;
-use crate::status::StaleStart;
 
 impl Dies {
     /// Has changes of the headers noted by `witness` from now on.
@@ -31,7 +32,7 @@ impl Dies {
     }
 
     /// As [`Dies::traffic`], with the part that each die has in the drive of this header.
-    pub(crate) fn members(&self, header: &Header) -> Vec<crate::status::Die> {
+    pub(crate) fn members(&self, header: &Header) -> Vec<status::Die> {
         let proof = self.witness().and_then(Witness::proof);
         let proof = proof.filter(|it| it.header.drive == header.drive);
         let mut proof = proof.unwrap_or_else(|| Proof::of(header));

@@ -14,7 +14,7 @@ use super::committing::BATCHES_RESERVED;
 use super::{Drive, parts};
 use crate::engine::core::Core;
 use crate::engine::journal::Scope;
-use crate::format::compress::Scratch;
+use crate::format::compress::{Packing as _, Scratch};
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::row::StoredPlace;

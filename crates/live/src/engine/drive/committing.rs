@@ -7,6 +7,8 @@
 
 use std::sync::MutexGuard;
 
+use status::Promise;
+
 use super::Drive;
 use super::executing::Still;
 use crate::DeviceError;
@@ -20,7 +22,6 @@ use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::lock::lock;
 use crate::mutants::{self, Mutant};
-use crate::status::Promise;
 
 /// Batches that the journal keeps room for: the one at hand, and two of a checkpoint.
 pub(super) const BATCHES_RESERVED: u64 = 3;

@@ -7,7 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use blockio::Bytes;
-use serde::{Deserialize, Serialize};
+use status::{Purge, UserCapacity, drive_id};
 
 use ftl::{ConfigError, SuperblockId};
 
@@ -21,7 +21,6 @@ use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
 use crate::lock::lock;
-use crate::status::{Purge, named};
 use crate::{DeviceError, OpenError, Shape};
 
 /// Spare space of the stock capacity, as a share of it.
@@ -36,46 +35,32 @@ pub enum Beyond {
     Lost,
 }
 
-/// Capacity that clients are to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UserCapacity {
-    /// Capacity that leaves 15 % of it as spare space, the default of a new drive.
-    Stock,
-    /// Four fifths of stock, as the reviewed cards had it, for cheaper random writes.
-    HighPerformance,
-    /// So many bytes, a multiple of 4096.
-    Bytes(u64),
-}
-
-impl UserCapacity {
-    /// Returns this capacity for a resize of `drive`: a thin one keeps the physical space that it
-    /// has, unless that is more than the new size.
-    pub fn of(self, drive: &Drive) -> Capacity {
-        let size = self.size_of(drive);
-        let Shape { pages_logical, pages_stored_max, .. } = lock(&drive.header).shape;
+impl Drive {
+    /// The capacity for a resize: a thin drive keeps the physical space that it has, unless that is
+    /// more than the new size.
+    pub fn capacity_of(&self, wanted: UserCapacity) -> Capacity {
+        let size = self.size_of(wanted);
+        let Shape { pages_logical, pages_stored_max, .. } = lock(&self.header).shape;
         let physical = Bytes(u64::from(pages_stored_max) * PAGE_BYTES as u64);
         let is_thin = pages_stored_max < pages_logical;
         Capacity { size, physical: is_thin.then(|| physical.min(size)) }
     }
 
-    /// Returns this capacity for a format of `drive`, which is not thin then.
-    fn of_formatted(self, drive: &Drive) -> Capacity {
-        Capacity { size: self.size_of(drive), physical: None }
+    /// The capacity for a format, after which the drive is not thin.
+    fn capacity_formatted(&self, wanted: UserCapacity) -> Capacity {
+        Capacity { size: self.size_of(wanted), physical: None }
     }
 
-    fn size_of(self, drive: &Drive) -> Bytes {
-        let stock = drive.size_with_spare(STOCK_SPARE);
+    fn size_of(&self, wanted: UserCapacity) -> Bytes {
+        let stock = self.size_with_spare(STOCK_SPARE);
         let page_bytes = PAGE_BYTES as u64;
-        match self {
-            Self::Stock => stock,
-            Self::HighPerformance => Bytes(stock.0 / page_bytes * 4 / 5 * page_bytes),
-            Self::Bytes(bytes) => Bytes(bytes),
+        match wanted {
+            UserCapacity::Stock => stock,
+            UserCapacity::HighPerformance => Bytes(stock.0 / page_bytes * 4 / 5 * page_bytes),
+            UserCapacity::Bytes(bytes) => Bytes(bytes),
         }
     }
-}
 
-impl Drive {
     /// Changes how much clients may address and store; what they stored stays, but for pages beyond
     /// the new end. Clients that are connected learn of it when they come again.
     ///
@@ -90,7 +75,7 @@ impl Drive {
         let mut core = self.core_mut()?;
         if let (Beyond::Kept, Some(lpn)) = (beyond, core.stored_from(pages).next()) {
             let bytes = Bytes(core.stored_from(pages).count() as u64 * PAGE_BYTES as u64);
-            let (lba, id) = (lba(lpn), named(self.store.drive));
+            let (lba, id) = (lba(lpn), drive_id(self.store.drive));
             return Err(OpenError::refused(format!(
                 "{bytes} of data is stored beyond the new end, from sector {lba} on; trim it while \
                  the volume is served, or allow it to be lost with --destroy {id}"
@@ -160,7 +145,7 @@ impl Drive {
     /// # Errors
     /// Fails if it cannot.
     pub fn check_capacity(&self, capacity: UserCapacity) -> Result<(), OpenError> {
-        self.checked(&capacity.of_formatted(self)).map(|_| ())
+        self.checked(&self.capacity_formatted(capacity)).map(|_| ())
     }
 
     /// The most that clients may address while so much spare space is left, as a share of it.
@@ -391,7 +376,7 @@ impl PurgeTurn<'_> {
         go_on: impl FnMut(u64, u64) -> bool,
     ) -> Result<(), OpenError> {
         let drive = self.drive;
-        let resize = || drive.resize(&capacity.of_formatted(drive), Beyond::Lost);
+        let resize = || drive.resize(&drive.capacity_formatted(capacity), Beyond::Lost);
         self.carry_out(resize, go_on)
     }
 

@@ -4,9 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use status::Promise;
+
 use super::Drive;
 use crate::lock::lock;
-use crate::status::Promise;
 
 /// The promise of a drive.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 //! What came in together is looked for together, and asked of the dies at once.
 
 use ftl::Lpn;
+use status::{Damage, DamageOutcome, FoundBy};
 
 use super::{Drive, Part, parts};
 use crate::engine::core::{PageLocation, unreadable};
@@ -15,7 +16,6 @@ use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, Place, lba};
 use crate::format::row::StoredPlace;
 use crate::format::unit::{Codec, Extent};
-use crate::status::{Damage, DamageOutcome, FoundBy};
 use crate::{Device as _, DeviceError, ReadPart};
 
 /// Most pages that are looked for while others wait, and asked for at once.

@@ -15,6 +15,7 @@
 use std::sync::atomic::Ordering;
 
 use ftl::Lpn;
+use status::Redundancy;
 
 use super::Drive;
 use crate::DeviceError;
@@ -24,7 +25,6 @@ use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::row::{RowEpoch, StoredPlace};
 use crate::mutants::{self, Mutant};
-use crate::status::Redundancy;
 
 /// Pages that are gone through before `go_on` is told.
 const PAGES_AT_ONCE: u32 = 16;

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use ftl::Lpn;
+use status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 
 pub(crate) use self::catching_up::{HeldUnits, MediumAndUnits};
 use crate::engine::core::Core;
@@ -22,7 +23,6 @@ use crate::format::die_set::DieSet;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::{Member, RowEpoch};
 use crate::format::unit::UnitBuffer;
-use crate::status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
@@ -131,7 +131,7 @@ impl Drive {
             Err(error) => maintenance.end_scrub(Some(error.to_string()), false),
         }
         if let Some(away) = away {
-            maintenance.scrubs.away = away;
+            maintenance.scrubs.away = away.iter().collect();
         }
         drop(maintenance);
         scrubbed
@@ -573,8 +573,8 @@ mod tests {
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
-    use crate::status::HealthState;
     use crate::{Device as _, Drive, Durability, Medium, Shape};
+    use status::HealthState;
 
     /// A medium of which reads hang.
     #[derive(Debug)]

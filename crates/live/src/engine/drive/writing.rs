@@ -5,7 +5,7 @@ use ftl::Lpn;
 use super::{Drive, Part, parts};
 use crate::engine::core::{TRIMS_MAX, Wait};
 use crate::engine::journal::Scope;
-use crate::format::compress::Scratch;
+use crate::format::compress::{Packing as _, Scratch};
 use crate::format::journal::Trim;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::unit::Page;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
+use status::{LeftBuffer, Promise};
 use zerocopy::IntoBytes as _;
 
 use super::open;
@@ -19,7 +20,6 @@ use crate::format::header::{FORMAT_VERSION, Header};
 use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};
 use crate::format::write_buffer::Record;
 use crate::mutants::{self, Mutant};
-use crate::status::{LeftBuffer, Promise};
 use crate::{BufferMemory, Medium, OpenError};
 
 /// Treatment of a drive of an earlier format.

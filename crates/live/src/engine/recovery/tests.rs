@@ -158,9 +158,9 @@ fn a_batch_that_a_die_lacks_among_others_is_a_problem_and_no_failure_of_the_die(
     assert!(drive.lost_dies().is_empty());
     let status = drive.status();
     assert_eq!(status.maintenance.batches_lacking, 1);
-    assert_eq!(status.health.state, crate::status::HealthState::Degraded);
+    assert_eq!(status.health.state, status::HealthState::Degraded);
     drive.scrub(true).unwrap();
-    assert_eq!(drive.status().health.state, crate::status::HealthState::Ok);
+    assert_eq!(drive.status().health.state, status::HealthState::Ok);
 }
 
 /// The host has no space for the unit that a row lacks. Were the drive opened all the same, no

@@ -154,11 +154,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::status::{MaintenanceStatus, ProblemKind};
     use crate::volume::example::three_dies;
     use crate::volume::folder::Replacement;
     use crate::volume::maintenance::Maintenance;
     use crate::{Contents, Device as _, Durability};
+    use status::{MaintenanceStatus, ProblemKind};
 
     /// A drive in which several rows hold data, and its folder.
     fn drive_with_rows() -> (tempfile::TempDir, Arc<Drive>) {

@@ -1,6 +1,6 @@
 //! Changes of a drive whose status is that of one in memory, changed by hand.
 
-use live::status::{Die, MaintenanceStatus};
+use status::{Die, MaintenanceStatus};
 
 use super::super::DriveService;
 use super::*;

@@ -1,10 +1,11 @@
 //! Rows in which a read found damage that parity hides: written again soon after, some at a time,
 //! so that the next die that fails finds nothing missing.
 
+use status::{Damage, FoundBy};
+
 use super::ScrubResult;
 use crate::DeviceError;
 use crate::engine::drive::Drive;
-use crate::status::{Damage, FoundBy};
 
 /// Rows that are written again at a time.
 const ROWS_AT_ONCE: usize = 16;

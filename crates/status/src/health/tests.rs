@@ -1,14 +1,14 @@
 //! Health by hand: each problem from the status alone, its sentence, its next step, its bit.
 
-use super::super::{
+use super::*;
+use crate::Compression;
+use crate::{
     Climate, CommandCounts, Export, Format, Lateness, Life, MaintenanceStatus, Model,
     NamespaceTraffic, Rebuild, SCHEMA, Scrub, Scrubs, Server, Smart, Space, Traffic,
 };
-use super::*;
-use crate::Compression;
 
 /// A closed drive of four dies with nothing wrong.
-pub(in crate::status) fn status() -> Status {
+pub(crate) fn status() -> Status {
     let format = Format {
         capacity_bytes: 1 << 30,
         data_bytes: 1 << 30,
@@ -62,7 +62,7 @@ pub(in crate::status) fn status() -> Status {
 }
 
 /// Status of the drive while it is served.
-pub(in crate::status) fn served() -> Status {
+pub(crate) fn served() -> Status {
     let server = Server {
         pid: 1,
         version: "0.1.0".into(),

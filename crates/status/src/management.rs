@@ -20,10 +20,7 @@ use rustix::fs::Mode;
 use rustix::net::{AddressFamily, Shutdown, SocketAddrUnix, SocketType};
 use serde::{Deserialize, Serialize};
 
-use crate::UserCapacity;
-use crate::fault_injection::Fault;
-use crate::mutants::{self, Mutant};
-use crate::status::{History, HistorySpan, Status};
+use crate::{Fault, History, HistorySpan, Status, UserCapacity};
 
 const NAME: &str = "manage.sock";
 /// Clients that may wait to be accepted.
@@ -315,12 +312,6 @@ impl Connection {
         Ok(Some(Self { stream: BufReader::new(stream), pid }))
     }
 
-    /// A connection over a socket.
-    #[cfg(test)]
-    pub(crate) fn over(stream: UnixStream) -> Self {
-        Self { stream: BufReader::new(stream), pid: 0 }
-    }
-
     /// Returns the id of the process at the other end.
     pub const fn pid(&self) -> i32 {
         self.pid
@@ -342,7 +333,8 @@ impl Connection {
         };
         match received {
             Ok(_) if line.ends_with('\n') => Ok(serde_json::from_str(&line)?),
-            Ok(_) if mutants::is(Mutant::AnswerAssumed) => Ok(Answer::Done),
+            #[cfg(test)]
+            Ok(_) if tests::ANSWER_ASSUMED.get() => Ok(Answer::Done),
             Ok(_) => Err(self.unanswered(io::ErrorKind::UnexpectedEof.into())),
             Err(error) => Err(self.unanswered(error)),
         }
@@ -400,6 +392,7 @@ fn silent(what: &str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -471,6 +464,34 @@ mod tests {
         let mut connection = Connection::open(folder.path()).unwrap().unwrap();
         let error = connection.order(&Request::Scrub).unwrap_err();
         assert_eq!((error.kind(), error.to_string()), (io::ErrorKind::Other, "asked".to_owned()));
+    }
+
+    thread_local! {
+        /// A planted mistake: an order counts as carried out although its answer was cut off.
+        pub(super) static ANSWER_ASSUMED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    #[test]
+    fn an_order_counts_as_carried_out_once_its_answer_is_whole() {
+        cut_each_answer().unwrap();
+        ANSWER_ASSUMED.set(true);
+        assert!(cut_each_answer().is_err(), "the planted mistake is not found");
+    }
+
+    /// Has the server end after each byte of its answer to an order.
+    fn cut_each_answer() -> Result<(), String> {
+        let whole = b"{\"answer\":\"done\"}\n";
+        for sent in 0..=whole.len() {
+            let (near, mut far) = UnixStream::pair().expect("the system has sockets");
+            far.write_all(&whole[..sent]).expect("the other end is open");
+            drop(far);
+            let mut connection = Connection { stream: BufReader::new(near), pid: 0 };
+            let done = connection.order(&Request::Scrub);
+            if done.is_ok() != (sent == whole.len()) {
+                return Err(format!("after {sent} bytes of an answer: {done:?}"));
+            }
+        }
+        Ok(())
     }
 
     #[test]

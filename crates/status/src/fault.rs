@@ -66,7 +66,7 @@ impl Fault {
     ///
     /// # Errors
     /// States the value and its limits.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         match *self {
             Self::Stall { stall_ms } if stall_ms > MS_MAX => {
                 Err(format!("a stall of {stall_ms} ms, must be at most {MS_MAX} ms"))

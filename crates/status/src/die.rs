@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NotErased, Status};
-
 /// A die.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Die {
@@ -99,7 +97,7 @@ impl DieState {
 
 impl Die {
     /// True if it has failed, and no other medium is being put in its place.
-    fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.is_lost && self.state != DieState::Rebuilding
     }
 
@@ -120,46 +118,9 @@ impl Die {
     }
 }
 
-impl Status {
-    /// Sentence about the dies that an erasure of the drive does not reach, since they have failed,
-    /// and about media that failed before the last purge ended and have been replaced since; none
-    /// if it reaches all of them.
-    pub fn not_erased(&self) -> Option<String> {
-        let purge = self.maintenance.purge.as_ref();
-        let unreached: &[NotErased] = purge.map_or(&[], |purge| &purge.not_erased);
-        // The last medium of a die that has failed is the one that is there now.
-        let is_former = |(at, it): &(usize, &NotErased)| {
-            let is_last = unreached[at + 1..].iter().all(|later| later.die != it.die);
-            let die = it.die.and_then(|die| self.dies.get(die as usize));
-            !(is_last && die.is_some_and(Die::has_failed))
-        };
-        let former = unreached.iter().enumerate().filter(is_former);
-        let replaced = former.map(|(_, NotErased { die, path, reason })| {
-            let Some(die) = die else {
-                let why = reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-                return format!("The hot spare {path}{why} was not erased");
-            };
-            let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
-            format!(
-                "The former medium of die {die}{place}, which was replaced during the erasure, \
-                 failed and was not erased"
-            )
-        });
-        let failed = self.dies.iter().enumerate().filter(|(_, die)| die.has_failed());
-        let named = failed.map(|(index, die)| {
-            let why = if die.is_missing { "is missing" } else { "has failed" };
-            format!("{} {why} and was not erased", die.named(index))
-        });
-        let named: Vec<String> = named.chain(replaced).collect();
-        let rest = "destroy it, or erase it by other means";
-        (!named.is_empty()).then(|| format!("{}: {rest}", named.join("; ")))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::Purge;
 
     #[test]
     fn a_die_is_named_by_all_that_is_known_of_its_place() {
@@ -171,37 +132,6 @@ mod tests {
         assert_eq!(die.named(3), "Die 3 (/dev/sdc, serial S1)");
         die.model = Some("X".into());
         assert_eq!(die.place().unwrap(), "/dev/sdc, model X, serial S1");
-    }
-
-    #[test]
-    fn dies_that_an_erasure_does_not_reach_are_named() {
-        let mut status = super::super::health::tests::status();
-        assert_eq!(status.not_erased(), None);
-        status.dies[1].is_lost = true;
-        let rest = "destroy it, or erase it by other means";
-        let one = format!("Die 1 (/dev/d1) has failed and was not erased: {rest}");
-        assert_eq!(status.not_erased().unwrap(), one);
-        (status.dies[3].is_lost, status.dies[3].is_missing) = (true, true);
-        let both = status.not_erased().unwrap();
-        assert!(both.contains("; Die 3 (/dev/d3) is missing and was not erased: "), "{both}");
-    }
-
-    #[test]
-    fn a_medium_that_failed_and_was_replaced_during_an_erasure_is_named() {
-        let mut status = super::super::health::tests::status();
-        let lost = |die: u32, path: &str| NotErased::die(die, path.into());
-        let not_erased = vec![lost(1, "/dev/d1"), lost(2, ""), lost(3, ""), lost(3, "/dev/d3")];
-        let spare = NotErased { path: "/dev/s".into(), ..NotErased::default() };
-        let not_erased = [not_erased, vec![spare]].concat();
-        status.maintenance.purge = Some(Purge { not_erased, ..Purge::default() });
-        status.dies[1].path = Some("/dev/spare".into());
-        status.dies[3].is_lost = true;
-        let said = status.not_erased().unwrap();
-        assert!(said.starts_with("Die 3 (/dev/d3) has failed and was not erased; "), "{said}");
-        assert!(said.contains("The former medium of die 3, which"), "the one before it: {said}");
-        assert!(said.contains("The former medium of die 1 (/dev/d1), which"), "{said}");
-        assert!(said.contains("The former medium of die 2, which"), "{said}");
-        assert!(said.contains("The hot spare /dev/s was not erased"), "{said}");
     }
 
     #[test]

@@ -3,50 +3,20 @@
 //! Fields that the NVMe SMART log or the OCP datacenter log has are named as there. What every
 //! field means, and since when it counts, is in `docs/reference/status.md`.
 
-mod die;
-mod health;
-mod history;
-mod latency_histogram;
-mod led;
-mod life;
-mod maintenance;
-mod namespace;
-mod promise;
-mod server;
-
-use ftl::{Ftl, SuperblockId, SuperblockState};
 use serde::{Deserialize, Serialize};
 
-pub use self::die::{Die, DieState, Member};
-pub use self::health::{Health, HealthState, Problem, ProblemKind, warning_names};
-pub use self::history::{History, HistorySpan, Step, StepCommands};
-pub use self::latency_histogram::{
-    LATENCY_BUCKETS, LatencyHistogram, latency_bucket, latency_bucket_start_ns,
+use crate::{
+    Compression, Die, DieState, Health, Led, LeftBuffer, Life, MaintenanceStatus, Namespace,
+    NotErased, Promise, Refusal, Server, Traffic,
 };
-pub use self::led::Led;
-pub use self::life::Life;
-pub use self::maintenance::{
-    AbsenceCause, AbsentDie, Damage, DamageOutcome, FoundBy, MaintenanceStatus, NotErased, Purge,
-    Rebuild, Redundancy, Scrub, Scrubs, SpareFailure, StaleStart,
-};
-pub use self::namespace::Namespace;
-pub use self::promise::{LeftBuffer, Promise};
-pub use self::server::{
-    Client, Climate, CommandCounts, Commands, EventRecord, Export, Lateness, Model,
-    NamespaceTraffic, NvmeController, NvmeQueue, Process, Refusal, Server, Traffic,
-};
-use crate::format::header::Header;
-use crate::format::layout::PAGE_BYTES;
-use crate::format::row::Rows;
-use crate::{Compression, Shape};
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
 pub const SCHEMA: u32 = 2;
 
 /// Spare space in percent below which a drive warns.
-const SPARE_THRESHOLD: u8 = 10;
+pub const SPARE_THRESHOLD_PERCENT: u8 = 10;
 /// Most lost sectors that a status names.
-pub(crate) const LBAS_MAX: usize = 1000;
+pub const LOST_LBAS_MAX: usize = 1000;
 /// Bytes of a data unit of the NVMe SMART log.
 const DATA_UNIT_BYTES: u64 = 512_000;
 
@@ -256,20 +226,6 @@ pub enum Supply {
     Gone,
 }
 
-impl Supply {
-    fn of(ftl: &Ftl) -> Self {
-        let (stored, most) = (ftl.stored().0, ftl.stored_max().0);
-        let left = most.saturating_sub(stored);
-        match left {
-            _ if most == ftl.user_capacity().0 => Self::Ample,
-            0..4096 => Self::Gone,
-            _ if left < most / 20 => Self::Short,
-            _ if left < most / 5 => Self::Low,
-            _ => Self::Ample,
-        }
-    }
-}
-
 /// Erases of superblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
@@ -320,30 +276,11 @@ pub struct Writes {
 }
 
 /// The number of a drive, as it is shown.
-pub(crate) fn named(drive: u64) -> String {
+pub fn drive_id(drive: u64) -> String {
     format!("{drive:016x}")
 }
 
 impl Status {
-    /// Adds what only an open drive knows.
-    pub(crate) fn opened(
-        mut self,
-        ftl: &Ftl,
-        (lost_ever, rebuild_bytes, sent_bytes): (u64, u64, u64),
-        reason: Option<String>,
-    ) -> Self {
-        let sum = |of: fn(&Die) -> u64| self.dies.iter().map(of).sum();
-        let written = sum(|die| die.written_bytes);
-        self.state = if reason.is_some() { State::Failed } else { State::Open };
-        self.smart.media_errors = Some(lost_ever);
-        self.smart.xor_recovery_count = Some(sum(|die| die.reconstructed_reads));
-        self.smart.physical_media_units_read = Some(sum(|die| die.read_bytes));
-        self.smart.physical_media_units_written = Some(written);
-        self.writes = Some(Writes::of(&ftl.counters(), (written, rebuild_bytes), sent_bytes));
-        self.reason = reason;
-        self
-    }
-
     /// Adds what serving it tells.
     #[must_use]
     pub fn served(mut self, server: Server) -> Self {
@@ -387,153 +324,71 @@ impl Status {
     }
 }
 
-impl Format {
-    pub(crate) fn of(shape: &Shape) -> Self {
-        let page_bytes = PAGE_BYTES as u64;
-        let geometry = shape.geometry();
-        let capacity_bytes = u64::from(shape.pages_logical) * page_bytes;
-        let data_bytes = geometry.pages() * page_bytes;
-        let physical_bytes = u64::from(shape.pages_stored_max) * page_bytes;
-        Self {
-            capacity_bytes,
-            data_bytes,
-            raw_bytes: geometry.raw_capacity().0,
-            physical_bytes,
-            over_provisioning_percent: over_provisioning(data_bytes, physical_bytes),
-            dies: shape.dies,
-            is_protected: shape.is_protected,
-            is_compressed: shape.compression != Compression::None,
-            compression: shape.compression,
-            superblocks: shape.superblocks,
-            superblock_bytes: u64::from(shape.superblock_pages()) * page_bytes,
-            journal_bytes: shape.journal_bytes,
-            mapping_bytes: mapping_bytes(shape),
+impl Status {
+    /// Lifetime counters: those before the drive was opened, and what happened since.
+    #[must_use]
+    pub fn life_after(&self, mut life: Life) -> Life {
+        let smart = &self.smart;
+        life.media_read_bytes += smart.physical_media_units_read.unwrap_or_default();
+        life.media_written_bytes += smart.physical_media_units_written.unwrap_or_default();
+        life.media_errors += smart.media_errors.unwrap_or_default();
+        // Those that a crash kept from being counted are known to the drive itself.
+        life.media_errors = life.media_errors.max(self.pages_lost.unwrap_or_default());
+        if let Some(server) = &self.server {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "seconds since the server began"
+            )]
+            let uptime_s = server.uptime_s as u64;
+            life.power_on_s += uptime_s;
+            life.host_read_bytes += server.traffic.reads.bytes;
+            life.host_written_bytes += server.traffic.writes.bytes;
+            life.host_read_commands += server.traffic.reads.commands;
+            life.host_write_commands += server.traffic.writes.commands;
         }
+        life
     }
-}
 
-/// Four bytes for each page, and the size of its extent; a bit for each place, and the life of each
-/// row. What lies where is left to the media.
-fn mapping_bytes(shape: &Shape) -> u64 {
-    let places = shape.geometry().pages() * u64::from(shape.extents_per_page);
-    let sizes = u64::from(shape.extents_per_page > 1);
-    u64::from(shape.pages_logical) * (4 + sizes)
-        + places.div_ceil(8)
-        + u64::from(shape.rows_total()) * Rows::BYTES
-}
-
-impl Format {
-    /// The format of a drive whose rows leave out dies that failed: `left` of `all` data units of a
-    /// row remain.
-    pub(crate) fn leaving_out(mut self, (left, all): (u32, u32)) -> Self {
-        assert!(left <= all, "rows have no more data units than they were created with");
-        self.data_bytes = self.data_bytes / u64::from(all) * u64::from(left);
-        self.over_provisioning_percent = over_provisioning(self.data_bytes, self.physical_bytes);
-        self
-    }
-}
-
-/// Space for data beyond `physical_bytes`, which data may take at most, in percent of it; negative
-/// where there is less.
-fn over_provisioning(data_bytes: u64, physical_bytes: u64) -> f64 {
-    100.0 * (data_bytes as f64 / physical_bytes as f64 - 1.0)
-}
-
-impl Smart {
-    pub(crate) fn of(header: &Header, ftl: Option<&Ftl>) -> Self {
-        Self {
-            available_spare: ftl.map(|ftl| spare_left(&header.shape, ftl)),
-            available_spare_threshold: SPARE_THRESHOLD,
-            power_cycles: header.session - 1,
-            unsafe_shutdowns: header.unsafe_shutdowns,
-            ..Self::default()
-        }
-    }
-}
-
-/// Percent of the superblocks beyond those that the capacity fills that are not bad.
-fn spare_left(shape: &Shape, ftl: &Ftl) -> u8 {
-    let filled = shape.pages_stored_max.div_ceil(shape.superblock_pages());
-    let spare = shape.superblocks.saturating_sub(filled).max(1);
-    let is_bad = |id: &SuperblockId| ftl.superblock_state(*id) == SuperblockState::Bad;
-    let bad = (0..shape.superblocks).map(SuperblockId).filter(is_bad).count() as u64;
-    let left = u64::from(spare).saturating_sub(bad) * 100 / u64::from(spare);
-    u8::try_from(left).expect("a percentage")
-}
-
-impl Space {
-    pub(crate) fn of(ftl: &Ftl) -> Self {
-        let letter = |id| match ftl.superblock_state(SuperblockId(id)) {
-            SuperblockState::Free => 'f',
-            SuperblockState::Open => 'o',
-            SuperblockState::Closed => 'c',
-            SuperblockState::Victim => 'v',
-            SuperblockState::Bad => 'b',
+    /// Sentence about the dies that an erasure of the drive does not reach, since they have failed,
+    /// and about media that failed before the last purge ended and have been replaced since; none
+    /// if it reaches all of them.
+    pub fn not_erased(&self) -> Option<String> {
+        let purge = self.maintenance.purge.as_ref();
+        let unreached: &[NotErased] = purge.map_or(&[], |purge| &purge.not_erased);
+        // The last medium of a die that has failed is the one that is there now.
+        let is_former = |(at, it): &(usize, &NotErased)| {
+            let is_last = unreached[at + 1..].iter().all(|later| later.die != it.die);
+            let die = it.die.and_then(|die| self.dies.get(die as usize));
+            !(is_last && die.is_some_and(Die::has_failed))
         };
-        let (logical, stored) = (ftl.pages_stored() * PAGE_BYTES as u64, ftl.stored().0);
-        Self {
-            logical_bytes: logical,
-            stored_bytes: stored,
-            stored_bytes_max: ftl.stored_max().0,
-            compression_ratio: (stored > 0).then(|| logical as f64 / stored as f64),
-            supply: Supply::of(ftl),
-            superblocks_free: ftl.superblocks_free(),
-            superblocks: (0..ftl.superblocks()).map(letter).collect(),
-            host_shortage: None,
-        }
-    }
-}
-
-impl Wear {
-    pub(crate) fn of(ftl: &Ftl) -> Self {
-        let count = |id| ftl.erase_count(SuperblockId(id));
-        let counts = || (0..ftl.superblocks()).map(count);
-        let sum: u64 = counts().map(u64::from).sum();
-        Self {
-            erase_count_min: counts().min().unwrap_or_default(),
-            erase_count_mean: sum as f64 / f64::from(ftl.superblocks()),
-            erase_count_max: counts().max().unwrap_or_default(),
-        }
-    }
-}
-
-impl Writes {
-    fn of(
-        counters: &ftl::Counters,
-        (written_bytes, rebuild_bytes): (u64, u64),
-        host_sent_bytes: u64,
-    ) -> Self {
-        let page_bytes = PAGE_BYTES as u64;
-        let pages_sent = counters.pages_host * page_bytes;
-        let [host_bytes, relocation_bytes, wear_bytes, parity_bytes] = [
-            pages_sent - counters.host_saved_bytes,
-            counters.pages_relocation * page_bytes - counters.relocation_saved_bytes,
-            counters.pages_wear * page_bytes - counters.wear_saved_bytes,
-            counters.pages_parity * page_bytes,
-        ];
-        let pages_bytes = host_bytes + relocation_bytes + wear_bytes + parity_bytes;
-        // Pages that still wait in memory for their unit to be full were not written yet.
-        let metadata_bytes = written_bytes.saturating_sub(pages_bytes + rebuild_bytes);
-        let ratio = |above: u64, below: u64| (below > 0).then(|| above as f64 / below as f64);
-        Self {
-            host_bytes,
-            relocation_bytes,
-            wear_bytes,
-            parity_bytes,
-            metadata_bytes,
-            rebuild_bytes,
-            host_sent_bytes,
-            write_amplification: ratio(pages_bytes + metadata_bytes, host_sent_bytes),
-            compression_ratio: ratio(pages_sent, host_bytes),
-            superblocks_erased: counters.superblocks_erased,
-            trimmed_bytes: counters.pages_trimmed * page_bytes,
-        }
+        let former = unreached.iter().enumerate().filter(is_former);
+        let replaced = former.map(|(_, NotErased { die, path, reason })| {
+            let Some(die) = die else {
+                let why = reason.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
+                return format!("The hot spare {path}{why} was not erased");
+            };
+            let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
+            format!(
+                "The former medium of die {die}{place}, which was replaced during the erasure, \
+                 failed and was not erased"
+            )
+        });
+        let failed = self.dies.iter().enumerate().filter(|(_, die)| die.has_failed());
+        let named = failed.map(|(index, die)| {
+            let why = if die.is_missing { "is missing" } else { "has failed" };
+            format!("{} {why} and was not erased", die.named(index))
+        });
+        let named: Vec<String> = named.chain(replaced).collect();
+        let rest = "destroy it, or erase it by other means";
+        (!named.is_empty()).then(|| format!("{}: {rest}", named.join("; ")))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Purge;
 
     #[test]
     fn wear_is_held_against_what_superblocks_are_rated_for() {
@@ -542,5 +397,36 @@ mod tests {
         assert_eq!(worn(0.0).percentage_used(3000), 0);
         assert_eq!(worn(1500.0).percentage_used(3000), 50);
         assert_eq!(worn(90_000.0).percentage_used(3000), 255);
+    }
+
+    #[test]
+    fn dies_that_an_erasure_does_not_reach_are_named() {
+        let mut status = crate::health::tests::status();
+        assert_eq!(status.not_erased(), None);
+        status.dies[1].is_lost = true;
+        let rest = "destroy it, or erase it by other means";
+        let one = format!("Die 1 (/dev/d1) has failed and was not erased: {rest}");
+        assert_eq!(status.not_erased().unwrap(), one);
+        (status.dies[3].is_lost, status.dies[3].is_missing) = (true, true);
+        let both = status.not_erased().unwrap();
+        assert!(both.contains("; Die 3 (/dev/d3) is missing and was not erased: "), "{both}");
+    }
+
+    #[test]
+    fn a_medium_that_failed_and_was_replaced_during_an_erasure_is_named() {
+        let mut status = crate::health::tests::status();
+        let lost = |die: u32, path: &str| NotErased::die(die, path.into());
+        let not_erased = vec![lost(1, "/dev/d1"), lost(2, ""), lost(3, ""), lost(3, "/dev/d3")];
+        let spare = NotErased { path: "/dev/s".into(), ..NotErased::default() };
+        let not_erased = [not_erased, vec![spare]].concat();
+        status.maintenance.purge = Some(Purge { not_erased, ..Purge::default() });
+        status.dies[1].path = Some("/dev/spare".into());
+        status.dies[3].is_lost = true;
+        let said = status.not_erased().unwrap();
+        assert!(said.starts_with("Die 3 (/dev/d3) has failed and was not erased; "), "{said}");
+        assert!(said.contains("The former medium of die 3, which"), "the one before it: {said}");
+        assert!(said.contains("The former medium of die 1 (/dev/d1), which"), "{said}");
+        assert!(said.contains("The former medium of die 2, which"), "{said}");
+        assert!(said.contains("The hot spare /dev/s was not erased"), "{said}");
     }
 }

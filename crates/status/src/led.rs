@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{State, Status};
+use crate::{State, Status};
 
 /// Time for which the activity LED stays on after a command, in nanoseconds.
 const ACTIVITY_NS: u64 = 1_000_000_000;
@@ -28,7 +28,7 @@ pub enum Led {
 
 impl Led {
     /// Returns the state of the LED for a status that is complete otherwise.
-    pub(super) fn of(status: &Status) -> Self {
+    pub(crate) fn of(status: &Status) -> Self {
         let traffic = status.server.as_ref().map(|server| &server.traffic);
         let is_recent = |idle_ns: Option<u64>| idle_ns.is_some_and(|idle| idle < ACTIVITY_NS);
         if status.is_locate_led_on {

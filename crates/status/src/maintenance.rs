@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::die_set::DieSet;
-
 /// Scrubs that ended and whose results are kept: on a small drive several end between two looks.
 const LATELY_MAX: usize = 4;
 
@@ -121,12 +119,12 @@ pub enum AbsenceCause {
 
 impl AbsentDie {
     /// The cause without the die, as part of a sentence.
-    pub(crate) fn told(&self) -> String {
+    pub fn told(&self) -> String {
         self.reason.split_once(": ").map_or(&*self.reason, |(_, told)| told).to_owned()
     }
 
     /// True if the die itself may be whole: it was not looked at.
-    pub(crate) fn may_be_whole(&self) -> bool {
+    pub fn may_be_whole(&self) -> bool {
         use AbsenceCause::{NotFound, NotOpened, OtherVolume};
         matches!(self.cause, NotFound | OtherVolume | NotOpened)
     }
@@ -176,7 +174,7 @@ pub struct NotErased {
 
 impl NotErased {
     /// The medium at `path` of a die that failed.
-    pub(crate) fn die(die: u32, path: String) -> Self {
+    pub fn die(die: u32, path: String) -> Self {
         Self { die: Some(die), path, reason: None }
     }
 }
@@ -294,22 +292,22 @@ pub struct Scrubs {
     lost_lbas: Vec<u64>,
     /// Dies that had failed or did not respond when the last one failed.
     #[serde(skip)]
-    pub(crate) away: DieSet,
+    pub away: Vec<usize>,
 }
 
 impl Scrubs {
     /// Forgets that the last scrub failed if a die was away then in whose place a rebuild put
     /// another one: it read every row.
-    pub(crate) fn forgive(&mut self, rebuilt: usize) {
-        if self.away.has(rebuilt) {
-            (self.failure, self.away) = (None, DieSet::default());
+    pub fn forgive(&mut self, rebuilt: usize) {
+        if self.away.contains(&rebuilt) {
+            (self.failure, self.away) = (None, Vec::new());
         }
     }
 }
 
 impl MaintenanceStatus {
     /// Takes note of the end of the scrub that is under way, and why it ended before its time.
-    pub(crate) fn end_scrub(&mut self, failure: Option<String>, was_stopped: bool) {
+    pub fn end_scrub(&mut self, failure: Option<String>, was_stopped: bool) {
         let Some(scrub) = &mut self.scrub else { return };
         let scrubs = &mut self.scrubs;
         scrub.is_running = false;

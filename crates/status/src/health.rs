@@ -13,7 +13,7 @@
 use blockio::text::counted;
 use serde::{Deserialize, Serialize};
 
-use super::{
+use crate::{
     AbsenceCause, AbsentDie, Die, DieState, HostShortage, MaintenanceStatus, Refusal, State,
     Status, Supply,
 };
@@ -179,7 +179,7 @@ pub fn warning_names(critical_warning: u8) -> impl Iterator<Item = &'static str>
 
 impl Health {
     /// The health of the drive of a status.
-    pub(super) fn of(status: &Status) -> Self {
+    pub(crate) fn of(status: &Status) -> Self {
         let mut problems: Vec<Problem> = [
             read_only(status),
             pages_lost(status),
@@ -209,7 +209,7 @@ impl Health {
     }
 
     /// The critical warning of the drive of a status, whose health this is.
-    pub(super) fn critical_warning(&self, status: &Status) -> u8 {
+    pub(crate) fn critical_warning(&self, status: &Status) -> u8 {
         let warns = |bit, is_so| if is_so { bit } else { 0 };
         let is_unreliable = self.has(&[
             ProblemKind::PagesLost,
@@ -629,4 +629,4 @@ fn failed(status: &Status, index: u32, die: &Die) -> (String, String) {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

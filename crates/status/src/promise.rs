@@ -44,7 +44,7 @@ pub struct LeftBuffer {
 
 impl LeftBuffer {
     /// A write buffer that does not count, and why.
-    pub(crate) fn ignored(reason: String) -> Self {
+    pub fn ignored(reason: String) -> Self {
         Self { is_replayed: Some(false), reason: Some(reason), ..Self::default() }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::latency_histogram::LatencyHistogram;
+use crate::LatencyHistogram;
 
 /// The process that serves a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
