@@ -19,22 +19,21 @@ mod deb;
 mod image;
 mod installation;
 mod inventory;
+mod release;
 mod repetition;
 mod root_folder;
 mod tarball;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 
 use xtask::files::{checksum, files_in, make_empty};
-use xtask::program::said;
-use xtask::{root, target};
 
 pub(crate) use self::check::check_quickly;
+use self::release::Release;
 
 /// Steps of `cargo xtask dist`, each of which needs those before it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,53 +44,6 @@ pub(crate) struct Options {
     pub(crate) again: bool,
     /// Packs the binary and the wheel of the last build, without compiling.
     pub(crate) keep_compiled: bool,
-}
-
-/// A release that is being packed.
-#[derive(Clone, Debug)]
-struct Release {
-    /// Folder of the sources.
-    sources: PathBuf,
-    /// Folder that cargo builds into.
-    target: PathBuf,
-    /// Folder of the packages.
-    packages: PathBuf,
-    /// Version of the workspace.
-    version: &'static str,
-    /// The date of all packages, in seconds since 1970: that of the newest commit.
-    epoch: String,
-}
-
-impl Release {
-    /// The release of these sources, whose packages go to `packages` in the target folder.
-    fn of_sources() -> Result<Self> {
-        let epoch = match std::env::var("SOURCE_DATE_EPOCH") {
-            Ok(epoch) => epoch,
-            Err(_) => said(Command::new("git").args(["log", "-1", "--format=%ct"]))
-                .context("finding the date of the newest commit; or set SOURCE_DATE_EPOCH")?
-                .trim()
-                .to_owned(),
-        };
-        Ok(Self {
-            sources: root().to_owned(),
-            target: target(),
-            packages: target().join("packages"),
-            version: env!("CARGO_PKG_VERSION"),
-            epoch,
-        })
-    }
-
-    /// Path of the package with this name.
-    fn package(&self, name: &str) -> PathBuf {
-        self.packages.join(name)
-    }
-
-    /// An empty folder for intermediate files, below the target folder.
-    fn empty_folder(&self, name: &str) -> Result<PathBuf> {
-        let folder = self.target.join("packing").join(name);
-        make_empty(&folder)?;
-        Ok(folder)
-    }
 }
 
 /// Builds the packages into `packages` in the target folder, or checks them, as the options say.

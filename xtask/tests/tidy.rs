@@ -8,8 +8,8 @@ use toml::{Table, Value};
 
 const LINE_WIDTH_MAX: usize = 100;
 const FILE_LINES_MAX: usize = 1500;
-/// Files that import from each other in a circle, at most.
-const CIRCLE_FILES_MAX: usize = 3;
+/// Files that import from each other in a circle, at most; children and re-exports count.
+const CIRCLE_FILES_MAX: usize = 8;
 
 /// The crate graph, leaf first. A new arrow is a design decision, so it fails here first.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -352,24 +352,22 @@ fn files_of_server_import_from_their_own_and_lower_layers_only() {
 }
 
 #[test]
-fn no_circle_of_imports_has_more_than_three_files() {
-    let crates = ARROWS.iter().map(|(name, _)| *name);
+fn no_circle_of_imports_is_large() {
+    let crates = ARROWS.iter().map(|(name, _)| *name).chain(["../xtask"]);
     let circles: Vec<BTreeSet<String>> = crates.flat_map(circles_of).collect();
-    assert!(!circles.is_empty(), "imports were not seen: some pairs of files need each other");
+    assert!(circles.iter().any(|it| it.len() > 4), "imports of children were not seen");
     let large = circles.iter().filter(|it| it.len() > CIRCLE_FILES_MAX);
     report(&large.map(|it| format!("a circle of {}: {it:?}", it.len())).collect::<Vec<_>>());
 }
 
 /// Sets of files of a crate each of which imports from every other, if not directly, outside tests.
-/// What a file imports from those below it in its own folder does not count: it stands for them.
 fn circles_of(name: &str) -> BTreeSet<BTreeSet<String>> {
     let modules = modules_of(&root().join("crates").join(name).join("src"));
     let imports: BTreeMap<&str, Vec<Vec<String>>> =
         modules.iter().map(|(at, text)| (at.as_str(), imports_of(at, text, &modules))).collect();
     let edges = |(module, paths): (&&str, &Vec<Vec<String>>)| {
         let origins = paths.iter().map(|path| origin(path, &imports, 0));
-        let is_below = |other: &str| other.starts_with(&joined(module, "")) || other == *module;
-        ((*module).to_owned(), origins.filter(|other| !is_below(other)).collect())
+        ((*module).to_owned(), origins.filter(|other| other != module).collect())
     };
     let graph: BTreeMap<String, BTreeSet<String>> =
         imports.iter().filter(|(module, _)| !module.is_empty()).map(edges).collect();

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::DeviceError;
+use device::DeviceError;
+
 use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 
 /// Error of creating or opening a drive.

@@ -24,13 +24,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use ::device::Device;
 use blockio::Rng;
 
 use self::device::InjectingDevice;
 use self::medium::InjectedDie;
 pub use self::schedule::{InjectionTime, Schedule, ScheduleError};
 use crate::lock::lock;
-use crate::{BufferMemory, Device, Medium};
+use crate::{BufferMemory, Medium};
 pub use status::Fault;
 
 /// Interval at which the clock of a schedule is checked.

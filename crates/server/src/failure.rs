@@ -93,3 +93,15 @@ impl fmt::Display for Input {
         out.write_str(&self.0)
     }
 }
+
+/// The chain of an error's causes, outermost first, without repetitions: an error may end with the
+/// text of its source, which is a link of the chain by itself.
+pub fn chain_text(error: &anyhow::Error) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !parts.last().is_some_and(|outer| outer.ends_with(&cause)) {
+            parts.push(cause);
+        }
+    }
+    parts.join(": ")
+}

@@ -36,15 +36,4 @@ mod temperature;
 pub mod web;
 
 pub use self::daemon::{Announcer, run};
-
-/// The chain of an error's causes, outermost first, without repetitions: an error may end with the
-/// text of its source, which is a link of the chain by itself.
-pub fn chain_text(error: &anyhow::Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !parts.last().is_some_and(|outer| outer.ends_with(&cause)) {
-            parts.push(cause);
-        }
-    }
-    parts.join(": ")
-}
+pub use self::failure::chain_text;

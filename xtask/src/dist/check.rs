@@ -8,8 +8,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::inventory::Inventory;
+use super::release::Release;
 use super::root_folder::RootFolder;
-use super::{Release, compiler, crates, deb, image, installation, tarball};
+use super::{compiler, crates, deb, image, installation, tarball};
 use crate::python::{environment_of, wheel_in};
 use xtask::files::copy;
 use xtask::program::{install, is_root, may_install, run, said, succeeds};

@@ -10,8 +10,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::Release;
 use super::inventory::Inventory;
+use super::release::Release;
 use crate::python::environment_of;
 use xtask::files::files_in;
 use xtask::program::{run, said};

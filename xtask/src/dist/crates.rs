@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Release;
+use super::release::Release;
 use xtask::files::files_in;
 use xtask::program::said;
 

@@ -11,7 +11,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Release, installation};
+use super::installation;
+use super::release::Release;
 use xtask::files::{copy_folder, files_below, make_folder_of};
 use xtask::program::said;
 

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Release, installation};
+use super::installation;
+use super::release::Release;
 use xtask::files::{copy, copy_folder};
 use xtask::program::{install, may_install, said, succeeds};
 

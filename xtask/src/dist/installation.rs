@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Release;
 use super::inventory::Inventory;
+use super::release::Release;
 use xtask::files::{copy, files_in, make_folder_of};
 use xtask::program::said;
 

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Release;
+use super::release::Release;
 use xtask::program::said;
 
 /// Texts of the licences for crates that come without a file of them.

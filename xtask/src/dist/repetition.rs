@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Release, build};
+use super::build;
+use super::release::Release;
 use xtask::files::files_in;
 use xtask::program::said;
 

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Release, installation};
+use super::installation;
+use super::release::Release;
 use xtask::files::{copy, copy_folder};
 use xtask::program::said;
 

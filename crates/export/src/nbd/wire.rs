@@ -19,86 +19,86 @@ pub(super) const EXTENDED_CHUNK: u32 = 0x6e8a_278c;
 
 /// Bits of the handshake: fixed newstyle, and no padding after `EXPORT_NAME`.
 pub(super) mod handshake {
-    pub(in super::super) const FIXED_NEWSTYLE: u16 = 1;
-    pub(in super::super) const NO_ZEROES: u16 = 2;
+    pub(crate) const FIXED_NEWSTYLE: u16 = 1;
+    pub(crate) const NO_ZEROES: u16 = 2;
 }
 
 /// Options of a client.
 pub(super) mod option {
-    pub(in super::super) const EXPORT_NAME: u32 = 1;
-    pub(in super::super) const ABORT: u32 = 2;
-    pub(in super::super) const LIST: u32 = 3;
-    pub(in super::super) const START_TLS: u32 = 5;
-    pub(in super::super) const INFO: u32 = 6;
-    pub(in super::super) const GO: u32 = 7;
-    pub(in super::super) const STRUCTURED_REPLY: u32 = 8;
-    pub(in super::super) const LIST_META_CONTEXT: u32 = 9;
-    pub(in super::super) const SET_META_CONTEXT: u32 = 10;
-    pub(in super::super) const EXTENDED_HEADERS: u32 = 11;
+    pub(crate) const EXPORT_NAME: u32 = 1;
+    pub(crate) const ABORT: u32 = 2;
+    pub(crate) const LIST: u32 = 3;
+    pub(crate) const START_TLS: u32 = 5;
+    pub(crate) const INFO: u32 = 6;
+    pub(crate) const GO: u32 = 7;
+    pub(crate) const STRUCTURED_REPLY: u32 = 8;
+    pub(crate) const LIST_META_CONTEXT: u32 = 9;
+    pub(crate) const SET_META_CONTEXT: u32 = 10;
+    pub(crate) const EXTENDED_HEADERS: u32 = 11;
 }
 
 /// Answers to options.
 pub(super) mod answer {
-    pub(in super::super) const ACK: u32 = 1;
-    pub(in super::super) const SERVER: u32 = 2;
-    pub(in super::super) const INFO: u32 = 3;
-    pub(in super::super) const META_CONTEXT: u32 = 4;
-    pub(in super::super) const ERR_UNSUPPORTED: u32 = (1 << 31) + 1;
-    pub(in super::super) const ERR_INVALID: u32 = (1 << 31) + 3;
-    pub(in super::super) const ERR_TLS_REQUIRED: u32 = (1 << 31) + 5;
-    pub(in super::super) const ERR_UNKNOWN: u32 = (1 << 31) + 6;
-    pub(in super::super) const ERR_EXTENDED: u32 = (1 << 31) + 10;
+    pub(crate) const ACK: u32 = 1;
+    pub(crate) const SERVER: u32 = 2;
+    pub(crate) const INFO: u32 = 3;
+    pub(crate) const META_CONTEXT: u32 = 4;
+    pub(crate) const ERR_UNSUPPORTED: u32 = (1 << 31) + 1;
+    pub(crate) const ERR_INVALID: u32 = (1 << 31) + 3;
+    pub(crate) const ERR_TLS_REQUIRED: u32 = (1 << 31) + 5;
+    pub(crate) const ERR_UNKNOWN: u32 = (1 << 31) + 6;
+    pub(crate) const ERR_EXTENDED: u32 = (1 << 31) + 10;
 }
 
 /// Pieces of information about an export.
 pub(super) mod info {
-    pub(in super::super) const EXPORT: u16 = 0;
-    pub(in super::super) const NAME: u16 = 1;
-    pub(in super::super) const DESCRIPTION: u16 = 2;
-    pub(in super::super) const BLOCK_SIZE: u16 = 3;
+    pub(crate) const EXPORT: u16 = 0;
+    pub(crate) const NAME: u16 = 1;
+    pub(crate) const DESCRIPTION: u16 = 2;
+    pub(crate) const BLOCK_SIZE: u16 = 3;
 }
 
 /// Transmission flags: commands that an export supports.
 pub(super) mod ability {
-    pub(in super::super) const HAS_FLAGS: u16 = 1;
-    pub(in super::super) const READ_ONLY: u16 = 1 << 1;
-    pub(in super::super) const FLUSH: u16 = 1 << 2;
-    pub(in super::super) const FUA: u16 = 1 << 3;
-    pub(in super::super) const TRIM: u16 = 1 << 5;
-    pub(in super::super) const WRITE_ZEROES: u16 = 1 << 6;
-    pub(in super::super) const DONT_FRAGMENT: u16 = 1 << 7;
-    pub(in super::super) const MULTI_CONN: u16 = 1 << 8;
-    pub(in super::super) const CACHE: u16 = 1 << 10;
-    pub(in super::super) const FAST_ZERO: u16 = 1 << 11;
+    pub(crate) const HAS_FLAGS: u16 = 1;
+    pub(crate) const READ_ONLY: u16 = 1 << 1;
+    pub(crate) const FLUSH: u16 = 1 << 2;
+    pub(crate) const FUA: u16 = 1 << 3;
+    pub(crate) const TRIM: u16 = 1 << 5;
+    pub(crate) const WRITE_ZEROES: u16 = 1 << 6;
+    pub(crate) const DONT_FRAGMENT: u16 = 1 << 7;
+    pub(crate) const MULTI_CONN: u16 = 1 << 8;
+    pub(crate) const CACHE: u16 = 1 << 10;
+    pub(crate) const FAST_ZERO: u16 = 1 << 11;
 }
 
 /// Flags of a request.
 pub(super) mod flag {
-    pub(in super::super) const FUA: u16 = 1;
-    pub(in super::super) const NO_HOLE: u16 = 1 << 1;
-    pub(in super::super) const DONT_FRAGMENT: u16 = 1 << 2;
-    pub(in super::super) const REQUEST_ONE: u16 = 1 << 3;
-    pub(in super::super) const FAST_ZERO: u16 = 1 << 4;
-    pub(in super::super) const PAYLOAD: u16 = 1 << 5;
+    pub(crate) const FUA: u16 = 1;
+    pub(crate) const NO_HOLE: u16 = 1 << 1;
+    pub(crate) const DONT_FRAGMENT: u16 = 1 << 2;
+    pub(crate) const REQUEST_ONE: u16 = 1 << 3;
+    pub(crate) const FAST_ZERO: u16 = 1 << 4;
+    pub(crate) const PAYLOAD: u16 = 1 << 5;
 }
 
 /// Kinds of chunks, and the flag of the last one.
 pub(super) mod chunk {
-    pub(in super::super) const DONE: u16 = 1;
-    pub(in super::super) const NONE: u16 = 0;
-    pub(in super::super) const DATA: u16 = 1;
-    pub(in super::super) const BLOCK_STATUS: u16 = 5;
-    pub(in super::super) const BLOCK_STATUS_EXTENDED: u16 = 6;
-    pub(in super::super) const ERROR: u16 = (1 << 15) + 1;
-    pub(in super::super) const ERROR_OFFSET: u16 = (1 << 15) + 2;
+    pub(crate) const DONE: u16 = 1;
+    pub(crate) const NONE: u16 = 0;
+    pub(crate) const DATA: u16 = 1;
+    pub(crate) const BLOCK_STATUS: u16 = 5;
+    pub(crate) const BLOCK_STATUS_EXTENDED: u16 = 6;
+    pub(crate) const ERROR: u16 = (1 << 15) + 1;
+    pub(crate) const ERROR_OFFSET: u16 = (1 << 15) + 2;
 }
 
 /// The one metadata context that can be agreed on.
 pub(super) mod allocation {
-    pub(in super::super) const NAME: &str = "base:allocation";
-    pub(in super::super) const ID: u32 = 1;
+    pub(crate) const NAME: &str = "base:allocation";
+    pub(crate) const ID: u32 = 1;
     /// Nothing is stored, and reads give zeroes.
-    pub(in super::super) const HOLE_ZERO: u8 = 3;
+    pub(crate) const HOLE_ZERO: u8 = 3;
 }
 
 /// Errors of requests, as numbers of the protocol.

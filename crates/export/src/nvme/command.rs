@@ -11,47 +11,47 @@ pub(super) const COMPLETION_BYTES: usize = 16;
 
 /// Opcodes of the admin queue.
 pub(super) mod admin {
-    pub(in super::super) const DELETE_SUBMISSION_QUEUE: u8 = 0x00;
-    pub(in super::super) const CREATE_SUBMISSION_QUEUE: u8 = 0x01;
-    pub(in super::super) const GET_LOG_PAGE: u8 = 0x02;
-    pub(in super::super) const DELETE_COMPLETION_QUEUE: u8 = 0x04;
-    pub(in super::super) const CREATE_COMPLETION_QUEUE: u8 = 0x05;
-    pub(in super::super) const IDENTIFY: u8 = 0x06;
-    pub(in super::super) const ABORT: u8 = 0x08;
-    pub(in super::super) const SET_FEATURES: u8 = 0x09;
-    pub(in super::super) const GET_FEATURES: u8 = 0x0A;
-    pub(in super::super) const ASYNCHRONOUS_EVENT: u8 = 0x0C;
-    pub(in super::super) const NAMESPACE_MANAGEMENT: u8 = 0x0D;
-    pub(in super::super) const DEVICE_SELF_TEST: u8 = 0x14;
-    pub(in super::super) const NAMESPACE_ATTACHMENT: u8 = 0x15;
-    pub(in super::super) const KEEP_ALIVE: u8 = 0x18;
-    pub(in super::super) const FORMAT_NVM: u8 = 0x80;
-    pub(in super::super) const SANITIZE: u8 = 0x84;
-    pub(in super::super) const DOORBELL_BUFFER: u8 = 0x7C;
+    pub(crate) const DELETE_SUBMISSION_QUEUE: u8 = 0x00;
+    pub(crate) const CREATE_SUBMISSION_QUEUE: u8 = 0x01;
+    pub(crate) const GET_LOG_PAGE: u8 = 0x02;
+    pub(crate) const DELETE_COMPLETION_QUEUE: u8 = 0x04;
+    pub(crate) const CREATE_COMPLETION_QUEUE: u8 = 0x05;
+    pub(crate) const IDENTIFY: u8 = 0x06;
+    pub(crate) const ABORT: u8 = 0x08;
+    pub(crate) const SET_FEATURES: u8 = 0x09;
+    pub(crate) const GET_FEATURES: u8 = 0x0A;
+    pub(crate) const ASYNCHRONOUS_EVENT: u8 = 0x0C;
+    pub(crate) const NAMESPACE_MANAGEMENT: u8 = 0x0D;
+    pub(crate) const DEVICE_SELF_TEST: u8 = 0x14;
+    pub(crate) const NAMESPACE_ATTACHMENT: u8 = 0x15;
+    pub(crate) const KEEP_ALIVE: u8 = 0x18;
+    pub(crate) const FORMAT_NVM: u8 = 0x80;
+    pub(crate) const SANITIZE: u8 = 0x84;
+    pub(crate) const DOORBELL_BUFFER: u8 = 0x7C;
 }
 
 /// Opcodes of the NVM command set ([nvme-nvm-2021]).
 pub(super) mod nvm {
-    pub(in super::super) const FLUSH: u8 = 0x00;
-    pub(in super::super) const WRITE: u8 = 0x01;
-    pub(in super::super) const READ: u8 = 0x02;
-    pub(in super::super) const WRITE_UNCORRECTABLE: u8 = 0x04;
-    pub(in super::super) const COMPARE: u8 = 0x05;
-    pub(in super::super) const WRITE_ZEROES: u8 = 0x08;
-    pub(in super::super) const DATASET_MANAGEMENT: u8 = 0x09;
-    pub(in super::super) const VERIFY: u8 = 0x0C;
-    pub(in super::super) const COPY: u8 = 0x19;
+    pub(crate) const FLUSH: u8 = 0x00;
+    pub(crate) const WRITE: u8 = 0x01;
+    pub(crate) const READ: u8 = 0x02;
+    pub(crate) const WRITE_UNCORRECTABLE: u8 = 0x04;
+    pub(crate) const COMPARE: u8 = 0x05;
+    pub(crate) const WRITE_ZEROES: u8 = 0x08;
+    pub(crate) const DATASET_MANAGEMENT: u8 = 0x09;
+    pub(crate) const VERIFY: u8 = 0x0C;
+    pub(crate) const COPY: u8 = 0x19;
 }
 
 /// The opcode of fabrics commands, and their types.
 pub(super) mod fabrics {
-    pub(in super::super) const OPCODE: u8 = 0x7F;
-    pub(in super::super) const PROPERTY_SET: u8 = 0x00;
-    pub(in super::super) const CONNECT: u8 = 0x01;
-    pub(in super::super) const PROPERTY_GET: u8 = 0x04;
-    pub(in super::super) const AUTHENTICATION_SEND: u8 = 0x05;
-    pub(in super::super) const AUTHENTICATION_RECEIVE: u8 = 0x06;
-    pub(in super::super) const DISCONNECT: u8 = 0x08;
+    pub(crate) const OPCODE: u8 = 0x7F;
+    pub(crate) const PROPERTY_SET: u8 = 0x00;
+    pub(crate) const CONNECT: u8 = 0x01;
+    pub(crate) const PROPERTY_GET: u8 = 0x04;
+    pub(crate) const AUTHENTICATION_SEND: u8 = 0x05;
+    pub(crate) const AUTHENTICATION_RECEIVE: u8 = 0x06;
+    pub(crate) const DISCONNECT: u8 = 0x08;
 }
 
 /// A submission queue entry.

@@ -27,13 +27,13 @@ pub(super) const fn capabilities() -> u64 {
 
 /// Offsets in bytes. Fabrics do not have the properties of the admin queue.
 pub(super) mod offset {
-    pub(in super::super) const CAPABILITIES: u32 = 0x00;
-    pub(in super::super) const VERSION: u32 = 0x08;
-    pub(in super::super) const CONFIGURATION: u32 = 0x14;
-    pub(in super::super) const STATUS: u32 = 0x1C;
-    pub(in super::super) const SUBSYSTEM_RESET: u32 = 0x20;
-    pub(in super::super) const ADMIN_SIZES: u32 = 0x24;
-    pub(in super::super) const ADMIN_SUBMISSION: u32 = 0x28;
-    pub(in super::super) const ADMIN_COMPLETION: u32 = 0x30;
-    pub(in super::super) const READY_TIMEOUTS: u32 = 0x68;
+    pub(crate) const CAPABILITIES: u32 = 0x00;
+    pub(crate) const VERSION: u32 = 0x08;
+    pub(crate) const CONFIGURATION: u32 = 0x14;
+    pub(crate) const STATUS: u32 = 0x1C;
+    pub(crate) const SUBSYSTEM_RESET: u32 = 0x20;
+    pub(crate) const ADMIN_SIZES: u32 = 0x24;
+    pub(crate) const ADMIN_SUBMISSION: u32 = 0x28;
+    pub(crate) const ADMIN_COMPLETION: u32 = 0x30;
+    pub(crate) const READY_TIMEOUTS: u32 = 0x68;
 }

@@ -20,23 +20,23 @@ pub(super) const DESCRIPTORS_STRIDE: u64 = 4096 * DESCRIPTOR_BYTES as u64;
 
 /// Features of a device, and of a driver.
 pub(super) mod feature {
-    pub(in super::super) const USER_RECOVERY: u64 = 1 << 3;
-    pub(in super::super) const USER_RECOVERY_REISSUE: u64 = 1 << 4;
-    pub(in super::super) const CMD_IOCTL_ENCODE: u64 = 1 << 6;
+    pub(crate) const USER_RECOVERY: u64 = 1 << 3;
+    pub(crate) const USER_RECOVERY_REISSUE: u64 = 1 << 4;
+    pub(crate) const CMD_IOCTL_ENCODE: u64 = 1 << 6;
 }
 
 /// States of a device.
 pub(super) mod state {
-    pub(in super::super) const DEAD: u16 = 0;
+    pub(crate) const DEAD: u16 = 0;
 }
 
 /// Kinds of requests.
 pub(super) mod kind {
-    pub(in super::super) const READ: u8 = 0;
-    pub(in super::super) const WRITE: u8 = 1;
-    pub(in super::super) const FLUSH: u8 = 2;
-    pub(in super::super) const DISCARD: u8 = 3;
-    pub(in super::super) const WRITE_ZEROES: u8 = 5;
+    pub(crate) const READ: u8 = 0;
+    pub(crate) const WRITE: u8 = 1;
+    pub(crate) const FLUSH: u8 = 2;
+    pub(crate) const DISCARD: u8 = 3;
+    pub(crate) const WRITE_ZEROES: u8 = 5;
 }
 
 /// Flag of a request: it is answered once it is durable.

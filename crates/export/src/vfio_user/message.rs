@@ -12,18 +12,18 @@ const IS_ERROR: u32 = 1 << 5;
 
 /// Numbers of commands.
 pub(super) mod code {
-    pub(in super::super) const VERSION: u16 = 1;
-    pub(in super::super) const DMA_MAP: u16 = 2;
-    pub(in super::super) const DMA_UNMAP: u16 = 3;
-    pub(in super::super) const DEVICE_GET_INFO: u16 = 4;
-    pub(in super::super) const DEVICE_GET_REGION_INFO: u16 = 5;
-    pub(in super::super) const DEVICE_GET_REGION_IO_FDS: u16 = 6;
-    pub(in super::super) const DEVICE_GET_IRQ_INFO: u16 = 7;
-    pub(in super::super) const DEVICE_SET_IRQS: u16 = 8;
-    pub(in super::super) const REGION_READ: u16 = 9;
-    pub(in super::super) const REGION_WRITE: u16 = 10;
-    pub(in super::super) const DEVICE_RESET: u16 = 13;
-    pub(in super::super) const REGION_WRITE_MULTI: u16 = 15;
+    pub(crate) const VERSION: u16 = 1;
+    pub(crate) const DMA_MAP: u16 = 2;
+    pub(crate) const DMA_UNMAP: u16 = 3;
+    pub(crate) const DEVICE_GET_INFO: u16 = 4;
+    pub(crate) const DEVICE_GET_REGION_INFO: u16 = 5;
+    pub(crate) const DEVICE_GET_REGION_IO_FDS: u16 = 6;
+    pub(crate) const DEVICE_GET_IRQ_INFO: u16 = 7;
+    pub(crate) const DEVICE_SET_IRQS: u16 = 8;
+    pub(crate) const REGION_READ: u16 = 9;
+    pub(crate) const REGION_WRITE: u16 = 10;
+    pub(crate) const DEVICE_RESET: u16 = 13;
+    pub(crate) const REGION_WRITE_MULTI: u16 = 15;
 }
 
 /// A command of a client.

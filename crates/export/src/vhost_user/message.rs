@@ -13,31 +13,31 @@ const NEEDS_REPLY: u32 = 1 << 3;
 
 /// Numbers of messages from a client.
 pub(super) mod code {
-    pub(in super::super) const GET_FEATURES: u32 = 1;
-    pub(in super::super) const SET_FEATURES: u32 = 2;
-    pub(in super::super) const SET_OWNER: u32 = 3;
-    pub(in super::super) const RESET_OWNER: u32 = 4;
-    pub(in super::super) const SET_MEM_TABLE: u32 = 5;
-    pub(in super::super) const SET_VRING_NUM: u32 = 8;
-    pub(in super::super) const SET_VRING_ADDR: u32 = 9;
-    pub(in super::super) const SET_VRING_BASE: u32 = 10;
-    pub(in super::super) const GET_VRING_BASE: u32 = 11;
-    pub(in super::super) const SET_VRING_KICK: u32 = 12;
-    pub(in super::super) const SET_VRING_CALL: u32 = 13;
-    pub(in super::super) const SET_VRING_ERR: u32 = 14;
-    pub(in super::super) const GET_PROTOCOL_FEATURES: u32 = 15;
-    pub(in super::super) const SET_PROTOCOL_FEATURES: u32 = 16;
-    pub(in super::super) const GET_QUEUE_NUM: u32 = 17;
-    pub(in super::super) const SET_VRING_ENABLE: u32 = 18;
-    pub(in super::super) const SET_BACKEND_REQ_FD: u32 = 21;
-    pub(in super::super) const GET_CONFIG: u32 = 24;
-    pub(in super::super) const SET_CONFIG: u32 = 25;
-    pub(in super::super) const GET_INFLIGHT_FD: u32 = 31;
-    pub(in super::super) const SET_INFLIGHT_FD: u32 = 32;
-    pub(in super::super) const RESET_DEVICE: u32 = 34;
-    pub(in super::super) const GET_MAX_MEM_SLOTS: u32 = 36;
-    pub(in super::super) const ADD_MEM_REG: u32 = 37;
-    pub(in super::super) const REM_MEM_REG: u32 = 38;
+    pub(crate) const GET_FEATURES: u32 = 1;
+    pub(crate) const SET_FEATURES: u32 = 2;
+    pub(crate) const SET_OWNER: u32 = 3;
+    pub(crate) const RESET_OWNER: u32 = 4;
+    pub(crate) const SET_MEM_TABLE: u32 = 5;
+    pub(crate) const SET_VRING_NUM: u32 = 8;
+    pub(crate) const SET_VRING_ADDR: u32 = 9;
+    pub(crate) const SET_VRING_BASE: u32 = 10;
+    pub(crate) const GET_VRING_BASE: u32 = 11;
+    pub(crate) const SET_VRING_KICK: u32 = 12;
+    pub(crate) const SET_VRING_CALL: u32 = 13;
+    pub(crate) const SET_VRING_ERR: u32 = 14;
+    pub(crate) const GET_PROTOCOL_FEATURES: u32 = 15;
+    pub(crate) const SET_PROTOCOL_FEATURES: u32 = 16;
+    pub(crate) const GET_QUEUE_NUM: u32 = 17;
+    pub(crate) const SET_VRING_ENABLE: u32 = 18;
+    pub(crate) const SET_BACKEND_REQ_FD: u32 = 21;
+    pub(crate) const GET_CONFIG: u32 = 24;
+    pub(crate) const SET_CONFIG: u32 = 25;
+    pub(crate) const GET_INFLIGHT_FD: u32 = 31;
+    pub(crate) const SET_INFLIGHT_FD: u32 = 32;
+    pub(crate) const RESET_DEVICE: u32 = 34;
+    pub(crate) const GET_MAX_MEM_SLOTS: u32 = 36;
+    pub(crate) const ADD_MEM_REG: u32 = 37;
+    pub(crate) const REM_MEM_REG: u32 = 38;
 }
 
 /// Number of the message to a client that its configuration changed.
@@ -45,13 +45,13 @@ const CONFIG_CHANGED: u32 = 2;
 
 /// Protocol feature bits.
 pub(super) mod protocol_feature {
-    pub(in super::super) const QUEUES: u64 = 1 << 0;
-    pub(in super::super) const REPLY_ACK: u64 = 1 << 3;
-    pub(in super::super) const BACKEND_REQUESTS: u64 = 1 << 5;
-    pub(in super::super) const CONFIG: u64 = 1 << 9;
-    pub(in super::super) const INFLIGHT: u64 = 1 << 12;
-    pub(in super::super) const RESET_DEVICE: u64 = 1 << 13;
-    pub(in super::super) const MEMORY_SLOTS: u64 = 1 << 15;
+    pub(crate) const QUEUES: u64 = 1 << 0;
+    pub(crate) const REPLY_ACK: u64 = 1 << 3;
+    pub(crate) const BACKEND_REQUESTS: u64 = 1 << 5;
+    pub(crate) const CONFIG: u64 = 1 << 9;
+    pub(crate) const INFLIGHT: u64 = 1 << 12;
+    pub(crate) const RESET_DEVICE: u64 = 1 << 13;
+    pub(crate) const MEMORY_SLOTS: u64 = 1 << 15;
 }
 
 /// A message from a client.

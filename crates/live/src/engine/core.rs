@@ -21,9 +21,9 @@ mod size;
 use std::sync::Arc;
 
 use blockio::Bytes;
+use device::DeviceError;
 use ftl::{Cause, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
 
-use crate::DeviceError;
 use crate::engine::completed_rows::CompletedRows;
 use crate::engine::lost::LostPages;
 use crate::engine::open_row::OpenRow;

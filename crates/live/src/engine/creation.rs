@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use blockio::Bytes;
+use status::Compression;
 
 use crate::engine::dies::Dies;
 use crate::engine::header_copies;
@@ -12,7 +13,7 @@ use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, FORMAT_VERSION, Header};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES, Layout, PAGE_BYTES, SUPERBLOCK_PAGES_MAX};
 use crate::format::position::Position;
-use crate::{Compression, Medium, OpenError, Shape};
+use crate::{Medium, OpenError, Shape};
 
 /// Parameters of a new drive.
 ///

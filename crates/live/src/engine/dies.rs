@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use device::DeviceError;
+use device::is_host_full;
 use status::{DieState, NotErased};
 
 use self::damage_rate::DamageRate;
@@ -21,8 +23,7 @@ use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::lock::lock;
 use crate::medium::{file_of, overwrite, read_all, write_and_sync};
 use crate::mutants::{self, Mutant};
-use crate::{Access, DeviceError, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
-use device::is_host_full;
+use crate::{Access, FileMedium, Medium, MediumRead, MediumWrite, Preallocation};
 
 /// Damaged places of a die in an hour that are no problem, unless something else is chosen: as many
 /// read errors as Linux lets a member of a RAID correct in an hour (`max_read_errors` of md).

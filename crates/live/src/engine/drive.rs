@@ -38,7 +38,9 @@ use std::sync::{
 };
 
 use blockio::Bytes;
+use device::{Allocation, Device, DeviceError, Durability, ReadPart};
 use ftl::Lpn;
+use status::Life;
 use status::{Health, HostShortage, Led, MaintenanceStatus, Promise, State, Status};
 
 use crate::description::{self, SessionCounts};
@@ -55,7 +57,6 @@ use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
 use crate::format::position::Position;
 use crate::lock::lock;
-use crate::{Allocation, Device, DeviceError, Durability, Life, ReadPart};
 
 /// A drive over dies. Dropping it is what a crash of the process is; see [`Drive::close`].
 ///

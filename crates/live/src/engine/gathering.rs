@@ -444,7 +444,8 @@ mod tests {
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
-    use crate::{Device as _, Drive, Durability, Medium, Shape};
+    use crate::{Drive, Medium, Shape};
+    use device::{Device as _, Durability};
 
     const PAGE: u64 = PAGE_BYTES as u64;
 

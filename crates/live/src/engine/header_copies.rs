@@ -15,6 +15,7 @@
 
 use std::io;
 
+use device::DeviceError;
 use device::is_host_full;
 
 use crate::engine::dies::{Dies, die_number, medium_error};
@@ -23,7 +24,7 @@ use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
 use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::mutants::{self, Mutant};
-use crate::{DeviceError, Medium, Shape};
+use crate::{Medium, Shape};
 
 /// Makes a medium no die of any drive, durably. The copy at its end goes first: alone it would
 /// count.
@@ -249,7 +250,8 @@ mod tests {
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
     use crate::volume::check::check_media;
-    use crate::{Device as _, Drive, Durability, Shape, format};
+    use crate::{Drive, Shape, format};
+    use device::{Device as _, Durability};
 
     const SHAPE: Shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
 

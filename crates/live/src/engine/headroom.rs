@@ -12,9 +12,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use device::DeviceError;
 use status::HostShortage;
 
-use crate::DeviceError;
 use crate::engine::store::Store;
 use crate::format::layout::PAGE_BYTES;
 

@@ -18,9 +18,9 @@
 //!   later, its pages are known to have existed.
 //! - A die that such a row lacks a unit on is in the headers, durably, before the batch is written.
 
+use device::DeviceError;
 use zerocopy::IntoBytes as _;
 
-use crate::DeviceError;
 use crate::engine::completed_rows::KEPT_BYTES_MAX;
 use crate::engine::core::Core;
 use crate::engine::dies::medium_error;

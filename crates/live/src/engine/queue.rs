@@ -23,8 +23,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
+use device::{Device, DeviceError, Durability};
+
+use crate::Drive;
 use crate::lock::lock;
-use crate::{Device, DeviceError, Drive, Durability};
 
 /// Work that a thread does with the device.
 type Work<D> = Box<dyn FnOnce(&D) + Send>;
@@ -245,7 +247,7 @@ impl<T> Drop for Promise<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryDevice;
+    use device::MemoryDevice;
     use std::task::Wake;
 
     const THREADS: NonZeroUsize = NonZeroUsize::new(4).unwrap();

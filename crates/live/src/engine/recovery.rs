@@ -30,6 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
+use device::DeviceError;
 use ftl::{Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
 pub use self::buffered::Upgrade;
@@ -40,6 +41,7 @@ pub(crate) use self::copies::whole_copies;
 use self::copies::{spread_checkpoint, spread_last_batch};
 use self::events::{Event, Events};
 use self::rows::{Scan, ScanResult};
+use crate::OpenError;
 use crate::engine::checkpoint::{self, Reader};
 use crate::engine::completed_rows::CompletedRows;
 use crate::engine::core::Core;
@@ -62,7 +64,6 @@ use crate::format::position::{Position, SECTOR_BYTES};
 use crate::format::row::Rows;
 use crate::format::unit::{Codec, Extent, Page};
 use crate::mutants::{self, Mutant};
-use crate::{DeviceError, OpenError};
 
 /// Extents that only the journal holds, by page.
 pub(crate) type JournaledPages = BTreeMap<u32, (Extent, Vec<u8>)>;

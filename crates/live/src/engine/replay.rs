@@ -444,7 +444,8 @@ mod tests {
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
     use crate::volume::check::{Kind, check_media};
-    use crate::{Device as _, Drive, Durability, Shape};
+    use crate::{Drive, Shape};
+    use device::{Device as _, Durability};
 
     /// Copies of the last batch of the journal: die, and bytes of it.
     fn last_copies(disks: &Disks, layout: &Layout) -> Vec<(usize, std::ops::Range<usize>)> {

@@ -10,9 +10,9 @@
 //!
 //! [`Dies::check_responsive`]: crate::engine::dies::Dies::check_responsive
 
+use device::DeviceError;
 use ftl::Lpn;
 
-use crate::DeviceError;
 use crate::engine::store::Store;
 use crate::format::layout::{EXTENT_HEADER_BYTES, Layout, Place, SLOT_BYTES, UNIT_HEADER_BYTES};
 use crate::format::row::{Member, StoredPlace};

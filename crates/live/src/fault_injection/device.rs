@@ -3,9 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
+use device::{Allocation, Device, DeviceError, Durability, ReadPart};
+
 use super::FaultInjector;
 use crate::lock::lock;
-use crate::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 /// A drive as its clients see it.
 #[derive(Debug)]

@@ -7,8 +7,10 @@
 //! holds an earlier state of the drive, and counts as missing.
 
 use ftl::ConfigError;
+use status::Compression;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::Shape;
 use crate::format::checkpoint_header::{CheckpointHeader, NUMBER_MAX};
 use crate::format::compress::Packing as _;
 use crate::format::die_set::DieSet;
@@ -16,7 +18,6 @@ use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES};
 use crate::format::position::Position;
 use crate::mutants::{self, Mutant};
-use crate::{Compression, Shape};
 
 const MAGIC: &[u8; 16] = b"floatgate die\0\0\0";
 /// Version of everything on a die.

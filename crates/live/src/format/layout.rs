@@ -11,8 +11,8 @@ use std::ops::RangeInclusive;
 
 use blockio::Bytes;
 use ftl::{ConfigError, Geometry, Lpn, Ppn, VictimPolicy, Watermarks};
+use status::Compression;
 
-use crate::Compression;
 use crate::format::die_set::DieSet;
 
 /// Bytes of a logical page.

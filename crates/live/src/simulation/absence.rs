@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use blockio::Rng;
+use device::{Device as _, Durability};
+use status::Compression;
 
 use super::Disks;
 use crate::engine::creation::format;
@@ -21,7 +23,7 @@ use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::lock::lock;
-use crate::{Compression, Device as _, Drive, Durability, Medium, OpenError, Shape};
+use crate::{Drive, Medium, OpenError, Shape};
 
 const PAGES: u64 = 100;
 const PAGE: u64 = PAGE_BYTES as u64;
@@ -234,7 +236,7 @@ impl AbsenceSimulation {
     }
 
     fn write(&mut self, drive: &Drive) -> Result<(), String> {
-        let failed = |error: crate::DeviceError| format!("writing: {error}");
+        let failed = |error: device::DeviceError| format!("writing: {error}");
         for _ in 0..self.rng.below(30) {
             let page = self.rng.below(PAGES);
             self.written = self.written % 250 + 1;

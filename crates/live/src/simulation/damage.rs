@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use blockio::Rng;
+use device::{Device as _, DeviceError, Durability};
 
 use super::disk::{DiskFault, Disks, TableLocation};
 use super::history::{BYTES, SectorHistory, Version};
@@ -17,7 +18,7 @@ use crate::format::die_set::DieSet;
 use crate::format::journal::last_batch;
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::volume::check::{Kind, check_media};
-use crate::{Device as _, DeviceError, Drive, Durability, OpenError, Shape};
+use crate::{Drive, OpenError, Shape};
 
 const PAGE_SECTORS: usize = 8;
 const PAGE_BYTES: usize = PAGE_SECTORS * BYTES;

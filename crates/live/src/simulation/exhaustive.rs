@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 
 use blockio::Rng;
+use device::{Device as _, Durability};
+use status::Compression;
 
 use super::disk::Disks;
 use super::history::{BYTES, SectorHistory};
 use crate::engine::header_copies::end_header;
 use crate::format::layout::HEADER_BYTES;
-use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, Upgrade, format};
+use crate::{Drive, Medium, Shape, Upgrade, format};
 
 /// A drive of one die, as small as one can be.
 pub const SINGLE: Shape = Shape {

@@ -7,7 +7,9 @@
 use std::io;
 
 use blockio::Rng;
+use device::{Device as _, Durability};
 use ftl::{Lpn, Ppn};
+use status::Compression;
 
 use super::disk::Disks;
 use crate::engine::checkpoint::Writer;
@@ -32,7 +34,7 @@ use crate::format::unit::{
     self, Codec, Extent, ExtentHeader, Identity, Origin, TableEntry, TableHead, UnitBuffer,
     UnitHeader, UnitHeaderBytes,
 };
-use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
+use crate::{Drive, Medium, Shape, format};
 
 /// Number of every hostile drive.
 const DRIVE: u64 = 7;
@@ -699,7 +701,7 @@ mod tests {
                     let offset = page % 16 * PAGE_BYTES as u64;
                     written = written.and(drive.write(offset, &[7; 4096], Durability::Volatile));
                 }
-                let is_refused = matches!(written, Err(crate::DeviceError::Poisoned { .. }));
+                let is_refused = matches!(written, Err(device::DeviceError::Poisoned { .. }));
                 // One to relocate to may be enough, two are.
                 assert!(is_refused || filled < superblocks, "{filled}: {written:?}");
                 assert!(written.is_ok() || filled + 1 >= superblocks, "{filled}: {written:?}");

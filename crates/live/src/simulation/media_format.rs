@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use blockio::Rng;
 use ftl::{Lpn, Ppn};
+use status::Compression;
 
 use super::disk::Disks;
 use super::exhaustive::{PROTECTED, SINGLE, ScriptStep, play};
@@ -17,7 +18,7 @@ use crate::format::journal;
 use crate::format::layout::{Layout, Place};
 use crate::format::position::Position;
 use crate::format::unit::{Codec, Extent, Identity, Origin, UnitBuffer, UnitHeader};
-use crate::{Compression, Drive, Shape, format};
+use crate::{Drive, Shape, format};
 
 /// Lines of 16 bytes that are not all zeroes, each after its offset.
 fn dump(bytes: &[u8]) -> String {

@@ -15,7 +15,9 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use blockio::{Bytes, Rng};
+use device::{Device as _, DeviceError, Durability};
 use status::ProblemKind;
+use status::{Compression, UserCapacity};
 
 use self::page_history::PageHistory;
 use crate::format::layout::{Layout, PAGE_BYTES};
@@ -23,9 +25,8 @@ use crate::host_death;
 use crate::volume::folder::die_paths;
 use crate::volume::hot_spares::SpareAttempts;
 use crate::{
-    Access, Beyond, Compression, Contents, CreateOptions, Device as _, DeviceError, Drive,
-    Durability, OpenError, Replacement, UserCapacity, add_spare, hot_spares, purge_volume,
-    reformat_volume, remove_spare,
+    Access, Beyond, Contents, CreateOptions, Drive, OpenError, Replacement, add_spare, hot_spares,
+    purge_volume, reformat_volume, remove_spare,
 };
 
 mod page_history;

@@ -6,6 +6,8 @@ mod outage;
 use std::fmt;
 
 use blockio::{Bytes, Rng, SECTOR_BYTES};
+use device::{Device, DeviceError, Durability};
+use status::Compression;
 
 use super::damage::{self, Before};
 use super::disk::{DiskFault, Disks, TableLocation};
@@ -15,9 +17,7 @@ use crate::engine::gathering::gather;
 use crate::format::die_set::DieSet;
 use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
-use crate::{
-    Beyond, Capacity, Compression, Device, DeviceError, Drive, Durability, OpenError, Shape,
-};
+use crate::{Beyond, Capacity, Drive, OpenError, Shape};
 
 /// Counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use blockio::Bytes;
+use status::Compression;
 
-use crate::{Compression, CreateOptions, Shape};
+use crate::{CreateOptions, Shape};
 
 /// A volume of 4 MiB over the three dies `d0.img` to `d2.img` of `folder`.
 pub(super) fn three_dies(folder: &Path) -> CreateOptions {

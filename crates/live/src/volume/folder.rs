@@ -8,7 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use blockio::Bytes;
 use blockio::text::{in_toml_types, is_unshown};
+use device::DeviceError;
 use serde::{Deserialize, Serialize};
+use status::{Compression, Namespace};
 use status::{Promise, drive_id};
 
 use crate::engine::creation::{Plan, format};
@@ -19,10 +21,7 @@ use crate::volume::hot_spares::{add_spare, check_is_spare};
 use crate::volume::new_die::{Contents, NewDie};
 use crate::volume::opening::buffer_path;
 use crate::volume::space_taken::SpaceTaken;
-use crate::{
-    Access, Compression, DeviceError, Drive, Medium, Namespace, Namespaces, OpenError,
-    Preallocation, Shape,
-};
+use crate::{Access, Drive, Medium, Namespaces, OpenError, Preallocation, Shape};
 
 pub(super) const FILE: &str = "volume.toml";
 const SCHEMA: u32 = 1;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::time::{Duration, Instant};
 
 use blockio::Bytes;
+use device::DeviceError;
 use status::{SpareFailure, drive_id};
 
 use super::folder::{Replacement, UnfinishedFolder, is_same, read, update};
@@ -22,7 +23,7 @@ use crate::engine::gathering::displaced;
 use crate::engine::header_copies::newest_header;
 use crate::format::header::Header;
 use crate::medium::is_block_device;
-use crate::{Access, DeviceError, Drive, FileMedium, Medium, OpenError};
+use crate::{Access, Drive, FileMedium, Medium, OpenError};
 
 /// Hot spares of a folder's drive that are left; none where there is no drive.
 pub fn hot_spares(volume: &Path) -> Vec<PathBuf> {
@@ -258,7 +259,7 @@ pub(crate) fn forget_spare(volume: &Path, spare: &Path) -> Result<(), OpenError>
 mod tests {
     use super::*;
     use crate::volume::example::three_dies;
-    use crate::{Device as _, Durability};
+    use device::{Device as _, Durability};
 
     /// A drive of three dies in a folder, with hot spares that are then where the drive does not
     /// find them.

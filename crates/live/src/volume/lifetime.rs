@@ -7,7 +7,8 @@
 use std::path::Path;
 use std::{fs, io};
 
-use crate::Life;
+use status::Life;
+
 use crate::volume::folder::replace_file;
 
 const NAME: &str = "lifetime.json";

@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use status::UserCapacity;
 use status::{AbsentDie, Writes};
 
 use self::scrubbing::{WantedScrub, scrub_damaged, scrub_now, scrub_periodically};
@@ -21,7 +22,7 @@ use crate::volume::failing_reads::FailingReads;
 use crate::volume::folder::Replacement;
 use crate::volume::hot_spares::{SpareAttempts, add_spare, remove_spare};
 use crate::volume::purge::{purge_volume, reformat_volume};
-use crate::{Beyond, Contents, Drive, Namespaces, OpenError, UserCapacity};
+use crate::{Beyond, Contents, Drive, Namespaces, OpenError};
 
 /// Interval of checks for failed dies, and pause after redundancy could not be restored or a hot
 /// spare not be used.
@@ -439,7 +440,7 @@ fn tell(begun: &Sender<()>) {
 mod tests {
     use super::*;
     use crate::volume::example::three_dies;
-    use crate::{Device as _, Durability};
+    use device::{Device as _, Durability};
 
     #[test]
     fn a_write_that_is_not_flushed_is_committed_by_itself() {

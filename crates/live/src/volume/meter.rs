@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use blockio::Op;
 use status::{Commands, LATENCY_BUCKETS, LatencyHistogram, Traffic, latency_bucket};
 
-use crate::{Allocation, Device, DeviceError, Durability, ReadPart};
+use device::{Allocation, Device, DeviceError, Durability, ReadPart};
 
 /// A device whose commands are counted.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl Device for MeteredDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemoryDevice;
+    use device::MemoryDevice;
 
     #[test]
     fn commands_are_counted_by_kind_with_their_bytes_and_failures() {

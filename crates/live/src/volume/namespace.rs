@@ -16,13 +16,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockio::{Bytes, SECTOR_BYTES};
+use device::{Allocation, Device, DeviceError, Durability, ReadPart};
+use status::Namespace;
+use status::UserCapacity;
 
-use crate::Namespace;
 use crate::format::layout::PAGE_BYTES;
 use crate::volume::folder;
-use crate::{
-    Allocation, Beyond, Device, DeviceError, Drive, Durability, OpenError, ReadPart, UserCapacity,
-};
+use crate::{Beyond, Drive, OpenError};
 
 /// Longest name in bytes, so that it fits wherever it is shown.
 const NAME_BYTES_MAX: usize = 255;
@@ -373,7 +373,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::MemoryDevice;
+    use device::MemoryDevice;
 
     fn sized(sizes: &[(&str, u64)]) -> Vec<(String, Bytes)> {
         sizes.iter().map(|(name, pages)| ((*name).to_owned(), Bytes(pages * PAGE))).collect()

@@ -102,7 +102,8 @@ mod tests {
     use crate::engine::header_copies::newest_header;
     use crate::format::header::FORMAT_VERSION_MIN;
     use crate::volume::example::three_dies;
-    use crate::{CreateOptions, Device as _, Durability, FileMedium, host_death};
+    use crate::{CreateOptions, FileMedium, host_death};
+    use device::{Device as _, Durability};
 
     const PAGE: [u8; 4096] = [7; 4096];
     /// One request after the other, each of which may be the last one.

@@ -17,10 +17,11 @@ use std::path::Path;
 use device::operator::{KeptNamespace, PersistentState, Sectors};
 use device::{SanitizeState, SelfTest, SelfTestEnd, SelfTestResult};
 use serde::{Deserialize, Serialize};
+use status::Namespace;
 use status::Refusal;
 
 use crate::volume::folder::replace_file;
-use crate::{Namespace, Namespaces, OpenError};
+use crate::{Namespaces, OpenError};
 
 const NAME: &str = "operations.json";
 
@@ -234,7 +235,8 @@ mod tests {
     use blockio::Bytes;
 
     use super::*;
-    use crate::{Compression, CreateOptions, VolumeOptions, create};
+    use crate::{CreateOptions, VolumeOptions, create};
+    use status::Compression;
 
     fn volume(folder: &Path, exports: &[(&str, u64)]) -> std::path::PathBuf {
         let volume = folder.join("volume");

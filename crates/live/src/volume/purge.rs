@@ -5,13 +5,15 @@
 use std::io;
 use std::path::Path;
 
+use device::DeviceError;
 use status::NotErased;
+use status::UserCapacity;
 
 use crate::engine::erasure::{STOPPED, erase_medium};
 use crate::mutants::{self, Mutant};
 use crate::volume::folder::update;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};
-use crate::{DeviceError, Drive, FileMedium, Medium as _, Namespaces, OpenError, UserCapacity};
+use crate::{Drive, FileMedium, Medium as _, Namespaces, OpenError};
 
 /// Erases everything that the volume in a folder stores, for as long as `go_on` says so, as
 /// [`Drive::purge_while`] does. Hot spares that cannot be erased are told by the status of the
@@ -131,7 +133,9 @@ mod tests {
     use super::*;
     use crate::volume::example::three_dies;
     use crate::volume::folder::keep_namespaces;
-    use crate::{CreateOptions, Device as _, Durability, Namespace, Preallocation, VolumeOptions};
+    use crate::{CreateOptions, Preallocation, VolumeOptions};
+    use device::{Device as _, Durability};
+    use status::Namespace;
     use status::Purge;
 
     /// A volume of three dies, with a hot spare and something stored.

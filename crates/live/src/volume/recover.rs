@@ -9,7 +9,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use device::{Allocation, Device, DeviceError, Durability};
 use ftl::Lpn;
+use status::Compression;
 
 use crate::engine::core::{Core, unreadable};
 use crate::engine::drive::{Part, parts};
@@ -25,10 +27,7 @@ use crate::format::unit::Extent;
 use crate::volume::folder_witness::FolderWitness;
 use crate::volume::listed_dies::open_dies;
 use crate::volume::opening::view_buffer;
-use crate::{
-    Allocation, BufferMemory, Compression, Device, DeviceError, Durability, FileMedium, Medium,
-    OpenError,
-};
+use crate::{BufferMemory, FileMedium, Medium, OpenError};
 
 /// Outcome of reading a page of a recovered drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -122,5 +122,5 @@ fn pages_that_were_found_lost_are_known_after_a_crash_without_a_flush() {
     let drive = Drive::open(&options.volume).unwrap();
     let status = drive.status();
     assert_eq!((status.pages_lost, status.health.state), (Some(1), HealthState::Critical));
-    assert_eq!(Life::default().and(&status).media_errors, 1, "though nothing was kept of it");
+    assert_eq!(status.life_after(Life::default()).media_errors, 1, "though nothing was kept of it");
 }

@@ -2,13 +2,14 @@
 
 use results::{ApplicationFigures, ApplicationInterval, Step, TransactionMix};
 
-use super::{
-    Axis, Body, Chart, Ends, Group, Look, Point, RunStep, Series, Subject, Suite, Unit, cautions,
-    line, provenance, table,
-};
+use super::group::{Group, table};
+use super::metric::RunStep;
+use super::steps::{cautions, line, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit};
 use crate::chart::{Bar, Bars};
 use crate::explain;
 use crate::number;
+use crate::subject::{Subject, Suite};
 use crate::text::{Text, anchor};
 
 /// The replays of one application, by run.

@@ -3,11 +3,12 @@
 
 use results::{Climate, Limits, Step};
 
-use super::{
-    Axis, Body, Chart, Ends, Group, Look, Part, Point, RunStep, Series, Subject, Suite, Unit,
-    cautions, line, provenance,
-};
+use super::group::Group;
+use super::metric::RunStep;
+use super::steps::{cautions, line, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit};
 use crate::explain;
+use crate::subject::{Part, Subject, Suite};
 
 /// A number of power and heat that is charted, and the limit that it has.
 struct ClimateMetric {

@@ -3,8 +3,11 @@
 use results::StepKind;
 use results::heat::Heat;
 
-use super::{Axis, Body, Chart, Ends, RunStep, Suite, Unit, cautions, provenance};
+use super::metric::RunStep;
+use super::steps::{cautions, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Unit};
 use crate::explain;
+use crate::subject::Suite;
 use crate::suite::preconditioning::time_axis;
 use crate::text::anchor;
 

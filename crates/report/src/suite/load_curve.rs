@@ -6,12 +6,14 @@
 
 use results::{AskedRate, LatencySummary, RateLimit, Step};
 
-use super::{
-    Axis, Body, Chart, Ends, Group, Look, Point, RunStep, Series, Subject, Suite, Unit, cautions,
-    line, millis, provenance, table,
-};
+use super::group::{Group, table};
+use super::metric::RunStep;
+use super::steps::{cautions, line, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit};
 use crate::explain;
 use crate::number;
+use crate::number::millis;
+use crate::subject::{Subject, Suite};
 use crate::text::anchor;
 
 /// The rated steps of one load, by run.

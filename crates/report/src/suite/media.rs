@@ -2,12 +2,14 @@
 
 use results::{NandWrites, Step};
 
+use super::group::table;
+use super::metric::RunStep;
 use super::preconditioning::{points, time_axis};
-use super::{
-    Axis, Body, Chart, Ends, Look, RunStep, Subject, Suite, Unit, cautions, line, provenance, table,
-};
+use super::steps::{cautions, line, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Unit};
 use crate::explain;
 use crate::number;
+use crate::subject::{Subject, Suite};
 
 /// A cause of NAND writes, and the bytes of it.
 type Cause = (&'static str, fn(&NandWrites) -> u64);

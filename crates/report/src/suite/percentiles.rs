@@ -3,14 +3,16 @@
 use results::conditions::representative;
 use results::{Bin, Latencies, LatencySpread, LatencySummary, Step, is_percentile_known};
 
-use super::{
-    Axis, Body, Chart, Ends, Point, RunStep, Series, Subject, Suite, Unit, apart, cautions,
-    is_listed, line, millis, provenance, table,
-};
+use super::group::table;
+use super::metric::RunStep;
+use super::steps::{apart, cautions, is_listed, line, provenance};
 use crate::chance::{beside, of_percentiles, origin};
 use crate::chart::Look;
+use crate::chart::{Axis, Body, Chart, Ends, Point, Series, Unit};
 use crate::explain;
 use crate::number;
+use crate::number::millis;
+use crate::subject::{Subject, Suite};
 use crate::text::{anchor, loads};
 
 /// The median: what lies left of it is hardly of interest.

@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use results::steady::{RANGE_MAX, SLOPE_MAX};
 use results::{LatencySummary, Sample, Step, Summary};
 
-use super::{
-    Axis, Body, Chart, Ends, Group, Look, Metric, Point, RunStep, Series, Subject, Suite, Text,
-    Unit, Window, apart, cautions, climate, has_listed_stalls, heatmap, is_listed, is_mixed, line,
-    media, metrics, millis, provenance, table,
-};
+use super::group::{Group, table};
+use super::metric::{Metric, RunStep, metrics};
+use super::steps::{apart, cautions, has_listed_stalls, is_listed, is_mixed, line, provenance};
+use super::{climate, heatmap, media};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit, Window};
 use crate::explain;
+use crate::number::millis;
 use crate::number::{self, percent, span};
+use crate::subject::{Subject, Suite};
+use crate::text::Text;
 
 const EXPLAIN: [&str; 4] =
     [explain::THROUGHPUT, explain::AVERAGE, explain::MAXIMUM, explain::DEVIATION];

@@ -2,14 +2,16 @@
 
 use results::{Doubt, Step, Summary};
 
-use super::{
-    Axis, Body, Chart, EFFICIENCY, Ends, Group, Look, Metric, Point, RunStep, Series, Subject,
-    Suite, Unit, cautions, has_listed_stalls, line, metrics, millis, percentiles, provenance,
-    table, throughput,
-};
+use super::group::{Group, table};
+use super::metric::{EFFICIENCY, Metric, RunStep, metrics, throughput};
+use super::percentiles;
+use super::steps::{cautions, has_listed_stalls, line, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit};
 use crate::chart::{Bar, Bars, Slot};
 use crate::explain;
 use crate::number;
+use crate::number::millis;
+use crate::subject::{Subject, Suite};
 use crate::text::anchor;
 
 const EXPLAIN: [&str; 5] = [

@@ -7,12 +7,15 @@ use results::rounds::{self, WindowCell};
 use results::steady::{RANGE_MAX, SLOPE_MAX, line_through};
 use results::{Steady, SteadyEvidence, SteadyVariable, Step, TrackedMetric};
 
-use super::{
-    Axis, Body, Chart, Ends, Group, Look, Part, Point, RunStep, Series, Suite, Text, Unit,
-    cautions, line, millis, provenance, table, widened,
-};
+use super::group::{Group, table};
+use super::metric::RunStep;
+use super::steps::{cautions, line, provenance};
+use crate::chart::{Axis, Body, Chart, Ends, Look, Point, Series, Unit, widened};
 use crate::explain;
+use crate::number::millis;
 use crate::number::{self, percent};
+use crate::subject::{Part, Suite};
+use crate::text::Text;
 
 /// Shades of a heat map.
 const SHADES: usize = 8;

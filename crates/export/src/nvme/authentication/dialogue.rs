@@ -9,7 +9,7 @@ use super::hash::Hash;
 use super::{HostSecrets, Secrets};
 
 /// Longest message that a host sends.
-pub(in super::super) const MESSAGE_BYTES_MAX: usize = 4096;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4096;
 /// Bytes of a message before its variable part.
 const HEAD_BYTES: usize = 16;
 /// Bytes of a Negotiate with one protocol.
@@ -40,7 +40,7 @@ enum Failure {
 
 /// Progress of a dialogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Progress {
+pub(crate) enum Progress {
     /// Messages are still to come.
     Open,
     /// The host is authenticated.
@@ -75,7 +75,7 @@ struct Challenge {
 }
 
 /// Dialogue of one queue with its host.
-pub(in super::super) struct Dialogue {
+pub(crate) struct Dialogue {
     secrets: HostSecrets,
     host: String,
     subsystem: String,
@@ -85,13 +85,13 @@ pub(in super::super) struct Dialogue {
 
 impl Dialogue {
     /// A dialogue with a host that has not begun; none where the host has no secret.
-    pub(in super::super) fn new(secrets: &Secrets, host: &str, subsystem: &str) -> Option<Self> {
+    pub(crate) fn new(secrets: &Secrets, host: &str, subsystem: &str) -> Option<Self> {
         let secrets = secrets.of(host)?.clone();
         let (host, subsystem) = (host.to_owned(), subsystem.to_owned());
         Some(Self { secrets, host, subsystem, transaction: 0, step: Step::AwaitsNegotiate })
     }
 
-    pub(in super::super) const fn progress(&self) -> Progress {
+    pub(crate) const fn progress(&self) -> Progress {
         match self.step {
             Step::Authenticated => Progress::Authenticated,
             Step::Over => Progress::Failed,
@@ -100,7 +100,7 @@ impl Dialogue {
     }
 
     /// Takes a message of the host.
-    pub(in super::super) fn take(&mut self, message: &[u8]) {
+    pub(crate) fn take(&mut self, message: &[u8]) {
         self.step = match self.next(message) {
             Ok(step) => step,
             Err(failure) => Step::Refused(failure),
@@ -172,7 +172,7 @@ impl Dialogue {
     }
 
     /// The message that the host fetches now; none where it is the host's turn.
-    pub(in super::super) fn answer(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn answer(&mut self) -> Option<Vec<u8>> {
         match &self.step {
             Step::Challenged(challenge) => Some(self.challenge(challenge)),
             Step::Replied { hash, response } => {
@@ -275,6 +275,6 @@ fn fill(bytes: &mut [u8]) -> Result<(), Failure> {
 }
 
 /// Bytes of the message of an Authentication Send or Receive with this command dword 11.
-pub(in super::super) fn message_bytes(dword: u32) -> usize {
+pub(crate) fn message_bytes(dword: u32) -> usize {
     usize::from(low16(dword.min(0xFFFF))).min(MESSAGE_BYTES_MAX)
 }

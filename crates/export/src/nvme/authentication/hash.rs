@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 /// A hash, by the identifier that the protocol has for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Hash {
+pub(crate) enum Hash {
     Sha256 = 1,
     Sha384 = 2,
     Sha512 = 3,
@@ -23,7 +23,7 @@ impl Hash {
     }
 
     /// Bytes of a hash.
-    pub(in super::super) const fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::Sha256 => 32,
             Self::Sha384 => 48,
@@ -32,7 +32,7 @@ impl Hash {
     }
 
     /// The hash of some bytes.
-    pub(in super::super) fn digest(self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn digest(self, bytes: &[u8]) -> Vec<u8> {
         match self {
             Self::Sha256 => Sha256::digest(bytes).to_vec(),
             Self::Sha384 => Sha384::digest(bytes).to_vec(),
@@ -41,7 +41,7 @@ impl Hash {
     }
 
     /// The code of parts that follow each other.
-    pub(in super::super) fn mac(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn mac(self, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
         match self {
             Self::Sha256 => of::<Hmac<Sha256>>(key, parts).finalize().into_bytes().to_vec(),
             Self::Sha384 => of::<Hmac<Sha384>>(key, parts).finalize().into_bytes().to_vec(),
@@ -50,7 +50,7 @@ impl Hash {
     }
 
     /// True if `code` is that of `parts`, compared in constant time.
-    pub(in super::super) fn is_mac(self, code: &[u8], key: &[u8], parts: &[&[u8]]) -> bool {
+    pub(crate) fn is_mac(self, code: &[u8], key: &[u8], parts: &[&[u8]]) -> bool {
         match self {
             Self::Sha256 => of::<Hmac<Sha256>>(key, parts).verify_slice(code).is_ok(),
             Self::Sha384 => of::<Hmac<Sha384>>(key, parts).verify_slice(code).is_ok(),

@@ -10,7 +10,7 @@ pub(super) const BLOCK_BYTES: usize = 512;
 
 /// Counters that a host had captured.
 #[derive(Debug, Default)]
-pub(in super::super) struct Telemetry {
+pub(crate) struct Telemetry {
     captured: Vec<u8>,
     /// Number of the capture; 0 before the first.
     generation: u8,

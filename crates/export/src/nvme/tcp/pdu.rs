@@ -9,9 +9,9 @@ use super::super::wire::{Structure, u16_at, u32_at};
 use crate::Replies;
 
 /// Data that a capsule of an I/O queue carries: small writes come with their command.
-pub(in super::super) const IO_CAPSULE_DATA_BYTES: usize = 32 << 10;
+pub(crate) const IO_CAPSULE_DATA_BYTES: usize = 32 << 10;
 /// Data that a capsule of the admin queue carries, as the transport has it.
-pub(in super::super) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
+pub(crate) const ADMIN_CAPSULE_DATA_BYTES: usize = 8192;
 /// Data of the largest H2CData PDU (`MAXH2CDATA`).
 pub(super) const HOST_DATA_BYTES_MAX: usize = 128 << 10;
 /// Bytes of a digest.
@@ -21,23 +21,23 @@ const ALIGNMENT_MAX: usize = 128;
 
 /// Kinds of PDUs.
 pub(super) mod kind {
-    pub(in super::super) const INITIALIZE: u8 = 0x00;
-    pub(in super::super) const INITIALIZED: u8 = 0x01;
-    pub(in super::super) const HOST_TERMINATES: u8 = 0x02;
-    pub(in super::super) const CONTROLLER_TERMINATES: u8 = 0x03;
-    pub(in super::super) const COMMAND: u8 = 0x04;
-    pub(in super::super) const RESPONSE: u8 = 0x05;
-    pub(in super::super) const HOST_DATA: u8 = 0x06;
-    pub(in super::super) const CONTROLLER_DATA: u8 = 0x07;
-    pub(in super::super) const READY_TO_TRANSFER: u8 = 0x09;
+    pub(crate) const INITIALIZE: u8 = 0x00;
+    pub(crate) const INITIALIZED: u8 = 0x01;
+    pub(crate) const HOST_TERMINATES: u8 = 0x02;
+    pub(crate) const CONTROLLER_TERMINATES: u8 = 0x03;
+    pub(crate) const COMMAND: u8 = 0x04;
+    pub(crate) const RESPONSE: u8 = 0x05;
+    pub(crate) const HOST_DATA: u8 = 0x06;
+    pub(crate) const CONTROLLER_DATA: u8 = 0x07;
+    pub(crate) const READY_TO_TRANSFER: u8 = 0x09;
 }
 
 /// Flags of PDUs.
 pub(super) mod flag {
-    pub(in super::super) const HEADER_DIGEST: u8 = 1;
-    pub(in super::super) const DATA_DIGEST: u8 = 1 << 1;
-    pub(in super::super) const LAST: u8 = 1 << 2;
-    pub(in super::super) const SUCCESS: u8 = 1 << 3;
+    pub(crate) const HEADER_DIGEST: u8 = 1;
+    pub(crate) const DATA_DIGEST: u8 = 1 << 1;
+    pub(crate) const LAST: u8 = 1 << 2;
+    pub(crate) const SUCCESS: u8 = 1 << 3;
 }
 
 /// Bytes of the common header.

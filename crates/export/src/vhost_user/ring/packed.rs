@@ -25,7 +25,7 @@ struct Position {
 
 /// A packed ring, from the side of the device.
 #[derive(Debug)]
-pub(in super::super) struct PackedRing {
+pub(crate) struct PackedRing {
     layout: Layout,
     has_event_index: bool,
     available: Position,
@@ -57,7 +57,7 @@ impl Position {
 }
 
 impl PackedRing {
-    pub(in super::super) const fn new(layout: Layout, has_event_index: bool) -> Self {
+    pub(crate) const fn new(layout: Layout, has_event_index: bool) -> Self {
         let (available, used) = (Position::START, Position::START);
         Self { layout, has_event_index, available, used, unnotified: 0 }
     }

@@ -14,7 +14,7 @@ const SILENT: u16 = 1;
 
 /// A split ring, from the side of the device.
 #[derive(Debug)]
-pub(in super::super) struct SplitRing {
+pub(crate) struct SplitRing {
     layout: Layout,
     /// True if both sides name the entry from which on they want a notification.
     has_event_index: bool,
@@ -29,7 +29,7 @@ pub(in super::super) struct SplitRing {
 }
 
 impl SplitRing {
-    pub(in super::super) const fn new(layout: Layout, has_event_index: bool) -> Self {
+    pub(crate) const fn new(layout: Layout, has_event_index: bool) -> Self {
         let (next_available, seen_available, next_used, notified) = (0, 0, 0, 0);
         Self { layout, has_event_index, next_available, seen_available, next_used, notified }
     }

@@ -8,6 +8,7 @@ use std::collections::btree_map::Entry;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use device::{Device as _, DeviceError};
 use ftl::Lpn;
 
 use super::committing::BATCHES_RESERVED;
@@ -19,7 +20,6 @@ use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::row::StoredPlace;
 use crate::format::unit::Page;
-use crate::{Device as _, DeviceError};
 
 /// Room that the journal must have for an atomic write, as a multiple of its bytes.
 const JOURNAL_SHARE: u64 = 8;
@@ -53,7 +53,7 @@ impl Drive {
     /// Writes several ranges, in order where they overlap: all of them, durably, or none.
     ///
     /// # Errors
-    /// As [`crate::Device::write`], and [`DeviceError::Unreadable`] where part of a page is
+    /// As [`device::Device::write`], and [`DeviceError::Unreadable`] where part of a page is
     /// replaced that cannot be read. Ranges beyond [`Drive::atomic_bytes_max`] are out of range.
     pub fn atomic_write(&self, ranges: &[(u64, &[u8])]) -> Result<(), DeviceError> {
         let mut total = 0;

@@ -1,12 +1,12 @@
 //! Taking checkpoints while the host goes on.
 
 use bytemuck::cast_slice;
+use device::DeviceError;
 
 use std::sync::atomic::Ordering;
 
 use super::Drive;
 use super::committing::BATCHES_RESERVED;
-use crate::DeviceError;
 use crate::engine::checkpoint::{self, Writer};
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
@@ -59,7 +59,7 @@ impl Drive {
     /// and no commit of such a host would notice.
     ///
     /// # Errors
-    /// As [`crate::Device::flush`].
+    /// As [`device::Device::flush`].
     pub(crate) fn list_completed(&self, interval: u64) -> Result<(), DeviceError> {
         self.check_sound()?;
         let Some(mut journal) = self.journal_if_free()? else { return Ok(()) };
@@ -118,7 +118,7 @@ impl Drive {
     /// looked at again.
     ///
     /// # Errors
-    /// As [`crate::Device::flush`].
+    /// As [`device::Device::flush`].
     pub fn checkpoint(&self) -> Result<(), DeviceError> {
         self.checkpoint_as(&mut lock(&self.checkpoints))
     }
@@ -310,8 +310,10 @@ enum MapTable {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::Shape;
     use crate::simulation::Disks;
-    use crate::{Compression, Device as _, Durability, Shape};
+    use device::{Device as _, Durability};
+    use status::Compression;
 
     pub(crate) const SHAPE: Shape = Shape {
         pages_logical: 100,

@@ -7,11 +7,11 @@
 
 use std::sync::MutexGuard;
 
+use device::DeviceError;
 use status::Promise;
 
 use super::Drive;
 use super::executing::Still;
-use crate::DeviceError;
 use crate::engine::completed_rows::completed_bytes_due;
 use crate::engine::core::Core;
 use crate::engine::dies::sync_failed;
@@ -254,7 +254,7 @@ impl Drive {
     /// yet. Nothing is written where it does.
     ///
     /// # Errors
-    /// As [`crate::Device::flush`].
+    /// As [`device::Device::flush`].
     pub fn keep_losses(&self) -> Result<(), DeviceError> {
         while self.core()?.lost.is_unsaved() && !mutants::is(Mutant::LossesForgotten) {
             self.commit(Scope::Everything)?;
@@ -301,7 +301,8 @@ mod tests {
     use crate::lock::lock;
     use crate::simulation::{DiskFault, Disks};
     use crate::volume::check::check_media;
-    use crate::{Device as _, DeviceError, Drive, Durability, Medium, Shape};
+    use crate::{Drive, Medium, Shape};
+    use device::{Device as _, DeviceError, Durability};
 
     /// A die fails before a row is complete, and the power goes while a batch is written that lists
     /// the row. The die is back, and later another one is gone.

@@ -12,9 +12,9 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard};
 
 use blockio::Rng;
+use device::DeviceError;
 
 use super::Drive;
-use crate::DeviceError;
 use crate::engine::core::Core;
 use crate::engine::program::Program;
 use crate::lock::lock;

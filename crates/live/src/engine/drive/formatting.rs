@@ -7,6 +7,7 @@
 use std::sync::atomic::Ordering;
 
 use blockio::Bytes;
+use device::DeviceError;
 use status::{Purge, UserCapacity, drive_id};
 
 use ftl::{ConfigError, SuperblockId};
@@ -21,7 +22,7 @@ use crate::engine::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
 use crate::lock::lock;
-use crate::{DeviceError, OpenError, Shape};
+use crate::{OpenError, Shape};
 
 /// Spare space of the stock capacity, as a share of it.
 const STOCK_SPARE: f64 = 0.15;
@@ -96,7 +97,7 @@ impl Drive {
     /// and from the journal.
     ///
     /// # Errors
-    /// As [`crate::Device::trim`].
+    /// As [`device::Device::trim`].
     pub fn purge(&self) -> Result<(), DeviceError> {
         self.purge_while(|_, _| true)
     }
@@ -403,9 +404,10 @@ mod tests {
 
     use super::*;
     use crate::engine::drive::SMALL_SHAPE;
+    use crate::format;
     use crate::format::layout::Layout;
     use crate::simulation::{DiskFault, Disks};
-    use crate::{Device as _, Durability, format};
+    use device::{Device as _, Durability};
 
     // Small units and many superblocks, so that a resize takes few commands.
     const SHAPE: Shape =

@@ -5,6 +5,7 @@
 //!
 //! What came in together is looked for together, and asked of the dies at once.
 
+use device::{Device as _, DeviceError, ReadPart};
 use ftl::Lpn;
 use status::{Damage, DamageOutcome, FoundBy};
 
@@ -16,7 +17,6 @@ use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, Place, lba};
 use crate::format::row::StoredPlace;
 use crate::format::unit::{Codec, Extent};
-use crate::{Device as _, DeviceError, ReadPart};
 
 /// Most pages that are looked for while others wait, and asked for at once.
 const LOT_PAGES: usize = 64;

@@ -14,11 +14,11 @@
 
 use std::sync::atomic::Ordering;
 
+use device::DeviceError;
 use ftl::Lpn;
 use status::Redundancy;
 
 use super::Drive;
-use crate::DeviceError;
 use crate::engine::core::PageLocation;
 use crate::engine::erasure::STOPPED;
 use crate::engine::journal::Scope;
@@ -65,7 +65,7 @@ impl Drive {
     /// no, nothing more is moved. [`Drive::status`] tells how far it is.
     ///
     /// # Errors
-    /// As [`crate::Device::write`].
+    /// As [`device::Device::write`].
     pub fn restore_redundancy_while(
         &self,
         go_on: impl FnMut(u64, u64) -> bool,
@@ -151,7 +151,7 @@ impl Drive {
     /// other rows, while the host goes on; says how many those were.
     ///
     /// # Errors
-    /// As [`crate::Device::write`].
+    /// As [`device::Device::write`].
     pub(crate) fn vacate_row(
         &self,
         row: u32,

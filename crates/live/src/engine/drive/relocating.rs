@@ -12,11 +12,11 @@
 
 use std::sync::{MutexGuard, TryLockError};
 
+use device::DeviceError;
 use ftl::Lpn;
 
 use super::Drive;
 use super::executing::Programs;
-use crate::DeviceError;
 use crate::engine::core::{ERASED_MAX, PageLocation, RelocationStep};
 use crate::engine::journal::Scope;
 use crate::engine::victim_unit::{NeededPages, VictimUnit};

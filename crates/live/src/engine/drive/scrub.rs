@@ -9,10 +9,12 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
+use device::DeviceError;
 use ftl::Lpn;
 use status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 
 pub(crate) use self::catching_up::{HeldUnits, MediumAndUnits};
+use crate::Medium;
 use crate::engine::core::Core;
 use crate::engine::dies::{die_number, medium_error, now_unix_s, sync_failed};
 use crate::engine::drive::Drive;
@@ -23,7 +25,6 @@ use crate::format::die_set::DieSet;
 use crate::format::layout::{PAGE_BYTES, lba};
 use crate::format::row::{Member, RowEpoch};
 use crate::format::unit::UnitBuffer;
-use crate::{DeviceError, Medium};
 
 /// Most lost sectors that the status of a scrub names.
 const LBAS_TOLD_MAX: usize = 1000;
@@ -573,7 +574,8 @@ mod tests {
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::PAGE_BYTES;
     use crate::simulation::Disks;
-    use crate::{Device as _, Drive, Durability, Medium, Shape};
+    use crate::{Drive, Medium, Shape};
+    use device::{Device as _, Durability};
     use status::HealthState;
 
     /// A medium of which reads hang.

@@ -1,5 +1,6 @@
 //! Writes and trims.
 
+use device::{DeviceError, Durability};
 use ftl::Lpn;
 
 use super::{Drive, Part, parts};
@@ -9,7 +10,6 @@ use crate::format::compress::{Packing as _, Scratch};
 use crate::format::journal::Trim;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::unit::Page;
-use crate::{DeviceError, Durability};
 
 /// Most pages that are written or trimmed before others get their turn.
 const PAGES_AT_ONCE: usize = 64;

@@ -1,12 +1,13 @@
 //! Damage that recovery must notice, and sessions that follow each other.
 
+use device::{Device as _, Durability};
+
 use super::*;
 use crate::engine::drive::SMALL_SHAPE;
 use crate::format::header::SESSION_EVENTS;
 use crate::format::journal::last_batch;
 use crate::format::layout::Shape;
 use crate::simulation::Disks;
-use crate::{Device as _, Durability};
 
 /// Damages all copies of the last batch of the journal.
 fn damage_last_batch(disks: &Disks, shape: &Shape) {

@@ -1,9 +1,11 @@
 //! Work that goes on beside the host's commands: scrubs and purges, with damage to one die, cuts of
 //! the power and a host without room in between.
 
+use device::{Device as _, DeviceError};
+
 use super::{Beside, Run, Stop};
+use crate::Drive;
 use crate::format::layout::{Layout, PAGE_BYTES};
-use crate::{Device as _, DeviceError, Drive};
 
 impl Run {
     /// Lets something happen beside the next command, now and then; returns the result if that

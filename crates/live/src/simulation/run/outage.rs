@@ -1,8 +1,10 @@
 //! An outage: for a while some disks do not respond to reads, as when a cable or a path to storage
 //! fails. Commands may fail meanwhile. Afterwards nothing is lost.
 
+use device::{Device, DeviceError, Durability};
+
 use super::{BYTES, Run, SECTOR_BYTES, Stop};
-use crate::{Device, DeviceError, Drive, Durability};
+use crate::Drive;
 
 impl Run {
     /// Carries out some commands while reads of some disks fail, and checks everything after that.

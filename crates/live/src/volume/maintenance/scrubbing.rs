@@ -154,10 +154,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::Contents;
     use crate::volume::example::three_dies;
     use crate::volume::folder::Replacement;
     use crate::volume::maintenance::Maintenance;
-    use crate::{Contents, Device as _, Durability};
+    use device::{Device as _, Durability};
     use status::{MaintenanceStatus, ProblemKind};
 
     /// A drive in which several rows hold data, and its folder.

@@ -12,13 +12,15 @@
 //! state which the others were in, too. A die that went on without them has rows of the same
 //! numbers that hold something else.
 
+use device::DeviceError;
+
+use crate::Medium;
 use crate::engine::drive::Drive;
 use crate::engine::header_copies::newest_header;
 use crate::engine::store::Store;
 use crate::format::header::{Header, first_event};
 use crate::format::row::{Member, RowEpoch};
 use crate::mutants::{self, Mutant};
-use crate::{DeviceError, Medium};
 
 /// Units that a medium has which was the die before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,9 @@
 //! and has whatever is damaged written again from memory: headers at once, checkpoint and journal
 //! by two checkpoints, after which neither slot and no batch that is needed has a damaged copy.
 
+use device::DeviceError;
+
 use super::ScrubResult;
-use crate::DeviceError;
 use crate::engine::checkpoint;
 use crate::engine::drive::Drive;
 use crate::engine::header_copies::header_copy;

@@ -1,10 +1,10 @@
 //! Rows in which a read found damage that parity hides: written again soon after, some at a time,
 //! so that the next die that fails finds nothing missing.
 
+use device::DeviceError;
 use status::{Damage, FoundBy};
 
 use super::ScrubResult;
-use crate::DeviceError;
 use crate::engine::drive::Drive;
 
 /// Rows that are written again at a time.

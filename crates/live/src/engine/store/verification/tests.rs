@@ -5,14 +5,16 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use blockio::Rng;
+use device::{Device as _, Durability};
 use ftl::Lpn;
 use proptest::prelude::*;
+use status::Compression;
 
 use crate::engine::core::PageLocation;
 use crate::format::layout::{ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES};
 use crate::format::unit;
 use crate::volume::check::{Kind, Remedy, Report, check_media};
-use crate::{Compression, Device as _, Drive, Durability, Medium, Shape, format};
+use crate::{Drive, Medium, Shape, format};
 
 const PAGES: u32 = 160;
 
