@@ -24,9 +24,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("live", &["blockio", "device", "ftl", "status"]),
     ("lab", &["blockio", "ssd", "workload", "results"]),
     ("report", &["blockio", "results"]),
+    ("study", &["blockio", "lab", "results", "ssd", "workload"]),
     ("server", &["blockio", "export", "live", "lab", "report", "status"]),
-    ("cli", &["blockio", "export", "live", "lab", "report", "server", "status"]),
-    ("python", &["blockio", "lab", "live", "report", "status"]),
+    ("cli", &["blockio", "export", "live", "lab", "report", "server", "status", "study"]),
+    ("python", &["blockio", "lab", "live", "report", "status", "study"]),
 ];
 
 /// Arrows of tests alone: the pace of replies is tested with a drive of the catalogue.
@@ -259,7 +260,7 @@ fn crate_graph_has_only_the_agreed_arrows() {
 /// Layers of `lab`, see [`layers_of`].
 const LAYERS_OF_LAB: &[&[&str]] = &[
     &["error", "pool", "rate"],
-    &["replay", "application", "wanted", "drive_file"],
+    &["replay", "application", "wanted"],
     &["real/hosts", "real/nbd", "real/purge_method", "real/system", "real/tools"],
     &["real/access", "real/address", "real/guard", "real/tuning"],
     &["real/identity", "real/target"],
@@ -273,9 +274,8 @@ const LAYERS_OF_LAB: &[&[&str]] = &[
     &["schedule"],
     &["driver/mock", "driver/model", "real"],
     &["registry", "runner"],
-    &["runs", "validate", "fio_report"],
+    &["runs", "fio_report"],
     &["vdbench_report"],
-    &["fit", "sweep"],
 ];
 
 #[test]

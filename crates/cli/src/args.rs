@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use lab::fit::Free;
+use study::fit::Free;
 
 pub(crate) use self::access::{AccessArgs, PromiseArgs};
 pub(crate) use self::application::{App, Record, Replay};

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::fit::Watcher;
 use lab::progress::{Event, Progress};
 use lab::results::StepKind;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use study::fit::Watcher;
 
 use self::log_lines::{LogLines, SILENCE_MAX};
 use crate::output;

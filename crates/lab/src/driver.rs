@@ -204,7 +204,7 @@ pub trait Watch {
 
 /// Observer that shows nothing and never stops a load.
 #[derive(Debug)]
-pub(crate) struct SilentWatch;
+pub struct SilentWatch;
 
 impl Watch for SilentWatch {
     fn progress(&mut self, _: f64, _: &str) {}

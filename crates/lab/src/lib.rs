@@ -4,15 +4,13 @@
 //! drive; the run lands in a folder of its own, written atomically.
 
 pub mod application;
-pub mod drive_file;
 pub mod driver;
 mod error;
 pub mod expression;
 pub mod fio_report;
-pub mod fit;
 pub mod library;
 pub mod plan;
-mod pool;
+pub mod pool;
 pub mod progress;
 mod rate;
 pub mod real;
@@ -22,8 +20,6 @@ pub mod runner;
 pub mod runs;
 mod schedule;
 pub mod subject;
-pub mod sweep;
-pub mod validate;
 pub mod vdbench_report;
 pub mod wanted;
 

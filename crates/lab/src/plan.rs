@@ -304,7 +304,7 @@ impl Plan {
     /// This plan with everything written once in order before each step, which is then a suite of
     /// its own.
     #[must_use]
-    pub(crate) fn filled_before_each_load(mut self) -> Self {
+    pub fn filled_before_each_load(mut self) -> Self {
         for step in &mut self.steps {
             step.suite.clone_from(&step.id);
         }

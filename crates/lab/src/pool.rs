@@ -7,7 +7,7 @@ use std::thread;
 /// Does `work` on each of `items` on at most `threads` threads (at least one).
 ///
 /// Items are begun in order; what comes back is in order too, whatever the threads did.
-pub(crate) fn in_parallel<I: Sync, O: Send>(
+pub fn in_parallel<I: Sync, O: Send>(
     threads: usize,
     items: &[I],
     work: impl Fn(&I) -> O + Sync,

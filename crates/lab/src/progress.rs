@@ -90,7 +90,7 @@ impl Progress for SilentProgress {
 /// model takes minutes for hours of one drive and seconds for the same hours of another. Steps that
 /// an earlier session finished take no time and do not count.
 #[derive(Debug)]
-pub(crate) struct TimeTally {
+pub struct TimeTally {
     total_s: f64,
     total_work: f64,
     /// Steps that are under way at once, at least 1.
@@ -117,7 +117,7 @@ const SPENT_MIN_S: f64 = 2.0;
 impl TimeTally {
     /// Tally for a total of protocol seconds and work, none of it done, for at most `workers` steps
     /// at once.
-    pub(crate) fn new((total_s, total_work): (f64, f64), workers: usize) -> Self {
+    pub fn new((total_s, total_work): (f64, f64), workers: usize) -> Self {
         let workers = workers.max(1) as f64;
         Self { total_s, total_work, workers, passed: Mutex::default() }
     }
@@ -125,11 +125,7 @@ impl TimeTally {
     /// Adds protocol seconds and work that are done, which took `spent_s` of wall time; absent if
     /// an earlier session did them. Returns the share of protocol time that is done, and the
     /// remaining wall time in seconds; absent while too little is known.
-    pub(crate) fn add(
-        &self,
-        (by_s, by_work): (f64, f64),
-        spent_s: Option<f64>,
-    ) -> (f64, Option<f64>) {
+    pub fn add(&self, (by_s, by_work): (f64, f64), spent_s: Option<f64>) -> (f64, Option<f64>) {
         let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
         passed.over_s += by_s;
         passed.work += by_work;

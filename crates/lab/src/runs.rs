@@ -34,7 +34,7 @@ use results::{Run, StepKind};
 
 use self::durable::unwritable;
 use self::files::{HISTOGRAMS, LATENCIES, ORDER, PAGE, RAW, RUN, SAMPLES, STEPS, read};
-pub(crate) use self::files::{SWEEP_POINTS, SWEEP_RESULT, is_order_of_run, read_json, write_json};
+pub use self::files::{SWEEP_POINTS, SWEEP_RESULT, is_order_of_run, read_json, write_json};
 use self::progress_file::{Board, hold};
 use crate::plan::Plan;
 use crate::progress::Event;
@@ -88,7 +88,7 @@ impl Runs {
 
     /// Makes an empty folder that is named after the time and `slug`. Returns its path, its name
     /// and the time.
-    pub(crate) fn make_folder(&self, slug: &str) -> Result<(PathBuf, String, String), Error> {
+    pub fn make_folder(&self, slug: &str) -> Result<(PathBuf, String, String), Error> {
         let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         fs::create_dir_all(&self.root).map_err(|source| unwritable(&self.root, source))?;
         let base = format!("{}-{slug}", now.replace(':', ""));

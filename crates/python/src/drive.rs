@@ -1,6 +1,5 @@
 //! Drives, workloads and protocols by name, and drives as TOML.
 
-use lab::drive_file::DriveFile;
 use lab::library::{Item, Library};
 use lab::ssd::{DriveSpec, Surroundings, catalogue};
 use lab::subject::{Choice, Subject, find_drive_text};
@@ -11,6 +10,7 @@ use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
+use study::drive_file::DriveFile;
 use toml_edit::Value;
 
 use crate::failure::{exception, json, refused};

@@ -1,12 +1,12 @@
 //! Fits of drives to published or measured figures.
 
-use lab::drive_file::DriveFile;
-use lab::fit::{self, Evidence, Fit, Free, Question};
 use lab::results::published;
 use lab::ssd::DriveSpec;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
+use study::drive_file::DriveFile;
+use study::fit::{self, Evidence, Fit, Free, Question};
 
 use crate::failure::{json, order};
 use crate::figures::Figures;

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use lab::library::Library;
 use lab::results::sweep::{Dimension, Point, Sweep};
-use lab::sweep::{Store, SweepOrder, dimension};
 use lab::workload::Workload;
 use lab::{Error, Kind, ssd};
 use pyo3::prelude::*;
 use serde::Deserialize;
+use study::sweep::{Store, SweepOrder, dimension};
 
 use crate::drive::DriveOrder;
 use crate::failure::{exception, json, order};

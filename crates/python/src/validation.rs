@@ -2,10 +2,10 @@
 
 use lab::results::published::{self, FigureRow};
 use lab::ssd::DriveSpec;
-use lab::validate::{Bench, Row, Tally, is_about, plans, validate};
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
+use study::validate::{Bench, Row, Tally, is_about, plans, validate};
 
 use crate::drive::spec;
 use crate::failure::{exception, json, order};

@@ -14,10 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::Error;
-use lab::fit::Watcher;
 use lab::progress::{Event, Progress};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use study::fit::Watcher;
 
 use crate::failure::exception;
 

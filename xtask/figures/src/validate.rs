@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use lab::progress::SilentProgress;
 use lab::results::published;
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
-use lab::validate::{Bench, Row, SEED, plans, unvalidated, validate, worst};
+use study::validate::{Bench, Row, SEED, plans, unvalidated, validate, worst};
 
 use self::discussion::Discussions;
 use xtask::root;

@@ -48,7 +48,8 @@ const INTERFACES: &str = "\
 | Rust, loads | [workload](api/rust/workload/index.html) \
 | [Write a workload](docs/guide/write-a-workload.md) |
 | Rust, runs and fits \
-| [lab](api/rust/lab/index.html), [results](api/rust/results/index.html), \
+| [lab](api/rust/lab/index.html), [study](api/rust/study/index.html), \
+[results](api/rust/results/index.html), \
 [report](api/rust/report/index.html) \
 | [Architecture](ARCHITECTURE.md) |
 | Rust, serving \

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use lab::drive_file::DriveFile;
-use lab::fit::{self, Contradiction, Evidence, Fit, FittedNumber, JudgedFigure, Question};
 use lab::results::published;
 use lab::runs::{Runs, write_text};
 use lab::ssd::DriveSpec;
-use lab::validate::{number_text, range_text};
 use lab::{Error, Kind};
+use study::drive_file::DriveFile;
+use study::fit::{self, Contradiction, Evidence, Fit, FittedNumber, JudgedFigure, Question};
+use study::validate::{number_text, range_text};
 
 use crate::args;
 use crate::progress::TerminalProgress;

@@ -12,11 +12,11 @@ use lab::results::sweep::{
 };
 use lab::ssd::EnduranceSpec;
 use lab::subject::{Subject, find_drive_text};
-use lab::sweep::{
-    COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension,
-};
 use lab::workload::Workload;
 use lab::{Error, Kind, ssd};
+use study::sweep::{
+    COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension,
+};
 
 use crate::args;
 use crate::progress::TerminalProgress;

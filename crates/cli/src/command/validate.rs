@@ -9,10 +9,10 @@ use anyhow::Result;
 use lab::results::published::{self, FigureRow};
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::subject::find_drive;
-use lab::validate::{
+use lab::{Error, Kind};
+use study::validate::{
     Bench, Row, Tally, Verdict, is_about, number_text, plans, unvalidated, validate as compare,
 };
-use lab::{Error, Kind};
 
 use crate::args::Validate;
 use crate::progress::TerminalProgress;

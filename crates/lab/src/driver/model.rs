@@ -22,7 +22,7 @@ mod meter;
 mod open;
 mod owed;
 mod pressure;
-pub(crate) mod quick_measure;
+pub mod quick_measure;
 mod recorded;
 mod space;
 
@@ -227,7 +227,7 @@ impl Model {
     }
 
     /// A model whose drive, of `spec` and set up as `setup` says, is in the state of `drive`.
-    pub(crate) fn in_state(spec: DriveSpec, setup: Setup, drive: Drive) -> Self {
+    pub fn in_state(spec: DriveSpec, setup: Setup, drive: Drive) -> Self {
         let space = Space::new(&spec);
         Self { spec, setup, drive, space, now: Nanos::ZERO }
     }

@@ -1,6 +1,6 @@
 //! Tests of which step expresses which row.
 
-use results::published::{figures, parse};
+use results::published::parse;
 use workload::catalogue;
 
 use super::*;
@@ -100,19 +100,4 @@ fn the_protocol_that_names_the_document_comes_first_then_any_in_their_order() {
     assert_eq!(express(&row_of("one"), &plans).map(|found| found.0), Ok(1));
     assert_eq!(express(&row_of("two"), &plans).map(|found| found.0), Err(Miss::Phase));
     assert_eq!(express(&row_of("three"), &plans).map(|found| found.0), Ok(1));
-}
-
-#[test]
-fn rows_of_the_projects_own_table_are_expressed_by_the_protocols_meant_for_them() {
-    let plans = crate::validate::plans().unwrap();
-    let protocol = |id: &str| {
-        let row = figures().iter().find(|row| row.id == id).unwrap();
-        express(row, &plans).map(|(index, _)| plans[index].protocol.as_str())
-    };
-    assert_eq!(protocol("A084"), Ok("enterprise"));
-    assert_eq!(protocol("A013"), Ok("datasheet"));
-    assert_eq!(protocol("A053"), Ok("iometer"));
-    assert_eq!(protocol("A067"), Ok("iometer"));
-    assert_eq!(protocol("A072"), Ok("mail-server"));
-    assert_eq!(protocol("A145"), Err(Miss::Workload));
 }

@@ -29,7 +29,7 @@ pub struct Record {
 
 impl Record {
     /// A purge or a fill, and `how` it was done.
-    pub(crate) fn unmeasured(step: &PlannedStep, how: String, written: WrittenAmount) -> Self {
+    pub fn unmeasured(step: &PlannedStep, how: String, written: WrittenAmount) -> Self {
         Self { step: Step { written: Some(written), ..bare(step, how) }, warnings: Vec::new() }
     }
 

@@ -26,9 +26,9 @@ pub(super) const PAGE: &str = "page.txt";
 /// Folder of the finished steps of a run under way.
 pub(super) const STEPS: &str = "steps";
 /// Folder of the finished points of a sweep, which lies among the runs.
-pub(crate) const SWEEP_POINTS: &str = "points";
+pub const SWEEP_POINTS: &str = "points";
 /// Result of a sweep.
-pub(crate) const SWEEP_RESULT: &str = "sweep.json";
+pub const SWEEP_RESULT: &str = "sweep.json";
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| {
@@ -44,7 +44,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+/// Reads a value from a JSON file of a run or a sweep.
+///
+/// # Errors
+/// Fails if the file cannot be read, or is something else.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = read(path)?;
     serde_json::from_slice(&text).map_err(|source| {
         Error::new(Kind::Io, format!("understanding {}", path.display())).source(source)
@@ -52,7 +56,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 }
 
 /// True if the order in `folder` is that of a run; false of any other, and where there is none.
-pub(crate) fn is_order_of_run(folder: &Path) -> bool {
+pub fn is_order_of_run(folder: &Path) -> bool {
     order_has(folder, "plan")
 }
 
@@ -67,7 +71,11 @@ fn order_has(folder: &Path, key: &str) -> bool {
     order.is_some_and(|order| order.get(key).is_some())
 }
 
-pub(crate) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
+/// Writes a value as JSON, whole or not at all.
+///
+/// # Errors
+/// Fails if the system refuses.
+pub fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Error> {
     durable::write(path, |file| {
         serde_json::to_writer_pretty(&mut *file, value)
             .map_err(io::Error::from)

@@ -8,13 +8,13 @@ use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use lab::fit::cross::{
-    CrossQuestion, CrossValidation, cross_validate, drives_cross_validated, modelled,
-};
 use lab::progress::SilentProgress;
 use lab::results::published::{FigureRow, figures};
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
-use lab::validate::{Bench, Row, is_about, plans, validate};
+use study::fit::cross::{
+    CrossQuestion, CrossValidation, cross_validate, drives_cross_validated, modelled,
+};
+use study::validate::{Bench, Row, is_about, plans, validate};
 
 use xtask::root;
 

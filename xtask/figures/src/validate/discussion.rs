@@ -3,8 +3,8 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use lab::validate::Row;
 use serde::Deserialize;
+use study::validate::Row;
 
 use xtask::root;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use lab::ssd::MODEL_VERSION;
-use lab::validate::{FigureComparison, Row, Share, Verdict, is_typical, worst};
 use report::{Discussion, JudgedFigure, Tally, TallyLine, Validation};
+use study::validate::{FigureComparison, Row, Share, Verdict, is_typical, worst};
 
 use super::WORST;
 use super::discussion::Discussions;

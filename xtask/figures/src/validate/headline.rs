@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use lab::fit::cross::{
+use lab::results::published::figures;
+use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
+use study::fit::cross::{
     CrossNumber, CrossRow, CrossTally, CrossValidation, is_space_chosen, loads, tally,
     tally_estimated,
 };
-use lab::results::published::figures;
-use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
-use lab::validate::{is_about, is_typical, number_text};
+use study::validate::{is_about, is_typical, number_text};
 
 use super::{GALLERY, PAGE};
 use xtask::root;

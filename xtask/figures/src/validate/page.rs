@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lab::ssd::MODEL_VERSION;
-use lab::validate::{FigureComparison, Row, Share, Tally, Verdict, number_text, worst};
+use study::validate::{FigureComparison, Row, Share, Tally, Verdict, number_text, worst};
 
 use super::WORST;
 use super::discussion::Discussions;

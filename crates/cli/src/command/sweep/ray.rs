@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use lab::results::sweep::Sweep;
-use lab::sweep::Store;
 use lab::{Error, Kind};
+use study::sweep::Store;
 
 const PYTHON: &str = "python3";
 /// The Python package, as a file.

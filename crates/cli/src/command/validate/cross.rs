@@ -1,13 +1,13 @@
 //! `floatgate validate --cross`: each family of figures predicted from the others.
 
 use anyhow::Result;
-use lab::fit::cross::{
+use lab::results::published::FigureRow;
+use lab::subject::{find_drive, find_drive_text};
+use study::fit::cross::{
     CrossQuestion, CrossTally, CrossValidation, cross_validate, drives_cross_validated, modelled,
     tally, tally_estimated,
 };
-use lab::results::published::FigureRow;
-use lab::subject::{find_drive, find_drive_text};
-use lab::validate::{Bench, is_about, number_text, plans, range_text, validate as compare};
+use study::validate::{Bench, is_about, number_text, plans, range_text, validate as compare};
 
 use super::{earlier, figures};
 use crate::args::Validate;

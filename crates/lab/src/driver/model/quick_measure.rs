@@ -17,20 +17,20 @@ use crate::driver::Load;
 
 /// Length of a short measurement, in requests and bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub struct Span {
     /// Requests at least, of the look itself and as much again before it.
-    pub(crate) requests_min: u64,
+    pub requests_min: u64,
     /// Requests at most.
-    pub(crate) requests_max: u64,
+    pub requests_max: u64,
     /// Bytes written at least, where anything is.
-    pub(crate) written_min: u64,
+    pub written_min: u64,
 }
 
 /// Measures an idle `drive` under `load` at once; the ramp before it is half as long.
 ///
 /// # Errors
 /// Fails if the drive is too small for the load, or a request failed.
-pub(crate) fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
+pub fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
     let feeds = Feed::of_all(load, drive)?;
     let mut closed = ClosedLoop::start(drive, feeds, load, Nanos::ZERO);
     let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
@@ -77,7 +77,7 @@ const TIMES_MAX: f64 = 8.0;
 ///
 /// # Errors
 /// Fails if the drive is too small for the load, or has too little flash for its data.
-pub(crate) fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
+pub fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
     let sectors = drive.user_sectors();
     let mut feeds = Feed::of_all(load, drive)?;
     if load.workload.only_reads() {
@@ -122,7 +122,7 @@ fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) -> Result<(), Error> {
 ///
 /// # Errors
 /// Fails if the drive is too small for the load, or has too little flash for its data.
-pub(crate) fn overwrite(drive: &mut Drive, load: &Load<'_>, passes: u32) -> Result<(), Error> {
+pub fn overwrite(drive: &mut Drive, load: &Load<'_>, passes: u32) -> Result<(), Error> {
     assert!(load.workload.only_writes(), "a fill reads nothing");
     let mut feeds = Feed::of_all(load, drive)?;
     let bytes = (drive.user_sectors() * blockio::SECTOR_BYTES) as f64 * f64::from(passes);
@@ -140,7 +140,7 @@ fn is_steady(amplifications: &[f64]) -> bool {
 ///
 /// # Errors
 /// Fails if the drive offers more than it holds, and the data compresses too little for it.
-pub(crate) fn fill(drive: &mut Drive) -> Result<(), Error> {
+pub fn fill(drive: &mut Drive) -> Result<(), Error> {
     const SECTORS: u32 = 256;
     let end = drive.user_sectors();
     let mut first = 0;

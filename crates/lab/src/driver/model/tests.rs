@@ -46,7 +46,7 @@ fn small() -> Drive {
 }
 
 fn small_setup() -> (DriveSpec, Setup) {
-    let spec = DriveSpec::parse(&crate::fit::tests::tiny(), "tiny.toml").unwrap();
+    let spec = DriveSpec::parse(&crate::driver::mock::tiny_drive_text(), "tiny.toml").unwrap();
     (spec, Setup { format: "stock".into(), host: "linux".into(), time_lapse: 1, seed: 1 })
 }
 

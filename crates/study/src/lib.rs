@@ -1,0 +1,11 @@
+//! Studies that consist of many measurements.
+//!
+//! ```text
+//!   published figures ──► validate ──► what a model misses ──► fit ──► drive file
+//!   one drive, a grid of its parameters and loads ──► sweep ──► a table and a page
+//! ```
+
+pub mod drive_file;
+pub mod fit;
+pub mod sweep;
+pub mod validate;

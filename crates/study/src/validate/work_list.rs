@@ -1,0 +1,241 @@
+//! Simulations that a set of rows needs, found once; carried out as often as wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use results::Run;
+use results::published::{ANY, FigureRow, Part, Reading, compressible, figures_for};
+use ssd::{DriveSpec, Surroundings};
+use workload::PublishedPhase;
+
+use lab::driver::model::Model;
+use lab::expression::{express, host};
+use lab::plan::{Plan, PlannedStep};
+use lab::progress::Progress;
+use lab::runner::{Assignment, NoStepStore, carry_out};
+use lab::wanted::ModelSetup;
+use lab::{Driver, Error, Kind};
+
+/// Metric of a rate of requests.
+const IOPS: &str = "iops";
+
+/// Setups of drives with the steps that rows need of them, and where each row is read from.
+///
+/// A step that several rows need is simulated once; steps that none needs are left out, apart from
+/// what prepares the drive for those that are.
+#[derive(Clone, Debug)]
+pub struct WorkList {
+    jobs: Vec<Simulation>,
+    entries: Vec<Result<RowSource, String>>,
+}
+
+/// One setup through the steps of one plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Simulation {
+    pub(crate) setup: ModelSetup,
+    pub(crate) plan: Plan,
+}
+
+/// Source of the value of one row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowSource {
+    /// The setup that it is about.
+    pub setup: ModelSetup,
+    /// Name of the protocol that expresses it.
+    pub protocol: String,
+    job: usize,
+    reading: Reading,
+    /// Rate that the row states, in requests a second; absent where it states something else.
+    rate_iops: Option<f64>,
+}
+
+impl RowSource {
+    /// Loads that it is read from.
+    pub(crate) const fn loads(&self) -> usize {
+        self.reading.steps.len()
+    }
+}
+
+impl WorkList {
+    /// Collects the simulations of `drives` that `rows` need, each expressed by the first of
+    /// `plans` that can.
+    pub fn new(rows: &[&FigureRow], drives: &[DriveSpec], plans: &[Plan]) -> Self {
+        let mut steps: BTreeMap<(ModelSetup, usize), BTreeSet<String>> = BTreeMap::new();
+        let needs: Vec<Result<_, String>> = rows
+            .iter()
+            .map(|row| {
+                let spec = subject(row, drives)?;
+                let (plan, reading) =
+                    express(row, plans).map_err(|miss| String::from(miss.reason()))?;
+                let key = (setup(row, spec, &plans[plan])?, plan);
+                steps.entry(key.clone()).or_default().extend(reading.steps.iter().cloned());
+                Ok((key, reading))
+            })
+            .collect();
+        let keys: Vec<&(ModelSetup, usize)> = steps.keys().collect();
+        let entries = needs.into_iter().zip(rows).map(|(need, row)| {
+            let (key, reading) = need?;
+            let rate_iops = row.value_high.filter(|_| row.metric == IOPS);
+            let job = keys.binary_search(&&key).expect("every need has its steps");
+            let protocol = plans[key.1].protocol.clone();
+            Ok(RowSource { setup: key.0, protocol, job, reading, rate_iops })
+        });
+        let entries = entries.collect();
+        let jobs = steps.iter().map(|((setup, plan), steps)| {
+            let spec = drives.iter().find(|spec| spec.name == setup.drive);
+            let plan = plans[*plan].with_steps(steps).for_drive(spec.expect("found above"));
+            Simulation { setup: setup.clone(), plan }
+        });
+        Self { jobs: jobs.collect(), entries }
+    }
+
+    /// Source of the value of each row, or the reason why there is none; in the order of the rows.
+    pub fn entries(&self) -> &[Result<RowSource, String>] {
+        &self.entries
+    }
+
+    /// Simulates with `drives`, which may differ from those that it was made for in all but their
+    /// names, formats and hosts. Returns the value of each row, in its unit; absent where there is
+    /// none.
+    ///
+    /// # Errors
+    /// Fails if a simulation failed or was stopped.
+    pub fn values(
+        &self,
+        drives: &[DriveSpec],
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Option<f64>>, Error> {
+        Ok(self.read(&self.runs(drives, threads, progress)?))
+    }
+
+    /// The value of each row in `runs`, one of each job.
+    pub(crate) fn read(&self, runs: &[Run]) -> Vec<Option<f64>> {
+        let value = |entry: &RowSource| entry.reading.of(&runs[entry.job]);
+        self.entries.iter().map(|entry| entry.as_ref().ok().and_then(value)).collect()
+    }
+
+    /// The setups and the steps that they go through.
+    pub(crate) fn jobs(&self) -> &[Simulation] {
+        &self.jobs
+    }
+
+    /// The steps of the job numbered `job` that some row is read from, and which part of them.
+    pub(crate) fn needs(&self, job: usize) -> Vec<(&PlannedStep, Part)> {
+        let mut needs = Vec::new();
+        for entry in self.entries.iter().flatten().filter(|entry| entry.job == job) {
+            let steps = self.jobs[job].plan.steps.iter();
+            for step in steps.filter(|step| entry.reading.steps.contains(&step.id)) {
+                if !needs.contains(&(step, entry.reading.part)) {
+                    needs.push((step, entry.reading.part));
+                }
+            }
+        }
+        needs
+    }
+
+    /// Rate that a row states of the step `id` of the job numbered `job`; absent where none does.
+    pub(crate) fn rate_iops(&self, job: usize, id: &str) -> Option<f64> {
+        let is_it = |entry: &&RowSource| entry.job == job && entry.reading.steps == [id];
+        self.entries.iter().flatten().filter(is_it).find_map(|entry| entry.rate_iops)
+    }
+
+    fn runs(
+        &self,
+        drives: &[DriveSpec],
+        threads: usize,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Run>, Error> {
+        let labels: Vec<String> = self.jobs.iter().map(|job| job.setup.to_string()).collect();
+        let drivers: Vec<_> = self.jobs.iter().map(|job| || model(drives, job)).collect();
+        let assignments: Vec<Assignment<'_>> = self
+            .jobs
+            .iter()
+            .zip(&labels)
+            .zip(&drivers)
+            .map(|((Simulation { plan, .. }, label), drivers)| Assignment {
+                label,
+                plan,
+                drivers,
+                step_store: &NoStepStore,
+                finished: Vec::new(),
+            })
+            .collect();
+        let outcomes = carry_out(&assignments, threads, progress)?;
+        if outcomes.iter().any(|outcome| outcome.interrupted) {
+            return Err(Error::new(Kind::Program, "stopped before all rows were compared"));
+        }
+        let named = self.jobs.iter().zip(labels).zip(outcomes);
+        let runs =
+            named.map(|((job, label), outcome)| outcome.into_run(&job.plan, label, String::new()));
+        Ok(runs.collect())
+    }
+}
+
+/// The drive that `row` is about.
+fn subject<'a>(row: &FigureRow, drives: &'a [DriveSpec]) -> Result<&'a DriveSpec, String> {
+    if let Some(obstacle) = row.obstacle() {
+        return Err(obstacle.into());
+    }
+    let spec = drives.iter().find(|spec| is_about(row, spec));
+    spec.ok_or_else(|| "the drive is not modelled".into())
+}
+
+/// The setup of `spec` that `row` is about under `plan`, at the drive's own time lapse.
+fn setup(row: &FigureRow, spec: &DriveSpec, plan: &Plan) -> Result<ModelSetup, String> {
+    let hosts = spec.hosts();
+    Ok(ModelSetup {
+        drive: spec.name.clone(),
+        format: format(row, spec)?,
+        host: meant("host", host(row, plan, &hosts), &hosts)?,
+        time_lapse: spec.time_lapse_default(),
+        surroundings: Surroundings::default(),
+    })
+}
+
+/// True if `row` was published for the drive that `spec` models.
+pub fn is_about(row: &FigureRow, spec: &DriveSpec) -> bool {
+    spec.published_as().is_some_and(|(device, capacity_gb)| {
+        figures_for(std::slice::from_ref(row), device, capacity_gb).next().is_some()
+    })
+}
+
+/// The format that `row` is about: the first one where its mode says what the data is like.
+pub(super) fn format(row: &FigureRow, spec: &DriveSpec) -> Result<String, String> {
+    let mode = if compressible(&row.mode).is_some() { ANY } else { &row.mode };
+    meant("format", mode, &spec.formats())
+}
+
+fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
+    let found = known.iter().find(|name| asked == ANY || asked == name.as_str());
+    found.cloned().ok_or_else(|| format!("the model has no {what} `{asked}`"))
+}
+
+/// The model of one job.
+fn model(drives: &[DriveSpec], job: &Simulation) -> Result<Box<dyn Driver>, Error> {
+    let Simulation { setup, plan } = job;
+    let spec = drives.iter().find(|spec| spec.name == setup.drive).ok_or_else(|| {
+        Error::new(Kind::Program, format!("no drive named {} to simulate", setup.drive))
+    })?;
+    let phase = plan.published.as_ref().map(|published| published.phase);
+    let spec = match phase {
+        Some(PublishedPhase::Datasheet | PublishedPhase::DatasheetSustained) => as_rated(spec),
+        _ => spec.clone(),
+    };
+    Ok(Box::new(Model::new(spec, setup.with_seed(plan.seed))?))
+}
+
+/// The drive as its maker rates it. Makers state no host: so it never sleeps, and it bounds no rate
+/// unless the flash management runs on it.
+fn as_rated(spec: &DriveSpec) -> DriveSpec {
+    let mut spec = spec.clone();
+    for host in &mut spec.hosts {
+        host.wake_us = 0.0;
+        if !spec.controller.on_host {
+            host.serial_us = 0.0;
+        }
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests;
