@@ -23,11 +23,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("export", &["blockio", "device", "status"]),
     ("live", &["blockio", "device", "ftl", "status"]),
     ("lab", &["blockio", "ssd", "workload", "results"]),
+    ("real", &["blockio", "lab", "results", "ssd", "workload"]),
     ("report", &["blockio", "results"]),
     ("study", &["blockio", "lab", "results", "ssd", "workload"]),
     ("server", &["blockio", "export", "live", "lab", "report", "status"]),
-    ("cli", &["blockio", "export", "live", "lab", "report", "server", "status", "study"]),
-    ("python", &["blockio", "lab", "live", "report", "status", "study"]),
+    ("cli", &["blockio", "export", "live", "lab", "real", "report", "server", "status", "study"]),
+    ("python", &["blockio", "lab", "live", "real", "report", "status", "study"]),
 ];
 
 /// Arrows of tests alone: the pace of replies is tested with a drive of the catalogue.
@@ -160,8 +161,7 @@ fn vague(line: &str) -> Option<String> {
 
 /// Methods that lie elsewhere: a drive is made and opened from its folder, and a subject gets its
 /// drivers where the kinds of drivers are listed.
-const METHODS_ELSEWHERE: [(&str, &str, &str); 4] = [
-    ("lab", "Subject", "registry"),
+const METHODS_ELSEWHERE: [(&str, &str, &str); 3] = [
     ("live", "Drive", "volume/folder"),
     ("live", "Drive", "volume/listed_dies"),
     ("live", "Drive", "engine/recovery/buffered"),
@@ -261,19 +261,16 @@ fn crate_graph_has_only_the_agreed_arrows() {
 const LAYERS_OF_LAB: &[&[&str]] = &[
     &["error", "pool", "rate"],
     &["replay", "application", "wanted"],
-    &["real/hosts", "real/nbd", "real/purge_method", "real/system", "real/tools"],
-    &["real/access", "real/address", "real/guard", "real/tuning"],
-    &["real/identity", "real/target"],
-    &["real/environment"],
-    &["real/sites"],
-    &["real/interference", "real/thermometer", "real/recorded"],
-    &["plan"],
+    &["target/hosts", "target/nbd", "target/purge_method", "target/system"],
+    &["target/access", "target/address"],
+    &["target/identity"],
+    &["target", "plan"],
     &["expression", "progress"],
     &["subject"],
     &["library", "driver"],
     &["schedule"],
-    &["driver/mock", "driver/model", "real"],
-    &["registry", "runner"],
+    &["driver/mock", "driver/model"],
+    &["runner", "driver/contract"],
     &["runs", "fio_report"],
     &["vdbench_report"],
 ];
@@ -283,6 +280,26 @@ fn files_of_lab_import_from_their_own_and_lower_layers_only() {
     report(&layers_of("lab", LAYERS_OF_LAB));
     let turned: Vec<&[&str]> = LAYERS_OF_LAB.iter().rev().copied().collect();
     assert!(!layers_of("lab", &turned).is_empty(), "imports were not seen");
+}
+
+/// Layers of `real`, see [`layers_of`].
+const LAYERS_OF_REAL: &[&[&str]] = &[
+    &["tools"],
+    &["tuning", "guard"],
+    &["target"],
+    &["environment"],
+    &["sites"],
+    &["interference", "thermometer", "recorded", "lateness"],
+    &["fio"],
+    &["doctor"],
+    &["drivers"],
+];
+
+#[test]
+fn files_of_real_import_from_their_own_and_lower_layers_only() {
+    report(&layers_of("real", LAYERS_OF_REAL));
+    let turned: Vec<&[&str]> = LAYERS_OF_REAL.iter().rev().copied().collect();
+    assert!(!layers_of("real", &turned).is_empty(), "imports were not seen");
 }
 
 /// Layers of `live`, see [`layers_of`].

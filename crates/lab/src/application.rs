@@ -25,10 +25,10 @@ use workload::Application;
 use workload::recording::{self, Recording, parents};
 
 pub use self::host::ReplayHost;
-pub(crate) use self::pending::Pending;
-pub(crate) use self::replayed::{ByOp, Clock};
+pub use self::pending::Pending;
+pub use self::replayed::{ByOp, Clock};
 pub use self::replayed::{HOST_SHARE_MAX, PAUSE_SHARE_MAX, Prediction, ReplayResult};
-pub(crate) use self::tree::RequestTree;
+pub use self::tree::RequestTree;
 use crate::{Error, Kind};
 
 /// Reads the recording at `path`.

@@ -1,9 +1,6 @@
 //! Drivers that carry out a load: a modelled drive, fio on a real one, or a mock.
 
-#[cfg(test)]
-mod conformance;
-#[cfg(test)]
-pub(crate) mod contract;
+pub mod contract;
 pub mod mock;
 pub mod model;
 
@@ -12,12 +9,8 @@ use workload::Workload;
 use workload::recording::Recording;
 
 use crate::application::{ReplayHost, ReplayResult};
-use crate::plan::Plan;
 use crate::progress::Glimpse;
-use crate::real::access::Access;
 use crate::replay::Replay;
-use crate::subject::Subject;
-use crate::wanted::OrderedTarget;
 use crate::{Error, Kind, Rate};
 
 /// Constant load for a while.
@@ -268,7 +261,7 @@ pub trait Driver: Send {
 }
 
 /// Refusal of a recorded application on a real target.
-pub(crate) fn only_models(step: &str) -> Error {
+pub fn only_models(step: &str) -> Error {
     let text = format!("{step} replays the recording of an application, which only models do");
     let hint = "run the application itself on a file system of the drive: \
                 `floatgate app NAME FOLDER`";
@@ -277,31 +270,3 @@ pub(crate) fn only_models(step: &str) -> Error {
 
 /// Makes a driver for one suite, at its state before the first write or not: the suite purges it.
 pub type Drivers<'a> = dyn Fn() -> Result<Box<dyn Driver>, Error> + Sync + 'a;
-
-/// A kind of driver: the subjects that it takes, and how it measures them.
-pub(crate) trait DriverKind: Sync {
-    /// Name of the kind, such as `fio`.
-    #[cfg(test)]
-    fn name(&self) -> &'static str;
-    /// True if its drivers measure `subject`.
-    fn takes(&self, subject: &Subject) -> bool;
-    /// True if several of its drivers may be at work at the same time.
-    fn runs_in_parallel(&self) -> bool;
-    /// `plan` as it is carried out on `wanted`, a setup of `subject`.
-    fn plan(&self, plan: Plan, subject: &Subject, wanted: &OrderedTarget) -> Plan;
-    /// The drivers of `wanted`, a setup of `subject`. What is real is taken hold of here, once.
-    ///
-    /// # Errors
-    /// Fails if the setup does not fit, or the target is refused.
-    fn open<'a>(
-        &self,
-        subject: &'a Subject,
-        wanted: &'a OrderedTarget,
-        seed: u64,
-        access: &Access,
-    ) -> Result<Box<Drivers<'a>>, Error>;
-    /// A driver that the contract is tested on, which keeps its files in `folder`; absent where
-    /// this machine lacks what it needs.
-    #[cfg(test)]
-    fn specimen(&self, folder: &std::path::Path) -> Option<Box<dyn Driver>>;
-}

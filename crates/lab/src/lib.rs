@@ -13,20 +13,19 @@ pub mod plan;
 pub mod pool;
 pub mod progress;
 mod rate;
-pub mod real;
-mod registry;
 pub mod replay;
 pub mod runner;
 pub mod runs;
-mod schedule;
+pub mod schedule;
 pub mod subject;
+pub mod target;
 pub mod vdbench_report;
 pub mod wanted;
 
 pub use driver::{Driver, Fill, LatenessCounts, Load, LoadResult, Watch};
 pub use error::{Error, Kind};
 pub use rate::{Gaps, Rate};
-pub use real::purge_method::PurgeMethod;
+pub use target::purge_method::PurgeMethod;
 
 pub use blockio::Bytes;
 pub use results;

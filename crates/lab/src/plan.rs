@@ -166,7 +166,7 @@ pub(crate) fn blank(suite: &str, suite_title: &str) -> PlannedStep {
 
 /// Passes in which a real target is filled, at least: a device gets two, as the SNIA specification
 /// preconditions it [snia-pts-2020], so that its over-provisioning is used up, too.
-pub(crate) const fn fill_passes(is_file: bool) -> u32 {
+pub const fn fill_passes(is_file: bool) -> u32 {
     if is_file { 1 } else { 2 }
 }
 

@@ -138,7 +138,7 @@ impl Replay<'_> {
 
     /// Description of a replay on a drive, or a part of one, of `span`, for the report; it came at
     /// `rate`, and `requests` of it were measured.
-    pub(crate) fn how(&self, span: Span, rate: Option<Rate>, requests: u64) -> String {
+    pub fn how(&self, span: Span, rate: Option<Rate>, requests: u64) -> String {
         let Self { trace, addresses, speed } = *self;
         let made_up = if trace.is_synthetic() { "synthetic " } else { "" };
         let length = match trace.span() {

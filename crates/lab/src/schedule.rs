@@ -8,7 +8,7 @@ use crate::{Gaps, Rate};
 
 /// Due times of requests.
 #[derive(Debug)]
-pub(crate) struct Schedule<'a> {
+pub struct Schedule<'a> {
     times: Times<'a>,
     next: Nanos,
     /// Requests that were due so far.
@@ -27,7 +27,7 @@ enum Times<'a> {
 impl<'a> Schedule<'a> {
     /// Due times of `load`, which begins at `from`; absent for a closed loop, where each completion
     /// is answered by the next request.
-    pub(crate) fn of(load: &Load<'a>, from: Nanos) -> Option<Self> {
+    pub fn of(load: &Load<'a>, from: Nanos) -> Option<Self> {
         if let Some(rate) = load.rate {
             let times = Times::Rate { rng: Rng::new(load.seed).split("arrival"), rate };
             let mut schedule = Self { times, next: from, taken: 0 };
@@ -40,17 +40,17 @@ impl<'a> Schedule<'a> {
     }
 
     /// Returns the due time of the next request.
-    pub(crate) fn next(&self) -> Nanos {
+    pub fn next(&self) -> Nanos {
         self.next
     }
 
     /// Returns how many requests were due so far.
-    pub(crate) fn taken(&self) -> u64 {
+    pub fn taken(&self) -> u64 {
         self.taken
     }
 
     /// Returns the due time of the next request and advances to the one after it.
-    pub(crate) fn take(&mut self) -> Nanos {
+    pub fn take(&mut self) -> Nanos {
         let due = self.next;
         self.taken += 1;
         self.next = match &mut self.times {
@@ -69,8 +69,10 @@ impl<'a> Schedule<'a> {
 }
 
 /// Due times of the first `count` requests of `load`, which has a rate.
-#[cfg(test)]
-pub(crate) fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
+///
+/// # Panics
+/// If the load has no rate.
+pub fn due(load: &Load<'_>, count: usize) -> Vec<Nanos> {
     let mut schedule = Schedule::of(load, Nanos::ZERO).expect("the load has a rate");
     (0..count).map(|_| schedule.take()).collect()
 }

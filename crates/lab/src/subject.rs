@@ -11,8 +11,8 @@ use ssd::{DriveSpec, Surroundings};
 
 use crate::expression;
 use crate::plan::Plan;
-use crate::real::address::Address;
-use crate::real::nbd;
+use crate::target::address::Address;
+use crate::target::nbd;
 use crate::wanted::{ModelSetup, OrderedTarget, words};
 use crate::{Error, Kind};
 
@@ -56,6 +56,23 @@ pub struct Choice {
 }
 
 impl Subject {
+    /// `plan` as it is carried out on `wanted`, a setup of this drive: every step, in order. See
+    /// [`Plan::for_drive`] and [`Plan::for_real`].
+    pub fn plan(&self, plan: Plan, wanted: &OrderedTarget) -> Plan {
+        match self {
+            Self::Model { spec, .. } => plan.for_drive(spec),
+            Self::Real { .. } => {
+                let address = Address::parse(wanted.target(), wanted.host());
+                plan.for_real(address.is_ok_and(|it| it.is_file()))
+            }
+        }
+    }
+
+    /// True if its suites may run at the same time.
+    pub const fn runs_in_parallel(&self) -> bool {
+        matches!(self, Self::Model { .. })
+    }
+
     /// The subject named `name`: of the catalogue, a drive's TOML file, an NBD address, or a path.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ impl OrderedTarget {
     }
 
     /// Error for a target that is a model where the run was begun on a real one, or the reverse.
-    pub(crate) fn mismatch(&self) -> Error {
+    pub fn mismatch(&self) -> Error {
         let text = format!("{} is no longer the kind of target that it was", self.target());
         Error::new(Kind::Input, text).hint("begin a new run")
     }

@@ -5,15 +5,16 @@ use std::path::PathBuf;
 use lab::library::Library;
 use lab::plan::Plan;
 use lab::progress::Progress;
-use lab::real::access::Access;
 use lab::results::Run;
 use lab::runner::{Assignment, Drivers, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
+use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
 use lab::workload::Protocol;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
+use real::drivers::drivers;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -89,7 +90,7 @@ impl ReviewOrder {
         let access = Access::default();
         let drivers: Vec<Box<Drivers<'_>>> = folders
             .iter()
-            .map(|it| subject.drivers(&it.order().wanted, it.order().plan.seed, &access))
+            .map(|it| drivers(subject, &it.order().wanted, it.order().plan.seed, &access))
             .collect::<Result<_, _>>()?;
         let assignments: Vec<Assignment<'_>> = folders
             .iter()

@@ -2,14 +2,15 @@
 
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
-use lab::real::access::Access;
 use lab::results::{self, Run};
 use lab::runner::{Assignment, NoStepStore, carry_out};
 use lab::runs::Runs;
+use lab::target::access::Access;
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use real::drivers::drivers;
 use serde::Deserialize;
 
 use crate::drive::DriveOrder;
@@ -214,7 +215,7 @@ pub(crate) fn run(
         let subject = asked.drive.subject()?;
         let wanted = subject.setup(&asked.drive.choice())?;
         let plan = subject.plan(asked.plan()?, &wanted);
-        let drivers = subject.drivers(&wanted, plan.seed, &Access::default())?;
+        let drivers = drivers(&subject, &wanted, plan.seed, &Access::default())?;
         let assignment = Assignment {
             label: wanted.format(),
             plan: &plan,

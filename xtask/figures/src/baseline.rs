@@ -8,12 +8,13 @@ use std::thread;
 use anyhow::{Context, Result};
 use lab::plan::Plan;
 use lab::progress::SilentProgress;
-use lab::real::access::Access;
 use lab::results::baseline::{self, BaselineRow, Headline};
 use lab::runner::{Assignment, Drivers, NoStepStore, carry_out};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{Choice, Subject};
+use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
+use real::drivers::drivers;
 
 use xtask::root;
 
@@ -114,6 +115,6 @@ impl One {
     }
 
     fn drivers(&self) -> Result<Box<Drivers<'_>>> {
-        Ok(self.subject.drivers(&self.wanted, self.plan.seed, &Access::default())?)
+        Ok(drivers(&self.subject, &self.wanted, self.plan.seed, &Access::default())?)
     }
 }

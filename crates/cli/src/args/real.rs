@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::Args;
 use lab::PurgeMethod;
-use lab::real::access::{Access, Conditions};
+use lab::target::access::{Access, Conditions};
 
 use crate::quantity;
 

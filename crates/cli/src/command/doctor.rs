@@ -1,9 +1,9 @@
 //! `floatgate doctor`: whether this machine is fit to measure real drives.
 
 use anyhow::Result;
-use lab::real::doctor::{Check, State, checks};
-use lab::real::tuning::{self, ReversionOutcome};
 use lab::{Error, Kind};
+use real::doctor::{Check, State, checks};
+use real::tuning::{self, ReversionOutcome};
 
 use crate::args::Doctor;
 use crate::{Ending, output, table};

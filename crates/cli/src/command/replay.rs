@@ -7,12 +7,12 @@ use anyhow::{Result, bail};
 use blockio::Nanos;
 use lab::application::{self, HOST_SHARE_MAX, ReplayHost, ReplayResult};
 use lab::driver::model::replay_recording;
-use lab::real::recorded::{self, RealReplay};
 use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
 use lab::subject::{Subject, find_drive};
 use lab::wanted::OrderedTarget;
 use lab::workload::recording::{Benchmark, Recording};
+use real::recorded::{self, RealReplay};
 use serde::Serialize;
 
 use super::app;

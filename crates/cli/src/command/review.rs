@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use lab::real::access::Access;
 use lab::results::{Run, StepKind, Warning, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::{Choice, Subject};
+use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
 use lab::{Error, Kind};
+use real::drivers::drivers;
 
 use super::summary;
 use crate::args::Review;
@@ -115,7 +116,7 @@ fn outcomes(
         .zip(subjects)
         .map(|(folder, subject)| {
             let access = Access { destroy, ..args.real.access(folder.raw()) };
-            subject.drivers(&folder.order().wanted, folder.order().plan.seed, &access)
+            drivers(subject, &folder.order().wanted, folder.order().plan.seed, &access)
         })
         .collect::<Result<_, _>>()?;
     for ((folder, subject), drivers) in folders.iter().zip(subjects).zip(&drivers) {

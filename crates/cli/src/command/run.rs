@@ -14,7 +14,6 @@ use anyhow::Result;
 use blockio::{Bytes, Nanos};
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
-use lab::real::access::Access;
 use lab::replay::{self, PlannedReplay, Source};
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{
@@ -23,10 +22,12 @@ use lab::results::{
 };
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out};
 use lab::subject::Subject;
+use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
 use lab::workload::trace::{Addresses, Trace};
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
+use real::drivers::drivers;
 use serde_json::json;
 
 use self::coverage::Coverage;
@@ -121,7 +122,7 @@ fn carried_out(
 ) -> Result<Vec<Outcome>> {
     let drivers: Vec<_> = plans
         .iter()
-        .map(|plan| asked.subject.drivers(wanted, plan.seed, access))
+        .map(|plan| drivers(asked.subject, wanted, plan.seed, access))
         .collect::<Result<_, _>>()?;
     if let (Subject::Real { path }, [plan, ..], [drivers, ..]) = (asked.subject, plans, &*drivers) {
         steps::announce(path, steps::capacity(&drivers()?.target()), plan);

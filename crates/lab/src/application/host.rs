@@ -42,7 +42,7 @@ impl Default for ReplayHost {
 impl ReplayHost {
     /// The error of a recording whose copies need `needed` bytes, more than the `present` ones of
     /// the device named `name`.
-    pub(crate) fn too_large(&self, needed: u64, name: &str, present: u64) -> Error {
+    pub fn too_large(&self, needed: u64, name: &str, present: u64) -> Error {
         let need = match self.copies.get() {
             1 => "the recording needs".to_owned(),
             copies => format!("{copies} copies of the recording need"),
@@ -72,7 +72,7 @@ impl ReplayHost {
     }
 
     /// The requests in the measured part of `recording`, with this host's think times.
-    pub(crate) fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
+    pub fn tree<'a>(&self, recording: &'a Recording) -> RequestTree<'a> {
         let mut tree = RequestTree::new(recording, self.copies);
         let front_end = recording.head.front_end_ns.filter(|_| !self.keeps_front_end);
         let front_end = Nanos(front_end.unwrap_or_default());

@@ -13,7 +13,7 @@ use super::{ReplayHost, RequestTree};
 
 /// Requests that wait for their parents or for the end of their think times.
 #[derive(Debug)]
-pub(crate) struct Pending<'a> {
+pub struct Pending<'a> {
     requests: &'a [RecordedRequest],
     parents: &'a [Parent],
     memory: HostMemory,
@@ -33,7 +33,7 @@ pub(crate) struct Pending<'a> {
 
 impl<'a> Pending<'a> {
     /// All requests of a replay that begins at `start`.
-    pub(crate) fn new(tree: &'a RequestTree<'_>, host: &ReplayHost, start: Nanos) -> Self {
+    pub fn new(tree: &'a RequestTree<'_>, host: &ReplayHost, start: Nanos) -> Self {
         let (requests, parents) = (&*tree.requests, &*tree.parents);
         assert_eq!(requests.len(), parents.len(), "every request has its parent or none");
         let count = requests.len();
@@ -76,7 +76,7 @@ impl<'a> Pending<'a> {
     }
 
     /// Time at which the next request is due; none while all remaining ones wait for parents.
-    pub(crate) fn next_at(&self) -> Option<Nanos> {
+    pub fn next_at(&self) -> Option<Nanos> {
         self.next().map(|(at, ..)| at)
     }
 
@@ -91,7 +91,7 @@ impl<'a> Pending<'a> {
 
     /// Takes the next request, with the time at which it is due; true if the host's memory answers
     /// it.
-    pub(crate) fn take(&mut self) -> Option<(Nanos, u32, bool)> {
+    pub fn take(&mut self) -> Option<(Nanos, u32, bool)> {
         let (at, index, has_thought) = self.next()?;
         if has_thought {
             self.thinking.pop();
@@ -106,7 +106,7 @@ impl<'a> Pending<'a> {
 
     /// Records that a request was answered at `at`: its children become due after their think
     /// times.
-    pub(crate) fn answer(&mut self, index: u32, at: Nanos) {
+    pub fn answer(&mut self, index: u32, at: Nanos) {
         let index = index as usize;
         let range = self.first_child[index] as usize..self.first_child[index + 1] as usize;
         for child in &self.children[range] {
@@ -120,12 +120,12 @@ impl<'a> Pending<'a> {
 
     /// Think times as they were in the replay: longer than the processor time where processors were
     /// busy.
-    pub(crate) fn into_think_times(self) -> Vec<Nanos> {
+    pub fn into_think_times(self) -> Vec<Nanos> {
         self.think_times
     }
 
     /// True once every request has been answered.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.answered == self.requests.len()
     }
 }

@@ -27,10 +27,13 @@ const P99_TRANSACTIONS_MIN: usize = 100;
 
 /// Latencies of the drive's requests, by operation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ByOp {
-    pub(crate) read: Latencies,
-    pub(crate) write: Latencies,
-    pub(crate) flush: Latencies,
+pub struct ByOp {
+    /// Latencies of reads.
+    pub read: Latencies,
+    /// Latencies of writes.
+    pub write: Latencies,
+    /// Latencies of flushes.
+    pub flush: Latencies,
 }
 
 /// Predicted rate and latency of the recorded application's transactions.
@@ -79,7 +82,8 @@ pub struct ReplayResult {
 }
 
 impl ReplayResult {
-    pub(crate) fn new(
+    /// The result of a replay of `recording` whose requests completed as `clock` has them.
+    pub fn new(
         recording: &Recording,
         tree: &RequestTree<'_>,
         clock: &Clock,
@@ -203,7 +207,8 @@ impl Moments {
 }
 
 /// Completion times and think times of the requests of a recording or a replay.
-pub(crate) struct Clock {
+#[derive(Debug)]
+pub struct Clock {
     recorded_end: Nanos,
     completed_at: Vec<Nanos>,
     think_times: Vec<Nanos>,
@@ -211,11 +216,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// The clock of a replay that began at zero, with completion and think time of each request.
-    pub(crate) fn new(
-        tree: &RequestTree<'_>,
-        completed_at: Vec<Nanos>,
-        think_times: Vec<Nanos>,
-    ) -> Self {
+    pub fn new(tree: &RequestTree<'_>, completed_at: Vec<Nanos>, think_times: Vec<Nanos>) -> Self {
         assert_eq!(tree.requests.len(), completed_at.len(), "every request has completed");
         assert_eq!(tree.requests.len(), think_times.len(), "every request was issued");
         Self { recorded_end: tree.recorded_end(), completed_at, think_times }

@@ -9,21 +9,21 @@ use workload::recording::{Parent, RecordedRequest, Recording, parents};
 /// Requests of a replay with their parents, copy by copy of the recording; each copy has its own
 /// addresses.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestTree<'a> {
+pub struct RequestTree<'a> {
     /// All requests.
-    pub(crate) requests: Cow<'a, [RecordedRequest]>,
+    pub requests: Cow<'a, [RecordedRequest]>,
     /// Parent of each request, in the same copy; think times are processor time, if processors are
     /// known.
-    pub(crate) parents: Vec<Parent>,
+    pub parents: Vec<Parent>,
     /// Processors that think times share; absent: they pass as the clock does.
-    pub(crate) processors: Option<NonZeroU32>,
+    pub processors: Option<NonZeroU32>,
     /// Number of copies, each with the same number of requests.
-    pub(crate) copies: NonZeroU32,
+    pub copies: NonZeroU32,
 }
 
 impl<'a> RequestTree<'a> {
     /// The measured part of `recording`, `copies` times.
-    pub(crate) fn new(recording: &'a Recording, copies: NonZeroU32) -> Self {
+    pub fn new(recording: &'a Recording, copies: NonZeroU32) -> Self {
         let one = recording.measured();
         let of_one = parents(one);
         if copies.get() == 1 {
@@ -48,7 +48,7 @@ impl<'a> RequestTree<'a> {
 
     /// The requests of one copy from index `from` on. Requests whose parents come before `from`
     /// have none.
-    pub(crate) fn after(&self, from: usize) -> RequestTree<'_> {
+    pub fn after(&self, from: usize) -> RequestTree<'_> {
         let (requests, of_all) = (&self.requests[..self.of_one()], &self.parents[..self.of_one()]);
         let start = requests[from].issued_at;
         let first = u32::try_from(from).expect("fewer requests than 2^32");
@@ -67,18 +67,18 @@ impl<'a> RequestTree<'a> {
     }
 
     /// Number of requests of one copy.
-    pub(crate) fn of_one(&self) -> usize {
+    pub fn of_one(&self) -> usize {
         self.requests.len() / self.copies.get() as usize
     }
 
     /// Splits `of_all`, which has an element for each request, by copy.
-    pub(crate) fn by_copy<'b, T>(&self, of_all: &'b [T]) -> std::slice::Chunks<'b, T> {
+    pub fn by_copy<'b, T>(&self, of_all: &'b [T]) -> std::slice::Chunks<'b, T> {
         assert_eq!(of_all.len(), self.requests.len(), "one for each request");
         of_all.chunks(self.of_one().max(1))
     }
 
     /// Time of the last completion of the recording.
-    pub(crate) fn recorded_end(&self) -> Nanos {
+    pub fn recorded_end(&self) -> Nanos {
         let one = &self.requests[..self.of_one()];
         one.iter().map(|it| it.completed_at).max().unwrap_or_default()
     }

@@ -58,7 +58,10 @@ fn load<'a>(workload: &'a Workload, step: &'a str) -> Load<'a> {
 }
 
 /// Checks that `driver`, the one named `name`, keeps every law.
-pub(crate) fn check(name: &str, driver: &mut dyn Driver) {
+///
+/// # Panics
+/// If it does not.
+pub fn check(name: &str, driver: &mut dyn Driver) {
     let before = driver.target();
     check_target(name, &before);
     assert!(!driver.purge().expect("it purges").is_empty(), "{name} says how it purged");

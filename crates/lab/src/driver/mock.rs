@@ -123,8 +123,7 @@ impl Driver for Mock {
 }
 
 /// A mock for the test of the contract.
-#[cfg(test)]
-pub(crate) fn specimen() -> Box<dyn Driver> {
+pub fn specimen() -> Box<dyn Driver> {
     Box::new(Mock::new(TargetKind::Model, &CommandLog::default()))
 }
 

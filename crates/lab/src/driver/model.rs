@@ -33,23 +33,17 @@ use workload::{Span, Workload};
 
 use self::closed::ClosedLoop;
 use self::feed::Feed;
-#[cfg(test)]
-pub(crate) use self::feed::issued;
+pub use self::feed::issued;
 use self::meter::Meter;
 use self::open::Open;
 use self::pressure::Pressure;
 pub(crate) use self::pressure::failed;
 pub use self::recorded::replay_recording;
 use self::space::Space;
-use super::{
-    Driver, DriverKind, Drivers, Fill, Load, LoadResult, RecordedLoad, ReplayedApplication, Watch,
-};
-use crate::plan::Plan;
+use super::{Driver, Drivers, Fill, Load, LoadResult, RecordedLoad, ReplayedApplication, Watch};
 use crate::progress::Glimpse;
-use crate::real::access::Access;
 use crate::schedule::Schedule;
-use crate::subject::Subject;
-use crate::wanted::OrderedTarget;
+use crate::wanted::ModelSetup;
 use crate::{Error, Gaps, Kind, Rate};
 
 /// A modelled drive with a load generator before it.
@@ -63,58 +57,24 @@ pub struct Model {
     now: Nanos,
 }
 
-/// The model driver, for every subject that is a model.
-pub(crate) struct ModelKind;
-
-impl DriverKind for ModelKind {
-    #[cfg(test)]
-    fn name(&self) -> &'static str {
-        "model"
-    }
-
-    fn takes(&self, subject: &Subject) -> bool {
-        matches!(subject, Subject::Model { .. })
-    }
-
-    fn runs_in_parallel(&self) -> bool {
-        true
-    }
-
-    fn plan(&self, plan: Plan, subject: &Subject, _: &OrderedTarget) -> Plan {
-        match subject {
-            Subject::Model { spec, .. } => plan.for_drive(spec),
-            Subject::Real { .. } => plan,
-        }
-    }
-
-    fn open<'a>(
-        &self,
-        subject: &'a Subject,
-        wanted: &'a OrderedTarget,
-        seed: u64,
-        _: &Access,
-    ) -> Result<Box<Drivers<'a>>, Error> {
-        let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (subject, wanted) else {
-            return Err(wanted.mismatch());
-        };
-        let spec = (**spec).clone().surrounded_by(&setup.surroundings);
-        let spec =
-            spec.map_err(|source| Error::new(Kind::Input, "placing the drive").source(source))?;
-        let make = move || -> Result<Box<dyn Driver>, Error> {
-            Ok(Box::new(Model::new(spec.clone(), setup.with_seed(seed))?))
-        };
-        // A setup that does not fit is refused here, not when all else is under way.
-        make()?;
-        Ok(Box::new(make))
-    }
-
-    #[cfg(test)]
-    fn specimen(&self, _: &std::path::Path) -> Option<Box<dyn Driver>> {
-        let spec = ssd::catalogue::find("iodrive-duo").expect("the catalogue has it");
-        let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
-        let model = Model::new(spec, Setup { format, host, time_lapse: 64, seed: 1 });
-        Some(Box::new(model.expect("it fits")))
-    }
+/// Makes the drivers of a modelled drive in one of its setups.
+///
+/// # Errors
+/// Fails if the setup does not fit the drive.
+pub fn drivers<'a>(
+    spec: &DriveSpec,
+    setup: &'a ModelSetup,
+    seed: u64,
+) -> Result<Box<Drivers<'a>>, Error> {
+    let spec = spec.clone().surrounded_by(&setup.surroundings);
+    let spec =
+        spec.map_err(|source| Error::new(Kind::Input, "placing the drive").source(source))?;
+    let make = move || -> Result<Box<dyn Driver>, Error> {
+        Ok(Box::new(Model::new(spec.clone(), setup.with_seed(seed))?))
+    };
+    // A setup that does not fit is refused here, not when all else is under way.
+    make()?;
+    Ok(Box::new(make))
 }
 
 /// The spans of one load on the drive's own clock, after time lapse.

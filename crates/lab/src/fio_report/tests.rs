@@ -8,7 +8,7 @@ use super::*;
 /// Of one job of reads and writes, with histograms: `json+`.
 const WHOLE: &str = include_str!("tests/json-plus.json");
 /// Of two jobs of one name, with histograms of total latency.
-const RECORDED: &str = include_str!("../real/fio/tests/file-server/output.json");
+const RECORDED: &str = include_str!("../../../real/src/fio/tests/file-server/output.json");
 
 fn import_bytes(bytes: &[u8]) -> Result<ImportedRun, Error> {
     let dir = tempfile::tempdir().unwrap();

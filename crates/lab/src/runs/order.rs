@@ -6,8 +6,8 @@ use results::{Bin, Sample, Step, Warning, WarningKind};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
-use crate::real::identity::{DeviceIdentity, check as check_devices, identities};
 use crate::runner::Record;
+use crate::target::identity::{DeviceIdentity, check as check_devices, identities};
 use crate::wanted::OrderedTarget;
 use crate::{Error, Kind};
 

@@ -8,11 +8,11 @@ use workload::catalogue;
 use super::*;
 use crate::Driver;
 use crate::driver::mock::{CommandLog, Mock};
+use crate::driver::model::drivers;
 use crate::progress::{Event, Progress, SilentProgress};
-use crate::real::access::Access;
-use crate::real::system::fixture::LoopDisk;
 use crate::runner::{Assignment, carry_out};
 use crate::subject::Subject;
+use crate::target::system::fixture::LoopDisk;
 use crate::wanted::ModelSetup;
 
 pub(super) fn plan() -> Plan {
@@ -186,7 +186,10 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
         (step.ramp_s, step.duration_s, step.interval_s, step.round_s) = (0.1, 0.4, 0.2, 0.2);
     }
     let bytes = |threads| {
-        let drivers = subject.drivers(&wanted, plan.seed, &Access::default()).unwrap();
+        let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (&subject, &wanted) else {
+            panic!("the drive is modelled");
+        };
+        let drivers = drivers(spec, setup, plan.seed).unwrap();
         let assignment = Assignment {
             label: "",
             plan: &plan,

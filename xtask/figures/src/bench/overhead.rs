@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use lab::real::access::Access;
-use lab::real::address::Address;
-use lab::real::fio::Fio;
 use lab::results::Summary;
+use lab::target::access::Access;
+use lab::target::address::Address;
 use lab::{Driver as _, Load};
+use real::fio::Fio;
 use serde::Serialize;
 
 use super::case::{Alone, workload};

@@ -166,12 +166,10 @@ impl Feed {
 }
 
 /// The first `count` requests that each thread of `load` submits to `drive`.
-#[cfg(test)]
-pub(crate) fn issued(
-    load: &Load<'_>,
-    drive: &Drive,
-    count: usize,
-) -> Result<Vec<Vec<Request>>, Error> {
+///
+/// # Errors
+/// Fails if the drive is too small for the load.
+pub fn issued(load: &Load<'_>, drive: &Drive, count: usize) -> Result<Vec<Vec<Request>>, Error> {
     let feeds = Feed::of_all(load, drive)?.into_iter();
     Ok(feeds.map(|mut feed| (0..count).map(|_| feed.request(0, drive)).collect()).collect())
 }
