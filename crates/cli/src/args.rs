@@ -21,6 +21,7 @@ mod run;
 mod runs;
 mod serve;
 mod trace;
+mod volume;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,7 +37,7 @@ pub(crate) use self::create::{Compress, Create, Protection};
 pub(crate) use self::dashboard::Dashboard;
 pub(crate) use self::export::{AddExport, Export, NamedExport, RemoveExport, ResizeExport};
 pub(crate) use self::format::{Capacity, Format, FormatTarget, Purge, Resize};
-pub(crate) use self::groups::grouped;
+pub(crate) use self::groups::{command_line, grouped};
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;
 pub(crate) use self::listing::{DriveListing, Import, Listing, ListingCommand};
@@ -51,12 +52,13 @@ pub(crate) use self::real::{ClientArgs, RealArgs};
 pub(crate) use self::run::Run;
 pub(crate) use self::runs::{Compare, Runs, RunsCommand};
 pub(crate) use self::serve::{Serve, Timing, TimingArgs};
-pub(crate) use self::trace::{TraceCommand, TraceImport, TraceMake, TraceShow};
+pub(crate) use self::trace::{Recording, TraceCommand, TraceImport, TraceMake, TraceShow};
+pub(crate) use self::volume::Volume;
 use crate::quantity;
 
 /// Measure, model and serve flash drives: the enterprise SSD test lab in one command.
 #[derive(Debug, Parser)]
-#[command(name = "floatgate", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "floatgate", version, propagate_version = true, max_term_width = 80)]
 #[command(after_help = "\
 Examples:
   floatgate review iodrive-duo                    review a modelled drive
@@ -70,7 +72,6 @@ pub(crate) struct Cli {
 
 /// Subcommands of `floatgate`.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, parsed once")]
 pub(crate) enum Command {
     /// Run a whole test protocol on a drive and write the review
     #[command(after_help = "\
@@ -167,7 +168,7 @@ Examples:
   floatgate sweep iodrive-duo --read-percent 0..90:10 --workload 8k-70-30
   floatgate sweep --resume 2026-11-21T101503Z-iodrive-duo-sweep")]
     Sweep(Sweep),
-    /// Fit the free parameters of a drive to published or measured figures
+    /// Fit free parameters of a drive to published or measured figures
     #[command(after_help = "\
 The free parameters are those of the file's [[fit]] tables and of --free. Ctrl-C ends the search and
 keeps the best result.
@@ -177,65 +178,12 @@ Examples:
   floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
   floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
     Fit(Fit),
-    /// Create a volume over files or block devices
-    #[command(after_help = "\
-Examples:
-  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g
-  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g --protect 3+1
-  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 4g --compress lz4
-  floatgate create volume --dies d0.img,d1.img,d2.img,d3.img --size 8g --compress lz4 --thin 4g
-  floatgate create volume --dies d0.img,d1.img,d2.img --size 4g --export data=3g --export logs=1g
-  floatgate create volume --dies /dev/disk/by-id/EXAMPLE --size 100g --spare 28%")]
-    Create(Create),
-    /// Serve a volume to NBD and NVMe clients and virtual machines, until Ctrl-C
-    #[command(after_help = "\
-Prints the URIs for clients once they can connect. On Ctrl-C or SIGTERM the server accepts no more
-requests, answers those that it received, makes all data durable, and removes its sockets.
-
-Examples:
-  floatgate serve volume --nbd unix:/run/volume.sock
-  floatgate serve --memory 1g --nbd unix:/run/floatgate.sock
-  floatgate serve --memory 1g --nbd tcp:10809 --export scratch --read-only
-  floatgate serve volume --nvme tcp:4420
-  floatgate serve volume --vhost-user /run/volume-blk.sock
-  floatgate serve --memory 1g --nbd unix:/run/duo.sock --timing model --model iodrive-duo")]
-    Serve(Serve),
-    /// Attach a served volume to this machine as a block device
-    #[command(after_help = "\
-Prints the path of the device. Needs root, and the first of these that server and machine support:
-- ublk: a server with --ublk, and the kernel module ublk_drv
-- NVMe/TCP: a server with --nvme, and the kernel module nvme-tcp; attaches all exports at once
-- NBD: a server with --nbd and without TLS, the kernel module nbd, and nbd-client
-
-Examples:
-  floatgate attach volume
-  floatgate attach volume --export logs
-  floatgate attach nbd+unix:///?socket=/run/volume.sock")]
-    Attach(Attach),
-    /// Detach the block device of a served volume from this machine
-    #[command(after_help = "\
-Unmount its file systems first. Over NVMe/TCP all exports of the volume are detached at once.
-
-Examples:
-  floatgate detach /dev/nvme0n1
-  floatgate detach /dev/nbd0")]
-    Detach(Detach),
-    /// Show the status of a volume, served or closed
-    #[command(after_help = "\
-Asks the server of the volume. The status of a closed volume is read from its dies, which are not
-changed.
-
-Examples:
-  floatgate status volume
-  floatgate status volume --all
-  floatgate status volume --json")]
-    Status(Status),
-    /// Show the activity of a served volume, refreshed each second
-    #[command(after_help = "\
-Examples:
-  floatgate top volume
-  floatgate top volume --once --interval 10s")]
-    Top(Top),
+    /// Create, serve and maintain volumes: flash storage of one's own
+    #[command(subcommand)]
+    Volume(Volume),
+    /// The commands of `floatgate volume` under the names of earlier versions, hidden.
+    #[command(flatten)]
+    FormerVolume(Volume),
     /// Serve a web page of volumes and of runs, until Ctrl-C
     #[command(after_help = "\
 Volumes may appear and disappear; each has its own page, linked from the first one. In a terminal,
@@ -246,74 +194,7 @@ Examples:
   floatgate dashboard volume-a volume-b --http 127.0.0.1:8481
   floatgate dashboard --runs runs")]
     Dashboard(Dashboard),
-    /// Turn the locate LED of a volume on or off: a mark in software only
-    Locate(Locate),
-    /// Check the consistency of a closed volume, and repair it on request
-    #[command(after_help = "\
-Reads headers, checkpoint, journal and every unit, and changes nothing without --repair. Exit status
-is 0 if nothing is damaged, or everything was repaired.
-
-Examples:
-  floatgate check volume
-  floatgate check volume --repair")]
-    Check(Check),
-    /// Copy or serve the readable data of a volume that cannot be opened
-    #[command(after_help = "\
-Reads the newest consistent state of the dies, reports all inconsistencies, and copies the readable
-data. IMAGE.map is a mapfile of GNU ddrescue. Exit status is 0 if everything was read without
-inconsistencies.
-
-Examples:
-  floatgate recover volume --out rescued.img")]
-    Recover(Recover),
-    /// Read, verify and repair all data of a served volume, while clients use it
-    Scrub(Scrub),
-    /// Take a die offline
-    #[command(after_help = "\
-Examples:
-  floatgate fail-die volume 3")]
-    FailDie(FailDie),
-    /// Replace a failed die and rebuild its data
-    #[command(after_help = "\
-Examples:
-  floatgate replace-die volume 3 --with new.img")]
-    ReplaceDie(ReplaceDie),
-    /// Add a hot spare, which replaces the next die that fails
-    #[command(after_help = "\
-Examples:
-  floatgate add-spare volume spare.img")]
-    AddSpare(AddSpare),
-    /// Remove a hot spare
-    #[command(after_help = "\
-Examples:
-  floatgate remove-spare volume spare.img")]
-    RemoveSpare(RemoveSpare),
-    /// Erase all data of a volume
-    Purge(Purge),
-    /// Erase all data of a volume and set another user capacity
-    Format(Format),
-    /// Change the size of a volume and keep its data
-    Resize(Resize),
-    /// Manage exports: parts of a closed volume that clients see as separate devices
-    #[command(
-        subcommand,
-        after_help = "\
-Data beyond a new end, or in an export that is removed, is lost only with --destroy.
-
-Examples:
-  floatgate export add volume logs --size 1g
-  floatgate export resize volume logs --size 2g
-  floatgate export remove volume logs --destroy 5f0c6a1b2d3e4f50"
-    )]
-    Export(Export),
-    /// Inject faults into a served volume: power cuts, failed dies, bit flips, stalls
-    #[command(after_help = "\
-Examples:
-  floatgate serve volume --nbd unix:/run/volume.sock --fault-injection
-  floatgate inject volume stall 2s
-  floatgate inject volume cut-power")]
-    Inject(Inject),
-    /// Generate a trace to replay, or summarize one
+    /// Record and replay applications; make, import and summarize traces
     #[command(
         subcommand,
         after_help = "\
@@ -327,28 +208,9 @@ Examples:
   floatgate review iodrive-duo --protocol mail-server --trace exchange.csv"
     )]
     Trace(TraceCommand),
-    /// Record the I/O of a command on a volume
-    #[command(after_help = "\
-The volume is served while the command runs. If the command prints a result of sysbench, pgbench
-or db_bench, the recording contains the result, and the time that it was measured over.
-
-Examples:
-  floatgate record volume --out boot.rec -- sh -c 'qemu-img bench \"$FLOATGATE_NBD\"'
-  floatgate record volume --mount /mnt/volume --out oltp.rec -- ./my-benchmark.sh
-  floatgate record --memory 2g --mount /mnt/volume --mkfs --timing model --model iodrive-duo \\
-    --out oltp.rec -- ./my-benchmark.sh")]
-    Record(Record),
-    /// Replay a recorded application on modelled or real drives
-    #[command(after_help = "\
-A request is issued when the request that completed last before it in the recording has completed,
-and the think time between the two has passed. `factor` is the time of the recording divided by that
-of the replay: 2 is twice as fast.
-
-Examples:
-  floatgate replay oltp.rec px600-2600 flashmax-ii p5800x
-  floatgate replay oltp.rec csd-3000-7680 --compressible 50 --json
-  floatgate replay oltp.rec /dev/nvme1n1 px600-2600 --destroy")]
-    Replay(Replay),
+    /// The commands of `floatgate trace` under the names of earlier versions, hidden.
+    #[command(flatten)]
+    FormerRecording(Recording),
     /// Measure a database on a drive, or predict it from recordings
     #[command(after_help = "\
 A folder must be on a mounted file system. A volume is mounted during the measurement, and --out
@@ -373,9 +235,12 @@ Examples:
         shell: Shell,
     },
     /// Write a manual page for each command
-    #[command(after_help = "\
+    #[command(
+        after_help = "\
 Examples:
-  floatgate man ~/.local/share/man/man1")]
+  floatgate man ~/.local/share/man/man1",
+        hide = true
+    )]
     Man(Man),
 }
 
@@ -646,7 +511,7 @@ fn free_number(text: &str) -> Result<Free, String> {
     }
 }
 
-/// `floatgate status`.
+/// `floatgate volume status`.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// Folder of the volume [default: the current one]
@@ -660,7 +525,7 @@ pub(crate) struct Status {
     pub(crate) json: bool,
 }
 
-/// `floatgate top`.
+/// `floatgate volume top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
     /// Folder of a served volume

@@ -1,4 +1,4 @@
-//! Configuration file of a server: options of `floatgate serve` as TOML.
+//! Configuration file of a server: options of `floatgate volume serve` as TOML.
 //!
 //! Its keys are the names of the options, and `volume`. Values, defaults and conflicts of an option
 //! apply to its key. Options on the command line take precedence. A running server rereads the file
@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use server::config::{ConfigChange, ConfigSource};
 use toml::{Table, Value};
 
-use crate::args::{Cli, Command, Serve};
+use crate::args::{Cli, Command, Serve, Volume};
 use crate::command::serve;
 use crate::failure::Input;
 
@@ -63,7 +63,7 @@ impl ConfigSource for Configuration {
         let mut words = words_of(&changeable)?;
         // The file stands for all that is not parsed again.
         words.push(format!("{OPTION}={shown}").into());
-        let Command::Serve(serve) = parsed(words)? else {
+        let Command::FormerVolume(Volume::Serve(serve)) = parsed(words)? else {
             bail!("{shown} does not configure a server");
         };
         let mut fixed = differing(&self.table, &table);
@@ -105,7 +105,7 @@ pub(crate) fn apply(typed: &Serve) -> Result<Option<Command>> {
     }
     let words = words_of(&table).with_context(|| Input::reading(path))?;
     let mut command = parsed(words).unwrap_or_else(|error| error.exit());
-    if let Command::Serve(serve) = &mut command {
+    if let Command::FormerVolume(Volume::Serve(serve)) = &mut command {
         serve.config = Some(path.clone());
     }
     Ok(Some(command))

@@ -1,9 +1,9 @@
 //! The `floatgate` command: what was typed becomes a call of the lab, and what came out is shown.
 //!
 //! Results go to stdout, talk to stderr. Exit status: 0 done, 1 failed, 2 what was given is not
-//! right, 3 measured but not steady where --require-steady was given, 4 and 5 of `floatgate status`
-//! alone: the drive's health is degraded, is critical; 6 of `floatgate compare` alone: a limit of
-//! --fail-if was exceeded; docs/reference/exit-status.md has the table.
+//! right, 3 measured but not steady where --require-steady was given, 4 and 5 of `floatgate volume
+//! status` alone: the drive's health is degraded, is critical; 6 of `floatgate compare` alone: a
+//! limit of --fail-if was exceeded; docs/reference/exit-status.md has the table.
 
 mod args;
 mod benchmark;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::FromArgMatches as _;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Volume};
 
 /// Outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,9 @@ fn main() -> ExitCode {
 fn command() -> Result<Command> {
     let Cli { command } = Cli::from_arg_matches(&args::grouped().get_matches())?;
     match &command {
-        Command::Serve(typed) => configuration::apply(typed).map(|all| all.unwrap_or(command)),
+        Command::Volume(Volume::Serve(typed)) | Command::FormerVolume(Volume::Serve(typed)) => {
+            configuration::apply(typed).map(|all| all.unwrap_or(command))
+        }
         _ => Ok(command),
     }
 }
@@ -73,33 +75,38 @@ fn carry_out(command: Command) -> Result<Ending> {
         Command::Protocols(args) => command::protocols::protocols(&args),
         Command::Sweep(args) => command::sweep::sweep(&args),
         Command::App(args) => command::app::app(&args),
-        Command::Record(args) => command::record::record(&args),
-        Command::Replay(args) => command::replay::replay(&args),
         Command::Trace(command) => command::trace::trace(&command),
+        Command::FormerRecording(command) => command::trace::recording(&command),
+        Command::Volume(command) | Command::FormerVolume(command) => volume(command),
         Command::Validate(args) => command::validate::validate(&args),
         Command::Fit(args) => command::fit::fit(&args),
-        Command::Create(args) => command::create::create(&args),
-        Command::Serve(args) => command::serve::serve(args),
-        Command::Attach(args) => command::attach::attach(&args),
-        Command::Detach(args) => command::attach::detach(&args),
-        Command::Locate(args) => command::locate::locate(&args),
-        Command::Top(args) => command::top::top(&args),
         Command::Dashboard(args) => command::dashboard::dashboard(&args),
-        Command::Status(args) => command::status::status(&args),
-        Command::Purge(args) => command::format::purge(&args),
-        Command::Format(args) => command::format::format(&args),
-        Command::Resize(args) => command::format::resize(&args),
-        Command::Export(command) => command::export::export(&command),
-        Command::Check(args) => command::check::check(&args),
-        Command::Recover(args) => command::recover::recover(&args),
-        Command::Scrub(args) => command::maintenance::scrub(&args),
-        Command::FailDie(args) => command::maintenance::fail_die(&args),
-        Command::ReplaceDie(args) => command::maintenance::replace_die(&args),
-        Command::AddSpare(args) => command::maintenance::add_spare(&args),
-        Command::RemoveSpare(args) => command::maintenance::remove_spare(&args),
-        Command::Inject(args) => command::maintenance::inject(&args),
         Command::Doctor(args) => command::doctor::doctor(&args),
         Command::Completions { shell } => command::completions::completions(shell),
         Command::Man(args) => command::man::man(&args),
+    }
+}
+
+fn volume(command: Volume) -> Result<Ending> {
+    match command {
+        Volume::Create(args) => command::create::create(&args),
+        Volume::Serve(args) => command::serve::serve(args),
+        Volume::Attach(args) => command::attach::attach(&args),
+        Volume::Detach(args) => command::attach::detach(&args),
+        Volume::Locate(args) => command::locate::locate(&args),
+        Volume::Top(args) => command::top::top(&args),
+        Volume::Status(args) => command::status::status(&args),
+        Volume::Purge(args) => command::format::purge(&args),
+        Volume::Format(args) => command::format::format(&args),
+        Volume::Resize(args) => command::format::resize(&args),
+        Volume::Export(command) => command::export::export(&command),
+        Volume::Check(args) => command::check::check(&args),
+        Volume::Recover(args) => command::recover::recover(&args),
+        Volume::Scrub(args) => command::maintenance::scrub(&args),
+        Volume::FailDie(args) => command::maintenance::fail_die(&args),
+        Volume::ReplaceDie(args) => command::maintenance::replace_die(&args),
+        Volume::AddSpare(args) => command::maintenance::add_spare(&args),
+        Volume::RemoveSpare(args) => command::maintenance::remove_spare(&args),
+        Volume::Inject(args) => command::maintenance::inject(&args),
     }
 }

@@ -702,16 +702,46 @@ fn the_plan_of_a_review_names_every_step() {
 
 #[test]
 fn the_help_is_as_it_was_agreed() {
-    let help = stdout(&floatgate(&["--help"]));
+    let mut commands = vec![String::new()];
+    for group in ["", "volume", "trace"] {
+        let listed = listed(group).into_iter();
+        commands.extend(listed.map(|name| format!("{group} {name}").trim_start().to_owned()));
+    }
+    assert!(commands.len() > 40, "{commands:?}");
+    for command in commands {
+        let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let name = format!("help {command}").trim_end().replace(' ', "-");
+        let help = stdout(&floatgate(&args));
+        let long = help.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{command}: over 80 columns");
+        insta::assert_snapshot!(name, help);
+    }
+}
+
+/// Commands that the help of a command lists.
+fn listed(command: &str) -> Vec<String> {
+    let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+    let help = stdout(&floatgate(&args));
     let listed = help.lines().take_while(|line| *line != "Options:");
     let is_command = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
     let named = listed.filter(is_command).filter_map(|line| line.split_whitespace().next());
-    let commands: Vec<&str> = std::iter::once("").chain(named.filter(|it| *it != "help")).collect();
-    assert!(commands.len() > 30, "{commands:?}");
-    for command in commands {
-        let args: Vec<&str> = [command, "--help"].into_iter().filter(|it| !it.is_empty()).collect();
-        let name = format!("help-{command}").trim_end_matches('-').to_owned();
-        insta::assert_snapshot!(name, stdout(&floatgate(&args)));
+    named.filter(|it| *it != "help").map(str::to_owned).collect()
+}
+
+#[test]
+fn commands_of_earlier_versions_are_hidden_and_work() {
+    for (former, now) in [("status", "volume status"), ("record", "trace record")] {
+        let help = |command: &str| {
+            let args: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+            stdout(&floatgate(&args))
+        };
+        let usage = |text: &str| {
+            let line = text.lines().find(|line| line.starts_with("Usage: "));
+            line.expect("each help has it").rsplit(&format!("floatgate {former}")).count()
+        };
+        assert_eq!(usage(&help(former)), 2);
+        assert_eq!(help(now).lines().next(), help(former).lines().next());
+        assert!(!listed("").contains(&former.to_owned()), "{former} is hidden");
     }
 }
 
@@ -782,7 +812,7 @@ fn a_volume_that_cannot_be_or_is_none_is_wrong_input_and_leaves_nothing() {
         (vec!["recover", "v"], "hint: check the spelling of v; if it was a volume, write "),
         (
             vec!["check", "v"],
-            "hint: check the spelling of v; `floatgate create v --dies PATH --size",
+            "hint: check the spelling of v; `floatgate volume create v --dies PATH --size",
         ),
         (
             vec!["top", "d9.img"],

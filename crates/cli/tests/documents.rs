@@ -28,7 +28,7 @@ const REASONS: [(&str, &[&str]); 7] = [
         &[
             "volume",
             "serve",
-            "floatgate status",
+            "floatgate volume status",
             "nbd",
             "nvme",
             "vhost",

@@ -61,7 +61,7 @@ fn literals(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let code: Vec<&str> =
         code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-    let code = code.join("\n").replace("\\\"", "\u{1}");
+    let code = code.join("\n").replace("\\\"", "\u{1}").replace("\\\n", "\n");
     let inside = code.split('"').skip(1).step_by(2);
     inside.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }

@@ -104,7 +104,7 @@ impl UblkError {
             ),
             Self::Differs { device, .. } => {
                 let device = device.display();
-                Some(format!("unmount it, then remove it: `floatgate detach {device}`"))
+                Some(format!("unmount it, then remove it: `floatgate volume detach {device}`"))
             }
             Self::Refused { .. } | Self::TimedOut { .. } | Self::System { .. } => None,
         }

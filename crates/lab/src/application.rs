@@ -50,7 +50,7 @@ pub fn read_from(bytes: impl std::io::Read, name: &str) -> Result<Recording, Err
     recording::read(bytes).map_err(|source| {
         Error::new(Kind::Input, format!("reading {name}"))
             .source(source)
-            .hint("`floatgate record` and `floatgate serve --record` write recordings")
+            .hint("`floatgate trace record` and `floatgate volume serve --record` write recordings")
     })
 }
 

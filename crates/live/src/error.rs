@@ -125,8 +125,8 @@ impl OpenError {
     pub fn remedy(&self, folder: &Path) -> String {
         let folder = shell_word(folder);
         let recover = format!(
-            "`floatgate recover {folder}` reports what can still be read; with --out IMAGE it \
-             copies that, with --nbd ADDRESS it serves it read-only"
+            "`floatgate volume recover {folder}` reports what can still be read; with --out IMAGE \
+             it copies that, with --nbd ADDRESS it serves it read-only"
         );
         match self {
             Self::System { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
@@ -136,10 +136,13 @@ impl OpenError {
                 format!("mount the file system of {folder} and its dies so that it can be written")
             }
             Self::System { .. } => {
-                format!("`floatgate status {folder}` names the dies; try again once they answer")
+                format!(
+                    "`floatgate volume status {folder}` names the dies; try again once they \
+                         answer"
+                )
             }
             Self::Refused { .. } | Self::Format(_) => {
-                format!("`floatgate status {folder}` shows the properties of the volume")
+                format!("`floatgate volume status {folder}` shows the properties of the volume")
             }
             Self::Description { .. } => {
                 format!(
@@ -158,11 +161,14 @@ impl OpenError {
             }
             Self::NoDrive { path, .. } if was_volume(path) => written_again(&folder),
             Self::NoDrive { .. } => format!(
-                "check the spelling of {folder}; `floatgate create {folder} --dies PATH --size \
-                 SIZE` creates a volume"
+                "check the spelling of {folder}; `floatgate volume create {folder} --dies PATH \
+                 --size SIZE` creates a volume"
             ),
             Self::InUse { .. } => {
-                format!("`floatgate status {folder}` shows its state, as its server reports it")
+                format!(
+                    "`floatgate volume status {folder}` shows its state, as its server \
+                         reports it"
+                )
             }
             Self::Version { .. } => {
                 format!(
@@ -174,8 +180,8 @@ impl OpenError {
             }
             Self::Stale { .. } => format!(
                 "bring back the dies that are named, in their latest state; failing that, \
-                 {recover}, and `floatgate serve {folder} --force-stale` goes on without what they \
-                 lack"
+                 {recover}, and `floatgate volume serve {folder} --force-stale` goes on without \
+                 what they lack"
             ),
             Self::Damaged { .. } => recover,
             Self::Device(_) => {
@@ -276,7 +282,7 @@ mod tests {
                     | OpenError::Damaged { .. }
                     | OpenError::Device(_)
             );
-            let recovers = remedy.contains("`floatgate recover '/srv/drives/d 1'`");
+            let recovers = remedy.contains("`floatgate volume recover '/srv/drives/d 1'`");
             assert_eq!(recovers, is_lasting, "{error}: {remedy}");
         }
     }

@@ -42,7 +42,7 @@ fn history_of(folder: &Path, span: HistorySpan) -> Result<History, Error> {
     let shown = folder.display();
     let Some(mut server) = server(folder)? else {
         let text = format!("{shown} is not served, and only a server has its history");
-        return Err(Error::new(Kind::Input, text).hint(format!("`floatgate serve {shown}`")));
+        return Err(Error::new(Kind::Input, text).hint(format!("`floatgate volume serve {shown}`")));
     };
     match server.ask(&Request::History { span }).map_err(|source| unanswered(folder, source))? {
         Answer::History { history } => Ok(*history),

@@ -48,6 +48,6 @@ def test_what_is_no_recording_is_refused(duo, tmp_path):
     (tmp_path / "text.rec").write_text("no recording")
     with pytest.raises(fg.Error, match="reading") as raised:
         fg.replay(tmp_path / "text.rec", duo)
-    assert "floatgate record" in raised.value.remedy
+    assert "floatgate trace record" in raised.value.remedy
     with pytest.raises(fg.Error, match="speed of the host is 0"):
         fg.app("sysbench-oltp", duo, 4, host_speed=0)

@@ -57,4 +57,4 @@ def test_a_served_volume_tells_of_its_server_and_its_past(folder, command):
 def test_what_is_no_volume_is_refused_with_a_remedy(tmp_path):
     with pytest.raises(fg.Error, match="opening") as raised:
         fg.Volume.open(tmp_path / "nothing")
-    assert "floatgate create" in raised.value.remedy
+    assert "floatgate volume create" in raised.value.remedy

@@ -119,7 +119,8 @@ impl Servers {
                 "the drive is a model that Floatgate serves, and how late its replies were is not \
                  known: {why}"
             ),
-            remedy: "install nvme-cli and run as root, or read `floatgate status` of the server"
+            remedy: "install nvme-cli and run as root, or read `floatgate volume status` of the \
+                     server"
                 .into(),
         };
         self.unknown.iter().map(warning).collect()

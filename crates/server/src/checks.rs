@@ -29,7 +29,7 @@ pub(crate) fn check_memory(config: &Config) -> Result<()> {
 pub(crate) fn check_reachable(front_ends: &[Box<dyn ReadyFrontEnd>]) -> Result<()> {
     if front_ends.is_empty() {
         let text = "no front end was given, so no client could connect";
-        let hint = "give --nbd ADDRESS, or another front end: see `floatgate serve --help`";
+        let hint = "give --nbd ADDRESS, or another front end: see `floatgate volume serve --help`";
         return Err(Error::new(Kind::Input, text).hint(hint).into());
     }
     Ok(())

@@ -239,8 +239,9 @@ fn read_only(status: &Status) -> Option<Problem> {
         HealthState::Critical,
         format!("The volume accepts no more writes: {reason}."),
         format!(
-            "Look for the cause in the log of the host, then stop the server, run `floatgate check \
-             {folder}`, and serve the volume again: everything that was flushed is kept."
+            "Look for the cause in the log of the host, then stop the server, run `floatgate \
+             volume check {folder}`, and serve the volume again: everything that was flushed is \
+             kept."
         ),
     ))
 }
@@ -317,8 +318,8 @@ fn pages_lost(status: &Status) -> Option<Problem> {
     let text =
         format!("{} of 4 KiB cannot be read back{sectors}: {which}.", counted(pages, "page"));
     let remedy = format!(
-        "Write them again from a backup, or trim them; `floatgate status {folder} --all` lists \
-         their sectors."
+        "Write them again from a backup, or trim them; `floatgate volume status {folder} --all` \
+         lists their sectors."
     );
     let (kind, severity) = (ProblemKind::PagesLost, HealthState::Critical);
     Some(Problem { count: pages, ..problem(kind, severity, text, remedy) })
@@ -333,8 +334,8 @@ fn stale_start(status: &Status) -> Option<Problem> {
         start.session
     );
     let remedy = format!(
-        "Compare the data with a backup, then run `floatgate scrub {folder}`, whose end ends this \
-         message."
+        "Compare the data with a backup, then run `floatgate volume scrub {folder}`, whose end \
+         ends this message."
     );
     Some(problem(ProblemKind::StaleStart, HealthState::Critical, text, remedy))
 }
@@ -362,8 +363,9 @@ fn purge_unfinished(status: &Status) -> Option<Problem> {
         let (kind, severity) = (ProblemKind::PurgeUnfinished, HealthState::Critical);
         let served = if status.state == State::Open { " --while-served" } else { "" };
         let remedy = format!(
-            "Repeat a format with `floatgate format`, since the capacity may still be the former \
-             one, and a purge with `floatgate purge {folder} --destroy {drive}{served}`."
+            "Repeat a format with `floatgate volume format`, since the capacity may still be the \
+             former one, and a purge with `floatgate volume purge {folder} --destroy \
+             {drive}{served}`."
         );
         problem(kind, severity, text.to_owned(), remedy)
     })
@@ -407,8 +409,8 @@ fn scrub(status: &Status) -> Option<Problem> {
     };
     let folder = &status.folder;
     let remedy = format!(
-        "Run `floatgate scrub {folder}` again; if that does not help, stop the server and run \
-         `floatgate check {folder}`, which names the dies."
+        "Run `floatgate volume scrub {folder}` again; if that does not help, stop the server and \
+         run `floatgate volume check {folder}`, which names the dies."
     );
     let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
     Some(Problem { count: left.max(1), ..problem })
@@ -430,7 +432,7 @@ fn unverified(status: &Status) -> Option<Problem> {
         return None;
     };
     let folder = &status.folder;
-    let remedy = format!("Run `floatgate scrub {folder}`, which restores whatever it can.");
+    let remedy = format!("Run `floatgate volume scrub {folder}`, which restores whatever it can.");
     let problem = problem(ProblemKind::Scrub, HealthState::Degraded, text, remedy);
     Some(Problem { count: units_lost.max(batches_lacking), ..problem })
 }
@@ -444,7 +446,9 @@ fn not_closed(status: &Status) -> Option<Problem> {
             "Unclean shutdown: the volume is not served, and its spare space and lost pages are \
              unknown until it is served again."
                 .to_owned(),
-            format!("Run `floatgate check {folder}`, then serve the volume, which recovers it."),
+            format!(
+                "Run `floatgate volume check {folder}`, then serve the volume, which recovers it."
+            ),
         )
     })
 }
@@ -562,8 +566,8 @@ fn errors_remedy(status: &Status) -> String {
         );
     }
     format!(
-        "Look for the cause in the log of the host, run `floatgate scrub {folder}`, and replace \
-         the die if it fails again."
+        "Look for the cause in the log of the host, run `floatgate volume scrub {folder}`, and \
+         replace the die if it fails again."
     )
 }
 
@@ -588,7 +592,7 @@ fn failed(status: &Status, index: u32, die: &Die) -> (String, String) {
     let maintenance = &status.maintenance;
     let absent = maintenance.absent_dies.iter().find(|it| it.die == index);
     let rebuild = maintenance.rebuild.as_ref().filter(|it| it.die == index && !it.is_running);
-    let replace = format!("`floatgate replace-die {folder} {index} --with");
+    let replace = format!("`floatgate volume replace-die {folder} {index} --with");
     let correct = match status.state {
         State::Closed | State::Unclosed => format!(
             "Correct its path in {folder}/volume.toml, or mount its file system, before serving. \

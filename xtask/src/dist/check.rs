@@ -153,7 +153,8 @@ fn check_deb_in_debian(release: &Release) -> Result<()> {
     // As its user, who may write to the folder of the drives and to nothing else.
     shell(
         "cd /var/lib/floatgate; setpriv --reuid=floatgate --regid=floatgate --clear-groups \
-         floatgate create scratch --dies d0.img,d1.img,d2.img,d3.img --size 64M --protect 3+1",
+         floatgate volume create scratch --dies d0.img,d1.img,d2.img,d3.img --size 64M \
+         --protect 3+1",
     )?;
     shell("apt-get purge --yes floatgate; test -e /var/lib/floatgate/scratch")?;
     Ok(())

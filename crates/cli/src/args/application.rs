@@ -13,7 +13,7 @@ use lab::application::ReplayHost;
 use super::{DataArgs, ModelArgs, TimingArgs};
 use crate::quantity;
 
-/// `floatgate replay`.
+/// `floatgate trace replay`.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// Recording of an application
@@ -75,11 +75,11 @@ impl HostArgs {
     }
 }
 
-/// `floatgate record`.
+/// `floatgate trace record`.
 #[derive(Debug, Args)]
 #[command(mut_arg("model", |model| model.requires("timing")))]
 pub(crate) struct Record {
-    /// Folder of the volume, created by `floatgate create`
+    /// Folder of the volume, created by `floatgate volume create`
     #[arg(required_unless_present = "memory", conflicts_with = "memory")]
     pub(crate) volume: Option<PathBuf>,
     /// Use a volume in memory of this size; it starts empty, and its data is lost at the end

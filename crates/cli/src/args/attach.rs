@@ -1,10 +1,10 @@
-//! Arguments of `floatgate attach` and `floatgate detach`.
+//! Arguments of `floatgate volume attach` and `floatgate volume detach`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// `floatgate attach`.
+/// `floatgate volume attach`.
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
     /// Folder of a served volume, or one of the URIs that its server printed
@@ -15,9 +15,9 @@ pub(crate) struct Attach {
     pub(crate) export: Option<String>,
 }
 
-/// `floatgate detach`.
+/// `floatgate volume detach`.
 #[derive(Debug, Args)]
 pub(crate) struct Detach {
-    /// Block device that `floatgate attach` printed
+    /// Block device that `floatgate volume attach` printed
     pub(crate) device: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Arguments of `floatgate create`.
+//! Arguments of `floatgate volume create`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use super::PromiseArgs;
 use crate::quantity;
 
-/// `floatgate create`.
+/// `floatgate volume create`.
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     /// New folder for the volume

@@ -1,4 +1,4 @@
-//! Arguments of `floatgate export`.
+//! Arguments of `floatgate volume export`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::format::volume_size;
 
-/// `floatgate export`.
+/// `floatgate volume export`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
     /// Create an export; the first one contains the data already stored at its location
@@ -27,7 +27,7 @@ pub(crate) struct NamedExport {
     pub(crate) name: String,
 }
 
-/// `floatgate export add`.
+/// `floatgate volume export add`.
 #[derive(Debug, Args)]
 pub(crate) struct AddExport {
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct AddExport {
     pub(crate) size: Bytes,
 }
 
-/// `floatgate export resize`.
+/// `floatgate volume export resize`.
 #[derive(Debug, Args)]
 pub(crate) struct ResizeExport {
     #[command(flatten)]
@@ -45,17 +45,17 @@ pub(crate) struct ResizeExport {
     /// New size that clients see, such as 2g
     #[arg(long, value_parser = volume_size)]
     pub(crate) size: Bytes,
-    /// Volume ID from `floatgate status`: allow data beyond the new end to be lost
+    /// Volume ID from `floatgate volume status`: allow data beyond the new end to be lost
     #[arg(long, value_name = "ID")]
     pub(crate) destroy: Option<String>,
 }
 
-/// `floatgate export remove`.
+/// `floatgate volume export remove`.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveExport {
     #[command(flatten)]
     pub(crate) meant: NamedExport,
-    /// Volume ID from `floatgate status`: allow the export's data to be lost
+    /// Volume ID from `floatgate volume status`: allow the export's data to be lost
     #[arg(long, value_name = "ID")]
     pub(crate) destroy: Option<String>,
 }

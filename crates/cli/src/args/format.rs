@@ -1,4 +1,4 @@
-//! Arguments of `floatgate purge`, `floatgate format` and `floatgate resize`.
+//! Arguments of `floatgate volume purge`, `floatgate volume format` and `floatgate volume resize`.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ const PAGE_BYTES: u64 = 4096;
 pub(crate) struct FormatTarget {
     /// Folder of the volume
     pub(crate) volume: PathBuf,
-    /// Volume ID from `floatgate status`: allow all data to be destroyed
+    /// Volume ID from `floatgate volume status`: allow all data to be destroyed
     #[arg(long, value_name = "ID")]
     pub(crate) destroy: Option<String>,
     /// Proceed even though the volume is served and clients may use it
@@ -24,29 +24,29 @@ pub(crate) struct FormatTarget {
     pub(crate) while_served: bool,
 }
 
-/// `floatgate purge`.
+/// `floatgate volume purge`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Without --destroy nothing is erased, and the volume ID is printed.
 
 Examples:
-  floatgate purge volume --destroy 5f0c6a1b2d3e4f50")]
+  floatgate volume purge volume --destroy 5f0c6a1b2d3e4f50")]
 pub(crate) struct Purge {
     #[command(flatten)]
     pub(crate) target: FormatTarget,
 }
 
-/// `floatgate format`.
+/// `floatgate volume format`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A smaller capacity leaves more over-provisioning, which makes random writes faster. `stock` leaves
-15 % in addition to the volume's own reserve (together about 18 % on 4 GB, as `floatgate status`
-shows), regardless of the --spare given to `floatgate create`. `high-performance` is 80 % of the
-stock capacity, as on the ioDrive Duo.
+15 % in addition to the volume's own reserve (together about 18 % on 4 GB, as `floatgate volume
+status` shows), regardless of the --spare given to `floatgate volume create`. `high-performance` is
+80 % of the stock capacity, as on the ioDrive Duo.
 
 Examples:
-  floatgate format volume --capacity high-performance --destroy 5f0c6a1b2d3e4f50
-  floatgate format volume --capacity 48g --destroy 5f0c6a1b2d3e4f50")]
+  floatgate volume format volume --capacity high-performance --destroy 5f0c6a1b2d3e4f50
+  floatgate volume format volume --capacity 48g --destroy 5f0c6a1b2d3e4f50")]
 pub(crate) struct Format {
     #[command(flatten)]
     pub(crate) target: FormatTarget,
@@ -64,14 +64,14 @@ pub(crate) struct Capacity {
     pub(crate) asked: Option<Bytes>,
 }
 
-/// `floatgate resize`.
+/// `floatgate volume resize`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The data is kept. A volume can become smaller only if no data is stored beyond the new end, or with
 --destroy.
 
 Examples:
-  floatgate resize volume --size 80g")]
+  floatgate volume resize volume --size 80g")]
 pub(crate) struct Resize {
     #[command(flatten)]
     pub(crate) target: FormatTarget,

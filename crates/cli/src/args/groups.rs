@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use clap::{Command, CommandFactory as _};
+use clap::{Command, CommandFactory as _, Subcommand as _};
 
-use super::Cli;
+use super::{Cli, Recording, Volume};
 
 /// Heading and commands of each group.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -12,33 +12,9 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Measure and compare",
         &["review", "run", "plan", "compare", "runs", "workloads", "protocols", "trace"],
     ),
-    ("Model and predict", &["drives", "app", "record", "replay", "sweep", "fit", "validate"]),
-    (
-        "Volumes",
-        &[
-            "create",
-            "serve",
-            "attach",
-            "detach",
-            "status",
-            "top",
-            "dashboard",
-            "locate",
-            "check",
-            "recover",
-            "scrub",
-            "fail-die",
-            "replace-die",
-            "add-spare",
-            "remove-spare",
-            "purge",
-            "format",
-            "resize",
-            "export",
-            "inject",
-        ],
-    ),
-    ("The machine", &["doctor", "completions", "man", "help"]),
+    ("Model and predict", &["drives", "app", "sweep", "fit", "validate"]),
+    ("Serve storage", &["volume", "dashboard"]),
+    ("The machine", &["doctor", "completions", "help"]),
 ];
 /// Columns from the beginning of a line to the summary of a command.
 const SUMMARY_COLUMN: usize = 15;
@@ -54,9 +30,19 @@ fn with_negative_numbers(command: Command) -> Command {
     names.into_iter().fold(command, |all, name| all.mut_subcommand(name, with_negative_numbers))
 }
 
+/// The command line; names of earlier versions are hidden.
+pub(crate) fn command_line() -> Command {
+    let former = Volume::augment_subcommands(Recording::augment_subcommands(Command::new("")));
+    let former = former.get_subcommands().map(|it| it.get_name().to_owned());
+    former
+        .collect::<Vec<_>>()
+        .into_iter()
+        .fold(Cli::command(), |all, name| all.mut_subcommand(name, |it| it.hide(true)))
+}
+
 /// The command line, whose help lists the commands by group.
 pub(crate) fn grouped() -> Command {
-    let command = with_negative_numbers(Cli::command());
+    let command = with_negative_numbers(command_line());
     let header = command.get_styles().get_header().to_owned();
     let literal = command.get_styles().get_literal().to_owned();
     let mut template = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
@@ -91,8 +77,11 @@ mod tests {
     #[test]
     fn every_command_is_in_one_group() {
         let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
-        let mut all: BTreeSet<String> =
-            Cli::command().get_subcommands().map(|it| it.get_name().to_owned()).collect();
+        let mut all: BTreeSet<String> = command_line()
+            .get_subcommands()
+            .filter(|it| !it.is_hide_set())
+            .map(|it| it.get_name().to_owned())
+            .collect();
         all.insert("help".to_owned());
         assert_eq!(grouped.len(), all.len(), "each of them once");
         assert_eq!(grouped.iter().map(ToString::to_string).collect::<BTreeSet<_>>(), all);
@@ -104,7 +93,7 @@ mod tests {
             for name in names {
                 let summary = summary(&Cli::command(), name);
                 let width = SUMMARY_COLUMN + summary.len();
-                assert!(!summary.is_empty() && width <= 100, "{name}: {summary}");
+                assert!(!summary.is_empty() && width <= 80, "{name}: {summary}");
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Arguments of `floatgate locate`.
+//! Arguments of `floatgate volume locate`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// `floatgate locate`.
+/// `floatgate volume locate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every view of the volume shows the mark. No LED of an enclosure is switched: for block devices,
 `ledctl locate=/dev/DEVICE` does that.
 
 Examples:
-  floatgate locate volume on
-  floatgate locate volume off")]
+  floatgate volume locate volume on
+  floatgate volume locate volume off")]
 pub(crate) struct Locate {
     /// Folder of the volume
     pub(crate) volume: PathBuf,

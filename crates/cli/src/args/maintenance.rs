@@ -8,7 +8,7 @@ use export::Address;
 
 use crate::quantity;
 
-/// `floatgate check`.
+/// `floatgate volume check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     /// Folder of a volume that is not being served
@@ -21,27 +21,27 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
-/// `floatgate scrub`.
+/// `floatgate volume scrub`.
 #[derive(Debug, Args)]
 pub(crate) struct Scrub {
     /// Folder of a served volume
     pub(crate) volume: PathBuf,
-    /// Return at once; `floatgate status` shows the progress
+    /// Return at once; `floatgate volume status` shows the progress
     #[arg(long)]
     pub(crate) no_wait: bool,
 }
 
-/// `floatgate fail-die`.
+/// `floatgate volume fail-die`.
 #[derive(Debug, Args)]
 pub(crate) struct FailDie {
     /// Folder of a served or closed volume
     pub(crate) volume: PathBuf,
-    /// Index of the die from 0, in the order given to `floatgate create`
+    /// Index of the die from 0, in the order given to `floatgate volume create`
     #[arg(value_parser = quantity::whole::<usize>)]
     pub(crate) die: usize,
 }
 
-/// `floatgate replace-die`.
+/// `floatgate volume replace-die`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplaceDie {
     /// Folder of a served or closed volume
@@ -60,7 +60,7 @@ pub(crate) struct ReplaceDie {
     pub(crate) no_wait: bool,
 }
 
-/// `floatgate add-spare`.
+/// `floatgate volume add-spare`.
 #[derive(Debug, Args)]
 pub(crate) struct AddSpare {
     /// Folder of a served or closed volume
@@ -73,7 +73,7 @@ pub(crate) struct AddSpare {
     pub(crate) destroy: bool,
 }
 
-/// `floatgate remove-spare`.
+/// `floatgate volume remove-spare`.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveSpare {
     /// Folder of a served or closed volume
@@ -83,7 +83,7 @@ pub(crate) struct RemoveSpare {
     pub(crate) spare: PathBuf,
 }
 
-/// `floatgate inject`.
+/// `floatgate volume inject`.
 #[derive(Debug, Args)]
 pub(crate) struct Inject {
     /// Folder of a volume whose server was started with `--fault-injection`
@@ -154,7 +154,7 @@ pub(crate) enum Fault {
     },
 }
 
-/// Options of `floatgate recover`.
+/// Options of `floatgate volume recover`.
 #[derive(Debug, Args)]
 pub(crate) struct Recover {
     /// Folder of a volume that is not being served

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Options for alerts of `floatgate serve`.
+/// Options for alerts of `floatgate volume serve`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Monitor")]
 pub(crate) struct MonitorArgs {

@@ -1,4 +1,4 @@
-//! Arguments of `floatgate serve`, and of the timing of replies.
+//! Arguments of `floatgate volume serve`, and of the timing of replies.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,12 +51,12 @@ impl TimingArgs {
     }
 }
 
-/// `floatgate serve`.
+/// `floatgate volume serve`.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new(TIMED).args(["timing", "config"]).multiple(true)))]
 #[command(mut_args(with_model))]
 pub(crate) struct Serve {
-    /// Folder of the volume, created by `floatgate create`
+    /// Folder of the volume, created by `floatgate volume create`
     #[arg(required_unless_present_any = ["memory", "config"], conflicts_with = "memory")]
     pub(crate) volume: Option<PathBuf>,
     /// Serve a volume in memory of this size; it starts empty, and its data is lost at the end
@@ -90,7 +90,7 @@ pub(crate) struct Serve {
     /// is a problem
     #[arg(long, default_value_t = 20, value_name = "PLACES", conflicts_with = "memory")]
     pub(crate) die_errors_per_hour: u64,
-    /// Allow `floatgate inject`, and follow a schedule of faults if one is given
+    /// Allow `floatgate volume inject`, and follow a schedule of faults if one is given
     #[arg(long, value_name = "SCHEDULE", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "given or not, with a file or without")]
     pub(crate) fault_injection: Option<Option<PathBuf>>,
@@ -100,7 +100,7 @@ pub(crate) struct Serve {
     /// Most bytes of the dies that a scrub reads each second, such as 50M
     #[arg(long, value_parser = quantity::size, value_name = "BYTES", conflicts_with = "memory")]
     pub(crate) scrub_rate: Option<Bytes>,
-    /// Record the clients' requests in a new file, for `floatgate replay`
+    /// Record the clients' requests in a new file, for `floatgate trace replay`
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Level of messages on stderr: this one and more severe ones

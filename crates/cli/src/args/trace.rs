@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use blockio::Bytes;
 use clap::{Args, Subcommand};
 
+use super::{Record, Replay};
 use crate::quantity;
 
 /// `floatgate trace`.
@@ -13,7 +14,7 @@ pub(crate) enum TraceCommand {
     /// Generate a synthetic trace from the statistics of a workload
     Make(TraceMake),
     /// Convert a log of blktrace or fio with issues and completions to a recording for
-    /// `floatgate replay`
+    /// `floatgate trace replay`
     #[command(after_help = "\
 Examples:
   floatgate trace import blkparse.txt --size 1920g --out oltp.rec
@@ -21,6 +22,36 @@ Examples:
     Import(TraceImport),
     /// Summarize a trace, and report invalid lines
     Show(TraceShow),
+    /// Recordings of applications.
+    #[command(flatten)]
+    Recording(Recording),
+}
+
+/// Commands of `floatgate trace` for recordings of applications.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Recording {
+    /// Record the I/O of a command on a volume
+    #[command(after_help = "\
+The volume is served while the command runs. If the command prints a result of sysbench, pgbench
+or db_bench, the recording contains the result, and the time that it was measured over.
+
+Examples:
+  floatgate trace record volume --out boot.rec -- sh -c 'qemu-img bench \"$FLOATGATE_NBD\"'
+  floatgate trace record volume --mount /mnt/volume --out oltp.rec -- ./my-benchmark.sh
+  floatgate trace record --memory 2g --mount /mnt/volume --mkfs --timing model \\
+    --model iodrive-duo --out oltp.rec -- ./my-benchmark.sh")]
+    Record(Record),
+    /// Replay a recorded application on modelled or real drives
+    #[command(after_help = "\
+A request is issued when the request that completed last before it in the recording has completed,
+and the think time between the two has passed. `factor` is the time of the recording divided by that
+of the replay: 2 is twice as fast.
+
+Examples:
+  floatgate trace replay oltp.rec px600-2600 flashmax-ii p5800x
+  floatgate trace replay oltp.rec csd-3000-7680 --compressible 50 --json
+  floatgate trace replay oltp.rec /dev/nvme1n1 px600-2600 --destroy")]
+    Replay(Replay),
 }
 
 /// `floatgate trace make`.

@@ -1,4 +1,5 @@
-//! `floatgate attach`, `floatgate detach`: a block device on this machine for a served drive.
+//! `floatgate volume attach`, `floatgate volume detach`: a block device on this machine for a
+//! served drive.
 //!
 //! ```text
 //!   volume ──► URIs from its server ──► the first kernel client for one of them ──► /dev/...
@@ -24,7 +25,7 @@ use crate::{Ending, output};
 struct KernelClient {
     /// Name of its protocol.
     name: &'static str,
-    /// Option of `floatgate serve` that serves over it.
+    /// Option of `floatgate volume serve` that serves over it.
     option: &'static str,
     /// True if it connects to URIs like this one.
     accepts: fn(&str) -> bool,
@@ -80,7 +81,7 @@ fn uris(args: &Attach) -> Result<Vec<String>> {
     let shown = volume.display();
     let Some(mut connection) = server(volume)? else {
         let text = format!("{shown} is not served");
-        let hint = format!("serve it first: `floatgate serve {shown} --nvme tcp:4420`");
+        let hint = format!("serve it first: `floatgate volume serve {shown} --nvme tcp:4420`");
         return Err(Error::new(Kind::Input, text).hint(hint).into());
     };
     let status = connection.status().context("asking the server for its URIs")?;
@@ -102,7 +103,10 @@ pub(crate) fn detach(args: &Detach) -> Result<Ending> {
     let shown = args.device.display();
     let name = args.device.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(client) = CLIENTS.iter().find(|client| (client.owns)(name)) else {
-        bail!("{shown} is not a device of `floatgate attach`, such as /dev/ublkb0 or /dev/nvme0n1");
+        bail!(
+            "{shown} is not a device of `floatgate volume attach`, such as /dev/ublkb0 or \
+               /dev/nvme0n1"
+        );
     };
     (client.detach)(name).with_context(|| format!("detaching {shown}"))?;
     Ok(Ending::Done)

@@ -1,4 +1,4 @@
-//! `floatgate check`: errors on the dies of a closed volume, and their repair.
+//! `floatgate volume check`: errors on the dies of a closed volume, and their repair.
 
 use std::collections::BTreeMap;
 use std::path::Path;

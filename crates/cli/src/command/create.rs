@@ -1,4 +1,4 @@
-//! `floatgate create`: a volume, created over files or block devices.
+//! `floatgate volume create`: a volume, created over files or block devices.
 
 use anyhow::{Context as _, Result};
 use blockio::text;

@@ -1,4 +1,4 @@
-//! `floatgate export`: exports of a volume.
+//! `floatgate volume export`: exports of a volume.
 
 use anyhow::{Context as _, Result, bail};
 use live::{Beyond, Drive, Namespaces, OpenError};

@@ -1,5 +1,5 @@
-//! `floatgate purge`, `format`, `resize`: erasing all data and setting another size, through the
-//! server of the volume where it has one and that is allowed.
+//! `floatgate volume purge`, `format`, `resize`: erasing all data and setting another size, through
+//! the server of the volume where it has one and that is allowed.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -98,7 +98,7 @@ pub(crate) fn resize(args: &Resize) -> Result<Ending> {
     if let Some(mut server) = server {
         let unanswered = UnansweredRequest {
             state: "the size may be that of before or not",
-            next: format!("`floatgate status {shown}` says which; then run this again"),
+            next: format!("`floatgate volume status {shown}` says which; then run this again"),
         };
         let request = Request::Resize { drive, size_bytes: size.0, discard, while_served: true };
         let ordered = server.order(&request);
@@ -183,8 +183,8 @@ fn purge_unanswered(command: &str, volume: &Path) -> UnansweredRequest {
     UnansweredRequest {
         state: "data that was to be erased may be left on the dies",
         next: format!(
-            "`floatgate status {shown}` says whether it is; run the same `floatgate {command}` \
-             again, without --while-served as long as the volume is not served"
+            "`floatgate volume status {shown}` says whether it is; run the same `floatgate \
+             volume {command}` again, without --while-served as long as the volume is not served"
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! `floatgate locate`: a mark that tells one volume from many.
+//! `floatgate volume locate`: a mark that tells one volume from many.
 
 use anyhow::{Context as _, Result};
 use live::locate;

@@ -1,5 +1,5 @@
-//! `floatgate scrub`, `fail-die`, `replace-die`, `add-spare`, `remove-spare`, `inject`: maintenance
-//! of a volume, and faults, through its server where it has one.
+//! `floatgate volume scrub`, `fail-die`, `replace-die`, `add-spare`, `remove-spare`, `inject`:
+//! maintenance of a volume, and faults, through its server where it has one.
 
 use std::io;
 use std::path::{Path, absolute};
@@ -28,14 +28,14 @@ const POWER_CUT_PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn scrub(args: &ScrubArgs) -> Result<Ending> {
     let shown = args.volume.display();
     let mut server = needed_server(&args.volume, || {
-        format!("`floatgate check --repair {shown}` checks a closed volume")
+        format!("`floatgate volume check --repair {shown}` checks a closed volume")
     })?;
     let attempted = || format!("scrubbing {shown}");
     let unanswered = UnansweredRequest {
         state: "the scrub did not come to its end",
         next: format!(
-            "serve the volume and run `floatgate scrub {shown}` again, or run `floatgate check \
-             --repair {shown}` while it is closed"
+            "serve the volume and run `floatgate volume scrub {shown}` again, or run `floatgate \
+             volume check --repair {shown}` while it is closed"
         ),
     };
     let ordered = server.order(&Request::Scrub).map_err(|error| unanswered.of_order(error));
@@ -104,7 +104,9 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
     if let Some(mut server) = server(&args.volume)? {
         let unanswered = UnansweredRequest {
             state: "the die may be offline or not",
-            next: format!("`floatgate status {shown} --all` says which; then run this again"),
+            next: format!(
+                "`floatgate volume status {shown} --all` says which; then run this again"
+            ),
         };
         let ordered = server.order(&Request::FailDie { die });
         ordered.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;
@@ -128,7 +130,9 @@ pub(crate) fn fail_die(args: &FailDie) -> Result<Ending> {
         };
         output::talk(&format!("{shown}: {redundancy}"));
     }
-    output::talk(&format!("die {die} of {shown} is offline; `floatgate replace-die` replaces it"));
+    output::talk(&format!(
+        "die {die} of {shown} is offline; `floatgate volume replace-die` replaces it"
+    ));
     Ok(Ending::Done)
 }
 
@@ -142,8 +146,9 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
             state: "the rebuild did not come to its end, and the volume tolerates no failure of a \
                     die until one has",
             next: format!(
-                "`floatgate status {shown}` says how far it is; `floatgate replace-die {shown} \
-                 {die} --with {}` begins it again, whether the volume is served or not",
+                "`floatgate volume status {shown}` says how far it is; `floatgate volume \
+                 replace-die {shown} {die} --with {}` begins it again, whether the volume is served \
+                 or not",
                 args.with.display()
             ),
         };
@@ -163,7 +168,7 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
             let lost = rebuild.units_lost;
             let lost = counted(lost, "unit");
             output::talk(&format!(
-                "warning: {lost} could not be restored; run `floatgate scrub {shown}`"
+                "warning: {lost} could not be restored; run `floatgate volume scrub {shown}`"
             ));
         }
     } else {
@@ -232,7 +237,7 @@ fn spare_unanswered(volume: &Path) -> UnansweredRequest {
     let shown = volume.display();
     UnansweredRequest {
         state: "the hot spares may be those of before or not",
-        next: format!("`floatgate status {shown}` counts them; then run this again"),
+        next: format!("`floatgate volume status {shown}` counts them; then run this again"),
     }
 }
 
@@ -240,7 +245,7 @@ fn spare_unanswered(volume: &Path) -> UnansweredRequest {
 pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     let shown = args.volume.display();
     let mut server = needed_server(&args.volume, || {
-        format!("start `floatgate serve {shown} --fault-injection`")
+        format!("start `floatgate volume serve {shown} --fault-injection`")
     })?;
     let fault = match args.fault {
         args::Fault::CutPower => Fault::CutPower,
@@ -271,7 +276,9 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
         done => {
             let unanswered = UnansweredRequest {
                 state: "the fault may have come or not",
-                next: format!("`floatgate status {shown}` says whether the volume is served"),
+                next: format!(
+                    "`floatgate volume status {shown}` says whether the volume is served"
+                ),
             };
             let attempted = || format!("injecting a fault into {shown}");
             done.map_err(|error| unanswered.of_order(error)).with_context(attempted)?;

@@ -1,4 +1,4 @@
-//! `floatgate record`: a command whose requests to a drive are recorded.
+//! `floatgate trace record`: a command whose requests to a drive are recorded.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -78,8 +78,8 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     match benchmark {
         Some(it) => output::talk(&format!("{}: {:.1} transactions per second", it.tool, it.tps)),
         None => output::talk(
-            "no result of sysbench, pgbench or db_bench was printed: `floatgate replay` tells \
-             factors and no TPS",
+            "no result of sysbench, pgbench or db_bench was printed: `floatgate trace replay` \
+             tells factors and no TPS",
         ),
     }
     output::data(&args.out.display().to_string())?;

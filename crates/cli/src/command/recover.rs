@@ -1,5 +1,5 @@
-//! `floatgate recover`: the readable data of a volume that cannot be opened, reported, copied or
-//! served.
+//! `floatgate volume recover`: the readable data of a volume that cannot be opened, reported,
+//! copied or served.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};

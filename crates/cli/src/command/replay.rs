@@ -1,4 +1,5 @@
-//! `floatgate replay`: predicts an application that was recorded on one drive on other drives.
+//! `floatgate trace replay`: predicts an application that was recorded on one drive on other
+//! drives.
 
 use std::fmt::Write as _;
 use std::path::Path;

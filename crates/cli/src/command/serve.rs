@@ -1,4 +1,4 @@
-//! `floatgate serve`: a volume, offered to clients until it is told to stop.
+//! `floatgate volume serve`: a volume, offered to clients until it is told to stop.
 
 use std::num::NonZeroU64;
 

@@ -1,4 +1,4 @@
-//! `floatgate status`: status of a live drive, served or closed.
+//! `floatgate volume status`: status of a live drive, served or closed.
 
 mod dies;
 
@@ -142,7 +142,10 @@ pub(super) fn write_buffer(left: &LeftBuffer) -> String {
     let outcome = match is_replayed {
         Some(true) => "replayed when the volume is served",
         Some(false) => "ignored when the volume is served",
-        None => "replayed when the volume is served, if the dies agree: `floatgate check` tells",
+        None => {
+            "replayed when the volume is served, if the dies agree: `floatgate volume check` \
+                 tells"
+        }
     };
     let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
     format!("{}, {}, {outcome}{reason}", counted(*pages, "page"), counted(*trims, "trim"))

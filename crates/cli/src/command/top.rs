@@ -1,4 +1,4 @@
-//! `floatgate top`: the activity of a served volume, a screen a second.
+//! `floatgate volume top`: the activity of a served volume, a screen a second.
 //!
 //! Problems come first. Fifty columns suffice; where there are more, bars are longer.
 
@@ -22,7 +22,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Dies that are shown, of more the failed and the busiest: a screen has 24 lines.
 const DIES_MAX: usize = 6;
-/// Problems that are shown; `floatgate status` has them all.
+/// Problems that are shown; `floatgate volume status` has them all.
 const PROBLEMS_MAX: usize = 3;
 /// Columns of the longest bar, and what stands before it.
 const BAR_COLUMNS: usize = 24;
@@ -41,7 +41,7 @@ struct Span<'a> {
 pub(crate) fn top(args: &Top) -> Result<Ending> {
     let shown = args.volume.display();
     let attempted = || format!("asking the server of {shown}");
-    let start = || format!("start `floatgate serve {shown}`");
+    let start = || format!("start `floatgate volume serve {shown}`");
     let mut connection = needed_server(&args.volume, start)?;
     let mut then = (Instant::now(), connection.status().with_context(attempted)?);
     let terminal = if args.once { None } else { Terminal::take()? };

@@ -14,7 +14,7 @@ use lab::workload::recording::{
 use lab::workload::trace::{Beneath, Iolog, SYNTHETIC, Statistics, Trace, TraceShape, synthesise};
 use lab::{Error, Kind, replay};
 
-use crate::args::{TraceCommand, TraceImport, TraceMake, TraceShow};
+use crate::args::{Recording, TraceCommand, TraceImport, TraceMake, TraceShow};
 use crate::{Ending, output, setup, table};
 
 /// Complaint about the output of a benchmark.
@@ -28,6 +28,15 @@ pub(crate) fn trace(command: &TraceCommand) -> Result<Ending> {
         TraceCommand::Make(args) => make(args),
         TraceCommand::Import(args) => import(args),
         TraceCommand::Show(args) => show(args),
+        TraceCommand::Recording(command) => recording(command),
+    }
+}
+
+/// Records or replays an application.
+pub(crate) fn recording(command: &Recording) -> Result<Ending> {
+    match command {
+        Recording::Record(args) => super::record::record(args),
+        Recording::Replay(args) => super::replay::replay(args),
     }
 }
 

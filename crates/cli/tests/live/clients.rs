@@ -1,4 +1,4 @@
-//! Clients of the NBD protocol that others wrote, on drives that `floatgate serve` serves.
+//! Clients of the NBD protocol that others wrote, on drives that `floatgate volume serve` serves.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Drives that store, looked at from outside: `floatgate status` on closed drives.
+//! Drives that store, looked at from outside: `floatgate volume status` on closed drives.
 
 use std::process::Output;
 

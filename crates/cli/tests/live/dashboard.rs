@@ -156,7 +156,7 @@ fn a_die_fails_and_is_rebuilt_before_the_readers_eyes() {
     let (die, folder) = (served.path("d2.img"), served.path("volume"));
     for part in [
         format!("Die 2 ({}) has failed; ", die.display()),
-        format!("Replace it: floatgate replace-die {} 2 --with PATH.", folder.display()),
+        format!("Replace it: floatgate volume replace-die {} 2 --with PATH.", folder.display()),
     ] {
         assert!(problem.as_str().unwrap().contains(&part), "no {part} in {problem}");
     }

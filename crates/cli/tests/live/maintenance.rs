@@ -53,7 +53,7 @@ fn a_closed_drive_gets_another_die() {
         assert!(said(&failed).contains(redundancy), "{}", said(&failed));
     }
     let last = floatgate(&["fail-die", "volume", "0"]);
-    let told = "no redundancy is left, so this would lose data: `floatgate replace-die`";
+    let told = "no redundancy is left, so this would lose data: `floatgate volume replace-die`";
     assert!(said(&last).contains(told), "{}", said(&last));
     assert_eq!(floatgate(&["check", "volume"]).status.code(), Some(1));
     for die in ["1", "2", "3"] {

@@ -1,4 +1,5 @@
-//! Recovery of drives that cannot be opened: `floatgate recover` serves them read-only to clients.
+//! Recovery of drives that cannot be opened: `floatgate volume recover` serves them read-only to
+//! clients.
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +61,7 @@ fn damage_batch(die: &Path) {
     fs::write(die, bytes).expect("it takes bytes");
 }
 
-/// `floatgate recover` of the drive in a folder, at a socket there.
+/// `floatgate volume recover` of the drive in a folder, at a socket there.
 fn recover(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_floatgate"));
     let address = format!("unix:{}", folder.join("s").display());
@@ -69,7 +70,7 @@ fn recover(folder: &Path) -> Command {
     command
 }
 
-/// Runs `floatgate serve` on the drive, and returns its output once it ends.
+/// Runs `floatgate volume serve` on the drive, and returns its output once it ends.
 fn serve(folder: &Path) -> Output {
     let address = format!("unix:{}", folder.join("s").display());
     floatgate(folder, &["serve", "volume", "--nbd", &address])
@@ -92,7 +93,7 @@ fn a_drive_that_opening_refuses_is_served_for_reading_where_doubts_are_accepted(
     assert!(!refused.status.success());
     assert!(said(&refused).contains("is lost, though a later one was written"), "{refused:?}");
     // The hint is the command as it is to be typed.
-    assert!(said(&refused).contains("`floatgate recover volume`"), "{refused:?}");
+    assert!(said(&refused).contains("`floatgate volume recover volume`"), "{refused:?}");
     let doubtful = recover(folder.path()).output().unwrap();
     assert_eq!(doubtful.status.code(), Some(1));
     for part in ["inconsistency: batch ", "any page may be older", "--force serves the data"] {

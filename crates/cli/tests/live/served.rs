@@ -1,4 +1,5 @@
-//! A `floatgate serve` of its own for each test, drives to serve, and programs that are clients.
+//! A `floatgate volume serve` of its own for each test, drives to serve, and programs that are
+//! clients.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};

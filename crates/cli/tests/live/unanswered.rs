@@ -65,10 +65,18 @@ fn no_command_succeeds_whose_server_ends_before_it_has_answered() {
     let commands: [(&[&str], usize, [&str; 2]); 14] = [
         (&["scrub", "volume"], 0, [ended, "check --repair volume"]),
         (&["scrub", "volume"], 1, [running, "check --repair volume"]),
-        (&["purge", "volume"], 1, [ended, "`floatgate status volume`"]),
+        (&["purge", "volume"], 1, [ended, "`floatgate volume status volume`"]),
         (&["purge", "volume"], 2, [running, "without --while-served"]),
-        (&["format", "volume", "--capacity", "4MiB"], 1, [ended, "`floatgate status volume`"]),
-        (&["format", "volume", "--capacity", "4MiB"], 2, [running, "same `floatgate format`"]),
+        (
+            &["format", "volume", "--capacity", "4MiB"],
+            1,
+            [ended, "`floatgate volume status volume`"],
+        ),
+        (
+            &["format", "volume", "--capacity", "4MiB"],
+            2,
+            [running, "same `floatgate volume format`"],
+        ),
         (&["resize", "volume", "--size", "4MiB"], 1, [ended, "run this again"]),
         (&["fail-die", "volume", "1"], 0, [ended, "status volume --all"]),
         (&["replace-die", "volume", "1", "--with", "n.img"], 0, [ended, "volume 1 --with n.img"]),

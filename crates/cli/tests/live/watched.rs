@@ -1,4 +1,4 @@
-//! A served drive, watched: the management socket and `floatgate top`.
+//! A served drive, watched: the management socket and `floatgate volume top`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -150,7 +150,7 @@ fn top_shows_a_screen_of_eighty_columns_and_needs_a_server() {
     assert!(served.stop().success());
     let refused = served.beside(&args);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(said, "error: volume is not served; start `floatgate serve volume`\n");
+    assert_eq!(said, "error: volume is not served; start `floatgate volume serve volume`\n");
 }
 
 #[test]

@@ -286,7 +286,7 @@ fn a_file_that_is_no_recording_is_refused_with_what_makes_one() {
     std::fs::write(&path, "not a recording").unwrap();
     let other = super::read(&path).unwrap_err();
     assert!(other.to_string().starts_with("reading "), "{other}");
-    assert!(other.remedy().contains("`floatgate record`"), "{}", other.remedy());
+    assert!(other.remedy().contains("`floatgate trace record`"), "{}", other.remedy());
 }
 
 #[test]

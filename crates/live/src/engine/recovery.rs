@@ -91,7 +91,7 @@ pub(crate) struct Doubts {
     pub(crate) is_recovery: bool,
     /// True if every copy is read whole, to tell which are damaged.
     pub(crate) is_thorough: bool,
-    /// The checkpoint that `floatgate recover` begins with; none: the newest.
+    /// The checkpoint that `floatgate volume recover` begins with; none: the newest.
     pub(crate) checkpoint: Option<u64>,
     pub(crate) found: Vec<String>,
 }

@@ -78,7 +78,7 @@ pub(super) fn check_is_spare(medium: &dyn Medium, drive: u64) -> io::Result<()> 
     let name = medium.name();
     Err(io::Error::other(format!(
         "{name} is listed as a hot spare and holds {held}, so it is not erased: if its data is \
-         not needed, give it to `floatgate replace-die` with --destroy"
+         not needed, give it to `floatgate volume replace-die` with --destroy"
     )))
 }
 

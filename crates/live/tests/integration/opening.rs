@@ -353,7 +353,10 @@ fn a_description_that_cannot_be_used_says_so_and_does_not_advise_to_create_the_v
         let error = Drive::open(&options.volume).unwrap_err();
         let remedy = error.remedy(&options.volume);
         assert!(error.to_string().contains(expected), "{error}");
-        assert!(remedy.contains("volume.toml") && !remedy.contains("floatgate create"), "{remedy}");
+        assert!(
+            remedy.contains("volume.toml") && !remedy.contains("floatgate volume create"),
+            "{remedy}"
+        );
     }
     fs::write(&path, format!("schema = 1\ndies = ['{second}', '{first}']")).unwrap();
     Drive::open(&options.volume).unwrap();

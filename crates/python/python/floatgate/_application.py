@@ -51,7 +51,7 @@ def replay(
 def replay(
     recording: str | PathLike[str], drive: Drive | Sequence[Drive], **options: Unpack[Options]
 ) -> dict[str, Any] | list[dict[str, Any]]:
-    """Predicts a recorded application on another drive, like ``floatgate replay``.
+    """Predicts a recorded application on another drive, like ``floatgate trace replay``.
 
     Options are ``host_speed`` (1.0), ``host_processors`` (those of the recording's host),
     ``buffered`` and ``compressible`` in percent (0), and ``format``, ``host``, ``time_lapse`` and
@@ -64,7 +64,7 @@ def replay(
     try:
         content = Path(path).read_bytes()
     except OSError as cause:
-        raise Error(f"opening {path}: {cause.strerror}", "name a file that `floatgate record` made"
+        raise Error(f"opening {path}: {cause.strerror}", "name a file that `floatgate trace record` made"
                     ) from cause
     return _replay(path, content, drive, **options)
 

@@ -11,7 +11,7 @@ from ._html import escaped, table
 
 
 class Volume:
-    """A volume that ``floatgate create`` created, served or closed. It is only read.
+    """A volume that ``floatgate volume create`` created, served or closed. It is only read.
 
     >>> volume = Volume.open("volume")
     >>> volume.status()["health"]["state"]

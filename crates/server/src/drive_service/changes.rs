@@ -271,7 +271,7 @@ impl DriveSnapshot {
 fn unused(status: &Status, failure: &SpareFailure) -> String {
     let SpareFailure { path, die, reason, is_kept } = failure;
     let (die, folder) = (named(status, *die), &status.folder);
-    let add = format!("add another one with `floatgate add-spare {folder} PATH`");
+    let add = format!("add another one with `floatgate volume add-spare {folder} PATH`");
     if *is_kept {
         format!(
             "The hot spare {path} could not replace {die}: {reason}. It stays a hot spare and is \

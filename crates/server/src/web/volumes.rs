@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const CLOSED_KNOWN: Duration = Duration::from_secs(10);
 /// Fault of an unserved drive that was not closed.
 const UNCLOSED: &str = "Not served since an unclean shutdown: its server or its machine failed; \
-                        `floatgate serve` recovers everything that was flushed.";
+                        `floatgate volume serve` recovers everything that was flushed.";
 /// The socket that may stand for the folder that it lies in.
 const SOCKET: &str = "manage.sock";
 

@@ -115,7 +115,7 @@ fn a_drive_that_takes_no_writes_is_critical_and_says_why() {
     let (problem, bits) = problem_of(|it| it.reason = Some("the journal is full".into()));
     assert_eq!((problem.kind, problem.severity), (ProblemKind::ReadOnly, HealthState::Critical));
     assert_eq!(problem.text, "The volume accepts no more writes: the journal is full.");
-    assert!(problem.remedy.contains("`floatgate check volume`"), "{}", problem.remedy);
+    assert!(problem.remedy.contains("`floatgate volume check volume`"), "{}", problem.remedy);
     assert_eq!(bits, WARNS_OF_READ_ONLY);
 }
 
@@ -238,7 +238,7 @@ fn a_failed_die_says_whether_another_failure_loses_data() {
                 failure loses data.";
     assert_eq!((problem.text.as_str(), bits), (text, WARNS_OF_RELIABILITY));
     assert_eq!(problem.die, Some(2));
-    assert_eq!(problem.remedy, "Replace it: `floatgate replace-die volume 2 --with PATH`.");
+    assert_eq!(problem.remedy, "Replace it: `floatgate volume replace-die volume 2 --with PATH`.");
     let (rebuilt, bits) = failed(false, None);
     let restored = "; redundancy is restored: the volume tolerates 1 more failure.";
     assert!(rebuilt.text.ends_with(restored), "{}", rebuilt.text);

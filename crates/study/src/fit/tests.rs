@@ -197,7 +197,7 @@ fn numbers_are_found_again_from_a_run_of_the_drive() {
 
 #[test]
 fn an_imported_run_is_fitted_on_a_drive_that_was_written() {
-    let report = concat!(env!("CARGO_MANIFEST_DIR"), "/src/fio_report/tests/json-plus.json");
+    let report = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/src/fio_report/tests/json-plus.json");
     let imported = lab::fio_report::import(std::path::Path::new(report), None).unwrap();
     let run = imported.outcome.into_run(&imported.plan, "id".into(), String::new());
     let spec = DriveSpec::parse(&tiny_drive_text(), "tiny.toml").unwrap();

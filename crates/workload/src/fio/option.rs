@@ -202,7 +202,7 @@ pub(super) const REFUSED: &[(&[&str], &str)] = &[
     ),
     (
         &["verify", "verify_only", "verify_pattern", "verify_backlog", "verify_header_seed"],
-        "contents are not checked; `floatgate check` checks those of served drives",
+        "contents are not checked; `floatgate volume check` checks those of served drives",
     ),
     (
         &["trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch", "num_range"],

@@ -1,4 +1,4 @@
-//! The terminal of `floatgate top`: its size, and the keys that end it.
+//! The terminal of `floatgate volume top`: its size, and the keys that end it.
 //!
 //! Keys come one by one, unseen, until this is dropped. Ctrl-C stays a signal, which is taken over,
 //! so that the terminal is as it was however the command ends.

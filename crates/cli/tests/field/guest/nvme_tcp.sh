@@ -73,12 +73,12 @@ say_operations
 say disconnect nvme disconnect -n "$subsystem"
 # The same drive through the command, twice: the second time the host is connected already.
 uri="nvme+tcp://10.0.2.2:$port/$subsystem"
-say attached floatgate attach "$uri/1"
-say "attached another" floatgate attach "$uri/2"
-one=$(floatgate attach "$uri/1")
-another=$(floatgate attach "$uri/2")
+say attached floatgate volume attach "$uri/1"
+say "attached another" floatgate volume attach "$uri/2"
+one=$(floatgate volume attach "$uri/1")
+another=$(floatgate volume attach "$uri/2")
 say "namespace of another" cat "/sys/block/${another#/dev/}/nsid"
-say detached floatgate detach "$one"
+say detached floatgate volume detach "$one"
 say gone test ! -e "$another"
 echo "guest: done"
 sleep 1000

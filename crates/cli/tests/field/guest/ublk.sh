@@ -5,7 +5,7 @@ folder=/sys/block/ublkb0
 # Serves a drive over ublk, and waits until its devices are there.
 serve() {
     : > /tmp/uris
-    floatgate serve "$@" --ublk > /tmp/uris 2> /tmp/log &
+    floatgate volume serve "$@" --ublk > /tmp/uris 2> /tmp/log &
     server=$!
     while [ ! -s /tmp/uris ] && kill -0 $server; do sleep 0.05; done
 }
@@ -46,17 +46,17 @@ limits() {
 }
 
 rmmod ublk_drv
-say missing floatgate serve --memory 16m --ublk
+say missing floatgate volume serve --memory 16m --ublk
 insmod /lib/modules/ublk_drv.ko*
 
-say create floatgate create /tmp/volume --size 96m --dies /tmp/a,/tmp/b,/tmp/c
+say create floatgate volume create /tmp/volume --size 96m --dies /tmp/a,/tmp/b,/tmp/c
 serve /tmp/volume --ublk-queues 2
 say device cat /tmp/uris
 say limits limits
 say both both
 say threads threads
-say status floatgate status /tmp/volume --json
-say attached floatgate attach /tmp/volume
+say status floatgate volume status /tmp/volume --json
+say attached floatgate volume attach /tmp/volume
 say zeroes blkdiscard -z $device
 say discard blkdiscard -f $device
 say discarded cmp -n 4194304 $device /dev/zero
@@ -64,7 +64,7 @@ say filesystem mkfs.ext4 -q $device
 say mount mount -t ext4 -o discard $device /home
 dd if=/dev/urandom of=/tmp/file bs=1M count=4 2> /tmp/dd
 say copy dd if=/tmp/file of=/home/copy bs=1M conv=fsync
-say "in use" floatgate detach $device
+say "in use" floatgate volume detach $device
 # The rate makes the writes last for some seconds, in which the server is killed.
 file --rate=2m > /tmp/fio 2>&1 &
 job=$!
@@ -94,7 +94,7 @@ serve /tmp/volume --read-only
 say protected cat $folder/ro
 end KILL
 say waits test -b $device
-say detached floatgate detach $device
+say detached floatgate volume detach $device
 say gone test ! -e $device -a ! -e /dev/ublkc0
 
 # The devices of these do not wait for the next server.

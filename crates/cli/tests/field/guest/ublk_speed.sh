@@ -26,13 +26,13 @@ measure() {
     echo "measured $3 $1 $2 $(($(ran "$5") - ran)) $(($(busy) - busy))"
 }
 
-floatgate serve --memory 64m --ublk > /tmp/ublk 2> /tmp/log &
+floatgate volume serve --memory 64m --ublk > /tmp/ublk 2> /tmp/log &
 ublk_server=$!
-floatgate serve --memory 64m --nbd unix:/tmp/nbd > /tmp/uris 2> /tmp/log &
+floatgate volume serve --memory 64m --nbd unix:/tmp/nbd > /tmp/uris 2> /tmp/log &
 nbd_server=$!
 while [ ! -s /tmp/ublk ] || [ ! -s /tmp/uris ]; do sleep 0.05; done
 read -r uri < /tmp/uris
-say attached floatgate attach "$uri"
+say attached floatgate volume attach "$uri"
 for device in $ublk $nbd; do
     dd if=/dev/urandom of=$device bs=1M count="$mib" oflag=direct 2> /tmp/dd
 done

@@ -344,8 +344,8 @@ impl Drive {
         };
         if !is_lost {
             let why = if self.store().layout.shape.is_protected {
-                "no redundancy is left, so this would lose data: `floatgate replace-die` replaces \
-                 the die that failed before it"
+                "no redundancy is left, so this would lose data: `floatgate volume replace-die` \
+                 replaces the die that failed before it"
             } else {
                 "the volume has no parity, so this would lose data: create one with parity, and \
                  copy the data to it"

@@ -49,7 +49,7 @@ fn counts(logs: &[JobLog]) -> Vec<u64> {
 
 #[test]
 fn recorded_logs_of_two_jobs_give_the_intervals_of_both() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/real/fio/tests/file-server");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fio/tests/file-server");
     let output = FioOutput::read(&folder.join("output.json")).unwrap();
     let log = |job| JobLog {
         rows: log::rows(&folder, "", job).unwrap(),

@@ -32,7 +32,7 @@ fn a_hot_spare_that_could_not_be_used_is_told_once_with_why_and_what_to_do() {
     assert!(told(&mut known, &Status { hot_spares: 1, ..status() }).is_empty());
     let text = "The hot spare /s0 could not replace Die 1 (/d1): opening it: No such file. It \
                 stays a hot spare and is tried again: remedy the cause, or add another one with \
-                `floatgate add-spare /v PATH`.";
+                `floatgate volume add-spare /v PATH`.";
     assert_eq!(told(&mut known, &with_failure(1, true)), [text]);
     assert!(told(&mut known, &with_failure(1, true)).is_empty());
 }
@@ -76,9 +76,10 @@ fn a_hot_spare_that_was_given_up_did_not_replace_a_die() {
     told(&mut known, &Status { hot_spares: 1, ..status() });
     let given_up = told(&mut known, &with_failure(0, false));
     assert_eq!(given_up.len(), 1, "{given_up:?}");
-    assert!(
-        given_up[0].ends_with("was given up: add another one with `floatgate add-spare /v PATH`.")
-    );
+    assert!(given_up[0].ends_with(
+        "was given up: add another one with `floatgate volume add-spare /v \
+                               PATH`."
+    ));
     let mut known = DriveSnapshot::default();
     told(&mut known, &Status { hot_spares: 2, ..status() });
     let taken = told(&mut known, &Status { hot_spares: 1, ..status() });
