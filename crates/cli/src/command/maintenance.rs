@@ -147,8 +147,8 @@ pub(crate) fn replace_die(args: &ReplaceDie) -> Result<Ending> {
                     die until one has",
             next: format!(
                 "`floatgate volume status {shown}` says how far it is; `floatgate volume \
-                 replace-die {shown} {die} --with {}` begins it again, whether the volume is served \
-                 or not",
+                 replace-die {shown} {die} --with {}` begins it again, whether the volume is \
+                 served or not",
                 args.with.display()
             ),
         };

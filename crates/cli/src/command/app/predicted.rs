@@ -63,8 +63,8 @@ fn read(application: &Application, threads: u32, args: &App) -> Result<(Recordin
         if read.tail.is_none() {
             let text =
                 format!("{} was cut short, so it has no count of transactions", path.display());
-            let hint = "measure it again; `floatgate trace replay` shows factors for the requests that it \
-                 has";
+            let hint = "measure it again; `floatgate trace replay` shows factors for the requests \
+                        that it has";
             return Err(Error::new(Kind::Input, text).hint(hint).into());
         }
         return Ok((read, copies.unwrap_or(NonZeroU32::MIN)));
