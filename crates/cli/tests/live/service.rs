@@ -130,7 +130,12 @@ fn every_command_has_a_manual_page() {
     let folder = tempfile::tempdir().unwrap();
     let done = floatgate(folder.path(), &["man", "man1"]);
     assert!(done.status.success());
-    for page in ["floatgate.1", "floatgate-serve.1", "floatgate-status.1", "floatgate-locate.1"] {
+    for page in [
+        "floatgate.1",
+        "floatgate-volume.1",
+        "floatgate-volume-serve.1",
+        "floatgate-trace-record.1",
+    ] {
         let text = fs::read_to_string(folder.path().join("man1").join(page)).unwrap();
         assert!(text.contains(".SH NAME"), "{page}");
     }
