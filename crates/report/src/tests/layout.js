@@ -32,6 +32,7 @@ const layoutOf = (page, printed) => {
   };
   const said = (text) => `"${text.node.textContent.trim().slice(0, 40)}" in ${name(text.element)}`;
   const cut = new Set();
+  const torn = new Set();
   for (const text of texts) {
     const outer = scroller(text.element);
     if (!outer && (text.box.right > wide + 1 || text.box.left < -1)) {
@@ -49,6 +50,15 @@ const layoutOf = (page, printed) => {
       if (text.box.right > box.right + 1 || text.box.left < box.left - 1) cut.add(said(text));
     }
   }
+  const kept = (element, side) => view.getComputedStyle(element)[side] === "avoid";
+  for (const { element } of printed ? texts : []) {
+    const path = [];
+    for (let it = element; it && it !== page.body; it = it.parentElement) path.push(it);
+    const last = path.findIndex((it) => kept(it, "breakAfter"));
+    if (last >= 0 && !path.slice(0, last + 1).some((it) => kept(it, "breakInside"))
+      && !element.closest("table")) torn.add(name(path[last]));
+  }
+  faults.push(...[...torn].map((it) => `torn where what follows has no room: ${it}`));
   faults.push(...[...cut].map((it) => `cut without a cue: ${it}`));
   for (const badge of page.querySelectorAll(".badge, .kind, .menu summary, button, .glance td i")) {
     if (badge.closest(".legend") || !badge.checkVisibility()) continue;
