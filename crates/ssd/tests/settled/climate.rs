@@ -1,7 +1,7 @@
 //! Power and heat: what a drive draws, how warm it gets, and what it does about it.
 
-use blockio::{Lba, Nanos, Op, Request, Status};
-use ssd::{Drive, DriveSpec, POWER_WINDOW_S, Reading, Setup, SlotPower, Surroundings, catalogue};
+use blockio::{ClimateReading, Lba, Nanos, Op, Request, Status};
+use ssd::{Drive, DriveSpec, POWER_WINDOW_S, Setup, SlotPower, Surroundings, catalogue};
 
 /// Sectors of each request.
 const SECTORS: u32 = 128;
@@ -52,7 +52,7 @@ impl Written {
     }
 
     /// Goes on until so many protocol seconds have passed; returns the reading then.
-    fn until(&mut self, protocol_s: f64) -> Reading {
+    fn until(&mut self, protocol_s: f64) -> ClimateReading {
         let until = self.at(protocol_s);
         while let Some(done) = self.drive.next_completion(until) {
             self.done.push((done.completed_at, done.status));
