@@ -178,7 +178,7 @@ Examples:
   floatgate fit my-drive.toml --figures figures.csv --free controller.relocate_us=10..40
   floatgate fit my-drive.toml --run runs/2026-11-21T101503Z-nvme0n1 --out twin.toml")]
     Fit(Fit),
-    /// Create, serve and maintain volumes: flash storage of one's own
+    /// Create, serve and maintain volumes
     #[command(subcommand)]
     Volume(Volume),
     /// The commands of `floatgate volume` under the names of earlier versions, hidden.

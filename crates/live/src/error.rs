@@ -138,7 +138,7 @@ impl OpenError {
             Self::System { .. } => {
                 format!(
                     "`floatgate volume status {folder}` names the dies; try again once they \
-                         answer"
+                     answer"
                 )
             }
             Self::Refused { .. } | Self::Format(_) => {
@@ -167,7 +167,7 @@ impl OpenError {
             Self::InUse { .. } => {
                 format!(
                     "`floatgate volume status {folder}` shows its state, as its server \
-                         reports it"
+                     reports it"
                 )
             }
             Self::Version { .. } => {

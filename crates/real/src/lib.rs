@@ -24,5 +24,6 @@ mod thermometer;
 mod tools;
 pub mod tuning;
 
+// The fixture takes it from the module above its own, as in `lab`.
 #[cfg(test)]
 use lab::target::system::System;

@@ -112,7 +112,7 @@ impl<'a> ExportedDrive<'a> {
             operator,
             service,
             default_export,
-            offered: offered(exports),
+            offered: export_statuses(exports),
             sockets: Sockets::default(),
             host_keys: HostKeys::default(),
             subsystem: None,
@@ -157,7 +157,7 @@ impl<'a> ExportedDrive<'a> {
     }
 
     /// The export of a name, to which URIs are added.
-    fn offered(&mut self, name: &str) -> Option<&mut status::Export> {
+    fn export_named(&mut self, name: &str) -> Option<&mut status::Export> {
         self.offered.iter_mut().find(|export| export.name == name)
     }
 
@@ -165,22 +165,22 @@ impl<'a> ExportedDrive<'a> {
     fn add_uris(&mut self, uri: impl Fn(u32) -> String) {
         for namespace in self.operator.namespaces() {
             let name = export_name(&namespace.name, self.default_export);
-            if let Some(export) = self.offered(name) {
+            if let Some(export) = self.export_named(name) {
                 export.uris.push(uri(namespace.id));
             }
         }
     }
 }
 
-/// Exports without URIs.
-pub(crate) fn offered(exports: &Exports) -> Vec<status::Export> {
-    let offered = exports.iter().map(|export| status::Export {
+/// Exports as the status has them, without URIs.
+pub(crate) fn export_statuses(exports: &Exports) -> Vec<status::Export> {
+    let statuses = exports.iter().map(|export| status::Export {
         name: export.name.clone(),
         size_bytes: export.device.size(),
         is_read_only: export.refuses_changes(),
         uris: Vec::new(),
     });
-    offered.collect()
+    statuses.collect()
 }
 
 /// The name of a namespace as an export: one that is the whole drive has that of the default.

@@ -105,7 +105,7 @@ pub(crate) fn detach(args: &Detach) -> Result<Ending> {
     let Some(client) = CLIENTS.iter().find(|client| (client.owns)(name)) else {
         bail!(
             "{shown} is not a device of `floatgate volume attach`, such as /dev/ublkb0 or \
-               /dev/nvme0n1"
+             /dev/nvme0n1"
         );
     };
     (client.detach)(name).with_context(|| format!("detaching {shown}"))?;

@@ -127,7 +127,7 @@ fn serve_read_only(args: &Recover, recovered: RecoveredVolume) -> Result<Ending>
     let checkpoint = recovered.checkpoint();
     let device: Arc<dyn Device> = Arc::new(recovered);
     let exports = exports(&args.volume, &device)?;
-    let offered = nbd::offered(&exports, &listeners);
+    let offered = nbd::export_statuses(&exports, &listeners);
     let signals = signals::received()?;
     let server = Server::start(exports, listeners, Limits::default(), log::log_client);
     let server = server.context("starting the server")?;

@@ -144,7 +144,7 @@ pub(super) fn write_buffer(left: &LeftBuffer) -> String {
         Some(false) => "ignored when the volume is served",
         None => {
             "replayed when the volume is served, if the dies agree: `floatgate volume check` \
-                 tells"
+             tells"
         }
     };
     let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));

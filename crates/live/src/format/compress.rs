@@ -24,53 +24,46 @@ const SLACK_BYTES: usize = get_maximum_output_size(PAGE_BYTES) - PAGE_BYTES;
 /// Level of Zstandard: more takes several times as long for a few percent.
 const ZSTD_LEVEL: i32 = 1;
 
-/// Compression of pages as they are stored.
-pub(crate) trait Packing: Sized {
-    /// The number that stands for it in the header of a die.
-    fn number(self) -> u32;
-
-    /// The compression that such a number stands for; none if there is no such one.
-    fn of_number(number: u32) -> Option<Self>;
-
-    /// Memory for the payloads of so many pages.
-    fn scratch(self, pages: usize) -> Vec<u8>;
-
-    /// A page as it is to be stored, its payload taken from the beginning of `scratch` where it
-    /// becomes smaller.
-    fn pack<'a>(self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a>;
+/// The number that stands for a compression in the header of a die.
+pub(crate) const fn number(compression: Compression) -> u32 {
+    match compression {
+        Compression::None => Codec::Raw as u32,
+        Compression::Lz4 => Codec::Lz4 as u32,
+        Compression::Zstd => Codec::Zstd as u32,
+    }
 }
 
-impl Packing for Compression {
-    fn number(self) -> u32 {
-        match self {
-            Self::None => Codec::Raw as u32,
-            Self::Lz4 => Codec::Lz4 as u32,
-            Self::Zstd => Codec::Zstd as u32,
+/// The compression that such a number stands for; none if there is no such one.
+pub(crate) fn of_number(wanted: u32) -> Option<Compression> {
+    let known = [Compression::None, Compression::Lz4, Compression::Zstd];
+    known.into_iter().find(|it| number(*it) == wanted)
+}
+
+/// Memory for the payloads of so many pages.
+pub(crate) fn scratch(compression: Compression, pages: usize) -> Vec<u8> {
+    match compression {
+        Compression::None => Vec::new(),
+        Compression::Lz4 | Compression::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
+    }
+}
+
+/// A page as it is to be stored, its payload taken from the beginning of `scratch` where it becomes
+/// smaller.
+pub(crate) fn pack<'a>(
+    compression: Compression,
+    lpn: Lpn,
+    page: &'a [u8],
+    scratch: &mut Scratch<'a>,
+) -> Page<'a> {
+    let (codec, payload) = match shrink(compression, page, scratch.0) {
+        None => (Codec::Raw, page),
+        Some((codec, length)) => {
+            let (payload, rest) = std::mem::take(&mut scratch.0).split_at_mut(length);
+            scratch.0 = rest;
+            (codec, &*payload)
         }
-    }
-
-    fn of_number(number: u32) -> Option<Self> {
-        [Self::None, Self::Lz4, Self::Zstd].into_iter().find(|it| it.number() == number)
-    }
-
-    fn scratch(self, pages: usize) -> Vec<u8> {
-        match self {
-            Self::None => Vec::new(),
-            Self::Lz4 | Self::Zstd => vec![0; pages * PAGE_BYTES + SLACK_BYTES],
-        }
-    }
-
-    fn pack<'a>(self, lpn: Lpn, page: &'a [u8], scratch: &mut Scratch<'a>) -> Page<'a> {
-        let (codec, payload) = match shrink(self, page, scratch.0) {
-            None => (Codec::Raw, page),
-            Some((codec, length)) => {
-                let (payload, rest) = std::mem::take(&mut scratch.0).split_at_mut(length);
-                scratch.0 = rest;
-                (codec, &*payload)
-            }
-        };
-        Page { lpn, codec, payload, payload_crc: crc32c::crc32c(payload) }
-    }
+    };
+    Page { lpn, codec, payload, payload_crc: crc32c::crc32c(payload) }
 }
 
 /// Compresses a page to the beginning of `scratch`; says how and how long, if that is worth it.
@@ -145,8 +138,8 @@ mod tests {
     }
 
     fn packed(compression: Compression, page: &[u8]) -> (Codec, Vec<u8>) {
-        let mut scratch = compression.scratch(1);
-        let packed = compression.pack(Lpn(3), page, &mut Scratch(&mut scratch));
+        let mut memory = scratch(compression, 1);
+        let packed = pack(compression, Lpn(3), page, &mut Scratch(&mut memory));
         assert_eq!(packed.payload_crc, crc32c::crc32c(packed.payload));
         (packed.codec, packed.payload.to_vec())
     }
@@ -181,7 +174,7 @@ mod tests {
             let random = page(PAGE_BYTES, 1);
             assert_eq!(packed(compression, &random), (Codec::Raw, random.to_vec()));
             let (codec, payload) = packed(compression, &page(PAGE_BYTES / 2, 1));
-            assert_eq!(u32::from(codec as u8), compression.number());
+            assert_eq!(u32::from(codec as u8), number(compression));
             assert!((2048..2100).contains(&payload.len()), "{}", payload.len());
         }
     }
@@ -189,10 +182,10 @@ mod tests {
     #[test]
     fn many_pages_share_their_room() {
         let pages: Vec<_> = (0..4).map(|seed| page(1000 * seed, seed as u64)).collect();
-        let mut scratch = Compression::Lz4.scratch(4);
-        let mut left = Scratch(&mut scratch);
+        let mut memory = scratch(Compression::Lz4, 4);
+        let mut left = Scratch(&mut memory);
         let packed: Vec<Page<'_>> =
-            pages.iter().map(|page| Compression::Lz4.pack(Lpn(0), page, &mut left)).collect();
+            pages.iter().map(|page| pack(Compression::Lz4, Lpn(0), page, &mut left)).collect();
         for (packed, page) in packed.iter().zip(&pages) {
             let mut found = [0; PAGE_BYTES];
             expand(packed.codec, packed.payload, &mut found).unwrap();

@@ -7,12 +7,11 @@
 //! holds an earlier state of the drive, and counts as missing.
 
 use ftl::ConfigError;
-use status::Compression;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::Shape;
 use crate::format::checkpoint_header::{CheckpointHeader, NUMBER_MAX};
-use crate::format::compress::Packing as _;
+use crate::format::compress;
 use crate::format::die_set::DieSet;
 use crate::format::encoding::{U32, U64, is_sealed, prefix, seal};
 use crate::format::layout::{DIES_MAX, HEADER_BYTES};
@@ -173,7 +172,7 @@ impl Header {
             extents_per_page: shape.extents_per_page.into(),
             pages_logical: shape.pages_logical.into(),
             pages_stored_max: shape.pages_stored_max.into(),
-            compression: shape.compression.number().into(),
+            compression: compress::number(shape.compression).into(),
             is_open: u32::from(self.is_open).into(),
             journal_bytes: shape.journal_bytes.into(),
             drive: self.drive.into(),
@@ -347,7 +346,7 @@ impl DieHeaderBytes {
             rows: self.rows.get(),
             superblocks: self.superblocks.get(),
             extents_per_page: self.extents_per_page.get(),
-            compression: Compression::of_number(compression)
+            compression: compress::of_number(compression)
                 .ok_or_else(|| impossible("compression", compression.into()))?,
             pages_logical: self.pages_logical.get(),
             pages_stored_max: self.pages_stored_max.get(),

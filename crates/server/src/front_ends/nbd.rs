@@ -91,9 +91,9 @@ fn add_uris(offered: &mut [status::Export], listeners: &[Listener], tls: Option<
     }
 }
 
-/// Exports with the URIs of NBD clients, without TLS.
-pub fn offered(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
-    let mut offered = super::offered(exports);
-    add_uris(&mut offered, listeners, None);
-    offered
+/// Exports as the status has them, with the URIs of NBD clients without TLS.
+pub fn export_statuses(exports: &Exports, listeners: &[Listener]) -> Vec<status::Export> {
+    let mut statuses = super::export_statuses(exports);
+    add_uris(&mut statuses, listeners, None);
+    statuses
 }

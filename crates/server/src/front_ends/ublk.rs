@@ -61,7 +61,7 @@ impl ReadyFrontEnd for Devices {
         let started = Ublk::start(&self.driver, drive.exports, settings, drive.observer);
         let ublk = started.map_err(|error| driver_error("serving over ublk", error))?;
         for (name, device) in ublk.devices() {
-            if let Some(export) = drive.offered(name) {
+            if let Some(export) = drive.export_named(name) {
                 export.uris.push(device.display().to_string());
             }
         }

@@ -15,7 +15,7 @@ use super::committing::BATCHES_RESERVED;
 use super::{Drive, parts};
 use crate::engine::core::Core;
 use crate::engine::journal::Scope;
-use crate::format::compress::{Packing as _, Scratch};
+use crate::format::compress::{self, Scratch};
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::row::StoredPlace;
@@ -116,10 +116,11 @@ impl Drive {
     /// Places all pages, or none where there is no space for them; then says which is the first.
     fn place_held(&self, core: &mut Core, pages: &Pages) -> Result<(), Lpn> {
         let compression = self.store.layout.shape.compression;
-        let mut scratch = compression.scratch(pages.len());
+        let mut scratch = compress::scratch(compression, pages.len());
         let mut scratch = Scratch(&mut scratch);
         let pages = pages.iter();
-        let packed = pages.map(|(lpn, page)| compression.pack(Lpn(*lpn), &page[..], &mut scratch));
+        let packed = pages
+            .map(|(lpn, page)| compress::pack(compression, Lpn(*lpn), &page[..], &mut scratch));
         let packed: Vec<Page<'_>> = packed.collect();
         if let (Some(_), Some(page)) = (core.wait(&packed), packed.first()) {
             return Err(page.lpn);

@@ -6,7 +6,7 @@ use ftl::Lpn;
 use super::{Drive, Part, parts};
 use crate::engine::core::{TRIMS_MAX, Wait};
 use crate::engine::journal::Scope;
-use crate::format::compress::{Packing as _, Scratch};
+use crate::format::compress::{self, Scratch};
 use crate::format::journal::Trim;
 use crate::format::layout::PAGE_BYTES;
 use crate::format::unit::Page;
@@ -51,10 +51,10 @@ impl Drive {
     fn write_pages(&self, first: Lpn, bytes: &[u8]) -> Result<(), DeviceError> {
         let compression = self.store.layout.shape.compression;
         let pages = bytes.as_chunks::<PAGE_BYTES>().0;
-        let mut scratch = compression.scratch(pages.len());
+        let mut scratch = compress::scratch(compression, pages.len());
         let mut scratch = Scratch(&mut scratch);
         let pages = (first.0..).map(Lpn).zip(pages);
-        let packed = pages.map(|(lpn, page)| compression.pack(lpn, page, &mut scratch));
+        let packed = pages.map(|(lpn, page)| compress::pack(compression, lpn, page, &mut scratch));
         self.place_all(&packed.collect::<Vec<Page<'_>>>())
     }
 
@@ -85,12 +85,12 @@ impl Drive {
     /// Changes part of a page.
     fn change(&self, part: Part, change: impl Fn(&mut [u8])) -> Result<(), DeviceError> {
         let compression = self.store.layout.shape.compression;
-        let mut scratch = compression.scratch(1);
+        let mut scratch = compress::scratch(compression, 1);
         loop {
             let mut page = [0; PAGE_BYTES];
             let located = self.read_page(part.lpn, &mut page)?;
             change(&mut page[part.from..part.from + part.length]);
-            let packed = compression.pack(part.lpn, &page, &mut Scratch(&mut scratch));
+            let packed = compress::pack(compression, part.lpn, &page, &mut Scratch(&mut scratch));
             let (is_placed, wait, is_relocation_due) = self.act(|core| {
                 // Another client may have written it meanwhile.
                 let is_current = core.locate(part.lpn).stored() == located;
