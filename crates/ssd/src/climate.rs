@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Once in a window the counters of the flash translation layers say what was done in it, so that
-//! no request costs anything. One lump warms and cools: with `T` of the drive, `Ta` of the air, the
+//! no request costs anything. More than the media can do in a window is a queue, and is spent in
+//! the windows that follow. One lump warms and cools: with `T` of the drive, `Ta` of the air, the
 //! resistance `R` between them and the capacity `C`,
 //!
 //! ```text
@@ -25,7 +26,7 @@
 use blockio::{ClimateReading, Nanos};
 use ftl::{Counters, PAGE_BYTES};
 
-use crate::spec::DriveSpec;
+use crate::spec::{DriveSpec, EnergySpec};
 
 /// Length of a window, over which power is averaged, in protocol seconds.
 pub const POWER_WINDOW_S: f64 = 1.0;
@@ -71,6 +72,22 @@ struct Limits {
     power_w: f64,
 }
 
+/// Windows of work that the drive may take up ahead of its media, besides what its buffer holds,
+/// before that counts as a queue.
+const WINDOWS_AHEAD: f64 = 4.0;
+
+/// One kind of work that was taken up, and how fast the media can do it.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    /// Energy that the media have still to spend, in joules.
+    owed_j: f64,
+    /// Most energy that they spend in a window, in joules.
+    window_j: f64,
+    /// Energy of what the buffer holds, in joules.
+    buffer_j: f64,
+    is_long: bool,
+}
+
 /// Energy of the work done in a window, in joules.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
@@ -94,8 +111,10 @@ pub(crate) struct Climate {
     window: Nanos,
     /// End of the last window that was looked at.
     looked_at: Nanos,
-    /// All work up to then, since the drive was made.
+    /// All work that was taken up by then, since the drive was made.
     done: Work,
+    /// Work of it that the media have still to do.
+    queues: [Queue; 2],
     /// All energy up to then.
     energy_j: f64,
     temperature_c: f64,
@@ -118,6 +137,8 @@ impl Climate {
         let resistance_k_w = thermal.resistance_k_w * (power.airflow_lfm / flow).sqrt();
         let joules = |micros: f64| micros / 1e6;
         let dies = f64::from(spec.geometry.dies_per_bank);
+        let lapsed = Nanos::from_secs_f64(POWER_WINDOW_S) / u64::from(time_lapse);
+        let window = lapsed.max(Nanos(1));
         Some(Self {
             energy: Energy {
                 idle_w: energy.idle_w,
@@ -135,9 +156,10 @@ impl Climate {
             ambient_c: thermal.ambient_c,
             resistance_k_w,
             capacity_j_k: thermal.capacity_j_k,
-            window: (Nanos::from_secs_f64(POWER_WINDOW_S) / u64::from(time_lapse)).max(Nanos(1)),
+            window,
             looked_at: Nanos::ZERO,
             done: Work::default(),
+            queues: Queue::of(spec, energy, window),
             energy_j: 0.0,
             temperature_c: thermal.ambient_c + energy.idle_w * resistance_k_w,
             heat: Throttle::NONE,
@@ -164,15 +186,22 @@ impl Climate {
         Throttle(self.heat.0.max(self.power.0))
     }
 
-    /// Looks at all windows that are over at `at`. What was done since the last look was done in
-    /// the first of them; the drive idled in the others.
+    /// Looks at all windows that are over at `at`. What was taken up since the last look was done
+    /// from the first of them on; the drive idled in the others.
     pub(crate) fn look(&mut self, at: Nanos, counters: &Counters) {
         let windows = at.saturating_sub(self.looked_at).0 / self.window.0;
         if windows == 0 {
             return;
         }
-        self.pass(self.work_since(counters));
-        let idle = windows - 1;
+        self.take_up(self.work_since(counters));
+        let part = self.spend();
+        self.pass(part);
+        let mut idle = windows - 1;
+        while idle > 0 && self.queues.iter().any(|queue| queue.owed_j > 0.0) {
+            let part = self.spend();
+            self.pass(part);
+            idle -= 1;
+        }
         for _ in 0..idle.min(WINDOWS_IDLE_MAX) {
             self.pass(Work::default());
         }
@@ -188,6 +217,7 @@ impl Climate {
 
     /// Leaves the work done so far out of power and heat: a purge, or ageing, takes no time.
     pub(crate) fn leave_out(&mut self, counters: &Counters) {
+        self.queues.iter_mut().for_each(|queue| queue.owed_j = 0.0);
         self.done = self.energy.work(counters, self.devices);
         self.is_timeless = false;
     }
@@ -201,7 +231,8 @@ impl Climate {
     pub(crate) fn reading(&self, at: Nanos, counters: &Counters) -> ClimateReading {
         let mut now = *self;
         now.look(at, counters);
-        let work = now.work_since(counters);
+        now.take_up(now.work_since(counters));
+        let work = now.spend();
         let rest_s = at.saturating_sub(now.looked_at).as_secs_f64();
         let energy_j = now.energy_j + (work.throttleable + work.free + now.idle_w() * rest_s);
         assert!(energy_j.is_finite(), "energy is finite");
@@ -225,6 +256,18 @@ impl Climate {
         };
         assert!(work.throttleable >= 0.0 && work.free >= 0.0, "counters of work only grow");
         work
+    }
+
+    fn take_up(&mut self, work: Work) {
+        let [throttleable, free] = &mut self.queues;
+        throttleable.owed_j += work.throttleable;
+        free.owed_j += work.free;
+    }
+
+    /// The work of the next window.
+    fn spend(&mut self) -> Work {
+        let [throttleable, free] = &mut self.queues;
+        Work { throttleable: throttleable.spend(), free: free.spend() }
     }
 
     const fn idle_w(&self) -> f64 {
@@ -282,6 +325,51 @@ impl Climate {
         let next = factor + (wanted - factor) / 2.0;
         // A factor below 1.01 is none: the way back would never end.
         if next < 1.01 { Throttle::NONE } else { Throttle(next) }
+    }
+}
+
+impl Queue {
+    /// Empty queues of a device: programs and erases, and all else.
+    fn of(spec: &DriveSpec, energy: &EnergySpec, window: Nanos) -> [Self; 2] {
+        let (geometry, nand) = (&spec.geometry, &spec.nand);
+        let dies = f64::from(spec.modules.count * geometry.banks * geometry.dies_per_bank);
+        let page_kib = PAGE_BYTES as f64 / 1024.0;
+        let pages_read = f64::from(geometry.planes_per_die * geometry.page_kib) / page_kib;
+        let pages_programmed = pages_read * f64::from(geometry.pages_per_program);
+        let types = nand.t_program_us.len() as f64;
+        let t_program_us = nand.t_program_us.iter().sum::<f64>() / types;
+        // Microjoules in microseconds are watts.
+        let program_w = pages_programmed * energy.program_uj / t_program_us;
+        let erase_w = energy.erase_uj / nand.t_erase_us;
+        let link_mb_s = spec.link.read_mb_s + spec.link.write_mb_s;
+        let transfer_w = link_mb_s / PAGE_BYTES as f64 * energy.transfer_uj;
+        let read_w = dies * pages_read * energy.read_uj / nand.t_read_us;
+        let buffered = f64::from(spec.modules.count * spec.buffer.kib) / page_kib / 1e6;
+        let queue = |power_w: f64, buffer_uj: f64| Self {
+            owed_j: 0.0,
+            // Where media have no such times nothing is known of a queue.
+            window_j: if power_w > 0.0 && power_w.is_finite() {
+                power_w * window.as_secs_f64()
+            } else {
+                f64::INFINITY
+            },
+            buffer_j: buffered * buffer_uj,
+            is_long: false,
+        };
+        [
+            queue(dies * program_w.max(erase_w), energy.program_uj),
+            queue(read_w + transfer_w, energy.transfer_uj),
+        ]
+    }
+
+    /// Energy of the next window: all that is owed, unless that is a queue.
+    fn spend(&mut self) -> f64 {
+        // What is in the buffer was taken up ahead, and as much may have been on the way to it.
+        let ahead_j = WINDOWS_AHEAD * self.window_j + 2.0 * self.buffer_j;
+        self.is_long = self.owed_j > if self.is_long { self.window_j } else { ahead_j };
+        let part_j = if self.is_long { self.window_j } else { self.owed_j };
+        self.owed_j -= part_j;
+        part_j
     }
 }
 

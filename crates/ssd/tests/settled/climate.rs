@@ -114,6 +114,32 @@ fn a_drive_warms_as_one_lump_does_at_any_time_lapse() {
 }
 
 #[test]
+fn a_burst_at_one_time_is_a_queue_and_no_heat() {
+    let spec = spec(Surroundings::default());
+    let mut burst = drive_of(&spec, 128);
+    // Twice the drive, as fast as it can, and all of it at once.
+    let requests = u32::try_from(burst.user_sectors() / u64::from(SECTORS) * 2).expect("few");
+    let mut steady = Written::new(&spec, 128);
+    for tag in 0..requests {
+        let request =
+            Request { tag, thread: 0, op: Op::Write, handle: 0, lba: Lba(0), sectors: SECTORS };
+        let lba = Lba(u64::from(tag % (requests / 2)) * u64::from(SECTORS));
+        burst.submit(Nanos::ZERO, Request { lba, ..request });
+    }
+    let (mut ended, mut completed) = (Nanos::ZERO, 0);
+    while let Some(done) = burst.next_completion(Nanos::MAX) {
+        assert_eq!(done.status, Status::Ok);
+        ended = ended.max(done.completed_at);
+        completed += 1;
+    }
+    assert_eq!(completed, requests);
+    let reading = burst.climate(ended).expect("it has one");
+    let expected = steady.until(ended.as_secs_f64() * 128.0);
+    let apart_c = reading.temperature_c - expected.temperature_c;
+    assert!(apart_c.abs() < 1.0, "{reading:?} against {expected:?}");
+}
+
+#[test]
 fn a_slot_of_25_watts_slows_writes_and_another_supply_lifts_that() {
     let with = |slot| Surroundings { slot: Some(slot), ..Surroundings::default() };
     let mut throttled = Written::new(&spec(with(SlotPower::Watts(25))), 64);
