@@ -233,7 +233,8 @@ struct VerifiedPoint {
 
 impl Work<'_> {
     fn fit(&self, spec: &DriveSpec, contradictions: Vec<Contradiction>) -> Result<Fit, Error> {
-        let shortcut = Shortcut::new(&self.table.work_used, spec, self.question.threads);
+        let shortcut = Shortcut::new(&self.table.work_used, spec, self.question.threads)
+            .watched_by(self.watcher);
         let placing = self.candidates.placing(&shortcut, &self.start);
         let mut objective = Objective {
             candidates: self.candidates,
@@ -245,6 +246,7 @@ impl Work<'_> {
             spacing: SPACING,
             watcher: self.watcher,
             evaluations: Mutex::default(),
+            seen: Mutex::default(),
             failure: Mutex::default(),
         };
         let begun = self.verify(self.start.clone())?;
@@ -254,14 +256,22 @@ impl Work<'_> {
         let found = found.ok_or_else(|| taken(&objective))?;
         let best = self.improve(&mut objective, found)?;
         objective.ranged = false;
-        let slopes = derivatives(&objective, &best.point);
+        let slopes = self.slopes(&objective, &best.point);
         let mut fit = self.outcome(&objective, (&begun, &best), &slopes)?;
         fit.contradictions = contradictions;
         fit.time_lapse_search = shortcut.time_lapse();
+        fit.interrupted = self.watcher.stop();
         match objective.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
             None => Ok(fit),
         }
+    }
+
+    /// Derivatives at `point`; zeroes, which determine nothing, where the fit was stopped.
+    fn slopes(&self, objective: &Objective<'_>, point: &[f64]) -> DMatrix<f64> {
+        let slopes = derivatives(objective, point);
+        let is_empty = slopes.nrows() == 0;
+        if is_empty { DMatrix::zeros(self.table.used.len(), point.len()) } else { slopes }
     }
 
     /// Runs the protocols at `point`.
@@ -298,8 +308,11 @@ impl Work<'_> {
         objective: &mut Objective<'_>,
         found: SearchPoint,
     ) -> Result<VerifiedPoint, Error> {
+        if self.watcher.stop() {
+            return Ok(VerifiedPoint { point: found.point, values: None });
+        }
         (objective.ranged, objective.spacing) = (false, SPACING_EXACT);
-        let slopes = derivatives(objective, &found.point);
+        let slopes = self.slopes(objective, &found.point);
         let certainty = Confidence::of(&slopes, &found.residuals);
         objective.ranged = true;
         let mut point = found.point;
@@ -368,6 +381,7 @@ impl Work<'_> {
             evaluations: objective.evaluated(),
             time_lapse_search: 0,
             verified: best.values.is_some(),
+            interrupted: false,
         })
     }
 
@@ -445,6 +459,9 @@ fn correct(objective: &mut Objective<'_>, at: &VerifiedPoint) -> Result<(), Erro
     let Some(values) = &at.values else { return Ok(()) };
     objective.corrections.fill(0.0);
     let seen = objective.values(std::slice::from_ref(&at.point)).pop().flatten();
+    if seen.is_none() && objective.watcher.stop() {
+        return Ok(());
+    }
     let seen = seen.ok_or_else(|| taken(objective))?;
     for (index, (seen, known)) in seen.into_iter().zip(values).enumerate() {
         if let (Some(seen), Some(known)) = (seen, *known)

@@ -252,6 +252,7 @@ mod tests {
             evaluations: 1,
             time_lapse_search: 32,
             verified: true,
+            interrupted: false,
         });
         let (numbers, rest) = text.split_once("\n\n").unwrap();
         assert!(numbers.contains("22 ± 2"), "{text}");

@@ -121,6 +121,9 @@ impl Candidates<'_> {
     }
 }
 
+/// A point and the value of each figure there; absent where there is none.
+type SeenPoint = (Vec<f64>, Vec<Option<f64>>);
+
 /// The landscape that a fit searches.
 pub(super) struct Objective<'a> {
     pub(super) candidates: &'a Candidates<'a>,
@@ -138,6 +141,9 @@ pub(super) struct Objective<'a> {
     pub(super) watcher: &'a dyn Watcher,
     /// Drives that were looked at.
     pub(super) evaluations: Mutex<usize>,
+    /// Points that were looked at, and what the shortcut gives there without corrections: all that
+    /// is known once the watcher has stopped the looks.
+    pub(super) seen: Mutex<Vec<SeenPoint>>,
     /// The first failure of the model.
     pub(super) failure: Mutex<Option<Error>>,
 }
@@ -146,16 +152,32 @@ impl Objective<'_> {
     /// Values that the shortcut gives at each of `points`, with its corrections; absent where a
     /// point is not feasible, or the model failed.
     pub(super) fn values(&self, points: &[Vec<f64>]) -> Vec<Option<Vec<Option<f64>>>> {
+        if self.watcher.stop() {
+            return points.iter().map(|point| self.seen_at(point)).collect();
+        }
         let drives: Vec<_> = points.iter().map(|point| self.candidates.spec_at(point)).collect();
         *self.evaluations.lock().unwrap_or_else(PoisonError::into_inner) += points.len();
         match self.shortcut.values(&drives) {
-            Ok(values) => values.into_iter().map(|values| Some(self.corrected(values?))).collect(),
+            Ok(values) => {
+                let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+                for (point, values) in points.iter().zip(&values) {
+                    seen.extend(values.iter().map(|values| (point.clone(), values.clone())));
+                }
+                values.into_iter().map(|values| Some(self.corrected(values?))).collect()
+            }
             Err(error) => {
                 let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
                 failure.get_or_insert(error);
                 vec![None; points.len()]
             }
         }
+    }
+
+    /// Values at a point that was looked at before.
+    fn seen_at(&self, point: &[f64]) -> Option<Vec<Option<f64>>> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, values) = seen.iter().rev().find(|(known, _)| known == point)?;
+        Some(self.corrected(values.clone()))
     }
 
     fn corrected(&self, values: Vec<Option<f64>>) -> Vec<Option<f64>> {

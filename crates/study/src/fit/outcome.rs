@@ -33,6 +33,10 @@ pub struct Fit {
     /// True if the figures are what the protocols measured on the fitted drive; else the fit was
     /// stopped, and they are estimates from short looks.
     pub verified: bool,
+    /// True if the fit was stopped: the numbers are the best that were found by then, and say
+    /// nothing of how well they are determined.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 /// Number that was fitted.

@@ -20,20 +20,21 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lab::driver::SilentWatch;
 use lab::driver::model::Model;
-use lab::driver::model::quick_measure::{Span, brief, fill, overwrite, settle};
+use lab::driver::model::quick_measure::{Span, Stop, brief, fill, overwrite, settle};
 use lab::plan::{Pace, Plan, PlannedStep};
 use lab::pool::in_parallel;
+use lab::progress::{Glimpse, Progress};
 use lab::runner::{Outcome, Record};
 use lab::wanted::ModelSetup;
-use lab::{Driver as _, Error, Load};
+use lab::{Driver as _, Error, Load, Watch};
 use results::published::Part;
 use results::{
     Environment, Interval, Run, Sample, StepKind, Summary, Target, TargetKind, WrittenAmount,
 };
 use ssd::{Drive, DriveSpec, Placement, Setup};
 
+use super::Watcher;
 use crate::validate::{Simulation, WorkList};
 
 /// A drive of more pages than this is looked at in a larger time lapse.
@@ -48,11 +49,12 @@ const SUPERBLOCKS: f64 = 1.5;
 const STATES_MAX: usize = 48;
 
 /// Finds what the jobs of a work list would measure.
-#[derive(Debug)]
 pub(super) struct Shortcut<'a> {
     work_list: &'a WorkList,
     time_lapse: u32,
     threads: usize,
+    /// Watcher that may end the looks.
+    watcher: Option<&'a dyn Watcher>,
     states: Mutex<Vec<(Key, Arc<Drive>)>>,
 }
 
@@ -89,12 +91,34 @@ struct Look<'a> {
     key: Key,
 }
 
+/// Ends a load that is simulated whole where the fit is stopped.
+struct LookWatch<'a>(&'a Shortcut<'a>);
+
+impl Watch for LookWatch<'_> {
+    fn progress(&mut self, _: f64, _: &str) {}
+
+    fn saw(&mut self, _: Glimpse) {}
+
+    fn stop(&self) -> bool {
+        self.0.stop()
+    }
+}
+
 impl<'a> Shortcut<'a> {
     /// Creates a shortcut for drives like `spec`, with `threads` looks at once.
     pub(super) fn new(work_list: &'a WorkList, spec: &DriveSpec, threads: usize) -> Self {
         let setups = work_list.jobs().iter().map(|job| &job.setup);
         let time_lapse = setups.map(|setup| time_lapse(spec, setup)).min().unwrap_or(1);
-        Self { work_list, time_lapse, threads, states: Mutex::default() }
+        Self { work_list, time_lapse, threads, watcher: None, states: Mutex::default() }
+    }
+
+    /// Lets `watcher` end looks: their drives then count as not feasible.
+    pub(super) fn watched_by(self, watcher: &'a dyn Watcher) -> Self {
+        Self { watcher: Some(watcher), ..self }
+    }
+
+    fn stop(&self) -> bool {
+        self.watcher.is_some_and(Progress::stop)
     }
 
     /// Time lapse of the looks.
@@ -120,6 +144,9 @@ impl<'a> Shortcut<'a> {
         }
         self.settle_missing(drives, &looks)?;
         let intervals = in_parallel(self.threads, &looks, |look| self.look(drives, look));
+        if self.stop() {
+            return Ok(vec![None; drives.len()]);
+        }
         let intervals = intervals.into_iter().collect::<Result<Vec<_>, _>>()?;
         let seen: Vec<(&Look<'_>, Interval)> = looks.iter().zip(intervals).collect();
         let values = feasible.iter().enumerate().map(|(drive, feasible)| {
@@ -190,8 +217,12 @@ impl<'a> Shortcut<'a> {
             // What is written in place is in no other state afterwards.
             let in_place = look.key.placement.pages().is_none();
             let before = if in_place { &Before::Nothing } else { &look.key.before };
-            settled(spec_of(drives, look), &self.setup(job), before, job.plan.seed)
+            let made = (spec_of(drives, look), &self.setup(job));
+            settled(made, before, job.plan.seed, &|| self.stop())
         });
+        if self.stop() {
+            return Ok(());
+        }
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let surplus = (states.len() + missing.len()).saturating_sub(STATES_MAX);
         let needed = |key: &Key| looks.iter().any(|look| look.key == *key);
@@ -213,6 +244,9 @@ impl<'a> Shortcut<'a> {
     }
 
     fn look(&self, drives: &[Option<DriveSpec>], look: &Look<'_>) -> Result<Interval, Error> {
+        if self.stop() {
+            return Ok(Interval::default());
+        }
         let job = &self.work_list.jobs()[look.job];
         let (spec, setup) = (spec_of(drives, look), self.setup(job));
         let state = self.state(&look.key).expect("settled before");
@@ -220,10 +254,10 @@ impl<'a> Shortcut<'a> {
         if look.whole {
             let mut model = Model::in_state(spec.clone(), setup, drive);
             let load = whole_load(look.step, job.plan.seed_of(look.step));
-            let loaded = model.load(&load, &mut SilentWatch)?;
+            let loaded = model.load(&load, &mut LookWatch(self))?;
             return Ok(loaded.intervals.into_iter().next().unwrap_or_default());
         }
-        brief(&mut drive, &load(look.step, job.plan.seed), span(spec))
+        brief(&mut drive, &load(look.step, job.plan.seed), span(spec), &|| self.stop())
     }
 }
 
@@ -285,27 +319,37 @@ fn before(plan: &Plan, step: &PlannedStep, part: Part) -> Before {
     }
 }
 
-fn settled(spec: &DriveSpec, setup: &Setup, before: &Before, seed: u64) -> Result<Drive, Error> {
+fn settled(
+    (spec, setup): (&DriveSpec, &Setup),
+    before: &Before,
+    seed: u64,
+    stop: Stop<'_>,
+) -> Result<Drive, Error> {
     let mut drive = Drive::new(spec, setup).expect("its placement was found feasible");
     match before {
         Before::Nothing => {}
-        Before::Filled(fills) => fill_with(&mut drive, fills, seed)?,
+        Before::Filled(fills) => fill_with(&mut drive, fills, seed, stop)?,
         Before::Settled { fills, step } => {
-            fill_with(&mut drive, fills, seed)?;
-            settle(&mut drive, &load(step, seed))?;
+            fill_with(&mut drive, fills, seed, stop)?;
+            settle(&mut drive, &load(step, seed), stop)?;
         }
     }
     Ok(drive)
 }
 
-fn fill_with(drive: &mut Drive, fills: &[PlannedStep], seed: u64) -> Result<(), Error> {
+fn fill_with(
+    drive: &mut Drive,
+    fills: &[PlannedStep],
+    seed: u64,
+    stop: Stop<'_>,
+) -> Result<(), Error> {
     for step in fills {
         if step.is_fill_in_order() {
             fill(drive)?;
         } else {
             // A fill has no threads of its own.
             let load = Load { threads: 1, queue_per_thread: 1, ..load(step, seed) };
-            overwrite(drive, &load, step.fill_passes)?;
+            overwrite(drive, &load, step.fill_passes, stop)?;
         }
     }
     Ok(())

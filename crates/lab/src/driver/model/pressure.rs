@@ -10,7 +10,7 @@ use crate::driver::Watch;
 use crate::{Error, Kind};
 
 /// Completions between two looks at whether to stop: some tens of milliseconds.
-pub(super) const STOP_CHECK_COMPLETIONS: u32 = 1 << 18;
+pub(super) const STOP_CHECK_COMPLETIONS: u32 = 1 << 14;
 
 /// Load generator in front of a drive.
 pub(super) trait Pressure {

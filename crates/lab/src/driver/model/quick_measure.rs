@@ -26,11 +26,21 @@ pub struct Span {
     pub written_min: u64,
 }
 
+/// Asks whether to stop; what is measured after it said so is no result.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+/// Requests between two questions.
+const STOP_CHECK_REQUESTS: u64 = 4096;
+
 /// Measures an idle `drive` under `load` at once; the ramp before it is half as long.
 ///
 /// # Errors
 /// Fails if the drive is too small for the load, or a request failed.
-pub fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval, Error> {
+pub fn brief(
+    drive: &mut Drive,
+    load: &Load<'_>,
+    span: Span,
+    stop: Stop<'_>,
+) -> Result<Interval, Error> {
     let feeds = Feed::of_all(load, drive)?;
     let mut closed = ClosedLoop::start(drive, feeds, load, Nanos::ZERO);
     let outstanding = u64::from(load.threads) * u64::from(load.queue_per_thread);
@@ -40,19 +50,27 @@ pub fn brief(drive: &mut Drive, load: &Load<'_>, span: Span) -> Result<Interval,
         written_min: span.written_min / 2,
     };
     let mut ramp = Meter::new(closed.drive(), Nanos::ZERO);
-    let began = run(&mut closed, half, &mut ramp)?;
+    let began = run(&mut closed, half, &mut ramp, stop)?;
     let mut meter = Meter::new(closed.drive(), began);
-    let ended = run(&mut closed, span, &mut meter)?;
+    let ended = run(&mut closed, span, &mut meter, stop)?;
     Ok(meter.cut(closed.drive(), ended.max(began + Nanos(1)), 0.0))
 }
 
 /// Keeps the load up for `span`; returns the time of its end.
-fn run(closed: &mut ClosedLoop<'_>, span: Span, meter: &mut Meter) -> Result<Nanos, Error> {
+fn run(
+    closed: &mut ClosedLoop<'_>,
+    span: Span,
+    meter: &mut Meter,
+    stop: Stop<'_>,
+) -> Result<Nanos, Error> {
     let (mut requests, mut written, mut at) = (0, 0, Nanos::ZERO);
     while requests < span.requests_max {
         let Some(done) = closed.answer_one(meter)? else { break };
         at = at.max(done.completed_at);
         requests += 1;
+        if requests % STOP_CHECK_REQUESTS == 0 && stop() {
+            break;
+        }
         if done.op == Op::Write {
             written += u64::from(done.sectors) * blockio::SECTOR_BYTES;
         }
@@ -77,7 +95,7 @@ const TIMES_MAX: f64 = 8.0;
 ///
 /// # Errors
 /// Fails if the drive is too small for the load, or has too little flash for its data.
-pub fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
+pub fn settle(drive: &mut Drive, load: &Load<'_>, stop: Stop<'_>) -> Result<(), Error> {
     let sectors = drive.user_sectors();
     let mut feeds = Feed::of_all(load, drive)?;
     if load.workload.only_reads() {
@@ -86,9 +104,9 @@ pub fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
     let share = load.workload.footprint_percent / 100.0;
     let round_bytes = (sectors * blockio::SECTOR_BYTES) as f64 * share * ROUND;
     let mut amplifications: Vec<f64> = Vec::new();
-    while (amplifications.len() as f64) * ROUND < TIMES_MAX {
+    while (amplifications.len() as f64) * ROUND < TIMES_MAX && !stop() {
         let before = drive.counters();
-        age(drive, &mut feeds, round_bytes)?;
+        age(drive, &mut feeds, round_bytes, stop)?;
         let after = drive.counters();
         let pages = (after.pages_host - before.pages_host).max(1) as f64;
         let moved = (after.pages_relocation - before.pages_relocation) as f64;
@@ -101,10 +119,14 @@ pub fn settle(drive: &mut Drive, load: &Load<'_>) -> Result<(), Error> {
 }
 
 /// Carries out the writes of `feeds` in no time until they amount to `bytes`.
-fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) -> Result<(), Error> {
+fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64, stop: Stop<'_>) -> Result<(), Error> {
     assert!(!feeds.is_empty(), "a load has threads");
-    let mut written = 0.0;
+    let (mut written, mut rounds) = (0.0, 0);
     while written < bytes {
+        rounds += 1;
+        if rounds % STOP_CHECK_REQUESTS == 0 && stop() {
+            break;
+        }
         for feed in &mut *feeds {
             let request = feed.request(0, drive);
             if request.op == Op::Write {
@@ -122,11 +144,16 @@ fn age(drive: &mut Drive, feeds: &mut [Feed], bytes: f64) -> Result<(), Error> {
 ///
 /// # Errors
 /// Fails if the drive is too small for the load, or has too little flash for its data.
-pub fn overwrite(drive: &mut Drive, load: &Load<'_>, passes: u32) -> Result<(), Error> {
+pub fn overwrite(
+    drive: &mut Drive,
+    load: &Load<'_>,
+    passes: u32,
+    stop: Stop<'_>,
+) -> Result<(), Error> {
     assert!(load.workload.only_writes(), "a fill reads nothing");
     let mut feeds = Feed::of_all(load, drive)?;
     let bytes = (drive.user_sectors() * blockio::SECTOR_BYTES) as f64 * f64::from(passes);
-    age(drive, &mut feeds, bytes)
+    age(drive, &mut feeds, bytes, stop)
 }
 
 fn is_steady(amplifications: &[f64]) -> bool {

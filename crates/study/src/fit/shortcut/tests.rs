@@ -103,7 +103,7 @@ fn a_fill_at_random_writes_as_much_as_all_of_the_drive() {
         queue_per_thread: 0,
         ..random
     };
-    let filled = settled(&spec, &setup, &Before::Filled(vec![fill]), 1).unwrap();
+    let filled = settled((&spec, &setup), &Before::Filled(vec![fill]), 1, &|| false).unwrap();
     let written = filled.counters().pages_host * 8;
     let all = filled.user_sectors();
     assert!((all..=all + 8).contains(&written), "{written} of {all} sectors");

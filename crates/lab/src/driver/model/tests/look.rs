@@ -7,7 +7,7 @@ use crate::driver::model::quick_measure::{Span, brief, fill, settle};
 fn looked(load: &Load<'_>, span: Span) -> (u64, u64) {
     let mut drive = small();
     fill(&mut drive).unwrap();
-    let interval = brief(&mut drive, load, span).unwrap();
+    let interval = brief(&mut drive, load, span, &|| false).unwrap();
     assert!(interval.span_s > 0.0 && interval.at_s == 0.0, "{interval:?}");
     (requests(&interval), interval.read_bytes + interval.write_bytes)
 }
@@ -36,7 +36,7 @@ fn a_look_takes_as_much_outstanding_as_any_protocol_may_ask_for() {
     let workload = workload("4k-rand-read");
     let asked = Load { threads: 256, queue_per_thread: 256, ..load(&workload) };
     let mut drive = in_place("p5800x");
-    let interval = brief(&mut drive, &asked, SPAN).unwrap();
+    let interval = brief(&mut drive, &asked, SPAN, &|| false).unwrap();
     assert_eq!(requests(&interval), 1000);
     // More than 65,535 wait for each of them.
     let summary = results::Summary::of(&[interval]);
@@ -59,7 +59,7 @@ fn ageing_by_reads_changes_nothing() {
     let mut drive = small();
     fill(&mut drive).unwrap();
     let before = drive.counters();
-    settle(&mut drive, &load(&workload)).unwrap();
+    settle(&mut drive, &load(&workload), &|| false).unwrap();
     assert_eq!(drive.counters().pages_host, before.pages_host);
 }
 
@@ -69,7 +69,7 @@ fn ageing_by_writes_goes_over_the_footprint_at_least_twice_and_is_repeatable() {
     let aged = |percent: f64| {
         let workload = Workload { footprint_percent: percent, ..random.clone() };
         let mut drive = small();
-        settle(&mut drive, &load(&workload)).unwrap();
+        settle(&mut drive, &load(&workload), &|| false).unwrap();
         let counters = drive.counters();
         let times = counters.pages_host as f64 * 8.0 / drive.user_sectors() as f64;
         (times, counters.pages_relocation)
@@ -86,6 +86,9 @@ fn ageing_by_writes_goes_over_the_footprint_at_least_twice_and_is_repeatable() {
 fn a_drive_too_small_for_the_load_is_neither_aged_nor_looked_at() {
     let workload = Workload { footprint_percent: 1e-7, ..workload("4k-rand-write") };
     let mut drive = small();
-    assert_eq!(settle(&mut drive, &load(&workload)).unwrap_err().kind(), Kind::Input);
-    assert_eq!(brief(&mut drive, &load(&workload), SPAN).unwrap_err().kind(), Kind::Input);
+    assert_eq!(settle(&mut drive, &load(&workload), &|| false).unwrap_err().kind(), Kind::Input);
+    assert_eq!(
+        brief(&mut drive, &load(&workload), SPAN, &|| false).unwrap_err().kind(),
+        Kind::Input
+    );
 }
