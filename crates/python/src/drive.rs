@@ -31,6 +31,9 @@ pub(crate) struct DriveOrder {
     pub(crate) time_lapse: Option<u32>,
     /// Seed of every random stream.
     pub(crate) seed: u64,
+    /// Air, power supply and a failure of a die; absent: as a review assumes.
+    #[serde(default)]
+    pub(crate) surroundings: Surroundings,
 }
 
 impl DriveOrder {
@@ -58,7 +61,7 @@ impl DriveOrder {
             clients: None,
             time_lapse: self.time_lapse,
             time_lapse_max: None,
-            surroundings: Surroundings::default(),
+            surroundings: self.surroundings,
         }
     }
 

@@ -11,7 +11,7 @@ use study::fit::{self, Evidence, Fit, Free, Question};
 use crate::failure::{json, order};
 use crate::figures::Figures;
 use crate::run::RunData;
-use crate::work::{Observer, detached};
+use crate::work::{Observer, detached_partly};
 
 /// Order of a fit.
 #[derive(Debug, Deserialize)]
@@ -82,7 +82,7 @@ impl FitOrder {
 }
 
 /// Fits the free parameters of a drive to figures or a run, with `jobs` simulations
-/// at once. Returns the fit as JSON.
+/// at once. Returns the fit as JSON; the best that was found if Ctrl-C interrupts it.
 #[pyfunction]
 #[pyo3(signature = (order_json, jobs, run=None, progress=None))]
 pub(crate) fn fit_drive(
@@ -93,5 +93,5 @@ pub(crate) fn fit_drive(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<String> {
     let asked: FitOrder = order(order_json)?;
-    json(&detached(py, progress, |observer| asked.carry_out(jobs, run, observer))?)
+    json(&detached_partly(py, progress, |observer| asked.carry_out(jobs, run, observer))?)
 }

@@ -49,7 +49,7 @@ mod core {
     #[pymodule_export]
     use crate::run::{RunData, open_run, run};
     #[pymodule_export]
-    use crate::simulator::Simulator;
+    use crate::simulator::{Completion, Simulator};
     #[pymodule_export]
     use crate::sweep::{
         SweepFolder, sweep_all, sweep_html, sweep_order, sweep_point, sweep_result,

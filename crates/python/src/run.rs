@@ -1,11 +1,15 @@
 //! One workload on one drive, and run folders.
 
+use std::path::PathBuf;
+
 use lab::library::Library;
 use lab::plan::{OneLoad, Pace, Plan};
+use lab::replay::{self, PlannedReplay, Source};
 use lab::results::{self, Run};
 use lab::runner::{Assignment, NoStepStore, carry_out};
 use lab::runs::Runs;
 use lab::target::access::Access;
+use lab::workload::trace::Addresses;
 use lab::workload::{SizeShare, Workload};
 use lab::{Error, Gaps, Kind, Rate};
 use pyo3::prelude::*;
@@ -38,10 +42,19 @@ struct RunOrder {
     rate: Option<f64>,
     /// Compressibility of the data in percent; absent: the workload's own.
     compressible_percent: Option<f64>,
+    /// Path of a trace, which is replayed instead of the workload.
+    trace: Option<PathBuf>,
+    /// Factor by which the trace is replayed faster than it was recorded; absent: a closed loop.
+    speed: Option<f64>,
+    /// True if addresses of the trace are wrapped around the drive, not scaled to it.
+    wrap: bool,
 }
 
 impl RunOrder {
     fn workload(&self) -> Result<Workload, Error> {
+        if let Some(path) = &self.trace {
+            return Ok(replay::workload_of(&replay::read(path)?));
+        }
         let workload = Library::of_user().find::<Workload>(&self.workload)?.value;
         let Some(bytes) = self.transfer_bytes else { return Ok(workload) };
         if bytes == 0 || bytes % 512 != 0 || bytes > TRANSFER_MAX {
@@ -59,13 +72,16 @@ impl RunOrder {
     fn plan(&self) -> Result<Plan, Error> {
         self.check()?;
         let pace = self.rate.map(|iops| Pace::Fixed(Rate { iops, gaps: Gaps::Exponential }));
+        let addresses = if self.wrap { Addresses::Wrapped } else { Addresses::Scaled };
+        let replay =
+            self.trace.clone().map(|path| PlannedReplay { source: Source::File(path), addresses });
         let load = OneLoad {
             threads: self.threads,
             queue_per_thread: self.queue_per_thread,
             precondition_s: self.precondition_s,
             duration_s: self.duration_s,
-            pace,
-            replay: None,
+            pace: pace.or(self.speed.map(|speed| Pace::Trace { speed })),
+            replay,
         };
         let plan = Plan::of_one(&self.workload()?, &load, self.drive.seed);
         Ok(match self.compressible_percent {
@@ -93,6 +109,9 @@ impl RunOrder {
         }
         if let Some(rate) = self.rate.filter(|rate| !(*rate > 0.0 && rate.is_finite())) {
             return refused("rate", rate, "above 0 requests a second");
+        }
+        if let Some(speed) = self.speed.filter(|speed| !(*speed > 0.0 && speed.is_finite())) {
+            return refused("speed", speed, "above 0");
         }
         match self.compressible_percent.filter(|it| !(0.0..=100.0).contains(it)) {
             Some(percent) => refused("compressible", percent, "from 0 to 100 percent"),

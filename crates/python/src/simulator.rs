@@ -1,37 +1,37 @@
 //! A drive that Python code drives request by request.
 //!
-//! Columns of requests and completions are bytes of little-endian numbers, which `NumPy` reads
-//! without a copy; the package's Python half converts arrays to them.
-//!
 //! ```text
-//! times, ops, lbas, sectors ──► submit ──► drive ──► advance ──► tags, completed, statuses
+//! times, ops, lbas, sectors ──► submit ──► drive ──► advance ──► numbers, completed, statuses
 //! ```
 //!
 //! Invariants:
 //! - Time never goes back: a request with a time before the latest known one is refused.
-//! - Requests are numbered from 0 in the order of submission; completions name them.
+//! - Requests are numbered from 0 in the order of submission, over all ways to submit them.
+//! - A completion is reported once, and not before its time has come.
 
-use blockio::{Completion, Lba, Nanos, Op, Request, Status};
+mod closed_loop;
+mod columns;
+
+use blockio::{Lba, Nanos, Op, Request, Status};
 use lab::ssd::Drive;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::PyByteArray;
 
+use self::closed_loop::{Batches, Callback, ClosedLoop, Extent, Feed};
+use self::columns::{
+    Columns, Done, PyColumns, PyRequests, TIME_HINT, TIME_MAX, code, failed, into_python,
+};
 use crate::drive::DriveOrder;
-use crate::failure::{exception, json, order};
+use crate::failure::{exception, json, order, refused};
+use crate::work::Pulse;
 
 /// Sectors of each write of a fill: 128 KiB.
 const FILL_SECTORS: u32 = 256;
 /// Writes of a fill that are outstanding at once.
-const FILL_DEPTH: usize = 32;
-/// Maximum number of host threads.
-const THREADS_MAX: u16 = 1024;
+const FILL_DEPTH: u32 = 32;
 /// Maximum number of outstanding requests, so that tags of 32 bits are unique.
 const OUTSTANDING_MAX: u64 = 1 << 31;
-/// Latest time that a caller may give, so that what follows from it is still a time.
-const TIME_MAX: Nanos = Nanos(u64::MAX / 2);
-/// Remedy for a later one.
-const TIME_HINT: &str = "times are in nanoseconds, up to 2^63 - 1, which is 292 years";
 
 /// A drive in virtual time that takes requests from the caller.
 #[pyclass(module = "floatgate._core")]
@@ -40,128 +40,53 @@ pub(crate) struct Simulator {
     drive: Drive,
     now: Nanos,
     submitted: u64,
+    /// Requests whose completion the drive has returned.
     completed: u64,
+    /// Completions that were not reported yet.
+    unreported: Vec<Done>,
 }
 
-/// Columns of requests.
-#[derive(Clone, Copy)]
-struct Columns<'a> {
-    times: &'a [u8],
-    ops: &'a [u8],
-    lbas: &'a [u8],
-    sectors: &'a [u8],
+/// A function for each request; or columns, and a function for more of them.
+type PyFeed<'py> = (Option<Py<PyAny>>, Option<PyRequests<'py>>, Option<Py<PyAny>>);
+
+/// A request that completed.
+#[pyclass(frozen, get_all, module = "floatgate._core")]
+pub(crate) struct Completion {
+    /// Number of the request.
+    request: u64,
+    /// Thread that submitted it.
     thread: u16,
+    /// Time at which it was submitted, in nanoseconds.
+    submitted_ns: u64,
+    /// Time at which the host sees its completion, in nanoseconds.
+    completed_ns: u64,
+    /// Status as an index of `STATUSES`.
+    status: u8,
 }
 
-/// Columns of requests, as Python passes them.
-type PyColumns<'py> =
-    (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-
-/// Columns of completions.
-#[derive(Default)]
-struct Completions {
-    tags: Vec<u8>,
-    times: Vec<u8>,
-    statuses: Vec<u8>,
-}
-
-impl Columns<'_> {
-    fn len(&self) -> usize {
-        self.ops.len()
-    }
-
-    /// Checks that the columns have equal lengths, and every request can be submitted at `now`.
-    fn check(&self, now: Nanos) -> Result<(), Error> {
-        let refused = |text: String, hint: &str| Err(Error::new(Kind::Input, text).hint(hint));
-        let count = self.len();
-        for (name, bytes) in [("times", self.times), ("lbas", self.lbas)] {
-            if bytes.len() != count * 8 {
-                let text = format!("{name} are {}, ops are {count}", bytes.len() / 8);
-                return refused(text, "give columns of one length");
-            }
+impl From<&Done> for Completion {
+    fn from(done: &Done) -> Self {
+        Self {
+            request: done.number,
+            thread: done.thread,
+            submitted_ns: done.submitted_at.0,
+            completed_ns: done.completed_at.0,
+            status: code(done.status),
         }
-        if self.sectors.len() != count * 4 {
-            let text = format!("sectors are {}, ops are {count}", self.sectors.len() / 4);
-            return refused(text, "give columns of one length");
-        }
-        if self.thread >= THREADS_MAX {
-            let text = format!("thread is {}, must be below {THREADS_MAX}", self.thread);
-            return refused(text, "threads are counted from 0");
-        }
-        let mut last = now;
-        for index in 0..count {
-            let (at, request) = self.request(index, 0);
-            let Some(request) = request else {
-                let text = format!("op of request {index} is {}", self.ops[index]);
-                return refused(text, "0 reads, 1 writes, 2 trims, 3 flushes");
-            };
-            if at > TIME_MAX {
-                let text = format!("request {index} is at {} ns", at.0);
-                return refused(text, TIME_HINT);
-            }
-            if at < last {
-                let text = format!("request {index} is at {} ns, after {} ns", at.0, last.0);
-                return refused(text, "sort requests by time; time never goes back");
-            }
-            if request.sectors == 0 && request.op != Op::Flush {
-                let text = format!("request {index} has 0 sectors");
-                return refused(text, "a sector is 512 bytes; only a flush has none");
-            }
-            last = at;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn request(&self, index: usize, tag: u32) -> (Nanos, Option<Request>) {
-        let op = match self.ops[index] {
-            0 => Op::Read,
-            1 => Op::Write,
-            2 => Op::Trim,
-            3 => Op::Flush,
-            _ => return (Nanos::ZERO, None),
-        };
-        let at = Nanos(number64(self.times, index));
-        let lba = Lba(number64(self.lbas, index));
-        let sectors = number32(self.sectors, index);
-        (at, Some(Request { tag, thread: self.thread, op, handle: 0, lba, sectors }))
     }
 }
 
-#[inline]
-fn number64(column: &[u8], index: usize) -> u64 {
-    let bytes = column[index * 8..][..8].try_into().expect("eight bytes are eight");
-    u64::from_le_bytes(bytes)
-}
-
-#[inline]
-fn number32(column: &[u8], index: usize) -> u32 {
-    let bytes = column[index * 4..][..4].try_into().expect("four bytes are four");
-    u32::from_le_bytes(bytes)
-}
-
-/// Code of a status in the column of statuses.
-const fn code(status: Status) -> u8 {
-    match status {
-        Status::Ok => 0,
-        Status::OutOfRange => 1,
-        Status::MediaError => 2,
-        Status::ReadOnly => 3,
-        Status::OutOfSpace => 4,
-        Status::PoweredOff => 5,
-    }
-}
-
-impl Completions {
-    #[inline]
-    fn push(&mut self, number: u64, done: &Completion) {
-        self.tags.extend_from_slice(&number.to_le_bytes());
-        self.times.extend_from_slice(&done.completed_at.0.to_le_bytes());
-        self.statuses.push(code(done.status));
+#[pymethods]
+impl Completion {
+    /// Time from submission to completion, in nanoseconds.
+    #[getter]
+    const fn latency_ns(&self) -> u64 {
+        self.completed_ns - self.submitted_ns
     }
 
-    fn into_python(self, py: Python<'_>) -> [Bound<'_, PyByteArray>; 3] {
-        [self.tags, self.times, self.statuses].map(|bytes| PyByteArray::new(py, &bytes))
+    fn __repr__(&self) -> String {
+        let Self { request, completed_ns, .. } = self;
+        format!("<Completion of request {request} at {completed_ns} ns>")
     }
 }
 
@@ -173,75 +98,152 @@ impl Simulator {
         self.submitted - u64::from(back)
     }
 
-    fn submit_all(&mut self, columns: Columns<'_>, done: &mut Completions) -> Result<(), Error> {
-        columns.check(self.now)?;
+    fn submit_all(&mut self, columns: Columns<'_>) -> PyResult<()> {
+        columns.check(self.now).map_err(|error| exception(&error))?;
         let outstanding = self.submitted - self.completed + columns.len() as u64;
         if outstanding > OUTSTANDING_MAX {
             let text = format!("{outstanding} requests would be outstanding");
-            let hint = "advance in between, so that fewer than 2^31 are";
-            return Err(Error::new(Kind::Input, text).hint(hint));
+            return Err(refused(text, "advance in between, so that fewer than 2^31 are"));
         }
+        let mut pulse = Pulse::new();
         for index in 0..columns.len() {
-            let (at, request) = columns.request(index, low(self.submitted));
-            let request = request.expect("every op was checked");
-            self.collect(at, done);
+            let at = columns.time(index);
+            let request = columns.requests.request(index, low(self.submitted), columns.thread);
+            self.collect(at, &mut pulse)?;
             self.now = at;
             self.drive.submit(at, request);
             self.submitted += 1;
+            pulse.beat()?;
         }
         Ok(())
     }
 
-    fn run_all(&mut self, columns: Columns<'_>) -> Result<Vec<u8>, Error> {
+    /// Completions of requests that are submitted to an idle drive, in the order of the requests.
+    fn run_all(&mut self, columns: Columns<'_>, is_strict: bool) -> PyResult<Vec<Done>> {
         let first = self.submitted;
-        if first != self.completed {
-            let text = format!("running with {} requests outstanding", first - self.completed);
-            return Err(Error::new(Kind::Input, text).hint("advance() first"));
+        self.check_idle("running requests")?;
+        self.submit_all(columns)?;
+        self.collect(Nanos::MAX, &mut Pulse::new())?;
+        let mut done = self.report(|_| true);
+        self.now = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
+        done.sort_unstable_by_key(|done| done.number);
+        if let Some(bad) = done.iter().find(|done| is_strict && done.status != Status::Ok) {
+            let index = usize::try_from(bad.number - first).expect("it is one of the columns");
+            let request = columns.requests.request(index, 0, columns.thread);
+            let sectors = self.drive.user_sectors();
+            return Err(exception(&failed(bad.number, &request, bad.status, sectors)));
         }
-        let mut done = Completions::default();
-        self.submit_all(columns, &mut done)?;
-        self.collect(Nanos::MAX, &mut done);
-        let mut in_order = vec![0; columns.len() * 8];
-        for index in 0..columns.len() {
-            let place = usize::try_from(number64(&done.tags, index) - first)
-                .expect("a request is one of the columns");
-            in_order[place * 8..][..8].copy_from_slice(&done.times[index * 8..][..8]);
+        Ok(done)
+    }
+
+    /// Lets time pass to `until`, or to the last completion, and notes what the drive completes.
+    #[inline]
+    fn collect(&mut self, until: Nanos, pulse: &mut Pulse) -> PyResult<()> {
+        while let Some(completion) = self.drive.next_completion(until) {
+            self.note(&completion);
+            pulse.beat()?;
         }
-        Ok(in_order)
+        Ok(())
     }
 
     #[inline]
-    fn collect(&mut self, until: Nanos, done: &mut Completions) {
-        while let Some(completion) = self.drive.next_completion(until) {
-            self.completed += 1;
-            done.push(self.number(completion.tag), &completion);
-            // The host may see the completion a little later than the drive completes.
-            if until == Nanos::MAX {
-                self.now = self.now.max(completion.completed_at);
+    fn note(&mut self, completion: &blockio::Completion) {
+        self.completed += 1;
+        assert!(self.completed <= self.submitted, "what completes was submitted");
+        let done = Done::new(self.number(completion.tag), completion);
+        self.unreported.push(done);
+    }
+
+    /// Returns those noted completions whose time is due, in their order.
+    ///
+    /// The host may see a completion a little later than the drive is done.
+    fn report(&mut self, is_due: impl Fn(Nanos) -> bool) -> Vec<Done> {
+        if !self.unreported.is_sorted_by_key(|done| done.completed_at) {
+            self.unreported.sort_by_key(|done| done.completed_at);
+        }
+        let due = self.unreported.partition_point(|done| is_due(done.completed_at));
+        let later = self.unreported.split_off(due);
+        std::mem::replace(&mut self.unreported, later)
+    }
+
+    /// The next completion, whenever it is; none if nothing is outstanding.
+    fn next(&mut self) -> Option<Done> {
+        loop {
+            let earliest = self.unreported.iter().map(|done| done.completed_at).min();
+            // Another thread may see a later one earlier.
+            match self.drive.next_completion(earliest.unwrap_or(Nanos::MAX)) {
+                Some(completion) => self.note(&completion),
+                None => break,
             }
         }
-        assert!(self.completed <= self.submitted, "what completes was submitted");
+        let times = self.unreported.iter().enumerate();
+        let (index, _) = times.min_by_key(|(index, done)| (done.completed_at, *index))?;
+        let done = self.unreported.remove(index);
+        self.now = self.now.max(done.completed_at);
+        Some(done)
+    }
+
+    /// Runs a closed loop; returns its completions.
+    fn close_loop(&mut self, feed: &mut impl Feed, extent: Extent) -> PyResult<Vec<Done>> {
+        let mut closed = ClosedLoop::new(&mut self.drive, extent, self.submitted);
+        let ended = closed.run(feed, self.now);
+        let (submitted, mut done) = (closed.submitted, std::mem::take(&mut closed.done));
+        self.completed += submitted - self.submitted;
+        self.submitted = submitted;
+        done.sort_by_key(|done| done.completed_at);
+        self.now = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
+        ended.map(|()| done)
+    }
+
+    /// # Errors
+    /// Fails if a request is outstanding.
+    fn check_idle(&self, attempt: &str) -> PyResult<()> {
+        match self.outstanding() {
+            0 => Ok(()),
+            count => {
+                let text = format!("{attempt} while {count} requests are outstanding");
+                Err(refused(text, "advance() first"))
+            }
+        }
     }
 
     /// Writes every sector once, in order.
-    fn write_all(&mut self) {
+    fn write_all(&mut self) -> PyResult<()> {
         let sectors = self.drive.user_sectors();
-        let (mut next, mut at) = (0, self.now);
-        let mut outstanding = 0;
-        while next < sectors || outstanding > 0 {
-            while next < sectors && outstanding < FILL_DEPTH {
-                let length = FILL_SECTORS.min(u32::try_from(sectors - next).unwrap_or(u32::MAX));
-                let (op, lba) = (Op::Write, Lba(next));
-                let request = Request { tag: 0, thread: 0, op, handle: 0, lba, sectors: length };
-                self.drive.submit(at, request);
-                next += u64::from(length);
-                outstanding += 1;
-            }
-            let done = self.drive.next_completion(Nanos::MAX).expect("a write completes");
-            outstanding -= 1;
+        let (mut next, mut at, mut pulse) = (0, self.now, Pulse::new());
+        let mut failure = None;
+        let write = |tag, first| {
+            let length = FILL_SECTORS.min(u32::try_from(sectors - first).unwrap_or(u32::MAX));
+            let (op, lba) = (Op::Write, Lba(first));
+            Request { tag, thread: 0, op, handle: 0, lba, sectors: length }
+        };
+        let mut under_way = Vec::new();
+        while next < sectors && under_way.len() < FILL_DEPTH as usize {
+            let tag = u32::try_from(under_way.len()).expect("a fill has few outstanding");
+            let request = write(tag, next);
+            self.drive.submit(at, request);
+            next += u64::from(request.sectors);
+            under_way.push(request);
+        }
+        while let Some(done) = self.drive.next_completion(Nanos::MAX) {
             at = at.max(done.completed_at);
+            let place = &mut under_way[done.tag as usize];
+            if done.status != Status::Ok && failure.is_none() {
+                let error = failed(u64::from(done.tag), place, done.status, sectors);
+                let filling = Error::new(Kind::Input, "filling the drive").source(error);
+                failure = Some(exception(&filling));
+            }
+            if let Err(signal) = pulse.beat() {
+                failure.get_or_insert(signal);
+            }
+            if next < sectors && failure.is_none() {
+                *place = write(done.tag, next);
+                self.drive.submit(at, *place);
+                next += u64::from(place.sectors);
+            }
         }
         self.now = at;
+        failure.map_or(Ok(()), Err)
     }
 }
 
@@ -263,7 +265,7 @@ impl Simulator {
                 .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))
         };
         let drive = made().map_err(|error| exception(&error))?;
-        Ok(Self { drive, now: Nanos::ZERO, submitted: 0, completed: 0 })
+        Ok(Self { drive, now: Nanos::ZERO, submitted: 0, completed: 0, unreported: Vec::new() })
     }
 
     /// Sectors of 512 bytes that the host sees, after time lapse.
@@ -278,80 +280,113 @@ impl Simulator {
         self.now.0
     }
 
+    /// Number of requests that were submitted, which is the number of the next one.
+    #[getter]
+    const fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
     /// Number of outstanding requests.
     #[getter]
     const fn outstanding(&self) -> u64 {
-        self.submitted - self.completed
+        self.submitted - self.completed + self.unreported.len() as u64
     }
 
-    /// Submits requests at their times. Returns the requests that completed meanwhile.
+    /// Submits requests at their times. Returns the requests that completed before the last one.
     #[pyo3(signature = (columns, thread=0))]
     fn submit<'py>(
         &mut self,
         py: Python<'py>,
         columns: PyColumns<'py>,
         thread: u16,
-    ) -> PyResult<[Bound<'py, PyByteArray>; 3]> {
-        let (times, ops, lbas, sectors) = columns;
-        let (times, ops) = (times.as_bytes(), ops.as_bytes());
-        let (lbas, sectors) = (lbas.as_bytes(), sectors.as_bytes());
-        let mut done = Completions::default();
-        let columns = Columns { times, ops, lbas, sectors, thread };
-        py.detach(|| self.submit_all(columns, &mut done)).map_err(|error| exception(&error))?;
-        Ok(done.into_python(py))
+    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+        let columns = Columns::of(&columns, thread);
+        let done = py.detach(|| {
+            self.submit_all(columns)?;
+            // What completes at the same time is left: the caller may be about to wait for it.
+            let now = self.now;
+            PyResult::Ok(self.report(|at| at < now))
+        })?;
+        Ok(into_python(py, &done))
     }
 
-    /// Submits requests to an idle drive and waits for all of them. Returns the time of each
-    /// completion, in the order of the requests.
-    #[pyo3(signature = (columns, thread=0))]
+    /// Submits requests to an idle drive and waits for all of them. Returns their completions in
+    /// the order of the requests. A failure of one of them is raised if `is_strict`.
+    #[pyo3(signature = (columns, thread=0, is_strict=true))]
     fn run<'py>(
         &mut self,
         py: Python<'py>,
         columns: PyColumns<'py>,
         thread: u16,
-    ) -> PyResult<Bound<'py, PyByteArray>> {
-        let (times, ops, lbas, sectors) = columns;
-        let (times, ops) = (times.as_bytes(), ops.as_bytes());
-        let (lbas, sectors) = (lbas.as_bytes(), sectors.as_bytes());
-        let columns = Columns { times, ops, lbas, sectors, thread };
-        let done = py.detach(|| self.run_all(columns)).map_err(|error| exception(&error))?;
-        Ok(PyByteArray::new(py, &done))
+        is_strict: bool,
+    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+        let columns = Columns::of(&columns, thread);
+        let done = py.detach(|| self.run_all(columns, is_strict))?;
+        Ok(into_python(py, &done))
     }
 
     /// Advances time to `until_ns`, or until no request is outstanding. Returns the requests that
-    /// completed.
+    /// completed by then.
     #[pyo3(signature = (until_ns=None))]
     fn advance<'py>(
         &mut self,
         py: Python<'py>,
         until_ns: Option<u64>,
-    ) -> PyResult<[Bound<'py, PyByteArray>; 3]> {
+    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
         let until = until_ns.map_or(Nanos::MAX, Nanos);
         if until < self.now {
             let text = format!("advancing to {} ns, after {} ns", until.0, self.now.0);
-            let error = Error::new(Kind::Input, text).hint("time never goes back");
-            return Err(exception(&error));
+            return Err(refused(text, "time never goes back"));
         }
         if until_ns.is_some_and(|it| it > TIME_MAX.0) {
-            let error = Error::new(Kind::Input, format!("advancing to {} ns", until.0));
-            return Err(exception(&error.hint(TIME_HINT)));
+            return Err(refused(format!("advancing to {} ns", until.0), TIME_HINT));
         }
-        let mut done = Completions::default();
-        py.detach(|| self.collect(until, &mut done));
-        if until != Nanos::MAX {
-            self.now = until;
-        }
-        Ok(done.into_python(py))
+        let done = py.detach(|| {
+            self.collect(until, &mut Pulse::new())?;
+            PyResult::Ok(self.report(|at| at <= until))
+        })?;
+        let last = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
+        self.now = if until == Nanos::MAX { last } else { until };
+        Ok(into_python(py, &done))
+    }
+
+    /// Advances time to the next completion, and returns it; `None` if no request is outstanding.
+    fn next_completion(&mut self) -> Option<Completion> {
+        self.next().as_ref().map(Completion::from)
+    }
+
+    /// Keeps `queue` requests of each of `threads` outstanding on an idle drive: `shape` has both,
+    /// the most requests, and the time from which on none is submitted. `feed` is a function that
+    /// is called for each request; or columns, and a function that is called whenever they run
+    /// out. Returns the completions.
+    fn closed_loop<'py>(
+        &mut self,
+        py: Python<'py>,
+        shape: (u16, u16, Option<u64>, Option<u64>),
+        is_strict: bool,
+        feed: PyFeed<'py>,
+    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+        let (threads, queue_per_thread, requests, until_ns) = shape;
+        let (next_request, columns, next_requests) = feed;
+        let requests_max = requests.unwrap_or(u64::MAX);
+        let until = until_ns.map_or(TIME_MAX, Nanos);
+        let extent = Extent { threads, queue_per_thread, requests_max, until, is_strict };
+        extent.check().map_err(|error| exception(&error))?;
+        self.check_idle("starting a closed loop")?;
+        let done = if let Some(next_request) = next_request {
+            // Each request calls Python: the lock stays with this thread.
+            self.close_loop(&mut Callback { next_request }, extent)?
+        } else {
+            let mut feed = Batches::new(next_requests, columns)?;
+            py.detach(|| self.close_loop(&mut feed, extent))?
+        };
+        Ok(into_python(py, &done))
     }
 
     /// Writes every sector once, in order. No request may be outstanding.
     fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.submitted != self.completed {
-            let text = format!("filling a drive with {} requests outstanding", self.outstanding());
-            return Err(exception(&Error::new(Kind::Input, text).hint("advance() first")));
-        }
-        py.detach(|| self.write_all());
-        Ok(())
+        self.check_idle("filling a drive")?;
+        py.detach(|| self.write_all())
     }
 
     /// Sets the compressibility of the data of writes from now on, in percent.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use lab::Error;
 use lab::progress::{Event, Progress};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use study::fit::Watcher;
@@ -25,6 +26,44 @@ use crate::failure::exception;
 const LOOK: Duration = Duration::from_millis(50);
 /// Minimum time between reports of progress, except at the end of a step.
 const BETWEEN: Duration = Duration::from_millis(100);
+
+/// Work between two looks at the clock.
+const BEATS: u32 = 1024;
+
+/// Checks for signals, such as that of Ctrl-C, in a loop on the calling thread.
+pub(crate) struct Pulse {
+    beats: u32,
+    last: Instant,
+}
+
+impl Pulse {
+    pub(crate) fn new() -> Self {
+        Self { beats: 0, last: Instant::now() }
+    }
+
+    /// Counts a piece of work of some microseconds.
+    ///
+    /// # Errors
+    /// Fails if a signal arrived whose handler raises.
+    #[inline]
+    pub(crate) fn beat(&mut self) -> PyResult<()> {
+        self.beats += 1;
+        if self.beats < BEATS {
+            return Ok(());
+        }
+        self.look()
+    }
+
+    #[cold]
+    fn look(&mut self) -> PyResult<()> {
+        self.beats = 0;
+        if self.last.elapsed() < LOOK {
+            return Ok(());
+        }
+        self.last = Instant::now();
+        Python::attach(|py| py.check_signals())
+    }
+}
 
 /// A report of progress that owns its data.
 #[derive(Clone, Debug)]
@@ -115,6 +154,34 @@ pub(crate) fn detached<T: Send>(
     callback: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Observer) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
+    let (done, result) = observed(py, callback, work);
+    done?;
+    result.map_err(|error| exception(&error))
+}
+
+/// [`detached`], for work that has a result even if Ctrl-C ends it early.
+///
+/// # Errors
+/// As [`detached`], but for Ctrl-C where the work has a result.
+pub(crate) fn detached_partly<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Observer) -> Result<T, Error> + Send,
+) -> PyResult<T> {
+    let (done, result) = observed(py, callback, work);
+    match (done, result) {
+        (Err(signal), Ok(part)) if signal.is_instance_of::<PyKeyboardInterrupt>(py) => Ok(part),
+        (Err(failure), _) => Err(failure),
+        (Ok(()), result) => result.map_err(|error| exception(&error)),
+    }
+}
+
+/// Returns whether a signal arrived or the callback raised, and the result of the work.
+fn observed<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Observer) -> Result<T, Error> + Send,
+) -> (PyResult<()>, Result<T, Error>) {
     let callback = callback.map(|it| it.clone().unbind());
     let (reports, incoming) = mpsc::channel();
     let observer = Observer {
@@ -139,15 +206,13 @@ pub(crate) fn detached<T: Send>(
             (done, worker.join())
         })
     });
-    let result = ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked));
-    done?;
-    result.map_err(|error| exception(&error))
+    (done, ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
 }
 
 /// Waits for the end of the work.
 ///
 /// # Errors
-/// Fails if a signal arrives, or the callback raises.
+/// Fails if a signal arrives, the task is cancelled, or the callback raises.
 fn wait(
     is_over: &Receiver<()>,
     reports: &Receiver<Report>,
@@ -157,6 +222,8 @@ fn wait(
         let is_over = is_over.recv_timeout(LOOK) != Err(RecvTimeoutError::Timeout);
         Python::attach(|py| {
             py.check_signals()?;
+            // Signals reach the main thread only, which cancels the tasks on others.
+            py.import("floatgate._tasks")?.call_method0("check")?;
             let Some(callback) = callback else { return Ok(()) };
             reports.try_iter().try_for_each(|report| pass_on(py, callback, &report))
         })?;

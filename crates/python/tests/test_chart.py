@@ -31,6 +31,20 @@ def test_axes_have_round_numbers_that_span_the_values(values, ticks):
     assert found[0] <= min(values) and found[-1] >= max(values)
 
 
+def test_no_two_lines_are_alike_and_axes_say_what_they_show():
+    lines = {f"line {index}": (["stock", "fast"], [120_000, 180_000 + index])
+             for index in range(20)}
+    chart = fg.Chart("rates", "format", "requests a second", lines)
+    root = xml.fromstring(chart.svg())
+    paths = [it for it in root.iter("{http://www.w3.org/2000/svg}path")
+             if it.get("stroke-width") == "2"]
+    assert len({(it.get("stroke"), it.get("stroke-dasharray")) for it in paths}) == 20
+    texts = [it.text for it in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"stock", "fast", "180,000", "format", "requests a second"} <= set(texts)
+    with pytest.raises(fg.Error, match="36 lines"):
+        fg.Chart("many", "x", "y", {str(it): ([1, 2], [it, it]) for it in range(36)}).svg()
+
+
 def test_what_is_no_line_is_refused():
     with pytest.raises(fg.Error, match="has no points"):
         fg.Chart("empty", "x", "y", {"one": ([], [])})

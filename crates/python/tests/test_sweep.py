@@ -110,9 +110,39 @@ def test_ranges_are_read_as_by_the_command(duo):
 
 def test_an_infeasible_point_is_a_result(duo):
     grid = {"user_capacity_gb": [480, 5000]}
-    sweep = fg.sweep(duo, grid, threads=1, **LOAD, executor=Serial())
+    with pytest.warns(fg.SweepWarning, match="1 of 2 points are not possible, .*5000"):
+        sweep = fg.sweep(duo, grid, threads=1, **LOAD, executor=Serial())
     assert [point["outcome"] for point in sweep.points] == ["measured", "infeasible"]
-    assert len(sweep.rows()) == 1
+    measured, missing = sweep.rows()
+    assert list(measured) == list(missing) and measured["reason"] is None
+    assert missing["outcome"] == "infeasible" and missing["iops"] is None
+    assert sweep.infeasible == [{"user_capacity_gb": 5000, "reason": missing["reason"]}]
+    assert missing["reason"] in sweep._repr_html_()
+    with pytest.raises(fg.Error, match="2 of 2 points are not possible"):
+        fg.sweep(duo, {"user_capacity": ["5000G", "6000G"]}, threads=1, **LOAD)
+
+
+def test_a_folder_of_another_grid_is_not_resumed(duo, commanded, tmp_path):
+    folder = begun(commanded, tmp_path, 4)
+    assert fg.sweep(duo, GRID, **LOAD, resume=folder).path == folder
+    for other, said in [
+        (({"threads": [1, 2]}, LOAD), "dimensions is"),
+        ((GRID, {**LOAD, "queue": 2}), "queue_per_thread is 1 there, 2 here"),
+    ]:
+        with pytest.raises(fg.Error, match=said):
+            fg.sweep(duo, other[0], **other[1], resume=folder)
+    with pytest.raises(fg.Error, match="the drive's file"):
+        fg.sweep(duo.set("nand.t_read_us", "60 us"), GRID, **LOAD, resume=folder)
+
+
+def test_words_of_a_dimension_stand_side_by_side(commanded):
+    sweep = fg.Sweep((commanded / "sweep.json").read_text())
+    for dimension, point in ((it, point) for it in sweep.values["dimensions"]
+                             for point in sweep.points):
+        if dimension["key"] == "threads":
+            point["at"][1] = {1: "one", 2: "two"}.get(point["at"][1], point["at"][1])
+    chart = sweep.chart(against="threads").svg()
+    assert ">one<" in chart and ">two<" in chart
 
 
 def test_a_page_a_chart_and_a_pickle_of_a_sweep(commanded):

@@ -10,13 +10,15 @@ from ._chart import Chart
 from ._comparison import Comparison, compare
 from ._core import MODEL_VERSION, __version__
 from ._core import ArrowTable as Table
+from ._core import Completion
 from ._drive import Drive, drives, protocols, workloads
-from ._error import Error
+from ._error import Error, SweepWarning
 from ._executor import RayExecutor
 from ._fit import Fit, figures, fit
 from ._plan import Plan, plan, review
 from ._progress import Bar, NotebookBar
 from ._run import Review, Run, run
+from ._runs import runs
 from ._search import Search, Trial, search
 from ._simulator import FLUSH, READ, STATUSES, TRIM, WRITE, Completions, Simulator
 from ._sweep import Sweep, sweep
@@ -24,7 +26,7 @@ from ._tasks import carry_out
 from ._validation import Validation, validate
 from ._volume import Volume
 
-Error.__module__ = __name__
+Error.__module__ = SweepWarning.__module__ = __name__
 
 __all__ = [
     "FLUSH",
@@ -36,6 +38,7 @@ __all__ = [
     "Bar",
     "Chart",
     "Comparison",
+    "Completion",
     "Completions",
     "Drive",
     "Error",
@@ -48,6 +51,7 @@ __all__ = [
     "Search",
     "Simulator",
     "Sweep",
+    "SweepWarning",
     "Table",
     "Trial",
     "Validation",
@@ -64,6 +68,7 @@ __all__ = [
     "replay",
     "review",
     "run",
+    "runs",
     "search",
     "sweep",
     "validate",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+from datetime import timedelta
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -12,10 +13,9 @@ from typing import Any, Iterable
 
 from . import _core
 from ._error import Error
-from ._quantity import capacity_gb, whole
+from ._quantity import SEED_MAX, capacity_gb, in_unit, seconds, whole
 
-#: Largest seed, and largest time lapse that can be asked for.
-_SEED_MAX = 2**64 - 1
+#: Largest time lapse that can be asked for.
 _TIME_LAPSE_MAX = 2**32 - 1
 #: Keys that mean the user capacity of a format.
 _USER_CAPACITY = {"user_capacity", "user_capacity_gb", "ftl.user_capacity"}
@@ -42,15 +42,15 @@ class Drive:
     def set(self, key: str, value: object, *, format: str | None = None) -> Drive:
         """Returns a copy with ``value`` at ``key`` of its file, such as ``nand.t_erase_us``.
 
+        Keys with a unit of time take texts such as ``"50 us"`` and a ``timedelta``, too.
+
         ``user_capacity`` sets the user capacity of ``format``, by default of the first one: a
         number of decimal GB, or a text such as ``"480G"``.
         """
         if key in _USER_CAPACITY:
             value = capacity_gb(value, key)  # type: ignore[arg-type]
             key = f"format.{format or self.formats[0]}.user_gb"
-        # NumPy's numbers are not Python's.
-        if hasattr(value, "item") and not isinstance(value, (str, bytes)):
-            value = value.item()
+        value = in_unit(value, key)
         return Drive(_core.drive_with(self._name, self._text, key, value), self._name)
 
     def toml(self) -> str:
@@ -116,16 +116,19 @@ class Drive:
         return str(self.save(folder / f"{self.name}-{digest}.toml"))
 
     def _order(
-        self, format: str | None, host: str | None, time_lapse: int | None, seed: int
+        self, format: str | None, host: str | None, time_lapse: int | None, seed: int,
+        surroundings: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
+        beside = {} if surroundings is None else {"surroundings": surroundings}
         return {
+            **beside,
             "name": self._name,
             "text": self._text,
             "format": _text(format, "format", "the name of a format"),
             "host": _text(host, "host", "the name of a host driver"),
             "time_lapse": (None if time_lapse is None
                            else whole(time_lapse, "time_lapse", 1, _TIME_LAPSE_MAX)),
-            "seed": whole(seed, "seed", 0, _SEED_MAX),
+            "seed": whole(seed, "seed", 0, SEED_MAX),
         }
 
     def __eq__(self, other: object) -> bool:
@@ -152,6 +155,31 @@ def _text(value: Any, what: str, meaning: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise Error(f"{what} is {value!r}, must be {meaning}")
     return value
+
+
+def surroundings_of(
+    ambient: int | None, airflow: int | None, slot_power: int | str | None,
+    fail_die: tuple[int, float | str | timedelta] | None,
+) -> dict[str, Any] | None:
+    """Returns air, power supply and a failure of a die as an order has them; ``None`` if they are
+    those of a review."""
+    if ambient is None and airflow is None and slot_power is None and fail_die is None:
+        return None
+    if fail_die is not None and not (isinstance(fail_die, (tuple, list)) and len(fail_die) == 2):
+        raise Error(f"fail_die is {fail_die!r}", 'pass a die and a time, such as (3, "2h")')
+    failure = None if fail_die is None else {
+        "die": whole(fail_die[0], "fail_die", 0, 2**32 - 1),
+        "after_s": int(seconds(fail_die[1], "fail_die")),
+    }
+    slot: Any = slot_power
+    if slot_power is not None and slot_power != "external":
+        slot = {"watts": whole(slot_power, "slot_power", 1, 2**16 - 1)}
+    return {
+        "ambient_c": None if ambient is None else whole(ambient, "ambient", -2**15, 2**15 - 1),
+        "airflow_lfm": None if airflow is None else whole(airflow, "airflow", 0, 2**16 - 1),
+        "slot": slot,
+        "die_failure": failure,
+    }
 
 
 def drive_of(value: Any) -> Drive:

@@ -1,4 +1,4 @@
-"""The exception of this package."""
+"""The exception of this package, and its warning."""
 
 from __future__ import annotations
 
@@ -14,3 +14,7 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return f"{self.text}\nhint: {self.remedy}" if self.remedy else self.text
+
+
+class SweepWarning(UserWarning):
+    """Points of a sweep at which no drive can be set up."""

@@ -15,6 +15,7 @@ from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
+from ._quantity import SEED_MAX, in_unit, items, number, rows_of, whole
 from ._run import Run
 from ._tasks import ResultStore, gather
 
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
         jobs: int | None
         progress: Progress | bool | None
 
-#: Published figures: the path of a table, or its rows by the names of its columns.
-Figures = Union[str, "PathLike[str]", Iterable[Mapping[str, Any]]]
+#: Published figures: the path of a table, or its rows by the names of its columns, as dicts or as
+#: a table of pandas, Polars or Arrow.
+Figures = Union[str, "PathLike[str]", Iterable[Mapping[str, Any]], Any]
+#: Most drives that the global search evaluates.
+_SEARCH_MAX = 10**9
 #: Numbers that are open: their keys, or keys with the least and the greatest value.
 Free = Union[Sequence[str], Mapping[str, "tuple[float, float] | None"]]
 
@@ -77,6 +81,11 @@ class Fit:
     def contradictions(self) -> list[dict[str, Any]]:
         """Figures that contradict each other. None of them was used."""
         return self.values["contradictions"]
+
+    @property
+    def interrupted(self) -> bool:
+        """True if Ctrl-C ended the fit: it is the best that was found by then."""
+        return self.values.get("interrupted", False)
 
     @property
     def is_verified(self) -> bool:
@@ -160,7 +169,7 @@ def table_of(given: Figures | None) -> dict[str, str] | None:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    for index, row in enumerate(given, 1):
+    for index, row in enumerate(rows_of(given, "figures"), 1):
         unknown = sorted(set(row) - set(columns))
         if unknown:
             raise Error(f"figure {index} has unknown columns: {', '.join(unknown)}",
@@ -173,8 +182,18 @@ def _free(free: Free) -> list[dict[str, Any]]:
     if isinstance(free, str):
         raise Error(f"free is {free!r}", "give a list of keys, or bounds by key")
     if isinstance(free, Mapping):
-        return [{"path": key, "bounds": bounds} for key, bounds in free.items()]
+        return [{"path": key, "bounds": _bounds(bounds, key)} for key, bounds in free.items()]
     return [{"path": key, "bounds": None} for key in free]
+
+
+def _bounds(bounds: Any, key: str) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    found = items(bounds, key)
+    if len(found) != 2:
+        raise Error(f"{key} is {bounds!r}", "give (low, high)")
+    low, high = (number(in_unit(it, key), key) for it in found)
+    return low, high
 
 
 def fit_one(order: str, measured: str, jobs: int, run: _core.RunData | None) -> str:
@@ -193,7 +212,7 @@ def _fitted_here(
     if found is None:
         order, _, jobs, run = task
         found = _core.fit_drive(order, jobs, run, progress)
-        if store:
+        if store and not json.loads(found).get("interrupted"):
             store.keep(fit_one, task, found)
     return found
 
@@ -227,8 +246,8 @@ def fit(
     others. ``search`` is the number of drives that the global search evaluates.
 
     A list of drives, for example variants of a model, gives a list of fits, each a task of
-    ``executor``. What a run does not state, such as how the drive was prepared, is assumed: see
-    ``Fit.assumption``. The folder ``out`` stores finished fits. The result depends on neither
+    ``executor``. Ctrl-C returns the best that was found so far, with ``interrupted``. What a run
+    does not state, such as how the drive was prepared, is assumed: see ``Fit.assumption``. The folder ``out`` stores finished fits. The result depends on neither
     ``executor`` nor ``jobs``.
     """
     is_one = isinstance(drive, Drive)
@@ -238,7 +257,8 @@ def fit(
     orders = [
         json.dumps({
             "name": it._name, "text": it.toml(), "figures": evidence, "free": _free(free),
-            "format": format, "search": search, "seed": seed,
+            "format": format, "search": whole(search, "search", 0, _SEARCH_MAX),
+            "seed": whole(seed, "seed", 0, SEED_MAX),
         })
         for it in drives
     ]
@@ -251,6 +271,10 @@ def fit(
     if executor is not None:
         texts = gather(fit_one, tasks, executor=executor, batch=1, out=out, progress=watcher)
     else:
-        texts = [_fitted_here(task, out, watcher) for task in tasks]
+        texts = []
+        for task in tasks:
+            texts.append(_fitted_here(task, out, watcher))
+            if json.loads(texts[-1]).get("interrupted"):
+                break
     fits = [Fit(text, it._name) for text, it in zip(texts, drives)]
     return fits[0] if is_one else fits

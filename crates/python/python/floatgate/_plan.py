@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._drive import Drive, drive_of
+from ._drive import Drive, drive_of, surroundings_of
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
@@ -103,6 +104,10 @@ def plan(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
+    ambient: int | None = None,
+    airflow: int | None = None,
+    slot_power: int | str | None = None,
+    fail_die: tuple[int, float | str | timedelta] | None = None,
 ) -> Plan:
     """Plans a protocol on a drive, like ``floatgate plan``.
 
@@ -111,6 +116,7 @@ def plan(
     drive_of(drive)
     setup: dict[str, Any] = {
         "format": format, "host": host, "time_lapse": time_lapse, "seed": seed,
+        "surroundings": surroundings_of(ambient, airflow, slot_power, fail_die),
     }
     return Plan(drive, setup, _core.plan(json.dumps(drive._order(**setup)), protocol))
 
@@ -124,6 +130,10 @@ def review(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
+    ambient: int | None = None,
+    airflow: int | None = None,
+    slot_power: int | str | None = None,
+    fail_die: tuple[int, float | str | timedelta] | None = None,
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Review:
@@ -134,8 +144,10 @@ def review(
     ``protocol`` is a name of ``protocols()``, or the path of a protocol's file. ``format`` and
     ``host`` name one of the drive's, or ``"all"`` formats. ``time_lapse`` divides the capacity,
     and with it the time that the simulation takes; by default it is that of the drive. ``seed``
-    chooses the random addresses. ``jobs`` runs are simulated in parallel, by default one for each
+    chooses the random addresses. ``ambient``, ``airflow``, ``slot_power`` and ``fail_die`` are as in
+    ``run``. ``jobs`` runs are simulated in parallel, by default one for each
     processor. ``progress`` is ``True`` for a bar, or a function that is called with a dict.
     """
-    made = plan(drive, protocol, format=format, host=host, time_lapse=time_lapse, seed=seed)
+    made = plan(drive, protocol, format=format, host=host, time_lapse=time_lapse, seed=seed,
+                ambient=ambient, airflow=airflow, slot_power=slot_power, fail_die=fail_die)
     return made.review(out=out, jobs=jobs, progress=progress)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 import operator
 import re
+from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
 from ._error import Error
 
-_SPANS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SPANS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0,
+          "h": 3600.0, "d": 86400.0}
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: Most threads, and most outstanding requests of a thread.
 LOAD_MAX = 1024
 REPEAT_MAX = 99
-_PARTS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+#: Largest seed.
+SEED_MAX = 2**64 - 1
+_BYTES_MAX = 2**32 - 1
+_PARTS = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-zµ]*)\s*")
 
 
 def _split(text: str, what: str, like: str) -> tuple[str, str]:
@@ -36,27 +41,50 @@ def whole(value: Any, what: str, low: int, high: int) -> int:
     return number
 
 
+def plain(value: Any, what: str) -> int | float:
+    """Returns a finite number as Python's own type: NumPy's are numbers too."""
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return operator.index(value)
+    return number(value, what)
+
+
 def number(value: Any, what: str) -> float:
     """Returns a finite number; NumPy's are numbers too."""
     try:
-        plain = float("nan") if isinstance(value, str) else float(value)
+        exact = math.nan if isinstance(value, (str, bool)) else float(value)
     except (TypeError, ValueError):
-        plain = math.nan
-    if not math.isfinite(plain):
+        exact = math.nan
+    if not math.isfinite(exact):
         raise Error(f"{what} is {value!r}, must be a number")
-    return plain
+    return exact
 
 
-def seconds(value: float | str, what: str) -> float:
-    """Converts a duration to seconds: a number of seconds, or a text such as ``"6h"``."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if not math.isfinite(value) or value < 0:
+def seconds(value: float | str | timedelta, what: str) -> float:
+    """Converts a duration to seconds: a number of seconds, a text such as ``"6h"``, or a
+    ``timedelta``."""
+    if isinstance(value, timedelta):
+        value = value.total_seconds()
+    if not isinstance(value, str):
+        plain = number(value, what)
+        if plain < 0:
             raise Error(f"{what} is {value}, must be 0 seconds or more")
-        return float(value)
-    number, unit = _split(str(value), what, "60s, 10min or 6h")
+        return plain
+    digits, unit = _split(value, what, "60s, 10min or 6h")
     if unit not in _SPANS:
-        raise Error(f"{what} is {value!r}", "use one of the units ms, s, min, h and d")
-    return float(number) * _SPANS[unit]
+        raise Error(f"{what} is {value!r}", "use one of the units ns, us, ms, s, min, h and d")
+    # The nearest number to the decimal one: 100 us are 0.0001 s.
+    scale = Fraction(str(_SPANS[unit])) if _SPANS[unit] < 1 else Fraction(_SPANS[unit])
+    return float(Fraction(digits) * scale)
+
+
+def nanoseconds(value: int | str | timedelta, what: str, high: int) -> int:
+    """Converts a time to whole nanoseconds: a number of them, a text such as ``"5 us"``, or a
+    ``timedelta``."""
+    if isinstance(value, timedelta):
+        value = value // timedelta(microseconds=1) * 1000
+    elif isinstance(value, str):
+        value = round(seconds(value, what) * 1e9)
+    return whole(value, what, 0, high)
 
 
 def _bytes(text: str, what: str, *, binary: bool) -> Fraction:
@@ -77,7 +105,7 @@ def capacity_gb(value: float | str, what: str) -> int | float:
     if isinstance(value, str):
         exact = _bytes(value, what, binary=False) / 10**9
         return int(exact) if exact.denominator == 1 else float(exact)
-    return value
+    return plain(value, what)
 
 
 def transfer_bytes(value: int | str, what: str) -> int:
@@ -87,4 +115,54 @@ def transfer_bytes(value: int | str, what: str) -> int:
         if exact.denominator != 1:
             raise Error(f"{what} is {value!r}, must be a whole number of bytes")
         return int(exact)
+    return whole(value, what, 1, _BYTES_MAX)
+
+
+def items(values: Any, what: str) -> list[Any]:
+    """Returns the values of a list, an array, or a column of pandas, Polars or Arrow, as Python's
+    own types."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise Error(f"{what} is {values!r}", "pass a list, an array or a column of values")
+    for own in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, own):
+            values = getattr(values, own)()
+            break
+    return [value.item() if hasattr(value, "item") else value for value in values]
+
+
+#: Seconds of the units in which keys of a drive's file end.
+_UNITS = {"_ns": 1e-9, "_us": 1e-6, "_ms": 1e-3, "_s": 1.0}
+
+
+def in_unit(value: Any, key: str) -> Any:
+    """Converts a value of a drive's file: NumPy's numbers, and times such as ``"5 us"`` for keys
+    with a unit of time; returns any other as it is."""
+    if hasattr(value, "item") and not isinstance(value, (str, bytes)):
+        value = value.item()
+    # The unit of one of a list, nand.t_program_us.1, stands before its index.
+    unit = next((unit for unit in _UNITS if key.rstrip(".0123456789").endswith(unit)), None)
+    is_time = isinstance(value, str) and any(map(str.isdigit, value))
+    if unit is not None and (is_time or isinstance(value, timedelta)):
+        exact = Fraction(str(seconds(value, key))) / Fraction(str(_UNITS[unit]))
+        return int(exact) if exact.denominator == 1 else float(exact)
     return value
+
+
+def rows_of(given: Any, what: str) -> list[dict[str, Any]]:
+    """Returns the rows of a table: dicts, or a table of pandas, Polars or Arrow."""
+    if hasattr(given, "to_pylist"):
+        rows = given.to_pylist()
+    elif hasattr(given, "to_dicts"):
+        rows = given.to_dicts()
+    elif hasattr(given, "to_dict"):
+        columns = given.to_dict() if hasattr(given, "__arrow_c_stream__") and not hasattr(
+            given, "iloc") else given.to_dict("list")
+        rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    else:
+        rows = list(given) if hasattr(given, "__iter__") else [given]
+    for index, row in enumerate(rows, 1):
+        if not hasattr(row, "keys"):
+            raise Error(f"row {index} of {what} is {row!r}", "pass dicts, or a table")
+    # An empty cell is None in some libraries, and not a number in others.
+    return [{key: "" if value is None or value != value else value for key, value in row.items()}
+            for row in rows]

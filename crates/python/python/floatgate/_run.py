@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+from datetime import timedelta
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._chart import Chart
-from ._drive import Drive, drive_of
+from ._chart import Chart, labelled
+from ._drive import Drive, drive_of, surroundings_of
 from ._error import Error
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
@@ -93,6 +95,27 @@ class Run:
         """Returns the latency histograms of all steps, one row for each bin."""
         return self._data.latencies()
 
+    def to_pandas(self, table: str = "samples") -> Any:
+        """Returns the ``"samples"`` or ``"latencies"`` as a data frame of pandas."""
+        pandas = _library("pandas")
+        return pandas.DataFrame.from_arrow(self._table(table))
+
+    def to_arrow(self, table: str = "samples") -> Any:
+        """Returns the ``"samples"`` or ``"latencies"`` as a table of pyarrow."""
+        return _library("pyarrow").table(self._table(table))
+
+    def to_parquet(self, path: str | PathLike[str], table: str = "samples") -> Path:
+        """Writes the ``"samples"`` or ``"latencies"`` as in the run folder."""
+        place, (_, _, samples, latencies, _) = Path(path), self._data.__reduce__()[1][0]
+        self._table(table)
+        place.write_bytes(samples if table == "samples" else latencies)
+        return place
+
+    def _table(self, name: str) -> _core.ArrowTable:
+        if name not in ("samples", "latencies"):
+            raise Error(f"table is {name!r}", 'pass "samples" or "latencies"')
+        return self.samples() if name == "samples" else self.latencies()
+
     def html(self) -> str:
         """Returns a report of this run only, as one HTML file."""
         return self._data.html()
@@ -113,7 +136,8 @@ class Run:
                 xs.append((begin_s + at_s) / 3600)
                 ys.append(value)
         target = self.values["target"]
-        return Chart(f"{target['name']} {target['format']}: {column}", "hours", "", lines,
+        return Chart(f"{target['name']} {target['format']}: {column}", "hours",
+                     labelled(column), lines,
                      f"{self.values['id'] or self.values['protocol']}, "
                      f"model version {self.values['model_version']}, seed {self.values['seed']}")
 
@@ -140,6 +164,14 @@ class Run:
         samples = self.samples()
         chart = self.chart().svg() if len(samples) > 1 else ""
         return chart + table(heads, rows) + beware
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as cause:
+        raise Error(f"this needs the package {name}: {cause}", f"python3 -m pip install {name}"
+                    ) from cause
 
 
 def _millis(latency_ns: float | None) -> float | str:
@@ -176,11 +208,18 @@ def run(
     *,
     threads: int = 16,
     queue: int = 16,
-    runtime: float | str = "60s",
-    precondition: float | str = 0,
+    runtime: float | str | timedelta = "60s",
+    precondition: float | str | timedelta = 0,
     rate: float | None = None,
     bs: int | str | None = None,
     compressible: float | None = None,
+    trace: str | PathLike[str] | None = None,
+    speed: float | None = None,
+    wrap: bool = False,
+    ambient: int | None = None,
+    airflow: int | None = None,
+    slot_power: int | str | None = None,
+    fail_die: tuple[int, float | str | timedelta] | None = None,
     format: str | None = None,
     host: str | None = None,
     time_lapse: int | None = None,
@@ -192,15 +231,25 @@ def run(
     ``workload`` is a name of ``workloads()``, or the path of a workload's file. ``threads`` threads
     keep ``queue`` requests outstanding each; with ``rate``, requests arrive at that many per
     second instead. ``bs`` is the transfer size of all requests, in bytes or as ``"4k"``.
-    ``precondition`` and ``runtime`` are seconds, or texts such as ``"6h"``: the load before the
-    measurement, and the measurement. ``compressible`` is the percentage by which the data
-    can be compressed. ``format`` and ``host`` name one of the drive's; ``time_lapse`` divides the
+    ``precondition`` and ``runtime`` are seconds, texts such as ``"6h"``, or a ``timedelta``: the
+    load before the measurement, and the measurement. ``compressible`` is the percentage by which the data
+    can be compressed. ``trace`` is the path of a trace to replay instead of a workload, ``speed``
+    times as fast as it was recorded, else as fast as the drive can; ``wrap`` wraps its addresses
+    around the drive instead of scaling them. ``ambient`` in degrees Celsius, ``airflow`` in linear
+    feet per minute and ``slot_power`` in watts (or ``"external"``) are the drive's surroundings;
+    ``fail_die`` is a die and when it fails, such as ``(3, "2h")``. ``format`` and ``host`` name one of the drive's; ``time_lapse`` divides the
     capacity, and with it the time that the simulation takes; by default it is that of the drive.
     ``seed`` chooses the random addresses. ``progress`` is ``True`` for a bar, or a function that
     is called with a dict.
     """
+    if trace is None and (speed is not None or wrap):
+        raise Error(f"speed is {speed!r} and wrap is {wrap!r} without a trace", "pass trace=PATH")
+    place = surroundings_of(ambient, airflow, slot_power, fail_die)
     order = {
-        "drive": drive_of(drive)._order(format, host, time_lapse, seed),
+        "trace": None if trace is None else fspath(trace),
+        "speed": None if speed is None else number(speed, "speed"),
+        "wrap": bool(wrap),
+        "drive": drive_of(drive)._order(format, host, time_lapse, seed, place),
         "workload": workload,
         "transfer_bytes": None if bs is None else transfer_bytes(bs, "bs"),
         "threads": whole(threads, "threads", 1, LOAD_MAX),

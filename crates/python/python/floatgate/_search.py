@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import uuid
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import timedelta
 from os import PathLike
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
@@ -20,9 +22,9 @@ from ._error import Error
 from ._executor import Executor, executor_or_threads
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, capacity_gb, seconds, whole
+from ._quantity import LOAD_MAX, capacity_gb, in_unit, number, seconds, whole
 from ._sweep import ALIASES, CAPACITY, flat, measure_point
-from ._tasks import Clock, ResultStore, carry_out
+from ._tasks import Clock, ResultStore, cancel, carry_out
 
 #: Choices of one dimension: ``(low, high)``, ``(low, high, step)``, or a list of values.
 Choices = Union["tuple[float | str, ...]", "list[Any]"]
@@ -147,9 +149,9 @@ class _Limit:
 
 def _limits(at_most: Mapping[str, Any], at_least: Mapping[str, Any]) -> list[_Limit]:
     def value(figure: str, given: Any) -> float:
-        if isinstance(given, str) and figure.startswith(_LATENCY):
+        if isinstance(given, (str, timedelta)) and figure.startswith(_LATENCY):
             return seconds(given, figure) * 1e9
-        return float(given)
+        return number(given, figure)
 
     limits = [_Limit(key, value(key, given), False) for key, given in at_most.items()]
     return limits + [_Limit(key, value(key, given), True) for key, given in at_least.items()]
@@ -161,7 +163,8 @@ def _choose(trial: Any, key: str, choices: Choices) -> Any:
         return trial.suggest_categorical(key, choices)
     if not (isinstance(choices, tuple) and len(choices) in (2, 3)):
         raise Error(f"{key} may be {choices!r}", "give (low, high), (low, high, step) or a list")
-    numbers: list[Any] = [capacity_gb(it, key) if key == CAPACITY else it for it in choices]
+    numbers: list[Any] = [capacity_gb(it, key) if key == CAPACITY else in_unit(it, key)
+                          for it in choices]
     if not all(isinstance(it, (int, float)) for it in numbers):
         raise Error(f"{key} may be {choices!r}", "bounds are numbers; words go into a list")
     low, high, *step = numbers
@@ -300,6 +303,8 @@ class _Work:
     order: _Order
     study: Any
     store: ResultStore | None
+    #: Name of the search among the tasks of this process.
+    scope: str = field(default_factory=lambda: uuid.uuid4().hex)
     #: Measurements by order. A drive that is proposed twice is measured once.
     tasks: dict[str, Future[Any]] = field(default_factory=dict)
 
@@ -321,6 +326,7 @@ class _Work:
                 if progress:
                     progress(clock.event(len(done), "drive"))
         except BaseException:
+            cancel(self.scope)
             for proposal in under_way:
                 proposal.task.cancel()
             raise
@@ -342,7 +348,8 @@ class _Work:
         """Starts to measure a drive, unless a stored result exists."""
         found = self.store.find(measure_point, (order, 0)) if self.store else None
         if found is None:
-            return executor.submit(carry_out, _core.MODEL_VERSION, measure_point, [(order, 0)])
+            return executor.submit(carry_out, _core.MODEL_VERSION, measure_point, [(order, 0)],
+                                   self.scope)
         known: Future[Any] = Future()
         known.set_result(([found], 0.0))
         return known

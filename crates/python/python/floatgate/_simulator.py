@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import array
 import json
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core
+from ._core import Completion
 from ._drive import Drive, drive_of
 from ._error import Error
-from ._quantity import whole
+from ._quantity import LOAD_MAX, nanoseconds, number, whole
 
 READ = 0
 """Operation of a request that reads."""
@@ -27,22 +29,35 @@ STATUSES = ("ok", "out-of-range", "media-error", "read-only", "out-of-space", "p
 """Meanings of the numbers in ``Completions.status``."""
 
 
+#: A time: nanoseconds, a text such as ``"5 us"``, or a ``timedelta``.
+Time = Union[int, str, timedelta]
+#: Returns the request that follows a completion: operation, address and length.
+NextRequest = Callable[[int, Optional[Completion]], "tuple[int, int, int] | None"]
+#: Returns columns of requests: operations, addresses and lengths.
+NextRequests = Callable[["Completions"], "tuple[Any, Any, Any] | None"]
+
+
 class Completions(NamedTuple):
-    """Completed requests in the order of their completion: three columns of equal length.
+    """Completed requests in the order of their completion: columns of equal length.
 
     Each is a ``memoryview``, which ``numpy.asarray`` takes without a copy.
     """
 
     request: memoryview
-    """Indices of the requests, from 0 in the order of submission."""
+    """Numbers of the requests, from 0 in the order of submission to this simulator."""
     completed_ns: memoryview
     """Times at which the host sees the completions, in nanoseconds."""
     status: memoryview
     """Status as an index of ``STATUSES``; 0 means success."""
+    submitted_ns: memoryview
+    """Times at which the requests were submitted, in nanoseconds."""
 
 
 def _column(values: Any, code: str, name: str) -> bytes:
     """Converts a column of whole numbers, an array or an iterable of ints, to bytes."""
+    if hasattr(values, "to_numpy"):
+        # A column of pandas, Polars or pyarrow.
+        values = values.to_numpy()
     if hasattr(values, "astype"):
         # A NumPy array, or a column of a library that follows NumPy's interface.
         if values.dtype.kind not in "iu":
@@ -59,10 +74,14 @@ def _column(values: Any, code: str, name: str) -> bytes:
                     "pass an array, or a list of ints that are 0 or more") from cause
 
 
+def _requests(op: Any, lba: Any, sectors: Any) -> tuple[bytes, bytes, bytes]:
+    """Converts the columns of requests without times to bytes."""
+    return _column(op, "B", "ops"), _column(lba, "Q", "lbas"), _column(sectors, "I", "sectors")
+
+
 def _columns(time_ns: Any, op: Any, lba: Any, sectors: Any) -> tuple[bytes, bytes, bytes, bytes]:
     """Converts the columns of requests to bytes."""
-    return (_column(time_ns, "Q", "times"), _column(op, "B", "ops"), _column(lba, "Q", "lbas"),
-            _column(sectors, "I", "sectors"))
+    return (_column(time_ns, "Q", "times"), *_requests(op, lba, sectors))
 
 
 class Simulator:
@@ -95,28 +114,82 @@ class Simulator:
         return self._core.now_ns
 
     @property
+    def submitted(self) -> int:
+        """Number of requests that were submitted, which is the number of the next one."""
+        return self._core.submitted
+
+    @property
     def outstanding(self) -> int:
         """Number of requests that have not completed."""
         return self._core.outstanding
 
     def submit(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0
                ) -> Completions:
-        """Submits requests in the order of their times. Returns those that completed meanwhile."""
+        """Submits requests in the order of their times. Returns those that completed before the
+        last of them."""
         columns = _columns(time_ns, op, lba, sectors)
         return _completions(self._core.submit(columns, _thread(thread)))
 
-    def advance(self, until_ns: int | None = None) -> Completions:
-        """Advances time to ``until_ns``, or until all requests have completed. Returns those."""
+    def advance(self, until_ns: Time | None = None) -> Completions:
+        """Advances time to ``until_ns``, or until all requests have completed. Returns those that
+        completed by then."""
         if until_ns is not None:
-            until_ns = whole(until_ns, "until_ns", 0, _TIME_MAX)
+            until_ns = nanoseconds(until_ns, "until_ns", _TIME_MAX)
         return _completions(self._core.advance(until_ns))
 
-    def run(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0) -> memoryview:
-        """Submits requests, waits for all, and returns the completion time of each, in order."""
-        if self.outstanding:
-            raise Error(f"{self.outstanding} requests are outstanding", "advance() first")
-        done = self._core.run(_columns(time_ns, op, lba, sectors), _thread(thread))
-        return memoryview(done).cast("Q")
+    def next_completion(self) -> Completion | None:
+        """Advances time to the next completion; ``None`` if no request is outstanding."""
+        return self._core.next_completion()
+
+    def run(self, time_ns: Any, op: Any, lba: Any, sectors: Any, *, thread: int = 0,
+            errors: str = "raise") -> Completions:
+        """Submits requests, waits for all, and returns their completions, in the order of the
+        requests.
+
+        The first request that fails, such as one beyond the drive, raises ``Error`` once all have
+        completed, unless ``errors`` is ``"return"``.
+        """
+        return _completions(self._core.run(_columns(time_ns, op, lba, sectors), _thread(thread),
+                                           _is_strict(errors)))
+
+    def closed_loop(
+        self,
+        next_request: NextRequest | NextRequests | tuple[Any, Any, Any],
+        *,
+        threads: int = 16,
+        queue: int = 16,
+        requests: int | None = None,
+        until_ns: Time | None = None,
+        columns: bool = False,
+        errors: str = "raise",
+    ) -> Completions:
+        """Keeps ``queue`` requests of each of ``threads`` outstanding until there are no more, and
+        returns all completions.
+
+        ``next_request(thread, done)`` returns the next request of a thread, ``(op, lba, sectors)``,
+        or ``None`` to submit one less from then on. ``done`` is the completion that it follows, and
+        ``None`` at first. With ``columns=True`` it is ``next_request(completions)`` and returns
+        three columns of such requests, which threads take in turn; it is called again when they
+        have run out. Columns of all requests can be given instead of a function.
+
+        At most ``requests`` are submitted, none at ``until_ns`` or later. ``errors`` is as in
+        ``run``.
+        """
+        shape = (whole(threads, "threads", 1, LOAD_MAX), whole(queue, "queue", 1, LOAD_MAX),
+                 None if requests is None else whole(requests, "requests", 0, _TIME_MAX),
+                 None if until_ns is None else nanoseconds(until_ns, "until_ns", _TIME_MAX))
+        ways = (shape, _is_strict(errors))
+        if not callable(next_request):
+            given = _triple(next_request, "next_request")
+            return _completions(self._core.closed_loop(*ways, (None, _requests(*given), None)))
+        if not columns:
+            return _completions(self._core.closed_loop(*ways, (next_request, None, None)))
+
+        def next_requests(done: list[bytearray]) -> tuple[bytes, bytes, bytes] | None:
+            given = next_request(_completions(done))
+            return None if given is None else _requests(*_triple(given, "the result"))
+
+        return _completions(self._core.closed_loop(*ways, (None, None, next_requests)))
 
     def fill(self) -> None:
         """Writes every sector once, in order."""
@@ -124,7 +197,7 @@ class Simulator:
 
     def set_compressible(self, percent: float) -> None:
         """Sets the compressibility of the data of later writes, in percent."""
-        self._core.set_compressible(percent)
+        self._core.set_compressible(number(percent, "percent"))
 
     def counters(self) -> dict[str, int]:
         """Returns the counters of the media since the simulator was created."""
@@ -149,7 +222,20 @@ def _thread(number: int) -> int:
     return whole(number, "thread", 0, _THREAD_MAX)
 
 
+def _is_strict(errors: str) -> bool:
+    if errors not in ("raise", "return"):
+        raise Error(f"errors is {errors!r}", 'pass "raise" or "return"')
+    return errors == "raise"
+
+
+def _triple(columns: Any, what: str) -> tuple[Any, Any, Any]:
+    """Returns the three columns of requests without times."""
+    if not isinstance(columns, (tuple, list)) or len(columns) != 3:
+        raise Error(f"{what} is {columns!r}", "pass three columns: operations, addresses, lengths")
+    return columns[0], columns[1], columns[2]
+
+
 def _completions(columns: list[bytearray]) -> Completions:
-    requests, times, statuses = columns
-    return Completions(memoryview(requests).cast("Q"), memoryview(times).cast("Q"),
-                       memoryview(statuses))
+    requests, completed, statuses, submitted = columns
+    return Completions(memoryview(requests).cast("Q"), memoryview(completed).cast("Q"),
+                       memoryview(statuses), memoryview(submitted).cast("Q"))

@@ -7,18 +7,19 @@ any executor of the shape of ``concurrent.futures``, here or on another machine.
 from __future__ import annotations
 
 import json
+import warnings
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Mapping, Sequence, Union
 
 from . import _core
-from ._chart import Chart
+from ._chart import Chart, labelled
 from ._drive import Drive, drive_of
-from ._error import Error
+from ._error import Error, SweepWarning
 from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, REPEAT_MAX, capacity_gb, number, whole
+from ._quantity import LOAD_MAX, REPEAT_MAX, capacity_gb, in_unit, items, number, whole
 from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
@@ -58,20 +59,30 @@ class Sweep:
         return self.values["points"]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns a flat dict for each measured point, which pandas and Polars accept."""
+        """Returns a flat dict for each point, which pandas and Polars accept. All have the same
+        keys. The ``outcome`` is ``"measured"`` or ``"infeasible"``; an infeasible point has a
+        ``reason``, and ``None`` for each figure."""
         keys = [dimension["key"] for dimension in self.values["dimensions"]]
-        rows = []
+        rows, names = [], dict.fromkeys(keys)
         for point in self.points:
-            if point["outcome"] == "measured":
-                # The requested value wins over a figure of the same name.
-                at = dict(zip(keys, point["at"]))
-                rows.append({**at, **flat(point), **at})
-        return rows
+            # The requested value wins over a figure of the same name.
+            at = dict(zip(keys, point["at"]))
+            rows.append({**at, "reason": None, **flat(point), **at})
+            names.update(dict.fromkeys(rows[-1]))
+        return [{**names, **row} for row in rows]
+
+    @property
+    def infeasible(self) -> list[dict[str, Any]]:
+        """Points at which no drive can be set up: their values, and the reason."""
+        keys = [dimension["key"] for dimension in self.values["dimensions"]]
+        return [{**dict(zip(keys, point["at"])), "reason": point["reason"]}
+                for point in self.points if point["outcome"] == "infeasible"]
 
     def chart(self, figure: str = "iops", against: str | None = None) -> Chart:
         """Returns a chart of a figure, a column of ``rows()``, against a dimension, by default the
         first one with several values. Each combination of the others is a line."""
-        rows, dimensions = self.rows(), self.values["dimensions"]
+        rows = [row for row in self.rows() if row["outcome"] == "measured"]
+        dimensions = self.values["dimensions"]
         keys = [it["key"] for it in dimensions]
         varied = [it["key"] for it in dimensions if len(it["values"]) > 1] or keys
         against = ALIASES.get(against, against) if against else varied[0]
@@ -80,7 +91,7 @@ class Sweep:
         if not rows or figure not in rows[0]:
             known = ", ".join(rows[0]) if rows else "none, for no point was measured"
             raise Error(f"points have no figure {figure!r}", f"there are {known}")
-        lines: dict[str, tuple[list[float], list[float]]] = {}
+        lines: dict[str, tuple[list[Any], list[float]]] = {}
         for row in rows:
             others = [f"{key} {row[key]}" for key in varied if key != against]
             xs, ys = lines.setdefault(", ".join(others) or figure, ([], []))
@@ -88,7 +99,8 @@ class Sweep:
             ys.append(row[figure])
         note = f"{self.values['id']} model version {self.values['model_version']}, " \
                f"seed {self.values['seed']}, time lapse {self.values['time_lapse']}"
-        return Chart(f"{self.values['title']}: {figure}", against, "", lines, note.strip())
+        return Chart(f"{self.values['title']}: {figure}", labelled(against), labelled(figure),
+                     lines, note.strip())
 
     def html(self) -> str:
         """Returns the page that ``floatgate sweep`` writes."""
@@ -98,8 +110,9 @@ class Sweep:
         rows = self.rows()
         heads = [it["key"] for it in self.values["dimensions"]]
         heads += ["iops", "write_amplification", "latency_ns_p99", "steady"]
+        heads += ["reason"] if self.infeasible else []
         charts = ""
-        if all(isinstance(row[heads[0]], (int, float)) for row in rows) and len(rows) > 1:
+        if len(rows) - len(self.infeasible) > 1:
             charts = "".join(self.chart(name).svg() for name in ("iops", "write_amplification")
                              if any(row.get(name) is not None for row in rows))
         return charts + table(heads, ([row.get(head) for head in heads] for row in rows))
@@ -131,12 +144,12 @@ def _dimensions(grid: Mapping[str, Values]) -> tuple[list[dict[str, Any]], list[
             lists.append({"key": key, "values": []})
             ranges.append([key, values])
             continue
-        plain = [value.item() if hasattr(value, "item") else value for value in values]
+        found = items(values, key)
         if key == CAPACITY:
-            plain = [capacity_gb(value, key) for value in plain]
-        if not plain:
+            found = [capacity_gb(value, key) for value in found]
+        if not found:
             raise Error(f"{key} has no values", "pass at least one")
-        lists.append({"key": key, "values": plain})
+        lists.append({"key": key, "values": [in_unit(value, key) for value in found]})
     return lists, ranges
 
 
@@ -165,7 +178,10 @@ def sweep(
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
     ``compressible_percent``, and those of the drive's file. Each point is measured ``repeat``
     times with consecutive seeds, for the intervals in its ``spread``. With ``out``, each point is stored in
-    a folder there as soon as it is measured; ``resume`` names such a folder to continue.
+    a folder there as soon as it is measured; ``resume`` names such a folder to continue. If a
+    drive and a grid are given too, they and the other arguments must be those of the folder.
+    Points at which no drive can be set up are warned of; if there are no others, ``Error`` is
+    raised.
     ``executor`` is a ``concurrent.futures.Executor``, a Dask ``Client`` or the module ``ray``. It
     gets ``batch`` points in each task, by default as many as take two seconds. Without an executor,
     ``jobs`` threads measure the points.
@@ -174,7 +190,7 @@ def sweep(
     if resume is not None:
         folder = _core.SweepFolder.open(fspath(out or "runs"), fspath(resume))
         order, count = folder.order(), folder.count()
-    else:
+    if resume is None or drive is not None or grid is not None:
         if drive is None or not grid:
             raise Error("no parameter to sweep was given", 'pass a drive and values: {"threads": [1, 4, 16]}')
         drive_of(drive)
@@ -192,8 +208,12 @@ def sweep(
             "dimensions": lists,
             "ranges": ranges,
         }
-        order, count = _core.sweep_order(json.dumps(arguments))
-        if out is not None:
+        asked, count = _core.sweep_order(json.dumps(arguments))
+        if folder is not None:
+            _refuse_another(folder, asked)
+        else:
+            order = asked
+        if out is not None and folder is None:
             folder = _core.SweepFolder.create(fspath(out), order)
             order = folder.order()
     watcher = observer(progress)
@@ -212,7 +232,38 @@ def sweep(
         )
         text = _core.sweep_result(order, points)
     if folder is None:
-        return Sweep(text)
+        return _told(Sweep(text))
     folder.finish(text)
     path = Path(folder.path)
-    return Sweep((path / "sweep.json").read_text(encoding="utf-8"), path)
+    return _told(Sweep((path / "sweep.json").read_text(encoding="utf-8"), path))
+
+
+def _refuse_another(folder: _core.SweepFolder, asked: str) -> None:
+    """Raises ``Error`` if a folder is of another order, and says what differs."""
+    theirs, ours = json.loads(folder.order()), json.loads(asked)
+    for order in (theirs, ours):
+        # The folder names its sweep.
+        order.pop("id"), order.pop("started_at")
+    differences = [
+        "the drive's file" if key == "drive" else f"{key} is {theirs.get(key)!r} there, "
+        f"{ours.get(key)!r} here"
+        for key in {**theirs, **ours} if theirs.get(key) != ours.get(key)
+    ]
+    if differences:
+        raise Error(f"{folder.path} is of another sweep; different: {'; '.join(differences)}",
+                    "resume it with its own arguments, or without any; or start a new sweep")
+
+
+def _told(sweep: Sweep) -> Sweep:
+    """Warns of points that are not possible; raises ``Error`` if all are."""
+    missing = sweep.infeasible
+    if not missing:
+        return sweep
+    first = ", ".join(f"{key} {value}" for key, value in missing[0].items() if key != "reason")
+    text = f"{len(missing)} of {len(sweep.points)} points are not possible, such as {first}: " \
+           f"{missing[0]['reason']}"
+    if len(missing) == len(sweep.points):
+        raise Error(text, "give values within the capacity of the drive's media")
+    # The caller of sweep(), which calls this.
+    warnings.warn(text, SweepWarning, stacklevel=3)
+    return sweep

@@ -13,7 +13,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import threading
 import time
+import uuid
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
@@ -34,11 +36,34 @@ _BATCH_S = 2.0
 _BATCH_MIN_S = 1.0
 #: Seconds between two queries of the number of workers: clusters grow and shrink.
 _COUNT_S = 5.0
+#: Seconds that cancelled tasks may take to end before their results are given up.
+_CANCEL_S = 0.5
 
 
-def carry_out(model_version: int, function: Function, share: Sequence[Arguments]
-              ) -> tuple[list[str], float]:
-    """Runs a batch of tasks on a worker. Returns the results, and the seconds that they took.
+class _Cancelled(Exception):
+    """The scope of a task was cancelled."""
+
+
+#: Scopes whose tasks are to end early, and the scope of the task of each thread.
+_cancelled: set[str] = set()
+_place = threading.local()
+
+
+def check() -> None:
+    """Raises if the task of this thread was cancelled. Compiled code calls it while it works."""
+    if _cancelled and getattr(_place, "scope", "") in _cancelled:
+        raise _Cancelled
+
+
+def cancel(scope: str) -> None:
+    """Ends the running tasks of a scope on threads of this process."""
+    _cancelled.add(scope)
+
+
+def carry_out(model_version: int, function: Function, share: Sequence[Arguments],
+              scope: str = "") -> tuple[list[str], float]:
+    """Runs a batch of tasks on a worker. Returns the results, and the seconds that they took;
+    after ``cancel`` of their scope only the results of the finished ones.
 
     Raises ``Error`` if the worker has another version of the models.
     """
@@ -48,7 +73,16 @@ def carry_out(model_version: int, function: Function, share: Sequence[Arguments]
             "install the same version of floatgate on every worker",
         )
     began = time.perf_counter()
-    results = [function(*arguments) for arguments in share]
+    results: list[str] = []
+    _place.scope = scope
+    try:
+        for arguments in share:
+            check()
+            results.append(function(*arguments))
+    except _Cancelled:
+        pass
+    finally:
+        _place.scope = ""
     return results, time.perf_counter() - began
 
 
@@ -127,6 +161,7 @@ def scatter(
         raise Error(f"batch is {batch}, must be 1 or more")
     workers, batches = _Workers(executor_of(executor)), _Batches(list(tasks), batch)
     under_way: dict[Future[Any], list[int]] = {}
+    scope = uuid.uuid4().hex
     failures: list[BaseException] = []
 
     def finish(task: Future[Any]) -> None:
@@ -145,7 +180,8 @@ def scatter(
         while (share or under_way) and not failures:
             while share and len(under_way) < workers.limit() and not failures:
                 arguments = [tasks[index] for index in share]
-                task = workers.executor.submit(carry_out, _core.MODEL_VERSION, function, arguments)
+                task = workers.executor.submit(carry_out, _core.MODEL_VERSION, function,
+                                               arguments, scope)
                 under_way[task] = share
                 # An executor may run a task inside submit(): store results before the next one.
                 if task.done():
@@ -157,7 +193,12 @@ def scatter(
         if failures:
             raise workers.failure(failures[0])
     except BaseException:
+        cancel(scope)
         workers.cancel(list(under_way))
+        # What is finished by now is passed on too.
+        for task in wait(under_way, timeout=_CANCEL_S).done:
+            if not task.cancelled() and task.exception() is None:
+                finish(task)
         raise
 
 

@@ -1,0 +1,216 @@
+//! Columns of requests and completions: bytes of little-endian numbers, which `NumPy` reads without
+//! a copy.
+
+use blockio::{Completion, Lba, Nanos, Op, Request, Status};
+use lab::{Error, Kind};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
+
+/// Maximum number of host threads.
+pub(super) const THREADS_MAX: u16 = 1024;
+/// Latest time that a caller may give, so that what follows from it is still a time.
+pub(super) const TIME_MAX: Nanos = Nanos(u64::MAX / 2);
+/// Remedy for a later one.
+pub(super) const TIME_HINT: &str = "times are in nanoseconds, up to 2^63 - 1, which is 292 years";
+/// Names of the statuses, in the order of their codes.
+const STATUSES: [&str; 6] =
+    ["ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off"];
+
+/// Columns of requests, as Python passes them: times, operations, addresses and lengths.
+pub(super) type PyColumns<'py> =
+    (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// Columns of requests without times, as Python passes them.
+pub(super) type PyRequests<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// Columns of requests.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<'a> {
+    pub(super) times: &'a [u8],
+    pub(super) requests: Requests<'a>,
+    pub(super) thread: u16,
+}
+
+/// Columns of requests without times.
+#[derive(Clone, Copy)]
+pub(super) struct Requests<'a> {
+    pub(super) ops: &'a [u8],
+    pub(super) lbas: &'a [u8],
+    pub(super) sectors: &'a [u8],
+}
+
+/// A request that completed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Done {
+    pub(super) number: u64,
+    pub(super) thread: u16,
+    pub(super) status: Status,
+    pub(super) submitted_at: Nanos,
+    pub(super) completed_at: Nanos,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(columns: &'a PyColumns<'_>, thread: u16) -> Self {
+        let (times, ops, lbas, sectors) = columns;
+        let requests =
+            Requests { ops: ops.as_bytes(), lbas: lbas.as_bytes(), sectors: sectors.as_bytes() };
+        Self { times: times.as_bytes(), requests, thread }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Checks that the columns have equal lengths, and every request can be submitted at `now`.
+    pub(super) fn check(&self, now: Nanos) -> Result<(), Error> {
+        self.requests.check()?;
+        let count = self.len();
+        if self.times.len() != count * 8 {
+            let text = format!("times are {}, ops are {count}", self.times.len() / 8);
+            return refused(text, "give columns of one length");
+        }
+        if self.thread >= THREADS_MAX {
+            let text = format!("thread is {}, must be below {THREADS_MAX}", self.thread);
+            return refused(text, "threads are counted from 0");
+        }
+        let mut last = now;
+        for index in 0..count {
+            let at = self.time(index);
+            if at > TIME_MAX {
+                let text = format!("request {index} is at {} ns", at.0);
+                return refused(text, TIME_HINT);
+            }
+            if at < last {
+                let text = format!("request {index} is at {} ns, after {} ns", at.0, last.0);
+                return refused(text, "sort requests by time; time never goes back");
+            }
+            last = at;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn time(&self, index: usize) -> Nanos {
+        Nanos(number64(self.times, index))
+    }
+}
+
+impl Requests<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// Checks that the columns have equal lengths, and hold requests.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let count = self.len();
+        for (name, bytes, width) in [("lbas", self.lbas, 8), ("sectors", self.sectors, 4)] {
+            if bytes.len() != count * width {
+                let text = format!("{name} are {}, ops are {count}", bytes.len() / width);
+                return refused(text, "give columns of one length");
+            }
+        }
+        for index in 0..count {
+            let Some(op) = op(self.ops[index]) else {
+                let text = format!("op of request {index} is {}", self.ops[index]);
+                return refused(text, "0 reads, 1 writes, 2 trims, 3 flushes");
+            };
+            if op != Op::Flush && number32(self.sectors, index) == 0 {
+                let text = format!("request {index} has 0 sectors");
+                return refused(text, "a sector is 512 bytes; only a flush has none");
+            }
+        }
+        Ok(())
+    }
+
+    /// The request at `index`, which was checked.
+    #[inline]
+    pub(super) fn request(&self, index: usize, tag: u32, thread: u16) -> Request {
+        let op = op(self.ops[index]).expect("every op was checked");
+        let lba = Lba(number64(self.lbas, index));
+        Request { tag, thread, op, handle: 0, lba, sectors: number32(self.sectors, index) }
+    }
+}
+
+/// The operation with this code.
+#[inline]
+pub(super) const fn op(code: u8) -> Option<Op> {
+    match code {
+        0 => Some(Op::Read),
+        1 => Some(Op::Write),
+        2 => Some(Op::Trim),
+        3 => Some(Op::Flush),
+        _ => None,
+    }
+}
+
+#[inline]
+fn number64(column: &[u8], index: usize) -> u64 {
+    let bytes = column[index * 8..][..8].try_into().expect("eight bytes are eight");
+    u64::from_le_bytes(bytes)
+}
+
+#[inline]
+fn number32(column: &[u8], index: usize) -> u32 {
+    let bytes = column[index * 4..][..4].try_into().expect("four bytes are four");
+    u32::from_le_bytes(bytes)
+}
+
+fn refused(text: String, hint: &str) -> Result<(), Error> {
+    Err(Error::new(Kind::Input, text).hint(hint))
+}
+
+/// Code of a status in the column of statuses.
+pub(super) const fn code(status: Status) -> u8 {
+    match status {
+        Status::Ok => 0,
+        Status::OutOfRange => 1,
+        Status::MediaError => 2,
+        Status::ReadOnly => 3,
+        Status::OutOfSpace => 4,
+        Status::PoweredOff => 5,
+    }
+}
+
+/// The failure of the request with this number on a drive of so many sectors.
+pub(super) fn failed(number: u64, request: &Request, status: Status, sectors: u64) -> Error {
+    let kind = match request.op {
+        Op::Read => "a read",
+        Op::Write => "a write",
+        Op::Trim => "a trim",
+        Op::Flush => "a flush",
+    };
+    let end = request.lba.0.saturating_add(u64::from(request.sectors));
+    let text = format!(
+        "request {number}, {kind} of sectors {} up to {end}, failed: {}; the drive has {sectors} \
+         sectors",
+        request.lba.0,
+        STATUSES[usize::from(code(status))],
+    );
+    let hint = "errors=\"return\" returns the status of each request instead of raising this";
+    Error::new(Kind::Input, text).hint(hint)
+}
+
+impl Done {
+    #[inline]
+    pub(super) fn new(number: u64, done: &Completion) -> Self {
+        Self {
+            number,
+            thread: done.thread,
+            status: done.status,
+            submitted_at: done.submitted_at,
+            completed_at: done.completed_at,
+        }
+    }
+}
+
+/// Completions as columns: numbers, times of completion, statuses, times of submission.
+pub(super) fn into_python<'py>(py: Python<'py>, all: &[Done]) -> [Bound<'py, PyByteArray>; 4] {
+    let wide = |of: fn(&Done) -> u64| -> Vec<u8> {
+        all.iter().flat_map(|done| of(done).to_le_bytes()).collect()
+    };
+    let statuses: Vec<u8> = all.iter().map(|done| code(done.status)).collect();
+    let completed = wide(|done| done.completed_at.0);
+    let submitted = wide(|done| done.submitted_at.0);
+    [wide(|done| done.number), completed, statuses, submitted]
+        .map(|bytes| PyByteArray::new(py, &bytes))
+}
