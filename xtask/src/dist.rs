@@ -62,12 +62,27 @@ pub(crate) fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
+/// Builds the wheel alone into `wheels` in the target folder, as [`run`] does.
+///
+/// # Errors
+/// Fails if it cannot be built.
+pub(crate) fn wheel() -> Result<()> {
+    let release = Release::of_sources()?;
+    let release = Release { packages: release.target.join("wheels"), ..release };
+    make_empty(&release.packages)?;
+    let compiler = compiler::Compiler::provide(&release)?;
+    compiler.compile_wheel(&release)?;
+    compiler.pack_wheel(&release)?;
+    list(&release.packages)
+}
+
 /// Builds every package, and prints their sizes.
 fn build(release: &Release, keep_compiled: bool) -> Result<()> {
     make_empty(&release.packages)?;
     let compiler = compiler::Compiler::provide(release)?;
     if !keep_compiled {
-        compiler.compile(release)?;
+        compiler.compile_command(release)?;
+        compiler.compile_wheel(release)?;
     }
     let inventory = inventory::Inventory::of("cli", compiler::MUSL, release)?;
     inventory.write(&release.packages)?;

@@ -51,7 +51,7 @@ enum Task {
     SlowestTests,
     /// Tests the Python package, in a virtual environment below the target folder
     Python,
-    /// Builds the wheel of the Python package, in release
+    /// Builds the wheel of the Python package, as `dist` does
     Wheel,
     /// Builds the packages of a release: archive, .deb, container image, wheel, licences and SBOM
     Dist {
@@ -152,7 +152,7 @@ fn run(task: Task) -> Result<()> {
             program::run("cargo", &["build", "--quiet", "--package", "cli"], &[])?;
             python::test()
         }
-        Task::Wheel => python::wheel(),
+        Task::Wheel => dist::wheel(),
         Task::GuestReview => guest::review(),
         Task::GuestNvmeCli => guest::nvme_cli(),
         Task::GuestSpeed => guest::speed(),

@@ -11,7 +11,7 @@ use xtask::program::{install, may_install, run, succeeds};
 use xtask::target;
 
 /// Packages that the tests need, none of which the package itself does.
-const NEEDED: [&str; 10] = [
+const NEEDED: [&str; 12] = [
     "distributed",
     "ipykernel",
     "maturin>=1.9,<2",
@@ -19,13 +19,15 @@ const NEEDED: [&str; 10] = [
     "nbclient",
     "numpy",
     "optuna>=5",
+    "pandas>=3",
+    "polars",
     "pyarrow",
     "pytest",
     "pytest-xdist",
 ];
 /// Imports that succeed where all of them are there.
-const IMPORTS: &str =
-    "import distributed, ipykernel, maturin, mypy, nbclient, numpy, optuna, pyarrow, pytest, xdist";
+const IMPORTS: &str = "import distributed, ipykernel, maturin, mypy, nbclient, numpy, optuna, \
+                       pandas, polars, pyarrow, pytest, xdist";
 /// Seconds that installing Ray may take: it has 79 MB, and its tests are skipped without it.
 const RAY_S: &str = "60";
 /// Folder of the tests.
@@ -36,22 +38,6 @@ const TESTS_OF_RAY: &str = "crates/python/tests/test_ray.py";
 const IGNORE_RAY: &str = "--ignore=crates/python/tests/test_ray.py";
 /// Manifest of the crate.
 const MANIFEST: &str = "crates/python/Cargo.toml";
-
-/// Builds the wheel of a release into `target/wheels`.
-///
-/// # Errors
-/// Fails if there is no Python, or a step of the build fails.
-pub(crate) fn wheel() -> Result<()> {
-    let Some(environment) = Environment::provide()? else {
-        bail!("maturin is missing, and no registry of Python packages can be reached");
-    };
-    let folder = target().join("wheels");
-    environment.build(&folder, &["--release"])?;
-    let wheel = wheel_in(&folder)?;
-    let bytes = wheel.metadata().context("reading the size of the wheel")?.len();
-    println!("{}: {:.1} MB", wheel.display(), bytes as f64 / 1e6);
-    Ok(())
-}
 
 /// Tests the package as it is installed, beside the command, which is built already.
 ///

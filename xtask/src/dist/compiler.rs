@@ -32,10 +32,14 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Installs what is missing: the tools, and Rust's library for static binaries.
+    /// Installs the tools that are missing.
     pub(super) fn provide(release: &Release) -> Result<Self> {
         let folder = release.target.join("packing-tools");
-        let programs = environment_of(&folder, &TOOLS)?;
+        Ok(Self { programs: environment_of(&folder, &TOOLS)? })
+    }
+
+    /// Compiles the command, for which it installs Rust's library for static binaries.
+    pub(super) fn compile_command(&self, release: &Release) -> Result<()> {
         let targets = said(Command::new("rustc").args(["--print", "sysroot"]))?;
         let library = Path::new(targets.trim()).join("lib/rustlib").join(MUSL);
         if !library.exists() {
@@ -43,15 +47,14 @@ impl Compiler {
                 "Rust's library for static binaries is missing, and rustup cannot add it",
             )?;
         }
-        Ok(Self { programs })
-    }
-
-    /// Compiles the command and the wheel.
-    pub(super) fn compile(&self, release: &Release) -> Result<()> {
         let args = ["zigbuild", "--locked", "--profile", "dist", "--package", "cli"];
         let mut cargo = Command::new("cargo");
         cargo.args(args).args(["--target", MUSL]);
-        self.run(cargo, release)?;
+        self.run(cargo, release)
+    }
+
+    /// Compiles the wheel.
+    pub(super) fn compile_wheel(&self, release: &Release) -> Result<()> {
         let mut maturin = Command::new(self.programs.join("maturin"));
         maturin.args(["build", "--quiet", "--locked", "--profile", "dist", "--zig"]);
         maturin.args(["--manifest-path", "crates/python/Cargo.toml", "--target", GLIBC]);
