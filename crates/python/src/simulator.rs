@@ -294,6 +294,7 @@ impl Simulator {
 
     /// Submits requests at their times. Returns the requests that completed before the last one.
     #[pyo3(signature = (columns, thread=0))]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts values, not references")]
     fn submit<'py>(
         &mut self,
         py: Python<'py>,
@@ -313,6 +314,7 @@ impl Simulator {
     /// Submits requests to an idle drive and waits for all of them. Returns their completions in
     /// the order of the requests. A failure of one of them is raised if `is_strict`.
     #[pyo3(signature = (columns, thread=0, is_strict=true))]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts values, not references")]
     fn run<'py>(
         &mut self,
         py: Python<'py>,

@@ -61,7 +61,7 @@ impl Pulse {
             return Ok(());
         }
         self.last = Instant::now();
-        Python::attach(|py| py.check_signals())
+        Python::attach(Python::check_signals)
     }
 }
 
