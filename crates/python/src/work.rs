@@ -61,7 +61,9 @@ impl Pulse {
             return Ok(());
         }
         self.last = Instant::now();
-        Python::attach(Python::check_signals)
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "of any lifetime")]
+        let signals = Python::attach(|py| py.check_signals());
+        signals
     }
 }
 
