@@ -268,6 +268,7 @@ const LAYERS_OF_LAB: &[&[&str]] = &[
     &["expression", "progress"],
     &["subject"],
     &["library", "driver"],
+    &["order"],
     &["schedule"],
     &["driver/mock", "driver/model"],
     &["runner", "driver/contract"],

@@ -1,21 +1,17 @@
 //! Interpretation of arguments that several commands share.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::Result;
 use blockio::Nanos;
-use lab::library::Library;
 use lab::plan::Plan;
-use lab::replay;
 use lab::results::{Warning, WarningKind};
 use lab::ssd::{DieFailure, DriveSpec, Surroundings};
 use lab::subject::{Choice, Subject};
-use lab::workload::Protocol;
 use lab::{Error, Kind};
 
-use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs, TraceArgs};
+use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs};
 use crate::output;
 
 /// Hint for a file of figures that cannot be parsed.
@@ -49,37 +45,6 @@ pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
         die_failure: fail_die,
     };
     Choice { surroundings, ..choice }
-}
-
-/// The plan of the protocol named `protocol`.
-pub(crate) fn plan(protocol: &str, seed: u64) -> Result<Plan> {
-    let library = Library::of_user();
-    Ok(library.plan(&library.find::<Protocol>(protocol)?.value, seed)?)
-}
-
-/// `plan` with the trace that was asked for.
-pub(crate) fn with_trace(plan: Plan, args: &TraceArgs) -> Result<Plan> {
-    let Some(path) = &args.trace else { return Ok(plan) };
-    // Read here once, so that a broken one is told before anything is purged.
-    let workload = replay::workload_of(&replay::read(path)?);
-    let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-    Ok(plan.with_trace(&path, &workload)?)
-}
-
-/// `plan` with the data that was asked for.
-pub(crate) fn with_data(plan: Plan, data: &DataArgs) -> Plan {
-    match data.compressible {
-        Some(percent) => plan.with_compressible(percent),
-        None => plan,
-    }
-}
-
-/// `plan` with preconditionings of the length that was asked for.
-pub(crate) fn preconditioned(plan: Plan, span: Option<Duration>) -> Result<Plan> {
-    Ok(match span {
-        Some(span) => plan.with_precondition(span.as_secs_f64())?,
-        None => plan,
-    })
 }
 
 /// The measurements of `plan` alone where nothing may be written to a real target.

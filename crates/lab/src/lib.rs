@@ -9,6 +9,7 @@ mod error;
 pub mod expression;
 pub mod fio_report;
 pub mod library;
+pub mod order;
 pub mod plan;
 pub mod pool;
 pub mod progress;

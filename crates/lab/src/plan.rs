@@ -228,6 +228,12 @@ impl Plan {
         }
     }
 
+    /// This plan with so many consecutive seeds, its own first; at least one.
+    pub fn repeats(&self, count: u32) -> Vec<Self> {
+        let seeds = (0..u64::from(count.max(1))).map(|by| self.seed.wrapping_add(by));
+        seeds.map(|seed| Self { seed, ..self.clone() }).collect()
+    }
+
     /// This plan with data that compresses by `percent`, 0 to 100, everywhere.
     #[must_use]
     pub fn with_compressible(mut self, percent: f64) -> Self {

@@ -202,6 +202,23 @@ impl Runs {
         write_text(&self.root.join(id).join(PAGE), name)
     }
 
+    /// Writes the page `html` of measured runs beside them, named after the first. Returns its
+    /// path.
+    ///
+    /// # Errors
+    /// Fails if it cannot be written.
+    ///
+    /// # Panics
+    /// Panics if there are no runs.
+    pub fn publish(&self, measured: &[Run], html: &str) -> Result<PathBuf, Error> {
+        let first = measured.first().expect("a page shows runs");
+        let suffix = format!("-{}", first.target.format);
+        let page = format!("{}.html", first.id.strip_suffix(&suffix).unwrap_or(&first.id));
+        let path = self.write_review(&page, html)?;
+        measured.iter().try_for_each(|run| self.note_page(&run.id, &page))?;
+        Ok(path)
+    }
+
     fn unknown(&self, asked: &str, names: &[String]) -> Error {
         let text = format!("no run `{asked}` in {}", self.root.display());
         let error = Error::new(Kind::Input, text);

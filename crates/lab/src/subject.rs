@@ -55,6 +55,14 @@ pub struct Choice {
     pub surroundings: Surroundings,
 }
 
+impl Choice {
+    /// This choice within the time lapse that `plan` is for.
+    #[must_use]
+    pub fn for_plan(self, plan: &Plan) -> Self {
+        Self { time_lapse_max: plan.time_lapse_max, ..self }
+    }
+}
+
 impl Subject {
     /// `plan` as it is carried out on `wanted`, a setup of this drive: every step, in order. See
     /// [`Plan::for_drive`] and [`Plan::for_real`].

@@ -26,10 +26,20 @@ struct ReplayOrder {
     /// Processors of the host; absent: those of the recording's host.
     #[serde(default)]
     host_processors: Option<NonZeroU32>,
+    /// Copies of the recording that run at once.
+    #[serde(default = "one")]
+    copies: NonZeroU32,
+    /// True if the other drive is served through the same front end.
+    #[serde(default)]
+    keep_front_end: bool,
     /// Share of the reads that the host's memory answers, in percent.
     buffered_percent: f64,
     /// Compressibility of the data, in percent.
     compressible_percent: f64,
+}
+
+const fn one() -> NonZeroU32 {
+    NonZeroU32::MIN
 }
 
 impl ReplayOrder {
@@ -40,7 +50,8 @@ impl ReplayOrder {
         }
         let (speed, buffered_percent) = (self.host_speed, self.buffered_percent);
         let processors = self.host_processors;
-        let host = ReplayHost { speed, processors, buffered_percent, ..ReplayHost::default() };
+        let (copies, keeps_front_end) = (self.copies, self.keep_front_end);
+        let host = ReplayHost { speed, processors, buffered_percent, keeps_front_end, copies };
         let host = host.checked()?;
         let (spec, setup) = (self.drive.spec()?, self.drive.model_setup()?);
         let setup = setup.with_seed(self.drive.seed);

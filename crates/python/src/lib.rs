@@ -57,7 +57,10 @@ mod core {
     #[pymodule_export]
     use crate::table::ArrowTable;
     #[pymodule_export]
-    use crate::validation::{error_median, figure_owners, figures_text, validate_drives};
+    use crate::validation::{
+        cross_validate_drives, drives_to_cross_validate, error_median, figure_owners, figures_text,
+        validate_drives,
+    };
     #[pymodule_export]
     use crate::volume::{volume_history, volume_status};
 

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 
-use lab::library::Library;
+use lab::order::ReviewOrder;
 use lab::plan::Plan;
 use lab::progress::Progress;
 use lab::results::Run;
 use lab::runner::{Assignment, Drivers, carry_out};
 use lab::runs::{Folder, Runs};
-use lab::subject::{Choice, Subject};
+use lab::subject::Subject;
 use lab::target::access::Access;
-use lab::wanted::OrderedTarget;
-use lab::workload::Protocol;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use real::drivers::drivers;
@@ -23,17 +21,23 @@ use crate::failure::{exception, order};
 use crate::run::RunData;
 use crate::work::detached;
 
-/// Plans `protocol`, a name or the path of a file, on a drive. Returns the plan of the protocol,
-/// the plan as this drive carries it out, and the setups that it would be carried out in, as JSON.
+/// A plan that is asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanRequest {
+    drive: DriveOrder,
+    review: ReviewOrder,
+}
+
+/// Plans a protocol on a drive. Returns the plan of the protocol, the plan as this drive carries it
+/// out, and the setups that it would be carried out in, as JSON.
 #[pyfunction]
-pub(crate) fn plan(order_json: &str, protocol: &str) -> PyResult<String> {
-    let asked: DriveOrder = order(order_json)?;
+pub(crate) fn plan(order_json: &str) -> PyResult<String> {
+    let asked: PlanRequest = order(order_json)?;
     let planned = || -> Result<serde_json::Value, Error> {
-        let library = Library::of_user();
-        let protocol = library.find::<Protocol>(protocol)?.value;
-        let plan = library.plan(&protocol, asked.seed)?;
-        let subject = asked.subject()?;
-        let setups = setups(&asked, &subject, &plan)?;
+        let plan = asked.review.plan()?;
+        let subject = asked.drive.subject()?;
+        let setups = subject.setups(&asked.drive.choice().for_plan(&plan))?;
         let carried = setups.first().map_or(plan.clone(), |it| subject.plan(plan.clone(), it));
         Ok(json!({
             "plan": plan,
@@ -45,81 +49,108 @@ pub(crate) fn plan(order_json: &str, protocol: &str) -> PyResult<String> {
     crate::failure::json(&planned().map_err(|error| exception(&error))?)
 }
 
-/// Setups of the drive that a plan is for.
-fn setups(asked: &DriveOrder, subject: &Subject, plan: &Plan) -> Result<Vec<OrderedTarget>, Error> {
-    subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..asked.choice() })
-}
-
-/// Order of a review.
+/// A review that is asked for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ReviewOrder {
-    drive: DriveOrder,
-    /// Plan of the protocol.
-    plan: Plan,
+struct ReviewRequest {
+    work: Work,
     /// Folder of runs that the review goes into.
     out: PathBuf,
     /// Number of simulations that run in parallel.
     jobs: usize,
 }
 
-impl ReviewOrder {
-    fn folders(&self, subject: &Subject, runs: &Runs) -> Result<Vec<Folder>, Error> {
-        let setups = setups(&self.drive, subject, &self.plan)?.into_iter();
-        setups.map(|it| runs.create(subject.plan(self.plan.clone(), &it), it)).collect()
-    }
+/// Runs of a review.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Work {
+    /// Every setup of a drive, with consecutive seeds.
+    Begin { drive: Box<DriveOrder>, plan: Plan, repeat: u32 },
+    /// Interrupted runs, by their names.
+    Resume(Vec<String>),
+}
 
-    fn carry_out(&self, progress: &dyn Progress) -> Result<(PathBuf, Vec<Run>), Error> {
+impl Work {
+    /// Folders of the runs, and the drive of each.
+    fn folders(&self, runs: &Runs) -> Result<Vec<(Folder, Subject)>, Error> {
+        match self {
+            Self::Begin { drive, plan, repeat } => {
+                let subject = drive.subject()?;
+                let setups = subject.setups(&drive.choice().for_plan(plan))?;
+                let plans = plan.repeats(*repeat);
+                let every = plans.iter().flat_map(|plan| setups.iter().map(move |it| (plan, it)));
+                every
+                    .map(|(plan, setup)| {
+                        let plan = subject.plan(plan.clone(), setup);
+                        Ok((runs.create(plan, setup.clone())?, subject.clone()))
+                    })
+                    .collect()
+            }
+            Self::Resume(names) => names.iter().map(|name| resumed(runs, name)).collect(),
+        }
+    }
+}
+
+/// The folder of an interrupted run, and its drive.
+fn resumed(runs: &Runs, name: &str) -> Result<(Folder, Subject), Error> {
+    let folder = runs.open(name)?;
+    let subject = Subject::find(folder.order().wanted.target())?;
+    if matches!(subject, Subject::Real { .. }) {
+        let text = format!("{name} is a run of a real drive");
+        let hint = "`floatgate review --resume` goes on with it: only the command writes to drives";
+        return Err(Error::new(Kind::Refused, text).hint(hint));
+    }
+    Ok((folder, subject))
+}
+
+impl ReviewRequest {
+    fn carry_out(&self, progress: &dyn Progress) -> Result<(PathBuf, Vec<RunData>), Error> {
         let runs = Runs::new(&self.out);
-        let subject = self.drive.subject()?;
-        let folders = self.folders(&subject, &runs)?;
-        let measured = self.measured(&folders, &subject, progress).inspect_err(|_| {
-            for folder in &folders {
+        let folders = self.work.folders(&runs)?;
+        let measured = self.measured(&folders, progress).inspect_err(|_| {
+            for (folder, _) in &folders {
                 folder.give_up();
             }
         })?;
-        Ok((publish(&runs, &measured)?, measured))
+        let first = measured.first();
+        let first = first.ok_or_else(|| Error::new(Kind::Program, "nothing was measured"))?;
+        let page = report::review(&measured, &first.target.heading());
+        let path = runs.publish(&measured, &page)?;
+        let data = |(run, (folder, _)): (_, &(Folder, _))| {
+            RunData::new(run, Some(folder.order().plan.clone()))
+        };
+        Ok((path, measured.into_iter().zip(&folders).map(data).collect()))
     }
 
     fn measured(
         &self,
-        folders: &[Folder],
-        subject: &Subject,
+        folders: &[(Folder, Subject)],
         progress: &dyn Progress,
     ) -> Result<Vec<Run>, Error> {
         let access = Access::default();
         let drivers: Vec<Box<Drivers<'_>>> = folders
             .iter()
-            .map(|it| drivers(subject, &it.order().wanted, it.order().plan.seed, &access))
+            .map(|(folder, subject)| {
+                let order = folder.order();
+                drivers(subject, &order.wanted, order.plan.seed, &access)
+            })
             .collect::<Result<_, _>>()?;
         let assignments: Vec<Assignment<'_>> = folders
             .iter()
             .zip(&drivers)
-            .map(|(folder, drivers)| Assignment {
-                label: folder.order().wanted.format(),
-                plan: &folder.order().plan,
-                drivers: drivers.as_ref(),
-                step_store: folder,
-                finished: Vec::new(),
+            .map(|((folder, _), drivers)| {
+                Ok(Assignment {
+                    label: folder.order().wanted.format(),
+                    plan: &folder.order().plan,
+                    drivers: drivers.as_ref(),
+                    step_store: folder,
+                    finished: folder.finished()?,
+                })
             })
-            .collect();
+            .collect::<Result<_, Error>>()?;
         let outcomes = carry_out(&assignments, self.jobs, progress)?;
-        folders.iter().zip(outcomes).map(|(folder, outcome)| folder.finish(outcome)).collect()
+        folders.iter().zip(outcomes).map(|((folder, _), outcome)| folder.finish(outcome)).collect()
     }
-}
-
-/// Writes the review of `runs` to the folder that contains them.
-fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf, Error> {
-    let Some(first) = measured.first() else {
-        return Err(Error::new(Kind::Program, "nothing was measured"));
-    };
-    let name = first.id.strip_suffix(&format!("-{}", first.target.format)).unwrap_or(&first.id);
-    let page = format!("{name}.html");
-    let path = runs.write_review(&page, &report::review(measured, &first.target.heading()))?;
-    for run in measured {
-        runs.note_page(&run.id, &page)?;
-    }
-    Ok(path)
 }
 
 /// Runs a protocol on a drive. Returns the path of the page, and the runs.
@@ -130,9 +161,7 @@ pub(crate) fn review(
     order_json: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Vec<RunData>)> {
-    let asked: ReviewOrder = order(order_json)?;
+    let asked: ReviewRequest = order(order_json)?;
     let (path, runs) = detached(py, progress, |progress| asked.carry_out(progress))?;
-    let plan = &asked.plan;
-    let runs = runs.into_iter().map(|run| RunData::new(run, Some(plan.clone())));
-    Ok((path.display().to_string(), runs.collect()))
+    Ok((path.display().to_string(), runs))
 }

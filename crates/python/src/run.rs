@@ -1,17 +1,13 @@
 //! One workload on one drive, and run folders.
 
-use std::path::PathBuf;
-
-use lab::library::Library;
-use lab::plan::{OneLoad, Pace, Plan};
-use lab::replay::{self, PlannedReplay, Source};
+use lab::order::RunOrder;
+use lab::plan::Plan;
+use lab::progress::Progress;
 use lab::results::{self, Run};
-use lab::runner::{Assignment, NoStepStore, carry_out};
+use lab::runner::{Assignment, NoStepStore, Outcome, carry_out};
 use lab::runs::Runs;
 use lab::target::access::Access;
-use lab::workload::trace::Addresses;
-use lab::workload::{SizeShare, Workload};
-use lab::{Error, Gaps, Kind, Rate};
+use lab::{Error, Kind};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use real::drivers::drivers;
@@ -22,101 +18,41 @@ use crate::failure::{exception, order};
 use crate::table::ArrowTable;
 use crate::work::detached;
 
-/// Largest transfer size, in bytes.
-const TRANSFER_MAX: u32 = 1 << 30;
-
-/// Order of one run.
+/// A run that is asked for.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RunOrder {
+struct RunRequest {
     drive: DriveOrder,
-    /// Name of a workload, or path of its file.
-    workload: String,
-    /// Transfer size in bytes that replaces those of the workload.
-    transfer_bytes: Option<u32>,
-    threads: u16,
-    queue_per_thread: u16,
-    duration_s: f64,
-    precondition_s: f64,
-    /// Arrival rate in requests per second; absent: a closed loop.
-    rate: Option<f64>,
-    /// Compressibility of the data in percent; absent: the workload's own.
-    compressible_percent: Option<f64>,
-    /// Path of a trace, which is replayed instead of the workload.
-    trace: Option<PathBuf>,
-    /// Factor by which the trace is replayed faster than it was recorded; absent: a closed loop.
-    speed: Option<f64>,
-    /// True if addresses of the trace are wrapped around the drive, not scaled to it.
-    wrap: bool,
+    run: RunOrder,
+    /// Seeds to run it with, for the spread of its figures.
+    repeat: u32,
 }
 
-impl RunOrder {
-    fn workload(&self) -> Result<Workload, Error> {
-        if let Some(path) = &self.trace {
-            return Ok(replay::workload_of(&replay::read(path)?));
-        }
-        let workload = Library::of_user().find::<Workload>(&self.workload)?.value;
-        let Some(bytes) = self.transfer_bytes else { return Ok(workload) };
-        if bytes == 0 || bytes % 512 != 0 || bytes > TRANSFER_MAX {
-            let text = format!("a transfer size of {bytes} bytes");
-            return Err(Error::new(Kind::Input, text).hint("give a multiple of 512 up to 1 GiB"));
-        }
-        Ok(Workload {
-            title: format!("{} at {}", workload.title, lab::Bytes(bytes.into())),
-            sizes: vec![SizeShare { bytes, percent: 100.0 }],
-            align_bytes: 0,
-            ..workload
-        })
-    }
-
-    fn plan(&self) -> Result<Plan, Error> {
-        self.check()?;
-        let pace = self.rate.map(|iops| Pace::Fixed(Rate { iops, gaps: Gaps::Exponential }));
-        let addresses = if self.wrap { Addresses::Wrapped } else { Addresses::Scaled };
-        let replay =
-            self.trace.clone().map(|path| PlannedReplay { source: Source::File(path), addresses });
-        let load = OneLoad {
-            threads: self.threads,
-            queue_per_thread: self.queue_per_thread,
-            precondition_s: self.precondition_s,
-            duration_s: self.duration_s,
-            pace: pace.or(self.speed.map(|speed| Pace::Trace { speed })),
-            replay,
+impl RunRequest {
+    fn carry_out(&self, progress: &dyn Progress) -> Result<RunData, Error> {
+        let subject = self.drive.subject()?;
+        let wanted = subject.setup(&self.drive.choice())?;
+        let (order, trace) = (&self.run, self.run.trace()?);
+        let threads = order.threads.unwrap_or(RunOrder::THREADS);
+        let plan = order.plan(threads, trace.as_ref(), self.drive.seed)?;
+        let plans = subject.plan(plan, &wanted).repeats(self.repeat);
+        let drivers: Vec<_> = plans
+            .iter()
+            .map(|plan| drivers(&subject, &wanted, plan.seed, &Access::default()))
+            .collect::<Result<_, _>>()?;
+        let assignment = |(plan, drivers)| Assignment {
+            label: wanted.format(),
+            plan,
+            drivers: Box::as_ref(drivers),
+            step_store: &NoStepStore,
+            finished: Vec::new(),
         };
-        let plan = Plan::of_one(&self.workload()?, &load, self.drive.seed);
-        Ok(match self.compressible_percent {
-            Some(percent) => plan.with_compressible(percent),
-            None => plan,
-        })
-    }
-
-    /// Refuses numbers outside the range of a load.
-    fn check(&self) -> Result<(), Error> {
-        let refused = |name: &str, value: f64, range: &str| {
-            Err(Error::new(Kind::Input, format!("{name} is {value}, must be {range}")))
-        };
-        if !(1..=1024).contains(&self.threads) {
-            return refused("threads", self.threads.into(), "from 1 to 1024");
-        }
-        if !(1..=4096).contains(&self.queue_per_thread) {
-            return refused("queue", self.queue_per_thread.into(), "from 1 to 4096");
-        }
-        if !(self.duration_s > 0.0 && self.duration_s.is_finite()) {
-            return refused("runtime", self.duration_s, "above 0 seconds");
-        }
-        if !(self.precondition_s >= 0.0 && self.precondition_s.is_finite()) {
-            return refused("precondition", self.precondition_s, "0 seconds or more");
-        }
-        if let Some(rate) = self.rate.filter(|rate| !(*rate > 0.0 && rate.is_finite())) {
-            return refused("rate", rate, "above 0 requests a second");
-        }
-        if let Some(speed) = self.speed.filter(|speed| !(*speed > 0.0 && speed.is_finite())) {
-            return refused("speed", speed, "above 0");
-        }
-        match self.compressible_percent.filter(|it| !(0.0..=100.0).contains(it)) {
-            Some(percent) => refused("compressible", percent, "from 0 to 100 percent"),
-            None => Ok(()),
-        }
+        let assignments: Vec<_> = plans.iter().zip(&drivers).map(assignment).collect();
+        let outcomes = carry_out(&assignments, plans.len(), progress)?;
+        let plan = &plans[0];
+        let outcome = Outcome::first_with_spread(outcomes);
+        let run = outcome.into_run(plan, String::new(), String::new());
+        Ok(RunData::new(run, Some(plan.clone())))
     }
 }
 
@@ -229,24 +165,8 @@ pub(crate) fn run(
     order_json: &str,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<RunData> {
-    let asked: RunOrder = order(order_json)?;
-    let run = detached(py, progress, |progress| {
-        let subject = asked.drive.subject()?;
-        let wanted = subject.setup(&asked.drive.choice())?;
-        let plan = subject.plan(asked.plan()?, &wanted);
-        let drivers = drivers(&subject, &wanted, plan.seed, &Access::default())?;
-        let assignment = Assignment {
-            label: wanted.format(),
-            plan: &plan,
-            drivers: drivers.as_ref(),
-            step_store: &NoStepStore,
-            finished: Vec::new(),
-        };
-        let outcome = carry_out(&[assignment], 1, progress)?.remove(0);
-        let run = outcome.into_run(&plan, String::new(), String::new());
-        Ok(RunData::new(run, Some(plan)))
-    })?;
-    Ok(run)
+    let asked: RunRequest = order(order_json)?;
+    detached(py, progress, |progress| asked.carry_out(progress))
 }
 
 /// Reads the run in the folder `path`.

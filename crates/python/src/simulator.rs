@@ -8,9 +8,12 @@
 //! - Time never goes back: a request with a time before the latest known one is refused.
 //! - Requests are numbered from 0 in the order of submission, over all ways to submit them.
 //! - A completion is reported once, and not before its time has come.
+//! - One caller at a time: what a callback of a closed loop asks of its own drive is refused.
 
 mod closed_loop;
 mod columns;
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use blockio::{Lba, Nanos, Op, Request, Status};
 use lab::ssd::Drive;
@@ -20,7 +23,8 @@ use pyo3::types::PyByteArray;
 
 use self::closed_loop::{Batches, Callback, ClosedLoop, Extent, Feed};
 use self::columns::{
-    Columns, Done, PyColumns, PyRequests, TIME_HINT, TIME_MAX, code, failed, into_python,
+    Columns, CompletedRequest, PyColumns, PyRequests, TIME_HINT, TIME_MAX, code, failed,
+    into_python,
 };
 use crate::drive::DriveOrder;
 use crate::failure::{exception, json, order, refused};
@@ -34,16 +38,22 @@ const FILL_DEPTH: u32 = 32;
 const OUTSTANDING_MAX: u64 = 1 << 31;
 
 /// A drive in virtual time that takes requests from the caller.
-#[pyclass(module = "floatgate._core")]
-#[derive(Clone)]
+#[pyclass(frozen, module = "floatgate._core")]
 pub(crate) struct Simulator {
+    sectors: u64,
+    state: Mutex<State>,
+}
+
+/// A drive, and the requests that it has not reported.
+#[derive(Clone)]
+struct State {
     drive: Drive,
     now: Nanos,
     submitted: u64,
     /// Requests whose completion the drive has returned.
     completed: u64,
     /// Completions that were not reported yet.
-    unreported: Vec<Done>,
+    unreported: Vec<CompletedRequest>,
 }
 
 /// A function for each request; or columns, and a function for more of them.
@@ -64,8 +74,8 @@ pub(crate) struct Completion {
     status: u8,
 }
 
-impl From<&Done> for Completion {
-    fn from(done: &Done) -> Self {
+impl From<&CompletedRequest> for Completion {
+    fn from(done: &CompletedRequest) -> Self {
         Self {
             request: done.number,
             thread: done.thread,
@@ -90,7 +100,7 @@ impl Completion {
     }
 }
 
-impl Simulator {
+impl State {
     /// Number of the request with this tag, among those that are outstanding.
     #[inline]
     fn number(&self, tag: u32) -> u64 {
@@ -119,7 +129,11 @@ impl Simulator {
     }
 
     /// Completions of requests that are submitted to an idle drive, in the order of the requests.
-    fn run_all(&mut self, columns: Columns<'_>, is_strict: bool) -> PyResult<Vec<Done>> {
+    fn run_all(
+        &mut self,
+        columns: Columns<'_>,
+        is_strict: bool,
+    ) -> PyResult<Vec<CompletedRequest>> {
         let first = self.submitted;
         self.check_idle("running requests")?;
         self.submit_all(columns)?;
@@ -150,14 +164,14 @@ impl Simulator {
     fn note(&mut self, completion: &blockio::Completion) {
         self.completed += 1;
         assert!(self.completed <= self.submitted, "what completes was submitted");
-        let done = Done::new(self.number(completion.tag), completion);
+        let done = CompletedRequest::new(self.number(completion.tag), completion);
         self.unreported.push(done);
     }
 
     /// Returns those noted completions whose time is due, in their order.
     ///
     /// The host may see a completion a little later than the drive is done.
-    fn report(&mut self, is_due: impl Fn(Nanos) -> bool) -> Vec<Done> {
+    fn report(&mut self, is_due: impl Fn(Nanos) -> bool) -> Vec<CompletedRequest> {
         if !self.unreported.is_sorted_by_key(|done| done.completed_at) {
             self.unreported.sort_by_key(|done| done.completed_at);
         }
@@ -167,7 +181,7 @@ impl Simulator {
     }
 
     /// The next completion, whenever it is; none if nothing is outstanding.
-    fn next(&mut self) -> Option<Done> {
+    fn next(&mut self) -> Option<CompletedRequest> {
         loop {
             let earliest = self.unreported.iter().map(|done| done.completed_at).min();
             // Another thread may see a later one earlier.
@@ -184,7 +198,11 @@ impl Simulator {
     }
 
     /// Runs a closed loop; returns its completions.
-    fn close_loop(&mut self, feed: &mut impl Feed, extent: Extent) -> PyResult<Vec<Done>> {
+    fn close_loop(
+        &mut self,
+        feed: &mut impl Feed,
+        extent: Extent,
+    ) -> PyResult<Vec<CompletedRequest>> {
         let mut closed = ClosedLoop::new(&mut self.drive, extent, self.submitted);
         let ended = closed.run(feed, self.now);
         let (submitted, mut done) = (closed.submitted, std::mem::take(&mut closed.done));
@@ -193,6 +211,10 @@ impl Simulator {
         done.sort_by_key(|done| done.completed_at);
         self.now = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
         ended.map(|()| done)
+    }
+
+    const fn outstanding(&self) -> u64 {
+        self.submitted - self.completed + self.unreported.len() as u64
     }
 
     /// # Errors
@@ -247,6 +269,26 @@ impl Simulator {
     }
 }
 
+impl Simulator {
+    fn of(state: State) -> Self {
+        Self { sectors: state.drive.user_sectors(), state: Mutex::new(state) }
+    }
+
+    /// # Errors
+    /// Fails if the drive is at work: for another thread, or a closed loop that calls this one.
+    fn state(&self) -> PyResult<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(refused(
+                "the simulator is at work",
+                "a callback knows the time from the completion that it is called with; threads \
+                 that work at once need a copy() each",
+            )),
+        }
+    }
+}
+
 /// The lower half of a count.
 #[expect(clippy::cast_possible_truncation, reason = "the lower half is what is asked for")]
 const fn low(count: u64) -> u32 {
@@ -265,48 +307,50 @@ impl Simulator {
                 .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))
         };
         let drive = made().map_err(|error| exception(&error))?;
-        Ok(Self { drive, now: Nanos::ZERO, submitted: 0, completed: 0, unreported: Vec::new() })
+        let unreported = Vec::new();
+        Ok(Self::of(State { drive, now: Nanos::ZERO, submitted: 0, completed: 0, unreported }))
     }
 
     /// Sectors of 512 bytes that the host sees, after time lapse.
     #[getter]
-    fn sectors(&self) -> u64 {
-        self.drive.user_sectors()
+    const fn sectors(&self) -> u64 {
+        self.sectors
     }
 
     /// The current virtual time in nanoseconds.
     #[getter]
-    const fn now_ns(&self) -> u64 {
-        self.now.0
+    fn now_ns(&self) -> PyResult<u64> {
+        Ok(self.state()?.now.0)
     }
 
     /// Number of requests that were submitted, which is the number of the next one.
     #[getter]
-    const fn submitted(&self) -> u64 {
-        self.submitted
+    fn submitted(&self) -> PyResult<u64> {
+        Ok(self.state()?.submitted)
     }
 
     /// Number of outstanding requests.
     #[getter]
-    const fn outstanding(&self) -> u64 {
-        self.submitted - self.completed + self.unreported.len() as u64
+    fn outstanding(&self) -> PyResult<u64> {
+        Ok(self.state()?.outstanding())
     }
 
     /// Submits requests at their times. Returns the requests that completed before the last one.
     #[pyo3(signature = (columns, thread=0))]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts values, not references")]
     fn submit<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         columns: PyColumns<'py>,
         thread: u16,
     ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
         let columns = Columns::of(&columns, thread);
+        let state = &mut *self.state()?;
         let done = py.detach(|| {
-            self.submit_all(columns)?;
+            state.submit_all(columns)?;
             // What completes at the same time is left: the caller may be about to wait for it.
-            let now = self.now;
-            PyResult::Ok(self.report(|at| at < now))
+            let now = state.now;
+            PyResult::Ok(state.report(|at| at < now))
         })?;
         Ok(into_python(py, &done))
     }
@@ -316,14 +360,15 @@ impl Simulator {
     #[pyo3(signature = (columns, thread=0, is_strict=true))]
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts values, not references")]
     fn run<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         columns: PyColumns<'py>,
         thread: u16,
         is_strict: bool,
     ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
         let columns = Columns::of(&columns, thread);
-        let done = py.detach(|| self.run_all(columns, is_strict))?;
+        let state = &mut *self.state()?;
+        let done = py.detach(|| state.run_all(columns, is_strict))?;
         Ok(into_python(py, &done))
     }
 
@@ -331,30 +376,31 @@ impl Simulator {
     /// completed by then.
     #[pyo3(signature = (until_ns=None))]
     fn advance<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         until_ns: Option<u64>,
     ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
         let until = until_ns.map_or(Nanos::MAX, Nanos);
-        if until < self.now {
-            let text = format!("advancing to {} ns, after {} ns", until.0, self.now.0);
+        let state = &mut *self.state()?;
+        if until < state.now {
+            let text = format!("advancing to {} ns, after {} ns", until.0, state.now.0);
             return Err(refused(text, "time never goes back"));
         }
         if until_ns.is_some_and(|it| it > TIME_MAX.0) {
             return Err(refused(format!("advancing to {} ns", until.0), TIME_HINT));
         }
         let done = py.detach(|| {
-            self.collect(until, &mut Pulse::new())?;
-            PyResult::Ok(self.report(|at| at <= until))
+            state.collect(until, &mut Pulse::new())?;
+            PyResult::Ok(state.report(|at| at <= until))
         })?;
-        let last = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
-        self.now = if until == Nanos::MAX { last } else { until };
+        let last = done.last().map_or(state.now, |last| state.now.max(last.completed_at));
+        state.now = if until == Nanos::MAX { last } else { until };
         Ok(into_python(py, &done))
     }
 
     /// Advances time to the next completion, and returns it; `None` if no request is outstanding.
-    fn next_completion(&mut self) -> Option<Completion> {
-        self.next().as_ref().map(Completion::from)
+    fn next_completion(&self) -> PyResult<Option<Completion>> {
+        Ok(self.state()?.next().as_ref().map(Completion::from))
     }
 
     /// Keeps `queue` requests of each of `threads` outstanding on an idle drive: `shape` has both,
@@ -362,7 +408,7 @@ impl Simulator {
     /// is called for each request; or columns, and a function that is called whenever they run
     /// out. Returns the completions.
     fn closed_loop<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         shape: (u16, u16, Option<u64>, Option<u64>),
         is_strict: bool,
@@ -374,41 +420,43 @@ impl Simulator {
         let until = until_ns.map_or(TIME_MAX, Nanos);
         let extent = Extent { threads, queue_per_thread, requests_max, until, is_strict };
         extent.check().map_err(|error| exception(&error))?;
-        self.check_idle("starting a closed loop")?;
+        let state = &mut *self.state()?;
+        state.check_idle("starting a closed loop")?;
         let done = if let Some(next_request) = next_request {
             // Each request calls Python: the lock stays with this thread.
-            self.close_loop(&mut Callback { next_request }, extent)?
+            state.close_loop(&mut Callback { next_request }, extent)?
         } else {
             let mut feed = Batches::new(next_requests, columns)?;
-            py.detach(|| self.close_loop(&mut feed, extent))?
+            py.detach(|| state.close_loop(&mut feed, extent))?
         };
         Ok(into_python(py, &done))
     }
 
     /// Writes every sector once, in order. No request may be outstanding.
-    fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.check_idle("filling a drive")?;
-        py.detach(|| self.write_all())
+    fn fill(&self, py: Python<'_>) -> PyResult<()> {
+        let state = &mut *self.state()?;
+        state.check_idle("filling a drive")?;
+        py.detach(|| state.write_all())
     }
 
     /// Sets the compressibility of the data of writes from now on, in percent.
-    fn set_compressible(&mut self, percent: f64) -> PyResult<()> {
+    fn set_compressible(&self, percent: f64) -> PyResult<()> {
         if !(0.0..=100.0).contains(&percent) {
             let text = format!("compressible is {percent}, must be from 0 to 100 percent");
             return Err(exception(&Error::new(Kind::Input, text)));
         }
-        self.drive.set_compressible(percent);
+        self.state()?.drive.set_compressible(percent);
         Ok(())
     }
 
     /// Counters of the media since the drive was created, as JSON.
     fn counters(&self) -> PyResult<String> {
-        json(&counters(&self.drive))
+        json(&counters(&self.state()?.drive))
     }
 
     /// An independent drive in the same state.
-    fn copy(&self) -> Self {
-        self.clone()
+    fn copy(&self) -> PyResult<Self> {
+        Ok(Self::of(self.state()?.clone()))
     }
 }
 

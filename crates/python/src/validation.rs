@@ -5,6 +5,9 @@ use lab::ssd::DriveSpec;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
 use serde::Deserialize;
+use study::fit::cross::{
+    CrossQuestion, CrossValidation, cross_validate, drives_cross_validated, modelled,
+};
 use study::validate::{Bench, Row, Tally, is_about, plans, validate};
 
 use crate::drive::spec;
@@ -50,6 +53,28 @@ impl ValidateOrder {
         Ok(self.table()?.iter().map(owner).collect())
     }
 
+    /// Predicts each family of the figures of each drive from the others.
+    fn cross(&self, jobs: usize, observer: &Observer) -> Result<Vec<CrossValidation>, Error> {
+        let (table, plans) = (self.table()?, plans()?);
+        let of_drive = |(name, text): &(String, String)| {
+            let drives = [spec(text, name)?];
+            let rows: Vec<&FigureRow> =
+                table.iter().filter(|row| is_about(row, &drives[0])).collect();
+            let bench = Bench { drives: &drives, plans: &plans, threads: jobs };
+            let modelled = modelled(&drives[0].name, &validate(&rows, bench, observer)?);
+            let question = CrossQuestion {
+                drive: &drives[0].name,
+                text,
+                figures: &rows,
+                modelled: &modelled,
+                plans: &plans,
+                threads: jobs,
+            };
+            cross_validate(question, observer)
+        };
+        self.drives.iter().map(of_drive).collect()
+    }
+
     fn carry_out(&self, jobs: usize, observer: &Observer) -> Result<Vec<Row>, Error> {
         let (specs, table, plans) = (self.specs()?, self.table()?, plans()?);
         let rows: Vec<&FigureRow> = table.iter().collect();
@@ -84,6 +109,25 @@ pub(crate) fn validate_drives(
 ) -> PyResult<String> {
     let asked: ValidateOrder = order(order_json)?;
     json(&detached(py, progress, |observer| asked.carry_out(jobs, observer))?)
+}
+
+/// Cross-validates drives, `jobs` simulations at once. Returns a list of results as JSON.
+#[pyfunction]
+#[pyo3(signature = (order_json, jobs, progress=None))]
+pub(crate) fn cross_validate_drives(
+    py: Python<'_>,
+    order_json: &str,
+    jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let asked: ValidateOrder = order(order_json)?;
+    json(&detached(py, progress, |observer| asked.cross(jobs, observer))?)
+}
+
+/// Names of the drives that are cross-validated where none is named.
+#[pyfunction]
+pub(crate) fn drives_to_cross_validate() -> Vec<&'static str> {
+    drives_cross_validated()
 }
 
 /// The text of the project's own table of published figures.

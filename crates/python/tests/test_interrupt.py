@@ -66,6 +66,25 @@ def test_a_fit_returns_the_best_so_far(duo):
     assert "interrupted" in fit.to_json() and fit.drive.name == small.name
 
 
+def test_a_review_goes_on_where_it_was_ended(duo, tmp_path):
+    given = {"format": "stock", "time_lapse": LAPSE // 2, "jobs": 1}
+    whole = fg.review(duo, "quick", out=tmp_path / "whole", **given)
+
+    def work(send):
+        finished = lambda event: send() if event["step_finished"] else None  # noqa: E731
+        return fg.review(duo, "quick", out=tmp_path / "cut", progress=finished, **given)
+
+    result, spent_s = signalled(work)
+    assert result is None and spent_s < END_S
+    [cut] = fg.runs(tmp_path / "cut")
+    done = len(fg.Run.open(cut["path"]).steps)
+    assert 0 < done < len(whole.runs[0].steps)
+    again = fg.review(resume=cut["id"], out=tmp_path / "cut")
+    assert again.runs[0].steps == whole.runs[0].steps
+    with pytest.raises(fg.Error, match="beside a drive"):
+        fg.review(duo, resume=cut["id"])
+
+
 @pytest.mark.parametrize("ways", [{"jobs": 2}, {"executor": True}])
 def test_a_sweep_keeps_its_finished_points(duo, tmp_path, ways):
     def work(send):

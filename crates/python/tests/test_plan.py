@@ -18,6 +18,23 @@ def test_a_plan_is_that_of_the_command(duo, floatgate):
     assert plan.steps[0]["id"] in plan._repr_html_()
 
 
+def test_every_argument_of_a_plan_is_that_of_the_command(duo, floatgate, tmp_path):
+    trace = tmp_path / "trace.csv"
+    trace.write_text("0,host,0,Write,0,4096,1\n1000,host,0,Read,4096,4096,1\n")
+    given = {"mail-server": {"trace": trace, "compressible": 40, "seed": 3},
+             "quick": {"precondition": "90m", "compressible": 40}}
+    for protocol, arguments in given.items():
+        options = [text for name, value in arguments.items() for text in (f"--{name}", value)]
+        printed = floatgate("plan", "iodrive-duo", "--protocol", protocol, "--json", *options)
+        plan = fg.plan(duo, protocol, **arguments)
+        assert plan.steps == json.loads(printed)["plan"]["steps"]
+        loads = [it["workload"] for it in plan.steps if it["workload"]]
+        assert {load["compressible_percent"] for load in loads} == {40}
+        assert (str(trace) in str(plan.steps)) == ("trace" in arguments)
+    with pytest.raises(fg.Error, match="compressible is 140, must be from 0 to 100 percent"):
+        fg.plan(duo, "quick", compressible=140)
+
+
 def test_a_plan_that_was_pickled_does_the_same(duo, tmp_path):
     plan = fg.plan(duo, "quick", format="stock", time_lapse=LAPSE)
     again = pickle.loads(pickle.dumps(plan))

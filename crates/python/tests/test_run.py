@@ -19,15 +19,19 @@ def text(value):
 
 
 def test_a_run_has_the_bytes_of_the_command(duo, floatgate):
-    options = "--threads 8 --queue 4 --runtime 60s --precondition 1h --seed 7 --repeat 1".split()
+    options = "--threads 8 --queue 4 --runtime 60s --precondition 1h --seed 7 --repeat 2".split()
     printed = floatgate("run", "iodrive-duo", "8k-70-30", *options, "--time-lapse", LAPSE, "--json")
-    load = {"threads": 8, "queue": 4, "runtime": "60s", "precondition": "1h", "seed": 7}
+    load = {"threads": 8, "queue": 4, "runtime": "60s", "precondition": "1h", "seed": 7,
+            "repeat": 2}
     run = fg.run(duo, "8k-70-30", time_lapse=LAPSE, **load)
     theirs = json.loads(printed)
     for name in ("target", "environment"):
         assert text(run.values[name]) == text(theirs[name]), name
     assert text(run.step("run/measure")) == text(theirs["step"])
     assert text(run.step("run/precondition")) == text(theirs["precondition"])
+    assert run.step("run/measure")["spread"]["iops"] != fg.run(
+        duo, "8k-70-30", time_lapse=LAPSE, **{**load, "repeat": 1}
+    ).step("run/measure")["spread"]["iops"]
     assert run.values["seed"] == theirs["seed"] == 7
     assert run.values["model_version"] == theirs["model_version"] == fg.MODEL_VERSION
     assert run.iops == theirs["step"]["summary"]["iops"] > 0
@@ -84,7 +88,7 @@ def test_arguments_that_no_load_has_are_refused(duo):
         ({"runtime": 0}, "runtime is 0"),
         ({"compressible": 101}, "compressible is 101"),
         ({"rate": -1}, "rate is -1"),
-        ({"bs": 1000}, "a transfer size of 1000 bytes"),
+        ({"bs": 1000}, "transfers of 1000 bytes"),
         ({"format": "turbo"}, "has no format `turbo`"),
         ({"time_lapse": 100000}, "time lapse"),
         ({"threads": 0}, "threads is 0, must be from 1 to 1024"),

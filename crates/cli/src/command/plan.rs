@@ -5,8 +5,9 @@ use std::io::{Seek as _, SeekFrom};
 
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
+use lab::order::ReviewOrder;
 use lab::plan::Plan;
-use lab::subject::{Choice, Subject};
+use lab::subject::Subject;
 use lab::wanted::OrderedTarget;
 use serde_json::json;
 
@@ -23,11 +24,16 @@ const FILL_BYTES_PER_S: f64 = 1e9;
 /// write.
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
-    let plan = setup::with_trace(setup::plan(&args.protocol, args.model.seed)?, &args.trace)?;
+    let plan = ReviewOrder {
+        protocol: args.protocol.clone(),
+        seed: args.model.seed,
+        trace: args.trace.trace.clone(),
+        compressible_percent: args.data.compressible,
+        precondition_s: args.precondition.map(|span| span.as_secs_f64()),
+    }
+    .plan()?;
     let choice = setup::choice(Some(&args.format), &args.model);
-    let choice = setup::on_clients(choice, &args.clients);
-    let wanted = subject.setups(&Choice { time_lapse_max: plan.time_lapse_max, ..choice })?;
-    let plan = setup::preconditioned(setup::with_data(plan, &args.data), args.precondition)?;
+    let wanted = subject.setups(&setup::on_clients(choice, &args.clients).for_plan(&plan))?;
     let plan = wanted.first().map_or(plan.clone(), |wanted| subject.plan(plan, wanted));
     if args.json {
         let wall_time_s = wall_time_s(&plan, &subject, capacity(&subject, &wanted));

@@ -1,12 +1,11 @@
 //! `floatgate review`: a whole protocol on a drive, and the review of it.
 
-use std::path::PathBuf;
-
 use anyhow::{Context as _, Result};
+use lab::order::ReviewOrder;
 use lab::results::{Run, StepKind, Warning, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
-use lab::subject::{Choice, Subject};
+use lab::subject::Subject;
 use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
 use lab::{Error, Kind};
@@ -24,7 +23,8 @@ pub(crate) fn review(args: &Review) -> Result<Ending> {
     let folders = if args.resume.is_empty() { begin(args, &runs) } else { go_on(args, &runs) };
     let measured = folders.and_then(|folders| carried_out(&folders, args));
     let measured = measured.inspect_err(|_| made.remove_empty())?;
-    let path = publish(&runs, &measured)?;
+    let first = measured.first().context("nothing was measured")?;
+    let path = runs.publish(&measured, &report::review(&measured, &first.target.heading()))?;
     if args.json {
         output::json(&measured)?;
     } else {
@@ -38,14 +38,12 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
     setup::tell_without_effect(&subject, &args.real, &args.data);
-    let time_lapse_max = setup::plan(&args.protocol, args.model.seed)?.time_lapse_max;
-    let choice = Choice { time_lapse_max, ..setup::choice(Some(&args.format), &args.model) };
-    let choice = setup::on_clients(choice, &args.clients);
-    let wanted = subject.setups(&setup::placed(choice, &args.place))?;
+    let plan = order(args).plan()?;
+    let choice = setup::choice(Some(&args.format), &args.model);
+    let choice = setup::placed(setup::on_clients(choice, &args.clients), &args.place);
+    let wanted = subject.setups(&choice.for_plan(&plan))?;
     let mut folders = Vec::new();
-    for seed in (args.model.seed..).take(usize::try_from(args.repeat)?) {
-        let plan = setup::with_trace(setup::plan(&args.protocol, seed)?, &args.trace)?;
-        let plan = setup::preconditioned(setup::with_data(plan, &args.data), args.precondition)?;
+    for plan in plan.repeats(args.repeat) {
         for wanted in &wanted {
             let plan = subject.plan(plan.clone(), wanted);
             let plan = setup::for_reading(plan, &subject, &args.real)?;
@@ -53,6 +51,17 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
         }
     }
     Ok(folders)
+}
+
+/// The order that the arguments make.
+fn order(args: &Review) -> ReviewOrder {
+    ReviewOrder {
+        protocol: args.protocol.clone(),
+        seed: args.model.seed,
+        trace: args.trace.trace.clone(),
+        compressible_percent: args.data.compressible,
+        precondition_s: args.precondition.map(|span| span.as_secs_f64()),
+    }
 }
 
 fn go_on(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
@@ -164,19 +173,6 @@ fn how_to_go_on(ids: &[&str], args: &Review, is_real: bool) -> String {
     let out = setup::shell_word(&args.out.display().to_string());
     let real = if is_real { format!(" {}", args.real.to_go_on()) } else { String::new() };
     format!("continue with `floatgate review {} --out {out}{real}`", resume.join(" "))
-}
-
-/// Writes the review of `runs` beside them.
-fn publish(runs: &Runs, measured: &[Run]) -> Result<PathBuf> {
-    let first = measured.first().context("nothing was measured")?;
-    let name = first.id.strip_suffix(&format!("-{}", first.target.format)).unwrap_or(&first.id);
-    let html = report::review(measured, &first.target.heading());
-    let page = format!("{name}.html");
-    let path = runs.write_review(&page, &html)?;
-    for run in measured {
-        runs.note_page(&run.id, &page)?;
-    }
-    Ok(path)
 }
 
 fn ending(measured: &[Run], args: &Review) -> Result<Ending> {

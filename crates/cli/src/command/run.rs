@@ -7,14 +7,13 @@ mod stored;
 mod threads;
 
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs, iter, process};
 
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
-use lab::library::Library;
-use lab::plan::{OneLoad, Pace, Plan};
-use lab::replay::{self, PlannedReplay, Source};
+use lab::order::RunOrder;
+use lab::plan::Plan;
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{
     HandleWrites, HostLimit, LatencySummary, RateLimit, Spread, Step, StepKind, Summary, Warning,
@@ -24,9 +23,8 @@ use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out
 use lab::subject::Subject;
 use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
-use lab::workload::trace::{Addresses, Trace};
-use lab::workload::{SizeShare, Workload};
-use lab::{Error, Gaps, Kind, Rate};
+use lab::workload::trace::Trace;
+use lab::{Error, Kind};
 use real::drivers::drivers;
 use serde_json::json;
 
@@ -45,12 +43,11 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let choice = setup::choice(args.format.as_deref(), &args.model);
     let choice = setup::on_clients(choice, &args.clients);
     let wanted = subject.setup(&setup::placed(choice, &args.place))?;
-    let trace = args.trace.as_deref().map(replay::read).transpose()?;
-    let workload = workload(args, trace.as_ref())?;
+    let order = order(args);
+    let trace = order.trace()?;
     let plan_of = |threads| {
-        let plan = Plan::of_one(&workload, &load(args, threads), args.model.seed);
-        let plan = subject.plan(setup::with_data(plan, &args.data), &wanted);
-        setup::for_reading(plan, &subject, &args.real)
+        let plan = order.plan(threads, trace.as_ref(), args.model.seed)?;
+        setup::for_reading(subject.plan(plan, &wanted), &subject, &args.real)
     };
     let mut asked = RunRequest { args, subject: &subject, trace: trace.as_ref(), run: None };
     let plan = plan_of(threads::number((&asked, &wanted), &plan_of)?)?;
@@ -58,8 +55,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
         args.out.as_deref().map(|out| StoredRun::begin(out, &plan, &wanted)).transpose()?;
     asked.run = stored.as_ref().map(|it| it.folder().order().id.as_str());
     let count = args.repeat.unwrap_or_else(|| repeats::affordable(&subject, &wanted, &plan));
-    let measured = measured((&asked, &wanted), &repeats::plans(&plan, count), stored.as_ref());
-    let measured = measured.map(repeats::first_with_spread);
+    let measured = measured((&asked, &wanted), &plan.repeats(count), stored.as_ref());
+    let measured = measured.map(Outcome::first_with_spread);
     let shown = measured.and_then(|outcome| Ok((shown(&outcome, &asked)?, outcome)));
     let (ending, outcome) = shown.inspect_err(|_| stored.iter().for_each(StoredRun::give_up))?;
     let lasted_s: f64 = outcome.records.iter().map(|(_, record)| record.step.duration_s).sum();
@@ -171,39 +168,22 @@ impl Drop for Raw {
     }
 }
 
-/// The workload, with the one transfer size that was asked for.
-fn workload(args: &args::Run, trace: Option<&Trace>) -> Result<Workload> {
-    if let Some(trace) = trace {
-        return Ok(replay::workload_of(trace));
-    }
-    let workload = Library::of_user().find::<Workload>(&args.workload)?.value;
-    let Some(size) = args.bs else { return Ok(workload) };
-    let refused =
-        || Error::new(Kind::Input, format!("--bs {size}: not a multiple of 512 bytes up to 1 GiB"));
-    let bytes = u32::try_from(size.0).ok().filter(|bytes| bytes % 512 == 0 && *bytes <= 1 << 30);
-    Ok(Workload {
-        title: format!("{} at {size}", workload.title),
-        sizes: vec![SizeShare { bytes: bytes.ok_or_else(refused)?, percent: 100.0 }],
-        align_bytes: 0,
-        ..workload
-    })
-}
-
-fn load(args: &args::Run, threads: u16) -> OneLoad {
-    let rate = args.rate.map(|iops| Pace::Fixed(Rate { iops, gaps: Gaps::Exponential }));
-    let addresses = if args.wrap { Addresses::Wrapped } else { Addresses::Scaled };
-    OneLoad {
-        threads,
+/// The order that the arguments make.
+fn order(args: &args::Run) -> RunOrder {
+    // A run that is stored may be continued from another folder.
+    let whole = |path: &Path| args.out.as_ref().and_then(|_| path.canonicalize().ok());
+    RunOrder {
+        workload: args.workload.clone(),
+        transfer_bytes: args.bs.map(|size| size.0),
+        threads: args.threads,
         queue_per_thread: args.queue,
-        precondition_s: args.precondition.map_or(0.0, |span| span.as_secs_f64()),
         duration_s: args.runtime.as_secs_f64(),
-        pace: rate.or(args.speed.map(|speed| Pace::Trace { speed })),
-        replay: args.trace.as_deref().map(|path| {
-            // A run that is stored may be continued from another folder.
-            let whole = args.out.as_ref().and_then(|_| path.canonicalize().ok());
-            let path = whole.unwrap_or_else(|| path.to_owned());
-            PlannedReplay { source: Source::File(path), addresses }
-        }),
+        precondition_s: args.precondition.map_or(0.0, |span| span.as_secs_f64()),
+        rate: args.rate,
+        compressible_percent: args.data.compressible,
+        trace: args.trace.as_deref().map(|path| whole(path).unwrap_or_else(|| path.to_owned())),
+        speed: args.speed,
+        wrap: args.wrap,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Outcome of one plan, and the result that it makes.
 
 use results::{
-    Environment, Run, Steady, SteadyEvidence, Step, StepKind, Target, Warning, WarningKind,
+    Environment, Run, Spread, Steady, SteadyEvidence, Step, StepKind, Summary, Target, Warning,
+    WarningKind,
 };
 
 use super::record::Record;
@@ -23,6 +24,28 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// The first of several repeats, whose measurements get the spread over all that were not cut
+    /// short.
+    ///
+    /// # Panics
+    /// Panics if there are none.
+    pub fn first_with_spread(outcomes: Vec<Self>) -> Self {
+        let mut outcomes = outcomes.into_iter();
+        let mut first = outcomes.next().expect("a run has at least one plan");
+        let others: Vec<Self> = outcomes.filter(|it| !it.interrupted).collect();
+        for (index, record) in &mut first.records {
+            let step = &mut record.step;
+            if step.kind != StepKind::Measure {
+                continue;
+            }
+            let same = others.iter().flat_map(|it| &it.records).filter(|(other, _)| other == index);
+            let all =
+                step.summary.iter().chain(same.filter_map(|(_, it)| it.step.summary.as_ref()));
+            step.spread = Spread::over(&all.collect::<Vec<&Summary>>(), step.spread);
+        }
+        first
+    }
+
     /// The result of carrying out `plan`, named `id`, begun at `started_at`.
     pub fn into_run(self, plan: &Plan, id: String, started_at: String) -> Run {
         let Self { target, environment, records, interrupted, spared } = self;
@@ -208,7 +231,7 @@ fn unknown_preparation(program: &str) -> Warning {
 }
 
 fn writes(step: &Step) -> bool {
-    let writes = |it: &results::Summary| it.write.count > 0 || it.iops_write > 0.0;
+    let writes = |it: &Summary| it.write.count > 0 || it.iops_write > 0.0;
     step.summary.as_ref().is_some_and(writes)
 }
 

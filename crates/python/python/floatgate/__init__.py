@@ -23,7 +23,7 @@ from ._search import Search, Trial, search
 from ._simulator import FLUSH, READ, STATUSES, TRIM, WRITE, Completions, Simulator
 from ._sweep import Sweep, sweep
 from ._tasks import carry_out
-from ._validation import Validation, validate
+from ._validation import Validation, cross_validate, validate
 from ._volume import Volume
 
 Error.__module__ = SweepWarning.__module__ = __name__
@@ -60,6 +60,7 @@ __all__ = [
     "app",
     "carry_out",
     "compare",
+    "cross_validate",
     "drives",
     "figures",
     "fit",

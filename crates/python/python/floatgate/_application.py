@@ -12,6 +12,7 @@ from ._drive import Drive, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
 from ._progress import Progress, observer
+from ._quantity import COPIES_MAX, whole
 from ._tasks import gather
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
         host_speed: float
         host_processors: int | None
         buffered: float
+        copies: int
+        keep_front_end: bool
         compressible: float
         format: str | None
         host: str | None
@@ -54,7 +57,8 @@ def replay(
     """Predicts a recorded application on another drive, like ``floatgate trace replay``.
 
     Options are ``host_speed`` (1.0), ``host_processors`` (those of the recording's host),
-    ``buffered`` and ``compressible`` in percent (0), and ``format``, ``host``, ``time_lapse`` and
+    ``buffered`` and ``compressible`` in percent (0), ``copies`` of the recording that run at once
+    (1), ``keep_front_end`` for a drive that is served as the recording's was (False), and ``format``, ``host``, ``time_lapse`` and
     ``seed`` of the drive.
 
     A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
@@ -113,6 +117,8 @@ def _replay(
     host_speed: float = 1.0,
     host_processors: int | None = None,
     buffered: float = 0.0,
+    copies: int = 1,
+    keep_front_end: bool = False,
     compressible: float = 0.0,
     format: str | None = None,
     host: str | None = None,
@@ -129,6 +135,8 @@ def _replay(
             "drive": drive._order(format, host, time_lapse, seed),
             "host_speed": host_speed,
             "host_processors": host_processors,
+            "copies": whole(copies, "copies", 1, COPIES_MAX),
+            "keep_front_end": bool(keep_front_end),
             "buffered_percent": buffered,
             "compressible_percent": compressible,
         })

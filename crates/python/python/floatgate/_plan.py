@@ -6,13 +6,15 @@ import json
 from datetime import timedelta
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 from . import _core
 from ._drive import Drive, drive_of, surroundings_of
+from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
+from ._quantity import REPEAT_MAX, number, seconds, whole
 from ._run import Review, Run
 
 
@@ -58,23 +60,20 @@ class Plan:
         self,
         *,
         out: str | PathLike[str] = "runs",
+        repeat: int = 1,
         jobs: int | None = None,
         progress: Progress | bool | None = None,
     ) -> Review:
-        """Runs the plan, and writes run folders and a page to ``out``.
+        """Runs the plan ``repeat`` times with consecutive seeds, and writes run folders and a page
+        to ``out``.
 
         A drive that is not in the catalogue is saved there too; runs refer to it by that file.
         """
         drive_order = self.drive._order(**self._setup)
         drive_order["name"] = self.drive._named_below(Path(out))
-        order = {
-            "drive": drive_order,
-            "plan": self._values["plan"],
-            "out": fspath(out),
-            "jobs": jobs_or_processors(jobs),
-        }
-        path, runs = _core.review(json.dumps(order), observer(progress))
-        return Review(Path(path), [Run(data) for data in runs])
+        work = {"begin": {"drive": drive_order, "plan": self._values["plan"],
+                          "repeat": whole(repeat, "repeat", 1, REPEAT_MAX)}}
+        return _carried_out(work, out, jobs, progress)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Plan) and (self.drive, self._setup, self._text) == (
@@ -96,6 +95,13 @@ class Plan:
         return f"<b>{escaped(self._values['plan']['protocol_title'])}</b>" + table(heads, rows)
 
 
+def _carried_out(work: dict[str, Any], out: str | PathLike[str], jobs: int | None,
+                 progress: Progress | bool | None) -> Review:
+    order = {"work": work, "out": fspath(out), "jobs": jobs_or_processors(jobs)}
+    path, runs = _core.review(json.dumps(order), observer(progress))
+    return Review(Path(path), [Run(data) for data in runs])
+
+
 def plan(
     drive: Drive,
     protocol: str = "enterprise",
@@ -104,6 +110,9 @@ def plan(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
+    trace: str | PathLike[str] | None = None,
+    compressible: float | None = None,
+    precondition: float | str | timedelta | None = None,
     ambient: int | None = None,
     airflow: int | None = None,
     slot_power: int | str | None = None,
@@ -118,11 +127,19 @@ def plan(
         "format": format, "host": host, "time_lapse": time_lapse, "seed": seed,
         "surroundings": surroundings_of(ambient, airflow, slot_power, fail_die),
     }
-    return Plan(drive, setup, _core.plan(json.dumps(drive._order(**setup)), protocol))
+    order = drive._order(**setup)
+    asked = {
+        "protocol": protocol, "seed": order["seed"],
+        "trace": None if trace is None else fspath(trace),
+        "compressible_percent": (None if compressible is None
+                                 else number(compressible, "compressible")),
+        "precondition_s": None if precondition is None else seconds(precondition, "precondition"),
+    }
+    return Plan(drive, setup, _core.plan(json.dumps({"drive": order, "review": asked})))
 
 
 def review(
-    drive: Drive,
+    drive: Drive | None = None,
     protocol: str = "enterprise",
     *,
     out: str | PathLike[str] = "runs",
@@ -130,10 +147,15 @@ def review(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
+    repeat: int = 1,
+    trace: str | PathLike[str] | None = None,
+    compressible: float | None = None,
+    precondition: float | str | timedelta | None = None,
     ambient: int | None = None,
     airflow: int | None = None,
     slot_power: int | str | None = None,
     fail_die: tuple[int, float | str | timedelta] | None = None,
+    resume: str | Sequence[str] | None = None,
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Review:
@@ -144,10 +166,23 @@ def review(
     ``protocol`` is a name of ``protocols()``, or the path of a protocol's file. ``format`` and
     ``host`` name one of the drive's, or ``"all"`` formats. ``time_lapse`` divides the capacity,
     and with it the time that the simulation takes; by default it is that of the drive. ``seed``
-    chooses the random addresses. ``ambient``, ``airflow``, ``slot_power`` and ``fail_die`` are as in
-    ``run``. ``jobs`` runs are simulated in parallel, by default one for each
-    processor. ``progress`` is ``True`` for a bar, or a function that is called with a dict.
+    chooses the random addresses; ``repeat`` measures with so many consecutive ones. ``trace``
+    replaces the protocol's own by the trace at a path, ``compressible`` the compressibility of the
+    data in percent, ``precondition`` the length of every preconditioning. ``ambient``, ``airflow``,
+    ``slot_power`` and ``fail_die`` are as in ``run``. ``resume`` names interrupted runs in ``out``
+    that are continued as they were ordered, instead of a drive. ``jobs`` runs are simulated in
+    parallel, by default one for each processor. ``progress`` is ``True`` for a bar, or a function
+    that is called with a dict.
     """
+    if resume is not None:
+        if drive is not None:
+            raise Error(f"resume is {resume!r} beside a drive",
+                        "pass one of them: a run that is continued has its drive")
+        names = [resume] if isinstance(resume, str) else [str(name) for name in resume]
+        return _carried_out({"resume": names}, out, jobs, progress)
+    if drive is None:
+        raise Error("neither a drive nor a run to resume was given", "pass Drive.load(NAME)")
     made = plan(drive, protocol, format=format, host=host, time_lapse=time_lapse, seed=seed,
+                trace=trace, compressible=compressible, precondition=precondition,
                 ambient=ambient, airflow=airflow, slot_power=slot_power, fail_die=fail_die)
-    return made.review(out=out, jobs=jobs, progress=progress)
+    return made.review(out=out, repeat=repeat, jobs=jobs, progress=progress)

@@ -17,6 +17,8 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 #: Most threads, and most outstanding requests of a thread.
 LOAD_MAX = 1024
 REPEAT_MAX = 99
+#: Most copies of a recording.
+COPIES_MAX = 2**32 - 1
 #: Largest seed.
 SEED_MAX = 2**64 - 1
 _BYTES_MAX = 2**32 - 1

@@ -16,7 +16,7 @@ from ._drive import Drive, drive_of, surroundings_of
 from ._error import Error
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, number, seconds, transfer_bytes, whole
+from ._quantity import LOAD_MAX, REPEAT_MAX, number, seconds, transfer_bytes, whole
 
 
 class Run:
@@ -224,6 +224,7 @@ def run(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
+    repeat: int = 1,
     progress: Progress | bool | None = None,
 ) -> Run:
     """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte.
@@ -232,24 +233,21 @@ def run(
     keep ``queue`` requests outstanding each; with ``rate``, requests arrive at that many per
     second instead. ``bs`` is the transfer size of all requests, in bytes or as ``"4k"``.
     ``precondition`` and ``runtime`` are seconds, texts such as ``"6h"``, or a ``timedelta``: the
-    load before the measurement, and the measurement. ``compressible`` is the percentage by which the data
-    can be compressed. ``trace`` is the path of a trace to replay instead of a workload, ``speed``
-    times as fast as it was recorded, else as fast as the drive can; ``wrap`` wraps its addresses
-    around the drive instead of scaling them. ``ambient`` in degrees Celsius, ``airflow`` in linear
-    feet per minute and ``slot_power`` in watts (or ``"external"``) are the drive's surroundings;
-    ``fail_die`` is a die and when it fails, such as ``(3, "2h")``. ``format`` and ``host`` name one of the drive's; ``time_lapse`` divides the
-    capacity, and with it the time that the simulation takes; by default it is that of the drive.
-    ``seed`` chooses the random addresses. ``progress`` is ``True`` for a bar, or a function that
-    is called with a dict.
+    load before the measurement, and the measurement. ``compressible`` is the percentage by which
+    the data can be compressed. ``trace`` is the path of a trace to replay instead of a workload,
+    ``speed`` times as fast as it was recorded, else as fast as the drive can; ``wrap`` wraps its
+    addresses around the drive instead of scaling them. ``ambient`` in degrees Celsius, ``airflow``
+    in linear feet per minute and ``slot_power`` in watts (or ``"external"``) are the drive's
+    surroundings; ``fail_die`` is a die and when it fails, such as ``(3, "2h")``. ``format`` and
+    ``host`` name one of the drive's; ``time_lapse`` divides the capacity, and with it the time that
+    the simulation takes; by default it is that of the drive. ``seed`` chooses the random addresses;
+    ``repeat`` measures with so many consecutive ones, for the ``spread`` of the figures, which are
+    those of the first. ``progress`` is ``True`` for a bar, or a function that is called with a dict.
     """
     if trace is None and (speed is not None or wrap):
         raise Error(f"speed is {speed!r} and wrap is {wrap!r} without a trace", "pass trace=PATH")
     place = surroundings_of(ambient, airflow, slot_power, fail_die)
-    order = {
-        "trace": None if trace is None else fspath(trace),
-        "speed": None if speed is None else number(speed, "speed"),
-        "wrap": bool(wrap),
-        "drive": drive_of(drive)._order(format, host, time_lapse, seed, place),
+    asked = {
         "workload": workload,
         "transfer_bytes": None if bs is None else transfer_bytes(bs, "bs"),
         "threads": whole(threads, "threads", 1, LOAD_MAX),
@@ -259,5 +257,13 @@ def run(
         "rate": None if rate is None else number(rate, "rate"),
         "compressible_percent": (None if compressible is None
                                  else number(compressible, "compressible")),
+        "trace": None if trace is None else fspath(trace),
+        "speed": None if speed is None else number(speed, "speed"),
+        "wrap": bool(wrap),
+    }
+    order = {
+        "drive": drive_of(drive)._order(format, host, time_lapse, seed, place),
+        "run": asked,
+        "repeat": whole(repeat, "repeat", 1, REPEAT_MAX),
     }
     return Run(_core.run(json.dumps(order), observer(progress)))

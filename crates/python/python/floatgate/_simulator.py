@@ -5,7 +5,7 @@ from __future__ import annotations
 import array
 import json
 from datetime import timedelta
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Union, cast
 
 from . import _core
 from ._core import Completion
@@ -186,7 +186,7 @@ class Simulator:
             return _completions(self._core.closed_loop(*ways, (next_request, None, None)))
 
         def next_requests(done: list[bytearray]) -> tuple[bytes, bytes, bytes] | None:
-            given = next_request(_completions(done))
+            given = cast(NextRequests, next_request)(_completions(done))
             return None if given is None else _requests(*_triple(given, "the result"))
 
         return _completions(self._core.closed_loop(*ways, (None, None, next_requests)))

@@ -232,10 +232,10 @@ def sweep(
         )
         text = _core.sweep_result(order, points)
     if folder is None:
-        return _told(Sweep(text))
+        return _with_warning(Sweep(text))
     folder.finish(text)
     path = Path(folder.path)
-    return _told(Sweep((path / "sweep.json").read_text(encoding="utf-8"), path))
+    return _with_warning(Sweep((path / "sweep.json").read_text(encoding="utf-8"), path))
 
 
 def _refuse_another(folder: _core.SweepFolder, asked: str) -> None:
@@ -254,16 +254,14 @@ def _refuse_another(folder: _core.SweepFolder, asked: str) -> None:
                     "resume it with its own arguments, or without any; or start a new sweep")
 
 
-def _told(sweep: Sweep) -> Sweep:
-    """Warns of points that are not possible; raises ``Error`` if all are."""
+def _with_warning(sweep: Sweep) -> Sweep:
+    """Warns of points that are not possible."""
     missing = sweep.infeasible
     if not missing:
         return sweep
     first = ", ".join(f"{key} {value}" for key, value in missing[0].items() if key != "reason")
     text = f"{len(missing)} of {len(sweep.points)} points are not possible, such as {first}: " \
            f"{missing[0]['reason']}"
-    if len(missing) == len(sweep.points):
-        raise Error(text, "give values within the capacity of the drive's media")
     # The caller of sweep(), which calls this.
     warnings.warn(text, SweepWarning, stacklevel=3)
     return sweep

@@ -40,7 +40,7 @@ _COUNT_S = 5.0
 _CANCEL_S = 0.5
 
 
-class _Cancelled(Exception):
+class _CancelledError(Exception):
     """The scope of a task was cancelled."""
 
 
@@ -52,7 +52,7 @@ _place = threading.local()
 def check() -> None:
     """Raises if the task of this thread was cancelled. Compiled code calls it while it works."""
     if _cancelled and getattr(_place, "scope", "") in _cancelled:
-        raise _Cancelled
+        raise _CancelledError
 
 
 def cancel(scope: str) -> None:
@@ -79,7 +79,7 @@ def carry_out(model_version: int, function: Function, share: Sequence[Arguments]
         for arguments in share:
             check()
             results.append(function(*arguments))
-    except _Cancelled:
+    except _CancelledError:
         pass
     finally:
         _place.scope = ""

@@ -113,3 +113,28 @@ def validate(
     for share, text in zip(shares.values(), texts):
         found.update(zip(share, json.loads(text)))
     return Validation([found[index] for index in rows])
+
+
+def cross_validate(
+    drive: Drive | Sequence[Drive] | None = None,
+    figures: Figures | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> list[dict[str, Any]]:
+    """Predicts each family of published figures from the others, like ``floatgate validate
+    --cross``.
+
+    Without a drive, those are taken whose figures allow it. Each drive gives a dict with the
+    predicted ``rows`` and the ``numbers`` with what they rest on.
+    """
+    if drive is None:
+        chosen = [Drive.load(name) for name in _core.drives_to_cross_validate()]
+    else:
+        chosen = drives_of(drive)
+    order = {"drives": [[it._name, it.toml()] for it in chosen], "figures": table_of(figures),
+             "rows": None}
+    many, watcher = jobs_or_processors(jobs), observer(progress)
+    found: list[dict[str, Any]] = json.loads(
+        _core.cross_validate_drives(json.dumps(order), many, watcher))
+    return found

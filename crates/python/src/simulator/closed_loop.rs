@@ -15,7 +15,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use super::Completion;
-use super::columns::{Done, PyRequests, Requests, THREADS_MAX, failed, into_python, op};
+use super::columns::{
+    CompletedRequest, PyRequests, Requests, THREADS_MAX, failed, into_python, op,
+};
 use crate::failure::exception;
 use crate::work::Pulse;
 
@@ -32,7 +34,7 @@ pub(super) trait Feed {
     fn next(
         &mut self,
         thread: u16,
-        done: &[Done],
+        done: &[CompletedRequest],
         drive: &Drive,
     ) -> PyResult<Option<(Op, Lba, u32)>>;
 }
@@ -43,12 +45,12 @@ pub(super) struct Callback {
 }
 
 /// Operations, addresses and lengths of requests.
-type Owned = (Vec<u8>, Vec<u8>, Vec<u8>);
+type OwnedColumns = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 /// Columns of requests, and a function that is called for more of them.
 pub(super) struct Batches {
     next_requests: Option<Py<PyAny>>,
-    columns: Owned,
+    columns: OwnedColumns,
     index: usize,
     /// Completions that the function has seen.
     seen: usize,
@@ -73,7 +75,7 @@ pub(super) struct ClosedLoop<'a> {
     /// Number of the first request.
     pub(super) first: u64,
     pub(super) submitted: u64,
-    pub(super) done: Vec<Done>,
+    pub(super) done: Vec<CompletedRequest>,
     slots: Vec<(u64, Request)>,
     outstanding: usize,
     failure: Option<PyErr>,
@@ -127,7 +129,7 @@ impl<'a> ClosedLoop<'a> {
         while let Some(done) = self.drive.next_completion(Nanos::MAX) {
             self.outstanding -= 1;
             let (number, request) = self.slots[done.tag as usize];
-            self.done.push(Done::new(number, &done));
+            self.done.push(CompletedRequest::new(number, &done));
             if self.extent.is_strict && done.status != blockio::Status::Ok {
                 let error = failed(number, &request, done.status, self.drive.user_sectors());
                 self.failure.get_or_insert_with(|| exception(&error));
@@ -174,7 +176,12 @@ impl<'a> ClosedLoop<'a> {
 }
 
 impl Feed for Callback {
-    fn next(&mut self, thread: u16, done: &[Done], _: &Drive) -> PyResult<Option<(Op, Lba, u32)>> {
+    fn next(
+        &mut self,
+        thread: u16,
+        done: &[CompletedRequest],
+        _: &Drive,
+    ) -> PyResult<Option<(Op, Lba, u32)>> {
         Python::attach(|py| {
             // A slot that begins follows no completion: it begins before any.
             let done = done.last().map(Completion::from);
@@ -218,7 +225,7 @@ impl Batches {
 
     /// Asks for more, and passes what completed meanwhile.
     #[cold]
-    fn refill(&mut self, done: &[Done]) -> PyResult<()> {
+    fn refill(&mut self, done: &[CompletedRequest]) -> PyResult<()> {
         let Some(next_requests) = &self.next_requests else { return Ok(()) };
         let columns = Python::attach(|py| {
             let columns = into_python(py, &done[self.seen..]);
@@ -239,14 +246,19 @@ impl Batches {
 }
 
 /// A copy of columns that needs no lock.
-fn owned((ops, lbas, sectors): PyRequests<'_>) -> Owned {
+fn owned((ops, lbas, sectors): PyRequests<'_>) -> OwnedColumns {
     let owned = |it: &Bound<'_, PyBytes>| it.as_bytes().to_vec();
     (owned(&ops), owned(&lbas), owned(&sectors))
 }
 
 impl Feed for Batches {
     #[inline]
-    fn next(&mut self, _: u16, done: &[Done], drive: &Drive) -> PyResult<Option<(Op, Lba, u32)>> {
+    fn next(
+        &mut self,
+        _: u16,
+        done: &[CompletedRequest],
+        drive: &Drive,
+    ) -> PyResult<Option<(Op, Lba, u32)>> {
         if self.index == self.columns.0.len() {
             self.refill(done)?;
         }

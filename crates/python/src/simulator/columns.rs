@@ -41,7 +41,7 @@ pub(super) struct Requests<'a> {
 
 /// A request that completed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Done {
+pub(super) struct CompletedRequest {
     pub(super) number: u64,
     pub(super) thread: u16,
     pub(super) status: Status,
@@ -190,7 +190,7 @@ pub(super) fn failed(number: u64, request: &Request, status: Status, sectors: u6
     Error::new(Kind::Input, text).hint(hint)
 }
 
-impl Done {
+impl CompletedRequest {
     #[inline]
     pub(super) fn new(number: u64, done: &Completion) -> Self {
         Self {
@@ -204,8 +204,11 @@ impl Done {
 }
 
 /// Completions as columns: numbers, times of completion, statuses, times of submission.
-pub(super) fn into_python<'py>(py: Python<'py>, all: &[Done]) -> [Bound<'py, PyByteArray>; 4] {
-    let wide = |of: fn(&Done) -> u64| -> Vec<u8> {
+pub(super) fn into_python<'py>(
+    py: Python<'py>,
+    all: &[CompletedRequest],
+) -> [Bound<'py, PyByteArray>; 4] {
+    let wide = |of: fn(&CompletedRequest) -> u64| -> Vec<u8> {
         all.iter().flat_map(|done| of(done).to_le_bytes()).collect()
     };
     let statuses: Vec<u8> = all.iter().map(|done| code(done.status)).collect();

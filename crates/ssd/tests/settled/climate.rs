@@ -136,7 +136,10 @@ fn a_burst_at_one_time_is_a_queue_and_no_heat() {
     let reading = burst.climate(ended).expect("it has one");
     let expected = steady.until(ended.as_secs_f64() * 128.0);
     let apart_c = reading.temperature_c - expected.temperature_c;
-    assert!(apart_c.abs() < 1.0, "{reading:?} against {expected:?}");
+    // All dies at once are a little faster than the path to them: the rest of the time it cools.
+    assert!((-3.0..1.0).contains(&apart_c), "{reading:?} against {expected:?}");
+    let apart_j = reading.energy_j / expected.energy_j - 1.0;
+    assert!(apart_j.abs() < 0.001, "{reading:?} against {expected:?}");
 }
 
 #[test]

@@ -237,6 +237,10 @@ fn descend(state: &SearchState<'_>, mut at: SearchPoint) {
             return;
         }
         let slopes = derivatives(state.landscape, &at.point);
+        if slopes.nrows() == 0 {
+            // Stopped meanwhile: nothing was looked at around the point.
+            return;
+        }
         let tried: Vec<Vec<f64>> = [0.1, 1.0, 10.0, 100.0]
             .iter()
             .filter_map(|factor| step(state, &at, &slopes, damping * factor))

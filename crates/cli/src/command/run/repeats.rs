@@ -1,8 +1,6 @@
 //! Repeats of one load with other seeds, for the spread of its figures.
 
 use lab::plan::Plan;
-use lab::results::{Spread, StepKind, Summary};
-use lab::runner::Outcome;
 use lab::subject::Subject;
 use lab::wanted::OrderedTarget;
 
@@ -25,34 +23,6 @@ pub(super) fn affordable(subject: &Subject, wanted: &OrderedTarget, plan: &Plan)
     if seconds <= SECONDS_MAX { AFFORDABLE } else { 1 }
 }
 
-/// The plan with so many consecutive seeds, its own first.
-pub(super) fn plans(plan: &Plan, count: u32) -> Vec<Plan> {
-    let with = |seed| {
-        let mut plan = plan.clone();
-        plan.seed = seed;
-        plan
-    };
-    (0..u64::from(count.max(1))).map(|by| with(plan.seed.wrapping_add(by))).collect()
-}
-
-/// The first of several repeats, whose measurements get the spread over all that were not cut
-/// short.
-pub(super) fn first_with_spread(outcomes: Vec<Outcome>) -> Outcome {
-    let mut outcomes = outcomes.into_iter();
-    let mut first = outcomes.next().expect("a run has at least one plan");
-    let others: Vec<Outcome> = outcomes.filter(|it| !it.interrupted).collect();
-    for (index, record) in &mut first.records {
-        let step = &mut record.step;
-        if step.kind != StepKind::Measure {
-            continue;
-        }
-        let same = others.iter().flat_map(|it| &it.records).filter(|(other, _)| other == index);
-        let all = step.summary.iter().chain(same.filter_map(|(_, it)| it.step.summary.as_ref()));
-        step.spread = Spread::over(&all.collect::<Vec<&Summary>>(), step.spread);
-    }
-    first
-}
-
 #[cfg(test)]
 mod tests {
     use lab::library::Library;
@@ -69,31 +39,19 @@ mod tests {
             let choice = Choice { time_lapse, ..Choice::default() };
             let wanted = subject.setup(&choice).expect("its first format");
             let workload = Library::of_user().find::<Workload>("4k-rand-write");
-            let load = OneLoad { threads: 16, queue_per_thread: 16, duration_s, ..blank() };
+            let load = OneLoad {
+                threads: 16,
+                queue_per_thread: 16,
+                precondition_s: 0.0,
+                duration_s,
+                pace: None,
+                replay: None,
+            };
             let plan = Plan::of_one(&workload.expect("it is built in").value, &load, 1);
             affordable(&subject, &wanted, &subject.plan(plan, &wanted))
         };
         assert_eq!(count("iodrive-duo", 60.0, None), 3);
         assert_eq!(count("iodrive-duo", 6.0 * 3600.0, None), 3);
         assert_eq!(count("iodrive-duo", 6.0 * 3600.0, Some(1)), 1, "at full scale");
-    }
-
-    fn blank() -> OneLoad {
-        OneLoad {
-            threads: 1,
-            queue_per_thread: 1,
-            precondition_s: 0.0,
-            duration_s: 1.0,
-            pace: None,
-            replay: None,
-        }
-    }
-
-    #[test]
-    fn seeds_of_repeats_follow_the_first() {
-        let workload = Library::of_user().find::<Workload>("4k-rand-write");
-        let plan = Plan::of_one(&workload.expect("it is built in").value, &blank(), 7);
-        let seeds: Vec<u64> = plans(&plan, 3).iter().map(|plan| plan.seed).collect();
-        assert_eq!(seeds, [7, 8, 9]);
     }
 }

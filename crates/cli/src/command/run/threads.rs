@@ -1,6 +1,7 @@
 //! Threads of the host that carry out a load.
 
 use anyhow::Result;
+use lab::order::RunOrder;
 use lab::plan::Plan;
 use lab::results::{HostLimit, StepKind};
 use lab::runner::Outcome;
@@ -9,8 +10,6 @@ use lab::wanted::OrderedTarget;
 
 use super::{RunRequest, host_limit, measured, record_of};
 
-/// Threads where none were asked for.
-const DEFAULT: u16 = 16;
 /// Threads that are tried for a trace, at most.
 const MAX: u16 = 256;
 
@@ -24,7 +23,7 @@ pub(super) fn number(
     let asked = at.0;
     let is_model = matches!(asked.subject, Subject::Model { .. });
     let is_timed = asked.trace.is_some() && asked.args.speed.is_some();
-    let mut threads = asked.args.threads.unwrap_or(DEFAULT);
+    let mut threads = asked.args.threads.unwrap_or(RunOrder::THREADS);
     if asked.args.threads.is_some() || !is_model || !is_timed {
         return Ok(threads);
     }
