@@ -42,7 +42,7 @@ use self::meter::DeviceMeter;
 use self::output::FioOutput;
 use self::process::{Ending, Observation};
 use self::replay::Iologs;
-use self::zeroes::Zeroes;
+use self::unwritten::Unwritten;
 use crate::environment::{Health, Limit, Site};
 use crate::interference::Interference;
 use crate::lateness::Servers;
@@ -64,7 +64,7 @@ mod output;
 mod process;
 mod purge;
 pub(crate) mod replay;
-mod zeroes;
+mod unwritten;
 
 /// Name of the file that keeps the drive's SMART data from before a run.
 const HEALTH_FILE: &str = "health-before.json";
@@ -105,8 +105,8 @@ struct TargetState {
     limit: Limit,
     /// SMART data of each drive before the first load of the run; absent where it tells none.
     before: Vec<Option<Health>>,
-    /// Blocks of zeroes on a target that keeps its data; absent of others.
-    zeroes: Option<Zeroes>,
+    /// Space of a target that keeps its data, which may never have been written; absent of others.
+    unwritten: Option<Unwritten>,
     heat: Mutex<Option<Heat>>,
     /// Servers of the target, where it is a model that Floatgate serves.
     servers: Servers,
@@ -177,7 +177,7 @@ impl Fio {
         let unused = Mutex::new(made.map(Path::to_owned));
         let servers = Servers::of(&sites, &Tools::default());
         let read_only = access.read_only;
-        let zeroes = read_only.then(|| zeroes::of_all(&sites));
+        let unwritten = read_only.then(|| Unwritten::of_all(&sites));
         let held = TargetState {
             tuned,
             sites,
@@ -187,7 +187,7 @@ impl Fio {
             warned,
             limit,
             before,
-            zeroes,
+            unwritten,
             heat,
             servers,
             unused,
@@ -458,7 +458,7 @@ impl Fio {
             warnings = self.held.sites.warnings(self.held.engine.direct);
             warnings.extend(self.held.tuned.iter().flat_map(TunedMachine::warnings));
             warnings.extend(self.held.servers.warnings());
-            warnings.extend(self.held.zeroes.as_ref().and_then(zeroes::warning));
+            warnings.extend(self.held.unwritten.as_ref().and_then(Unwritten::warning));
         }
         let shortfall = std::mem::take(&mut self.shortfall);
         if !shortfall.is_empty() {
@@ -488,10 +488,12 @@ impl Driver for Fio {
                 value: tuned.shown(),
             }),
         );
-        environment.sheet.extend(self.held.zeroes.as_ref().map(|zeroes| PlatformRow {
-            name: "Blocks of zeroes".into(),
-            value: zeroes.to_string(),
-        }));
+        environment.sheet.extend(
+            self.held
+                .unwritten
+                .as_ref()
+                .map(|it| PlatformRow { name: "Never written".into(), value: it.to_string() }),
+        );
         environment.sheet.extend(self.cost());
         environment
     }

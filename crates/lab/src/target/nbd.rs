@@ -2,8 +2,9 @@
 //!
 //! fio carries out the loads through its own engine. Before that this program must know how large
 //! the export is, whether it may be written to and which transfers it takes; and a purge is a trim
-//! of everything, which fio would log as a load. Both need the fixed newstyle handshake and two
-//! commands of the protocol, which is all that is here [nbd-proto].
+//! of everything, which fio would log as a load; and a server may tell which blocks hold data. That
+//! needs the fixed newstyle handshake and three commands of the protocol, which is all that is here
+//! [nbd-proto].
 //!
 //! ```text
 //! nbd://host:10809/name          over TCP
@@ -23,6 +24,8 @@ use blockio::{Bytes, SECTOR_BYTES};
 use percent_encoding::percent_decode_str;
 
 use crate::{Error, Kind};
+
+mod allocation;
 
 /// Port of servers that name none.
 const PORT: u16 = 10_809;
@@ -297,6 +300,11 @@ impl Session {
     /// Greets the server and asks for the export `name`.
     fn begin(mut stream: Stream, name: &str) -> io::Result<Self> {
         greet(&mut stream)?;
+        Self::go(stream, name)
+    }
+
+    /// Asks a server that was greeted for the export `name`.
+    fn go(mut stream: Stream, name: &str) -> io::Result<Self> {
         let mut data = with_length(name)?;
         data.extend(1_u16.to_be_bytes());
         data.extend(INFO_BLOCK_SIZE.to_be_bytes());

@@ -74,6 +74,33 @@ fn an_nbd_server_is_trimmed_filled_and_loaded() {
 }
 
 #[test]
+fn an_nbd_server_tells_how_much_of_what_is_read_was_never_written() {
+    let folder = TempDir::new().unwrap();
+    if nbd_is_missing() {
+        return;
+    }
+    // A disk in memory of which its second quarter holds data.
+    let disk = ["--readonly", "data", "@16777216 (0x5a)*16777216", "size=64M"];
+    let Some(server) = NbdServer::start(&folder, &disk) else { return };
+    let asked = server.request(&folder).with(|it| (it.destroy, it.read_only) = (false, true));
+    let mut fio = asked.open().unwrap();
+    let workload = catalogue::find_workload("4k-rand-read").unwrap();
+    let load = Load { duration_s: 0.5, ..load(&workload, "reads") };
+    let loaded = fio.load(&load, &mut Waiter::patient()).unwrap();
+    let told = loaded.warnings.iter().find(|it| it.kind == WarningKind::UnwrittenReads).unwrap();
+    let expected = "75.0 % of the target holds no data (48 MiB of 64 MiB), says the NBD server";
+    assert!(told.text.starts_with(expected), "{}", told.text);
+    drop((fio, server));
+
+    let mute = ["memory", "64M", "--filter=noextents"];
+    let Some(server) = NbdServer::start(&folder, &mute) else { return };
+    let asked = server.request(&folder).with(|it| (it.destroy, it.read_only) = (false, true));
+    let loaded = asked.open().unwrap().load(&load, &mut Waiter::patient()).unwrap();
+    let told = loaded.warnings.iter().find(|it| it.kind == WarningKind::UnwrittenReads);
+    assert!(told.is_none(), "all of it is data: {told:?}");
+}
+
+#[test]
 fn an_nbd_server_needs_leave_to_be_destroyed_and_to_take_writes() {
     let folder = TempDir::new().unwrap();
     if nbd_is_missing() {
