@@ -42,7 +42,7 @@ use self::meter::DeviceMeter;
 use self::output::FioOutput;
 use self::process::{Ending, Observation};
 use self::replay::Iologs;
-use self::unwritten::Unwritten;
+use self::unwritten::UnwrittenSpace;
 use crate::environment::{Health, Limit, Site};
 use crate::interference::Interference;
 use crate::lateness::Servers;
@@ -106,7 +106,7 @@ struct TargetState {
     /// SMART data of each drive before the first load of the run; absent where it tells none.
     before: Vec<Option<Health>>,
     /// Space of a target that keeps its data, which may never have been written; absent of others.
-    unwritten: Option<Unwritten>,
+    unwritten: Option<UnwrittenSpace>,
     heat: Mutex<Option<Heat>>,
     /// Servers of the target, where it is a model that Floatgate serves.
     servers: Servers,
@@ -177,7 +177,7 @@ impl Fio {
         let unused = Mutex::new(made.map(Path::to_owned));
         let servers = Servers::of(&sites, &Tools::default());
         let read_only = access.read_only;
-        let unwritten = read_only.then(|| Unwritten::of_all(&sites));
+        let unwritten = read_only.then(|| UnwrittenSpace::of_all(&sites));
         let held = TargetState {
             tuned,
             sites,
@@ -458,7 +458,7 @@ impl Fio {
             warnings = self.held.sites.warnings(self.held.engine.direct);
             warnings.extend(self.held.tuned.iter().flat_map(TunedMachine::warnings));
             warnings.extend(self.held.servers.warnings());
-            warnings.extend(self.held.unwritten.as_ref().and_then(Unwritten::warning));
+            warnings.extend(self.held.unwritten.as_ref().and_then(UnwrittenSpace::warning));
         }
         let shortfall = std::mem::take(&mut self.shortfall);
         if !shortfall.is_empty() {

@@ -29,7 +29,7 @@ const SEED: u64 = 0x7a65_726f;
 
 /// Space of the targets that may never have been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Unwritten {
+pub(super) struct UnwrittenSpace {
     zeroes: Option<Zeroes>,
     told: Option<DataSpace>,
 }
@@ -51,7 +51,7 @@ struct DataSpace {
     capacity_bytes: u64,
 }
 
-impl Unwritten {
+impl UnwrittenSpace {
     /// Looks at every target of `sites`.
     pub(super) fn of_all(sites: &Sites) -> Self {
         let tools = Tools::default();
@@ -129,7 +129,7 @@ impl Unwritten {
     }
 }
 
-impl fmt::Display for Unwritten {
+impl fmt::Display for UnwrittenSpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.told {
             Some(told) => write!(f, "{told}")?,
@@ -189,7 +189,7 @@ mod tests {
     fn holes_and_zeroes_are_found_and_data_is_not() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(64 << 20).unwrap();
-        let look = || Unwritten::new(samples(&file, 64 << 20).as_deref(), None, 64 << 20);
+        let look = || UnwrittenSpace::new(samples(&file, 64 << 20).as_deref(), None, 64 << 20);
         assert_eq!(look().zeroes, Some(Zeroes { zero: 1024, read: 1024 }));
         file.write_all_at(&vec![0xa5; 32 << 20], 0).unwrap();
         let zero = look().zeroes.unwrap().zero;
@@ -206,14 +206,14 @@ mod tests {
         let blocks = [(0, true), (4096, false)].map(|(at, is_zero)| Sample { at, is_zero });
         let told = |data: &[(u64, u64)]| {
             let allocation = Allocation::new("the drive", data.to_vec());
-            Unwritten::new(Some(&blocks), Some(&allocation), 8192)
+            UnwrittenSpace::new(Some(&blocks), Some(&allocation), 8192)
         };
         let text = told(&[(4096, 8192)]).warning().unwrap().text;
         let expected = "50.0 % of the target holds no data (4 KiB of 8 KiB), says the drive; \
                         50.0 % of it reads as zeroes (1 of 2 blocks of 4 KiB): ";
         assert!(text.starts_with(expected), "{text}");
         assert_eq!(told(&[]).told, None);
-        let unknown = Unwritten::new(None, None, 8192);
+        let unknown = UnwrittenSpace::new(None, None, 8192);
         assert!(unknown.warning().unwrap().text.starts_with("it is not known"));
         assert_eq!(told(&[(4096, 8192)]).and(unknown), unknown, "one of two is not known");
     }

@@ -92,6 +92,7 @@ fn an_nbd_server_tells_how_much_of_what_is_read_was_never_written() {
     assert!(told.text.starts_with(expected), "{}", told.text);
     drop((fio, server));
 
+    let folder = TempDir::new().unwrap();
     let mute = ["memory", "64M", "--filter=noextents"];
     let Some(server) = NbdServer::start(&folder, &mute) else { return };
     let asked = server.request(&folder).with(|it| (it.destroy, it.read_only) = (false, true));

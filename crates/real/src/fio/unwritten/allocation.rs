@@ -2,18 +2,19 @@
 //!
 //! Files have holes (`SEEK_DATA`, `SEEK_HOLE`); space that was only reserved counts among them. An
 //! NVMe drive may list the blocks that it has allocated: Get LBA Status [nvme-nvm-2021] with the
-//! action 02h of later revisions. The actions that older drives have list blocks that may be lost, which is
-//! another thing, and they refuse this one. An NBD server may tell through `base:allocation`.
+//! action 02h of later revisions. The actions that older drives have list blocks that may be lost,
+//! which is another thing, and they refuse this one. An NBD server may tell through
+//! `base:allocation`.
 //! Nothing here writes: nvme-cli opens the device for reading, as this program does.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use lab::target::system::Block;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use serde::Deserialize;
 
-use lab::target::system::Block;
 use crate::target::{LocalTarget, Target};
 use crate::tools::Tools;
 
@@ -131,7 +132,7 @@ fn of_nvme(tools: &Tools, block: &Block, capacity_bytes: u64) -> Option<Vec<(u64
             "--read".to_owned(),
             "--raw-binary".to_owned(),
         ];
-        let listed = Listed::read(&tools.ask("nvme", &words).ok()?, at, sectors)?;
+        let listed = AllocatedSectors::read(&tools.ask("nvme", &words).ok()?, at, sectors)?;
         data.extend(listed.data.iter().map(|(from, to)| (from * sector_bytes, to * sector_bytes)));
         match listed.data.last() {
             Some((_, end)) if !listed.is_complete => at = *end,
@@ -147,14 +148,14 @@ fn of_nvme(tools: &Tools, block: &Block, capacity_bytes: u64) -> Option<Vec<(u64
 
 /// One answer to Get LBA Status.
 #[derive(Debug, PartialEq, Eq)]
-struct Listed {
+struct AllocatedSectors {
     /// First sector and end of each stretch.
     data: Vec<(u64, u64)>,
     /// True if the answer goes to the end of the range.
     is_complete: bool,
 }
 
-impl Listed {
+impl AllocatedSectors {
     /// Reads the answer about the sectors from `at` to `sectors`; absent where it makes no sense.
     fn read(answer: &[u8], at: u64, sectors: u64) -> Option<Self> {
         let header = answer.first_chunk::<HEADER_BYTES>()?;

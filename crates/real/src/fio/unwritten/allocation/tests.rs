@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use super::*;
-use lab::target::system::fixture::Machine;
+use crate::machine_fixture::Machine;
 use crate::tools::fake::Fakes;
 
 #[test]
@@ -35,17 +35,18 @@ fn answer(condition: u8, stretches: &[(u64, u32)]) -> Vec<u8> {
 
 #[test]
 fn allocated_sectors_are_read_from_an_answer() {
-    let read = |condition, stretches: &[_]| Listed::read(&answer(condition, stretches), 8, 100);
+    let read =
+        |condition, stretches: &[_]| AllocatedSectors::read(&answer(condition, stretches), 8, 100);
     let data = vec![(8, 10), (40, 100)];
-    assert_eq!(read(2, &[(0, 10), (40, 60)]), Some(Listed { data, is_complete: true }));
-    let nothing = Some(Listed { data: Vec::new(), is_complete: true });
+    assert_eq!(read(2, &[(0, 10), (40, 60)]), Some(AllocatedSectors { data, is_complete: true }));
+    let nothing = Some(AllocatedSectors { data: Vec::new(), is_complete: true });
     assert_eq!(read(2, &[]), nothing);
     assert!(!read(1, &[(8, 1)]).unwrap().is_complete);
     for (why, bad) in [
         ("beyond the end", read(2, &[(40, 61)])),
         ("not in order", read(2, &[(40, 2), (20, 2)])),
         ("no condition", read(0, &[])),
-        ("short", Listed::read(&[1, 0, 0, 0, 2], 8, 100)),
+        ("short", AllocatedSectors::read(&[1, 0, 0, 0, 2], 8, 100)),
     ] {
         assert_eq!(bad, None, "{why}");
     }
