@@ -21,6 +21,7 @@
 //!   superblocks can have left.
 
 mod capacity;
+mod condemned;
 mod degraded_rows;
 mod invariants;
 mod lost_die;
@@ -28,6 +29,8 @@ mod p2l;
 pub(crate) mod recovery;
 pub(crate) mod relocation;
 mod slc_cache;
+
+use std::collections::BTreeSet;
 
 use blockio::{Bytes, Rng};
 
@@ -115,6 +118,8 @@ pub struct Ftl {
     pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
     /// Erased superblocks that the owner has not released yet, where it wants to.
     pub(crate) held: Option<Vec<SuperblockId>>,
+    /// Superblocks that are to be retired once they are released.
+    pub(crate) condemned: BTreeSet<SuperblockId>,
     /// Spare erase blocks left, die by die.
     spares_by_die: Vec<u32>,
     pub(crate) streams: Streams,
@@ -162,6 +167,7 @@ impl Ftl {
             superblocks: Superblocks::new(geometry.superblocks()),
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             held: None,
+            condemned: BTreeSet::new(),
             spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
             streams: Streams::new(config),
             writes_plainly: config.handles.count == 1 && config.slc_cache.is_none(),
@@ -705,7 +711,7 @@ impl Ftl {
         self.counters.superblocks_erased += 1;
         match &mut self.held {
             Some(held) => held.push(superblock),
-            None => self.gain(superblock),
+            None => self.release(superblock),
         }
     }
 
@@ -774,9 +780,9 @@ impl Ftl {
         Ok(())
     }
 
-    /// Superblocks that are not bad.
+    /// Superblocks that are neither bad nor condemned.
     pub(crate) fn superblocks_good(&self) -> u32 {
-        let good = |id: &SuperblockId| self.superblocks.state(*id) != SuperblockState::Bad;
+        let good = |id: &SuperblockId| !self.is_condemned(*id);
         let count = self.superblocks.ids().filter(good).count();
         u32::try_from(count).expect("counted by a u32")
     }

@@ -31,7 +31,7 @@ pub enum SuperblockState {
     Closed,
     /// Chosen by garbage collection; its valid pages are being relocated.
     Victim,
-    /// Retired for good.
+    /// Retired, unless its owner reinstates it.
     Bad,
 }
 
@@ -165,6 +165,13 @@ impl Superblocks {
         assert_eq!(self.granules_valid(id), 0, "what is retired holds nothing");
         self.change(id, SuperblockState::Free, SuperblockState::Bad);
         self.free -= 1;
+    }
+
+    /// Has a retired superblock be free again.
+    pub(crate) fn reinstate(&mut self, id: SuperblockId) {
+        assert_eq!(self.granules_valid(id), 0, "what was retired holds nothing");
+        self.change(id, SuperblockState::Bad, SuperblockState::Free);
+        self.free += 1;
     }
 
     /// Returns every superblock to `Free`, erasing those that were not; retired ones stay so.

@@ -31,7 +31,9 @@ impl Ftl {
         let free: usize = self.free_by_bank.iter().map(Vec::len).sum();
         self.room = free as u64 * u64::from(self.config.granules_per_superblock());
         let free = self.superblocks_free();
-        assert_eq!(free, self.superblocks_good(), "a purge leaves superblocks free, or bad");
+        let condemned = u32::try_from(self.condemned.len()).expect("no more than there are");
+        let expected = self.superblocks_good() + condemned;
+        assert_eq!(free, expected, "a purge leaves superblocks free, or bad");
         self.watch_room();
     }
 
@@ -43,6 +45,7 @@ impl Ftl {
     pub fn resize(&mut self, pages_logical: u32, pages_stored_max: u32) -> Result<(), ConfigError> {
         let config = Config { pages_logical, pages_stored_max, ..self.config };
         config.check()?;
+        config.check_spare(self.superblocks_good(), config.superblocks_reserved(), 0)?;
         let pages = u64::from(pages_stored_max) * u64::from(config.granules_per_page());
         let beyond = || (pages_logical..self.pages_logical()).map(Lpn);
         let is_stored = |lpn: &Lpn| self.mapping.ppn(*lpn).is_some();

@@ -40,7 +40,7 @@ impl Ftl {
     pub fn leave_out(&mut self, units: u32) {
         assert!(units < self.units_per_row, "a row of {} units", self.units_per_row);
         assert!(self.config.geometry.banks == 1, "one bank");
-        let granules_max = self.granules_leaving_out(units);
+        let granules_max = self.granules_leaving_out(units, self.superblocks_good());
         self.shortened =
             if units == 0 { DegradedRows::NOT } else { DegradedRows { units, granules_max } };
         let (units_per_row, granules) = (self.units_per_row, self.granules_per_unit);
@@ -56,7 +56,8 @@ impl Ftl {
     pub fn fits_leaving_out(&self, units: u32, more: u64) -> bool {
         let more = more * u64::from(self.config.granules_per_page());
         units < self.units_per_row
-            && self.extents.stored() + more <= self.granules_leaving_out(units)
+            && self.extents.stored() + more
+                <= self.granules_leaving_out(units, self.superblocks_good())
     }
 
     /// True if shortened rows limit stored data to less than the format allows.
@@ -64,11 +65,11 @@ impl Ftl {
         self.shortened.granules_max < self.extents.stored_max()
     }
 
-    /// Granules that may be stored while rows leave out so many units: a twentieth stays free, so
-    /// that there is always a superblock that relocation gains from.
-    fn granules_leaving_out(&self, units: u32) -> u64 {
+    /// Granules that may be stored in `good` superblocks while rows leave out so many units: a
+    /// twentieth stays free, so that there is always a superblock that relocation gains from.
+    pub(crate) fn granules_leaving_out(&self, units: u32, good: u32) -> u64 {
         let reserved = self.config.superblocks_reserved();
-        let usable = u64::from(self.superblocks_good().saturating_sub(reserved));
+        let usable = u64::from(good.saturating_sub(reserved));
         let kept = u64::from(self.units_per_row - units);
         debug_assert!(kept > 0, "a shortened row holds data");
         let reliable = usable * self.config.granules_reliable();

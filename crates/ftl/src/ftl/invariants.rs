@@ -40,6 +40,7 @@ impl Ftl {
     pub fn check_invariants(&self) {
         self.check_map();
         self.check_free();
+        self.check_condemned();
         self.check_room();
         self.check_relocation();
         self.check_counters();
@@ -103,6 +104,18 @@ impl Ftl {
         assert_eq!(count as u64, u64::from(self.superblocks_free()), "every free one is listed");
     }
 
+    /// A condemned superblock is neither open nor to be opened, and enough are not condemned.
+    fn check_condemned(&self) {
+        for id in self.condemned() {
+            let state = self.superblocks.state(id);
+            let is_open = matches!(state, SuperblockState::Open | SuperblockState::Bad);
+            assert!(!is_open, "{id:?} is condemned and {state:?}");
+            let is_held = self.held_erased().contains(&id);
+            let is_listed = state == SuperblockState::Free && !is_held;
+            assert!(!is_listed, "{id:?} is condemned and waits to be released");
+        }
+    }
+
     /// Room is what listed superblocks have, and what open ones have left.
     fn check_room(&self) {
         let free: usize = self.free_by_bank.iter().map(Vec::len).sum();
@@ -151,7 +164,8 @@ impl Ftl {
         assert!(self.needs_room() || self.room > stop, "host writes wait where room is short");
         assert!(!self.needs_room() || self.room < resume, "host writes go on where there is room");
         let (free, good) = (self.superblocks_free(), self.superblocks_good());
-        assert!(free <= good, "{free} superblocks are free, {good} can be");
+        let good = good as usize + self.condemned.len();
+        assert!(free as usize <= good, "{free} superblocks are free, {good} can be");
     }
 
     /// Each page is counted for the handle that it was written through, and lies where that

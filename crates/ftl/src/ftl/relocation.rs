@@ -273,11 +273,12 @@ impl Ftl {
         self.held.as_deref().unwrap_or_default()
     }
 
-    /// The `count` superblocks that have been held longest may be opened.
+    /// The `count` superblocks that have been held longest may be opened; those that are condemned
+    /// are retired.
     pub fn release_erased(&mut self, count: usize) {
         let Some(held) = &mut self.held else { return };
         for superblock in held.drain(..count).collect::<Vec<_>>() {
-            self.gain(superblock);
+            self.release(superblock);
         }
     }
 

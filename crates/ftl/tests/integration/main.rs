@@ -5,6 +5,7 @@
 mod analytic;
 mod capacity;
 mod compression;
+mod condemned;
 mod degraded_rows;
 mod lost_die;
 mod oracle;
