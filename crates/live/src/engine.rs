@@ -1,5 +1,6 @@
 //! The engine: the flash translation layer over dies, with journal, checkpoints and recovery.
 
+pub(crate) mod bad_places;
 pub(crate) mod checkpoint;
 pub(crate) mod completed_rows;
 pub(crate) mod core;

@@ -138,6 +138,10 @@ impl FaultInjector {
                 self.die(die)?.fail();
                 Ok(())
             }
+            Fault::FailRange { die, from_bytes, length_bytes } => {
+                self.die(die)?.fail_range(from_bytes..from_bytes.saturating_add(length_bytes));
+                Ok(())
+            }
             Fault::FlipBits { die, bits } => self.flip_bits(die, bits),
             Fault::Stall { stall_ms } => {
                 let until = Instant::now() + Duration::from_millis(stall_ms);

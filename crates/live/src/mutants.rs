@@ -70,6 +70,8 @@ pub(crate) enum Mutant {
     PurgeUnmarked,
     /// A die that was away for a session is taken for one that has everything.
     AbsenceForgotten,
+    /// Opening does not know of bad places, whatever the folder lists.
+    BadPlacesForgotten,
 }
 
 #[cfg(test)]
@@ -294,6 +296,11 @@ mod tests {
     #[test]
     fn a_die_that_was_away_and_is_taken_for_whole_is_found() {
         assert!(is_found_by_absences(Mutant::AbsenceForgotten));
+    }
+
+    #[test]
+    fn bad_places_that_an_opening_forgets_are_found() {
+        assert!(is_found_by_absences(Mutant::BadPlacesForgotten));
     }
 
     #[test]

@@ -52,6 +52,12 @@ pub struct Die {
     /// Rows with such places that have not been written again yet.
     #[serde(default)]
     pub rows_suspect: u64,
+    /// Places of it where its medium failed, which are not used again.
+    #[serde(default)]
+    pub bad_places: u64,
+    /// Of these, those that are used all the same, since too few superblocks would be left.
+    #[serde(default)]
+    pub bad_places_in_use: u64,
     /// Its part in the volume, as a member of an array; none of servers of earlier versions.
     #[serde(default)]
     pub member: Option<Member>,

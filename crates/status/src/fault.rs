@@ -23,6 +23,15 @@ pub enum Fault {
         /// Number of bits to flip.
         bits: u32,
     },
+    /// Reads of a range of a die fail from now on, as on a worn medium; writes go on.
+    FailRange {
+        /// Index of the die.
+        die: u32,
+        /// First byte.
+        from_bytes: u64,
+        /// Length, at least 1.
+        length_bytes: u64,
+    },
     /// Every command to any die waits until this time has gone by.
     Stall {
         /// Milliseconds, at most an hour.
@@ -73,6 +82,9 @@ impl Fault {
             }
             Self::Remove { for_ms } if for_ms > MS_MAX => {
                 Err(format!("a removal of {for_ms} ms, must be at most {MS_MAX} ms"))
+            }
+            Self::FailRange { length_bytes: 0, .. } => {
+                Err("a range of 0 bytes, must be at least 1".to_owned())
             }
             Self::Heat { celsius } if !(-40..=200).contains(&celsius) => {
                 Err(format!("a temperature of {celsius} °C, must be from -40 to 200 °C"))

@@ -521,12 +521,13 @@ fn die(status: &Status, index: u32, die: &Die) -> Option<Problem> {
         }
         DieState::Good => {
             let text = format!("{named} {}.", errors_of(die)?);
-            (ProblemKind::DieErrors, text, errors_remedy(status))
+            (ProblemKind::DieErrors, text, errors_remedy(status, index, die))
         }
     };
     let is_silent = kind == ProblemKind::ReadsFail;
     let is_counted = kind == ProblemKind::DieErrors;
-    let count = if is_counted { die.failures + die.damaged_places } else { 1 };
+    let found = die.failures + die.damaged_places + die.bad_places_in_use;
+    let count = if is_counted { found } else { 1 };
     let severity = if is_silent { HealthState::Critical } else { HealthState::Degraded };
     Some(Problem { die: Some(index), count, ..problem(kind, severity, text, remedy) })
 }
@@ -542,6 +543,17 @@ fn errors_of(die: &Die) -> Option<String> {
             counted(die.damaged_places_hour, "damaged place")
         ));
     }
+    if die.bad_places_in_use > 0 {
+        return Some(format!(
+            "has {}, and {} still used, since too little spare space is left to do without them",
+            counted(die.bad_places, "bad place"),
+            if die.bad_places_in_use == 1 {
+                "1 is".into()
+            } else {
+                format!("{} are", die.bad_places_in_use)
+            }
+        ));
+    }
     if die.rows_suspect > 0 {
         return Some(format!("has {damaged}, and parity gives their data back"));
     }
@@ -552,7 +564,7 @@ fn errors_of(die: &Die) -> Option<String> {
 }
 
 /// Instruction for the operator about a die in service that has errors, one that is possible.
-fn errors_remedy(status: &Status) -> String {
+fn errors_remedy(status: &Status, index: u32, die: &Die) -> String {
     let folder = &status.folder;
     if !status.format.is_protected {
         return "Look for the cause in the log of the host, and copy the data to a new volume while \
@@ -563,6 +575,12 @@ fn errors_remedy(status: &Status) -> String {
         return format!(
             "Look for the cause in the log of the host, and replace die {index} first: until then \
              this one cannot be replaced."
+        );
+    }
+    if die.bad_places_in_use > 0 {
+        return format!(
+            "Replace the die: `floatgate volume fail-die {folder} {index}`, then `floatgate volume \
+             replace-die {folder} {index} --with PATH`."
         );
     }
     format!(

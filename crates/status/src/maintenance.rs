@@ -39,6 +39,51 @@ pub struct MaintenanceStatus {
     pub damage: Vec<Damage>,
     /// Reason why the folder does not say what the dies hold now; none if it does.
     pub witness_failure: Option<String>,
+    /// Places of dies that are not used again, at most 100.
+    pub bad_places: Vec<BadPlace>,
+}
+
+/// A place of a die where its medium failed: its erase block of a superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadPlace {
+    /// Index of the die.
+    pub die: u32,
+    /// Superblock.
+    pub superblock: u32,
+    /// Offset on the die.
+    pub offset_bytes: u64,
+    /// Length there.
+    pub length_bytes: u64,
+    /// Time from which on it counts as bad, in seconds since 1970.
+    pub since_unix_s: u64,
+    /// Way in which the medium failed.
+    pub cause: BadPlaceCause,
+    /// Findings so far.
+    pub times: u64,
+    /// State of its superblock; none where that is not known before the volume is opened.
+    pub state: Option<BadPlaceState>,
+}
+
+/// Way in which the medium failed at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BadPlaceCause {
+    /// Reads failed, while the die responded.
+    ReadError,
+    /// A unit that had been written again since it had rotted did so once more.
+    Rot,
+}
+
+/// State of a superblock with a bad place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BadPlaceState {
+    /// Nothing is written there; what it holds is moved.
+    Draining,
+    /// It holds nothing, and is not used again.
+    Retired,
+    /// It is used as any other, since too few would be left without it.
+    InUse,
 }
 
 /// Damage that was found, and its outcome.
@@ -167,7 +212,8 @@ pub struct NotErased {
     pub die: Option<u32>,
     /// Its path; empty if it had failed before the volume was opened, or has none.
     pub path: String,
-    /// Reason why a hot spare was not erased; none of a die, which had failed.
+    /// Reason why a hot spare, or a bad place of the die, was not erased; none of a die, which had
+    /// failed.
     #[serde(default)]
     pub reason: Option<String>,
 }

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Compression, Die, DieState, Health, Led, LeftBuffer, Life, MaintenanceStatus, Namespace,
-    NotErased, Promise, Refusal, Server, Traffic,
+    BadPlace, BadPlaceState, Compression, Die, DieState, Health, Led, LeftBuffer, Life,
+    MaintenanceStatus, Namespace, NotErased, Promise, Refusal, Server, Traffic,
 };
 
 /// Version of [`Status`] as JSON; a field that goes or changes its meaning raises it.
@@ -17,6 +17,8 @@ pub const SCHEMA: u32 = 2;
 pub const SPARE_THRESHOLD_PERCENT: u8 = 10;
 /// Most lost sectors that a status names.
 pub const LOST_LBAS_MAX: usize = 1000;
+/// Bad places that a status lists.
+const BAD_PLACES_MAX: usize = 100;
 /// Bytes of a data unit of the NVMe SMART log.
 const DATA_UNIT_BYTES: u64 = 512_000;
 
@@ -281,6 +283,20 @@ pub fn drive_id(drive: u64) -> String {
 }
 
 impl Status {
+    /// Adds the bad places of the dies.
+    #[must_use]
+    pub fn with_bad_places(mut self, mut places: Vec<BadPlace>) -> Self {
+        for place in &places {
+            if let Some(die) = self.dies.get_mut(place.die as usize) {
+                die.bad_places += 1;
+                die.bad_places_in_use += u64::from(place.state == Some(BadPlaceState::InUse));
+            }
+        }
+        places.truncate(BAD_PLACES_MAX);
+        self.maintenance.bad_places = places;
+        self
+    }
+
     /// Adds what serving it tells.
     #[must_use]
     pub fn served(mut self, server: Server) -> Self {
@@ -369,6 +385,9 @@ impl Status {
                 return format!("The hot spare {path}{why} was not erased");
             };
             let place = if path.is_empty() { String::new() } else { format!(" ({path})") };
+            if let Some(reason) = reason {
+                return format!("A bad place of die {die}{place} was not erased: {reason}");
+            }
             format!(
                 "The former medium of die {die}{place}, which was replaced during the erasure, \
                  failed and was not erased"

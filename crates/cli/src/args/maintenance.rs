@@ -104,6 +104,18 @@ pub(crate) enum Fault {
         #[arg(value_parser = quantity::whole::<u32>)]
         die: u32,
     },
+    /// Fail reads of a range of a die, as on a worn medium
+    FailRange {
+        /// Index of the die, from 0
+        #[arg(value_parser = quantity::whole::<u32>)]
+        die: u32,
+        /// First byte
+        #[arg(long, value_parser = quantity::whole::<u64>, value_name = "BYTE")]
+        from: u64,
+        /// Number of bytes
+        #[arg(long, value_parser = quantity::whole::<u64>, value_name = "BYTES")]
+        length: u64,
+    },
     /// Flip bits of a die's data
     FlipBits {
         /// Index of the die from 0 [default: a random one]

@@ -250,6 +250,9 @@ pub(crate) fn inject(args: &Inject) -> Result<Ending> {
     let fault = match args.fault {
         args::Fault::CutPower => Fault::CutPower,
         args::Fault::FailDie { die } => Fault::FailDie { die },
+        args::Fault::FailRange { die, from, length } => {
+            Fault::FailRange { die, from_bytes: from, length_bytes: length }
+        }
         args::Fault::FlipBits { die, bits } => Fault::FlipBits { die, bits },
         args::Fault::Stall { time } => {
             let stall_ms = u64::try_from(time.as_millis()).context("the stall is too long")?;

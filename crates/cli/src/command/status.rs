@@ -16,7 +16,7 @@ use status::{
     warning_names,
 };
 
-use self::dies::{damage_row, damage_rows, die_rows, stale_rows};
+use self::dies::{bad_place_row, bad_place_rows, damage_row, damage_rows, die_rows, stale_rows};
 use crate::args::Status as Args;
 use crate::command::maintenance::server;
 use crate::{Ending, output, table};
@@ -72,6 +72,7 @@ fn text(status: &Status, all: bool) -> String {
         rows.extend(stale_rows(status));
     }
     rows.extend(damage_row(status));
+    rows.extend(bad_place_row(status));
     rows.extend(status.wear.iter().map(|wear| row("erases", wear_text(wear))));
     rows.extend(status.writes.iter().flat_map(write_rows));
     rows.extend(life_row(&status.life));
@@ -87,6 +88,7 @@ fn text(status: &Status, all: bool) -> String {
         rows.extend(namespaces.map(traffic_row));
         rows.extend(die_rows(status));
         rows.extend(damage_rows(status));
+        rows.extend(bad_place_rows(status));
         rows.extend(lost_rows(status));
         rows.extend(status.space.iter().flat_map(map_rows));
     }

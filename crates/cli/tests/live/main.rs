@@ -6,6 +6,7 @@
 #![expect(clippy::print_stderr, reason = "the developer is told what was skipped")]
 
 mod application;
+mod bad_places;
 mod broken_application;
 mod browser;
 mod clients;

@@ -30,6 +30,11 @@ impl Ftl {
         u32::try_from(spare / 2).expect("no more than there are")
     }
 
+    /// Superblocks that are condemned or bad.
+    pub fn superblocks_condemned(&self) -> u32 {
+        self.superblocks() - self.superblocks_good()
+    }
+
     /// True if a superblock is not used again.
     pub fn is_condemned(&self, superblock: SuperblockId) -> bool {
         self.condemned.contains(&superblock)
@@ -71,11 +76,9 @@ impl Ftl {
     }
 
     /// True if one superblock more may be condemned.
-    fn may_condemn(&self) -> bool {
-        let good = self.superblocks_good();
-        let condemned = self.superblocks() - good;
-        let units = self.shortened.units;
-        condemned < self.superblocks_condemned_max()
+    pub fn may_condemn(&self) -> bool {
+        let (good, units) = (self.superblocks_good(), self.shortened.units);
+        self.superblocks_condemned() < self.superblocks_condemned_max()
             && (units == 0 || self.extents.stored() <= self.granules_leaving_out(units, good - 1))
     }
 

@@ -15,8 +15,11 @@
 //! - `rows` has the life of each row that is complete, and of no other.
 //! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
 
+mod condemned;
 mod left_out;
 mod size;
+
+pub(crate) use self::condemned::condemn_all;
 
 use std::sync::Arc;
 

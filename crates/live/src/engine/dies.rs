@@ -302,9 +302,9 @@ impl Dies {
         *self.unreached() = media.collect();
     }
 
-    /// Notes a hot spare that the purge which is under way did not erase.
-    pub(crate) fn note_unerased_spare(&self, spare: NotErased) {
-        self.unreached().push(spare);
+    /// Notes a hot spare, or a place of a die, that the purge which is under way did not erase.
+    pub(crate) fn note_unerased(&self, what: NotErased) {
+        self.unreached().push(what);
     }
 
     /// Media that failed since [`Dies::note_unreached`], or had by then.
@@ -496,9 +496,14 @@ impl Dies {
         first.or_else(|_| peek(1))
     }
 
+    /// True if a die gives out its header.
+    pub(crate) fn responds(&self, die: usize) -> bool {
+        self.probe(die).is_ok()
+    }
+
     /// Dies that have not failed, and do not respond to reads now.
     pub(crate) fn unresponsive(&self) -> DieSet {
-        self.healthy().filter(|die| self.probe(*die).is_err()).collect()
+        self.healthy().filter(|die| !self.responds(*die)).collect()
     }
 
     /// True if a die has failed a request since its medium was put in place.

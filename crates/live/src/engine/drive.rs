@@ -299,7 +299,9 @@ impl Drive {
             rebuild_bytes: self.store.dies.rebuilt_bytes(),
             host_sent_bytes: self.sent_bytes.load(Ordering::Relaxed),
         };
-        description::opened(status, &core.ftl, counts, reason).judged()
+        let places = self.store.bad_places.describe(&self.store.layout, Some(&core.ftl));
+        let status = description::opened(status, &core.ftl, counts, reason);
+        status.with_bad_places(places).judged()
     }
 
     /// Bytes that each die has at least.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use status::drive_id;
 
+use crate::engine::bad_places::BadPlaces;
 use crate::engine::dies::{Dies, die_number};
 use crate::engine::header_copies::{end_header, newest_header};
 use crate::engine::signature::foreign;
@@ -293,7 +294,10 @@ fn assemble(
         let (dies, why) = (shape.dies, why.concat());
         return Err(OpenError::DiesMissing { missing, dies, spare, why });
     }
-    let store = Store::new(Layout::new(&shape), dies, header.drive);
+    let mut store = Store::new(Layout::new(&shape), dies, header.drive);
+    let proof = proof.filter(|it| it.header.drive == header.drive);
+    let listed = proof.map_or(&[][..], |it| &it.bad_places);
+    store.bad_places = BadPlaces::of(listed, &shape);
     Ok(GatheredDies { store, header, unused })
 }
 

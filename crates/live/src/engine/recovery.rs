@@ -44,7 +44,7 @@ use self::rows::{Scan, ScanResult};
 use crate::OpenError;
 use crate::engine::checkpoint::{self, Reader};
 use crate::engine::completed_rows::CompletedRows;
-use crate::engine::core::Core;
+use crate::engine::core::{Core, condemn_all};
 use crate::engine::dies::die_number;
 use crate::engine::drive::Drive;
 use crate::engine::gathering::UnusedMedium;
@@ -162,12 +162,15 @@ fn open(
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
     store.buffered = None;
+    // Rows leave out dies from the beginning, which limits how many superblocks can be spared.
+    accounted.ftl.leave_out(store.dies.removed().count());
+    condemn_known(&store, &mut accounted.ftl);
     header.closing = Closing::default();
     header.left_out = DieSet(accounted.rows.left_out().0 | store.dies.incomplete().0);
     begin(&mut header, &accounted.summary)?;
     spread_checkpoint(&store, &accounted)?;
     spread_last_batch(&store, &accounted)?;
-    accounted.scanned.mend(&store)?;
+    accounted.scanned.mend(&store, &accounted.ftl)?;
     let outdated = accounted.outdated.take();
     *ignored = ignored.take().or(accounted.brought.unused.take());
     // Whatever comes next overwrites what tells of it.
@@ -337,11 +340,19 @@ fn go_on(store: Store, header: &Header, closed: ClosedDrive) -> Drive {
         Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
     core.lost = lost;
     core.leave_out(store.dies.removed());
+    condemn_known(&store, &mut core.ftl);
     let (size, end) = (store.layout.shape.journal_bytes, header.closing.journal);
     store.note_batches(end.number);
     let mut journal = Journal::new(store.drive, header.session, size, end);
     journal.tail = summary.journal.at;
     Drive::assemble(store, core, journal, (*header, next))
+}
+
+/// Has superblocks of which the folder lists bad places not be written again.
+pub(crate) fn condemn_known(store: &Store, ftl: &mut Ftl) {
+    if !mutants::is(Mutant::BadPlacesForgotten) {
+        condemn_all(ftl, &store.bad_places);
+    }
 }
 
 /// Accounts for what lies on the dies of a drive; nothing is written.

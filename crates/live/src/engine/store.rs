@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use ftl::Ppn;
 use status::{Damage, Die};
 
+use crate::engine::bad_places::BadPlaces;
 use crate::engine::dies::{DieRead, Dies};
 use crate::engine::write_buffer::{BufferContents, BufferState};
 use crate::format::header::Header;
@@ -169,6 +170,8 @@ pub(crate) struct Store {
     batches_seen: AtomicU64,
     /// Damage that reads found and that has not been written again.
     pub(crate) suspects: Suspects,
+    /// Places of dies that are not used again.
+    pub(crate) bad_places: BadPlaces,
     /// Contents of the write buffer that an opening before this one left, if they count.
     pub(crate) buffered: Option<BufferContents>,
     /// The write buffer, once the drive is open.
@@ -183,9 +186,9 @@ impl Store {
     /// The dies of a drive.
     pub(crate) fn new(layout: Layout, dies: Dies, drive: u64) -> Self {
         let (batches, batches_seen) = (AtomicU64::new(0), AtomicU64::new(0));
-        let suspects = Suspects::new();
-        let buffer = OnceLock::new();
-        Self { layout, dies, drive, batches, batches_seen, suspects, buffered: None, buffer }
+        let (suspects, bad_places) = (Suspects::new(), BadPlaces::default());
+        let (buffered, buffer) = (None, OnceLock::new());
+        Self { layout, dies, drive, batches, batches_seen, suspects, bad_places, buffered, buffer }
     }
 
     /// The write buffer, if there is one.

@@ -1,5 +1,5 @@
 //! Proof, outside of the dies, of what they must hold: the newest header that every die in use
-//! had, the journal up to some batch, and by die when it last took part.
+//! had, the journal up to some batch, by die when it last took part, and where dies are bad.
 //!
 //! ```text
 //!   header ─► both copies of every die in use ─► witness ─► the first write that relies on it
@@ -14,6 +14,7 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize};
 use status::{Member, StaleStart};
 
+use crate::engine::bad_places::BadPlace;
 use crate::format::header::Header;
 
 /// Proof of what the dies of a drive must hold, kept outside of them.
@@ -29,6 +30,8 @@ pub(crate) struct Proof {
     pub(crate) stale_start: Option<StaleStart>,
     /// Dies that went away while the others went on, and have not come back.
     pub(crate) departures: Vec<Departure>,
+    /// Erase blocks that are bad, or watched.
+    pub(crate) bad_places: Vec<BadPlace>,
 }
 
 /// Departure of a die: the state that it had, for when it comes back.
@@ -52,6 +55,9 @@ pub(crate) trait Witness: Debug + Send + Sync {
     /// Notes that everything that is stored was verified, or erased.
     fn note_verified(&self);
 
+    /// Notes the bad places of the dies, all of them.
+    fn note_bad_places(&self, places: Vec<BadPlace>);
+
     /// Returns what is proven; none where nothing was kept, or what was kept is damaged.
     fn proof(&self) -> Option<Proof>;
 
@@ -63,9 +69,10 @@ impl Proof {
     /// The proof that a header alone gives.
     pub(crate) fn of(header: &Header) -> Self {
         let members = vec![Member::default(); header.shape.dies as usize];
-        let departures = Vec::new();
+        let (departures, bad_places) = (Vec::new(), Vec::new());
+        let stale_start = None;
         let mut proof =
-            Self { header: *header, batches: 0, members, stale_start: None, departures };
+            Self { header: *header, batches: 0, members, stale_start, departures, bad_places };
         proof.note(header, &[]);
         proof
     }
@@ -107,6 +114,7 @@ impl Proof {
         known.filter(|(now, before)| now.events < before.events).for_each(|(now, before)| {
             *now = Member { is_current: false, ..*before };
         });
+        proof.bad_places.clone_from(&self.bad_places);
         let session = self.header.session;
         proof.stale_start = Some(StaleStart { at_unix_s, session });
         // What the headers of the dies say of themselves is all that is relied on.

@@ -3,6 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use blockio::Rng;
@@ -31,6 +32,8 @@ pub(super) struct InjectedDie {
 struct InjectedState {
     has_failed: bool,
     has_lost_power: bool,
+    /// Ranges of which reads fail.
+    failing: Vec<Range<u64>>,
     /// By its number, what a sector held before it was written since the last sync.
     before: BTreeMap<u64, Sector>,
     /// Numbers of these sectors, in the order in which they were written.
@@ -44,6 +47,16 @@ impl InjectedState {
             (_, true) => Err(io::Error::other("the power has been cut")),
             _ => Ok(()),
         }
+    }
+
+    /// As [`InjectedState::check`], of a read of so many bytes.
+    fn check_read(&self, offset: u64, length: usize) -> io::Result<()> {
+        self.check()?;
+        let end = offset + length as u64;
+        if self.failing.iter().any(|range| range.start < end && offset < range.end) {
+            return Err(io::Error::other("the range has been made to fail"));
+        }
+        Ok(())
     }
 
     /// Keeps what the sectors hold that are about to be written, where that is durable.
@@ -103,6 +116,11 @@ impl InjectedDie {
 
     pub(super) fn fail(&self) {
         lock(&self.state).has_failed = true;
+    }
+
+    /// Fails reads of a range from now on.
+    pub(super) fn fail_range(&self, range: Range<u64>) {
+        lock(&self.state).failing.push(range);
     }
 
     /// Takes no more commands, since the power is gone.
@@ -183,13 +201,14 @@ impl Medium for InjectingMedium {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.injector.wait();
-        lock(&self.die.state).check()?;
+        lock(&self.die.state).check_read(offset, buffer.len())?;
         self.die.medium.read_at(offset, buffer)
     }
 
     fn read_vectored_at(&self, offset: u64, buffers: &mut [IoSliceMut<'_>]) -> io::Result<()> {
         self.injector.wait();
-        lock(&self.die.state).check()?;
+        let length = buffers.iter().map(|buffer| buffer.len()).sum();
+        lock(&self.die.state).check_read(offset, length)?;
         self.die.medium.read_vectored_at(offset, buffers)
     }
 

@@ -66,6 +66,7 @@ struct ScheduleFile {
 enum FaultKind {
     CutPower,
     FailDie,
+    FailRange,
     FlipBits,
     Stall,
     Fill,
@@ -88,6 +89,8 @@ struct ScheduledFault {
     bits: Option<u32>,
     stall_ms: Option<u64>,
     left_bytes: Option<u64>,
+    from_bytes: Option<u64>,
+    length_bytes: Option<u64>,
     commands: Option<u32>,
     for_ms: Option<u64>,
     namespace: Option<u32>,
@@ -113,8 +116,14 @@ impl ScheduledFault {
         if self.left_bytes.is_some() && self.kind != FaultKind::Fill {
             return Err("`left_bytes` belongs to `fill`");
         }
-        if self.die.is_some() && !matches!(self.kind, FaultKind::FlipBits | FaultKind::FailDie) {
-            return Err("`die` belongs to `fail-die` and `flip-bits`");
+        let has_die = [FaultKind::FlipBits, FaultKind::FailDie, FaultKind::FailRange];
+        if self.die.is_some() && !has_die.contains(&self.kind) {
+            return Err("`die` belongs to `fail-die`, `fail-range` and `flip-bits`");
+        }
+        let (from, length) = (self.from_bytes.is_some(), self.length_bytes.is_some());
+        let is_range = self.kind == FaultKind::FailRange;
+        if (from, length) != (is_range, is_range) {
+            return Err("`from_bytes` and `length_bytes` belong to `fail-range`, which needs both");
         }
         if self.commands.is_some() && self.kind != FaultKind::FailReads {
             return Err("`commands` belongs to `fail-reads`");
@@ -143,6 +152,11 @@ impl ScheduledFault {
             FaultKind::FlipBits => {
                 Fault::FlipBits { die: self.die, bits: self.bits.unwrap_or(BITS) }
             }
+            FaultKind::FailRange => Fault::FailRange {
+                die: self.die.ok_or("`fail-range` needs a `die`")?,
+                from_bytes: self.from_bytes.unwrap_or_default(),
+                length_bytes: self.length_bytes.unwrap_or_default(),
+            },
             FaultKind::Stall => Fault::Stall { stall_ms: self.stall_ms.unwrap_or_default() },
             FaultKind::Fill => Fault::Fill { left_bytes: self.left_bytes.unwrap_or_default() },
         })
@@ -174,7 +188,10 @@ impl Schedule {
     /// Names the first fault of which it is not.
     pub fn check_dies(&self, dies: u32) -> Result<(), ScheduleError> {
         for (fault, (_, planned)) in (1..).zip(&self.planned) {
-            let (Fault::FailDie { die } | Fault::FlipBits { die: Some(die), .. }) = *planned else {
+            let (Fault::FailDie { die }
+            | Fault::FailRange { die, .. }
+            | Fault::FlipBits { die: Some(die), .. }) = *planned
+            else {
                 continue;
             };
             if die >= dies {
@@ -216,6 +233,11 @@ mod tests {
             ("kind = \"stall\"\nafter_ms = 1", "fault 1: `stall_ms` belongs to `stall`"),
             ("kind = \"cut-power\"", "fault 1: needs either"),
             ("kind = \"fail-die\"\nafter_ms = 1", "fault 1: `fail-die` needs a `die`"),
+            ("kind = \"fail-range\"\nafter_ms = 1\ndie = 1", "which needs both"),
+            (
+                "kind = \"fail-range\"\nafter_ms = 1\ndie = 1\nfrom_bytes = 0\nlength_bytes = 0",
+                "a range of 0 bytes",
+            ),
             ("kind = \"fill\"\nafter_ms = 1\nwhen = 1", "unknown field"),
             ("kind = \"melt\"\nafter_ms = 1", "unknown variant"),
             ("kind = \"heat\"\nafter_ms = 1\ncelsius = 300", "fault 1: a temperature of 300"),

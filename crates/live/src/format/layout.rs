@@ -10,7 +10,7 @@
 use std::ops::RangeInclusive;
 
 use blockio::Bytes;
-use ftl::{ConfigError, Geometry, Lpn, Ppn, VictimPolicy, Watermarks};
+use ftl::{ConfigError, Geometry, Lpn, Ppn, SuperblockId, VictimPolicy, Watermarks};
 use status::Compression;
 
 use crate::format::die_set::DieSet;
@@ -342,6 +342,11 @@ impl Layout {
     /// The rows of a superblock.
     pub(crate) const fn rows_of(&self, superblock: u32) -> std::ops::Range<u32> {
         superblock * self.shape.rows..(superblock + 1) * self.shape.rows
+    }
+
+    /// The superblock of a row.
+    pub(crate) const fn superblock_of(&self, row: u32) -> SuperblockId {
+        SuperblockId(row / self.shape.rows)
     }
 
     pub(crate) const fn is_parity(&self, position: u32) -> bool {

@@ -7,15 +7,19 @@
 //! - After a scrub, after a read that parity answered, and once a die that was away is caught up,
 //!   any one die may go with the power.
 //! - Pages that were told as lost stay told.
+//! - A place whose reads fail, or that rots twice, is listed, and nothing is written there again
+//!   while the folder lists it, or until the die is replaced.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 
 use blockio::Rng;
 use device::{Device as _, Durability};
-use status::Compression;
+use status::{BadPlaceState, Compression};
 
 use super::Disks;
+use crate::engine::bad_places::BadPlace;
 use crate::engine::creation::format;
 use crate::engine::header_copies;
 use crate::engine::witness::{Proof, Witness};
@@ -45,6 +49,24 @@ pub struct Absences {
     pub pages_lost: u64,
     /// Units of dies that came back and kept them.
     pub units_held: u64,
+    /// Bad places that were listed, and those whose superblocks were retired in the same session.
+    pub bad_places: u64,
+    /// Superblocks that were retired, see `bad_places`.
+    pub retired: u64,
+}
+
+impl AddAssign for Absences {
+    fn add_assign(&mut self, other: Self) {
+        self.sessions += other.sessions;
+        self.refused += other.refused;
+        self.cut += other.cut;
+        self.copies_bad += other.copies_bad;
+        self.reconstructed += other.reconstructed;
+        self.pages_lost += other.pages_lost;
+        self.units_held += other.units_held;
+        self.bad_places += other.bad_places;
+        self.retired += other.retired;
+    }
 }
 
 /// The witness of a folder, in memory.
@@ -70,6 +92,10 @@ impl Witness for KeptProof {
         self.change(|proof| proof.stale_start = None);
     }
 
+    fn note_bad_places(&self, places: Vec<BadPlace>) {
+        self.change(|proof| proof.bad_places = places);
+    }
+
     fn proof(&self) -> Option<Proof> {
         lock(&self.0).clone()
     }
@@ -89,6 +115,8 @@ struct AbsenceSimulation {
     members: DieSet,
     written: u8,
     rng: Rng,
+    /// Draws places that become bad.
+    worn: Rng,
     tally: Absences,
 }
 
@@ -117,8 +145,9 @@ pub fn simulate_absences(seed: u64, sessions: u64) -> Result<Absences, String> {
     format(disks.media(), &shape, 1).map_err(|error| error.to_string())?;
     let (flushed, members) = (BTreeMap::new(), shape.all_dies());
     let tally = Absences::default();
+    let (proof, written, worn) = (None, 0, Rng::new(seed).split("worn"));
     let mut absent =
-        AbsenceSimulation { disks, shape, proof: None, flushed, members, written: 0, rng, tally };
+        AbsenceSimulation { disks, shape, proof, flushed, members, written, rng, worn, tally };
     for session in 0..sessions {
         let played = absent.play();
         played.map_err(|broken| format!("seed {seed}, session {session}: {broken}"))?;
@@ -160,6 +189,7 @@ impl AbsenceSimulation {
         if has_all && self.rng.below(8) == 0 {
             // The folder is gone, and the dies suffice.
             self.proof = None;
+            self.disks.spare(Vec::new());
         }
         if has_all && self.rng.below(2) == 0 {
             self.disks.cut_after(self.rng.below(24));
@@ -181,6 +211,11 @@ impl AbsenceSimulation {
         self.tally.sessions += 1;
         self.check_flushed(&drive, &format!("with dies {:b}", present.0))?;
         let drive = self.use_it(drive)?;
+        if self.worn.below(2) == 0 && self.dies() > 1 && drive.lost_dies().is_empty() {
+            self.wear_out(&drive)?;
+            self.write(&drive)?;
+        }
+        self.see_bad_places(&drive)?;
         let incomplete = drive.store().dies.incomplete();
         self.members = DieSet(self.shape.all_dies().0 & !incomplete.0);
         if self.rng.below(2) == 0 {
@@ -223,6 +258,7 @@ impl AbsenceSimulation {
                     self.catch_up(&drive, lost[0])?;
                 } else {
                     let medium = self.disks.replace(lost[0]);
+                    self.disks.forgive(lost[0]);
                     drive.replace_die(lost[0], medium).map_err(|error| error.to_string())?;
                 }
             }
@@ -280,6 +316,9 @@ impl AbsenceSimulation {
         let medium = self.disks.media().remove(die);
         let held = drive.held_units(die, &*medium);
         header_copies::erase(&*medium).map_err(|error| error.to_string())?;
+        if held.is_none() {
+            self.disks.forgive(die);
+        }
         let stopped_at = if self.rng.below(4) == 0 { self.rng.below(160) } else { u64::MAX };
         let filled = drive.catch_up_die_while(die, (medium, held), |row, _| row < stopped_at);
         if filled.is_err() && stopped_at < u64::MAX {
@@ -342,6 +381,71 @@ impl AbsenceSimulation {
         }
         drive.scrub(true).map_err(|error| error.to_string())?;
         Ok(())
+    }
+
+    /// Has a place of a die become bad, and the drive attend to it, if not always to the end.
+    fn wear_out(&mut self, drive: &Drive) -> Result<(), String> {
+        let failed = |error: crate::DeviceError| format!("with a bad place: {error}");
+        let (layout, dies) = (Layout::new(&self.shape), self.dies());
+        let die = below(&mut self.worn, dies);
+        let rows: Vec<u32> = drive.core().map_err(failed)?.rows.held().map(|it| it.0).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let row = rows[below(&mut self.worn, rows.len())];
+        let unit = usize::try_from(layout.unit_from(row)).expect("a small drive");
+        let at = unit + below(&mut self.worn, layout.unit_bytes);
+        // Rot that was written again is found once more.
+        let is_rot = self.worn.below(2) == 0;
+        for _ in 0..=u32::from(is_rot) {
+            if is_rot {
+                self.disks.flip(die, at, 1);
+            } else {
+                self.disks.make_unreadable(die, at..at + 1);
+            }
+            drive.scrub(true).map_err(failed)?;
+        }
+        drive.attend().map_err(failed)?;
+        let superblock = layout.superblock_of(row).0;
+        let state = || {
+            let places = drive.status().maintenance.bad_places;
+            let is_it =
+                |it: &&status::BadPlace| (it.die as usize, it.superblock) == (die, superblock);
+            places.iter().find(is_it).and_then(|it| it.state)
+        };
+        // What one row has in another position is no unit.
+        let held = drive.core().map_err(failed)?.rows.life(row);
+        if held.seq == 0 || layout.position(row, die, held.out).is_none() {
+            return Ok(());
+        }
+        let listed = state().ok_or_else(|| format!("superblock {superblock} is not listed"))?;
+        self.tally.bad_places += 1;
+        self.see_bad_places(drive)?;
+        for _ in 0..self.worn.below(8) {
+            drive.attend().map_err(failed)?;
+        }
+        if self.worn.below(2) == 0 && listed == BadPlaceState::Draining {
+            let mut looks = 0;
+            while state() != Some(BadPlaceState::Retired) {
+                drive.attend().map_err(failed)?;
+                looks += 1;
+                if looks > 100 {
+                    return Err(format!("superblock {superblock} is never retired"));
+                }
+            }
+            self.tally.retired += 1;
+        }
+        self.check_flushed(drive, "with bad places")
+    }
+
+    /// Has the disks notice writes to bad places, and says if there was one.
+    fn see_bad_places(&self, drive: &Drive) -> Result<(), String> {
+        drive.core().map_err(|error| error.to_string())?.ftl.check_invariants();
+        let places = drive.status().maintenance.bad_places;
+        let spared = places.iter().filter(|it| it.state != Some(BadPlaceState::InUse));
+        let range = |it: &status::BadPlace| it.offset_bytes..it.offset_bytes + it.length_bytes;
+        self.disks.spare(spared.map(|it| (it.die as usize, range(it))).collect());
+        self.disks.take_broken().map_or(Ok(()), Err)
     }
 
     /// A page that lies on a die and cannot be read.

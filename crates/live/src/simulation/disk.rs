@@ -97,6 +97,9 @@ struct Rack {
     is_cut: bool,
     commands: u64,
     rng: Rng,
+    /// Ranges of disks where nothing but zeroes is to be written, and what was all the same.
+    spared: Vec<(usize, Range<u64>)>,
+    broken: Option<String>,
     buffer: BufferImage,
     /// The write that was under way when everything stopped: disk, offset, and what was there.
     under_way: Option<(usize, usize, Vec<u8>)>,
@@ -185,6 +188,8 @@ impl Disks {
             is_cut: false,
             commands: 0,
             rng,
+            spared: Vec::new(),
+            broken: None,
             buffer: BufferImage { starts: 1, ..BufferImage::default() },
             under_way: None,
         };
@@ -234,6 +239,21 @@ impl Disks {
     /// Sets the fault of a disk from now on.
     pub fn set_fault(&self, disk: usize, fault: DiskFault) {
         self.rack().images[disk].fault = fault;
+    }
+
+    /// From now on nothing is to be written to these ranges of disks, but zeroes.
+    pub(super) fn spare(&self, ranges: Vec<(usize, Range<u64>)>) {
+        self.rack().spared = ranges;
+    }
+
+    /// Ends what was to be spared of a disk.
+    pub(super) fn forgive(&self, disk: usize) {
+        self.rack().spared.retain(|(it, _)| *it != disk);
+    }
+
+    /// Description of a write to a range that was to be spared, if there was one.
+    pub(super) fn take_broken(&self) -> Option<String> {
+        self.rack().broken.take()
     }
 
     /// From now on these tables, and no others, cannot be read from any disk.
@@ -342,6 +362,8 @@ impl Disks {
             is_cut: rack.is_cut,
             commands: rack.commands,
             rng: rack.rng.clone(),
+            spared: rack.spared.clone(),
+            broken: None,
             buffer: rack.buffer.clone(),
             under_way: rack.under_way.clone(),
         };
@@ -660,6 +682,14 @@ impl Medium for Disk {
         if let Some(whole) = rack.lacking(offset, bytes.len()) {
             rack.images[self.index].write(index(offset), &bytes[..whole]);
             return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        let is_hit = |(disk, range): &(usize, Range<u64>)| {
+            let end = offset + bytes.len() as u64;
+            *disk == self.index && range.start < end && offset < range.end
+        };
+        if rack.spared.iter().any(is_hit) && bytes.iter().any(|byte| *byte != 0) {
+            let disk = self.index;
+            rack.broken = Some(format!("byte {offset} of disk {disk} is written again"));
         }
         let image = &mut rack.images[self.index];
         image.check_writable()?;

@@ -18,6 +18,7 @@ use status::{Member, StaleStart};
 
 use super::folder::replace_file;
 use super::listed_dies::open_dies;
+use crate::engine::bad_places::BadPlace;
 use crate::engine::dies::now_unix_s;
 use crate::engine::gathering::gather;
 use crate::engine::witness::{Departure, Proof, Witness};
@@ -42,6 +43,8 @@ struct KeptProof {
     stale_start: Option<StaleStart>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     departures: Vec<Departure>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bad_places: Vec<BadPlace>,
 }
 
 /// The witness of a folder.
@@ -105,6 +108,10 @@ impl Witness for FolderWitness {
         });
     }
 
+    fn note_bad_places(&self, places: Vec<BadPlace>) {
+        self.change(|known| Some(Proof { bad_places: places, ..known? }));
+    }
+
     fn proof(&self) -> Option<Proof> {
         lock(&self.state).proof.clone()
     }
@@ -144,8 +151,9 @@ fn print(proof: &Proof) -> String {
         header.extend([digit(byte >> 4), digit(byte & 0xf)]);
     }
     let Proof { batches, stale_start, .. } = *proof;
-    let (members, departures) = (proof.members.clone(), proof.departures.clone());
-    let kept = KeptProof { schema: SCHEMA, header, batches, members, stale_start, departures };
+    let Proof { members, departures, bad_places, .. } = proof.clone();
+    let schema = SCHEMA;
+    let kept = KeptProof { schema, header, batches, members, stale_start, departures, bad_places };
     let line = serde_json::to_string(&kept).expect("numbers and texts have a form");
     format!("{line}\n{:08x}\n", crc32c::crc32c(line.as_bytes()))
 }
@@ -162,7 +170,8 @@ fn parse(text: &str) -> Option<Proof> {
     (bytes.len() < length).then(|| bytes.resize(length, 0))?;
     seal(&mut bytes);
     let header = Header::parse(&bytes).ok()??;
-    let KeptProof { batches, members, stale_start, departures, .. } = kept;
+    let KeptProof { batches, members, stale_start, departures, bad_places, .. } = kept;
     let is_of_all = members.len() == header.shape.dies as usize;
-    is_of_all.then_some(Proof { header, batches, members, stale_start, departures })
+    let proof = Proof { header, batches, members, stale_start, departures, bad_places };
+    is_of_all.then_some(proof)
 }

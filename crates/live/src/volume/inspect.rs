@@ -11,7 +11,7 @@ use status::{
 use crate::description;
 use crate::engine::gathering::{GatheredDies, gather_proven};
 use crate::engine::lost::LostPages;
-use crate::engine::recovery::{take_up, view};
+use crate::engine::recovery::{condemn_known, take_up, view};
 use crate::engine::store::Store;
 use crate::engine::write_buffer::BufferContents;
 use crate::format::header::Header;
@@ -41,7 +41,10 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
     let absent_dies = listing.absences(store.dies.lost(), &unused);
     let shape = &store.layout.shape;
     let closed = if header.is_open { None } else { view(&store, &header)? };
-    let (ftl, lost) = closed.unzip();
+    let (mut ftl, lost) = closed.unzip();
+    if let Some(ftl) = &mut ftl {
+        condemn_known(&store, ftl);
+    }
     let units = store.layout.data_units_left(store.dies.removed());
     let status = Status {
         schema: SCHEMA,
@@ -75,7 +78,9 @@ pub fn inspect(volume: &Path) -> Result<Status, OpenError> {
         },
         server: None,
     };
-    Ok(describe_status(status.rated(rated_cycles(volume)), volume))
+    let places = store.bad_places.describe(&store.layout, ftl.as_ref());
+    let status = status.with_bad_places(places).rated(rated_cycles(volume));
+    Ok(describe_status(status, volume))
 }
 
 /// The write buffer that the death of a server left. The journal, which says whether it is of the

@@ -120,7 +120,7 @@ fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) ->
         if let Err(error) = erase(&spare) {
             let path = spare.display().to_string();
             let reason = Some(error.to_string());
-            drive.store().dies.note_unerased_spare(NotErased { die: None, path, reason });
+            drive.store().dies.note_unerased(NotErased { die: None, path, reason });
         }
     }
     !is_stopped

@@ -60,6 +60,8 @@ pub(super) struct DriveSnapshot {
     /// By die the damaged places that reads had found when they were told, and how many looks ago.
     damaged: Vec<u64>,
     looks_since_damage: u32,
+    /// By die the bad places at the last look; none before the first.
+    bad_places: Option<Vec<u64>>,
 }
 
 /// Looks from one telling of damage that reads found to the next: one a minute.
@@ -77,6 +79,7 @@ impl DriveSnapshot {
         changes.extend(self.supply(status));
         changes.extend(self.redundancy(status));
         changes.extend(self.damage(status));
+        changes.extend(self.bad_places(status));
         self.health = status.health.state;
         changes
     }
@@ -210,6 +213,21 @@ impl DriveSnapshot {
             "Reads found {}: parity gave the data back, and it is written again.",
             found.join(", ")
         )))
+    }
+
+    /// Places of dies where the medium failed, once each.
+    fn bad_places(&mut self, status: &Status) -> Vec<Change> {
+        let now: Vec<u64> = status.dies.iter().map(|die| die.bad_places).collect();
+        let before = self.bad_places.replace(now.clone()).unwrap_or_else(|| now.clone());
+        let grown = (0_u32..).zip(now.iter().zip(before)).filter(|(_, (now, was))| **now > *was);
+        let told = grown.map(|(die, (count, was))| {
+            let (places, named) = (counted(count - was, "bad place"), named(status, die));
+            warning(format!(
+                "Found {places} of {named}, where its medium failed: the data is moved, and \
+                 nothing more is written there while spare superblocks are left."
+            ))
+        });
+        told.collect()
     }
 
     /// Tells that physical space is low, which is no problem yet, once until there is plenty again.

@@ -252,6 +252,11 @@ impl Sheet {
         let limit = by_die(|die| die.damaged_places_limit);
         let about = "Most of them in an hour that are no problem: --die-errors-per-hour";
         self.gauges(("damaged_places_limit", PURE, about), &limit);
+        let bad = by_die(|die| die.bad_places);
+        self.gauges(("bad_places", PURE, "Places where the medium of a die failed"), &bad);
+        let in_use = by_die(|die| die.bad_places_in_use);
+        let about = "Those that are used all the same, for want of spare superblocks";
+        self.gauges(("bad_places_in_use", PURE, about), &in_use);
     }
 
     fn scrubs(&mut self, maintenance: &MaintenanceStatus) {

@@ -1,7 +1,9 @@
 //! Dies of a drive as members of an array, and the damage that was found on them.
 
 use blockio::text::{bytes, counted};
-use status::{Damage, DamageOutcome, Die, FoundBy, Member, Status};
+use status::{
+    BadPlace, BadPlaceCause, BadPlaceState, Damage, DamageOutcome, Die, FoundBy, Member, Status,
+};
 
 use super::{StatusRow, row};
 
@@ -69,6 +71,40 @@ fn damage_text(damage: &Damage) -> String {
         DamageOutcome::Lost => "lost",
     };
     format!("{}: {place}, found by {finder}, {outcome}", utc(*at_unix_s))
+}
+
+/// Returns a row with the number of bad places; none without any.
+pub(super) fn bad_place_row(status: &Status) -> Option<StatusRow> {
+    let count = |of: fn(&Die) -> u64| status.dies.iter().map(of).sum::<u64>();
+    let (all, in_use) = (count(|die| die.bad_places), count(|die| die.bad_places_in_use));
+    let used = if in_use > 0 { format!("; {in_use} still used") } else { String::new() };
+    let places = counted(all, "place");
+    (all > 0).then(|| row("bad places", format!("{places} not to be used again{used}")))
+}
+
+/// Returns a row for each bad place.
+pub(super) fn bad_place_rows(status: &Status) -> Vec<StatusRow> {
+    status.maintenance.bad_places.iter().map(|it| row("bad place", bad_place_text(it))).collect()
+}
+
+fn bad_place_text(place: &BadPlace) -> String {
+    let BadPlace { die, superblock, offset_bytes, length_bytes, cause, times, .. } = place;
+    let cause = match cause {
+        BadPlaceCause::ReadError => "read errors",
+        BadPlaceCause::Rot => "rot",
+    };
+    let state = match place.state {
+        Some(BadPlaceState::Draining) => ", being emptied",
+        Some(BadPlaceState::Retired) => ", retired",
+        Some(BadPlaceState::InUse) => ", still used",
+        None => "",
+    };
+    let since = utc(place.since_unix_s);
+    format!(
+        "superblock {superblock} on die {die}, {length_bytes} bytes from byte {offset_bytes} on: \
+         {cause} since {since}, found {}{state}",
+        counted(*times, "time")
+    )
 }
 
 /// A time in seconds since 1970, as `2026-11-29 03:02:11 UTC`.

@@ -4,18 +4,19 @@
 //! use. Headers say so, and a checkpoint how many pages its own map has, so that neither depends on
 //! the other after a crash.
 
+use std::io;
 use std::sync::atomic::Ordering;
 
 use blockio::Bytes;
-use device::DeviceError;
-use status::{Purge, UserCapacity, drive_id};
+use device::{DeviceError, is_host_full};
+use status::{NotErased, Purge, UserCapacity, drive_id};
 
 use ftl::{ConfigError, SuperblockId};
 
 use super::Drive;
 use super::executing::Still;
 use crate::engine::creation::Capacity;
-use crate::engine::dies::medium_error;
+use crate::engine::dies::{die_number, medium_error};
 use crate::engine::erasure::STOPPED;
 use crate::engine::header_copies;
 use crate::engine::journal::Scope;
@@ -166,7 +167,9 @@ impl Drive {
         let shape = &self.store.layout.shape;
         // Exact, so that it can be typed.
         let bytes = |pages: u64| pages * PAGE_BYTES as u64;
-        let wanted = Shape { pages_logical: pages, pages_stored_max: stored_max, ..*shape };
+        let superblocks = shape.superblocks - self.core()?.ftl.superblocks_condemned();
+        let pages_stored_max = stored_max;
+        let wanted = Shape { pages_logical: pages, pages_stored_max, superblocks, ..*shape };
         let mappable = u64::from(shape.pages_mappable);
         match (wanted.config().check(), capacity.physical) {
             (Err(ConfigError::NoSpare { limit, .. }), Some(physical)) => {
@@ -308,6 +311,15 @@ impl Drive {
         self.erase_but(DieSet::default(), from, until)
     }
 
+    /// True if a die refused to erase a bad place of it, which it may: not for want of space.
+    fn is_bad_place(&self, die: usize, from: u64, error: &io::Error) -> bool {
+        let layout = &self.store.layout;
+        let row = (from - layout.unit_from(0)) / layout.unit_bytes as u64;
+        let row = u32::try_from(row).expect("a row of the drive");
+        let superblock = layout.superblock_of(row).0;
+        !is_host_full(error) && self.store.bad_places.is_bad(die_number(die), superblock)
+    }
+
     /// Erases what lies there on every die but these. Metadata is written over, so that space that
     /// was reserved for it stays so.
     fn erase_but(&self, kept: DieSet, from: u64, until: u64) -> Result<(), DeviceError> {
@@ -322,12 +334,21 @@ impl Drive {
                 dies.erase(die, from, length)
             };
             match erased {
+                Err(error) if !is_metadata && self.is_bad_place(die, from, &error) => {
+                    dies.note_unerased(unerased(dies.name(die), die, (from, length), &error));
+                }
                 Err(error) if dies.lose_for(die, &error) => {}
                 erased => erased.map_err(medium_error(format!("erasing die {die}")))?,
             }
         }
         Ok(())
     }
+}
+
+/// A bad place of a die that refused to be erased.
+fn unerased(path: String, die: usize, (from, length): (u64, u64), error: &io::Error) -> NotErased {
+    let reason = Some(format!("{length} bytes from byte {from} on ({error})"));
+    NotErased { reason, ..NotErased::die(die_number(die), path) }
 }
 
 /// A purge that was begun; dropping it before it is carried out ends it.

@@ -1,6 +1,7 @@
 //! Looking after what is stored: a scrub, and dies that fail and are replaced, while the host goes
 //! on.
 
+mod bad_places;
 mod catching_up;
 mod copies;
 mod suspects;
@@ -13,6 +14,7 @@ use device::DeviceError;
 use ftl::Lpn;
 use status::{Damage, DamageOutcome, FoundBy, Rebuild, Scrub};
 
+use self::bad_places::{find_fault, is_spared, note_fault};
 pub(crate) use self::catching_up::{HeldUnits, MediumAndUnits};
 use crate::Medium;
 use crate::engine::core::Core;
@@ -204,6 +206,7 @@ impl Drive {
             self.checkpoint()?;
         }
         self.look_for_lost()?;
+        self.tell_bad_places();
         Ok(found)
     }
 
@@ -306,8 +309,10 @@ impl Drive {
         pages.lost.iter().for_each(|lpn| found.note(Damage { lba: Some(lba(*lpn)), ..seen }));
         let mut left = 0;
         for unit in verified.units.iter().filter(|unit| unit.is_bad()) {
+            let fault = find_fault(store, row, unit);
             // What holds nothing that counts, and cannot be restored, waits for its next life.
             if unit.whole.is_none() && pages.is_empty() {
+                note_fault(store, (row, unit.die), fault, false);
                 continue;
             }
             found.units_bad += 1;
@@ -319,12 +324,17 @@ impl Drive {
                         dies.lose_for(unit.die, error);
                     })
             };
+            // What lies there is moved.
+            let is_bad_place = is_spared(store, core, row, unit.die);
+            let may_write = repair && !is_bad_place;
             let outcome = match &unit.whole {
-                Some(whole) if repair && write(whole).is_ok() => DamageOutcome::Rewritten,
+                Some(whole) if may_write && write(whole).is_ok() => DamageOutcome::Rewritten,
                 _ => DamageOutcome::Left,
             };
-            found.units_restored += u64::from(outcome == DamageOutcome::Rewritten);
-            left += u64::from(unit.whole.is_none());
+            let is_rewritten = outcome == DamageOutcome::Rewritten;
+            note_fault(store, (row, unit.die), fault, is_rewritten);
+            found.units_restored += u64::from(is_rewritten);
+            left += u64::from(unit.whole.is_none() || is_bad_place);
             let die = Some(die_number(unit.die));
             found.note(Damage { die, row: Some(row), outcome, ..seen });
         }
@@ -448,6 +458,9 @@ impl Drive {
         };
         store.dies.forget_failures(die);
         store.suspects.forget_die(die);
+        if held.is_none() {
+            self.forget_bad_places(die)?;
+        }
         let failed = |error: io::Error| {
             store.dies.count_failure(die, &error);
             replacing(die)(error)
@@ -532,6 +545,12 @@ impl Drive {
             self.vacate_if_possible(row, life, &pages.readable)?;
             return Ok(Filling::Lost);
         };
+        if is_spared(store, &core, row, die) {
+            let pages = verified.pages(store, &core.ftl).readable;
+            drop(core);
+            self.vacate_if_possible(row, life, &pages)?;
+            return Ok(Filling::Restored);
+        }
         let written = store.dies.restore(die, store.layout.unit_from(row), unit);
         written.map_err(medium_error(format!("restoring row {row} of die {die}")))?;
         Ok(Filling::Restored)

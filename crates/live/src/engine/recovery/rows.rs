@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use device::is_host_full;
-use ftl::{Cause, RecoveredSuperblock, SuperblockId};
+use ftl::{Cause, Ftl, RecoveredSuperblock, SuperblockId};
 
 use super::events::Events;
 use crate::OpenError;
 use crate::engine::completed_rows::CompletedRows;
+use crate::engine::dies::die_number;
 use crate::engine::store::Store;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
@@ -49,14 +50,21 @@ struct Mend {
 }
 
 impl ScanResult {
-    /// Writes units again that rows lack, so that those survive a further loss.
+    /// Writes units again that rows lack, so that those survive a further loss; not where a place
+    /// is bad and its superblock is to be emptied.
     ///
     /// # Errors
     /// Fails if the host has no space: what tells of those rows would be overwritten next.
-    pub(super) fn mend(&mut self, store: &Store) -> Result<(), OpenError> {
+    pub(super) fn mend(&mut self, store: &Store, ftl: &Ftl) -> Result<(), OpenError> {
         for Mend { row, unit_header, mut unit } in self.mends.drain(..) {
             unit_header.write(&mut unit);
             let die = store.layout.die(row, unit_header.position, unit_header.out);
+            let superblock = store.layout.superblock_of(row);
+            if ftl.is_condemned(superblock)
+                && store.bad_places.is_bad(die_number(die), superblock.0)
+            {
+                continue;
+            }
             let written = store.dies.write_or_lose(die, store.layout.unit_from(row), &unit);
             // Where the drive cannot do without the die, the row is as good as it was.
             if let Some(error) = written.err().filter(is_host_full) {

@@ -59,8 +59,8 @@ impl Drive {
 
     /// Attends to what should not wait for a client: makes durable which pages are known to be
     /// lost, has the folder prove what is in the journal after half a second of rest, writes rows
-    /// again in which reads found damage, and looks whether dies that did not respond do so again.
-    /// To be called about twice a second.
+    /// again in which reads found damage, looks whether dies that did not respond do so again, and
+    /// empties superblocks with bad places. To be called about twice a second.
     ///
     /// # Errors
     /// As [`Drive::keep_losses`] and [`Drive::mend_suspects`].
@@ -68,6 +68,8 @@ impl Drive {
         self.keep_losses()?;
         self.store().witness_batches_at_rest();
         self.store().dies.look_for_silent();
-        self.mend_suspects()
+        let mended = self.mend_suspects();
+        self.spare_bad_places()?;
+        mended
     }
 }
