@@ -202,7 +202,9 @@ mod tests {
         let drive = Drive::open_media(disks.media()).unwrap();
         (0..8).for_each(|_| write(&drive, 0..PAGES));
         let rows: Vec<u32> = drive.core().unwrap().rows.held().map(|it| it.0).collect();
-        rows.iter().for_each(|row| spoil(&disks, &layout, 1, *row));
+        for row in rows {
+            spoil(&disks, &layout, 1, row);
+        }
         drive.scrub(true).unwrap();
         let states = settled(&drive);
         let count = |state| states.iter().filter(|it| **it == Some(state)).count();
@@ -242,7 +244,9 @@ mod tests {
         assert_eq!(settled(&drive), [Some(BadPlaceState::Draining)]);
         let lost: Vec<u64> = (0..PAGES).filter(|page| read(&drive, *page).is_none()).collect();
         assert!((1..=2).contains(&lost.len()), "no more than lay in the sector: {lost:?}");
-        lost.iter().for_each(|page| write(&drive, *page..*page + 1));
+        for page in lost {
+            write(&drive, page..page + 1);
+        }
         assert_eq!(settled(&drive), [Some(BadPlaceState::Retired)]);
         assert!(are_right(&drive));
     }
