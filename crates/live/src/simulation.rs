@@ -21,6 +21,8 @@ mod media_format;
 pub(crate) mod operators;
 mod run;
 
+#[cfg(test)]
+pub(crate) use absence::KeptProof;
 pub use absence::{Absences, simulate_absences};
 pub use damage::Outcome;
 pub use disk::{DiskFault, Disks};

@@ -71,7 +71,7 @@ impl AddAssign for Absences {
 
 /// The witness of a folder, in memory.
 #[derive(Debug, Default)]
-struct KeptProof(Mutex<Option<Proof>>);
+pub(crate) struct KeptProof(Mutex<Option<Proof>>);
 
 impl KeptProof {
     fn change(&self, change: impl FnOnce(&mut Proof)) {

@@ -120,9 +120,10 @@ pub(super) fn is_spared(store: &Store, core: &Core, row: u32, die: usize) -> boo
     core.ftl.is_condemned(superblock) && store.bad_places.is_bad(die_number(die), superblock.0)
 }
 
-/// Fault of a unit, as far as it tells something of the place where it lies. A read that fails does
-/// if it fails again, and the die responds.
+/// Fault of a unit, as far as it tells something of the place where it lies, and there is a folder
+/// to keep a list. A read that fails does if it fails again, and the die responds.
 pub(super) fn find_fault(store: &Store, row: u32, unit: &VerifiedUnit) -> Option<Finding> {
+    store.dies.witness()?;
     let mut bytes = vec![0; store.layout.unit_bytes];
     let mut fails = || store.dies.peek(unit.die, store.layout.unit_from(row), &mut bytes).is_err();
     match unit.flaw? {
@@ -155,16 +156,22 @@ pub(super) fn note_fault(
 mod tests {
     use std::io;
     use std::ops::Range;
+    use std::sync::Arc;
 
     use device::{Device as _, Durability};
     use status::{BadPlaceState, HealthState, ProblemKind};
 
     use crate::engine::drive::SMALL_SHAPE;
     use crate::format::layout::{Layout, PAGE_BYTES};
-    use crate::simulation::Disks;
+    use crate::simulation::{Disks, KeptProof};
     use crate::{Drive, Medium, Shape};
 
     const PAGES: u64 = 100;
+
+    /// Opens a drive that has a folder.
+    fn open(media: Vec<Box<dyn Medium>>) -> Drive {
+        Drive::open_proven(media, Some(Arc::new(KeptProof::default()))).unwrap()
+    }
 
     fn write(drive: &Drive, pages: Range<u64>) {
         for page in pages {
@@ -199,7 +206,7 @@ mod tests {
     fn bad_places_beyond_the_spare_stay_in_use_until_their_die_is_replaced() {
         let shape = Shape { dies: 3, is_protected: true, ..SMALL_SHAPE };
         let (disks, layout) = (Disks::formatted(&shape), Layout::new(&shape));
-        let drive = Drive::open_media(disks.media()).unwrap();
+        let drive = open(disks.media());
         (0..8).for_each(|_| write(&drive, 0..PAGES));
         let rows: Vec<u32> = drive.core().unwrap().rows.held().map(|it| it.0).collect();
         for row in rows {
@@ -236,7 +243,7 @@ mod tests {
     #[test]
     fn without_parity_what_can_be_read_is_moved_away_from_a_bad_place() {
         let (disks, layout) = (Disks::formatted(&SMALL_SHAPE), Layout::new(&SMALL_SHAPE));
-        let drive = Drive::open_media(disks.media()).unwrap();
+        let drive = open(disks.media());
         write(&drive, 0..PAGES);
         let row = drive.core().unwrap().rows.held().next().unwrap().0;
         spoil(&disks, &layout, 0, row);
@@ -287,7 +294,7 @@ mod tests {
         let disk = media.remove(1);
         let range = layout.unit_from(0)..layout.unit_from(1);
         media.insert(1, Box::new(Worn { disk, range }));
-        let drive = Drive::open_media(media).unwrap();
+        let drive = open(media);
         write(&drive, 0..PAGES);
         spoil(&disks, &layout, 1, 0);
         drive.scrub(true).unwrap();
