@@ -310,7 +310,7 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["fault_injection", "format"],
     &["error", "description"],
     // From what is written up to who writes it.
-    &["engine/program", "engine/signature", "engine/witness"],
+    &["engine/bad_places", "engine/program", "engine/signature", "engine/witness"],
     &["engine/dies", "engine/open_row", "engine/write_buffer"],
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
     &["engine/checkpoint", "engine/erasure", "engine/gathering"],
@@ -331,8 +331,16 @@ fn files_of_live_import_from_their_own_and_lower_layers_only() {
 }
 
 /// Files of `live` that decide: they know what lies where and neither read nor write it.
-const DECIDING: [&str; 7] =
-    ["core", "core/left_out", "core/size", "completed_rows", "lost", "open_row", "program"];
+const DECIDING: [&str; 8] = [
+    "core",
+    "core/condemned",
+    "core/left_out",
+    "core/size",
+    "completed_rows",
+    "lost",
+    "open_row",
+    "program",
+];
 
 #[test]
 fn the_core_of_a_live_drive_touches_no_medium() {

@@ -80,9 +80,9 @@ pub enum BadPlaceCause {
 pub enum BadPlaceState {
     /// Nothing is written there; what it holds is moved.
     Draining,
-    /// It holds nothing, and is not used again.
+    /// Not used again, and empty.
     Retired,
-    /// It is used as any other, since too few would be left without it.
+    /// Used as any other, since too few would be left without it.
     InUse,
 }
 

@@ -24,7 +24,7 @@ fn bad_place(status: &Value) -> Option<&Value> {
     places.first()
 }
 
-/// What a die holds in the range of a bad place.
+/// Contents of a die in the range of a bad place.
 fn contents(folder: &Path, place: &Value) -> Vec<u8> {
     let number =
         |name: &str| usize::try_from(place[name].as_u64().expect("a number")).expect("a small die");

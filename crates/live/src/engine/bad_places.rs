@@ -65,7 +65,7 @@ pub(crate) struct BadPlaces {
 }
 
 impl BadPlaces {
-    /// Those that are listed, as far as a drive of this shape can have them.
+    /// Listed places, as far as a drive of this shape can have them.
     pub(crate) fn of(listed: &[BadPlace], shape: &Shape) -> Self {
         let can_be = |it: &&BadPlace| it.die < shape.dies && it.superblock < shape.superblocks;
         let places = listed.iter().filter(can_be);
