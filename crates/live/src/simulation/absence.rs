@@ -405,26 +405,26 @@ impl AbsenceSimulation {
             }
             drive.scrub(true).map_err(failed)?;
         }
+        // Attending may move all that the row holds. Where it left out the die is no unit.
+        let held = drive.core().map_err(failed)?.rows.life(row);
         drive.attend().map_err(failed)?;
         let superblock = layout.superblock_of(row).0;
+        if held.seq == 0 || layout.position(row, die, held.out).is_none() {
+            return Ok(());
+        }
         let state = || {
             let places = drive.status().maintenance.bad_places;
             let is_it =
                 |it: &&status::BadPlace| (it.die as usize, it.superblock) == (die, superblock);
             places.iter().find(is_it).and_then(|it| it.state)
         };
-        // What one row has in another position is no unit.
-        let held = drive.core().map_err(failed)?.rows.life(row);
-        if held.seq == 0 || layout.position(row, die, held.out).is_none() {
-            return Ok(());
-        }
         let listed = state().ok_or_else(|| format!("superblock {superblock} is not listed"))?;
         self.tally.bad_places += 1;
         self.see_bad_places(drive)?;
         for _ in 0..self.worn.below(8) {
             drive.attend().map_err(failed)?;
         }
-        if self.worn.below(2) == 0 && listed == BadPlaceState::Draining {
+        if self.worn.below(2) == 0 && listed != BadPlaceState::InUse {
             let mut looks = 0;
             while state() != Some(BadPlaceState::Retired) {
                 drive.attend().map_err(failed)?;
