@@ -310,7 +310,8 @@ const LAYERS_OF_LIVE: &[&[&str]] = &[
     &["fault_injection", "format"],
     &["error", "description"],
     // From what is written up to who writes it.
-    &["engine/bad_places", "engine/program", "engine/signature", "engine/witness"],
+    &["engine/bad_places"],
+    &["engine/program", "engine/signature", "engine/witness"],
     &["engine/dies", "engine/open_row", "engine/write_buffer"],
     &["engine/header_copies", "engine/store", "engine/completed_rows", "engine/lost"],
     &["engine/checkpoint", "engine/erasure", "engine/gathering"],
