@@ -24,7 +24,7 @@ use pyo3::types::PyByteArray;
 use self::closed_loop::{Batches, Callback, ClosedLoop, Extent, Feed};
 use self::columns::{
     Columns, CompletedRequest, PyColumns, PyRequests, TIME_HINT, TIME_MAX, code, failed,
-    into_python,
+    into_python, order_by_time,
 };
 use crate::drive::DriveOrder;
 use crate::failure::{exception, json, order, refused};
@@ -172,9 +172,7 @@ impl State {
     ///
     /// The host may see a completion a little later than the drive is done.
     fn report(&mut self, is_due: impl Fn(Nanos) -> bool) -> Vec<CompletedRequest> {
-        if !self.unreported.is_sorted_by_key(|done| done.completed_at) {
-            self.unreported.sort_by_key(|done| done.completed_at);
-        }
+        order_by_time(&mut self.unreported);
         let due = self.unreported.partition_point(|done| is_due(done.completed_at));
         let later = self.unreported.split_off(due);
         std::mem::replace(&mut self.unreported, later)
@@ -208,7 +206,7 @@ impl State {
         let (submitted, mut done) = (closed.submitted, std::mem::take(&mut closed.done));
         self.completed += submitted - self.submitted;
         self.submitted = submitted;
-        done.sort_by_key(|done| done.completed_at);
+        order_by_time(&mut done);
         self.now = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
         ended.map(|()| done)
     }
@@ -352,7 +350,7 @@ impl Simulator {
             let now = state.now;
             PyResult::Ok(state.report(|at| at < now))
         })?;
-        Ok(into_python(py, &done))
+        into_python(py, &done)
     }
 
     /// Submits requests to an idle drive and waits for all of them. Returns their completions in
@@ -369,7 +367,7 @@ impl Simulator {
         let columns = Columns::of(&columns, thread);
         let state = &mut *self.state()?;
         let done = py.detach(|| state.run_all(columns, is_strict))?;
-        Ok(into_python(py, &done))
+        into_python(py, &done)
     }
 
     /// Advances time to `until_ns`, or until no request is outstanding. Returns the requests that
@@ -395,7 +393,7 @@ impl Simulator {
         })?;
         let last = done.last().map_or(state.now, |last| state.now.max(last.completed_at));
         state.now = if until == Nanos::MAX { last } else { until };
-        Ok(into_python(py, &done))
+        into_python(py, &done)
     }
 
     /// Advances time to the next completion, and returns it; `None` if no request is outstanding.
@@ -429,7 +427,7 @@ impl Simulator {
             let mut feed = Batches::new(next_requests, columns)?;
             py.detach(|| state.close_loop(&mut feed, extent))?
         };
-        Ok(into_python(py, &done))
+        into_python(py, &done)
     }
 
     /// Writes every sector once, in order. No request may be outstanding.

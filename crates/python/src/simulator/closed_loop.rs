@@ -228,7 +228,7 @@ impl Batches {
     fn refill(&mut self, done: &[CompletedRequest]) -> PyResult<()> {
         let Some(next_requests) = &self.next_requests else { return Ok(()) };
         let columns = Python::attach(|py| {
-            let columns = into_python(py, &done[self.seen..]);
+            let columns = into_python(py, &done[self.seen..])?;
             let next = next_requests.bind(py).call1((columns,))?;
             if next.is_none() {
                 return Ok(None);
