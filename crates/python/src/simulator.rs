@@ -57,7 +57,7 @@ struct State {
 }
 
 /// A function for each request; or columns, and a function for more of them.
-type PyFeed<'py> = (Option<Py<PyAny>>, Option<PyRequests<'py>>, Option<Py<PyAny>>);
+type PyFeed = (Option<Py<PyAny>>, Option<PyRequests>, Option<Py<PyAny>>);
 
 /// A request that completed.
 #[pyclass(frozen, get_all, module = "floatgate._core")]
@@ -410,7 +410,7 @@ impl Simulator {
         py: Python<'py>,
         shape: (u16, u16, Option<u64>, Option<u64>),
         is_strict: bool,
-        feed: PyFeed<'py>,
+        feed: PyFeed,
     ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
         let (threads, queue_per_thread, requests, until_ns) = shape;
         let (next_request, columns, next_requests) = feed;

@@ -12,7 +12,7 @@ use blockio::{Lba, Nanos, Op, Request};
 use lab::ssd::Drive;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyTuple;
 
 use super::Completion;
 use super::columns::{
@@ -44,13 +44,11 @@ pub(super) struct Callback {
     pub(super) next_request: Py<PyAny>,
 }
 
-/// Operations, addresses and lengths of requests.
-type OwnedColumns = (Vec<u8>, Vec<u8>, Vec<u8>);
-
 /// Columns of requests, and a function that is called for more of them.
 pub(super) struct Batches {
     next_requests: Option<Py<PyAny>>,
-    columns: OwnedColumns,
+    /// None where they have run out for good.
+    columns: Option<PyRequests>,
     index: usize,
     /// Completions that the function has seen.
     seen: usize,
@@ -210,45 +208,33 @@ impl Batches {
     /// Fails if the columns are no requests.
     pub(super) fn new(
         next_requests: Option<Py<PyAny>>,
-        columns: Option<PyRequests<'_>>,
+        columns: Option<PyRequests>,
     ) -> PyResult<Self> {
-        let columns = columns.map_or_else(<_>::default, owned);
         let batches = Self { next_requests, columns, index: 0, seen: 0 };
         batches.requests().check().map_err(|error| exception(&error))?;
         Ok(batches)
     }
 
     fn requests(&self) -> Requests<'_> {
-        let (ops, lbas, sectors) = &self.columns;
-        Requests { ops, lbas, sectors }
+        self.columns.as_ref().map_or_else(Requests::default, Requests::of)
     }
 
     /// Asks for more, and passes what completed meanwhile.
     #[cold]
     fn refill(&mut self, done: &[CompletedRequest]) -> PyResult<()> {
         let Some(next_requests) = &self.next_requests else { return Ok(()) };
-        let columns = Python::attach(|py| {
+        let columns: Option<PyRequests> = Python::attach(|py| {
             let columns = into_python(py, &done[self.seen..])?;
-            let next = next_requests.bind(py).call1((columns,))?;
-            if next.is_none() {
-                return Ok(None);
-            }
-            PyResult::Ok(Some(owned(next.extract()?)))
+            next_requests.bind(py).call1((columns,))?.extract()
         })?;
         self.seen = done.len();
-        (self.columns, self.index) = (columns.unwrap_or_default(), 0);
+        (self.columns, self.index) = (columns, 0);
         self.requests().check().map_err(|error| exception(&error))?;
-        if self.columns.0.is_empty() {
+        if self.requests().len() == 0 {
             self.next_requests = None;
         }
         Ok(())
     }
-}
-
-/// A copy of columns that needs no lock.
-fn owned((ops, lbas, sectors): PyRequests<'_>) -> OwnedColumns {
-    let owned = |it: &Bound<'_, PyBytes>| it.as_bytes().to_vec();
-    (owned(&ops), owned(&lbas), owned(&sectors))
 }
 
 impl Feed for Batches {
@@ -259,7 +245,7 @@ impl Feed for Batches {
         done: &[CompletedRequest],
         drive: &Drive,
     ) -> PyResult<Option<(Op, Lba, u32)>> {
-        if self.index == self.columns.0.len() {
+        if self.index == self.requests().len() {
             self.refill(done)?;
         }
         let (requests, index) = (self.requests(), self.index);
@@ -267,7 +253,7 @@ impl Feed for Batches {
             return Ok(None);
         }
         if index + AHEAD < requests.len() {
-            let sector = requests.request(index + AHEAD, 0, 0).lba.0;
+            let sector = requests.sector(index + AHEAD);
             if sector < drive.user_sectors() {
                 drive.prefetch(sector);
             }

@@ -4,6 +4,7 @@
 use blockio::{Completion, Lba, Nanos, Op, Request, Status};
 use lab::{Error, Kind};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes};
 
 /// Maximum number of host threads.
@@ -21,7 +22,7 @@ pub(super) type PyColumns<'py> =
     (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 /// Columns of requests without times, as Python passes them.
-pub(super) type PyRequests<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+pub(super) type PyRequests = (PyBackedBytes, PyBackedBytes, PyBackedBytes);
 
 /// Columns of requests.
 #[derive(Clone, Copy)]
@@ -32,7 +33,7 @@ pub(super) struct Columns<'a> {
 }
 
 /// Columns of requests without times.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Requests<'a> {
     pub(super) ops: &'a [u8],
     pub(super) lbas: &'a [u8],
@@ -95,7 +96,11 @@ impl<'a> Columns<'a> {
     }
 }
 
-impl Requests<'_> {
+impl<'a> Requests<'a> {
+    pub(super) fn of((ops, lbas, sectors): &'a PyRequests) -> Self {
+        Self { ops, lbas, sectors }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.ops.len()
     }
@@ -120,6 +125,12 @@ impl Requests<'_> {
             }
         }
         Ok(())
+    }
+
+    /// First sector of the request at `index`.
+    #[inline]
+    pub(super) fn sector(&self, index: usize) -> u64 {
+        number64(self.lbas, index)
     }
 
     /// The request at `index`, which was checked.
