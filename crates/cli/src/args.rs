@@ -198,7 +198,8 @@ Examples:
     #[command(
         subcommand,
         after_help = "\
-Traces that are read: fio iologs (version 2 and 3), blkparse text, MSR Cambridge CSV, SPC traces.
+Traces that are read: fio iologs (version 2 and 3), blkparse text, MSR Cambridge
+CSV, SYSTOR '17 CSV, SPC traces.
 
 Examples:
   floatgate trace make mail.iolog

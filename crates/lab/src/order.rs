@@ -120,6 +120,14 @@ impl RunOrder {
         let refused = |name: &str, value: f64, range: &str| {
             Err(Error::new(Kind::Input, format!("{name} is {value}, must be {range}")))
         };
+        if self.trace.is_some() && (self.rate.is_some() || self.transfer_bytes.is_some()) {
+            let text = "a rate or a transfer size beside a trace";
+            return Err(Error::new(Kind::Input, text).hint("leave them out: the trace has its own"));
+        }
+        if self.trace.is_none() && (self.speed.is_some() || self.wrap) {
+            let text = "speed or wrap without a trace";
+            return Err(Error::new(Kind::Input, text).hint("give a trace, or leave them out"));
+        }
         let is_positive = |value: &f64| *value > 0.0 && value.is_finite();
         if !(1..=1024).contains(&threads) {
             return refused("threads", threads.into(), "from 1 to 1024");

@@ -221,6 +221,7 @@ impl Runs {
 
     fn unknown(&self, asked: &str, names: &[String]) -> Error {
         let text = format!("no run `{asked}` in {}", self.root.display());
+        let text = if self.root.is_dir() { text } else { format!("{text}, which is no folder") };
         let error = Error::new(Kind::Input, text);
         match nearest(asked, names.iter().map(String::as_str)) {
             Some(near) => error.hint(format!("did you mean {near}?")),

@@ -13,6 +13,7 @@
 mod closed_loop;
 mod columns;
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use blockio::{Lba, Nanos, Op, Request, Status};
@@ -52,8 +53,8 @@ struct State {
     submitted: u64,
     /// Requests whose completion the drive has returned.
     completed: u64,
-    /// Completions that were not reported yet.
-    unreported: Vec<CompletedRequest>,
+    /// Completions that were not reported yet, in the order of their times.
+    unreported: VecDeque<CompletedRequest>,
 }
 
 /// A function for each request; or columns, and a function for more of them.
@@ -165,34 +166,37 @@ impl State {
         self.completed += 1;
         assert!(self.completed <= self.submitted, "what completes was submitted");
         let done = CompletedRequest::new(self.number(completion.tag), completion);
-        self.unreported.push(done);
+        let mut place = self.unreported.len();
+        self.unreported.push_back(done);
+        // The host may see a completion a little later than the drive is done.
+        while place > 0 && self.unreported[place - 1].completed_at > done.completed_at {
+            self.unreported.swap(place - 1, place);
+            place -= 1;
+        }
     }
 
     /// Returns those noted completions whose time is due, in their order.
-    ///
-    /// The host may see a completion a little later than the drive is done.
     fn report(&mut self, is_due: impl Fn(Nanos) -> bool) -> Vec<CompletedRequest> {
-        order_by_time(&mut self.unreported);
         let due = self.unreported.partition_point(|done| is_due(done.completed_at));
-        let later = self.unreported.split_off(due);
-        std::mem::replace(&mut self.unreported, later)
+        self.unreported.drain(..due).collect()
     }
 
     /// The next completion, whenever it is; none if nothing is outstanding.
-    fn next(&mut self) -> Option<CompletedRequest> {
+    ///
+    /// # Errors
+    /// Fails if a signal arrives.
+    fn next(&mut self) -> PyResult<Option<CompletedRequest>> {
+        let mut pulse = Pulse::new();
         loop {
-            let earliest = self.unreported.iter().map(|done| done.completed_at).min();
             // Another thread may see a later one earlier.
-            match self.drive.next_completion(earliest.unwrap_or(Nanos::MAX)) {
-                Some(completion) => self.note(&completion),
-                None => break,
-            }
+            let earliest = self.unreported.front().map_or(Nanos::MAX, |done| done.completed_at);
+            let Some(completion) = self.drive.next_completion(earliest) else { break };
+            self.note(&completion);
+            pulse.beat()?;
         }
-        let times = self.unreported.iter().enumerate();
-        let (index, _) = times.min_by_key(|(index, done)| (done.completed_at, *index))?;
-        let done = self.unreported.remove(index);
-        self.now = self.now.max(done.completed_at);
-        Some(done)
+        let done = self.unreported.pop_front();
+        self.now = done.map_or(self.now, |done| self.now.max(done.completed_at));
+        Ok(done)
     }
 
     /// Runs a closed loop; returns its completions.
@@ -211,7 +215,7 @@ impl State {
         ended.map(|()| done)
     }
 
-    const fn outstanding(&self) -> u64 {
+    fn outstanding(&self) -> u64 {
         self.submitted - self.completed + self.unreported.len() as u64
     }
 
@@ -277,7 +281,10 @@ impl Simulator {
     fn state(&self) -> PyResult<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
-            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::Poisoned(_)) => Err(refused(
+                "the simulator failed before",
+                "its state is unknown: create another one, and report the failure",
+            )),
             Err(TryLockError::WouldBlock) => Err(refused(
                 "the simulator is at work",
                 "a callback knows the time from the completion that it is called with; threads \
@@ -305,7 +312,7 @@ impl Simulator {
                 .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))
         };
         let drive = made().map_err(|error| exception(&error))?;
-        let unreported = Vec::new();
+        let unreported = VecDeque::new();
         Ok(Self::of(State { drive, now: Nanos::ZERO, submitted: 0, completed: 0, unreported }))
     }
 
@@ -398,7 +405,7 @@ impl Simulator {
 
     /// Advances time to the next completion, and returns it; `None` if no request is outstanding.
     fn next_completion(&self) -> PyResult<Option<Completion>> {
-        Ok(self.state()?.next().as_ref().map(Completion::from))
+        Ok(self.state()?.next()?.as_ref().map(Completion::from))
     }
 
     /// Keeps `queue` requests of each of `threads` outstanding on an idle drive: `shape` has both,
@@ -420,6 +427,10 @@ impl Simulator {
         extent.check().map_err(|error| exception(&error))?;
         let state = &mut *self.state()?;
         state.check_idle("starting a closed loop")?;
+        if until < state.now {
+            let text = format!("a closed loop until {} ns, after {} ns", until.0, state.now.0);
+            return Err(refused(text, "times count from the creation of the simulator"));
+        }
         let done = if let Some(next_request) = next_request {
             // Each request calls Python: the lock stays with this thread.
             state.close_loop(&mut Callback { next_request }, extent)?

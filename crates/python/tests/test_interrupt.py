@@ -81,7 +81,7 @@ def test_a_review_goes_on_where_it_was_ended(duo, tmp_path):
     assert 0 < done < len(whole.runs[0].steps)
     again = fg.review(resume=cut["id"], out=tmp_path / "cut")
     assert again.runs[0].steps == whole.runs[0].steps
-    with pytest.raises(fg.Error, match="beside a drive"):
+    with pytest.raises(fg.Error, match="drive beside resume"):
         fg.review(duo, resume=cut["id"])
 
 

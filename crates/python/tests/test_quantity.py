@@ -68,3 +68,36 @@ def test_tables_of_any_library_are_figures(duo):
         assert table_of(table) == table_of(rows), type(table)
     with pytest.raises(fg.Error, match="row 1 of figures is 3"):
         table_of([3])
+
+
+def test_what_no_argument_can_be_is_refused_by_the_package(duo, tmp_path):
+    drive = fg.Simulator(duo, time_lapse=64)
+    trace = tmp_path / "t.csv"
+    trace.write_text("0,host,0,Write,0,4096,1\n")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "run.json").write_text("{}")
+    for call in (
+        lambda: duo.set("link.read_mb_s", timedelta(seconds=900)),
+        lambda: duo.set("channels.mb_s", "10min"),
+        lambda: duo.set("nand.t_erase_us", np.array([1, 2])),
+        lambda: fg.run(duo, 5),
+        lambda: fg.run(duo, trace=trace, rate=5),
+        lambda: fg.run(duo, trace=trace, bs="8k"),
+        lambda: fg.run(duo, speed=2),
+        lambda: fg.plan(duo, 5),
+        lambda: fg.review(resume=[]),
+        lambda: fg.review(resume="x", seed=9),
+        lambda: fg.review(resume=["x", "x"]),
+        lambda: fg.runs(tmp_path),
+        lambda: fg.sweep(duo, [1]),
+        lambda: fg.sweep(duo, {"threads": np.array(4)}),
+        lambda: fg.sweep(duo, {"threads": [1]}, load_gb_per_day=-1, time_lapse=64),
+        lambda: fg.app("sysbench-oltp", duo, "x"),
+        lambda: drive.run(np.int64(0), [0], [0], [8]),
+        lambda: drive.run([[0]], [0], [0], [8]),
+        lambda: drive.run([2**61], [0], [0], [8]),
+        lambda: drive.advance("9" * 400 + "s"),
+    ):
+        with pytest.raises(fg.Error):
+            call()
+    assert fg.app("sysbench-oltp", duo, 4, host_speed=np.float32(1), time_lapse=64)["factor"] > 0

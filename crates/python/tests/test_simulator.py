@@ -242,7 +242,7 @@ def test_what_no_drive_takes_is_refused_and_changes_nothing(filled):
         (([now - 1], [0], [0], [8]), "time never goes back"),
         (([now + 2, now + 1], [0, 0], [0, 0], [8, 8]), "sort requests by time"),
         (([now], [0], [0], [0]), "request 0 has 0 sectors"),
-        (([now], [0], [-1], [8]), "lbas is not a column"),
+        (([now], [0], [-1], [8]), "lbas are not a column"),
         ((np.array([1.5]), [0], [0], [8]), "times have the type float64"),
         (([now], [0], np.array([-1]), [8]), "lbas range from -1"),
         (([now], np.array([256]), [0], [8]), "ops range from 256"),
@@ -257,8 +257,8 @@ def test_what_no_drive_takes_is_refused_and_changes_nothing(filled):
     # The end of such a request would be no time any more.
     with pytest.raises(fg.Error, match="request 0 is at 18446744073709551615 ns"):
         drive.submit([2**64 - 1], [1], [0], [8])
-    with pytest.raises(fg.Error, match="until_ns is 9223372036854775808"):
-        drive.advance(2**63)
+    with pytest.raises(fg.Error, match="until_ns is 576460752303423488"):
+        drive.advance(2**59)
     drive.submit([now], [0], [0], [8])
     with pytest.raises(fg.Error, match="1 requests are outstanding"):
         drive.run([now], [0], [0], [8])
@@ -273,3 +273,39 @@ def test_columns_are_fast_enough_also_unoptimised(filled):
     drive.run(*columns)
     # Far below the million a second of a release build: a machine that tests is busy.
     assert 200_000 / (time.perf_counter() - began) > 50_000
+
+
+def test_completions_come_in_their_order_and_one_by_one_as_together(duo):
+    one, many = (fg.Simulator(duo, time_lapse=LAPSE) for _ in range(2))
+    count = 20_000
+    burst = ([0] * count, [fg.WRITE] * count, [8 * index for index in range(count)], [8] * count)
+    one.submit(*burst)
+    many.submit(*burst)
+    done = many.advance()
+    assert list(done.completed_ns) == sorted(done.completed_ns)
+    assert [one.next_completion().request for _ in range(count)] == list(done.request)
+    assert one.next_completion() is None
+    seen = []
+
+    def batches(fresh):
+        assert list(fresh.completed_ns) == sorted(fresh.completed_ns)
+        seen.append(len(fresh.request))
+        return ([fg.READ] * 500, range(0, 4000, 8), [8] * 500) if len(seen) < 5 else None
+
+    assert len(one.closed_loop(batches, columns=True).request) == 2000 and len(seen) == 5
+    with pytest.raises(fg.Error, match="a closed loop until 0 ns, after"):
+        one.closed_loop(batches, columns=True, until_ns=0)
+
+
+def test_a_callback_that_asks_its_own_simulator_is_told(duo):
+    drive = fg.Simulator(duo, time_lapse=LAPSE)
+    drive.fill()
+    asked = []
+
+    def next_request(thread, done):
+        with pytest.raises(fg.Error, match="the simulator is at work"):
+            drive.now_ns
+        asked.append(drive.sectors)
+        return (fg.READ, 0, 8) if len(asked) < 3 else None
+
+    assert len(drive.closed_loop(next_request, threads=1, queue=1).request) == 2

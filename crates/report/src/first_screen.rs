@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use results::baseline::{self, BaselineRow, Headline, is_comparable};
 use results::headlines::contradiction;
-use results::{Figure, Run, TargetKind, published};
+use results::{Figure, Run, StepKind, TargetKind, published};
 
 use crate::chart::{Chart, Look};
 use crate::explain;
@@ -321,17 +321,23 @@ fn caption(subjects: &[Subject<'_>], others: &Others) -> String {
         (true, false) => "Measured or modelled",
         (false, false) => "Measured",
     };
+    let mut steps = subjects.iter().flat_map(|subject| &subject.run.steps);
+    let prepared = if steps.any(|step| step.kind == StepKind::Precondition) {
+        "after the preconditioning of each suite"
+    } else {
+        "without preconditioning"
+    };
     let programs: BTreeSet<&str> =
         subjects.iter().filter_map(|subject| subject.run.imported_from()).collect();
     let programs = programs.into_iter().collect::<Vec<_>>().join(" and ");
     let mut said = match subjects.iter().filter(|it| it.run.imported_from().is_some()).count() {
-        0 => format!("{done} at {loads} after the preconditioning of each suite."),
+        0 => format!("{done} at {loads} {prepared}."),
         all if all == subjects.len() => {
             format!("Imported from {programs}, at {loads}; how the drive was prepared is unknown.")
         }
         _ => format!(
-            "{done} at {loads} after the preconditioning of each suite, but for what was imported \
-             from {programs}: how that drive was prepared is unknown."
+            "{done} at {loads} {prepared}, but for what was imported from {programs}: how that \
+             drive was prepared is unknown."
         ),
     };
     let is_doubted = |subject: &Subject<'_>| {

@@ -25,12 +25,11 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     }
     let _ = write!(
         html,
-        "<p>Protocol: {}. For each suite, the drive is purged, preconditioned at constant load if \
-         the table says so, and then measured immediately, without another purge. Steady state is \
-         judged by the rule of the SNIA performance test specification over five rounds: the \
-         range of the rounds is at most 20 % of their average, and a straight line through them \
-         rises or falls by at most 10 %.</p>",
+        "<p>Protocol: {}. {} Steady state is judged by the rule of the SNIA performance test \
+         specification over five rounds: the range of the rounds is at most 20 % of their average, \
+         and a straight line through them rises or falls by at most 10 %.</p>",
         Text(&protocols.join("; ")),
+        preparation(subjects),
     );
     let lapses = shared(subjects, |subject| &subject.run.target.time_lapse);
     for (names, lapse) in lapses.into_iter().filter(|(_, lapse)| **lapse > 1) {
@@ -44,6 +43,21 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     html.push_str(&groups(subjects));
     html.push_str(&steps(suites));
     html + "</section>\n"
+}
+
+/// The sentence on how the drives were prepared: imported results do not say it, and a drive that
+/// is only read is left as it was.
+fn preparation(subjects: &[Subject<'_>]) -> &'static str {
+    let is_imported = |subject: &Subject<'_>| subject.run.imported_from().is_some();
+    let mut steps = subjects.iter().flat_map(|subject| &subject.run.steps);
+    if subjects.iter().all(is_imported) {
+        "How the drive was prepared is unknown: the results were imported."
+    } else if steps.any(|step| step.kind == StepKind::Purge) {
+        "For each suite, the drive is purged, preconditioned at constant load if the table says \
+         so, and then measured immediately, without another purge."
+    } else {
+        "The drive is measured as it was found: not purged, filled or preconditioned."
+    }
 }
 
 /// Returns a note on the meaning of threads and queue for targets of several devices.

@@ -98,6 +98,10 @@ impl SweepOrder {
         for (key, fixed) in [(THREADS, self.threads), (QUEUE, self.queue_per_thread)] {
             load(key, &Value::Number(fixed.into()))?;
         }
+        if let Some(load) = self.load_gb_per_day.filter(|it| !(*it > 0.0 && it.is_finite())) {
+            let text = format!("load_gb_per_day is {load}, must be above 0");
+            return Err(Error::new(Kind::Input, text));
+        }
         self.check_capacity()?;
         let points = grid(&self.dimensions)?;
         let mut reason = String::new();

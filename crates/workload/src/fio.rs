@@ -64,6 +64,7 @@ type Refusal = (u32, String);
 /// # Errors
 /// Says file, line, and what is not supported.
 pub fn import(text: &str, file: &str) -> Result<ImportedProtocol, SpecError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     imported(text, file).map_err(|(line, text)| SpecError {
         file: file.to_owned(),
         line,
@@ -91,7 +92,7 @@ pub struct ReportedLoad {
 }
 
 /// Options that say how long a job lasts and what happens around it, and nothing of its requests.
-const AROUND: [&str; 8] = [
+const AROUND: [&str; 11] = [
     "io_size",
     "number_ios",
     "filesize",
@@ -100,6 +101,9 @@ const AROUND: [&str; 8] = [
     "startdelay",
     "steadystate",
     "fill_device",
+    "max_latency",
+    "rate_min",
+    "rate_iops_min",
 ];
 
 /// Load that the options of the job `name` ask for, applied in their order: the later ones win.

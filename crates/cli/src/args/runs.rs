@@ -50,9 +50,10 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         overwrite: bool,
     },
-    /// Import a fio report written with --output-format=json+ (or json) as a run
+    /// Import a fio report written with --output-format=json+ (or json), or a flat file of vdbench,
+    /// as a run
     Import {
-        /// fio report
+        /// fio report, or flatfile.html of vdbench
         file: PathBuf,
         /// Title in reviews [default: the files or devices that fio used]
         #[arg(long, value_name = "TEXT")]

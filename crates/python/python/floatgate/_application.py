@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Sequence, overload
 
@@ -12,7 +12,7 @@ from ._drive import Drive, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
 from ._progress import Progress, observer
-from ._quantity import COPIES_MAX, whole
+from ._quantity import COPIES_MAX, number, text_of, whole
 from ._tasks import gather
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def replay(
     A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
     ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.
     """
-    path = fspath(recording)
+    path = text_of(recording, "recording")
     try:
         content = Path(path).read_bytes()
     except OSError as cause:
-        raise Error(f"opening {path}: {cause.strerror}", "name a file that `floatgate trace record` made"
-                    ) from cause
+        raise Error(f"opening {path}: {cause.strerror}",
+                    "name a file that `floatgate trace record` made") from cause
     return _replay(path, content, drive, **options)
 
 
@@ -106,7 +106,8 @@ def app(
     """
     if recordings is not None:
         return replay(Path(recordings) / f"{name}-t{threads}.rec", drive, **options)
-    return _replay(f"{name}-t{threads}.rec", _core.recording(name, threads), drive, **options)
+    content = _core.recording(text_of(name, "name"), whole(threads, "threads", 1, COPIES_MAX))
+    return _replay(f"{name}-t{threads}.rec", content, drive, **options)
 
 
 def _replay(
@@ -133,12 +134,13 @@ def _replay(
     def order(drive: Drive) -> str:
         return json.dumps({
             "drive": drive._order(format, host, time_lapse, seed),
-            "host_speed": host_speed,
-            "host_processors": host_processors,
+            "host_speed": number(host_speed, "host_speed"),
+            "host_processors": (None if host_processors is None else
+                                whole(host_processors, "host_processors", 1, COPIES_MAX)),
             "copies": whole(copies, "copies", 1, COPIES_MAX),
             "keep_front_end": bool(keep_front_end),
-            "buffered_percent": buffered,
-            "compressible_percent": compressible,
+            "buffered_percent": number(buffered, "buffered"),
+            "compressible_percent": number(compressible, "compressible"),
         })
 
     drives = drives_of(drive)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 from datetime import timedelta
 from functools import cached_property
 from os import PathLike, fspath
@@ -169,7 +170,7 @@ def surroundings_of(
         raise Error(f"fail_die is {fail_die!r}", 'pass a die and a time, such as (3, "2h")')
     failure = None if fail_die is None else {
         "die": whole(fail_die[0], "fail_die", 0, 2**32 - 1),
-        "after_s": int(seconds(fail_die[1], "fail_die")),
+        "after_s": whole(math.ceil(seconds(fail_die[1], "fail_die")), "fail_die", 0, 2**63 - 1),
     }
     slot: Any = slot_power
     if slot_power is not None and slot_power != "external":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, Sequence
 
@@ -14,7 +14,7 @@ from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
-from ._quantity import REPEAT_MAX, number, seconds, whole
+from ._quantity import REPEAT_MAX, items, number, seconds, text_of, whole
 from ._run import Review, Run
 
 
@@ -97,7 +97,7 @@ class Plan:
 
 def _carried_out(work: dict[str, Any], out: str | PathLike[str], jobs: int | None,
                  progress: Progress | bool | None) -> Review:
-    order = {"work": work, "out": fspath(out), "jobs": jobs_or_processors(jobs)}
+    order = {"work": work, "out": text_of(out, "out"), "jobs": jobs_or_processors(jobs)}
     path, runs = _core.review(json.dumps(order), observer(progress))
     return Review(Path(path), [Run(data) for data in runs])
 
@@ -129,8 +129,8 @@ def plan(
     }
     order = drive._order(**setup)
     asked = {
-        "protocol": protocol, "seed": order["seed"],
-        "trace": None if trace is None else fspath(trace),
+        "protocol": text_of(protocol, "protocol"), "seed": order["seed"],
+        "trace": None if trace is None else text_of(trace, "trace"),
         "compressible_percent": (None if compressible is None
                                  else number(compressible, "compressible")),
         "precondition_s": None if precondition is None else seconds(precondition, "precondition"),
@@ -155,7 +155,7 @@ def review(
     airflow: int | None = None,
     slot_power: int | str | None = None,
     fail_die: tuple[int, float | str | timedelta] | None = None,
-    resume: str | Sequence[str] | None = None,
+    resume: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Review:
@@ -175,10 +175,19 @@ def review(
     that is called with a dict.
     """
     if resume is not None:
-        if drive is not None:
-            raise Error(f"resume is {resume!r} beside a drive",
-                        "pass one of them: a run that is continued has its drive")
-        names = [resume] if isinstance(resume, str) else [str(name) for name in resume]
+        ordered = {"drive": drive, "protocol": protocol != "enterprise", "format": format != "all",
+                   "host": host, "time_lapse": time_lapse, "seed": seed != 1,
+                   "repeat": repeat != 1, "trace": trace, "compressible": compressible,
+                   "precondition": precondition, "ambient": ambient, "airflow": airflow,
+                   "slot_power": slot_power, "fail_die": fail_die}
+        beside = [name for name, value in ordered.items() if value not in (None, False)]
+        if beside:
+            raise Error(f"{', '.join(beside)} beside resume",
+                        "leave it out: a run is continued as it was ordered")
+        one = isinstance(resume, (str, PathLike))
+        names = [text_of(name, "resume") for name in ([resume] if one else items(resume, "resume"))]
+        if not names or len(set(names)) < len(names):
+            raise Error(f"resume is {resume!r}", "name each interrupted run once")
         return _carried_out({"resume": names}, out, jobs, progress)
     if drive is None:
         raise Error("neither a drive nor a run to resume was given", "pass Drive.load(NAME)")

@@ -7,6 +7,7 @@ import operator
 import re
 from datetime import timedelta
 from fractions import Fraction
+from os import PathLike, fspath
 from typing import Any
 
 from ._error import Error
@@ -36,7 +37,7 @@ def whole(value: Any, what: str, low: int, high: int) -> int:
     """Returns a whole number from ``low`` to ``high``; NumPy's are whole numbers too."""
     try:
         number = operator.index(value)
-    except TypeError:
+    except (TypeError, ValueError):
         raise Error(f"{what} is {value!r}, must be a whole number") from None
     if not low <= number <= high:
         raise Error(f"{what} is {number}, must be from {low} to {high}")
@@ -45,16 +46,17 @@ def whole(value: Any, what: str, low: int, high: int) -> int:
 
 def plain(value: Any, what: str) -> int | float:
     """Returns a finite number as Python's own type: NumPy's are numbers too."""
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        return operator.index(value)
-    return number(value, what)
+    try:
+        return number(value, what) if isinstance(value, bool) else operator.index(value)
+    except (TypeError, ValueError):
+        return number(value, what)
 
 
 def number(value: Any, what: str) -> float:
     """Returns a finite number; NumPy's are numbers too."""
     try:
         exact = math.nan if isinstance(value, (str, bool)) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         exact = math.nan
     if not math.isfinite(exact):
         raise Error(f"{what} is {value!r}, must be a number")
@@ -76,14 +78,15 @@ def seconds(value: float | str | timedelta, what: str) -> float:
         raise Error(f"{what} is {value!r}", "use one of the units ns, us, ms, s, min, h and d")
     # The nearest number to the decimal one: 100 us are 0.0001 s.
     scale = Fraction(str(_SPANS[unit])) if _SPANS[unit] < 1 else Fraction(_SPANS[unit])
-    return float(Fraction(digits) * scale)
+    return number(Fraction(digits) * scale, what)
 
 
 def nanoseconds(value: int | str | timedelta, what: str, high: int) -> int:
     """Converts a time to whole nanoseconds: a number of them, a text such as ``"5 us"``, or a
     ``timedelta``."""
     if isinstance(value, timedelta):
-        value = value // timedelta(microseconds=1) * 1000
+        # pandas' own have nanoseconds besides.
+        value = value // timedelta(microseconds=1) * 1000 + getattr(value, "nanoseconds", 0)
     elif isinstance(value, str):
         value = round(seconds(value, what) * 1e9)
     return whole(value, what, 0, high)
@@ -123,7 +126,8 @@ def transfer_bytes(value: int | str, what: str) -> int:
 def items(values: Any, what: str) -> list[Any]:
     """Returns the values of a list, an array, or a column of pandas, Polars or Arrow, as Python's
     own types."""
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+    if (isinstance(values, (str, bytes)) or not hasattr(values, "__iter__")
+            or getattr(values, "ndim", 1) != 1):
         raise Error(f"{what} is {values!r}", "pass a list, an array or a column of values")
     for own in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, own):
@@ -139,15 +143,26 @@ _UNITS = {"_ns": 1e-9, "_us": 1e-6, "_ms": 1e-3, "_s": 1.0}
 def in_unit(value: Any, key: str) -> Any:
     """Converts a value of a drive's file: NumPy's numbers, and times such as ``"5 us"`` for keys
     with a unit of time; returns any other as it is."""
+    if getattr(value, "ndim", 0) != 0:
+        raise Error(f"{key} is {value!r}", "pass one value")
     if hasattr(value, "item") and not isinstance(value, (str, bytes)):
         value = value.item()
     # The unit of one of a list, nand.t_program_us.1, stands before its index.
-    unit = next((unit for unit in _UNITS if key.rstrip(".0123456789").endswith(unit)), None)
+    stem = key.rstrip(".0123456789")
+    is_rate = stem.endswith("mb_s")
+    unit = None if is_rate else next((it for it in _UNITS if stem.endswith(it)), None)
     is_time = isinstance(value, str) and any(map(str.isdigit, value))
     if unit is not None and (is_time or isinstance(value, timedelta)):
         exact = Fraction(str(seconds(value, key))) / Fraction(str(_UNITS[unit]))
         return int(exact) if exact.denominator == 1 else float(exact)
     return value
+
+
+def text_of(value: Any, what: str) -> str:
+    """Returns a name, or a path as text."""
+    if not isinstance(value, (str, PathLike)):
+        raise Error(f"{what} is {value!r}", "pass a name or a path")
+    return str(fspath(value))
 
 
 def rows_of(given: Any, what: str) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from ._drive import Drive, drive_of, surroundings_of
 from ._error import Error
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, REPEAT_MAX, number, seconds, transfer_bytes, whole
+from ._quantity import LOAD_MAX, REPEAT_MAX, number, seconds, text_of, transfer_bytes, whole
 
 
 class Run:
@@ -244,11 +244,9 @@ def run(
     ``repeat`` measures with so many consecutive ones, for the ``spread`` of the figures, which are
     those of the first. ``progress`` is ``True`` for a bar, or a function that is called with a dict.
     """
-    if trace is None and (speed is not None or wrap):
-        raise Error(f"speed is {speed!r} and wrap is {wrap!r} without a trace", "pass trace=PATH")
     place = surroundings_of(ambient, airflow, slot_power, fail_die)
     asked = {
-        "workload": workload,
+        "workload": text_of(workload, "workload"),
         "transfer_bytes": None if bs is None else transfer_bytes(bs, "bs"),
         "threads": whole(threads, "threads", 1, LOAD_MAX),
         "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
@@ -257,7 +255,7 @@ def run(
         "rate": None if rate is None else number(rate, "rate"),
         "compressible_percent": (None if compressible is None
                                  else number(compressible, "compressible")),
-        "trace": None if trace is None else fspath(trace),
+        "trace": None if trace is None else text_of(trace, "trace"),
         "speed": None if speed is None else number(speed, "speed"),
         "wrap": bool(wrap),
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ._error import Error
+from ._quantity import text_of
 
 #: Columns that are values of ``run.json``, and those of its target.
 _OF_RUN = ("id", "protocol", "started_at", "model_version", "seed")
@@ -23,14 +24,19 @@ def runs(folder: str | PathLike[str] = "runs", **filters: Any) -> list[dict[str,
     unknown = sorted(set(filters) - set(columns))
     if unknown:
         raise Error(f"runs have no column {unknown[0]!r}", f"they have {', '.join(columns)}")
-    place = Path(folder)
+    place = Path(text_of(folder, "folder"))
+    filters = {key: text_of(it, key) if key == "path" else it for key, it in filters.items()}
     if not place.is_dir():
         raise Error(f"{place} is no folder", "name the folder of runs, which a review got as out")
     rows = []
     for path in sorted(place.glob("*/run.json")):
-        values = json.loads(path.read_text(encoding="utf-8"))
-        row = {key: values.get(key) for key in _OF_RUN}
-        row |= {key: values["target"].get(key) for key in _OF_TARGET}
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            row = {key: values.get(key) for key in _OF_RUN}
+            row |= {key: values["target"].get(key) for key in _OF_TARGET}
+        except (OSError, ValueError, LookupError, TypeError) as cause:
+            raise Error(f"reading {path}: {cause!r}", "remove the folder, or measure it again"
+                        ) from cause
         row["path"] = str(path.parent)
         if all(row[key] == wanted for key, wanted in filters.items()):
             rows.append(row)

@@ -23,7 +23,7 @@ FLUSH = 3
 """Operation of a request that makes earlier writes durable; it has 0 sectors."""
 
 #: Last time in nanoseconds, and greatest number of a thread.
-_TIME_MAX = 2**63 - 1
+_TIME_MAX = 2**59 - 1
 _THREAD_MAX = 1023
 STATUSES = ("ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off")
 """Meanings of the numbers in ``Completions.status``."""
@@ -55,22 +55,27 @@ class Completions(NamedTuple):
 
 def _column(values: Any, code: str, name: str) -> bytes:
     """Converts a column of whole numbers, an array or an iterable of ints, to bytes."""
-    if hasattr(values, "to_numpy"):
-        # A column of pandas, Polars or pyarrow.
+    if hasattr(values, "to_pylist"):
+        # A column of pyarrow: it has no array where values are missing or no numbers.
+        values = values.to_pylist()
+    elif hasattr(values, "to_numpy"):
+        # A column of pandas or Polars.
         values = values.to_numpy()
-    if hasattr(values, "astype"):
+    if getattr(values, "ndim", 1) != 1:
+        raise Error(f"{name} have {values.ndim} dimensions", "pass a column of one")
+    if hasattr(values, "astype") and len(values):
         # A NumPy array, or a column of a library that follows NumPy's interface.
         if values.dtype.kind not in "iu":
             raise Error(f"{name} have the type {values.dtype}", "pass whole numbers")
         limit = (1 << 8 * array.array(code).itemsize) - 1
-        if len(values) and (values.min() < 0 or values.max() > limit):
+        if values.min() < 0 or values.max() > limit:
             raise Error(f"{name} range from {values.min()} to {values.max()}",
                         f"pass values from 0 to {limit}")
         return values.astype(f"<u{array.array(code).itemsize}").tobytes()
     try:
         return array.array(code, values).tobytes()
-    except (TypeError, OverflowError) as cause:
-        raise Error(f"{name} is not a column of whole numbers: {cause}",
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise Error(f"{name} are not a column of whole numbers: {cause}",
                     "pass an array, or a list of ints that are 0 or more") from cause
 
 
@@ -231,7 +236,8 @@ def _is_strict(errors: str) -> bool:
 def _triple(columns: Any, what: str) -> tuple[Any, Any, Any]:
     """Returns the three columns of requests without times."""
     if not isinstance(columns, (tuple, list)) or len(columns) != 3:
-        raise Error(f"{what} is {columns!r}", "pass three columns: operations, addresses, lengths")
+        raise Error(f"{what} is no triple of columns",
+                    "pass three columns: operations, addresses, lengths")
     return columns[0], columns[1], columns[2]
 
 

@@ -19,7 +19,8 @@ from ._error import Error, SweepWarning
 from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, REPEAT_MAX, capacity_gb, in_unit, items, number, whole
+from ._quantity import (LOAD_MAX, REPEAT_MAX, capacity_gb, in_unit, items, number, text_of,
+                        whole)
 from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
@@ -191,15 +192,16 @@ def sweep(
         folder = _core.SweepFolder.open(fspath(out or "runs"), fspath(resume))
         order, count = folder.order(), folder.count()
     if resume is None or drive is not None or grid is not None:
-        if drive is None or not grid:
-            raise Error("no parameter to sweep was given", 'pass a drive and values: {"threads": [1, 4, 16]}')
-        drive_of(drive)
-        if not isinstance(grid, Mapping):
+        if grid is not None and not isinstance(grid, Mapping):
             raise Error(f"the grid is {grid!r}", 'pass a dict: {"threads": [1, 4, 16]}')
+        if drive is None or not grid:
+            raise Error("no parameter to sweep was given",
+                        'pass a drive and values: {"threads": [1, 4, 16]}')
+        drive_of(drive)
         lists, ranges = _dimensions(grid)
         arguments = {
             "drive": drive._order(format, host, time_lapse, seed),
-            "workload": workload,
+            "workload": text_of(workload, "workload"),
             "threads": whole(threads, "threads", 1, LOAD_MAX),
             "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
             "repeat": whole(repeat, "repeat", 1, REPEAT_MAX),

@@ -16,7 +16,7 @@ use pyo3::types::PyTuple;
 
 use super::Completion;
 use super::columns::{
-    CompletedRequest, PyRequests, Requests, THREADS_MAX, failed, into_python, op,
+    CompletedRequest, PyRequests, Requests, THREADS_MAX, failed, into_python, op, order_by_time,
 };
 use crate::failure::exception;
 use crate::work::Pulse;
@@ -224,7 +224,9 @@ impl Batches {
     fn refill(&mut self, done: &[CompletedRequest]) -> PyResult<()> {
         let Some(next_requests) = &self.next_requests else { return Ok(()) };
         let columns: Option<PyRequests> = Python::attach(|py| {
-            let columns = into_python(py, &done[self.seen..])?;
+            let mut fresh = done[self.seen..].to_vec();
+            order_by_time(&mut fresh);
+            let columns = into_python(py, &fresh)?;
             next_requests.bind(py).call1((columns,))?.extract()
         })?;
         self.seen = done.len();

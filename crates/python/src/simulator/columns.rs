@@ -10,9 +10,9 @@ use pyo3::types::{PyByteArray, PyBytes};
 /// Maximum number of host threads.
 pub(super) const THREADS_MAX: u16 = 1024;
 /// Latest time that a caller may give, so that what follows from it is still a time.
-pub(super) const TIME_MAX: Nanos = Nanos(u64::MAX / 2);
+pub(super) const TIME_MAX: Nanos = Nanos((1 << 59) - 1);
 /// Remedy for a later one.
-pub(super) const TIME_HINT: &str = "times are in nanoseconds, up to 2^63 - 1, which is 292 years";
+pub(super) const TIME_HINT: &str = "times are in nanoseconds, up to 2^59 - 1, which is 18 years";
 /// Names of the statuses, in the order of their codes.
 const STATUSES: [&str; 6] =
     ["ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off"];

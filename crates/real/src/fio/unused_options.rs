@@ -33,7 +33,6 @@ const COMMONEST: [&str; 24] = [
     "fallocate=none",
     "create_serialize=0",
     "continue_on_error=all",
-    "loops=1",
     "exitall",
 ];
 

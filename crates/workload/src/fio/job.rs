@@ -30,6 +30,9 @@ pub(super) struct FioJob {
     threads: u16,
     depth: Depth,
     runtime_s: u64,
+    is_time_based: bool,
+    /// Times that fio carries the job out.
+    loops: u16,
     ramp_s: u64,
     /// Requests a second of each job, reads and writes.
     rate_iops: Option<[f64; 2]>,
@@ -107,6 +110,8 @@ impl Default for FioJob {
             threads: 1,
             depth: Depth { asked: 1, engine, offloaded: false, is_direct: None, low: None },
             runtime_s: 0,
+            is_time_based: false,
+            loops: 1,
             ramp_s: 0,
             rate_iops: None,
             rate_bytes: None,
@@ -184,8 +189,8 @@ impl FioJob {
             && self.access() == Access::Sequential
             && self.footprint_percent >= 100.0
             && self.rate().is_none();
-        let jobs = if self.has_shared_start() { self.threads.into() } else { 1 };
-        is_fill.then_some(jobs)
+        let jobs = if self.has_shared_start() { u32::from(self.threads) } else { 1 };
+        is_fill.then(|| jobs * u32::from(self.loops.max(1)))
     }
 
     /// Takes the option `key`.
@@ -217,6 +222,8 @@ impl FioJob {
             "buffered" => self.depth.is_direct = Some(!value::is_on(value)),
             "numjobs" => self.threads = value::count(value)?,
             "runtime" => self.runtime_s = value::seconds(value)?,
+            "time_based" => self.is_time_based = value::is_on(value),
+            "loops" => self.loops = value::count(value)?,
             "ramp_time" => self.ramp_s = value::seconds(value)?,
             "rate_iops" => self.rate_iops = Some(pair(value, rate)?),
             "rate" => self.rate_bytes = Some(pair(value, rate)?),
@@ -404,6 +411,15 @@ impl FioJob {
             notes.push(format!(
                 "[{name}] has no runtime: fio ends it after one pass over its size, here it is \
                  measured for {RUNTIME_DEFAULT_S} s"
+            ));
+        }
+        if self.loops > 1 && self.fill_passes().is_none() {
+            notes.push(format!("[{name}]: loops={} is ignored: it lasts its time", self.loops));
+        }
+        if self.runtime_s > 0 && !self.is_time_based && !self.place.size.is_empty() {
+            notes.push(format!(
+                "[{name}] lacks time_based: fio ends it after its size, here it lasts for all of \
+                 its runtime"
             ));
         }
         if self.depth.asked > 1 && !self.keeps_depth() {

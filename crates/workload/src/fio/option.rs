@@ -95,8 +95,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "log_store_compressed",
     "log_unix_epoch",
     "log_window_value",
-    "loops",
-    "max_latency",
     "mem",
     "mem_align",
     "minimal",
@@ -124,8 +122,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "random_generator",
     "rate_cycle",
     "rate_ignore_thinktime",
-    "rate_iops_min",
-    "rate_min",
     "rbdname",
     "refill_buffers",
     "registerfiles",
@@ -151,7 +147,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "thinktime_spin",
     "thp",
     "thread",
-    "time_based",
     "touch_objects",
     "uid",
     "uncached",
@@ -211,6 +206,10 @@ pub(super) const REFUSED: &[(&[&str], &str)] = &[
     (
         &["latency_target"],
         "a load that looks for its own depth; a protocol's curve finds latency against load",
+    ),
+    (
+        &["max_latency", "rate_min", "rate_iops_min"],
+        "a load does not end where requests are late or few",
     ),
     (&["steadystate"], "a load ends after its time; a protocol's rounds judge steady state"),
     (

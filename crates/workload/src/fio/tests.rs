@@ -59,7 +59,24 @@ fn jobs_become_workloads_and_measurements_in_their_order() {
     assert_eq!((second.rate_iops, second.gaps), (Some(1000.0), Gaps::Exponential));
     assert_eq!(protocol.name, "nightly");
     assert!(notes.iter().any(|note| note.starts_with("[mixed]: without norandommap")), "{notes:?}");
-    assert!(notes.contains(&"[mixed]: without effect on the load: time_based".to_owned()));
+    assert!(!notes.iter().any(|note| note.contains("time_based")), "{notes:?}");
+}
+
+#[test]
+fn loops_are_passes_of_a_fill_and_a_mark_of_the_encoding_is_no_text() {
+    let text = "\u{feff}[fill]\nrw=write\nbs=128k\niodepth=8\nioengine=libaio\ndirect=1\nloops=3\n\
+                filename=/dev/nvme0n1\n[reads]\nstonewall\nrw=randread\nioengine=libaio\ndirect=1\n\
+                runtime=60\nsize=10%\nloops=2\nfilename=/dev/nvme0n1\n";
+    let imported = import(text, "a.fio").unwrap();
+    assert_eq!(imported.protocol.suites[0].fill_passes, 3);
+    let notes = imported.notes.join("; ");
+    for told in ["[reads]: loops=2 is ignored", "[reads] lacks time_based: fio ends it after"] {
+        assert!(notes.contains(told), "{notes}");
+    }
+    for option in ["max_latency=10ms", "rate_min=1m", "rate_iops_min=100"] {
+        let text = format!("[a]\nrw=randread\nruntime=5\n{option}\n");
+        assert!(import(&text, "a.fio").unwrap_err().text.contains("late or few"), "{option}");
+    }
 }
 
 #[test]
@@ -335,9 +352,9 @@ zone_reset_frequency zone_reset_threshold zonecapacity zonemode zonerange zonesi
 /// Options that are carried out.
 const CARRIED_OUT: &str = "\
 ba bs bs_unaligned bsrange bssplit buffer_compress_percentage buffer_pattern buffered direct \
-filename fill_device io_submit_mode iodepth iodepth_low ioengine norandommap nrfiles numjobs \
+filename fill_device io_submit_mode iodepth iodepth_low ioengine loops norandommap nrfiles numjobs \
 offset offset_increment percentage_random ramp_time random_distribution rate rate_iops \
-rate_process runtime rw rwmixread rwmixwrite size stonewall wait_for zero_buffers";
+rate_process runtime rw rwmixread rwmixwrite size stonewall time_based wait_for zero_buffers";
 
 #[test]
 fn every_option_of_fio_is_carried_out_noted_as_without_effect_or_refused() {
