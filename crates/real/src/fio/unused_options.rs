@@ -10,7 +10,7 @@ use workload::fio::import;
 use super::conformance::is_missing;
 
 /// The commonest options that an import notes as without effect.
-const COMMONEST: [&str; 24] = [
+const COMMONEST: [&str; 23] = [
     "group_reporting",
     "thread",
     "invalidate=0",
