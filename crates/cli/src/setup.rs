@@ -1,17 +1,19 @@
 //! Interpretation of arguments that several commands share.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use std::{fs, thread};
 
 use anyhow::Result;
 use blockio::Nanos;
+use lab::order::ReviewOrder;
 use lab::plan::Plan;
 use lab::results::{Warning, WarningKind};
 use lab::ssd::{DieFailure, DriveSpec, Surroundings};
 use lab::subject::{Choice, Subject};
 use lab::{Error, Kind};
 
-use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs};
+use crate::args::{ClientArgs, DataArgs, ModelArgs, PlaceArgs, RealArgs, TraceArgs};
 use crate::output;
 
 /// Hint for a file of figures that cannot be parsed.
@@ -45,6 +47,22 @@ pub(crate) fn placed(choice: Choice, place: &PlaceArgs) -> Choice {
         die_failure: fail_die,
     };
     Choice { surroundings, ..choice }
+}
+
+/// The order of a protocol that the arguments make.
+pub(crate) fn review_order(
+    protocol: &str,
+    seed: u64,
+    (trace, data): (&TraceArgs, &DataArgs),
+    precondition: Option<Duration>,
+) -> ReviewOrder {
+    ReviewOrder {
+        protocol: protocol.to_owned(),
+        seed,
+        trace: trace.trace.clone(),
+        compressible_percent: data.compressible,
+        precondition_s: precondition.map(|span| span.as_secs_f64()),
+    }
 }
 
 /// The measurements of `plan` alone where nothing may be written to a real target.

@@ -168,7 +168,10 @@ impl ReviewOrder {
             plan = plan.with_trace(&path, &workload)?;
         }
         let plan = with_data(plan, self.compressible_percent);
-        self.precondition_s.map_or(Ok(plan.clone()), |span_s| plan.with_precondition(span_s))
+        match self.precondition_s {
+            Some(span_s) => plan.with_precondition(span_s),
+            None => Ok(plan),
+        }
     }
 }
 

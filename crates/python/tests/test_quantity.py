@@ -87,6 +87,7 @@ def test_what_no_argument_can_be_is_refused_by_the_package(duo, tmp_path):
         lambda: fg.plan(duo, 5),
         lambda: fg.review(resume=[]),
         lambda: fg.review(resume="x", seed=9),
+        lambda: fg.review(resume="x", ambient=0),
         lambda: fg.review(resume=["x", "x"]),
         lambda: fg.runs(tmp_path),
         lambda: fg.sweep(duo, [1]),

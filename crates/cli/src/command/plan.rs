@@ -5,7 +5,6 @@ use std::io::{Seek as _, SeekFrom};
 
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
-use lab::order::ReviewOrder;
 use lab::plan::Plan;
 use lab::subject::Subject;
 use lab::wanted::OrderedTarget;
@@ -24,14 +23,9 @@ const FILL_BYTES_PER_S: f64 = 1e9;
 /// write.
 pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
     let subject = Subject::find(&args.target)?;
-    let plan = ReviewOrder {
-        protocol: args.protocol.clone(),
-        seed: args.model.seed,
-        trace: args.trace.trace.clone(),
-        compressible_percent: args.data.compressible,
-        precondition_s: args.precondition.map(|span| span.as_secs_f64()),
-    }
-    .plan()?;
+    let data = (&args.trace, &args.data);
+    let order = setup::review_order(&args.protocol, args.model.seed, data, args.precondition);
+    let plan = order.plan()?;
     let choice = setup::choice(Some(&args.format), &args.model);
     let wanted = subject.setups(&setup::on_clients(choice, &args.clients).for_plan(&plan))?;
     let plan = wanted.first().map_or(plan.clone(), |wanted| subject.plan(plan, wanted));

@@ -1,7 +1,6 @@
 //! `floatgate review`: a whole protocol on a drive, and the review of it.
 
 use anyhow::{Context as _, Result};
-use lab::order::ReviewOrder;
 use lab::results::{Run, StepKind, Warning, WarningKind};
 use lab::runner::{Assignment, Drivers, Outcome, carry_out};
 use lab::runs::{Folder, Runs};
@@ -38,7 +37,9 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let name = args.target.as_deref().unwrap_or_default();
     let subject = Subject::find(name)?;
     setup::tell_without_effect(&subject, &args.real, &args.data);
-    let plan = order(args).plan()?;
+    let data = (&args.trace, &args.data);
+    let order = setup::review_order(&args.protocol, args.model.seed, data, args.precondition);
+    let plan = order.plan()?;
     let choice = setup::choice(Some(&args.format), &args.model);
     let choice = setup::placed(setup::on_clients(choice, &args.clients), &args.place);
     let wanted = subject.setups(&choice.for_plan(&plan))?;
@@ -51,17 +52,6 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
         }
     }
     Ok(folders)
-}
-
-/// The order that the arguments make.
-fn order(args: &Review) -> ReviewOrder {
-    ReviewOrder {
-        protocol: args.protocol.clone(),
-        seed: args.model.seed,
-        trace: args.trace.trace.clone(),
-        compressible_percent: args.data.compressible,
-        precondition_s: args.precondition.map(|span| span.as_secs_f64()),
-    }
 }
 
 fn go_on(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {

@@ -58,8 +58,8 @@ def replay(
 
     Options are ``host_speed`` (1.0), ``host_processors`` (those of the recording's host),
     ``buffered`` and ``compressible`` in percent (0), ``copies`` of the recording that run at once
-    (1), ``keep_front_end`` for a drive that is served as the recording's was (False), and ``format``, ``host``, ``time_lapse`` and
-    ``seed`` of the drive.
+    (1), ``keep_front_end`` for a drive that is served as the recording's was (False), and
+    ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
 
     A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
     ``executor`` with ``batch`` drives per task. The folder ``out`` stores finished results.

@@ -247,8 +247,8 @@ def fit(
 
     A list of drives, for example variants of a model, gives a list of fits, each a task of
     ``executor``. Ctrl-C returns the best that was found so far, with ``interrupted``. What a run
-    does not state, such as how the drive was prepared, is assumed: see ``Fit.assumption``. The folder ``out`` stores finished fits. The result depends on neither
-    ``executor`` nor ``jobs``.
+    does not state, such as how the drive was prepared, is assumed: see ``Fit.assumption``. The
+    folder ``out`` stores finished fits. The result depends on neither ``executor`` nor ``jobs``.
     """
     is_one = isinstance(drive, Drive)
     drives = drives_of(drive)

@@ -180,7 +180,7 @@ def review(
                    "repeat": repeat != 1, "trace": trace, "compressible": compressible,
                    "precondition": precondition, "ambient": ambient, "airflow": airflow,
                    "slot_power": slot_power, "fail_die": fail_die}
-        beside = [name for name, value in ordered.items() if value not in (None, False)]
+        beside = [name for name, it in ordered.items() if it is not None and it is not False]
         if beside:
             raise Error(f"{', '.join(beside)} beside resume",
                         "leave it out: a run is continued as it was ordered")

@@ -242,7 +242,8 @@ def run(
     ``host`` name one of the drive's; ``time_lapse`` divides the capacity, and with it the time that
     the simulation takes; by default it is that of the drive. ``seed`` chooses the random addresses;
     ``repeat`` measures with so many consecutive ones, for the ``spread`` of the figures, which are
-    those of the first. ``progress`` is ``True`` for a bar, or a function that is called with a dict.
+    those of the first. ``progress`` is ``True`` for a bar, or a function that is called with a
+    dict.
     """
     place = surroundings_of(ambient, airflow, slot_power, fail_die)
     asked = {

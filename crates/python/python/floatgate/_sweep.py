@@ -177,12 +177,11 @@ def sweep(
     """Measures ``drive`` at every point of ``grid``, which has the values of each key.
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
-    ``compressible_percent``, and those of the drive's file. Each point is measured ``repeat``
-    times with consecutive seeds, for the intervals in its ``spread``. With ``out``, each point is stored in
-    a folder there as soon as it is measured; ``resume`` names such a folder to continue. If a
-    drive and a grid are given too, they and the other arguments must be those of the folder.
-    Points at which no drive can be set up are warned of; if there are no others, ``Error`` is
-    raised.
+    ``compressible_percent``, and those of the drive's file. Each point is measured ``repeat`` times
+    with consecutive seeds, for the intervals in its ``spread``. With ``out``, each point is stored
+    in a folder there as soon as it is measured; ``resume`` names such a folder to continue. If a
+    drive and a grid are given too, they and the other arguments must be those of the folder. Points
+    at which no drive can be set up are warned of; if there are no others, ``Error`` is raised.
     ``executor`` is a ``concurrent.futures.Executor``, a Dask ``Client`` or the module ``ray``. It
     gets ``batch`` points in each task, by default as many as take two seconds. Without an executor,
     ``jobs`` threads measure the points.
