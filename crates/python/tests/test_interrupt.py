@@ -45,7 +45,8 @@ def test_a_run_of_a_simulator_ends_and_its_completions_remain(duo):
                rng.integers(0, drive.sectors // 8, count) * 8, np.full(count, 8))
     result, spent_s = signalled(lambda _: drive.run(*columns), 0.5)
     assert result is None and spent_s < END_S
-    assert 0 < drive.submitted < count
+    # On a busy machine the signal may come before the first request.
+    assert drive.submitted < count
     assert len(drive.advance().request) == drive.submitted
     result, spent_s = signalled(lambda _: drive.closed_loop(columns[1:]), 0.5)
     assert result is None and spent_s < END_S and drive.outstanding == 0

@@ -126,6 +126,8 @@ def test_an_infeasible_point_is_a_result(duo):
 def test_a_folder_of_another_grid_is_not_resumed(duo, commanded, tmp_path):
     folder = begun(commanded, tmp_path, 4)
     assert fg.sweep(duo, GRID, **LOAD, resume=folder).path == folder
+    with pytest.raises(fg.Error, match="threads, seed beside resume"):
+        fg.sweep(resume=folder, threads=7, seed=99)
     for other, said in [
         (({"threads": [1, 2]}, LOAD), "dimensions is"),
         ((GRID, {**LOAD, "queue": 2}), "queue_per_thread is 1 there, 2 here"),

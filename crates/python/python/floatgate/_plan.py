@@ -14,7 +14,7 @@ from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
-from ._quantity import REPEAT_MAX, items, number, seconds, text_of, whole
+from ._quantity import REPEAT_MAX, items, number, refuse_beside_resume, seconds, text_of, whole
 from ._run import Review, Run
 
 
@@ -175,15 +175,12 @@ def review(
     that is called with a dict.
     """
     if resume is not None:
-        ordered = {"drive": drive, "protocol": protocol != "enterprise", "format": format != "all",
-                   "host": host, "time_lapse": time_lapse, "seed": seed != 1,
-                   "repeat": repeat != 1, "trace": trace, "compressible": compressible,
-                   "precondition": precondition, "ambient": ambient, "airflow": airflow,
-                   "slot_power": slot_power, "fail_die": fail_die}
-        beside = [name for name, it in ordered.items() if it is not None and it is not False]
-        if beside:
-            raise Error(f"{', '.join(beside)} beside resume",
-                        "leave it out: a run is continued as it was ordered")
+        refuse_beside_resume({
+            "drive": drive, "protocol": protocol != "enterprise", "format": format != "all",
+            "host": host, "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat != 1,
+            "trace": trace, "compressible": compressible, "precondition": precondition,
+            "ambient": ambient, "airflow": airflow, "slot_power": slot_power, "fail_die": fail_die,
+        })
         one = isinstance(resume, (str, PathLike))
         names = [text_of(name, "resume") for name in ([resume] if one else items(resume, "resume"))]
         if not names or len(set(names)) < len(names):

@@ -165,6 +165,15 @@ def text_of(value: Any, what: str) -> str:
     return str(fspath(value))
 
 
+def refuse_beside_resume(given: dict[str, Any]) -> None:
+    """Raises ``Error`` if an argument is neither ``None`` nor ``False``: work that is continued was
+    ordered before."""
+    beside = [name for name, value in given.items() if value is not None and value is not False]
+    if beside:
+        raise Error(f"{', '.join(beside)} beside resume",
+                    "leave it out: what is continued keeps its order")
+
+
 def rows_of(given: Any, what: str) -> list[dict[str, Any]]:
     """Returns the rows of a table: dicts, or a table of pandas, Polars or Arrow."""
     if hasattr(given, "to_pylist"):

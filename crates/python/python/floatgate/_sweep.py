@@ -19,8 +19,8 @@ from ._error import Error, SweepWarning
 from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import (LOAD_MAX, REPEAT_MAX, capacity_gb, in_unit, items, number, text_of,
-                        whole)
+from ._quantity import (LOAD_MAX, REPEAT_MAX, capacity_gb, in_unit, items, number,
+                        refuse_beside_resume, text_of, whole)
 from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
@@ -190,6 +190,12 @@ def sweep(
     if resume is not None:
         folder = _core.SweepFolder.open(fspath(out or "runs"), fspath(resume))
         order, count = folder.order(), folder.count()
+    if folder is not None and drive is None and grid is None:
+        refuse_beside_resume({
+            "workload": workload != "4k-rand-write", "threads": threads != 16, "queue": queue != 16,
+            "load_gb_per_day": load_gb_per_day, "format": format, "host": host,
+            "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat != 1,
+        })
     if resume is None or drive is not None or grid is not None:
         if grid is not None and not isinstance(grid, Mapping):
             raise Error(f"the grid is {grid!r}", 'pass a dict: {"threads": [1, 4, 16]}')
