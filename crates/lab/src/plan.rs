@@ -340,6 +340,21 @@ impl Plan {
         Ok(self)
     }
 
+    /// This plan on a drive of that many bytes: ranges of its workloads become shares.
+    ///
+    /// # Errors
+    /// Names the workload whose range the drive does not have.
+    pub fn placed(&self, capacity_bytes: u64) -> Result<Self, Error> {
+        let mut plan = self.clone();
+        for workload in plan.steps.iter_mut().filter_map(|step| step.workload.as_mut()) {
+            *workload = workload.placed(capacity_bytes).map_err(|source| {
+                let error = Error::new(Kind::Input, "placing a load").source(source);
+                error.hint("take a larger target, or give the load another size or offset")
+            })?;
+        }
+        Ok(plan)
+    }
+
     /// This plan with the steps named in `ids` only, and what prepares the drive for them.
     #[must_use]
     pub fn with_steps(&self, ids: &BTreeSet<String>) -> Self {
@@ -402,15 +417,6 @@ impl Plan {
     /// Seed of one step: depends on its name alone, so that no other step shifts it.
     pub fn seed_of(&self, step: &PlannedStep) -> u64 {
         Rng::new(self.seed).split(&step.id).next_u64()
-    }
-}
-
-impl Plan {
-    /// Share of the drive that the step named `id` addresses, in percent; 100 where there is none.
-    pub fn footprint_percent(&self, id: &str) -> f64 {
-        let step = self.steps.iter().find(|step| step.id == id);
-        let workload = step.and_then(|step| step.workload.as_ref());
-        workload.map_or(100.0, |workload| workload.footprint_percent)
     }
 }
 
@@ -505,7 +511,7 @@ impl Pace {
 mod tests {
     use std::time::Duration;
 
-    use workload::catalogue;
+    use workload::{ByteRange, catalogue};
 
     use super::*;
 
@@ -528,6 +534,22 @@ mod tests {
         // Guests that share nothing are predicted from the recording of one.
         let guests = plan.steps.iter().filter(|it| it.workload_name() == "vdi");
         assert_eq!(guests.map(|it| it.threads).collect::<Vec<_>>(), [1, 8, 32, 64]);
+    }
+
+    #[test]
+    fn ranges_of_loads_become_shares_of_the_drive_or_are_refused() {
+        let mut plan = plan("quick");
+        let range = Some(ByteRange { offset_bytes: 0, size_bytes: Some(10 << 30) });
+        for workload in plan.steps.iter_mut().filter_map(|step| step.workload.as_mut()) {
+            workload.range = range;
+        }
+        let placed = plan.placed(40 << 30).unwrap();
+        for workload in placed.steps.iter().filter_map(|step| step.workload.as_ref()) {
+            assert_eq!(workload.range, None);
+            assert!((workload.footprint_percent - 25.0).abs() < 1e-6);
+        }
+        let refused = plan.placed(8 << 30).unwrap_err();
+        assert_eq!((refused.kind(), refused.to_string().as_str()), (Kind::Input, "placing a load"));
     }
 
     #[test]

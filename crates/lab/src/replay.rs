@@ -109,6 +109,8 @@ pub fn workload_of(trace: &Trace) -> Workload {
         sizes: sizes.collect(),
         align_bytes: 0,
         footprint_percent: 100.0,
+        offset_percent: 0.0,
+        range: None,
         compressible_percent: 0.0,
         random_map: false,
         shared_start: false,

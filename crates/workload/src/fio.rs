@@ -117,7 +117,7 @@ pub fn reported<'a>(name: &str, options: impl Iterator<Item = (&'a str, &'a str)
     }
     let is_cached = job.is_cached();
     unsaid.extend(job.bypassing_cache().check().err().map(|(key, _)| key.to_owned()));
-    let own = job.workload(&slug(name, "job"), "fio's report");
+    let own = job.on_its_target().workload(&slug(name, "job"), "fio's report");
     let measure = job.measure(&own.name);
     let is_sayable = unsaid.is_empty() && own.check().is_ok();
     ReportedLoad {
@@ -137,6 +137,7 @@ fn recognised(own: Workload) -> Workload {
             && (known.access, &known.sizes) == (own.access, &own.sizes)
             && known.alignment_bytes() == own.alignment_bytes()
             && known.footprint_percent.total_cmp(&own.footprint_percent).is_eq()
+            && (known.offset_percent, known.range) == (own.offset_percent, own.range)
             && known.compressible_percent.total_cmp(&own.compressible_percent).is_eq()
     };
     let (random_map, shared_start) = (own.random_map, own.shared_start);

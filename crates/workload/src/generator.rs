@@ -26,7 +26,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The part of the drive that `workload` addresses, from its start.
+    /// The part of the drive that a trace of `workload` addresses, from its start.
     #[must_use]
     pub fn footprint(self, workload: &Workload) -> Self {
         Self { sectors: share(self.sectors, workload.footprint_percent, 1) }
@@ -81,6 +81,8 @@ pub struct Generator {
     size_rng: Rng,
     pattern: Pattern,
     align_sectors: u64,
+    /// First sector that is addressed.
+    first: u64,
     address_rng: Rng,
 }
 
@@ -106,9 +108,18 @@ struct Size {
 enum Pattern {
     Uniform,
     Mapped(Box<RandomMap>),
-    Sequential { start: u64, end: u64, next: u64 },
+    /// With the next address of reads and of writes: each direction goes through all of them.
+    Sequential {
+        start: u64,
+        end: u64,
+        next: [u64; 2],
+    },
     Zipf(Box<(Zipf, Scramble)>),
-    HotCold { hot_below: u64, hot_places: u64, hot_rng: Rng },
+    HotCold {
+        hot_below: u64,
+        hot_places: u64,
+        hot_rng: Rng,
+    },
     Streams(Box<Streams>),
 }
 
@@ -144,13 +155,18 @@ impl Generator {
     /// Fails if the largest request does not fit into what the workload addresses.
     pub fn new(workload: &Workload, span: Span, job: Job, seed: u64) -> Result<Self, SpanError> {
         assert!(job.index < job.count, "job {} of {}", job.index, job.count);
+        let needed = workload.sizes.iter().map(|size| size.bytes / SECTOR).max().unwrap_or(0);
+        let capacity_bytes = span.sectors * u64::from(SECTOR);
+        let workload = &workload.placed(capacity_bytes).map_err(|beyond| {
+            let sectors = capacity_bytes.saturating_sub(beyond.offset_bytes) / u64::from(SECTOR);
+            SpanError { workload: beyond.workload, sectors, slices: 1, needed }
+        })?;
         let root = Rng::new(seed).split("workload");
         let rng = root.split_index(u64::from(job.index));
         let align_sectors = u64::from(workload.alignment_bytes() / SECTOR);
         let footprint = share(span.sectors, workload.footprint_percent, align_sectors);
         let slices = workload.slices(job.count);
         let slice = footprint / u64::from(slices) / align_sectors * align_sectors;
-        let needed = workload.sizes.iter().map(|size| size.bytes / SECTOR).max().unwrap_or(0);
         if slice < u64::from(needed).max(1) {
             let workload = workload.name.clone();
             return Err(SpanError { workload, sectors: slice, slices, needed });
@@ -164,7 +180,7 @@ impl Generator {
             Access::Random => Pattern::Uniform,
             Access::Sequential => {
                 let start = if slices == 1 { 0 } else { slice * u64::from(job.index) };
-                Pattern::Sequential { start, end: start + slice, next: start }
+                Pattern::Sequential { start, end: start + slice, next: [start; 2] }
             }
             Access::Zipf { theta } => {
                 // One order of the addresses for all jobs: they share what is hot.
@@ -187,6 +203,7 @@ impl Generator {
             size_rng: rng.split("size"),
             pattern,
             align_sectors,
+            first: share(span.sectors, workload.offset_percent, align_sectors),
             address_rng: rng.split("address"),
         })
     }
@@ -218,15 +235,21 @@ impl Generator {
                 sizes[passed.min(sizes.len() - 1)]
             }
         };
-        GeneratedRequest { op, handle: 0, lba: Lba(self.address(size)), sectors: size.sectors }
+        GeneratedRequest {
+            op,
+            handle: 0,
+            lba: Lba(self.first + self.address(op, size)),
+            sectors: size.sectors,
+        }
     }
 
     #[inline]
-    fn address(&mut self, size: Size) -> u64 {
+    fn address(&mut self, op: Op, size: Size) -> u64 {
         let place = match &mut self.pattern {
             Pattern::Uniform => self.address_rng.below(size.places),
             Pattern::Mapped(map) => map.next(),
             Pattern::Sequential { start, end, next } => {
+                let next = &mut next[usize::from(op == Op::Write)];
                 if *next + u64::from(size.sectors) > *end {
                     *next = *start;
                 }

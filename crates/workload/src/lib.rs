@@ -30,6 +30,6 @@ pub use protocol::{
     Curve, Gaps, Matrix, Measure, Nodes, Precondition, Protocol, PublishedMapping, PublishedPhase,
     RealLength, ReplayedTrace, Rounds, Suite, TrackedMetric, TrackedNumber,
 };
-pub use spec::Workload;
+pub use spec::{ByteRange, RangeError, Workload};
 pub use stream::WorkloadStream;
 pub use trace::{TracePhase, TraceShape};

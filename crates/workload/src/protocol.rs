@@ -378,11 +378,14 @@ impl Suite {
 
     /// `workload` as this suite runs it.
     pub fn adapted(&self, workload: &Workload) -> Workload {
+        let is_own = self.footprint_percent.is_none();
         Workload {
             compressible_percent: self
                 .compressible_percent
                 .unwrap_or(workload.compressible_percent),
             footprint_percent: self.footprint_percent.unwrap_or(workload.footprint_percent),
+            offset_percent: if is_own { workload.offset_percent } else { 0.0 },
+            range: workload.range.filter(|_| is_own),
             ..workload.clone()
         }
     }

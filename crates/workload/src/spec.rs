@@ -2,6 +2,7 @@
 
 use blockio::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::error::{Fault, parse};
 use crate::mix::{SECTOR, check_sizes};
@@ -35,9 +36,15 @@ pub struct Workload {
     /// `blockalign` has it.
     #[serde(default)]
     pub align_bytes: u32,
-    /// Share of the drive that is addressed, from its start, above 0 to 100.
+    /// Share of the drive that is addressed, above 0 to 100.
     #[serde(default = "whole")]
     pub footprint_percent: f64,
+    /// Share of the drive before the one that is addressed, from 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset_percent: f64,
+    /// Part of the drive that is addressed instead, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<ByteRange>,
     /// Share by which a good compressor shortens each 4 KiB of the data, 0 to 100: 50 is 2:1. As
     /// fio's `buffer_compress_percentage`.
     #[serde(default)]
@@ -59,6 +66,11 @@ pub struct Workload {
     pub trace: Option<TraceShape>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
+fn is_zero(number: &f64) -> bool {
+    *number <= 0.0
+}
+
 const fn whole() -> f64 {
     100.0
 }
@@ -67,6 +79,39 @@ const fn whole() -> f64 {
 const fn is_unset(flag: &bool) -> bool {
     !*flag
 }
+
+/// Part of a drive in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByteRange {
+    /// Bytes before it, a multiple of the alignment.
+    #[serde(default)]
+    pub offset_bytes: u64,
+    /// Its size in bytes, above 0; absent: up to the end of the drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+}
+
+/// Range of a workload that a drive does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "workload `{workload}` addresses {} from {offset_bytes} on, the drive has {capacity_bytes} \
+     bytes",
+    size_bytes.map_or_else(|| "what follows".into(), |size| format!("{size} bytes"))
+)]
+pub struct RangeError {
+    /// Name of the workload.
+    pub workload: String,
+    /// Start of the range.
+    pub offset_bytes: u64,
+    /// Its size; absent: up to the end of the drive.
+    pub size_bytes: Option<u64>,
+    /// Size of the drive.
+    pub capacity_bytes: u64,
+}
+
+/// Largest sum of the roundings of two shares, in percent.
+const NUDGE_PERCENT_MAX: f64 = 1e-4;
 
 impl Workload {
     /// Version of this format.
@@ -126,6 +171,7 @@ impl Workload {
         Fault::unless(!self.name.is_empty(), "name", "name is empty")?;
         percent::up_to_whole("read_percent", self.read_percent)?;
         percent::some("footprint_percent", self.footprint_percent)?;
+        self.check_place()?;
         percent::up_to_whole("compressible_percent", self.compressible_percent)?;
         Fault::unless(
             self.align_bytes.is_multiple_of(SECTOR),
@@ -142,6 +188,60 @@ impl Workload {
         stream::check(self)?;
         self.check_order()?;
         self.access.check().map_err(|fault| fault.within("access"))
+    }
+
+    fn check_place(&self) -> Result<(), Fault> {
+        percent::up_to_whole("offset_percent", self.offset_percent)?;
+        Fault::unless(
+            self.offset_percent + self.footprint_percent <= 100.0 + NUDGE_PERCENT_MAX,
+            "footprint_percent",
+            format!(
+                "footprint_percent is {} after an offset_percent of {}: more than the drive",
+                self.footprint_percent, self.offset_percent
+            ),
+        )?;
+        let is_placed = self.offset_percent > 0.0 || self.range.is_some();
+        Fault::unless(
+            !is_placed || (self.streams.is_empty() && self.trace.is_none()),
+            "range",
+            "a workload with streams or a trace begins at the start of the drive",
+        )?;
+        let Some(ByteRange { offset_bytes, size_bytes }) = self.range else { return Ok(()) };
+        Fault::unless(
+            self.footprint_percent >= 100.0 && self.offset_percent <= 0.0,
+            "range",
+            "range stands beside footprint_percent or offset_percent: give bytes or shares",
+        )?;
+        Fault::unless(
+            offset_bytes.is_multiple_of(u64::from(self.alignment_bytes())),
+            "range",
+            format!("range begins at {offset_bytes}, between aligned addresses"),
+        )?;
+        Fault::unless(size_bytes != Some(0), "range", "range has a size_bytes of 0")
+    }
+
+    /// The workload on a drive of that many bytes: its range becomes shares of the drive.
+    ///
+    /// # Errors
+    /// Says that the range is beyond the end of the drive.
+    pub fn placed(&self, capacity_bytes: u64) -> Result<Self, RangeError> {
+        let Some(ByteRange { offset_bytes, size_bytes }) = self.range else {
+            return Ok(self.clone());
+        };
+        let rest = capacity_bytes.saturating_sub(offset_bytes);
+        let size = size_bytes.unwrap_or(rest);
+        if size == 0 || size > rest {
+            let workload = self.name.clone();
+            return Err(RangeError { workload, offset_bytes, size_bytes, capacity_bytes });
+        }
+        // Where shares become whole bytes again, they are rounded down.
+        let percent = |bytes: u64| (bytes as f64 + 0.25) / capacity_bytes as f64 * 100.0;
+        Ok(Self {
+            range: None,
+            offset_percent: if offset_bytes == 0 { 0.0 } else { percent(offset_bytes) },
+            footprint_percent: if size == capacity_bytes { 100.0 } else { percent(size) },
+            ..self.clone()
+        })
     }
 
     fn check_order(&self) -> Result<(), Fault> {

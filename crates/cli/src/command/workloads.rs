@@ -3,7 +3,7 @@
 use anyhow::Result;
 use blockio::Bytes;
 use lab::library::{Entry, Library};
-use lab::workload::{Access, Workload, WorkloadStream};
+use lab::workload::{Access, ByteRange, Workload, WorkloadStream};
 
 use super::listing;
 use crate::args::{Listing, ListingCommand};
@@ -57,12 +57,12 @@ fn sheet(entry: &Entry<Workload>) -> String {
         streams => format!("\n{streams}"),
     };
     format!(
-        "{}\n{}\n{}, {}, {} % of the drive\nsource: {}\nfrom: {origin}\n\n{}{streams}",
+        "{}\n{}\n{}, {}, {}\nsource: {}\nfrom: {origin}\n\n{}{streams}",
         workload.title,
         workload.description,
         mix(workload),
         access(&workload.access),
-        workload.footprint_percent,
+        place(workload),
         workload.source,
         table::columns(&sizes)
     )
@@ -87,6 +87,23 @@ fn streams(streams: &[WorkloadStream]) -> String {
 fn mix(workload: &Workload) -> String {
     let read = workload.read_percent;
     format!("{read} % read, {} % write", 100.0 - read)
+}
+
+/// The part of the drive that is addressed.
+fn place(workload: &Workload) -> String {
+    let Workload { footprint_percent, offset_percent, range, .. } = workload;
+    match range {
+        Some(ByteRange { offset_bytes, size_bytes: Some(size) }) => {
+            format!("{} from {} on", Bytes(*size), Bytes(*offset_bytes))
+        }
+        Some(ByteRange { offset_bytes, size_bytes: None }) => {
+            format!("all from {} on", Bytes(*offset_bytes))
+        }
+        None if *offset_percent > 0.0 => {
+            format!("{footprint_percent} % of the drive after its first {offset_percent} %")
+        }
+        None => format!("{footprint_percent} % of the drive"),
+    }
 }
 
 fn access(access: &Access) -> String {

@@ -76,6 +76,14 @@ impl Load {
             );
             load.note(WarningKind::Environment, text, "compare it with runs of the same job only");
         }
+        if load.workload.as_ref().is_some_and(|it| it.range.is_some()) {
+            load.note(
+                WarningKind::Environment,
+                "the job addressed a part of its device (size, offset), and the report does not \
+                 tell how large that is",
+                "compare it with runs of the same job only",
+            );
+        }
         if is_told && asked.is_cached {
             load.note(
                 WarningKind::PageCache,

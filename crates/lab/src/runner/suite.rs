@@ -38,7 +38,8 @@ pub(super) fn carry_out(
     if let Some(step) = replayed.filter(|_| !target.kind.is_model()) {
         return Err(only_models(&step.id));
     }
-    check_loads(assignment.plan, driver.as_ref())?;
+    let plan = assignment.plan.placed(target.user_capacity_bytes)?;
+    check_loads(&plan, driver.as_ref())?;
     let kept = kept(assignment, &range, &target);
     let resumed = !kept.is_empty();
     let mut suite = Suite {
@@ -49,7 +50,7 @@ pub(super) fn carry_out(
         spared: 0,
     };
     for index in range {
-        let step = &assignment.plan.steps[index];
+        let step = &plan.steps[index];
         let since = Instant::now();
         let work = assignment.plan.work_of(index);
         let mut watch =

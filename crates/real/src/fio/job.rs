@@ -497,6 +497,11 @@ impl JobFile {
             return Err(Error::new(Kind::Input, text).hint("take a larger target"));
         }
         self.line("size", if slices == 1 { footprint_bytes } else { slice_bytes });
+        let offset_bytes = share_bytes(workload.offset_percent, place.capacity_bytes);
+        let offset_bytes = offset_bytes - offset_bytes % u64::from(workload.alignment_bytes());
+        if offset_bytes > 0 {
+            self.line("offset", offset_bytes);
+        }
         if slices > 1 {
             self.line("offset_increment", slice_bytes);
         }
@@ -525,11 +530,15 @@ impl JobFile {
     }
 }
 
-/// Bytes from the start that are addressed, in whole fill transfers.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the capacity")]
+/// Bytes that are addressed, in whole fill transfers.
 fn footprint_bytes(workload: &Workload, capacity_bytes: u64) -> u64 {
-    let bytes = (capacity_bytes as f64 * (workload.footprint_percent / 100.0)) as u64;
-    bytes.min(capacity_bytes) / FILL_BYTES * FILL_BYTES
+    share_bytes(workload.footprint_percent, capacity_bytes) / FILL_BYTES * FILL_BYTES
+}
+
+/// `percent` of the capacity, rounded down.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below the capacity")]
+fn share_bytes(percent: f64, capacity_bytes: u64) -> u64 {
+    ((capacity_bytes as f64 * (percent / 100.0)) as u64).min(capacity_bytes)
 }
 
 fn size_mix(workload: &Workload) -> Result<String, Error> {

@@ -127,6 +127,12 @@ pub struct Evidence {
     pub assumed: Option<String>,
 }
 
+/// User capacity of the first format, in bytes.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive size")]
+fn user_bytes(spec: &DriveSpec) -> u64 {
+    (spec.formats[0].user_gb * 1e9) as u64
+}
+
 impl Evidence {
     /// Published figures in `table`, which was read from `text` in the file `name`.
     ///
@@ -160,7 +166,8 @@ impl Evidence {
             precondition_by_drive: false,
             host: String::new(),
         };
-        let mut plan = plan;
+        // A load beyond the end of the drive is refused where it is simulated.
+        let mut plan = plan.placed(user_bytes(spec)).unwrap_or(plan);
         plan.published = Some(expresses);
         Self {
             name,

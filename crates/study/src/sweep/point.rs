@@ -10,7 +10,7 @@
 
 use blockio::Rng;
 use lab::driver::model::Model;
-use lab::{Driver, Error, Fill, Load, Watch};
+use lab::{Driver, Error, Fill, Kind, Load, Watch};
 use results::steady::WriteRequirement;
 use results::sweep::SettledDrive;
 use results::{Interval, Sample, Spread, Steady, Summary, Target};
@@ -20,13 +20,13 @@ use workload::Workload;
 use super::lifetime::lifetime;
 
 /// Length of a round, in protocol seconds: that of the enterprise protocol.
-const ROUND_S: f64 = 1800.0;
+pub(super) const ROUND_S: f64 = 1800.0;
 /// Samples of a round.
 const INTERVAL_S: f64 = 60.0;
 /// Rounds after which a drive that is not steady is measured all the same: twelve hours.
 pub(super) const ROUNDS_MAX: u32 = 24;
 /// Length of the measurement, in protocol seconds.
-const MEASURE_S: f64 = 1800.0;
+pub(super) const MEASURE_S: f64 = 1800.0;
 /// Workload that writes everything once.
 const FILL: &str = "128k-seq-write";
 
@@ -70,6 +70,11 @@ fn measure_once(
     watch: &mut dyn Watch,
 ) -> Result<Option<(SettledDrive, Summary)>, Error> {
     let mut model = Model::new(setting.drive.clone(), setting.setup.clone())?;
+    let place = setting.workload.placed(model.target().user_capacity_bytes);
+    let workload = place.map_err(|source| {
+        Error::new(Kind::Input, "placing a load").source(source).hint("sweep larger drives")
+    })?;
+    let setting = &Setting { workload, ..setting.clone() };
     model.purge()?;
     let fill = workload::catalogue::find_workload(FILL).expect("a test reads the catalogue");
     let fill = Workload { compressible_percent: setting.workload.compressible_percent, ..fill };

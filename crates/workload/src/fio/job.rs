@@ -6,7 +6,7 @@
 use super::option::{self, Effect};
 use super::{INTERVAL_S, RUNTIME_DEFAULT_S, Refusal, Section, engine, value};
 use crate::error::Fault;
-use crate::{Access, Gaps, Measure, SizeShare, Workload};
+use crate::{Access, ByteRange, Gaps, Measure, SizeShare, Workload};
 
 /// Sizes that a range may be made of.
 const RANGE_SIZES_MAX: u32 = 256;
@@ -24,7 +24,6 @@ pub(super) struct FioJob {
     sizes: [Vec<SizeShare>; 2],
     distribution: Option<Access>,
     align_bytes: u32,
-    footprint_percent: f64,
     data: Data,
     place: Place,
     threads: u16,
@@ -86,11 +85,41 @@ struct Depth {
 struct Place {
     /// Targets that `filename` names; 0 where each job has a file of its own.
     named: usize,
+    /// True if they are devices.
+    is_device: bool,
     /// Files of each job that has its own.
     files: u16,
-    size: String,
-    offset_increment: String,
+    size: Option<Extent>,
+    offset: Extent,
+    offset_increment: Option<Extent>,
     fill_device: bool,
+}
+
+/// Part of a target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Extent {
+    Percent(f64),
+    Bytes(u64),
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+impl Extent {
+    const fn is_none(self) -> bool {
+        matches!(self, Self::Bytes(0)) || matches!(self, Self::Percent(percent) if percent <= 0.0)
+    }
+}
+
+/// `10g`, or `10%`.
+fn extent(text: &str) -> Result<Extent, String> {
+    if text.ends_with('%') {
+        return value::percent(text).map(Extent::Percent);
+    }
+    value::bytes(text).map(Extent::Bytes)
 }
 
 impl Default for FioJob {
@@ -104,7 +133,6 @@ impl Default for FioJob {
             sizes: [one.clone(), one],
             distribution: None,
             align_bytes: 0,
-            footprint_percent: 100.0,
             data: Data::default(),
             place: Place { files: 1, ..Place::default() },
             threads: 1,
@@ -134,7 +162,8 @@ impl FioJob {
             let taken = job.take(key, value);
             taken.map_err(|text| (setting.line, format!("{key}: {text}")))?;
         }
-        job.check().map_err(|(key, text)| refusal(section, key, &text))?;
+        let checked = job.check().and_then(|()| job.check_map());
+        checked.map_err(|(key, text)| refusal(section, key, &text))?;
         notes.extend(job.notes(&section.name));
         Ok(job)
     }
@@ -146,6 +175,7 @@ impl FioJob {
         let access = self.access();
         let sizes = self.sizes[usize::from(of_writes)].clone();
         let is_mapped = access == Access::Random && !self.norandommap && sizes.len() == 1;
+        let (offset_percent, footprint_percent, range) = self.addressed();
         Workload {
             schema: Workload::SCHEMA,
             name: name.to_owned(),
@@ -156,7 +186,9 @@ impl FioJob {
             access,
             sizes,
             align_bytes: self.align_bytes,
-            footprint_percent: self.footprint_percent,
+            footprint_percent,
+            offset_percent,
+            range,
             compressible_percent: self.data.compressible_percent(),
             random_map: is_mapped,
             shared_start: self.has_shared_start(),
@@ -187,7 +219,7 @@ impl FioJob {
         let is_fill = self.runtime_s == 0
             && self.read_share() <= 0.0
             && self.access() == Access::Sequential
-            && self.footprint_percent >= 100.0
+            && self.addressed() == (0.0, 100.0, None)
             && self.rate().is_none();
         let jobs = if self.has_shared_start() { u32::from(self.threads) } else { 1 };
         is_fill.then(|| jobs * u32::from(self.loops.max(1)))
@@ -266,19 +298,15 @@ impl FioJob {
     /// Takes an option of the target and of the part that is addressed; false if `key` is another.
     fn take_files(&mut self, key: &str, value: &str) -> Result<bool, String> {
         match key {
-            "filename" => self.place.named = targets(value),
+            "filename" => {
+                self.place.named = targets(value);
+                self.place.is_device = value.starts_with("/dev/");
+            }
             "nrfiles" => self.place.files = value::count(value)?,
             "file_service_type" => self.unused.push(key.to_owned()),
-            "size" if value.ends_with('%') => {
-                value.clone_into(&mut self.place.size);
-                self.footprint_percent = value::number(value)?;
-            }
-            "size" => {
-                value::bytes(value)?;
-                value.clone_into(&mut self.place.size);
-            }
-            "offset" => none(value, "a load begins at the start of the drive")?,
-            "offset_increment" => value.clone_into(&mut self.place.offset_increment),
+            "size" => self.place.size = Some(extent(value)?),
+            "offset" => self.place.offset = extent(value)?,
+            "offset_increment" => self.place.offset_increment = Some(extent(value)?),
             "fill_device" => self.place.fill_device = value::is_on(value),
             _ => return Ok(false),
         }
@@ -305,12 +333,53 @@ impl FioJob {
         self.distribution.unwrap_or(Access::Random)
     }
 
+    /// What all jobs address together: shares of the target before it and of it, or a range.
+    fn addressed(&self) -> (f64, f64, Option<ByteRange>) {
+        let Place { size, offset, .. } = self.place;
+        let each_has_its_own = !self.shares_target();
+        let parts = |is_of_each: bool| if is_of_each { self.threads } else { 1 };
+        match (offset, size) {
+            (Extent::Percent(offset), None) => (offset, 100.0 - offset, None),
+            (offset, Some(Extent::Percent(size))) => {
+                let offset = if let Extent::Percent(percent) = offset { percent } else { 0.0 };
+                let size = size * f64::from(parts(self.place.is_sliced()));
+                // As fio has it: up to the end at most.
+                let rest = if offset > 0.0 { 100.0 - offset } else { f64::INFINITY };
+                (offset, size.min(rest), None)
+            }
+            (Extent::Bytes(0), None) => (0.0, 100.0, None),
+            (Extent::Bytes(offset_bytes), None) => {
+                (0.0, 100.0, Some(ByteRange { offset_bytes, size_bytes: None }))
+            }
+            (offset, Some(Extent::Bytes(size))) => {
+                let offset_bytes = if let Extent::Bytes(bytes) = offset { bytes } else { 0 };
+                let parts = parts(self.place.is_sliced() || each_has_its_own);
+                let size_bytes = Some(size.saturating_mul(parts.into()));
+                (0.0, 100.0, Some(ByteRange { offset_bytes, size_bytes }))
+            }
+        }
+    }
+
+    /// True if all jobs have one target; else each has a file of its own.
+    fn shares_target(&self) -> bool {
+        self.place.named > 0 || self.depth.engine == "nbd"
+    }
+
+    /// Returns the job on a target that is as large as the file that it made; as it is on others.
+    pub(super) fn on_its_target(&self) -> Self {
+        let is_whole = !self.place.is_device && self.depth.engine != "nbd";
+        let size = self.place.size.filter(|size| {
+            !(is_whole && self.place.offset.is_none() && matches!(size, Extent::Bytes(_)))
+        });
+        Self { place: Place { size, ..self.place.clone() }, ..self.clone() }
+    }
+
     /// True if all jobs begin at the same address: several of them in order on one target, without
     /// an offset of their own.
     fn has_shared_start(&self) -> bool {
         self.access() == Access::Sequential
             && self.threads > 1
-            && self.place.named > 0
+            && self.shares_target()
             && !self.place.is_sliced()
     }
 
@@ -361,6 +430,18 @@ impl FioJob {
         Ok(())
     }
 
+    /// Refuses several sizes of random requests of which each block comes once: fio shortens those
+    /// that would address a block again. Of a report, the sizes tell enough.
+    fn check_map(&self) -> Result<(), (&'static str, String)> {
+        let sizes = &self.sizes[usize::from(self.read_share() <= 0.0)];
+        if self.norandommap || self.access() != Access::Random || sizes.len() < 2 {
+            return Ok(());
+        }
+        let text = "fio shortens requests of several sizes at blocks that it addressed before: add \
+                    norandommap, by which blocks are drawn independently";
+        Err(("bssplit", text.into()))
+    }
+
     fn check_mix(&self) -> Result<(), (&'static str, String)> {
         let read = self.read_share();
         if read <= 0.0 || read >= 100.0 {
@@ -382,8 +463,14 @@ impl FioJob {
     }
 
     fn check_place(&self) -> Result<(), (&'static str, String)> {
-        let increment = &self.place.offset_increment;
-        if value::is_on(increment) && !increment.is_empty() {
+        let Place { size, offset, offset_increment, .. } = self.place;
+        if let (false, Some(Extent::Percent(_)), Extent::Bytes(_))
+        | (false, Some(Extent::Bytes(_)), Extent::Percent(_)) = (offset.is_none(), size, offset)
+        {
+            let text = "offset and size are both shares of the target, or both bytes";
+            return Err(("offset", text.into()));
+        }
+        if offset_increment.is_some_and(|increment| !increment.is_none()) {
             let is_slice = self.access() == Access::Sequential && self.place.is_sliced();
             if !is_slice {
                 let text = "jobs begin at the start of the drive, or with a slice of `size` each \
@@ -416,7 +503,7 @@ impl FioJob {
         if self.loops > 1 && self.fill_passes().is_none() {
             notes.push(format!("[{name}]: loops={} is ignored: it lasts its time", self.loops));
         }
-        if self.runtime_s > 0 && !self.is_time_based && !self.place.size.is_empty() {
+        if self.runtime_s > 0 && !self.is_time_based && self.place.size.is_some() {
             notes.push(format!(
                 "[{name}] lacks time_based: fio ends it after its size, here it lasts for all of \
                  its runtime"
@@ -434,14 +521,7 @@ impl FioJob {
                  bypass it"
             ));
         }
-        if !self.place.size.is_empty() && !self.place.size.ends_with('%') {
-            notes.push(format!(
-                "size={} is ignored: all of the target is addressed; give a file that size with \
-                 --size, or write a share such as size=10%",
-                self.place.size
-            ));
-        }
-        notes.extend(self.notes_of_order(name));
+        notes.extend(self.note_of_files(name));
         let mut unused: Vec<&str> = self.unused.iter().map(String::as_str).collect();
         unused.sort_unstable();
         unused.dedup();
@@ -451,33 +531,15 @@ impl FioJob {
         notes
     }
 
-    /// Differences in the order of addresses.
-    fn notes_of_order(&self, name: &str) -> Vec<String> {
-        let mut notes = Vec::new();
+    /// The difference of several files or targets.
+    fn note_of_files(&self, name: &str) -> Option<String> {
         let count = self.place.count();
-        if count > 1 {
-            let what = if self.place.named > 1 { "targets" } else { "files" };
-            notes.push(format!(
-                "[{name}] has {count} {what}, which share its queue depth: here one target gets \
-                 all of its requests"
-            ));
-        }
-        let read = self.read_share();
-        let is_mixed = read > 0.0 && read < 100.0;
-        if is_mixed && self.access() == Access::Sequential {
-            notes.push(format!(
-                "[{name}]: fio's reads and writes each go through all addresses in order, here \
-                 they take turns in one order"
-            ));
-        }
-        let is_uniform = self.access() == Access::Random && !self.norandommap;
-        if is_uniform && self.sizes[usize::from(read <= 0.0)].len() > 1 {
-            notes.push(format!(
-                "[{name}]: without norandommap fio addresses each block once before any a second \
-                 time, here blocks are drawn independently since there are several sizes"
-            ));
-        }
-        notes
+        let what = if self.place.named > 1 { "targets" } else { "files" };
+        let text = format!(
+            "[{name}] has {count} {what}, which share its queue depth: here one target gets all of \
+             its requests"
+        );
+        (count > 1).then_some(text)
     }
 
     /// Requests a second of all jobs together.
@@ -504,7 +566,7 @@ impl Place {
 
     /// True if the jobs follow each other, each with its size.
     fn is_sliced(&self) -> bool {
-        !self.size.is_empty() && self.size == self.offset_increment
+        self.size.is_some() && self.size == self.offset_increment
     }
 }
 
@@ -519,10 +581,12 @@ fn refusal(section: &Section, key: &str, text: &str) -> Refusal {
 
 /// Refusal of a value of `section` by the rule of workloads or of protocols that it breaks.
 pub(super) fn faulty(section: &Section, fault: &Fault) -> Refusal {
-    const KEYS: [(&str, &[&str]); 10] = [
+    const KEYS: [(&str, &[&str]); 12] = [
         ("sizes", &["bs", "bsrange", "bssplit"]),
         ("align_bytes", &["ba"]),
-        ("footprint_percent", &["size"]),
+        ("footprint_percent", &["size", "offset"]),
+        ("offset_percent", &["offset"]),
+        ("range", &["size", "offset"]),
         ("compressible_percent", &["buffer_compress_percentage"]),
         ("access", &["random_distribution"]),
         ("threads", &["numjobs"]),
@@ -635,12 +699,4 @@ fn gaps(text: &str) -> Result<Gaps, String> {
         "poisson" => Ok(Gaps::Exponential),
         _ => Err(format!("`{text}` is neither linear nor poisson")),
     }
-}
-
-/// Refuses what is not zero, with the reason.
-fn none(text: &str, why: &str) -> Result<(), String> {
-    if text.trim_end_matches('%') == "0" || value::bytes(text) == Ok(0) {
-        return Ok(());
-    }
-    Err(why.to_owned())
 }

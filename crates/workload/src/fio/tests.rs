@@ -1,7 +1,7 @@
 //! Job files, right and wrong.
 
 use super::*;
-use crate::{Access, Gaps, SizeShare};
+use crate::{Access, ByteRange, Gaps, SizeShare};
 
 const FILE: &str = "\
 ; a job file
@@ -25,6 +25,7 @@ stonewall
 rw=randrw
 rwmixread=70
 bssplit=4k/60:8k/:16k/
+norandommap
 size=50%
 rate_iops=700,300
 rate_process=poisson
@@ -58,7 +59,6 @@ fn jobs_become_workloads_and_measurements_in_their_order() {
     assert_eq!((first.duration_s, first.ramp_s, first.rate_iops), (30, 5, None));
     assert_eq!((second.rate_iops, second.gaps), (Some(1000.0), Gaps::Exponential));
     assert_eq!(protocol.name, "nightly");
-    assert!(notes.iter().any(|note| note.starts_with("[mixed]: without norandommap")), "{notes:?}");
     assert!(!notes.iter().any(|note| note.contains("time_based")), "{notes:?}");
 }
 
@@ -127,6 +127,8 @@ fn what_cannot_be_said_is_refused_with_its_line() {
             "[a]\nrw=randrw\nrate_iops=100,100\nrwmixread=90\n",
             "a.fio:3: rate_iops: the rates make 50 %",
         ),
+        ("[a]\nrw=randread\nbssplit=4k/50:8k/50\n", "a.fio:3: bssplit: fio shortens requests"),
+        ("[a]\nrw=randread\nbsrange=4k-8k\n", "a.fio:1: [a]: fio shortens requests of several"),
         ("[a]\nrw=read\ndirect=0\n", "a.fio:3: direct: the page cache is not measured"),
         ("[a]\nrw=read\nbuffered=1\n", "a.fio:1: [a]: the page cache is not measured"),
         ("[a]\nrw=read\nnrfiles=4\n", "a.fio:3: nrfiles: several files that are read"),
@@ -134,7 +136,9 @@ fn what_cannot_be_said_is_refused_with_its_line() {
         ("[a]\nioengine=warp\n", "a.fio:2: ioengine: the engine warp is not known here"),
         ("[a]\nrw=write\noffset_increment=1g\n", "a.fio:3: offset_increment: jobs begin"),
         ("[a]\niodepth=8\niodepth_low=2\n", "a.fio:3: iodepth_low: each completion"),
-        ("[a]\noffset=1g\n", "a.fio:2: offset: a load begins at the start of the drive"),
+        ("[a]\noffset=1g\nsize=5%\n", "a.fio:2: offset: offset and size are both shares"),
+        ("[a]\noffset=150%\nsize=5%\n", "a.fio:2: offset: `150%` is not from 0 to 100"),
+        ("[a]\nbs=64k\noffset=4k\n", "a.fio:3: offset: range begins at 4096, between aligned"),
         ("[a]\nrandom_distribution=pareto:0.2\n", "a.fio:2: random_distribution: `pareto:0.2`"),
         ("[a]\nfrobnicate=1\n", "a.fio:2: frobnicate: is not known here"),
         ("[a]\nsize=${SIZE}\n", "a.fio:2: `size=${SIZE}`: other files and variables"),
@@ -196,13 +200,49 @@ fn sequential_jobs_on_one_target_begin_at_the_same_address_without_an_offset() {
 }
 
 #[test]
+fn a_size_and_an_offset_confine_the_load() {
+    let place = |text: &str| {
+        let (it, ..) = one(&format!("[a]\nrw=randread\nruntime=9\n{text}"));
+        (it.offset_percent, it.footprint_percent, it.range)
+    };
+    let range =
+        |offset_bytes, size_bytes| (0.0, 100.0, Some(ByteRange { offset_bytes, size_bytes }));
+    let disk = "filename=/dev/nvme0n1\n";
+    let of_disk = |text: &str| place(&format!("{disk}{text}"));
+    assert_eq!(of_disk("size=10g\n"), range(0, Some(10 << 30)));
+    assert_eq!(of_disk("size=1m\noffset=2m\nnumjobs=4\n"), range(2 << 20, Some(1 << 20)));
+    assert_eq!(of_disk("offset=2m\n"), range(2 << 20, None));
+    assert_eq!(of_disk("offset=40%\n"), (40.0, 60.0, None));
+    assert_eq!(of_disk("offset=40%\nsize=10%\n"), (40.0, 10.0, None));
+    assert_eq!(of_disk("offset=40%\nsize=80%\n"), (40.0, 60.0, None), "up to the end");
+    assert_eq!(place("size=1g\nnumjobs=4\n"), range(0, Some(4 << 30)), "a file of each job");
+    let slices = "rw=write\nnumjobs=4\noffset_increment=";
+    assert_eq!(of_disk(&format!("size=1g\n{slices}1g\n")), range(0, Some(4 << 30)));
+    assert_eq!(of_disk(&format!("size=25%\n{slices}25%\n")), (0.0, 100.0, None));
+}
+
+#[test]
+fn a_size_in_a_report_is_that_of_the_file_but_confines_the_load_on_a_device() {
+    let load = |filename| {
+        let options = [("rw", "randread"), ("size", "1g"), ("filename", filename)];
+        reported("a", options.into_iter()).workload.unwrap()
+    };
+    assert_eq!((load("disk.img").range, load("disk.img").name.as_str()), (None, "4k-rand-read"));
+    let size_bytes = Some(1 << 30);
+    let of_device = load("/dev/nvme0n1");
+    assert_eq!(of_device.range, Some(ByteRange { offset_bytes: 0, size_bytes }));
+    assert_eq!(of_device.name, "a");
+}
+
+#[test]
 fn each_block_comes_once_unless_norandommap_says_otherwise() {
     let map = |text: &str| one(&format!("[a]\n{text}\n")).0.random_map;
     assert!(map("rw=randwrite"));
     assert!(!map("rw=randwrite\nnorandommap"));
     assert!(map("rw=randwrite\nnorandommap=0"));
     assert!(!map("rw=randwrite\nrandom_distribution=zipf:1.1"));
-    assert!(!map("rw=randwrite\nbssplit=4k/50:8k/50"));
+    assert!(!map("rw=randwrite\nnorandommap\nbssplit=4k/50:8k/50"));
+    assert!(!map("rw=randwrite\nrandom_distribution=zipf:1.1\nbssplit=4k/50:8k/50"));
     assert!(!map("rw=write"));
 }
 
@@ -302,7 +342,7 @@ fn odd_values_are_refused_with_their_line() {
         let said = told(&text);
         assert!(said.starts_with(&format!("a.fio:4: {key}: ")), "{value}: {said}");
     }
-    let (workload, ..) = one("[j]\nrw=randread\nbssplit=4k/20:8k/50:4k/30\n");
+    let (workload, ..) = one("[j]\nrw=randread\nnorandommap\nbssplit=4k/20:8k/50:4k/30\n");
     assert_eq!(workload.sizes.len(), 2, "shares of one size are added up");
 }
 

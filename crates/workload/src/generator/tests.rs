@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{SizeShare, catalogue};
+use crate::{ByteRange, SizeShare, catalogue};
 
 const ALONE: Job = Job { index: 0, count: 1 };
 
@@ -62,6 +62,36 @@ fn a_random_map_meets_each_place_once_before_any_a_second_time() {
         assert_eq!(sorted, (0..places).collect::<Vec<_>>());
     }
     assert_ne!(passes[0], passes[1], "each pass has an order of its own");
+}
+
+#[test]
+fn reads_and_writes_of_a_mixed_sequential_load_each_go_through_all_addresses_in_order() {
+    let workload = workload(Access::Sequential, &[4096]);
+    let requests = drawn(&workload, 64 * 8, ALONE, 500);
+    for op in [Op::Read, Op::Write] {
+        let lbas = requests.iter().filter(|it| it.op == op).map(|it| it.lba.0 / 8);
+        assert!(lbas.zip(0..).all(|(place, number)| place == number % 64), "{op:?}");
+    }
+}
+
+#[test]
+fn a_range_confines_every_access_to_whole_bytes_of_the_drive() {
+    let capacity_bytes: u64 = 3_200_631_791_616;
+    let range = Some(ByteRange { offset_bytes: 5 << 30, size_bytes: Some((10 << 30) + 4096) });
+    let (first, end) = ((5 << 30) / 512, ((15 << 30) + 4096) / 512);
+    for access in [Access::Random, Access::Sequential, Access::Zipf { theta: 1.1 }] {
+        let ranged = Workload { range, ..workload(access, &[4096]) };
+        let placed = ranged.placed(capacity_bytes).unwrap();
+        let requests = drawn(&placed, capacity_bytes / 512, ALONE, 1000);
+        assert!(requests.iter().all(|it| (first..end).contains(&it.lba.0)), "{access:?}");
+        let beyond = ranged.placed((5 << 30) + 40_960).unwrap_err();
+        assert_eq!((beyond.offset_bytes, beyond.capacity_bytes), (5 << 30, (5 << 30) + 40_960));
+    }
+    let small = Workload { range, ..workload(Access::Sequential, &[4096]) };
+    let placed = small.placed((15 << 30) + 4096).unwrap();
+    let all = drawn(&placed, end, ALONE, (10 << 30) / 4096 + 2);
+    let lbas = |at: usize| all[at].lba.0;
+    assert_eq!((lbas(0), lbas(all.len() - 2), lbas(all.len() - 1)), (first, end - 8, first));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::prose::optional_prose;
 use crate::trace::TraceShape;
-use crate::{Access, SizeShare, Workload, WorkloadStream};
+use crate::{Access, ByteRange, SizeShare, Workload, WorkloadStream};
 
 /// One `[[workloads]]`.
 #[derive(Deserialize)]
@@ -26,6 +26,9 @@ struct Inline {
     align_bytes: u32,
     #[serde(default = "whole")]
     footprint_percent: f64,
+    #[serde(default)]
+    offset_percent: f64,
+    range: Option<ByteRange>,
     #[serde(default)]
     compressible_percent: f64,
     #[serde(default)]
@@ -58,6 +61,8 @@ impl From<Inline> for Workload {
             sizes: it.sizes,
             align_bytes: it.align_bytes,
             footprint_percent: it.footprint_percent,
+            offset_percent: it.offset_percent,
+            range: it.range,
             compressible_percent: it.compressible_percent,
             random_map: it.random_map,
             shared_start: it.shared_start,

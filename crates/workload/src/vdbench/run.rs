@@ -365,6 +365,8 @@ impl Run {
             sizes: self.sizes.clone(),
             align_bytes: self.align_bytes,
             footprint_percent: self.footprint_percent,
+            offset_percent: 0.0,
+            range: None,
             compressible_percent: self.compressible_percent,
             random_map: false,
             shared_start: false,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use lab::Rate;
-use workload::{SizeShare, catalogue};
+use workload::{ByteRange, SizeShare, catalogue};
 
 use super::*;
 
@@ -102,6 +102,16 @@ fn sequential_jobs_get_disjoint_slices_that_fit() {
     let slice_bytes = value("offset_increment=");
     assert_eq!(slice_bytes, value("size="));
     assert!(slice_bytes * 3 <= 1 << 30 && slice_bytes.is_multiple_of(128 << 10));
+}
+
+#[test]
+fn a_range_is_an_offset_and_a_size_of_fio() {
+    let range = Some(ByteRange { offset_bytes: 256 << 20, size_bytes: Some(640 << 20) });
+    let ranged = Workload { range, ..named("4k-rand-read") }.placed(1 << 30).unwrap();
+    let text = text(&ranged).unwrap();
+    for line in ["offset=268435456", "size=671088640"] {
+        assert!(text.contains(&format!("\n{line}\n")), "{text}");
+    }
 }
 
 #[test]
