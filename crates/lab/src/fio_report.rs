@@ -34,7 +34,8 @@ pub struct ImportedRun {
     pub wanted: OrderedTarget,
     /// Results of the jobs.
     pub outcome: Outcome,
-    /// Time at which the jobs began, RFC 3339 in UTC; absent where the report does not tell.
+    /// Time at which the jobs began, see [`results::Run::started_at`]; absent where the report does
+    /// not tell.
     pub begun: Option<String>,
 }
 

@@ -65,22 +65,31 @@ impl Runs {
     /// # Errors
     /// Fails if it cannot be made.
     pub fn create(&self, plan: Plan, wanted: OrderedTarget) -> Result<Folder, Error> {
-        self.create_begun(plan, wanted, None)
+        self.create_begun(plan, wanted, |now| now)
     }
 
-    /// Makes the folder of a run that began at the time `begun`, RFC 3339 in UTC; now where that is
-    /// absent.
+    /// Makes the folder of an imported run that began at the time `begun`; absent where that is not
+    /// known.
     ///
     /// # Errors
     /// Fails if it cannot be made.
-    pub fn create_begun(
+    pub fn create_imported(
         &self,
         plan: Plan,
         wanted: OrderedTarget,
         begun: Option<String>,
     ) -> Result<Folder, Error> {
+        self.create_begun(plan, wanted, |_| begun.unwrap_or_default())
+    }
+
+    fn create_begun(
+        &self,
+        plan: Plan,
+        wanted: OrderedTarget,
+        begun: impl FnOnce(String) -> String,
+    ) -> Result<Folder, Error> {
         let (path, id, now) = self.make_folder(&slug(&wanted))?;
-        let started_at = begun.unwrap_or(now);
+        let started_at = begun(now);
         let order = Order::new(id, started_at, plan, wanted);
         write_json(&path.join(ORDER), &order)?;
         Folder::held(path, order, false)

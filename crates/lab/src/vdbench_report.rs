@@ -8,11 +8,14 @@
 //!
 //! Columns are found by their names. The row of an average is the measurement of its run, the rows
 //! of intervals are its samples. Response times are milliseconds; there are no percentiles. Rates
-//! count, throughput is rates times mean sizes: the columns of MB may be of 2^20 bytes.
+//! count, throughput is rates times mean sizes: the columns of MB may be of 2^20 bytes. The time of
+//! day has no date, which only a column `timestamp` tells, in the zone that it names.
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use chrono::{NaiveDateTime, SecondsFormat, TimeDelta};
 use results::steady::WriteRequirement;
 use results::{
     Environment, LatencySummary, PlatformRow, Sample, StepKind, Summary, Target, TargetKind,
@@ -76,7 +79,23 @@ pub fn import(path: &Path, title: Option<&str>) -> Result<ImportedRun, Error> {
     let environment = Environment { sheet: vec![row], imported_from: Some(PROGRAM.into()) };
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
     let wanted = OrderedTarget::Real { target: name, hosts: String::new() };
-    Ok(ImportedRun { plan, wanted, outcome, begun: None })
+    Ok(ImportedRun { plan, wanted, outcome, begun: begun(&runs) })
+}
+
+/// Time at which the first interval began: the row of each is written at its end. Absent where the
+/// file does not tell a date.
+fn begun(runs: &[FlatRun]) -> Option<String> {
+    let first = runs.first()?;
+    let (_, row) = first.intervals.first()?;
+    let ended = row.timestamp.as_deref()?;
+    let (time, zone) = NaiveDateTime::parse_and_remainder(ended, "%m/%d/%Y-%H:%M:%S").ok()?;
+    let lasted = TimeDelta::from_std(Duration::try_from_secs_f64(first.interval_s).ok()?).ok()?;
+    let time = time.checked_sub_signed(lasted)?;
+    Some(match zone.trim_start_matches('-') {
+        "UTC" | "GMT" => time.and_utc().to_rfc3339_opts(SecondsFormat::Secs, true),
+        // Its abbreviation may stand for several zones.
+        zone => format!("{time} {zone}").trim_end().to_owned(),
+    })
 }
 
 /// Names of the columns of a flat file, in their order.
@@ -107,6 +126,8 @@ impl Columns {
 struct Row {
     run: String,
     interval: String,
+    /// End of the interval, with its date; absent in files that do not tell it.
+    timestamp: Option<String>,
     threads: u16,
     iops: f64,
     bytes: f64,
@@ -138,6 +159,7 @@ impl Row {
         Some(Self {
             run: columns.cell(&cells, "run")?.to_owned(),
             interval: columns.cell(&cells, "interval")?.to_owned(),
+            timestamp: columns.cell(&cells, "timestamp").map(str::to_owned),
             threads: columns.cell(&cells, "threads")?.parse().unwrap_or(1),
             iops: number("rate")?,
             bytes: number("bytes/io")?,
@@ -355,6 +377,20 @@ xfersize threads rdpct
         assert_eq!(summary.latency.p999_ns(), None);
         let reads = second.summary.as_ref().unwrap();
         assert_eq!((reads.write.mean_ns(), reads.read.max_ns()), (None, Some(2_000_000)));
+    }
+
+    #[test]
+    fn a_run_begins_when_its_first_interval_began_where_the_file_tells_a_date() {
+        assert_eq!(imported(FLAT).unwrap().begun, None, "a time of day is no date");
+        let dated = |zone: &str| {
+            let stamped = |line: &str| match line.split_once(".000 ") {
+                Some((time, rest)) => format!("{time} 12/22/2021-{time}-{zone} {rest}\n"),
+                None => line.replace("tod Run", "tod timestamp Run") + "\n",
+            };
+            imported(&FLAT.lines().map(stamped).collect::<String>()).unwrap().begun
+        };
+        assert_eq!(dated("UTC").as_deref(), Some("2021-12-22T22:15:00Z"));
+        assert_eq!(dated("CST").as_deref(), Some("2021-12-22 22:15:00 CST"));
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn facts(run: &Run) -> Vec<String> {
         Some(version) => format!("Floatgate {}, model version {version}", run.floatgate_version),
         None => format!("Floatgate {}", run.floatgate_version),
     });
-    facts.push(run.started_at.clone());
+    facts.push(run.begun().to_owned());
     facts
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn footer(subjects: &[Subject<'_>]) -> String {
              <td>{model}</td><td>{}</td><td>{}</td></tr>",
             Text(&subject.label),
             Text(&run.id),
-            Text(&run.started_at),
+            Text(run.begun()),
             Text(&run.floatgate_version),
             run.schema,
             run.seed,

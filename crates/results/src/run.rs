@@ -19,7 +19,8 @@ pub struct Run {
     pub schema: u32,
     /// Name of the run's folder, unique: `2026-11-21T101503Z-iodrive-duo-stock`.
     pub id: String,
-    /// Start of the run, RFC 3339 in UTC.
+    /// Start of the run, RFC 3339 in UTC; of an imported one with the zone that its file names, and
+    /// empty where it tells none.
     pub started_at: String,
     /// Version of the program.
     pub floatgate_version: String,
@@ -473,6 +474,11 @@ pub enum WarningKind {
 impl Run {
     /// Version of this schema.
     pub const SCHEMA: u32 = 1;
+
+    /// Start of the run, in words.
+    pub fn begun(&self) -> &str {
+        if self.started_at.is_empty() { "at an unknown time" } else { &self.started_at }
+    }
 
     /// Takes back steady states of results from before what was written was judged, where their
     /// preconditioning had not written the user capacity and nothing was relocated.

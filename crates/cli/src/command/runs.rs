@@ -76,9 +76,10 @@ fn list(listed: &[RunEntry], dir: &Path) -> Result<()> {
 
 /// Returns the text of a run: one row of results per step, then its warnings.
 fn shown(run: &Run) -> String {
-    let Run { id, target, protocol_title, started_at, steps, steps_planned, .. } = run;
+    let Run { id, target, protocol_title, steps, steps_planned, .. } = run;
+    let begun = run.begun();
     let mut text = format!(
-        "{id}\n{}\n{protocol_title}, begun {started_at}, {} of {steps_planned} steps\n\n",
+        "{id}\n{}\n{protocol_title}, begun {begun}, {} of {steps_planned} steps\n\n",
         marked(format!("{} {}", target.title, target.format).trim_end(), target.unvalidated),
         steps.len(),
     );
@@ -108,7 +109,12 @@ fn figures(step: &Step) -> Option<(&Summary, String)> {
 }
 
 fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
-    let (summary, what) = figures(step)?;
+    let Some((summary, what)) = figures(step) else {
+        let dashes = [(); 5].map(|()| "-".to_owned());
+        let [iops, mb_s, mean, p999, max] = dashes;
+        let row = [step.id.clone(), iops, mb_s, mean, p999, max, "not measured".into()];
+        return (step.kind == StepKind::Measure).then_some(row);
+    };
     let doubt = Doubt::of(run, step, summary);
     let span = |latency_ns: Option<u64>| {
         latency_ns.map_or_else(|| "-".into(), |it| blockio::Nanos(it).to_string())
@@ -148,7 +154,7 @@ fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
     let is_flat = fs::read_to_string(file).is_ok_and(|text| vdbench_report::is_flat_file(&text));
     let read = if is_flat { vdbench_report::import } else { fio_report::import };
     let ImportedRun { plan, wanted, outcome, begun } = read(file, title)?;
-    let folder = runs.create_begun(plan, wanted, begun)?;
+    let folder = runs.create_imported(plan, wanted, begun)?;
     let run = folder.finish(outcome)?;
     for warning in &run.warnings {
         output::warning(warning);

@@ -105,17 +105,17 @@ impl MergedJob {
         let mut record = Record::of_load(step, (load.hosts, &required), load.rate_iops, loaded);
         // The report tells neither the capacity nor what was written before.
         record.step.written = None;
-        let summary = self.summary();
         record.step.duration_s = self.span_s;
-        record.step.summary = Some(summary);
+        record.step.summary = (self.span_s > 0.0).then(|| self.summary());
         record.step.read_bins = self.read.bins;
         record.step.write_bins = self.write.bins;
         record
     }
 
+    /// Figures of all jobs, whose time is above 0.
     fn summary(&self) -> Summary {
         let Self { span_s, read, write, .. } = self;
-        let mb_s = |bytes: u64| if *span_s > 0.0 { bytes as f64 / span_s / 1e6 } else { 0.0 };
+        let mb_s = |bytes: u64| bytes as f64 / span_s / 1e6;
         let mut latency = pooled(&read.latency, &write.latency);
         if self.has_bins {
             let mut both = read.latencies.clone();
@@ -142,6 +142,10 @@ impl MergedJob {
 
     fn warnings(&self, step: &str, has_others: bool) -> Vec<Warning> {
         let mut texts: Vec<(String, &str)> = Vec::new();
+        if self.span_s <= 0.0 {
+            let text = "the report states a runtime of 0: no rate was measured";
+            texts.push((text.into(), "run fio for longer than a millisecond"));
+        }
         if !self.is_measured {
             texts.push((
                 "fio did not measure latency (gtod_reduce, disable_lat)".into(),

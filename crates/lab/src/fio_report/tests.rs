@@ -271,6 +271,15 @@ fn a_run_begins_when_its_jobs_began_and_does_not_know_how_the_drive_was_prepared
 }
 
 #[test]
+fn a_runtime_of_0_has_no_rates() {
+    let mut read = direction(&plain(1e6, 2_000_000), &plain(1e6, 2_000_000));
+    (read["runtime"], read["iops"]) = (json!(0), json!(0.0));
+    let run = run_of(&report_of(&[reading(&queued("1"), &read)]));
+    assert_eq!(run.steps[0].summary, None);
+    assert!(warns(&run, "runtime of 0: no rate was measured"), "{:?}", run.warnings);
+}
+
+#[test]
 fn byte_order_marks_and_utf_16_are_read() {
     let read = direction(&plain(1e6, 2_000_000), &plain(1e6, 2_000_000));
     let text = report_of(&[reading(&queued("1"), &read)]);
