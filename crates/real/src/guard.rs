@@ -104,6 +104,28 @@ pub fn permit(path: &Path, destroy: bool) -> Result<Permit, Error> {
     }
 }
 
+/// Refuses the block device at `path` as a part of a volume while something uses it; other paths
+/// pass.
+///
+/// # Errors
+/// [`Kind::Refused`] says what uses it, and how that ends.
+pub fn check_unused(path: &Path) -> Result<(), Error> {
+    let Ok(path) = fs::canonicalize(path) else { return Ok(()) };
+    let device = fs::metadata(&path).ok().and_then(|metadata| DeviceNumber::of_node(&metadata));
+    let system = System::this_machine();
+    match device.and_then(|device| system.block(device)) {
+        Some(block) => check_unused_device(&system, &path, &block),
+        None => Ok(()),
+    }
+}
+
+fn check_unused_device(system: &System, path: &Path, block: &Block) -> Result<(), Error> {
+    match occupancy::use_of(system, block) {
+        Some(used) => Err(refused(path, used.text).hint(used.remedy)),
+        None => Ok(()),
+    }
+}
+
 /// Permits writing to the export at `uri`, which only its server can hold; with `destroy` alone.
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use live::{
     Compression, Contents, CreateOptions, Namespaces, Preallocation, SpaceTaken, VolumeOptions,
     create_while, host_shortages, keep_promise,
 };
+use real::guard;
 use server::signals::{self, Signal};
 
 use crate::args::{Compress, Create, Protection};
@@ -57,6 +58,9 @@ pub(crate) fn create(args: &Create) -> Result<Ending> {
         namespaces,
         contents: Contents::lost_if(args.destroy),
     };
+    for path in args.dies.iter().chain(&args.hot_spares) {
+        guard::check_unused(path).with_context(attempted)?;
+    }
     let signals = signals::received()?;
     let goes_on = || !matches!(signals.try_recv(), Ok(Signal::Stop));
     create_while(&options, &volume_options, &goes_on).with_context(attempted)?;

@@ -17,17 +17,22 @@ pub(super) struct Occupancy {
 /// The first use of `block`, of a partition of it, or of the disk around it; also through another
 /// node of the same drive.
 pub(super) fn of_device(system: &System, block: &Block) -> Option<Occupancy> {
-    let mut concerned = vec![block.clone()];
-    concerned.extend(block.partitions());
-    if block.is_partition() {
-        concerned.push(block.disk());
-    }
-    let used = first_use(system, &concerned).or_else(|| through_other_nodes(system, block));
+    let used = use_of(system, block);
     // Of the disk that the system runs from nothing is to be unmounted, whatever else uses it.
     match (used, below_root(system, block)) {
         (Some(used), Some(root)) => Some(Occupancy { remedy: root.remedy, ..used }),
         (used, root) => used.or(root),
     }
+}
+
+/// As [`of_device`], but for devices that are merely on the disk that the system runs from.
+pub(super) fn use_of(system: &System, block: &Block) -> Option<Occupancy> {
+    let mut concerned = vec![block.clone()];
+    concerned.extend(block.partitions());
+    if block.is_partition() {
+        concerned.push(block.disk());
+    }
+    first_use(system, &concerned).or_else(|| through_other_nodes(system, block))
 }
 
 fn first_use(system: &System, concerned: &[Block]) -> Option<Occupancy> {

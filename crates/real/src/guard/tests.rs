@@ -6,7 +6,7 @@ use std::path::Path;
 use lab::Kind;
 use tempfile::TempDir;
 
-use super::{check_device, occupancy, permit};
+use super::{check_device, check_unused, check_unused_device, occupancy, permit};
 use crate::machine_fixture::Machine;
 
 mod loops;
@@ -47,6 +47,23 @@ fn a_partition_of_a_mounted_disk_is_refused() {
     let machine = Machine::with_disk();
     machine.mount("8:0", "/dev/sda", "/srv");
     assert!(refusal(&machine, "/dev/sda1").ends_with("/dev/sda is mounted at /srv"));
+}
+
+#[test]
+fn a_volume_is_not_made_of_what_is_in_use_but_of_another_part_of_its_disk() {
+    let machine = Machine::with_disk();
+    machine.mount("8:2", "/dev/sda2", "/srv/data");
+    let check = |node: &str| {
+        let block = machine.system().block_at(Path::new(node)).unwrap();
+        check_unused_device(&machine.system(), Path::new(node), &block)
+    };
+    let error = check("/dev/sda").unwrap_err();
+    assert_eq!(error.kind(), Kind::Refused);
+    let text = "refusing to write to /dev/sda: /dev/sda2 is mounted at /srv/data";
+    assert_eq!(error.to_string(), text);
+    assert_eq!(error.remedy(), "if it is the right drive: umount /srv/data");
+    check("/dev/sda1").unwrap();
+    check_unused(Path::new("/nonexistent/new.img")).unwrap();
 }
 
 #[test]
