@@ -9,7 +9,6 @@ use crate::explain;
 use crate::host_difference;
 use crate::number;
 use crate::published;
-use crate::settled::settles;
 use crate::subject::{Subject, unvalidated, workload_of};
 use crate::text::Text;
 use crate::text::listed;
@@ -32,11 +31,15 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
     html.push_str("<div class=\"verdict-lists\">");
     html.push_str(&list("Pros", "pros", &cases, Verdict::Strength));
     html.push_str(&list("Cons", "cons", &cases, Verdict::Weakness));
-    let _ = write!(
-        html,
-        "</div><h3>Bottom line</h3><p class=\"bottom-line\">{}</p>",
-        Text(&bottom_line(subjects, &cases)),
-    );
+    html.push_str("</div>");
+    let bottom_line = bottom_line(subjects, &cases);
+    if !bottom_line.is_empty() {
+        let _ = write!(
+            html,
+            "<h3>Bottom line</h3><p class=\"bottom-line\">{}</p>",
+            Text(bottom_line.trim_start()),
+        );
+    }
     html.push_str(&unvalidated(subjects));
     html.push_str(&not_told(subjects));
     html + "<p class=\"small\">Every sentence follows from the ratio and the limit that are shown \
@@ -167,8 +170,9 @@ fn said(kind: FindingKind, case: &Case) -> String {
     }
 }
 
+/// What follows from the ratios: the rates are in the verdict.
 fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
-    let mut said = settles(subjects);
+    let mut said = String::new();
     let gains = cases.iter().filter(|case| case.finding.kind == FindingKind::FormatGain);
     for gain in gains {
         if let [best, worst] = gain.finding.between.as_slice() {

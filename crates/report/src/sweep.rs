@@ -131,7 +131,7 @@ fn lifetime(settled: &SettledDrive) -> Option<Lifetime> {
 
 /// The points of a chart that are not those of a settled drive; empty where all are.
 fn cautions(sweep: &Sweep) -> Vec<String> {
-    let caution = |unsteady| format!("{unsteady} when they were measured, see the table.");
+    let caution = |unsteady| format!("{unsteady} when their figures were taken, see the table.");
     sweep.unsteady().map(caution).into_iter().collect()
 }
 
@@ -206,7 +206,7 @@ fn conditions(sweep: &Sweep) -> String {
     };
     format!(
         "{}, format {}, host {}; each point purged, filled once in order, loaded until \
-         steady, for twelve hours at most, and then measured, {lapse}; seed {}, model version {}.",
+         steady, for twelve hours at most, and then under its load, {lapse}; seed {}, model version {}.",
         sweep.id, sweep.format, sweep.host, sweep.seed, sweep.model_version,
     )
 }
@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn the_page_names_load_phase_and_over_provisioning() {
         let html = crate::sweep(&sweep());
-        let load = "4k-rand-write at T16Q16, measured after preconditioning to steady state";
+        let load = "4k-rand-write at T16Q16, modelled after preconditioning to steady state";
         let head = &html[html.find("class=\"verdict\"").unwrap()..];
         let head = &head[..head.find("</header>").unwrap()];
         assert!(head.contains(load), "{head}");

@@ -6,7 +6,7 @@ use results::baseline::Headline;
 use results::compare::{Comparison, Winner, common, compare, rankings, winner};
 use results::headlines::Headlines;
 use results::repeats::groups;
-use results::{Run, StepKind};
+use results::{Run, Step, StepKind};
 
 use crate::comparison::of_run;
 use crate::conditions;
@@ -30,7 +30,7 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
         return of_one(&it);
     }
     let is_one_drive = others.iter().all(|other| other.run.target.name == first.run.target.name);
-    let mut said = vec![settles(subjects)];
+    let mut said = vec![rates(subjects)];
     if !is_one_drive {
         said.push(winners(subjects));
     } else if it.is_settled {
@@ -39,6 +39,52 @@ pub(crate) fn sentences(subjects: &[Subject<'_>]) -> Vec<String> {
     }
     said.truncate(SENTENCES_MAX);
     said
+}
+
+/// Returns a sentence on the rates of several drives or formats: those of the first headline that
+/// any of them has, as the bars below show them.
+fn rates(subjects: &[Subject<'_>]) -> String {
+    let named = [
+        (Headline::Write, "4K random writes"),
+        (Headline::Read, "4K random reads"),
+        (Headline::Mixed, "the 8K 70/30 mix"),
+    ];
+    let is_measured = |it: &(Headline, &str)| subjects.iter().any(|of| rate(of, it.0).is_some());
+    let Some((headline, what)) = named.into_iter().find(is_measured) else {
+        return settles(subjects);
+    };
+    let all = || subjects.iter().filter_map(|subject| Some((subject, rate(subject, headline)?)));
+    let mut loads: Vec<String> = all()
+        .map(|(_, (step, _))| format!("T{}Q{}", step.threads, step.queue_per_thread))
+        .collect();
+    loads.dedup();
+    let is_one_load = loads.len() == 1;
+    let states = [
+        (Some(true), "steady state"),
+        (Some(false), "steady state not reached"),
+        (None, "steady state not judged"),
+    ];
+    let of_state = |(state, heading): (Option<bool>, &str)| {
+        let of_it = all().filter(|(subject, (step, _))| subject.run.is_settled(step) == state);
+        let at = |step: &Step| format!(" at T{}Q{}", step.threads, step.queue_per_thread);
+        let told = of_it.map(|(_, (step, told))| if is_one_load { told } else { told + &at(step) });
+        let told: Vec<String> = told.collect();
+        (!told.is_empty()).then(|| format!("{heading}: {}", listed(&told)))
+    };
+    let said = states.into_iter().filter_map(of_state).collect::<Vec<_>>().join("; ");
+    let is_modelled = subjects.iter().all(|subject| subject.run.target.kind.is_model());
+    let said = if is_modelled { format!("Modelled, {said}") } else { said.replacen('s', "S", 1) };
+    let load = if is_one_load { format!(" at {}", loads.concat()) } else { String::new() };
+    format!("{said}, under {what}{load}.")
+}
+
+/// The measurement that `headline` is read from, and its rate in words.
+fn rate<'a>(subject: &Subject<'a>, headline: Headline) -> Option<(&'a Step, String)> {
+    let step = headline.step(subject.run)?;
+    let iops = short(headline.of_step(subject.run, step)?);
+    let mark = contradicted(&Headlines::of(subject.run), headline);
+    let doubt = if subject.run.distrusted(step).is_some() { " (in doubt)" } else { "" };
+    Some((step, format!("{} {iops} IOPS{doubt}{mark}", subject.label)))
 }
 
 /// Returns a sentence on the reason why a figure may not be the drive's own; absent without any.

@@ -212,7 +212,7 @@ impl Sweep {
     pub const SCHEMA: u32 = 1;
 
     /// Load of every point and the phase that its figures are of, with what is swept named so:
-    /// `4k-rand-write at T16Q16, measured after preconditioning to steady state`.
+    /// `4k-rand-write at T16Q16, modelled after preconditioning to steady state`.
     pub fn load(&self) -> String {
         let is_swept = |key: &str| self.dimensions.iter().any(|it| it.key == key);
         let load = match (is_swept(THREADS), is_swept(QUEUE)) {
@@ -223,7 +223,7 @@ impl Sweep {
         };
         let reads = if is_swept(READ_PERCENT) { " with a swept share of reads" } else { "" };
         let workload = &self.workload;
-        format!("{workload}{reads} at {load}, measured after {}", self.preconditioning())
+        format!("{workload}{reads} at {load}, modelled after {}", self.preconditioning())
     }
 
     /// The preconditioning of the points, with those that did not reach steady state.
@@ -289,7 +289,7 @@ mod tests {
                 .collect(),
             ..Sweep::default()
         };
-        let phase = "measured after preconditioning to steady state";
+        let phase = "modelled after preconditioning to steady state";
         assert_eq!(sweep(&["user_capacity_gb"]).load(), format!("8k-70-30 at T16Q4, {phase}"));
         let reads = sweep(&["threads", "read_percent"]).load();
         let expected = "8k-70-30 with a swept share of reads at swept threads and queue depth 4";
@@ -302,7 +302,7 @@ mod tests {
             })),
         };
         let two = Sweep { points: vec![point(true), point(false)], ..sweep(&[]) };
-        let told = "measured after preconditioning: 1 of 2 points had not reached steady state";
+        let told = "modelled after preconditioning: 1 of 2 points had not reached steady state";
         assert_eq!(two.load(), format!("8k-70-30 at T16Q4, {told}"));
     }
 

@@ -131,7 +131,9 @@ fn the_gain_of_another_format_is_told_with_both_names() {
 fn a_run_with_nothing_preconditioned_says_that_nothing_has_settled() {
     let mut of = run(STOCK);
     of.steps.retain(|step| step.kind == StepKind::Purge);
-    assert!(bottom_line(&[of]).starts_with("Steady state not measured yet"));
+    let page = review(&[of], TITLE);
+    assert!(part(&page, "<p class=\"verdict\">", "</p>").contains("Steady state not measured yet"));
+    assert!(!section(&page, "conclusion").contains("not measured yet"), "it is not told twice");
 }
 
 #[test]

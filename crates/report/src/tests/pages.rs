@@ -56,7 +56,7 @@ fn a_sweep_says_under_which_conditions_it_was_measured() {
     let said = |of: &Sweep| bare(part(&sweep(of), "<header id=\"top\">", "</header>"));
     let header = said(&of);
     assert!(header.contains("Duo &lt;640&gt;"), "{header}");
-    assert!(header.contains("4k-rand-write at swept threads and queue depth, measured"));
+    assert!(header.contains("4k-rand-write at swept threads and queue depth, modelled"));
     assert!(header.contains("format stock, host linux; each point purged"), "{header}");
     assert!(header.contains("in time lapse, 1/32 of the capacity"), "{header}");
     assert!(header.ends_with("seed 9, model version 3."), "{header}");

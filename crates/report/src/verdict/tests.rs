@@ -122,6 +122,9 @@ fn a_winner_among_bursts_is_called_one_and_a_warning_names_none() {
     }));
     let said = winners(&subjects(&runs));
     assert!(said.starts_with("No winner is named: warnings put every load"), "{said}");
+    let said = rates(&subjects(&runs));
+    assert!(said.starts_with("Modelled, steady state not reached: stock 39K IOPS (in doubt)"));
+    assert!(!said.contains("high-performance 82.7K IOPS (in doubt)"), "{said}");
 }
 
 #[test]
