@@ -315,12 +315,13 @@ pub(crate) struct Review {
     /// Continue an interrupted run; may be repeated for each format
     #[arg(long, value_name = "RUN", conflicts_with_all = ORDERED_REVIEW, help_heading = "Results")]
     pub(crate) resume: Vec<String>,
-    /// Repeat the whole protocol this many times, for confidence intervals of ratios; models get a
-    /// new seed each time
-    #[arg(long, default_value_t = 1, value_name = "N",
+    /// Repeat the whole protocol this many times as runs of their own, for confidence intervals of
+    /// ratios; models get a new seed each time [default: one run; models that take less than a
+    /// minute are measured with 3 seeds, for intervals beside its figures]
+    #[arg(long, value_name = "N",
         value_parser = quantity::within(1..=99_u32), conflicts_with = "resume",
         help_heading = "Results")]
-    pub(crate) repeat: u32,
+    pub(crate) repeat: Option<u32>,
     /// Exit with status 3 if a preconditioning or rounds did not reach steady state
     #[arg(long, help_heading = "Results")]
     pub(crate) require_steady: bool,
@@ -423,10 +424,10 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "NAME")]
     pub(crate) format: Option<String>,
     /// Measure each point with so many seeds, for intervals beside the figures, which are those of
-    /// the first seed
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Results",
+    /// the first seed [default: 3 for sweeps that take less than a minute, else 1]
+    #[arg(long, value_name = "N", help_heading = "Results",
         value_parser = quantity::within(1..=99_u32))]
-    pub(crate) repeat: u32,
+    pub(crate) repeat: Option<u32>,
     /// Load in decimal GB per day, for which the lifetime in years is reported
     #[arg(long, value_name = "GB", value_parser = quantity::amount)]
     pub(crate) load_gb_per_day: Option<f64>,

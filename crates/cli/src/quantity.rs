@@ -85,6 +85,9 @@ fn bytes(text: &str, letters: Letters) -> Result<u64, String> {
         format!("unknown unit `{unit}`: use k, M, G or T, or KiB, MiB, GiB or TiB")
     })?;
     let factor = (0..power).fold(1_u64, |factor, _| factor * base);
+    if number.starts_with('-') {
+        return Err("must be above zero".into());
+    }
     let bytes = times(number, factor).ok_or_else(|| {
         format!("`{number}` is not a number of {unit} that makes whole bytes; sizes look like `4k`")
     })?;
@@ -151,7 +154,9 @@ where
 }
 
 fn split(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let is_of_number =
+        |(at, c): (usize, char)| c.is_ascii_digit() || c == '.' || (at == 0 && c == '-');
+    let end = text.char_indices().find(|it| !is_of_number(*it)).map_or(text.len(), |(at, _)| at);
     text.split_at(end)
 }
 

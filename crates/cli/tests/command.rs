@@ -445,6 +445,13 @@ fn what_has_no_effect_or_no_place_is_refused_and_leaves_nothing() {
         (&["runs", "--dir", "/nonexistent"], "there is no folder /nonexistent"),
         (&["run", "--queue", "-1"], "must be from 1 to 4096"),
         (&["run", "--seed", "-1"], "`-1` is out of range"),
+        (&["run", "--rate", "-5k"], "invalid value '-5k' for '--rate <IOPS>': must be above zero"),
+        (&["run", "--runtime", "-5s"], "must be above zero"),
+        (&["run", "--bs", "-4k"], "must be above zero"),
+        (&["run", "iodrive-duo", "--threads", "-1"], "must be from 1 to 1024"),
+        (&["sweep", "iodrive-duo", "--threads", "0"], "threads is 0, not a whole number from 1"),
+        (&["sweep", "iodrive-duo", "--threads", "-1,4"], "threads is -1, not a whole number from"),
+        (&["sweep", "iodrive-duo", "--user-capacity", "-1G,4G"], "must be above zero"),
         (&[&sweep[..], &["--queue", "abc"]].concat(), "queue_per_thread over `abc`: `abc` is not"),
         (&[&sweep[..], &["--threads", "0"]].concat(), "not a whole number from 1 to 1024"),
         (&review, "hint: a time lapse of "),
@@ -504,7 +511,7 @@ fn every_command_has_a_json_form() {
 /// Reviews a small model by the quick protocol into `dir`. Returns what was printed.
 fn quick_review(dir: &Path) -> String {
     let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "64"];
-    let output = floatgate_in(dir, &[model.as_slice(), &["--jobs", "2"]].concat());
+    let output = floatgate_in(dir, &[model.as_slice(), &["--jobs", "2", "--repeat", "1"]].concat());
     // 3: measured; the short preconditioning of `quick` has not written enough to be steady.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     stdout(&output)
@@ -526,10 +533,39 @@ fn a_review_ends_with_its_path_and_leaves_the_runs_beside_it() {
 }
 
 #[test]
+fn reviews_and_sweeps_of_quick_models_have_intervals_over_three_seeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = |args: &[&str], more: &[&str]| -> serde_json::Value {
+        let output = floatgate_in(dir.path(), &[args, more, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        serde_json::from_str(&stdout(&output)).unwrap()
+    };
+    let model = ["review", "iodrive-duo", "--format", "stock", "--time-lapse", "128"];
+    let review = [&model[..], &["--protocol", "quick"]].concat();
+    let (three, one) = (said(&review, &[]), said(&review, &["--repeat", "1"]));
+    let figures = |runs: &serde_json::Value| {
+        assert_eq!(runs.as_array().unwrap().len(), 1, "one run, whatever its seeds");
+        let steps = runs[0]["steps"].as_array().unwrap().iter();
+        let steps = steps.filter(|it| it["kind"] == "measure");
+        let of =
+            |it: &serde_json::Value| (it["spread"]["iops"]["kind"].clone(), it["summary"].clone());
+        steps.map(of).collect::<Vec<_>>()
+    };
+    let (three, one) = (figures(&three), figures(&one));
+    assert_eq!(three.len(), 12);
+    for (three, one) in three.iter().zip(&one) {
+        assert!(three.0 == "repeats" && one.0 != "repeats", "{three:?} {one:?}");
+        assert_eq!(three.1, one.1, "the figures are those of the first seed");
+    }
+    let sweep = ["sweep", "p5800x", "--threads", "1,2", "--queue", "1", "--time-lapse", "8192"];
+    assert_eq!(said(&sweep, &[])["repeat"], 3);
+}
+
+#[test]
 fn all_hosts_of_a_model_are_reviewed_side_by_side_on_one_page() {
     let dir = tempfile::tempdir().unwrap();
     let model = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "128"];
-    let all = ["--host", "all", "--format", "stock"];
+    let all = ["--host", "all", "--format", "stock", "--repeat", "1"];
     let output = floatgate_in(dir.path(), &[model.as_slice(), &all].concat());
     assert!(matches!(output.status.code(), Some(0 | 3)), "{output:?}");
     let page = fs::read_to_string(dir.path().join(stdout(&output).trim_end())).unwrap();

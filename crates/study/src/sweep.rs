@@ -27,7 +27,7 @@ use ssd::{DriveSpec, Setup};
 use workload::Workload;
 
 use self::dimension::grid;
-use self::point::{ROUNDS_MAX, Setting, measure};
+use self::point::{MEASURE_S, ROUND_S, ROUNDS_MAX, Setting, measure};
 use crate::drive_file::DriveFile;
 
 pub use self::store::Store;
@@ -258,6 +258,33 @@ impl SweepOrder {
         })
     }
 
+    /// Pages that its models move, estimated: those that cannot be are left out.
+    ///
+    /// # Errors
+    /// Fails with the name of the invalid key, value or grid.
+    pub fn work(&self) -> Result<f64, Error> {
+        let mut pages = 0.0;
+        for at in grid(&self.dimensions)? {
+            let Ok(Setting { drive, setup, workload, threads, queue_per_thread, .. }) =
+                self.setting(&at)?
+            else {
+                continue;
+            };
+            let load = OneLoad {
+                threads,
+                queue_per_thread,
+                precondition_s: ROUNDS_EXPECTED * ROUND_S,
+                duration_s: MEASURE_S,
+                pace: None,
+                replay: None,
+            };
+            let plan = Plan::of_one(&workload, &load, self.seed).for_drive(&drive);
+            let lapse = f64::from(drive.time_lapse_default()) / f64::from(setup.time_lapse.max(1));
+            pages += plan.work() * lapse;
+        }
+        Ok(pages * f64::from(self.repeat))
+    }
+
     /// Name of the drive, for the folder.
     fn name(&self) -> String {
         read(&self.drive).map_or_else(|_| "drive".into(), |drive| drive.name)
@@ -349,8 +376,12 @@ fn read(text: &str) -> Result<DriveSpec, Error> {
         .map_err(|source| Error::new(Kind::Input, "reading a drive").source(source))
 }
 
+/// Reads `value` as the number of threads or of requests of each, which `key` is.
+///
+/// # Errors
+/// Fails if it is not whole, or out of range.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1 to 1024, checked")]
-fn load(key: &str, value: &Value) -> Result<u16, Error> {
+pub fn load(key: &str, value: &Value) -> Result<u16, Error> {
     match value.number() {
         Some(number) if number.fract() == 0.0 && (1.0..=LOAD_MAX).contains(&number) => {
             Ok(number as u16)

@@ -68,7 +68,8 @@ impl RootFolder {
     /// Reviews a modelled drive with the quick protocol, and returns the version of the command.
     pub(super) fn review(&self, program: &str) -> Result<String> {
         let version = said(&mut self.command(program, &["--version"]))?;
-        let protocol = ["--protocol", "quick", "--time-lapse", "64", "--out", "/runs"];
+        let protocol =
+            ["--protocol", "quick", "--time-lapse", "64", "--repeat", "1", "--out", "/runs"];
         let review = [&["review", "iodrive-duo"][..], &protocol].concat();
         let reviewed = self.command(program, &review).output().context("reviewing")?;
         // 3: it was measured, and its short preconditioning is no steady state.

@@ -1,6 +1,8 @@
 //! Groups of commands, by what a person wants to do, as `floatgate --help` lists them.
 
+use std::any::TypeId;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::{Command, CommandFactory as _, Subcommand as _};
 
@@ -19,13 +21,20 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// Columns from the beginning of a line to the summary of a command.
 const SUMMARY_COLUMN: usize = 15;
 
-/// Has options take negative numbers, which their own parsers refuse with the range: otherwise
-/// `-1` passes for an option that is unknown.
+/// Has options take negative numbers, such as `-1` and `-5k`, which their own parsers refuse with
+/// the range: otherwise they pass for options that are unknown. Names and paths are not numbers.
 fn with_negative_numbers(command: Command) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|it| it.get_name().to_owned()).collect();
     let command = command.mut_args(|option| {
         let takes_one = option.get_long().is_some() && option.get_action().takes_values();
-        if takes_one { option.allow_negative_numbers(true) } else { option }
+        let parsed = option.get_value_parser().type_id();
+        let is_text = parsed == TypeId::of::<String>() || parsed == TypeId::of::<PathBuf>();
+        let has_values = option.get_value_names().is_some_and(|it| it.concat().contains("VALUES"));
+        if takes_one && (!is_text || has_values) {
+            option.allow_hyphen_values(true)
+        } else {
+            option
+        }
     });
     names.into_iter().fold(command, |all, name| all.mut_subcommand(name, with_negative_numbers))
 }

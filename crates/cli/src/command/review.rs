@@ -1,8 +1,9 @@
 //! `floatgate review`: a whole protocol on a drive, and the review of it.
 
 use anyhow::{Context as _, Result};
+use lab::plan::Plan;
 use lab::results::{Run, StepKind, Warning, WarningKind};
-use lab::runner::{Assignment, Drivers, Outcome, carry_out};
+use lab::runner::{Assignment, Drivers, NoStepStore, Outcome, StepStore, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::Subject;
 use lab::target::access::Access;
@@ -10,7 +11,7 @@ use lab::wanted::OrderedTarget;
 use lab::{Error, Kind};
 use real::drivers::drivers;
 
-use super::summary;
+use super::{repeats, summary};
 use crate::args::Review;
 use crate::progress::TerminalProgress;
 use crate::setup::MadeFolder;
@@ -44,7 +45,7 @@ fn begin(args: &Review, runs: &Runs) -> Result<Vec<Folder>> {
     let choice = setup::placed(setup::on_clients(choice, &args.clients), &args.place);
     let wanted = subject.setups(&choice.for_plan(&plan))?;
     let mut folders = Vec::new();
-    for plan in plan.repeats(args.repeat) {
+    for plan in plan.repeats(args.repeat.unwrap_or(1)) {
         for wanted in &wanted {
             let plan = subject.plan(plan.clone(), wanted);
             let plan = setup::for_reading(plan, &subject, &args.real)?;
@@ -80,7 +81,15 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         .collect::<Result<_, _>>()?;
     let finish = |(folder, outcome): (&Folder, Outcome)| Ok(folder.finish(outcome)?);
     if subjects.iter().all(Subject::runs_in_parallel) {
-        let outcomes = outcomes(folders, &subjects, args, args.real.destroy)?;
+        // A resumed run has the seeds that are left to it.
+        let seeds = match (args.repeat, subjects.first()) {
+            (None, Some(subject)) if args.resume.is_empty() => {
+                let orders = folders.iter().map(Folder::order);
+                repeats::affordable(subject, orders.map(|it| (&it.wanted, &it.plan)))
+            }
+            _ => 1,
+        };
+        let outcomes = outcomes(folders, &subjects, args, (args.real.destroy, seeds))?;
         return folders.iter().zip(outcomes).map(finish).collect();
     }
     let mut runs: Vec<Run> = Vec::new();
@@ -89,7 +98,8 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target());
         let one = at..=at;
         let destroy = args.real.destroy || ours;
-        let outcome = outcomes(&folders[one.clone()], &subjects[one], args, destroy)?.remove(0);
+        let outcome =
+            outcomes(&folders[one.clone()], &subjects[one], args, (destroy, 1))?.remove(0);
         let is_cut = outcome.interrupted;
         runs.push(finish((folder, outcome))?);
         if is_cut {
@@ -102,41 +112,53 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
+/// Measures each run with so many consecutive `seeds`; all but the first are for its spread.
 fn outcomes(
     folders: &[Folder],
     subjects: &[Subject],
     args: &Review,
-    destroy: bool,
+    (destroy, seeds): (bool, u32),
 ) -> Result<Vec<Outcome>> {
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = TerminalProgress::new()?;
-    let drivers: Vec<Box<Drivers<'_>>> = folders
+    let labels = labels(folders);
+    let runs: Vec<(&Folder, &Subject, &str, Vec<Plan>)> = folders
         .iter()
         .zip(subjects)
-        .map(|(folder, subject)| {
-            let access = Access { destroy, ..args.real.access(folder.raw()) };
-            drivers(subject, &folder.order().wanted, folder.order().plan.seed, &access)
+        .zip(&labels)
+        .map(|((folder, subject), label)| {
+            (folder, subject, label.as_str(), folder.order().plan.repeats(seeds))
         })
-        .collect::<Result<_, _>>()?;
-    for ((folder, subject), drivers) in folders.iter().zip(subjects).zip(&drivers) {
+        .collect();
+    // The runs that are kept come first.
+    let order = (0..seeds as usize).flat_map(|seed| runs.iter().map(move |run| (run, seed)));
+    let drivers: Vec<(&Plan, _, Box<Drivers<'_>>)> = order
+        .map(|((folder, subject, label, plans), seed)| {
+            let access = Access { destroy, ..args.real.access(folder.raw()) };
+            let plan = &plans[seed];
+            let drivers = drivers(subject, &folder.order().wanted, plan.seed, &access)?;
+            Ok((plan, (*folder, *label, seed == 0), drivers))
+        })
+        .collect::<Result<_>>()?;
+    for ((folder, subject, ..), (.., drivers)) in runs.iter().zip(&drivers) {
         announce(folder, subject, drivers.as_ref())?;
     }
-    let labels = labels(folders);
-    let assignments: Vec<Assignment<'_>> = folders
+    let assignments: Vec<Assignment<'_>> = drivers
         .iter()
-        .zip(&drivers)
-        .zip(&labels)
-        .map(|((folder, drivers), label)| {
-            let (order, finished) = (folder.order(), folder.finished()?);
-            let drivers = drivers.as_ref();
-            Ok(Assignment { label, plan: &order.plan, drivers, step_store: folder, finished })
+        .map(|(plan, (folder, label, is_kept), drivers)| {
+            let step_store: &dyn StepStore = if *is_kept { *folder } else { &NoStepStore };
+            let finished = if *is_kept { folder.finished()? } else { Vec::new() };
+            Ok(Assignment { label, plan, drivers: drivers.as_ref(), step_store, finished })
         })
         .collect::<Result<_, Error>>()?;
     let parallel = subjects.iter().all(Subject::runs_in_parallel);
     let threads = if parallel { setup::jobs(args.jobs) } else { 1 };
     let outcomes = carry_out(&assignments, threads, &progress);
     progress.clear();
-    Ok(outcomes?)
+    let outcomes = outcomes?;
+    let of_run = |index: usize| outcomes.iter().skip(index).step_by(folders.len()).cloned();
+    let runs = (0..folders.len()).map(|index| Outcome::first_with_spread(of_run(index).collect()));
+    Ok(runs.collect())
 }
 
 /// Names of the runs in their progress: the format, and the host where they differ in it.

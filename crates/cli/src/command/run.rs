@@ -1,7 +1,6 @@
 //! `floatgate run`: one workload on one drive, at once.
 
 mod coverage;
-mod repeats;
 mod spread;
 mod stored;
 mod threads;
@@ -30,6 +29,7 @@ use serde_json::json;
 
 use self::coverage::Coverage;
 use self::stored::StoredRun;
+use super::repeats;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};
@@ -54,7 +54,8 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
     let stored =
         args.out.as_deref().map(|out| StoredRun::begin(out, &plan, &wanted)).transpose()?;
     asked.run = stored.as_ref().map(|it| it.folder().order().id.as_str());
-    let count = args.repeat.unwrap_or_else(|| repeats::affordable(&subject, &wanted, &plan));
+    let count =
+        args.repeat.unwrap_or_else(|| repeats::affordable(&subject, iter::once((&wanted, &plan))));
     let measured = measured((&asked, &wanted), &plan.repeats(count), stored.as_ref());
     let measured = measured.map(Outcome::first_with_spread);
     let shown = measured.and_then(|outcome| Ok((shown(&outcome, &asked)?, outcome)));

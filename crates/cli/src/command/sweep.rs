@@ -15,9 +15,10 @@ use lab::subject::{Subject, find_drive_text};
 use lab::workload::Workload;
 use lab::{Error, Kind, ssd};
 use study::sweep::{
-    COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension,
+    COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension, load,
 };
 
+use super::repeats;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::setup::MadeFolder;
@@ -109,10 +110,10 @@ fn order(args: &args::Sweep) -> Result<SweepOrder> {
     let fixed = |key: &str| {
         let one =
             swept.iter().find(|dimension| dimension.key == key && dimension.values.len() == 1);
-        one.and_then(|dimension| dimension.values[0].number()).unwrap_or(LOAD_DEFAULT.into())
+        one.map_or(Ok(LOAD_DEFAULT), |dimension| load(key, &dimension.values[0]))
     };
     let is_load = |dimension: &Dimension| [THREADS, QUEUE].contains(&dimension.key.as_str());
-    let (threads, queue_per_thread) = (whole(fixed(THREADS)), whole(fixed(QUEUE)));
+    let (threads, queue_per_thread) = (fixed(THREADS)?, fixed(QUEUE)?);
     let dimensions: Vec<Dimension> =
         swept.into_iter().filter(|it| !is_load(it) || it.values.len() > 1).collect();
     if dimensions.is_empty() {
@@ -120,7 +121,7 @@ fn order(args: &args::Sweep) -> Result<SweepOrder> {
             .hint("give a range, such as --user-capacity 400G..720G")
             .into());
     }
-    Ok(SweepOrder {
+    let order = SweepOrder {
         schema: SweepOrder::SCHEMA,
         model_version: ssd::MODEL_VERSION,
         id: String::new(),
@@ -133,10 +134,15 @@ fn order(args: &args::Sweep) -> Result<SweepOrder> {
         workload: Library::of_user().find::<Workload>(&args.workload)?.value,
         threads,
         queue_per_thread,
-        repeat: args.repeat,
+        repeat: 1,
         load_gb_per_day: args.load_gb_per_day,
         dimensions,
-    })
+    };
+    let repeat = match args.repeat {
+        Some(repeat) => repeat,
+        None => repeats::of_work(order.work()?),
+    };
+    Ok(SweepOrder { repeat, ..order })
 }
 
 /// Returns the dimensions that are swept: capacity, load, data, then keys of the drive's file in
@@ -182,12 +188,6 @@ fn check_numbers(
     let Some(why) = words.find_map(|word| number(word).err()) else { return Ok(()) };
     let text = format!("sweeping {} over `{text}`: {why}", dimension.key);
     Err(Error::new(Kind::Input, text).hint("give numbers, such as `1,8,32` or `1..32`").into())
-}
-
-/// Converts a number to a load, saturating; the check of the order refuses what is out of range.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating")]
-fn whole(number: f64) -> u16 {
-    number as u16
 }
 
 /// The load, a line for each point, and the meaning of the columns, of a drive of that endurance.
@@ -376,7 +376,7 @@ mod tests {
         };
         let text = shown(&sweep, None);
         let lines: Vec<&str> = text.lines().collect();
-        let load = "4k-rand-write at T16Q16, measured after preconditioning to steady state";
+        let load = "4k-rand-write at T16Q16, modelled after preconditioning to steady state";
         assert_eq!(lines[0], load);
         assert!(lines[2].starts_with("user_capacity_gb  OP %"), "{text}");
         assert!(lines[3].starts_with("640               25.0"), "{text}");

@@ -16,7 +16,7 @@ impl Review {
     fn begin(folder: &Path) -> Self {
         let process = Command::new(env!("CARGO_BIN_EXE_floatgate"))
             .args(["review", "iodrive-duo", "--format", "stock", "--time-lapse", "16"])
-            .args(["--jobs", "1"])
+            .args(["--jobs", "1", "--repeat", "1"])
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -42,7 +42,8 @@ impl Drop for Review {
 
 /// A finished review of a short protocol in the `runs` of a folder.
 fn finish(folder: &Path) {
-    let args = ["review", "iodrive-duo", "--protocol", "quick", "--time-lapse", "64"];
+    let model = ["review", "iodrive-duo", "--time-lapse", "64"];
+    let args = [&model[..], &["--protocol", "quick", "--repeat", "1"]].concat();
     let done = floatgate(folder, &args);
     let is_measured = matches!(done.status.code(), Some(0 | 3));
     assert!(is_measured, "{}", String::from_utf8_lossy(&done.stderr));

@@ -130,7 +130,7 @@ fn of_catalogue(name: &str) -> String {
 /// Result of a review of the model itself.
 fn of_model(folder: &Path) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_floatgate"))
-        .args(["review", MODEL, "--full-scale", "--protocol", "protocol.toml"])
+        .args(["review", MODEL, "--full-scale", "--protocol", "protocol.toml", "--repeat", "1"])
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()

@@ -12,14 +12,23 @@ const AFFORDABLE: u32 = 3;
 /// make results depend on the machine.
 const SECONDS_MAX: f64 = 60.0;
 
-/// Repeats where none were asked for: those that a model gets through in less than a minute, and
-/// one of a real target, which every repeat wears.
-pub(super) fn affordable(subject: &Subject, wanted: &OrderedTarget, plan: &Plan) -> u32 {
-    let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (subject, wanted) else {
-        return 1;
+/// Repeats of all of `runs` where none were asked for: those that models get through in less than a
+/// minute, and one of a real target, which every repeat wears.
+pub(super) fn affordable<'a>(
+    subject: &Subject,
+    runs: impl Iterator<Item = (&'a OrderedTarget, &'a Plan)>,
+) -> u32 {
+    let Subject::Model { spec, .. } = subject else { return 1 };
+    let work = |(wanted, plan): (&OrderedTarget, &Plan)| {
+        let OrderedTarget::Model(setup) = wanted else { return f64::INFINITY };
+        plan.work() * f64::from(spec.time_lapse_default()) / f64::from(setup.time_lapse.max(1))
     };
-    let scale = f64::from(spec.time_lapse_default()) / f64::from(setup.time_lapse.max(1));
-    let seconds = plan.work() * scale * f64::from(AFFORDABLE) / MODEL_PAGES_PER_S;
+    of_work(runs.map(work).sum())
+}
+
+/// As [`affordable`], for models that move so many pages.
+pub(super) fn of_work(pages: f64) -> u32 {
+    let seconds = pages * f64::from(AFFORDABLE) / MODEL_PAGES_PER_S;
     if seconds <= SECONDS_MAX { AFFORDABLE } else { 1 }
 }
 
@@ -48,7 +57,7 @@ mod tests {
                 replay: None,
             };
             let plan = Plan::of_one(&workload.expect("it is built in").value, &load, 1);
-            affordable(&subject, &wanted, &subject.plan(plan, &wanted))
+            affordable(&subject, std::iter::once((&wanted, &subject.plan(plan, &wanted))))
         };
         assert_eq!(count("iodrive-duo", 60.0, None), 3);
         assert_eq!(count("iodrive-duo", 6.0 * 3600.0, None), 3);
