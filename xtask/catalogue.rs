@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Folders that are embedded by the crates that have them.
-const FOLDERS: [&str; 4] = ["applications", "drives", "protocols", "workloads"];
+const FOLDERS: [&str; 5] = ["applications", "drives", "hosts", "protocols", "workloads"];
 /// Folder of recordings, whose changes are seen with those of the folder above it.
 const RECORDINGS: &str = "applications/recordings";
 

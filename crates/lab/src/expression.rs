@@ -7,9 +7,10 @@
 //! - phase: what the protocol calls its measurements, and for a protocol of settled drives the
 //!   beginning and the end of its preconditioning;
 //! - rate: the step answers each completion with the next request, as loads are published;
-//! - load: threads and queue, or a range of them. A row that leaves one of them out is about the
-//!   only load at which the protocol has the workload; where it has several, about those with as
-//!   many requests outstanding. A data sheet is about the best of all loads.
+//! - load: threads and queue, or a range of them. A row with threads alone is about the steps with
+//!   as many, one with a queue alone about those with as many requests outstanding in all. A row
+//!   without a load is about the only one at which the protocol has the workload. A data sheet is
+//!   about the best of all loads.
 
 use results::StepKind;
 use results::published::{ANY, FigureRow, Loads, Over, Part, Phase, Reading, is_of};
@@ -120,7 +121,9 @@ fn of_load<'a>(
     let steps: Vec<&PlannedStep> = match loads {
         Loads::Unstated if one || row.phase.is_stated() => candidates.to_vec(),
         Loads::Unstated => return Err(Miss::LoadUnstated),
-        Loads::Outstanding(_) if one => candidates.to_vec(),
+        Loads::Threads(range) => {
+            candidates.iter().filter(|step| range.holds(step.threads.into())).copied().collect()
+        }
         Loads::Outstanding(range) => {
             candidates.iter().filter(|step| range.holds(step.outstanding())).copied().collect()
         }

@@ -118,7 +118,7 @@ impl Subject {
             Self::Model { name, spec } => {
                 let hosts = match choice.host.as_deref() {
                     Some(ALL) => spec.hosts(),
-                    other => vec![chosen("host", other, &spec.hosts(), name)?],
+                    other => vec![chosen("host", other, &spec.all_hosts(), name)?],
                 };
                 let time_lapse = choice.time_lapse.unwrap_or_else(|| {
                     spec.time_lapse_default().min(choice.time_lapse_max.unwrap_or(u32::MAX))

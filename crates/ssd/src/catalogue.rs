@@ -1,11 +1,15 @@
-//! The catalogue: every drive in `drives/`, embedded by the build script.
+//! The catalogue: every drive in `drives/` and every platform in `hosts/`, embedded by the build
+//! script.
 
-use crate::DriveSpec;
+use crate::{DriveSpec, PlatformSpec};
 
 /// Name and text of every drive file, ordered by name.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/drives.rs"));
 
-/// The catalogue, ordered by name.
+/// Name and text of every file of a platform, ordered by name.
+const PLATFORMS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/hosts.rs"));
+
+/// The drives, ordered by name.
 pub fn drives() -> Vec<DriveSpec> {
     debug_assert!(names().is_sorted(), "the catalogue is ordered by name");
     FILES.iter().map(|(file, text)| parsed(file, text)).collect()
@@ -31,8 +35,25 @@ pub fn text(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(file, _)| name_of(file) == name).map(|(_, text)| *text)
 }
 
+/// The platforms, ordered by name.
+pub fn platforms() -> Vec<PlatformSpec> {
+    platform_names().filter_map(platform).collect()
+}
+
+/// The platform named `name`.
+pub fn platform(name: &str) -> Option<PlatformSpec> {
+    let (file, text) = PLATFORMS.iter().find(|(file, _)| name_of(file) == name)?;
+    Some(PlatformSpec::parse(text, file).expect("tested: every file is a platform"))
+}
+
+/// Names of the platforms, in order: those of the files.
+pub(crate) fn platform_names() -> impl Iterator<Item = &'static str> {
+    PLATFORMS.iter().map(|(file, _)| name_of(file))
+}
+
 fn name_of(file: &'static str) -> &'static str {
-    file.trim_start_matches("drives/").trim_end_matches(".toml")
+    let name = file.trim_start_matches("drives/").trim_start_matches("hosts/");
+    name.trim_end_matches(".toml")
 }
 
 #[cfg(test)]

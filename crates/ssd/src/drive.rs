@@ -220,7 +220,7 @@ impl Drive {
         setup: &Setup,
         ftls: impl Iterator<Item = Result<Ftl, SpecError>>,
     ) -> Result<Self, SpecError> {
-        let (format, host) = (spec.format(&setup.format)?, spec.host(&setup.host)?);
+        let (format, host) = (spec.format(&setup.format)?, &spec.host(&setup.host)?);
         let devices = spec.device_count();
         let modules = devices * spec.modules.count;
         let in_place = spec.in_place.as_ref().map(|media| InPlace::new(spec, media, host));

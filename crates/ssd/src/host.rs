@@ -17,6 +17,7 @@ use crate::stall::{Stalls, Wait};
 pub(crate) struct Host {
     submit: Nanos,
     complete: Nanos,
+    interrupt: Nanos,
     serial: Nanos,
     copy_sector_ps: u64,
     /// One for each device.
@@ -50,6 +51,7 @@ impl Host {
         Self {
             submit: Nanos::from_micros_f64(spec.submit_us),
             complete: Nanos::from_micros_f64(spec.complete_us),
+            interrupt: Nanos::from_micros_f64(spec.interrupt_us),
             serial: Nanos::from_micros_f64(spec.serial_us),
             copy_sector_ps: Nanos::from_micros_f64(spec.copy_us_per_kib * 1000.0 / 2.0).0,
             locks: vec![Server::default(); devices as usize],
@@ -154,9 +156,16 @@ impl Host {
     }
 
     /// Books the completion of a request; returns when the host's program knows.
+    ///
+    /// An idle processor is interrupted. A busy one finds what completed meanwhile when it next
+    /// looks at the queue, without a further interrupt: so one interrupt serves many completions
+    /// where many are outstanding.
     #[inline]
     pub(crate) fn complete(&mut self, thread: u16, at: Nanos) -> Nanos {
         let mut span = self.complete;
+        if self.interrupt > Nanos::ZERO && self.thread(thread).processor.free_at() < at {
+            span += self.interrupt;
+        }
         self.busy += span;
         if let Some(processors) = &mut self.processors {
             span = processors.stretched(span);

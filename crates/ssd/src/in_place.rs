@@ -50,6 +50,7 @@ pub(crate) struct InPlace {
     /// Costs while nothing is throttled.
     costs_free: MediaCosts,
     line_bytes: u64,
+    write_unit_bytes: u64,
     controller: ServerPool,
     media: PriorityServer,
     counters: Counters,
@@ -64,6 +65,7 @@ impl InPlace {
             costs,
             costs_free: costs,
             line_bytes: media.line_bytes.into(),
+            write_unit_bytes: media.write_unit().into(),
             controller: ServerPool::new(spec.controller.cores),
             media: PriorityServer::default(),
             counters: Counters::default(),
@@ -86,16 +88,17 @@ impl InPlace {
         let command = self.costs.command.read(extent.sectors);
         let at = self.controller.book(copying.begins_at, command);
         self.counters.host_read_bytes += u64::from(extent.sectors) * SECTOR_BYTES;
-        self.fetch(at, self.lines(extent)).max(self.copied_at(copying))
+        self.fetch(at, touched(extent, self.line_bytes)).max(self.copied_at(copying))
     }
 
-    /// Writes an extent; returns when it is acknowledged. Lines that are written in part are read
-    /// first (read-modify-write).
+    /// Writes an extent; returns when it is acknowledged. Units that are written in part are read
+    /// first, and written whole (read-modify-write).
     #[inline]
     pub(crate) fn write(&mut self, copying: Copying, extent: Extent) -> Nanos {
         let bytes = u64::from(extent.sectors) * SECTOR_BYTES;
-        let lines = self.lines(extent);
-        debug_assert!(lines * self.line_bytes >= bytes, "lines cover the extent that touches them");
+        let lines =
+            touched(extent, self.write_unit_bytes) * self.write_unit_bytes / self.line_bytes;
+        debug_assert!(lines * self.line_bytes >= bytes, "units cover the extent that touches them");
         let command = self.costs.command.write(extent.sectors);
         let mut at = self.controller.book(copying.begins_at, command);
         if lines * self.line_bytes > bytes {
@@ -136,14 +139,14 @@ impl InPlace {
     fn fetch(&mut self, at: Nanos, lines: u64) -> Nanos {
         self.media.book_urgent(at, span(self.costs.read_line_ps, lines)) + self.costs.read
     }
+}
 
-    /// Lines that an extent touches.
-    #[inline]
-    const fn lines(&self, extent: Extent) -> u64 {
-        let first = extent.first * SECTOR_BYTES;
-        let end = first + extent.sectors as u64 * SECTOR_BYTES;
-        end.div_ceil(self.line_bytes) - first / self.line_bytes
-    }
+/// Pieces of `bytes` that an extent touches.
+#[inline]
+const fn touched(extent: Extent, bytes: u64) -> u64 {
+    let first = extent.first * SECTOR_BYTES;
+    let end = first + extent.sectors as u64 * SECTOR_BYTES;
+    end.div_ceil(bytes) - first / bytes
 }
 
 impl MediaCosts {

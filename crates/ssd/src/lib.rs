@@ -68,9 +68,9 @@ pub use spec::{
     BufferSpec, ChannelsSpec, CompressionSpec, ControllerSpec, DevicesSpec, DiskSpec, DriveSpec,
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
     InPlaceSpec, IsolationSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
-    NandSpec, OverProvisioning, PlacementSpec, PowerSpec, PublishedSpec, ReadRetrySpec,
-    RelocationSpec, SlcCacheSpec, SlotPower, SpecError, StallHolds, StallSpec, Surroundings,
-    ThermalSpec, VictimSpec,
+    NandSpec, OverProvisioning, PlacementSpec, PlatformSpec, PowerSpec, PublishedSpec,
+    ReadRetrySpec, RelocationSpec, SlcCacheSpec, SlotPower, SpecError, StallHolds, StallSpec,
+    Surroundings, ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

@@ -11,6 +11,7 @@ mod fit;
 mod in_place;
 mod like;
 mod placement;
+mod platform;
 mod read_retry;
 mod sheet;
 mod slc_cache;
@@ -30,6 +31,7 @@ pub use disk::DiskSpec;
 pub use fit::{FitScale, FitSpec};
 pub use in_place::InPlaceSpec;
 pub use placement::{IsolationSpec, PlacementSpec};
+pub use platform::PlatformSpec;
 pub use read_retry::ReadRetrySpec;
 pub use sheet::Fact;
 pub use slc_cache::SlcCacheSpec;
@@ -409,6 +411,10 @@ pub struct HostSpec {
     pub submit_us: f64,
     /// Processor time of the submitting thread for each completion.
     pub complete_us: f64,
+    /// Processor time of the submitting thread for an interrupt. What completes while its processor
+    /// is busy costs none: it is reaped in the same pass.
+    #[serde(default)]
+    pub interrupt_us: f64,
     /// Time that the processor of a thread takes to wake up for a completion, once it has had
     /// nothing to do; 0: it never sleeps.
     #[serde(default)]
@@ -433,6 +439,10 @@ pub struct HostSpec {
     /// Processors that the threads of all devices share; 0: never too few.
     #[serde(default)]
     pub processors: u32,
+    /// Reviews that were measured on this machine, as published figures name them; none: any. The
+    /// figures of other reviews are compared with the platform of the same name.
+    #[serde(default)]
+    pub documents: Vec<String>,
     /// Source.
     pub source: String,
 }
@@ -578,13 +588,49 @@ impl DriveSpec {
         found.ok_or_else(|| self.unknown("format", name, &self.formats()))
     }
 
-    /// The host driver named `name`.
+    /// The host named `name`: a host driver of its file, or its driver on a platform of the
+    /// catalogue.
     ///
     /// # Errors
-    /// Names the host drivers there are.
-    pub fn host(&self, name: &str) -> Result<&HostSpec, SpecError> {
-        let found = self.hosts.iter().find(|host| host.name == name);
-        found.ok_or_else(|| self.unknown("host", name, &self.hosts()))
+    /// Names the hosts there are.
+    pub fn host(&self, name: &str) -> Result<HostSpec, SpecError> {
+        if let Some(own) = self.hosts.iter().find(|host| host.name == name) {
+            return Ok(own.clone());
+        }
+        let platform = catalogue::platform(name);
+        let platform = platform.ok_or_else(|| self.unknown("host", name, &self.all_hosts()))?;
+        Ok(platform.with_driver_of(self))
+    }
+
+    /// Names of the hosts that it can have: its own, then the platforms of the catalogue that are
+    /// named otherwise.
+    pub fn all_hosts(&self) -> Vec<String> {
+        let mut names = self.hosts();
+        let platforms = catalogue::platform_names();
+        let others: Vec<String> = platforms
+            .filter(|name| !names.iter().any(|own| own == name))
+            .map(str::to_owned)
+            .collect();
+        names.extend(others);
+        names
+    }
+
+    /// The host on which figures of `document` that name `system` were measured: its own, unless
+    /// that is the machine of other reviews; else the platform of that name or system.
+    pub fn host_of_figure(&self, system: &str, document: &str) -> Option<HostSpec> {
+        let own = self.hosts.iter().find(|host| host.name == system);
+        let is_of_it = |host: &&HostSpec| {
+            host.documents.is_empty() || host.documents.iter().any(|name| name == document)
+        };
+        let is_meant = |it: &PlatformSpec| it.name == system || (it.generic && it.system == system);
+        match own.filter(is_of_it) {
+            Some(own) => Some(own.clone()),
+            None => catalogue::platforms()
+                .iter()
+                .find(|platform| is_meant(platform))
+                .map(|platform| platform.with_driver_of(self))
+                .or_else(|| own.cloned()),
+        }
     }
 
     /// The smallest piece that it maps.

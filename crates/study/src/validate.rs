@@ -11,6 +11,7 @@
 //! workload, load and phase; protocols that name the row's document come before all others.
 //! Tolerances are those of [`tolerance`].
 
+mod figure_plan;
 mod tally;
 mod work_list;
 
@@ -26,6 +27,7 @@ use lab::progress::Progress;
 
 pub use results::published::{is_typical, tolerance};
 
+pub use self::figure_plan::plans_of_figures;
 pub use self::tally::{Share, Tally, worst};
 pub(crate) use self::work_list::Simulation;
 pub use self::work_list::{RowSource, WorkList, is_about};
@@ -276,7 +278,7 @@ fn judge(
         modelled,
         ratio,
         from_listed_stalls: host
-            .is_some_and(|host| is_from_listed_stall(&row.metric, modelled, host)),
+            .is_some_and(|host| is_from_listed_stall(&row.metric, modelled, &host)),
         model_version: ssd::MODEL_VERSION,
     };
     let (low, high) = tolerance(&row.metric);

@@ -11,7 +11,8 @@ use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
 use lab::subject::find_drive;
 use lab::{Error, Kind};
 use study::validate::{
-    Bench, Row, Tally, Verdict, is_about, number_text, plans, unvalidated, validate as compare,
+    Bench, Row, Tally, Verdict, is_about, number_text, plans, plans_of_figures, unvalidated,
+    validate as compare,
 };
 
 use crate::args::Validate;
@@ -39,7 +40,10 @@ pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     let compared = if let Some(file) = args.from.as_deref() {
         earlier(file, &rows)?
     } else {
-        let plans = plans()?;
+        let mut plans = plans()?;
+        if args.figures.is_some() {
+            plans.extend(plans_of_figures(&rows, &plans));
+        }
         let bench = Bench { drives: &drives, plans: &plans, threads: setup::jobs(args.jobs) };
         let progress = TerminalProgress::new()?;
         let compared = compare(&rows, bench, &progress);

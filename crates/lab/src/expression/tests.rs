@@ -63,12 +63,15 @@ fn a_range_of_loads_is_every_load_in_it() {
 }
 
 #[test]
-fn a_load_that_is_not_stated_is_the_only_one_or_as_much_outstanding() {
+fn what_is_not_stated_of_a_load_may_be_anything_and_what_is_stated_holds() {
     let steps = |protocol, row| found(protocol, row).map(|(steps, _)| steps);
-    assert_eq!(
-        steps("enterprise", "4k-rand-write,128,,primary"),
-        Ok(vec!["4k/4k-rand-write/T16Q16".to_owned()])
-    );
+    let only = Ok(vec!["4k/4k-rand-write/T16Q16".to_owned()]);
+    assert_eq!(steps("enterprise", "4k-rand-write,,,primary"), only);
+    assert_eq!(steps("enterprise", "4k-rand-write,16,,primary"), only);
+    assert_eq!(steps("enterprise", "4k-rand-write,,256,primary"), only);
+    for row in ["4k-rand-write,128,,primary", "4k-rand-write,,1,primary"] {
+        assert_eq!(steps("enterprise", row), Err(Miss::Load), "another load than T16Q16");
+    }
     assert_eq!(steps("enterprise", "8k-70-30,,,primary"), Err(Miss::LoadUnstated));
     assert_eq!(
         steps("enterprise", "8k-70-30,,32,primary"),

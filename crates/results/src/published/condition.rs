@@ -53,7 +53,9 @@ impl Metric {
 pub enum Loads {
     /// Jobs, and requests that each keeps outstanding.
     Grid(Range, Range),
-    /// One number only: jobs, or requests outstanding in all.
+    /// Jobs alone.
+    Threads(Range),
+    /// Requests outstanding in all.
     Outstanding(Range),
     /// Not stated.
     Unstated,
@@ -64,7 +66,8 @@ impl Loads {
     pub fn parse(threads: &str, queue_per_thread: &str) -> Option<Self> {
         match (threads, queue_per_thread) {
             ("", "") => Some(Self::Unstated),
-            (one, "") | ("", one) => Some(Self::Outstanding(Range::parse(one)?)),
+            (threads, "") => Some(Self::Threads(Range::parse(threads)?)),
+            ("", outstanding) => Some(Self::Outstanding(Range::parse(outstanding)?)),
             (threads, queue) => Some(Self::Grid(Range::parse(threads)?, Range::parse(queue)?)),
         }
     }
@@ -84,6 +87,11 @@ impl Range {
         }
         let (low, high) = text.split_once('-').unwrap_or((text, text));
         Some(Self { low: low.parse().ok()?, high: high.parse().ok()? })
+    }
+
+    /// Its only number; absent where it holds several.
+    pub const fn one(self) -> Option<u32> {
+        if self.low == self.high { Some(self.low) } else { None }
     }
 
     /// True if `value` lies within the range, ends included.

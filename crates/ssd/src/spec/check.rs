@@ -136,7 +136,17 @@ impl DriveSpec {
             at.require(fault.is_none(), "", "read_retry", &fault.unwrap_or_default())?;
         }
         for host in &self.hosts {
-            at.within("host", "wake_us", host.wake_us, (0.0, 1e6))?;
+            let times = [
+                ("submit_us", host.submit_us),
+                ("complete_us", host.complete_us),
+                ("interrupt_us", host.interrupt_us),
+                ("wake_us", host.wake_us),
+                ("serial_us", host.serial_us),
+                ("controller_factor", host.controller_factor),
+            ];
+            for (key, value) in times {
+                at.within("host", key, value, (0.0, 1e6))?;
+            }
         }
         for stall in self.stalls() {
             at.within("host.stall", "every_s", stall.every_s, (0.001, 1e6))?;
@@ -446,7 +456,11 @@ fn check_in_place(at: &Text<'_>, in_place: &InPlaceSpec) -> Result<(), SpecError
     let line = in_place.line_bytes;
     let whole = line.is_power_of_two() && (64..=65_536).contains(&line);
     let text = format!("{line}, must be a power of two from 64 to 65536");
-    at.require(whole, "in_place", "line_bytes", &text)
+    at.require(whole, "in_place", "line_bytes", &text)?;
+    let unit = in_place.write_unit();
+    let is_unit = unit.is_power_of_two() && (line..=65_536).contains(&unit);
+    let text = format!("{unit}, must be a power of two from line_bytes, {line}, to 65536");
+    at.require(is_unit, "in_place", "write_unit_bytes", &text)
 }
 
 fn check_disk(at: &Text<'_>, disk: &DiskSpec) -> Result<(), SpecError> {

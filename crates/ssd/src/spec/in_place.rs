@@ -11,6 +11,10 @@ pub struct InPlaceSpec {
     pub gib: u32,
     /// Unit of media access, in bytes: a line written in part is read first.
     pub line_bytes: u32,
+    /// Unit in which the controller writes, in bytes, whole lines: a unit written in part is read
+    /// first and written whole. A line if absent.
+    #[serde(default)]
+    pub write_unit_bytes: Option<u32>,
     /// Time from an access to its data, the transfer apart.
     pub read_us: f64,
     /// Time from the arrival of data until it is on the media, the transfer apart.
@@ -27,6 +31,11 @@ pub struct InPlaceSpec {
 }
 
 impl InPlaceSpec {
+    /// Unit in which the controller writes.
+    pub(crate) fn write_unit(&self) -> u32 {
+        self.write_unit_bytes.unwrap_or(self.line_bytes)
+    }
+
     /// All media of one module.
     pub(crate) fn raw_capacity(&self) -> Bytes {
         Bytes(u64::from(self.gib) << 30)

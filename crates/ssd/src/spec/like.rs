@@ -8,6 +8,8 @@ use crate::spec::{DriveSpec, SpecError};
 
 /// Key that names the drive of the catalogue.
 const LIKE: &str = "like";
+/// Key of a host that names a platform of the catalogue.
+const PLATFORM: &str = "platform";
 /// Keys that are never taken over: published figures were measured on the drive that they name, and
 /// confirm the model of no other.
 const OWN: [&str; 2] = ["published", "validated"];
@@ -16,10 +18,13 @@ impl DriveSpec {
     /// The drive that `text` describes, as far as its form is right.
     ///
     /// Where it is `like` another, each key that it lacks is that drive's, also within a table.
+    /// A host on a platform has what it lacks from there.
     pub(crate) fn read(text: &str, file: &str) -> Result<Self, SpecError> {
-        let (table, is_like) = merged(text, file)?;
+        let (mut table, is_like) = merged(text, file)?;
+        let has_platforms = add_platforms(&mut table, file)?;
         // Only errors about the text itself name a line of it.
-        let read = if is_like { table.try_into() } else { toml::from_str(text) };
+        let is_merged = is_like || has_platforms;
+        let read = if is_merged { table.try_into() } else { toml::from_str(text) };
         read.map_err(|error| fault(&error, file))
     }
 }
@@ -44,6 +49,27 @@ fn merged(text: &str, file: &str) -> Result<(Table, bool), SpecError> {
         }
     }
     Ok((whole, true))
+}
+
+/// Adds to each host that names a platform what it lacks; true if there is any.
+fn add_platforms(table: &mut Table, file: &str) -> Result<bool, SpecError> {
+    let mut is_any = false;
+    let hosts = table.get_mut("host").and_then(Value::as_array_mut);
+    for host in hosts.into_iter().flatten().filter_map(Value::as_table_mut) {
+        let Some(name) = host.remove(PLATFORM) else { continue };
+        let name = name.as_str().unwrap_or_default();
+        let platform = catalogue::platform(name).ok_or_else(|| {
+            let near = blockio::nearest(name, catalogue::platform_names());
+            let meant = near.map_or(String::new(), |near| format!(", did you mean {near}?"));
+            let text = format!("{PLATFORM} is {name:?}, must be one of the catalogue{meant}");
+            SpecError { place: file.to_owned(), text }
+        })?;
+        for (key, value) in platform.keys() {
+            host.entry(key).or_insert(value);
+        }
+        is_any = true;
+    }
+    Ok(is_any)
 }
 
 fn fault(error: &toml::de::Error, file: &str) -> SpecError {

@@ -49,13 +49,16 @@ impl DriveSpec {
     /// it.
     pub fn host_sheet(&self, host: &str) -> Vec<(String, String)> {
         let Ok(host) = self.host(host) else { return Vec::new() };
-        let rows = [
+        let mut rows = vec![
             ("System and driver", host.title.clone()),
             ("Processors", host.processor.clone()),
             ("Processor time per request", format!("{} us", host.submit_us + host.complete_us)),
             ("Serialised section", format!("{} us", host.serial_us)),
             ("FTL processor time, relative", format!("{}", host.controller_factor)),
         ];
+        if host.interrupt_us > 0.0 {
+            rows.push(("Interrupt, shared by what it finds", format!("{} us", host.interrupt_us)));
+        }
         let copies = (host.copy_us_per_kib > 0.0).then(|| {
             let turns = if host.one_at_a_time { ", one request of a thread at a time" } else { "" };
             ("Copied by the processor", format!("{} us/KiB{turns}", host.copy_us_per_kib))
@@ -81,7 +84,7 @@ impl DriveSpec {
     /// Longest of the stalls that the file lists for a host, in milliseconds; absent where it lists
     /// none. Their periods and lengths were chosen to meet published maxima.
     pub fn host_stall_ms_max(&self, host: &str) -> Option<f64> {
-        let stalls = &self.host(host).ok()?.stalls;
+        let stalls = self.host(host).ok()?.stalls;
         stalls.iter().map(|stall| stall.span_ms).max_by(f64::total_cmp)
     }
 
@@ -347,7 +350,9 @@ fn disk(media: &DiskSpec, sheet: &mut Sheet) {
 fn in_place(media: &InPlaceSpec, sheet: &mut Sheet) {
     let source = &media.source;
     let line = Bytes(media.line_bytes.into()).to_string();
-    sheet.row("Media", source, "Written in place, in lines of", line);
+    sheet.row("Media", source, "Read in lines of", line);
+    let unit = Bytes(media.write_unit().into()).to_string();
+    sheet.row("Media", source, "Written in place, in units of", unit);
     let times = format!("{} / {} us read / write", media.read_us, media.write_us);
     sheet.row("Media", source, "Latency", times);
     let rates = format!("{} / {} MB/s read / write", media.read_mb_s, media.write_mb_s);

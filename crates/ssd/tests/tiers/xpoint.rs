@@ -14,7 +14,7 @@ fn at(op: Op, sectors: u32, (threads, queue): (u16, u32)) -> Load {
 fn media_bytes_are_host_bytes_and_nothing_is_erased() {
     for name in ["p5800x", "optane-pmem-200"] {
         let mut bench = Bench::of(name, None);
-        for sectors in [1, 8, 24, 256] {
+        for sectors in [8, 24, 256] {
             bench.run(at(Op::Write, sectors, (4, 4)), SPAN);
         }
         let counters = bench.counters();
@@ -23,6 +23,22 @@ fn media_bytes_are_host_bytes_and_nothing_is_erased() {
         assert!(counters.host_sent_bytes / 4096 - programmed <= 16, "{name}: {counters:?}");
         assert_eq!((programmed, counters.superblocks_erased), (counters.pages_host, 0), "{name}");
     }
+}
+
+#[test]
+fn a_smaller_write_reads_changes_and_writes_the_unit_whole() {
+    let mut bench = Bench::of("p5800x", None);
+    let small = bench.run(at(Op::Write, 1, (64, 4)), SPAN);
+    let counters = bench.counters();
+    let units = counters.host_sent_bytes / 512;
+    assert!(counters.pages_programmed().abs_diff(units) <= 1, "{counters:?}");
+    let whole = bench.run(at(Op::Write, 8, (64, 4)), SPAN);
+    let ratio = small.iops / whole.iops;
+    assert!((0.5..0.75).contains(&ratio), "each is read and written: {small:?} {whole:?}");
+    let mut bench = Bench::of("optane-pmem-200", None);
+    let (small, whole) =
+        (bench.run(at(Op::Write, 1, (4, 4)), SPAN), bench.run(at(Op::Write, 8, (4, 4)), SPAN));
+    assert!(small.iops > whole.iops, "its unit is a line of 256 bytes: {small:?} {whole:?}");
 }
 
 #[test]

@@ -15,6 +15,8 @@ use lab::runner::{Assignment, NoStepStore, carry_out};
 use lab::wanted::ModelSetup;
 use lab::{Driver, Error, Kind};
 
+/// Platform of data sheets.
+const RATED: &str = "rated";
 /// Metric of a rate of requests.
 const IOPS: &str = "iops";
 
@@ -182,11 +184,15 @@ fn subject<'a>(row: &FigureRow, drives: &'a [DriveSpec]) -> Result<&'a DriveSpec
 
 /// The setup of `spec` that `row` is about under `plan`, at the drive's own time lapse.
 fn setup(row: &FigureRow, spec: &DriveSpec, plan: &Plan) -> Result<ModelSetup, String> {
-    let hosts = spec.hosts();
+    let system = host(row, plan, &spec.hosts());
+    let host = match system {
+        ANY => spec.hosts.first().map(|host| host.name.clone()),
+        system => spec.host_of_figure(system, &row.document).map(|host| host.name),
+    };
     Ok(ModelSetup {
         drive: spec.name.clone(),
         format: format(row, spec)?,
-        host: meant("host", host(row, plan, &hosts), &hosts)?,
+        host: host.ok_or_else(|| format!("the model has no host `{system}`"))?,
         time_lapse: spec.time_lapse_default(),
         surroundings: Surroundings::default(),
     })
@@ -224,14 +230,18 @@ fn model(drives: &[DriveSpec], job: &Simulation) -> Result<Box<dyn Driver>, Erro
     Ok(Box::new(Model::new(spec, setup.with_seed(plan.seed))?))
 }
 
-/// The drive as its maker rates it. Makers state no host: so it never sleeps, and it bounds no rate
-/// unless the flash management runs on it.
+/// The drive as its maker rates it. Makers state no host, so it bounds no rate, unless the flash
+/// management or the copying of data runs on it: then it is the drive's own, which never sleeps.
 fn as_rated(spec: &DriveSpec) -> DriveSpec {
     let mut spec = spec.clone();
+    let rated = ssd::catalogue::platform(RATED).expect("a test reads every platform");
     for host in &mut spec.hosts {
         host.wake_us = 0.0;
-        if !spec.controller.on_host {
+        if !spec.controller.on_host && !host.one_at_a_time {
             host.serial_us = 0.0;
+            host.processors = rated.processors;
+            (host.submit_us, host.complete_us) = (rated.submit_us, rated.complete_us);
+            host.interrupt_us = rated.interrupt_us;
         }
     }
     spec

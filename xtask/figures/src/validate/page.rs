@@ -27,10 +27,9 @@ pub(crate) fn page(
          Where a range was published, the ratio is to its nearer end. Rates and average latencies \
          of a burst are those of its best interval, since reviews state peaks.\n\
          Loads that no row is read from are left out, such as the shares of a rate that VDbench \
-         sends between two profiles. A review carries them out, and may find the drive in another \
-         state after them.\n\
-         Makers state no host: rows of their data sheets are of one whose processors never sleep, \
-         and which bounds no rate unless the flash management runs on it.\n\n\
+         sends between two profiles.\n\
+         Makers state no host: rows of their data sheets are of one that never sleeps, and \
+         bounds no rate unless the flash management runs on it.\n\n\
          {crossed}\n{}\n{}\n{}\n{}\n{}",
         count(rows),
         in_short(rows),

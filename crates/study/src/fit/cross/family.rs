@@ -59,6 +59,7 @@ fn outstanding(row: &FigureRow) -> Option<u64> {
             let threads: u64 = row.threads.parse().ok()?;
             Some(threads * row.queue_per_thread.parse::<u64>().ok()?)
         }
+        Loads::Threads(_) => row.threads.parse().ok(),
         Loads::Outstanding(_) => row.queue_per_thread.parse().ok(),
         Loads::Unstated => None,
     }
