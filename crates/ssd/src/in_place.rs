@@ -51,6 +51,8 @@ pub(crate) struct InPlace {
     costs_free: MediaCosts,
     line_bytes: u64,
     write_unit_bytes: u64,
+    /// Pieces in which cores share a command; a whole request if it has none.
+    piece_bytes: u64,
     controller: ServerPool,
     media: PriorityServer,
     counters: Counters,
@@ -66,6 +68,10 @@ impl InPlace {
             costs_free: costs,
             line_bytes: media.line_bytes.into(),
             write_unit_bytes: media.write_unit().into(),
+            piece_bytes: match spec.controller.piece_kib {
+                0 => u64::MAX,
+                kib => u64::from(kib) * 1024,
+            },
             controller: ServerPool::new(spec.controller.cores),
             media: PriorityServer::default(),
             counters: Counters::default(),
@@ -86,7 +92,7 @@ impl InPlace {
     #[inline]
     pub(crate) fn read(&mut self, copying: Copying, extent: Extent) -> Nanos {
         let command = self.costs.command.read(extent.sectors);
-        let at = self.controller.book(copying.begins_at, command);
+        let at = self.carry_out(copying.begins_at, command, extent);
         self.counters.host_read_bytes += u64::from(extent.sectors) * SECTOR_BYTES;
         self.fetch(at, touched(extent, self.line_bytes)).max(self.copied_at(copying))
     }
@@ -100,7 +106,7 @@ impl InPlace {
             touched(extent, self.write_unit_bytes) * self.write_unit_bytes / self.line_bytes;
         debug_assert!(lines * self.line_bytes >= bytes, "units cover the extent that touches them");
         let command = self.costs.command.write(extent.sectors);
-        let mut at = self.controller.book(copying.begins_at, command);
+        let mut at = self.carry_out(copying.begins_at, command, extent);
         if lines * self.line_bytes > bytes {
             at = self.fetch(at, lines);
         }
@@ -109,6 +115,13 @@ impl InPlace {
         self.media_bytes += lines * self.line_bytes;
         let at = at.max(self.copied_at(copying));
         at.max((taken + self.costs.write).saturating_sub(self.costs.queue))
+    }
+
+    /// Books a command on the controller, whose cores share a large one.
+    #[inline]
+    fn carry_out(&mut self, at: Nanos, command: Nanos, extent: Extent) -> Nanos {
+        let pieces = (u64::from(extent.sectors) * SECTOR_BYTES).div_ceil(self.piece_bytes);
+        self.controller.book_in_parts(at, command, pieces)
     }
 
     /// Acknowledges a trim.

@@ -87,6 +87,15 @@ impl ServerPool {
         self.first(|server| server.free_at).book(at, span)
     }
 
+    /// Books work in so many equal parts, at most one on each server; returns the end of the last.
+    pub(crate) fn book_in_parts(&mut self, at: Nanos, span: Nanos, parts: u64) -> Nanos {
+        let parts = parts.clamp(1, self.servers.len() as u64);
+        let part = Nanos(span.0.div_ceil(parts));
+        let end = (0..parts).map(|_| self.book(at, part)).max().expect("at least one part");
+        assert!(end >= at + part, "no part ends before it was done");
+        end
+    }
+
     /// Books urgent work on the server that is free for it first.
     #[inline]
     pub(crate) fn book_urgent(&mut self, at: Nanos, span: Nanos) -> Nanos {
@@ -149,5 +158,9 @@ mod tests {
         let ends: Vec<u64> = (0..4).map(|_| pool.book(Nanos(0), Nanos(10)).0).collect();
         assert_eq!(ends, [10, 10, 20, 20]);
         assert_eq!(pool.work(), Nanos(40));
+        let mut pool = ServerPool::new(4);
+        assert_eq!(pool.book_in_parts(Nanos(0), Nanos(40), 1), Nanos(40));
+        assert_eq!(pool.book_in_parts(Nanos(0), Nanos(40), 2), Nanos(20), "on two that are idle");
+        assert_eq!(pool.book_in_parts(Nanos(40), Nanos(40), 16), Nanos(50), "on all of them");
     }
 }

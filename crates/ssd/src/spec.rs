@@ -277,6 +277,9 @@ pub struct ChannelsSpec {
 pub struct ControllerSpec {
     /// Commands that it works on at the same time.
     pub cores: u32,
+    /// Pieces, in KiB, in which cores work on one command side by side; 0: one core does it whole.
+    #[serde(default)]
+    pub piece_kib: u32,
     /// Time for a read command, whatever its size.
     pub read_us: f64,
     /// Time for each KiB of a read.

@@ -91,6 +91,10 @@ impl DriveSpec {
             let least = if table == "link" { 1.0 } else { 0.0 };
             at.within(table, key, value, (least, limit))?;
         }
+        let piece_kib = controller.piece_kib;
+        at.within("controller", "piece_kib", f64::from(piece_kib), (0.0, 65_536.0))?;
+        let text = "only media that is written in place has it";
+        at.require(piece_kib == 0 || self.in_place.is_some(), "controller", "piece_kib", text)?;
         for host in &self.hosts {
             at.within("host", "copy_us_per_kib", host.copy_us_per_kib, (0.0, 1e6))?;
         }

@@ -42,6 +42,19 @@ fn a_smaller_write_reads_changes_and_writes_the_unit_whole() {
 }
 
 #[test]
+fn cores_share_a_large_command_and_do_no_less_for_it() {
+    let alone = |sectors| {
+        let load = Load { sequential: false, ..at(Op::Read, sectors, (1, 1)) };
+        Bench::of("p5800x", None).run(load, SPAN).latency_us_avg
+    };
+    let (small, large) = (alone(8), alone(256));
+    // 128 KiB on one core: 66 us, then media and link.
+    assert!(large - small < 50.0 && large - small > 33.0, "{small} us, {large} us");
+    let busy = Bench::of("p5800x", None).run(at(Op::Read, 256, (4, 16)), SPAN);
+    assert!((6900.0..7250.0).contains(&busy.mb_s(256)), "the link is the limit: {busy:?}");
+}
+
+#[test]
 fn an_old_drive_written_in_place_is_as_fast_as_a_new_one() {
     let mut bench = Bench::of("p5800x", None);
     let load = at(Op::Write, 8, (16, 16));
