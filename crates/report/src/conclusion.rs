@@ -170,7 +170,7 @@ fn said(kind: FindingKind, case: &Case) -> String {
     }
 }
 
-/// What follows from the ratios: the rates are in the verdict.
+/// Sentences that follow from the ratios: the rates are in the verdict.
 fn bottom_line(subjects: &[Subject<'_>], cases: &[Case]) -> String {
     let mut said = String::new();
     let gains = cases.iter().filter(|case| case.finding.kind == FindingKind::FormatGain);

@@ -205,8 +205,8 @@ fn conditions(sweep: &Sweep) -> String {
         k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
     };
     format!(
-        "{}, format {}, host {}; each point purged, filled once in order, loaded until \
-         steady, for twelve hours at most, and then under its load, {lapse}; seed {}, model version {}.",
+        "{}, format {}, host {}; each point purged, filled once in order, loaded until steady, for \
+         twelve hours at most, and then modelled, {lapse}; seed {}, model version {}.",
         sweep.id, sweep.format, sweep.host, sweep.seed, sweep.model_version,
     )
 }

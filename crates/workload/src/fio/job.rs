@@ -333,7 +333,7 @@ impl FioJob {
         self.distribution.unwrap_or(Access::Random)
     }
 
-    /// What all jobs address together: shares of the target before it and of it, or a range.
+    /// Part that all jobs address together: shares of the target before it and of it, or a range.
     fn addressed(&self) -> (f64, f64, Option<ByteRange>) {
         let Place { size, offset, .. } = self.place;
         let each_has_its_own = !self.shares_target();
