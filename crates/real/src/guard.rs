@@ -120,7 +120,9 @@ pub fn check_unused(path: &Path) -> Result<(), Error> {
 }
 
 fn check_unused_device(system: &System, path: &Path, block: &Block) -> Result<(), Error> {
-    match occupancy::use_of(system, block) {
+    let used = occupancy::use_of(system, block);
+    // With the remedy of the disk that the system runs from, where it is that.
+    match used.and_then(|_| occupancy::of_device(system, block)) {
         Some(used) => Err(refused(path, used.text).hint(used.remedy)),
         None => Ok(()),
     }

@@ -63,6 +63,10 @@ fn a_volume_is_not_made_of_what_is_in_use_but_of_another_part_of_its_disk() {
     assert_eq!(error.to_string(), text);
     assert_eq!(error.remedy(), "if it is the right drive: umount /srv/data");
     check("/dev/sda1").unwrap();
+    machine.mount("8:1", "/dev/sda1", "/");
+    let error = check("/dev/sda1").unwrap_err();
+    assert!(error.to_string().ends_with("/dev/sda1 is mounted at /"), "{error}");
+    assert!(!error.remedy().contains("umount"), "{}", error.remedy());
     check_unused(Path::new("/nonexistent/new.img")).unwrap();
 }
 
