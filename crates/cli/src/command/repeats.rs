@@ -21,6 +21,10 @@ pub(super) fn affordable<'a>(
     let Subject::Model { spec, .. } = subject else { return 1 };
     let work = |(wanted, plan): (&OrderedTarget, &Plan)| {
         let OrderedTarget::Model(setup) = wanted else { return f64::INFINITY };
+        // A recording is replayed the same with every seed, and has no estimate.
+        if plan.steps.iter().any(|step| step.application.is_some()) {
+            return f64::INFINITY;
+        }
         plan.work() * f64::from(spec.time_lapse_default()) / f64::from(setup.time_lapse.max(1))
     };
     of_work(runs.map(work).sum())
@@ -37,7 +41,7 @@ mod tests {
     use lab::library::Library;
     use lab::plan::OneLoad;
     use lab::subject::Choice;
-    use lab::workload::Workload;
+    use lab::workload::{Protocol, Workload, catalogue};
 
     use super::*;
 
@@ -62,5 +66,18 @@ mod tests {
         assert_eq!(count("iodrive-duo", 60.0, None), 3);
         assert_eq!(count("iodrive-duo", 6.0 * 3600.0, None), 3);
         assert_eq!(count("iodrive-duo", 6.0 * 3600.0, Some(1)), 1, "at full scale");
+    }
+
+    #[test]
+    fn replays_of_recordings_are_not_repeated() {
+        let subject = Subject::find("px600-2600").expect("a drive of the catalogue");
+        let wanted = subject.setup(&Choice::default()).expect("its first format");
+        let count = |protocol: &str| {
+            let library = Library::of_user();
+            let protocol = library.find::<Protocol>(protocol).expect("it is built in").value;
+            let plan = Plan::new(&protocol, &catalogue::workloads(), 1).expect("it has workloads");
+            affordable(&subject, std::iter::once((&wanted, &subject.plan(plan, &wanted))))
+        };
+        assert_eq!((count("applications"), count("quick")), (1, 3));
     }
 }
