@@ -59,10 +59,11 @@ fn rates(subjects: &[Subject<'_>]) -> String {
         .collect();
     loads.dedup();
     let is_one_load = loads.len() == 1;
+    let is_imported = subjects.iter().all(|subject| subject.run.imported_from().is_some());
     let states = [
         (Some(true), "steady state"),
         (Some(false), "steady state not reached"),
-        (None, "steady state not judged"),
+        (None, if is_imported { "steady state unknown" } else { "steady state not judged" }),
     ];
     let of_state = |(state, heading): (Option<bool>, &str)| {
         let of_it = all().filter(|(subject, (step, _))| subject.run.is_settled(step) == state);
@@ -73,7 +74,11 @@ fn rates(subjects: &[Subject<'_>]) -> String {
     };
     let said = states.into_iter().filter_map(of_state).collect::<Vec<_>>().join("; ");
     let is_modelled = subjects.iter().all(|subject| subject.run.target.kind.is_model());
-    let said = if is_modelled { format!("Modelled, {said}") } else { said.replacen('s', "S", 1) };
+    let said = match (is_modelled, is_imported) {
+        (true, _) => format!("Modelled, {said}"),
+        (false, true) => format!("Imported, {said}"),
+        (false, false) => said.replacen('s', "S", 1),
+    };
     let load = if is_one_load { format!(" at {}", loads.concat()) } else { String::new() };
     format!("{said}, under {what}{load}.")
 }

@@ -128,6 +128,18 @@ fn a_winner_among_bursts_is_called_one_and_a_warning_names_none() {
 }
 
 #[test]
+fn of_imported_runs_the_steady_state_is_unknown() {
+    let mut runs = as_drives(vec![run(STOCK), run(FAST)]);
+    for run in &mut runs {
+        run.target.kind = results::TargetKind::BlockDevice;
+        run.environment.imported_from = Some("fio-3.42".into());
+        run.steps.retain(|step| step.kind == StepKind::Measure);
+    }
+    let said = rates(&subjects(&runs));
+    assert!(said.starts_with("Imported, steady state unknown: stock 39K IOPS"), "{said}");
+}
+
+#[test]
 fn without_a_load_in_common_there_is_no_winner() {
     let mut runs = [run(STOCK), run(FAST)];
     runs[1].target.name = "another".into();
