@@ -246,13 +246,14 @@ Examples:
 }
 
 /// Help of `--host` where a command takes several hosts.
-const HOSTS: &str = "Host driver, or all [default: the drive's first]";
+const HOSTS: &str = "Host driver, platform, or `all` drivers [default: the drive's first]";
 
 /// Setup of a modelled drive.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// Host driver of the model, by its name in the drive's file [default: the first one]
+    /// Host of the model: a driver of the drive's file, or a platform as `floatgate drives NAME`
+    /// lists them [default: the file's first]
     #[arg(long, value_name = "NAME")]
     pub(crate) host: Option<String>,
     /// Simulate 1/K of the capacity for 1/K of the time [default: the drive's own]

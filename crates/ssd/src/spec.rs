@@ -605,17 +605,15 @@ impl DriveSpec {
         Ok(platform.with_driver_of(self))
     }
 
-    /// Names of the hosts that it can have: its own, then the platforms of the catalogue that are
-    /// named otherwise.
+    /// Names of the hosts that it can have: its own, then platforms.
     pub fn all_hosts(&self) -> Vec<String> {
-        let mut names = self.hosts();
-        let platforms = catalogue::platform_names();
-        let others: Vec<String> = platforms
-            .filter(|name| !names.iter().any(|own| own == name))
-            .map(str::to_owned)
-            .collect();
-        names.extend(others);
-        names
+        [self.hosts(), self.platforms()].concat()
+    }
+
+    /// Names of the platforms of the catalogue that are not those of its own hosts.
+    pub fn platforms(&self) -> Vec<String> {
+        let is_own = |name: &&str| self.hosts.iter().any(|own| own.name == **name);
+        catalogue::platform_names().filter(|name| !is_own(name)).map(str::to_owned).collect()
     }
 
     /// The host on which figures of `document` that name `system` were measured: its own, unless

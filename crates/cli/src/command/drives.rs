@@ -70,10 +70,11 @@ fn sheet(drive: &DriveSpec) -> String {
     let reason = || format!("{UNVALIDATED_REASON}\n");
     let reason = if drive.is_validated() { String::new() } else { reason() };
     format!(
-        "{}\nformats: {}\nhosts: {}\n{reason}\n{}",
+        "{}\nformats: {}\nhosts: {}\nplatforms: {}\n{reason}\n{}",
         heading(drive),
         formats.join(", "),
         drive.hosts().join(", "),
+        drive.platforms().join(", "),
         table::columns(&rows)
     )
 }
@@ -96,6 +97,7 @@ fn described(drive: &DriveSpec) -> Value {
         "validated": drive.is_validated(),
         "formats": formats.collect::<Vec<_>>(),
         "hosts": drive.hosts(),
+        "platforms": drive.platforms(),
         "time_lapse_default": drive.time_lapse_default(),
     })
 }

@@ -83,7 +83,7 @@ fn check_compared(drives: &[DriveSpec], table: &[FigureRow], rows: &[Row]) -> Re
     let is_like = format!("like = \"{}\"", drive.name);
     let like = catalogue::drives().into_iter().find(|other| {
         let text = catalogue::text(&other.name).unwrap_or_default();
-        other.published.is_some() && text.lines().any(|line| line == is_like)
+        other.is_validated() && text.lines().any(|line| line == is_like)
     });
     let text = format!("validating {}: no published figure is about it alone", drive.name);
     let hint = like.map_or_else(
