@@ -181,3 +181,48 @@ fn rows_of_the_projects_own_table_are_expressed_by_the_protocols_meant_for_them(
     assert_eq!(protocol("A072"), Ok("mail-server"));
     assert_eq!(protocol("A145"), Err(Miss::Workload));
 }
+
+/// Figures of data sheets that numbers of drive files are derived from, of drives without published
+/// ones of their own: device, capacity, workload, threads, queue, phase, metric, value.
+const DERIVED_FROM: &str = "\
+    Intel Optane P5800X,800,4k-rand-read,16,64,datasheet,iops,1500000\n\
+    Intel Optane P5800X,800,4k-rand-write,16,64,datasheet,iops,1350000\n\
+    Intel Optane P5800X,800,512b-rand-read,16,64,datasheet,iops,4600000\n\
+    Intel Optane P5800X,800,128k-seq-read,16,16,datasheet,mb_s,7200\n\
+    Intel Optane P5800X,800,128k-seq-write,16,16,datasheet,mb_s,6100\n\
+    Intel Optane P5800X,800,4k-rand-read,1,1,datasheet,avg_latency_ms,0.005\n\
+    Intel Optane P5800X,400,128k-seq-write,16,16,datasheet,mb_s,4800\n\
+    Intel P5510,7680,4k-rand-read,16,64,datasheet,iops,930000\n\
+    Intel P5510,7680,4k-rand-write,16,16,datasheet-sustained,iops,190000\n\
+    Intel P5510,7680,128k-seq-read,16,16,datasheet,mb_s,7000\n\
+    Intel P5510,7680,128k-seq-write,16,16,primary,mb_s,4200\n\
+    Solidigm D5-P5336,61440,4k-rand-read,16,64,datasheet,iops,1005000\n\
+    Solidigm D5-P5336,61440,128k-seq-read,16,16,datasheet,mb_s,7000\n\
+    Solidigm D5-P5336,61440,128k-seq-write,16,16,primary,mb_s,3300\n\
+    Solidigm D5-P5336,122880,4k-rand-read,16,64,datasheet,iops,930000\n\
+    Solidigm D5-P5336,122880,128k-seq-read,16,16,datasheet,mb_s,7400\n\
+    Solidigm D5-P5336,122880,128k-seq-write,16,16,primary,mb_s,3200\n";
+
+#[test]
+fn every_figure_that_a_number_of_a_file_is_derived_from_comes_out_of_the_model() {
+    let line = |(index, line): (usize, &str)| {
+        let [device, capacity, workload, threads, queue, phase, metric, value] =
+            line.split(',').collect::<Vec<_>>().try_into().unwrap();
+        format!(
+            "P{index},a data sheet,{device},{capacity},any,any,{workload},{threads},{queue},\
+             {phase},{metric},{value},{value},exact,\n"
+        )
+    };
+    let lines: String = DERIVED_FROM.lines().enumerate().map(line).collect();
+    let rows = parse(&format!("{HEAD}{lines}"), "figures.csv").unwrap();
+    let rows: Vec<&FigureRow> = rows.iter().collect();
+    let drives = ssd::catalogue::drives();
+    // Each as its row says, whatever a protocol would make of it.
+    let plans = plans_of_figures(&rows, &[]);
+    let bench = Bench { drives: &drives, plans: &plans, threads: 2 };
+    let compared = validate(&rows, bench, &SilentProgress).unwrap();
+    assert_eq!(compared.len(), 17);
+    for row in &compared {
+        let Verdict::In(_) = &row.verdict else { panic!("{row:?}") };
+    }
+}
