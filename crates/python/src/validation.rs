@@ -8,7 +8,7 @@ use serde::Deserialize;
 use study::fit::cross::{
     CrossQuestion, CrossValidation, cross_validate, drives_cross_validated, modelled,
 };
-use study::validate::{Bench, Row, Tally, is_about, plans, validate};
+use study::validate::{Bench, Row, Tally, is_about, plans, plans_of_figures, validate};
 
 use crate::drive::spec;
 use crate::failure::{exception, json, order};
@@ -76,8 +76,11 @@ impl ValidateOrder {
     }
 
     fn carry_out(&self, jobs: usize, observer: &Observer) -> Result<Vec<Row>, Error> {
-        let (specs, table, plans) = (self.specs()?, self.table()?, plans()?);
+        let (specs, table, mut plans) = (self.specs()?, self.table()?, plans()?);
         let rows: Vec<&FigureRow> = table.iter().collect();
+        if self.figures.is_some() {
+            plans.extend(plans_of_figures(&rows, &plans));
+        }
         validate(&rows, Bench { drives: &specs, plans: &plans, threads: jobs }, observer)
     }
 }

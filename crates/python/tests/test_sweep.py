@@ -35,7 +35,7 @@ def commanded(floatgate, tmp_path_factory):
     """The folder of a sweep of the command."""
     out = tmp_path_factory.mktemp("commanded")
     floatgate("sweep", "iodrive-duo", "--user-capacity", "480G,600G", "--threads", "1,2",
-              "--queue", 1, "--time-lapse", LAPSE, "--out", out)
+              "--queue", 1, "--time-lapse", LAPSE, "--repeat", 1, "--out", out)
     return next(path for path in out.iterdir() if path.is_dir())
 
 

@@ -21,7 +21,7 @@ def rows(drives):
     """Facts of data sheets, a row that nothing expresses, and one that is simulated."""
     own = [row for drive in drives for row in fg.figures(drive)]
     facts = [row for row in own if row["phase"] in ("datasheet", "sustained")]
-    quick = {**fg.figures(drives[0])[0], "id": "Q1", "workload": "4k-rand-read", "threads": "2",
+    quick = {**fg.figures(drives[0])[0], "id": "Q1", "workload": "mysql-sysbench", "threads": "2",
              "queue_per_thread": "2", "phase": "primary", "metric": "iops", "os": "any",
              "mode": "any", "value_low": "20000", "value_high": "20000"}
     foreign = {**facts[0], "id": "F1", "device": "an unknown drive"}

@@ -16,6 +16,11 @@ fn workload(access: Access, bytes: &[u32]) -> Workload {
     }
 }
 
+/// Reads in order of addresses.
+fn ordered(bytes: u32) -> Workload {
+    Workload { read_percent: 100.0, ..workload(Access::Sequential, &[bytes]) }
+}
+
 fn drawn(workload: &Workload, sectors: u64, job: Job, count: usize) -> Vec<GeneratedRequest> {
     let mut generator = Generator::new(workload, Span { sectors }, job, 42).unwrap();
     (0..count).map(|_| generator.next()).collect()
@@ -87,7 +92,7 @@ fn a_range_confines_every_access_to_whole_bytes_of_the_drive() {
         let beyond = ranged.placed((5 << 30) + 40_960).unwrap_err();
         assert_eq!((beyond.offset_bytes, beyond.capacity_bytes), (5 << 30, (5 << 30) + 40_960));
     }
-    let small = Workload { range, ..workload(Access::Sequential, &[4096]) };
+    let small = Workload { range, ..ordered(4096) };
     let placed = small.placed((15 << 30) + 4096).unwrap();
     let all = drawn(&placed, end, ALONE, (10 << 30) / 4096 + 2);
     let lbas = |at: usize| all[at].lba.0;
@@ -96,7 +101,7 @@ fn a_range_confines_every_access_to_whole_bytes_of_the_drive() {
 
 #[test]
 fn jobs_of_a_shared_start_go_through_the_same_addresses() {
-    let workload = Workload { shared_start: true, ..workload(Access::Sequential, &[4096]) };
+    let workload = Workload { shared_start: true, ..ordered(4096) };
     for index in [0, 3] {
         let requests = drawn(&workload, 64, Job { index, count: 4 }, 9);
         let lbas: Vec<u64> = requests.iter().map(|it| it.lba.0).collect();
@@ -128,7 +133,7 @@ fn the_requests_of_a_seed_never_change() {
 
 #[test]
 fn sequential_jobs_ascend_in_slices_of_their_own_and_wrap() {
-    let workload = workload(Access::Sequential, &[8192]);
+    let workload = ordered(8192);
     let lbas = |index| {
         let requests = drawn(&workload, 16 * 7, Job { index, count: 2 }, 4);
         requests.iter().map(|request| request.lba.0).collect::<Vec<_>>()
