@@ -145,12 +145,32 @@ fn shown(rows: &[Row], origin: &str) -> String {
     if !others.is_empty() {
         parts.push(format!("not comparable with a run:\n{}", table::columns(&others)));
     }
+    parts.extend(ran_as_stated(rows));
     let tallies = tallied(rows);
     if !tallies.is_empty() {
         parts.push(origin.to_owned());
     }
     parts.push(tallies.into_iter().chain([count(rows)]).collect::<Vec<_>>().join("\n"));
     parts.join("\n\n")
+}
+
+/// Sentence on rows that no protocol of the catalogue has, and on the drive that they met; absent
+/// without any.
+fn ran_as_stated(rows: &[Row]) -> Option<String> {
+    let protocols = lab::workload::catalogue::protocols();
+    let is_own = |row: &&Row| {
+        let compared = row.compared();
+        compared.is_some_and(|it| protocols.iter().all(|protocol| protocol.name != it.protocol))
+    };
+    let ids: Vec<&str> = rows.iter().filter(is_own).map(|row| row.id.as_str()).collect();
+    (!ids.is_empty()).then(|| {
+        format!(
+            "No protocol has the loads of {}: each ran as its row states it. In phase primary the \
+             drive was written once in order and no more, since these reviews' preconditioning is \
+             unknown.",
+            ids.join(", ")
+        )
+    })
 }
 
 /// Returns the rows in tolerance and their median error, for measured rows and for those of data
@@ -270,6 +290,23 @@ mod tests {
             "{}",
             shown(&[], FITTED)
         );
+    }
+
+    #[test]
+    fn rows_that_ran_as_they_are_stated_are_named_with_the_state_of_the_drive() {
+        let row = |id: &str, protocol: &str| -> Row {
+            let value = serde_json::json!({
+                "id": id, "device": "d", "mode": "any", "host": "any", "workload": "w",
+                "threads": "1", "queue_per_thread": "1", "phase": "primary", "metric": "iops",
+                "value_low": 1.0, "value_high": 1.0, "verdict": "in", "drive": "d", "model": "d",
+                "protocol": protocol, "modelled": 1.0, "ratio": 1.0, "from_listed_stalls": false,
+                "model_version": MODEL_VERSION,
+            });
+            serde_json::from_value(value).expect("a row")
+        };
+        assert_eq!(ran_as_stated(&[row("A1", "enterprise")]), None);
+        let said = shown(&[row("A1", "enterprise"), row("U9", "16k-rand-write primary")], FITTED);
+        assert!(said.contains("No protocol has the loads of U9: each ran as"), "{said}");
     }
 
     #[test]
