@@ -20,7 +20,6 @@ pub(crate) mod plan;
 pub(crate) mod protocols;
 pub(crate) mod record;
 pub(crate) mod recover;
-mod repeats;
 pub(crate) mod replay;
 pub(crate) mod review;
 pub(crate) mod run;

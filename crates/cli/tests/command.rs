@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::{Value, json};
+
 fn floatgate(args: &[&str]) -> Output {
     floatgate_in(Path::new("."), args)
 }
@@ -215,7 +217,7 @@ fn a_drive_of_which_nothing_is_compared_names_the_one_that_it_was_validated_as()
 fn each_family_of_a_drive_is_predicted_from_the_others() {
     let output = floatgate(&["validate", "--cross", "p5800x-pair", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let found: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let rows = found[0]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 8);
     assert!(rows.iter().all(|row| row["error"].as_f64().unwrap() < 0.2), "{rows:?}");
@@ -354,7 +356,7 @@ fn the_plan_of_a_group_fills_all_of_its_devices() {
 fn a_run_as_json_says_what_was_measured_on_what() {
     let output =
         floatgate(&["run", "--repeat", "1", "--runtime", "2s", "--precondition", "3s", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let json: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(json["target"]["name"], "iodrive-duo");
     assert!(!json["environment"]["sheet"].as_array().unwrap().is_empty());
     let warnings = json["warnings"].as_array().unwrap();
@@ -432,6 +434,119 @@ fn a_run_that_is_stored_is_compared_and_fitted_to_and_guards_the_next_one() {
     assert_eq!(fitted.status.code(), Some(0), "{fitted:?}");
 }
 
+/// A load: its workload, threads and queue depth.
+type LoadCase = (&'static str, u16, u16);
+
+/// Length of a load, in protocol seconds: with few requests outstanding a rare stall of the host is
+/// a large part of a short one.
+fn length_s((_, threads, queue): LoadCase) -> u64 {
+    if threads * queue <= 8 { 60 } else { 10 }
+}
+
+/// Summaries of loads on a drive, before each of which all of it was written once, in order.
+fn load_summaries(dir: &Path, drive: &str, loads: &[LoadCase]) -> Vec<Value> {
+    let mut protocol = String::from("schema = 1\nname = \"loads\"\ntitle = \"Loads\"\n");
+    protocol.push_str("description = \"Loads of a full drive.\"\nsource = \"a test\"\n");
+    for load @ (name, threads, queue) in loads {
+        let suite = format!(
+            "\n[[suites]]\nname = \"{name}-{threads}-{queue}\"\ntitle = \"{name}\"\n\
+             fill = \"128k-seq-write\"\n\n[[suites.measure]]\nworkload = \"{name}\"\n\
+             threads = [{threads}]\nqueue_per_thread = [{queue}]\nduration_s = {}\n\
+             ramp_s = 0\ninterval_s = 1\n",
+            length_s(*load)
+        );
+        protocol.push_str(&suite);
+    }
+    fs::write(dir.join("loads.toml"), protocol).expect("a new file");
+    let review = ["review", drive, "--protocol", "loads.toml", "--format", "stock", "--json"];
+    let output = floatgate_in(dir, &[&review[..], &["--repeat", "1"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let runs: Value = serde_json::from_slice(&output.stdout).expect("runs as JSON");
+    let steps = runs[0]["steps"].as_array().expect("steps of the run");
+    let measured = steps.iter().filter(|step| step["kind"] == "measure");
+    measured.map(|step| step["summary"].clone()).collect()
+}
+
+/// The report that fio writes of reads and writes of 4 KiB on a drive.
+fn fio_report(dir: &Path, drive: &str, loads: &[LoadCase]) -> Value {
+    let job = |(load, summary): (&LoadCase, &Value)| {
+        let direction = |name: &str| {
+            let latency = &summary[name];
+            let count = latency["count"].as_u64().expect("a count");
+            // What did not occur is 0 there.
+            let figure = |it: &str| match &latency[format!("latency_ns_{it}")] {
+                Value::Null => json!(0),
+                known => known.clone(),
+            };
+            let [min, max, mean, stddev] = ["min", "max", "avg", "stdev"].map(figure);
+            let ns = json!({ "min": min, "max": max, "mean": mean, "stddev": stddev, "N": count });
+            json!({
+                "io_bytes": count * 4096, "total_ios": count, "runtime": length_s(*load) * 1000,
+                "iops": summary[format!("iops_{name}")], "lat_ns": ns, "clat_ns": ns
+            })
+        };
+        let &(name, threads, queue) = load;
+        json!({
+            "jobname": format!("{name}-{threads}"), "groupid": 0, "error": 0, "elapsed": 10,
+            "job options": {
+                "rw": if name.ends_with("read") { "randread" } else { "randwrite" }, "bs": "4k",
+                "direct": "1", "ioengine": "io_uring", "numjobs": threads.to_string(),
+                "iodepth": queue.to_string(), "norandommap": "1", "group_reporting": "1"
+            },
+            "read": direction("read"), "write": direction("write")
+        })
+    };
+    let summaries = load_summaries(dir, drive, loads);
+    let jobs: Vec<Value> = loads.iter().zip(&summaries).map(job).collect();
+    json!({ "fio version": "fio-3.42", "timestamp_ms": 1, "jobs": jobs })
+}
+
+#[test]
+fn the_path_of_the_guide_from_a_fio_report_to_a_twin_ends_within_five_percent() {
+    const READ: &str = "4k-rand-read";
+    const WRITE: &str = "4k-rand-write";
+    let dir = tempfile::tempdir().unwrap();
+    let loads = [(READ, 1, 1), (READ, 16, 16), (WRITE, 1, 1), (WRITE, 16, 16)];
+    let report = fio_report(dir.path(), "iodrive-duo", &loads);
+    fs::write(dir.path().join("output.json"), report.to_string()).unwrap();
+    let mut drive = stdout(&floatgate(&["drives", "iodrive-duo", "--toml"]));
+    for (known, guess) in [
+        ("\nread_us = 9.6", "\nread_us = 14"),
+        ("\nwrite_us = 6.9", "\nwrite_us = 11"),
+        ("\nt_read_us = 50", "\nt_read_us = 80"),
+    ] {
+        assert!(drive.contains(known), "{known} is not there");
+        drive = drive.replacen(known, guess, 1);
+    }
+    for (parameter, low, high) in
+        [("controller.read_us", 4, 20), ("controller.write_us", 3, 14), ("nand.t_read_us", 25, 120)]
+    {
+        let free = format!("\n[[fit]]\nparameter = \"{parameter}\"\nlow = {low}\nhigh = {high}\n");
+        drive.push_str(&free);
+    }
+    fs::write(dir.path().join("my-drive.toml"), drive).unwrap();
+    let imported = ["runs", "import", "output.json", "--title", "Lab drive 7", "--json"];
+    let imported = floatgate_in(dir.path(), &imported);
+    assert_eq!(imported.status.code(), Some(0), "{imported:?}");
+    let imported: Value = serde_json::from_slice(&imported.stdout).expect("a run as JSON");
+    let id = imported["id"].as_str().unwrap_or_else(|| panic!("{imported}"));
+    let fitted = floatgate_in(dir.path(), &["fit", "my-drive.toml", "--run", id]);
+    assert_eq!(fitted.status.code(), Some(0), "{fitted:?}");
+    let said = [stdout(&fitted), stderr(&fitted)].concat();
+    assert!(said.contains("written once, in order"), "{said}");
+    let loads =
+        [(READ, 2, 4), (READ, 4, 1), (READ, 8, 4), (WRITE, 2, 2), (WRITE, 4, 1), (WRITE, 8, 8)];
+    let [known, twin] = ["iodrive-duo", "my-drive-fitted.toml"]
+        .map(|drive| load_summaries(dir.path(), drive, &loads));
+    for (load, (known, twin)) in loads.iter().zip(known.iter().zip(&twin)) {
+        for figure in ["/iops", "/latency/latency_ns_avg"] {
+            let of = |it: &Value| it.pointer(figure).and_then(Value::as_f64).expect("a figure");
+            let error = of(twin) / of(known) - 1.0;
+            assert!(error.abs() < 0.05, "{load:?} {figure}: {error}\n{said}");
+        }
+    }
+}
+
 #[test]
 fn what_has_no_effect_or_no_place_is_refused_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -486,7 +601,7 @@ fn drives_are_listed_and_shown_with_the_mark_of_an_unvalidated_model() {
     assert!(detail.contains("nothing confirms its figures"), "{detail:.400}");
     assert!(!stdout(&floatgate(&["drives", "iodrive-duo"])).contains("nvalidated"));
     let json = stdout(&floatgate(&["drives", "nytro-wlp4-200", "--json"]));
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["validated"], false);
 }
 
@@ -504,7 +619,7 @@ fn every_command_has_a_json_form() {
         &["runs", "--json"],
     ] {
         let text = stdout(&floatgate(args));
-        serde_json::from_str::<serde_json::Value>(&text).expect("JSON and nothing else");
+        serde_json::from_str::<Value>(&text).expect("JSON and nothing else");
     }
 }
 
@@ -535,7 +650,7 @@ fn a_review_ends_with_its_path_and_leaves_the_runs_beside_it() {
 #[test]
 fn reviews_and_sweeps_of_quick_models_have_intervals_over_three_seeds() {
     let dir = tempfile::tempdir().unwrap();
-    let said = |args: &[&str], more: &[&str]| -> serde_json::Value {
+    let said = |args: &[&str], more: &[&str]| -> Value {
         let output = floatgate_in(dir.path(), &[args, more, &["--json"]].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         serde_json::from_str(&stdout(&output)).unwrap()
@@ -543,12 +658,11 @@ fn reviews_and_sweeps_of_quick_models_have_intervals_over_three_seeds() {
     let model = ["review", "iodrive-duo", "--format", "stock", "--time-lapse", "128"];
     let review = [&model[..], &["--protocol", "quick"]].concat();
     let (three, one) = (said(&review, &[]), said(&review, &["--repeat", "1"]));
-    let figures = |runs: &serde_json::Value| {
+    let figures = |runs: &Value| {
         assert_eq!(runs.as_array().unwrap().len(), 1, "one run, whatever its seeds");
         let steps = runs[0]["steps"].as_array().unwrap().iter();
         let steps = steps.filter(|it| it["kind"] == "measure");
-        let of =
-            |it: &serde_json::Value| (it["spread"]["iops"]["kind"].clone(), it["summary"].clone());
+        let of = |it: &Value| (it["spread"]["iops"]["kind"].clone(), it["summary"].clone());
         steps.map(of).collect::<Vec<_>>()
     };
     let (three, one) = (figures(&three), figures(&one));
@@ -653,7 +767,9 @@ fn runs_are_listed_shown_and_deleted_only_when_that_is_meant() {
     assert_eq!(left.matches("\"name\"").count(), 2, "{left}");
     let other = rows.iter().find(|row| row.contains("iodrive-duo stock")).unwrap();
     let other = other.split_whitespace().next().unwrap();
-    floatgate_in(dir.path(), &["runs", "delete", other, "--yes"]);
+    let gone = floatgate_in(dir.path(), &["runs", "delete", other, "--yes", "--json"]);
+    let gone: Value = serde_json::from_slice(&gone.stdout).expect("JSON and nothing else");
+    assert!(gone[0]["id"] == other && gone[0]["size_bytes"].as_u64() > Some(1000), "{gone}");
     assert_eq!(pages(), 0, "nothing that it shows is there any more");
     let outside = floatgate_in(dir.path(), &["runs", "delete", ".", "--yes"]);
     assert_eq!(outside.status.code(), Some(2), "{outside:?}");

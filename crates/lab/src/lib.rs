@@ -14,6 +14,7 @@ pub mod plan;
 pub mod pool;
 pub mod progress;
 mod rate;
+pub mod repeats;
 pub mod replay;
 pub mod runner;
 pub mod runs;

@@ -1,5 +1,6 @@
-//! Crashes live drives and kills their servers, seed after seed: `simulate MINUTES SEED [SEEDS]`,
-//! as `cargo xtask sim` calls it. It takes at least so many seeds, one where the number is absent.
+//! Crashes live drives, kills their servers and takes their dies away, seed after seed: `simulate
+//! MINUTES SEED [SEEDS]`, as `cargo xtask sim` calls it. It takes at least so many seeds, one where
+//! the number is absent.
 //! A seed that fails is printed, and the others go on.
 
 #![expect(clippy::print_stdout, reason = "it tells how far it is")]
@@ -7,10 +8,12 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use live::simulation::{Tally, simulate, simulate_deaths};
+use live::simulation::{Absences, Tally, simulate, simulate_absences, simulate_deaths};
 
 /// Operations of each seed.
 const OPERATIONS: u64 = 2000;
+/// Sessions of each seed in which dies may be absent.
+const SESSIONS: u64 = 12;
 /// Seeds after which it prints how far it is: ten million operations of each kind.
 const SEEDS_A_LINE: u64 = 5000;
 
@@ -20,7 +23,9 @@ fn main() -> ExitCode {
     let first = numbers.next().unwrap_or(0);
     let seeds = numbers.next().unwrap_or(1);
     let until = Instant::now() + Duration::from_mins(minutes);
-    let (mut crashes, mut deaths, mut failures) = (Tally::default(), Tally::default(), 0_u64);
+    let (mut crashes, mut deaths, mut absences) =
+        (Tally::default(), Tally::default(), Absences::default());
+    let mut failures = 0_u64;
     for seed in first.. {
         let runs = [
             (&mut crashes, simulate(seed, OPERATIONS)),
@@ -36,10 +41,18 @@ fn main() -> ExitCode {
                 }
             }
         }
+        match simulate_absences(seed, SESSIONS) {
+            Ok(done) => absences += done,
+            Err(broken) => {
+                failures += 1;
+                println!("{broken}");
+            }
+        }
         let is_over = Instant::now() >= until && seed - first + 1 >= seeds;
         if is_over || (seed - first + 1).is_multiple_of(SEEDS_A_LINE) {
             println!("seeds {first} to {seed}: {failures} failed, {crashes:?}");
             println!("with deaths of the server: {deaths:?}");
+            println!("with absent dies: {absences:?}");
         }
         if is_over {
             break;

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
+use lab::driver::Drivers;
 use lab::order::ReviewOrder;
 use lab::plan::Plan;
 use lab::progress::Progress;
 use lab::results::Run;
-use lab::runner::{Assignment, Drivers, carry_out};
 use lab::runs::{Folder, Runs};
 use lab::subject::Subject;
 use lab::target::access::Access;
-use lab::{Error, Kind};
+use lab::{Error, Kind, repeats};
 use pyo3::prelude::*;
-use real::drivers::drivers;
+use real::review::{ReviewRun, measure};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -64,8 +64,9 @@ struct ReviewRequest {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Work {
-    /// Every setup of a drive, with consecutive seeds.
-    Begin { drive: Box<DriveOrder>, plan: Plan, repeat: u32 },
+    /// Every setup of a drive, with consecutive seeds; no number: as many as are affordable, for
+    /// the spread.
+    Begin { drive: Box<DriveOrder>, plan: Plan, repeat: Option<u32> },
     /// Interrupted runs, by their names.
     Resume(Vec<String>),
 }
@@ -77,7 +78,7 @@ impl Work {
             Self::Begin { drive, plan, repeat } => {
                 let subject = drive.subject()?;
                 let setups = subject.setups(&drive.choice().for_plan(plan))?;
-                let plans = plan.repeats(*repeat);
+                let plans = plan.repeats(repeat.unwrap_or(1));
                 let every = plans.iter().flat_map(|plan| setups.iter().map(move |it| (plan, it)));
                 every
                     .map(|(plan, setup)| {
@@ -122,33 +123,29 @@ impl ReviewRequest {
         Ok((path, measured.into_iter().zip(&folders).map(data).collect()))
     }
 
-    fn measured(
+    fn measured<'a>(
         &self,
-        folders: &[(Folder, Subject)],
+        folders: &'a [(Folder, Subject)],
         progress: &dyn Progress,
     ) -> Result<Vec<Run>, Error> {
-        let access = Access::default();
-        let drivers: Vec<Box<Drivers<'_>>> = folders
-            .iter()
-            .map(|(folder, subject)| {
-                let order = folder.order();
-                drivers(subject, &order.wanted, order.plan.seed, &access)
-            })
-            .collect::<Result<_, _>>()?;
-        let assignments: Vec<Assignment<'_>> = folders
-            .iter()
-            .zip(&drivers)
-            .map(|((folder, _), drivers)| {
-                Ok(Assignment {
-                    label: folder.order().wanted.format(),
-                    plan: &folder.order().plan,
-                    drivers: drivers.as_ref(),
-                    step_store: folder,
-                    finished: folder.finished()?,
-                })
-            })
-            .collect::<Result<_, Error>>()?;
-        let outcomes = carry_out(&assignments, self.jobs, progress)?;
+        let is_begun = matches!(self.work, Work::Begin { repeat: None, .. });
+        let seeds = match folders.first() {
+            Some((_, subject)) if is_begun => {
+                let orders = folders.iter().map(|(folder, _)| folder.order());
+                repeats::affordable(subject, orders.map(|it| (&it.wanted, &it.plan)))
+            }
+            // A resumed run has the seeds that are left to it.
+            _ => 1,
+        };
+        let run = |(folder, subject): &'a (Folder, Subject)| ReviewRun {
+            folder,
+            subject,
+            label: folder.order().wanted.format(),
+        };
+        let runs: Vec<ReviewRun<'_>> = folders.iter().map(run).collect();
+        let access = |_: &Folder| Access::default();
+        let quiet = |_: &ReviewRun<'_>, _: &Drivers<'_>| Ok::<_, Error>(());
+        let outcomes = measure(&runs, (seeds, self.jobs), access, quiet, progress)?;
         folders.iter().zip(outcomes).map(|((folder, _), outcome)| folder.finish(outcome)).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! One workload on one drive, and run folders.
 
+use std::iter;
+
 use lab::order::RunOrder;
 use lab::plan::Plan;
 use lab::progress::Progress;
@@ -7,7 +9,7 @@ use lab::results::{self, Run};
 use lab::runner::{Assignment, NoStepStore, Outcome, carry_out};
 use lab::runs::Runs;
 use lab::target::access::Access;
-use lab::{Error, Kind};
+use lab::{Error, Kind, repeats};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use real::drivers::drivers;
@@ -24,8 +26,8 @@ use crate::work::detached;
 struct RunRequest {
     drive: DriveOrder,
     run: RunOrder,
-    /// Seeds to run it with, for the spread of its figures.
-    repeat: u32,
+    /// Seeds to run it with, for the spread of its figures; absent: as many as are affordable.
+    repeat: Option<u32>,
 }
 
 impl RunRequest {
@@ -35,7 +37,9 @@ impl RunRequest {
         let (order, trace) = (&self.run, self.run.trace()?);
         let threads = order.threads.unwrap_or(RunOrder::THREADS);
         let plan = order.plan(threads, trace.as_ref(), self.drive.seed)?;
-        let plans = subject.plan(plan, &wanted).repeats(self.repeat);
+        let plan = subject.plan(plan, &wanted);
+        let affordable = || repeats::affordable(&subject, iter::once((&wanted, &plan)));
+        let plans = plan.repeats(self.repeat.unwrap_or_else(affordable));
         let drivers: Vec<_> = plans
             .iter()
             .map(|plan| drivers(&subject, &wanted, plan.seed, &Access::default()))

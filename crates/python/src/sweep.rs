@@ -8,7 +8,7 @@ use std::path::Path;
 use lab::library::Library;
 use lab::results::sweep::{Dimension, Point, Sweep};
 use lab::workload::Workload;
-use lab::{Error, Kind, ssd};
+use lab::{Error, Kind, repeats, ssd};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use study::sweep::{Store, SweepOrder, dimension};
@@ -25,8 +25,7 @@ struct SweepArguments {
     workload: String,
     threads: u16,
     queue_per_thread: u16,
-    #[serde(default)]
-    repeat: u32,
+    repeat: Option<u32>,
     load_gb_per_day: Option<f64>,
     /// Lists of values, by key.
     dimensions: Vec<Dimension>,
@@ -62,12 +61,16 @@ impl SweepArguments {
             workload: Library::of_user().find::<Workload>(&self.workload)?.value,
             threads: self.threads,
             queue_per_thread: self.queue_per_thread,
-            repeat: self.repeat.max(1),
+            repeat: 1,
             load_gb_per_day: self.load_gb_per_day,
             dimensions,
         };
         order.check()?;
-        Ok(order)
+        let repeat = match self.repeat {
+            Some(repeat) => repeat,
+            None => repeats::of_work(order.work()?),
+        };
+        Ok(SweepOrder { repeat, ..order })
     }
 }
 

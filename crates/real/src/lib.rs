@@ -1,7 +1,7 @@
 //! Real drives: what is known of them and of their machine, and fio, which loads them.
 //!
 //! ```text
-//!   drivers ──► fio ──► sites ──► environment ──► target ──► guard ──► lab: target, system
+//!   review ──► drivers ──► fio ──► sites ──► environment ──► target ──► guard ──► lab: target, system
 //! ```
 
 #[cfg(test)]
@@ -18,6 +18,7 @@ mod lateness;
 #[path = "../../lab/src/target/system/fixture.rs"]
 pub mod machine_fixture;
 pub mod recorded;
+pub mod review;
 mod sites;
 mod target;
 mod thermometer;

@@ -6,6 +6,7 @@ use std::io::{Seek as _, SeekFrom};
 use anyhow::Result;
 use blockio::{Bytes, Nanos};
 use lab::plan::Plan;
+use lab::repeats::MODEL_PAGES_PER_S;
 use lab::subject::Subject;
 use lab::wanted::OrderedTarget;
 use serde_json::json;
@@ -13,9 +14,6 @@ use serde_json::json;
 use crate::args;
 use crate::{Ending, output, setup, steps};
 
-/// Pages that a model moves in a second of one processor, from the time of the default review
-/// (docs/internals/speed.md).
-pub(super) const MODEL_PAGES_PER_S: f64 = 1e7;
 /// Rate in bytes a second at which fills of a real drive are taken to be written.
 const FILL_BYTES_PER_S: f64 = 1e9;
 

@@ -1,17 +1,17 @@
 //! `floatgate review`: a whole protocol on a drive, and the review of it.
 
 use anyhow::{Context as _, Result};
-use lab::plan::Plan;
+use lab::driver::Drivers;
 use lab::results::{Run, StepKind, Warning, WarningKind};
-use lab::runner::{Assignment, Drivers, NoStepStore, Outcome, StepStore, carry_out};
+use lab::runner::Outcome;
 use lab::runs::{Folder, Runs};
 use lab::subject::Subject;
 use lab::target::access::Access;
 use lab::wanted::OrderedTarget;
-use lab::{Error, Kind};
-use real::drivers::drivers;
+use lab::{Error, Kind, repeats};
+use real::review::ReviewRun;
 
-use super::{repeats, summary};
+use super::summary;
 use crate::args::Review;
 use crate::progress::TerminalProgress;
 use crate::setup::MadeFolder;
@@ -122,43 +122,15 @@ fn outcomes(
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = TerminalProgress::new()?;
     let labels = labels(folders);
-    let runs: Vec<(&Folder, &Subject, &str, Vec<Plan>)> = folders
-        .iter()
-        .zip(subjects)
-        .zip(&labels)
-        .map(|((folder, subject), label)| {
-            (folder, subject, label.as_str(), folder.order().plan.repeats(seeds))
-        })
+    let runs: Vec<ReviewRun<'_>> = (folders.iter().zip(subjects).zip(&labels))
+        .map(|((folder, subject), label)| ReviewRun { folder, subject, label })
         .collect();
-    // The runs that are kept come first.
-    let order = (0..seeds as usize).flat_map(|seed| runs.iter().map(move |run| (run, seed)));
-    let drivers: Vec<(&Plan, _, Box<Drivers<'_>>)> = order
-        .map(|((folder, subject, label, plans), seed)| {
-            let access = Access { destroy, ..args.real.access(folder.raw()) };
-            let plan = &plans[seed];
-            let drivers = drivers(subject, &folder.order().wanted, plan.seed, &access)?;
-            Ok((plan, (*folder, *label, seed == 0), drivers))
-        })
-        .collect::<Result<_>>()?;
-    for ((folder, subject, ..), (.., drivers)) in runs.iter().zip(&drivers) {
-        announce(folder, subject, drivers.as_ref())?;
-    }
-    let assignments: Vec<Assignment<'_>> = drivers
-        .iter()
-        .map(|(plan, (folder, label, is_kept), drivers)| {
-            let step_store: &dyn StepStore = if *is_kept { *folder } else { &NoStepStore };
-            let finished = if *is_kept { folder.finished()? } else { Vec::new() };
-            Ok(Assignment { label, plan, drivers: drivers.as_ref(), step_store, finished })
-        })
-        .collect::<Result<_, Error>>()?;
+    let access = |folder: &Folder| Access { destroy, ..args.real.access(folder.raw()) };
     let parallel = subjects.iter().all(Subject::runs_in_parallel);
-    let threads = if parallel { setup::jobs(args.jobs) } else { 1 };
-    let outcomes = carry_out(&assignments, threads, &progress);
+    let jobs = if parallel { setup::jobs(args.jobs) } else { 1 };
+    let outcomes = real::review::measure(&runs, (seeds, jobs), access, announce, &progress);
     progress.clear();
-    let outcomes = outcomes?;
-    let of_run = |index: usize| outcomes.iter().skip(index).step_by(folders.len()).cloned();
-    let runs = (0..folders.len()).map(|index| Outcome::first_with_spread(of_run(index).collect()));
-    Ok(runs.collect())
+    outcomes
 }
 
 /// Names of the runs in their progress: the format, and the host where they differ in it.
@@ -173,9 +145,9 @@ fn labels(folders: &[Folder]) -> Vec<String> {
 }
 
 /// Prints what will be done to a real target before it starts.
-fn announce(folder: &Folder, subject: &Subject, drivers: &Drivers<'_>) -> Result<()> {
-    if let Subject::Real { path } = subject {
-        steps::announce(path, steps::capacity(&drivers()?.target()), &folder.order().plan);
+fn announce(run: &ReviewRun<'_>, drivers: &Drivers<'_>) -> Result<()> {
+    if let Subject::Real { path } = run.subject {
+        steps::announce(path, steps::capacity(&drivers()?.target()), &run.folder.order().plan);
     }
     Ok(())
 }

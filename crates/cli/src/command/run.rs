@@ -13,6 +13,7 @@ use anyhow::Result;
 use blockio::{Bytes, Nanos};
 use lab::order::RunOrder;
 use lab::plan::Plan;
+use lab::repeats;
 use lab::results::mark::UNVALIDATED_REASON;
 use lab::results::{
     HandleWrites, HostLimit, LatencySummary, RateLimit, Spread, Step, StepKind, Summary, Warning,
@@ -29,7 +30,6 @@ use serde_json::json;
 
 use self::coverage::Coverage;
 use self::stored::StoredRun;
-use super::repeats;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::{Ending, output, setup, steps, table};

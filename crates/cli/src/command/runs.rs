@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
@@ -11,6 +11,7 @@ use lab::results::mark::marked;
 use lab::results::{Doubt, Run, Step, StepKind, Summary};
 use lab::runs::{RunEntry, Runs, write_bytes, write_text};
 use lab::{Error, Kind, vdbench_report};
+use serde::Serialize;
 
 use super::summary::last_window;
 use crate::args::RunsCommand;
@@ -30,13 +31,25 @@ pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
         None | Some(RunsCommand::List) => list(&runs.listed(), &args.dir)?,
         Some(RunsCommand::Show { run }) if args.json => output::json(&runs.load(run)?)?,
         Some(RunsCommand::Show { run }) => output::data(&shown(&runs.load(run)?))?,
-        Some(RunsCommand::Delete { runs: asked, yes }) => delete(&runs, asked, *yes)?,
-        Some(RunsCommand::Export { runs: asked, out, overwrite }) => {
-            export(&runs, asked, (out, *overwrite))?;
+        Some(RunsCommand::Delete { runs: asked, yes }) => {
+            print(args.json, delete(&runs, asked, *yes)?, |deleted| {
+                deleted.iter().map(DeletedRun::text).collect::<Vec<_>>().join("\n")
+            })?;
         }
-        Some(RunsCommand::Import { file, title }) => import(&runs, file, title.as_deref())?,
+        Some(RunsCommand::Export { runs: asked, out, overwrite }) => {
+            let made = export(&runs, asked, (out, *overwrite))?;
+            print(args.json, made, |it| format!("{}\n{}", it.csv.display(), it.parquet.display()))?;
+        }
+        Some(RunsCommand::Import { file, title }) => {
+            print(args.json, import(&runs, file, title.as_deref())?, |run| run.id.clone())?;
+        }
     }
     Ok(Ending::Done)
+}
+
+/// Prints what was done as JSON, or as `text` of it.
+fn print<T: Serialize>(is_json: bool, done: T, text: impl FnOnce(&T) -> String) -> Result<()> {
+    if is_json { output::json(&done) } else { output::data(&text(&done)) }
 }
 
 /// Refuses to list a folder that was named and is not there; before the first run there is none.
@@ -133,7 +146,27 @@ fn row(run: &Run, step: &Step) -> Option<[String; 7]> {
     ])
 }
 
-fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
+/// A run that was deleted.
+#[derive(Serialize)]
+struct DeletedRun {
+    id: String,
+    size_bytes: u64,
+}
+
+impl DeletedRun {
+    fn text(&self) -> String {
+        format!("deleted {}, {}", self.id, Bytes(self.size_bytes))
+    }
+}
+
+/// Files that the data of charts were written to.
+#[derive(Serialize)]
+struct ExportedFiles {
+    csv: PathBuf,
+    parquet: PathBuf,
+}
+
+fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<Vec<DeletedRun>> {
     // All of them are found before the first one goes.
     let found: Vec<_> = asked.iter().map(|run| runs.find(run)).collect::<Result<_, _>>()?;
     if !yes {
@@ -141,16 +174,22 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<()> {
         let text = format!("{} would be deleted with all results", names.join(", "));
         return Err(Error::new(Kind::Refused, text).hint("add --yes to delete it").into());
     }
+    let mut deleted: Vec<DeletedRun> = Vec::new();
     for path in found {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let size = Bytes(runs.delete(&name)?);
-        output::data(&format!("deleted {name}, {size}"))?;
+        let id = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let size_bytes = runs.delete(&id).inspect_err(|_| {
+            // Which are gone is known even if the others stay.
+            for run in &deleted {
+                output::talk(&run.text());
+            }
+        })?;
+        deleted.push(DeletedRun { id, size_bytes });
     }
-    Ok(())
+    Ok(deleted)
 }
 
-/// Makes a run of a report of fio, or of a flat file of vdbench, and prints its name.
-fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
+/// Makes a run of a report of fio, or of a flat file of vdbench.
+fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<Run> {
     let is_flat = fs::read_to_string(file).is_ok_and(|text| vdbench_report::is_flat_file(&text));
     let read = if is_flat { vdbench_report::import } else { fio_report::import };
     let ImportedRun { plan, wanted, outcome, begun } = read(file, title)?;
@@ -159,11 +198,11 @@ fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<()> {
     for warning in &run.warnings {
         output::warning(warning);
     }
-    output::data(&run.id)
+    Ok(run)
 }
 
-/// Writes the data of every chart that a review of the runs would show, and prints where.
-fn export(runs: &Runs, asked: &[String], (out, overwrite): (&Path, bool)) -> Result<()> {
+/// Writes the data of every chart that a review of the runs would show.
+fn export(runs: &Runs, asked: &[String], (out, overwrite): (&Path, bool)) -> Result<ExportedFiles> {
     let (csv, parquet) = (out.join("charts.csv"), out.join("charts.parquet"));
     for path in [&csv, &parquet] {
         setup::check_output(path, overwrite)?;
@@ -175,5 +214,5 @@ fn export(runs: &Runs, asked: &[String], (out, overwrite): (&Path, bool)) -> Res
     let mut bytes = Vec::new();
     data.to_parquet(&mut bytes).context("making Parquet of the charts")?;
     write_bytes(&parquet, &bytes)?;
-    output::data(&format!("{}\n{}", csv.display(), parquet.display()))
+    Ok(ExportedFiles { csv, parquet })
 }

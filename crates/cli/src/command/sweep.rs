@@ -13,12 +13,11 @@ use lab::results::sweep::{
 use lab::ssd::EnduranceSpec;
 use lab::subject::{Subject, find_drive_text};
 use lab::workload::Workload;
-use lab::{Error, Kind, ssd};
+use lab::{Error, Kind, repeats, ssd};
 use study::sweep::{
     COMPRESSIBLE, QUEUE, READ_PERCENT, Store, SweepOrder, THREADS, USER_CAPACITY, dimension, load,
 };
 
-use super::repeats;
 use crate::args;
 use crate::progress::TerminalProgress;
 use crate::setup::MadeFolder;

@@ -14,7 +14,7 @@ from ._error import Error
 from ._executor import jobs_or_processors
 from ._html import escaped, table
 from ._progress import Progress, observer
-from ._quantity import REPEAT_MAX, items, number, refuse_beside_resume, seconds, text_of, whole
+from ._quantity import items, number, refuse_beside_resume, repeats_of, seconds, text_of
 from ._run import Review, Run
 
 
@@ -60,19 +60,20 @@ class Plan:
         self,
         *,
         out: str | PathLike[str] = "runs",
-        repeat: int = 1,
+        repeat: int | None = None,
         jobs: int | None = None,
         progress: Progress | bool | None = None,
     ) -> Review:
         """Runs the plan ``repeat`` times with consecutive seeds, and writes run folders and a page
-        to ``out``.
+        to ``out``: by default once, with three seeds for the ``spread`` of its figures if that is
+        estimated to take less than a minute.
 
         A drive that is not in the catalogue is saved there too; runs refer to it by that file.
         """
         drive_order = self.drive._order(**self._setup)
         drive_order["name"] = self.drive._named_below(Path(out))
         work = {"begin": {"drive": drive_order, "plan": self._values["plan"],
-                          "repeat": whole(repeat, "repeat", 1, REPEAT_MAX)}}
+                          "repeat": repeats_of(repeat)}}
         return _carried_out(work, out, jobs, progress)
 
     def __eq__(self, other: object) -> bool:
@@ -147,7 +148,7 @@ def review(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-    repeat: int = 1,
+    repeat: int | None = None,
     trace: str | PathLike[str] | None = None,
     compressible: float | None = None,
     precondition: float | str | timedelta | None = None,
@@ -166,7 +167,8 @@ def review(
     ``protocol`` is a name of ``protocols()``, or the path of a protocol's file. ``format`` and
     ``host`` name one of the drive's, or ``"all"`` formats. ``time_lapse`` divides the capacity,
     and with it the time that the simulation takes; by default it is that of the drive. ``seed``
-    chooses the random addresses; ``repeat`` measures with so many consecutive ones. ``trace``
+    chooses the random addresses; ``repeat`` makes so many runs with consecutive ones, by default
+    one, with three seeds for its spread if that is estimated to take less than a minute. ``trace``
     replaces the protocol's own by the trace at a path, ``compressible`` the compressibility of the
     data in percent, ``precondition`` the length of every preconditioning. ``ambient``, ``airflow``,
     ``slot_power`` and ``fail_die`` are as in ``run``. ``resume`` names interrupted runs in ``out``
@@ -177,7 +179,7 @@ def review(
     if resume is not None:
         refuse_beside_resume({
             "drive": drive, "protocol": protocol != "enterprise", "format": format != "all",
-            "host": host, "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat != 1,
+            "host": host, "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat,
             "trace": trace, "compressible": compressible, "precondition": precondition,
             "ambient": ambient, "airflow": airflow, "slot_power": slot_power, "fail_die": fail_die,
         })

@@ -174,6 +174,11 @@ def refuse_beside_resume(given: dict[str, Any]) -> None:
                     "leave it out: what is continued keeps its order")
 
 
+def repeats_of(repeat: Any) -> int | None:
+    """Returns a number of repeats, or ``None`` for as many as are quick."""
+    return None if repeat is None else whole(repeat, "repeat", 1, REPEAT_MAX)
+
+
 def rows_of(given: Any, what: str) -> list[dict[str, Any]]:
     """Returns the rows of a table: dicts, or a table of pandas, Polars or Arrow."""
     if hasattr(given, "to_pylist"):

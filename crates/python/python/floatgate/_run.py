@@ -16,7 +16,7 @@ from ._drive import Drive, drive_of, surroundings_of
 from ._error import Error
 from ._html import escaped, frame, table
 from ._progress import Progress, observer
-from ._quantity import LOAD_MAX, REPEAT_MAX, number, seconds, text_of, transfer_bytes, whole
+from ._quantity import LOAD_MAX, number, repeats_of, seconds, text_of, transfer_bytes, whole
 
 
 class Run:
@@ -224,7 +224,7 @@ def run(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-    repeat: int = 1,
+    repeat: int | None = None,
     progress: Progress | bool | None = None,
 ) -> Run:
     """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte.
@@ -242,8 +242,8 @@ def run(
     ``host`` name one of the drive's; ``time_lapse`` divides the capacity, and with it the time that
     the simulation takes; by default it is that of the drive. ``seed`` chooses the random addresses;
     ``repeat`` measures with so many consecutive ones, for the ``spread`` of the figures, which are
-    those of the first. ``progress`` is ``True`` for a bar, or a function that is called with a
-    dict.
+    those of the first: by default three if that is estimated to take less than a minute.
+    ``progress`` is ``True`` for a bar, or a function that is called with a dict.
     """
     place = surroundings_of(ambient, airflow, slot_power, fail_die)
     asked = {
@@ -263,6 +263,6 @@ def run(
     order = {
         "drive": drive_of(drive)._order(format, host, time_lapse, seed, place),
         "run": asked,
-        "repeat": whole(repeat, "repeat", 1, REPEAT_MAX),
+        "repeat": repeats_of(repeat),
     }
     return Run(_core.run(json.dumps(order), observer(progress)))

@@ -19,8 +19,8 @@ from ._error import Error, SweepWarning
 from ._executor import jobs_or_processors
 from ._html import table
 from ._progress import Progress, observer
-from ._quantity import (LOAD_MAX, REPEAT_MAX, capacity_gb, in_unit, items, number,
-                        refuse_beside_resume, text_of, whole)
+from ._quantity import (LOAD_MAX, capacity_gb, in_unit, items, number, refuse_beside_resume,
+                        repeats_of, text_of, whole)
 from ._tasks import collect
 
 #: Values of a dimension: a list, or a range in the syntax of the command, ``"400..720/9"``.
@@ -166,7 +166,7 @@ def sweep(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-    repeat: int = 1,
+    repeat: int | None = None,
     out: str | PathLike[str] | None = None,
     resume: str | PathLike[str] | None = None,
     executor: Any = None,
@@ -178,7 +178,8 @@ def sweep(
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
     ``compressible_percent``, and those of the drive's file. Each point is measured ``repeat`` times
-    with consecutive seeds, for the intervals in its ``spread``. With ``out``, each point is stored
+    with consecutive seeds, for the intervals in its ``spread``: by default three times if all are
+    estimated to take less than a minute. With ``out``, each point is stored
     in a folder there as soon as it is measured; ``resume`` names such a folder to continue. If a
     drive and a grid are given too, they and the other arguments must be those of the folder. Points
     at which no drive can be set up are warned of; if there are no others, ``Error`` is raised.
@@ -194,7 +195,7 @@ def sweep(
         refuse_beside_resume({
             "workload": workload != "4k-rand-write", "threads": threads != 16, "queue": queue != 16,
             "load_gb_per_day": load_gb_per_day, "format": format, "host": host,
-            "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat != 1,
+            "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat,
         })
     if resume is None or drive is not None or grid is not None:
         if grid is not None and not isinstance(grid, Mapping):
@@ -209,7 +210,7 @@ def sweep(
             "workload": text_of(workload, "workload"),
             "threads": whole(threads, "threads", 1, LOAD_MAX),
             "queue_per_thread": whole(queue, "queue", 1, LOAD_MAX),
-            "repeat": whole(repeat, "repeat", 1, REPEAT_MAX),
+            "repeat": repeats_of(repeat),
             "load_gb_per_day": (None if load_gb_per_day is None
                                 else number(load_gb_per_day, "load_gb_per_day")),
             "dimensions": lists,

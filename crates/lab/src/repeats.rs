@@ -1,10 +1,13 @@
-//! Repeats of one load with other seeds, for the spread of its figures.
+//! Repeats of a load with other seeds, for the spread of its figures: as many as a model gets
+//! through soon, where no number was ordered.
 
-use lab::plan::Plan;
-use lab::subject::Subject;
-use lab::wanted::OrderedTarget;
+use crate::plan::Plan;
+use crate::subject::Subject;
+use crate::wanted::OrderedTarget;
 
-use crate::command::plan::MODEL_PAGES_PER_S;
+/// Pages that a model moves in a second of one processor: the default review moves some 12 million
+/// on a fast one, half of that on one of a few years ago (docs/internals/speed.md).
+pub const MODEL_PAGES_PER_S: f64 = 6e6;
 
 /// Repeats of a model that is quick, enough for a spread.
 const AFFORDABLE: u32 = 3;
@@ -12,9 +15,9 @@ const AFFORDABLE: u32 = 3;
 /// make results depend on the machine.
 const SECONDS_MAX: f64 = 60.0;
 
-/// Repeats of all of `runs` where none were asked for: those that models get through in less than a
-/// minute, and one of a real target, which every repeat wears.
-pub(super) fn affordable<'a>(
+/// Returns the repeats of all of `runs` where no number was ordered: three of models that get
+/// through them in less than a minute, and one of a real target, which every repeat wears.
+pub fn affordable<'a>(
     subject: &Subject,
     runs: impl Iterator<Item = (&'a OrderedTarget, &'a Plan)>,
 ) -> u32 {
@@ -30,18 +33,18 @@ pub(super) fn affordable<'a>(
     of_work(runs.map(work).sum())
 }
 
-/// As [`affordable`], for models that move so many pages.
-pub(super) fn of_work(pages: f64) -> u32 {
+/// As [`affordable`], for models that move so many pages, see [`Plan::work`].
+pub fn of_work(pages: f64) -> u32 {
     let seconds = pages * f64::from(AFFORDABLE) / MODEL_PAGES_PER_S;
     if seconds <= SECONDS_MAX { AFFORDABLE } else { 1 }
 }
 
 #[cfg(test)]
 mod tests {
-    use lab::library::Library;
-    use lab::plan::OneLoad;
-    use lab::subject::Choice;
-    use lab::workload::{Protocol, Workload, catalogue};
+    use crate::library::Library;
+    use crate::plan::OneLoad;
+    use crate::subject::Choice;
+    use workload::{Protocol, Workload, catalogue};
 
     use super::*;
 
