@@ -383,6 +383,16 @@ pub(crate) struct Validate {
     /// Use the rows that an earlier --json printed for the same drive files; simulate nothing
     #[arg(long, value_name = "FILE")]
     pub(crate) from: Option<PathBuf>,
+    /// Judge statements on order and ratios instead of figures, in the columns of
+    /// published/rankings.csv [default: the built-in statements]
+    #[arg(long, value_name = "FILE", num_args = 0..=1,
+        conflicts_with_all = ["figures", "cross", "from"])]
+    #[expect(clippy::option_option, reason = "the file may be left out")]
+    pub(crate) rankings: Option<Option<PathBuf>>,
+    /// Percentage of the statements that must hold or tie
+    #[arg(long, value_name = "PERCENT", default_value_t = 80.0, requires = "rankings",
+        value_parser = quantity::percent)]
+    pub(crate) at_least: f64,
     /// Print the rows as JSON
     #[arg(long)]
     pub(crate) json: bool,

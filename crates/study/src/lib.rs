@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   published figures ──► validate ──► what a model misses ──► fit ──► drive file
+//!   statements on order and ratios ──► rankings ──► hold, tie or fail
 //!   one drive, a grid of its parameters and loads ──► sweep ──► a table and a page
 //! ```
 
 pub mod drive_file;
 pub mod fit;
+pub mod rankings;
 pub mod sweep;
 pub mod validate;

@@ -1,6 +1,7 @@
 //! `floatgate validate`: the models against published figures.
 
 mod cross;
+mod rankings;
 
 use std::fs;
 use std::path::Path;
@@ -30,6 +31,9 @@ const FITTED_FILE: &str = "If the file was fitted to these figures, this shows t
 pub(crate) fn validate(args: &Validate) -> Result<Ending> {
     if args.cross {
         return cross::validate(args);
+    }
+    if let Some(file) = &args.rankings {
+        return rankings::judge(args, file.as_deref());
     }
     let drives = drives(&args.drives)?;
     let table = figures(args.figures.as_deref())?;

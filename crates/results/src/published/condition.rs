@@ -118,9 +118,9 @@ pub fn is_of(mode: &str, percent: f64) -> bool {
 }
 
 impl Metric {
-    /// Its value in the unit of its name; absent where nothing was completed, and where it was not
-    /// measured.
-    pub(super) fn of(self, summary: &Summary, mb_bytes: u32) -> Option<f64> {
+    /// Its value in the unit of its name, with `mb_bytes` in an MB; absent where nothing was
+    /// completed, and where it was not measured.
+    pub fn of(self, summary: &Summary, mb_bytes: u32) -> Option<f64> {
         let latency = &summary.latency;
         let ms = |latency_ns: Option<u64>| Some(latency_ns? as f64 / 1e6);
         let rate = |value: f64| (summary.iops > 0.0).then_some(value);

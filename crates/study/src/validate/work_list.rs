@@ -107,7 +107,7 @@ impl WorkList {
         threads: usize,
         progress: &dyn Progress,
     ) -> Result<Vec<Option<f64>>, Error> {
-        Ok(self.read(&self.runs(drives, threads, progress)?))
+        Ok(self.read(&carry_out_all(&self.jobs, drives, threads, progress)?))
     }
 
     /// The value of each row in `runs`, one of each job.
@@ -140,37 +140,40 @@ impl WorkList {
         let is_it = |entry: &&RowSource| entry.job == job && entry.reading.steps == [id];
         self.entries.iter().flatten().filter(is_it).find_map(|entry| entry.rate_iops)
     }
+}
 
-    fn runs(
-        &self,
-        drives: &[DriveSpec],
-        threads: usize,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Run>, Error> {
-        let labels: Vec<String> = self.jobs.iter().map(|job| job.setup.to_string()).collect();
-        let drivers: Vec<_> = self.jobs.iter().map(|job| || model(drives, job)).collect();
-        let assignments: Vec<Assignment<'_>> = self
-            .jobs
-            .iter()
-            .zip(&labels)
-            .zip(&drivers)
-            .map(|((Simulation { plan, .. }, label), drivers)| Assignment {
-                label,
-                plan,
-                drivers,
-                step_store: &NoStepStore,
-                finished: Vec::new(),
-            })
-            .collect();
-        let outcomes = carry_out(&assignments, threads, progress)?;
-        if outcomes.iter().any(|outcome| outcome.interrupted) {
-            return Err(Error::new(Kind::Program, "stopped before all rows were compared"));
-        }
-        let named = self.jobs.iter().zip(labels).zip(outcomes);
-        let runs =
-            named.map(|((job, label), outcome)| outcome.into_run(&job.plan, label, String::new()));
-        Ok(runs.collect())
+/// Carries out simulations of `drives`, each with its own model. Returns a run of each.
+///
+/// # Errors
+/// Fails if one failed or was stopped.
+pub(crate) fn carry_out_all(
+    jobs: &[Simulation],
+    drives: &[DriveSpec],
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Run>, Error> {
+    let labels: Vec<String> = jobs.iter().map(|job| job.setup.to_string()).collect();
+    let drivers: Vec<_> = jobs.iter().map(|job| || model(drives, job)).collect();
+    let assignments: Vec<Assignment<'_>> = jobs
+        .iter()
+        .zip(&labels)
+        .zip(&drivers)
+        .map(|((Simulation { plan, .. }, label), drivers)| Assignment {
+            label,
+            plan,
+            drivers,
+            step_store: &NoStepStore,
+            finished: Vec::new(),
+        })
+        .collect();
+    let outcomes = carry_out(&assignments, threads, progress)?;
+    if outcomes.iter().any(|outcome| outcome.interrupted) {
+        return Err(Error::new(Kind::Program, "stopped before all rows were compared"));
     }
+    let named = jobs.iter().zip(labels).zip(outcomes);
+    let runs =
+        named.map(|((job, label), outcome)| outcome.into_run(&job.plan, label, String::new()));
+    Ok(runs.collect())
 }
 
 /// The drive that `row` is about.
