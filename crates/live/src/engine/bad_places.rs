@@ -34,6 +34,10 @@ pub(crate) struct BadPlace {
     pub(crate) cause: BadPlaceCause,
     /// Findings so far.
     pub(crate) times: u64,
+    /// Number by which it became bad, ascending, whatever the clock says; 0: in a list that lacks
+    /// it, or not bad yet.
+    #[serde(default)]
+    pub(crate) number: u64,
     /// Rows whose units were written again since they had rotted; empty once the place is bad.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) rotten_rows: Vec<u32>,
@@ -86,13 +90,15 @@ impl BadPlaces {
             }
             Finding::Rot { .. } => return,
         };
-        let (times, rotten_rows) = (0, Vec::new());
-        let new = BadPlace { die, superblock, since_unix_s: now, cause, times, rotten_rows };
+        let next = places.values().map(|it| it.number).max().unwrap_or(0) + 1;
+        let (times, number, rotten_rows) = (0, 0, Vec::new());
+        let new =
+            BadPlace { die, superblock, since_unix_s: now, cause, times, number, rotten_rows };
         let place = places.entry((die, superblock)).or_insert(new);
         place.times += 1;
         if is_again || cause == BadPlaceCause::ReadError {
-            if !place.is_bad() {
-                (place.cause, place.since_unix_s) = (cause, now);
+            if place.times == 1 || !place.is_bad() {
+                (place.cause, place.since_unix_s, place.number) = (cause, now, next);
             }
             place.rotten_rows.clear();
         } else {
@@ -112,11 +118,12 @@ impl BadPlaces {
         lock(&self.places).is_empty() && !self.is_untold.load(Ordering::Acquire)
     }
 
-    /// Superblocks with bad places, those that were found first at the beginning.
+    /// Superblocks with bad places, those that were found first at the beginning: where not all can
+    /// be done without, it is always the same ones.
     pub(crate) fn superblocks(&self) -> Vec<SuperblockId> {
         let places = lock(&self.places);
         let mut bad: Vec<&BadPlace> = places.values().filter(|it| it.is_bad()).collect();
-        bad.sort_by_key(|it| (it.since_unix_s, it.superblock));
+        bad.sort_by_key(|it| (it.number, it.since_unix_s, it.superblock));
         let mut once = BTreeSet::new();
         let superblocks = bad.iter().map(|it| SuperblockId(it.superblock));
         superblocks.filter(|it| once.insert(*it)).collect()
@@ -210,7 +217,12 @@ mod tests {
         places.note(0, (2, 8), REWRITTEN, 4);
         places.note(0, (2, 9), Finding::ReadError, 6);
         places.note(1, (2, 9), Finding::ReadError, 7);
-        assert_eq!(places.superblocks(), [9, 2].map(SuperblockId));
+        // The clock was set back.
+        places.note(0, (1, 4), Finding::ReadError, 3);
+        assert_eq!(places.superblocks(), [9, 2, 1].map(SuperblockId));
+        let again =
+            BadPlaces::of(&places.take_untold().unwrap(), &crate::engine::drive::SMALL_SHAPE);
+        assert_eq!(again.superblocks(), [9, 2, 1].map(SuperblockId));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! - A place whose reads fail, or that rots twice, is listed, and nothing is written there again
 //!   while the folder lists it, or until the die is replaced.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 
@@ -20,6 +20,7 @@ use status::{BadPlaceState, Compression};
 
 use super::Disks;
 use crate::engine::bad_places::BadPlace;
+use crate::engine::core::PageLocation;
 use crate::engine::creation::format;
 use crate::engine::header_copies;
 use crate::engine::witness::{Proof, Witness};
@@ -356,9 +357,22 @@ impl AbsenceSimulation {
     fn damage_units(&mut self, drive: &Drive) -> Result<(), String> {
         let die = self.any_die();
         self.rot(die, 300);
+        let in_memory = self.pages_in_memory(drive);
         self.check_flushed(drive, "from parity")?;
-        while drive.status().dies.iter().any(|it| it.rows_suspect > 0) {
+        // A place that has proved bad is not written again, but emptied.
+        let is_mended = || {
+            let status = drive.status();
+            let is_draining = |it: &status::BadPlace| it.state == Some(BadPlaceState::Draining);
+            status.dies.iter().all(|it| it.rows_suspect == 0)
+                && !status.maintenance.bad_places.iter().any(is_draining)
+        };
+        let mut looks = 0;
+        while !is_mended() {
             drive.attend().map_err(|error| error.to_string())?;
+            looks += 1;
+            if looks > 200 {
+                return Err("what a read found damaged is never mended".into());
+            }
         }
         let read: u64 = drive.status().dies.iter().map(|it| it.reconstructed_reads).sum();
         self.tally.reconstructed += read;
@@ -373,7 +387,7 @@ impl AbsenceSimulation {
             let Ok(drive) = Drive::open_proven(some(&disks, present), Some(proof)) else {
                 continue;
             };
-            if let Some(page) = self.lost_on(&drive, die) {
+            if let Some(page) = self.lost_on(&drive, die, &in_memory) {
                 return Err(format!(
                     "page {page} of die {die} is gone without die {away}, and was read before"
                 ));
@@ -448,8 +462,18 @@ impl AbsenceSimulation {
         self.disks.take_broken().map_or(Ok(()), Err)
     }
 
-    /// A page that lies on a die and cannot be read.
-    fn lost_on(&self, drive: &Drive, die: usize) -> Option<u64> {
+    /// Pages of rows that are begun, which reads find in memory, and not on the media.
+    fn pages_in_memory(&self, drive: &Drive) -> BTreeSet<u64> {
+        let is_in_memory = |page: &u64| {
+            let lpn = ftl::Lpn(u32::try_from(*page).expect("a small drive"));
+            let located = drive.core().map(|core| core.locate(lpn));
+            located.is_ok_and(|it| matches!(it, PageLocation::Open(_)))
+        };
+        self.flushed.keys().copied().filter(is_in_memory).collect()
+    }
+
+    /// A page that lies on a die and cannot be read, other than those `in_memory` before.
+    fn lost_on(&self, drive: &Drive, die: usize, in_memory: &BTreeSet<u64>) -> Option<u64> {
         let layout = &drive.store().layout;
         let is_on = |page: u64| {
             let lpn = ftl::Lpn(u32::try_from(page).expect("a small drive"));
@@ -459,7 +483,8 @@ impl AbsenceSimulation {
                 layout.die(place.row, place.unit, stored.life.out) == die
             })
         };
-        let pages = self.flushed.keys().copied().filter(|page| is_on(*page));
+        let on_media = self.flushed.keys().copied().filter(|page| !in_memory.contains(page));
+        let pages = on_media.filter(|page| is_on(*page));
         let mut lost = pages.filter(|page| drive.read(page * PAGE, &mut [0; PAGE_BYTES]).is_err());
         lost.next()
     }

@@ -286,7 +286,11 @@ impl OperatedVolume {
                     return Ok(());
                 }
             }
-            (1, _) => fs::write(&path, &whole[..whole.len() / 3]).map_err(told)?,
+            (1, _) => {
+                // Cut off behind the dies it is what an operator may write by hand.
+                let dies_end = whole.iter().position(|byte| *byte == b']').unwrap_or_default();
+                fs::write(&path, &whole[..dies_end.min(whole.len() / 3)]).map_err(told)?;
+            }
             _ => fs::remove_file(&path).map_err(told)?,
         }
         if self.try_open().is_ok() {
@@ -327,17 +331,29 @@ impl OperatedVolume {
         let problems = crate::describe_status(drive.status(), &self.volume).health.problems;
         let is_told = problems.iter().any(|it| it.kind == ProblemKind::PurgeUnfinished);
         self.tally.unfinished += u64::from(is_told);
+        let (mut erased, mut left) = (None, None);
         for page in 0..PAGES.min(size) {
             let found = read(drive, page)?;
+            if found != 0 {
+                left.get_or_insert(page);
+            }
             let known = &mut self.pages[index(page)];
             let is_erased = found == 0 && self.is_erasure_open;
-            if is_erased && !known.allows(0) && !is_told {
-                return Err(format!("page {page} was erased, and nothing says so"));
+            if is_erased && !known.allows(0) {
+                erased.get_or_insert(page);
             }
             if !is_erased && !known.allows(found) {
                 return Err(format!("page {page} has {found}, {known:?} is allowed"));
             }
             known.become_known(found);
+        }
+        if let Some(page) = erased.filter(|_| !is_told) {
+            // It ended before its answer came; then nothing is left anywhere.
+            if let Some(left) = left {
+                return Err(format!("page {page} was erased, {left} was not, and nothing says so"));
+            }
+            self.erased_to = self.written;
+            self.check_erased("")?;
         }
         for page in size.min(PAGES)..PAGES {
             self.pages[index(page)].erase();
@@ -436,7 +452,7 @@ impl OperatedVolume {
                 };
                 SpareAttempts::default().fill_spare(&self.volume, drive, &goes_on);
             }
-            10 if lost.is_empty() => self.damage(drive)?,
+            10 if lost.is_empty() && !self.is_damaged => self.damage(drive)?,
             _ => self.scrub(drive)?,
         }
         self.tally.answered += u64::from(!host_death::has_come());
@@ -579,7 +595,8 @@ impl OperatedVolume {
             return Ok(());
         }
         let scrubbed = scrubbed.map_err(told)?;
-        let is_clean = scrubbed.units_bad == scrubbed.units_restored
+        // What is in a place that has proved bad is moved, and not written there again.
+        let is_clean = scrubbed.units_bad == scrubbed.units_restored + scrubbed.units_vacated
             && scrubbed.copies_bad == scrubbed.copies_restored
             && scrubbed.lost_lbas.is_empty();
         if drive.lost_dies().is_empty() {
