@@ -18,7 +18,7 @@ use lab::progress::Progress;
 use lab::wanted::ModelSetup;
 use results::published::Metric;
 use results::{ConfidenceInterval, Run, Step, StepKind, Summary};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Surroundings};
 
 use crate::validate::{SEED, Simulation, carry_out_all};
@@ -37,7 +37,7 @@ pub const TIE_SHARE: f64 = 0.02;
 const NARROW_SHARE: f64 = 0.1;
 
 /// Verdict on a statement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum RankingVerdict {
     /// The models say so too.
@@ -57,7 +57,7 @@ pub enum RankingVerdict {
 }
 
 /// A statement with what the models made of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedStatement {
     /// Name of the row.
     pub id: String,
@@ -76,7 +76,7 @@ pub struct JudgedStatement {
 }
 
 /// Figure of a drive, as a model has it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetupFigure {
     /// Drive, format and host.
     pub setup: SetupName,

@@ -55,6 +55,9 @@ enum Figures {
     },
     /// Compares the models with published figures, and writes the documents; takes minutes
     Validate {
+        /// Output of `floatgate validate --rankings --json`, instead of a simulation
+        #[arg(long, value_name = "FILE")]
+        rankings_from: Option<PathBuf>,
         /// Output of `floatgate validate --json` for all drives, instead of a simulation
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
@@ -135,7 +138,9 @@ fn main() -> Result<()> {
                 _ => applications::run_all(options),
             }
         }
-        Figures::Validate { from } => validate::run(from.as_deref()),
+        Figures::Validate { from, rankings_from } => {
+            validate::run(from.as_deref(), rankings_from.as_deref())
+        }
         Figures::CrossValidate { from: Some(file), .. } => validate::cross::take_from(&file),
         Figures::CrossValidate { drives, from: None } => validate::cross::run(&drives),
         Figures::Baseline { drives } => baseline::run(&drives),

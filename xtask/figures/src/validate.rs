@@ -5,6 +5,7 @@ pub(crate) mod cross;
 mod discussion;
 mod gallery;
 mod headline;
+mod order;
 mod page;
 
 use std::fs;
@@ -25,22 +26,24 @@ const GALLERY: &str = "docs/gallery/validation.html";
 /// Rows that are farthest from what was published, and discussed.
 const WORST: usize = 10;
 
-/// Simulates what rows of the project's own figures need, or takes them from what
-/// `floatgate validate --json` printed into the file `from`, and writes the pages.
+/// Simulates what rows of the project's own figures and statements need, or takes them from what
+/// `floatgate validate --json` printed into the file `from`, with `--rankings` into
+/// `rankings_from`, and writes the pages.
 ///
 /// # Errors
 /// Fails if a simulation failed, a page cannot be written, or the discussions do not fit the worst
 /// rows; the pages are written all the same then.
-pub(crate) fn run(from: Option<&Path>) -> Result<()> {
+pub(crate) fn run(from: Option<&Path>, rankings_from: Option<&Path>) -> Result<()> {
     let discussions = Discussions::read()?;
     let drives = catalogue::drives();
     let rows = match from {
         Some(file) => printed(file)?,
         None => simulated(&drives)?,
     };
+    let judged = order::judged(&drives, threads(), rankings_from)?;
     cross::remember(&rows, &drives)?;
     let crossed = cross::current()?;
-    let section = headline::marked_section(&crossed);
+    let section = format!("{}\n{}", headline::marked_section(&crossed), order::section(&judged));
     let texts = [
         (PAGE, page::page(&rows, &discussions, SEED, &(unvalidated(&drives), section))),
         (GALLERY, gallery::page(&rows, &discussions, SEED, unvalidated(&drives))),
@@ -56,8 +59,12 @@ pub(crate) fn run(from: Option<&Path>) -> Result<()> {
 fn simulated(drives: &[DriveSpec]) -> Result<Vec<Row>> {
     let figures: Vec<_> = published::figures().iter().collect();
     let plans = plans()?;
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    Ok(validate(&figures, Bench { drives, plans: &plans, threads }, &SilentProgress)?)
+    let bench = Bench { drives, plans: &plans, threads: threads() };
+    Ok(validate(&figures, bench, &SilentProgress)?)
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Every row, as `floatgate validate --json` printed it into `file` with this version of the

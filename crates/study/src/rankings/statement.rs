@@ -82,7 +82,7 @@ impl Relation {
 }
 
 /// A drive in a format on a host: `iodrive-duo/stock/windows`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SetupName {
     /// Name of the drive.
     pub drive: String,
