@@ -8,6 +8,10 @@ use results::{
 use super::record::Record;
 use crate::plan::Plan;
 
+/// Share by which the rate of a measurement may differ from that of the preconditioning before it,
+/// under the same load.
+const SETTLED_OFF_MAX: f64 = 0.2;
+
 /// Outcome of one plan.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -84,7 +88,9 @@ impl Outcome {
             published_elsewhere: Vec::new(),
         };
         let scale = time_lapse(&run);
+        let short = too_short(&run);
         run.warnings.splice(..0, scale);
+        run.warnings.extend(short);
         run
     }
 }
@@ -107,6 +113,14 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     let unsettled = loads().filter(|step| run.is_settled(step) != Some(true)).count();
     let (text, remedy) = if unsettled == 0 {
         let figures = "IOPS, write amplification and mean latency are those of full scale";
+        let figures = if loads().any(|step| step.kind == StepKind::Precondition) {
+            format!(
+                "in the last five rounds of a preconditioning, {figures}; a measurement after it \
+                 lasts 1/{k} of its time and can differ"
+            )
+        } else {
+            figures.to_owned()
+        };
         (
             format!("{begins}{figures}; {tails}"),
             "--full-scale simulates the whole drive for the \
@@ -128,6 +142,33 @@ fn time_lapse(run: &Run) -> Option<Warning> {
     };
     let (kind, step) = (WarningKind::Scale, String::new());
     (k > 1).then(|| Warning { kind, step, text, remedy: remedy.into() })
+}
+
+/// Measurements under the load of their preconditioning whose rate is not that of its last five
+/// rounds: in time lapse they end before the drive relocates as it did then.
+fn too_short(run: &Run) -> Vec<Warning> {
+    let warning = |step: &Step| {
+        let is_before = |it: &&Step| {
+            let of = |it: &Step| (it.threads, it.queue_per_thread);
+            it.kind == StepKind::Precondition
+                && (&it.suite, &it.workload, of(it)) == (&step.suite, &step.workload, of(step))
+        };
+        let settled = run.steps.iter().find(is_before)?.settled.as_ref()?.iops;
+        let iops = step.summary.as_ref()?.iops;
+        let is_off = (iops - settled).abs() > SETTLED_OFF_MAX * settled;
+        (is_off && run.is_settled(step) == Some(true)).then(|| Warning {
+            kind: WarningKind::Environment,
+            step: step.id.clone(),
+            text: format!(
+                "{iops:.0} IOPS, but {settled:.0} in the last five rounds of its preconditioning \
+                 under the same load: the measurement was too short on the drive's own clock to \
+                 show its relocation"
+            ),
+            remedy: "use a smaller --time-lapse".into(),
+        })
+    };
+    let measures = run.steps.iter().filter(|it| run.target.time_lapse > 1 && it.is_primary());
+    measures.filter_map(warning).collect()
 }
 
 /// Effect of time lapse on requests that were due at a rate beyond that which the drive reached:

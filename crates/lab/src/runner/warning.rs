@@ -182,9 +182,9 @@ fn outstanding(step: &PlannedStep, requests: Outstanding, summary: &Summary) -> 
             WarningKind::Unfinished,
             format!(
                 "IOPS times mean latency gives {found:.1} outstanding requests instead of \
-                 {asked}: on average {unfinished:.1} had not completed when the measurement ended \
-                 and are missing from all figures; latencies are too low, and percentiles and \
-                 findings are withheld"
+                 {asked}: requests that had not completed by the end, {unfinished:.1} on average \
+                 over the measurement, are missing from all figures. Latencies are too low; \
+                 percentiles and findings are withheld"
             ),
             "measure for longer than the longest request, or use a smaller --time-lapse, which \
              makes the measurement longer on the drive's own clock",
@@ -263,7 +263,7 @@ mod tests {
             text.starts_with("IOPS times mean latency gives 59.0 outstanding requests instead"),
             "{text}"
         );
-        assert!(text.contains("on average 197.0 had not completed"), "{text}");
+        assert!(text.contains("by the end, 197.0 on average over the measurement, are"), "{text}");
         let few = Outstanding { unfinished: 12.0, ..asked(256.0) };
         assert_eq!(told(244_000.0, few, 1_000_000_000_000), [], "less than 5 %");
         let above = told(280_000.0, asked(256.0), 1_000_000_000_000);

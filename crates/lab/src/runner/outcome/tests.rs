@@ -82,23 +82,55 @@ fn only_figures_of_a_settled_drive_are_said_to_be_those_of_full_scale() {
     assert!(text.contains("1 of 1 write loads were measured before steady state"), "{text}");
     assert!(fresh.warnings[0].remedy.contains("a smaller --time-lapse"));
     assert!(claims(&made(TargetKind::Model, 32, unprepared(0))), "reads have no start");
-    let settled = || {
-        let mut steps = unprepared(100);
-        let plan = plan();
-        let mut before = Record::unmeasured(&plan.steps[0], String::new(), steps[0].written?).step;
-        before.suite.clone_from(&steps[0].suite);
-        before.steady = Some(Steady {
-            achieved: true,
-            evidence: None,
-            rounds: 5,
-            at_s: 9000.0,
-            round_s: 1800.0,
-            variables: Vec::new(),
-        });
-        steps.insert(0, before);
-        Some(steps)
+    let settled = made(TargetKind::Model, 32, prepared(100.0));
+    assert!(claims(&settled));
+    let text = &settled.warnings[0].text;
+    assert!(
+        text.contains("a measurement after it lasts 1/32 of its time and can differ"),
+        "{text}"
+    );
+    assert!(text.contains("in the last five rounds of a preconditioning, IOPS"), "{text}");
+}
+
+/// Writes at 100 IOPS after a steady preconditioning under the same load, at `iops` in the end.
+fn prepared(iops: f64) -> Vec<Step> {
+    let steps = unprepared(100);
+    let mut before = steps[0].clone();
+    before.id = "precondition".into();
+    before.kind = StepKind::Precondition;
+    before.settled = Some(Summary { iops, ..before.summary.clone().unwrap() });
+    before.steady = Some(Steady {
+        achieved: true,
+        evidence: None,
+        rounds: 5,
+        at_s: 9000.0,
+        round_s: 1800.0,
+        variables: Vec::new(),
+    });
+    std::iter::once(before).chain(steps).collect()
+}
+
+#[test]
+fn a_measurement_that_is_not_what_its_preconditioning_settled_at_was_too_short() {
+    let run = made(TargetKind::Model, 32, prepared(70.0));
+    assert_eq!(kinds(&run), [WarningKind::Scale, WarningKind::Environment]);
+    let told = &run.warnings[1];
+    assert_eq!(told.step, run.steps[1].id);
+    assert!(told.text.starts_with("100 IOPS, but 70 in the last five rounds of its"), "{told:?}");
+    assert_eq!(run.distrusted(&run.steps[1]).as_ref(), Some(&told.text), "no ratio rests on it");
+    assert_eq!(run.distrusted(&run.steps[0]), None);
+    let none = |lapse: u32, change: fn(&mut Vec<Step>)| {
+        let mut steps = prepared(70.0);
+        change(&mut steps);
+        !kinds(&made(TargetKind::Model, lapse, steps)).contains(&WarningKind::Environment)
     };
-    assert!(claims(&made(TargetKind::Model, 32, settled().unwrap())));
+    assert!(none(1, |_| {}), "at full scale it lasts as long as it is said to");
+    assert!(none(32, |steps| steps[0].queue_per_thread += 1), "another load");
+    assert!(none(32, |steps| steps[0].settled.as_mut().unwrap().iops = 84.0), "within 20 %");
+    assert!(
+        none(32, |steps| steps[0].steady.as_mut().unwrap().achieved = false),
+        "no steady state"
+    );
 }
 
 #[test]
