@@ -54,10 +54,16 @@ impl DriveSpec {
             ("Processors", host.processor.clone()),
             ("Processor time per request", format!("{} us", host.submit_us + host.complete_us)),
             ("Serialised section", format!("{} us", host.serial_us)),
-            ("FTL processor time, relative", format!("{}", host.controller_factor)),
+            (
+                "FTL processor time, relative to the reference host",
+                format!("{}", host.controller_factor),
+            ),
         ];
         if host.interrupt_us > 0.0 {
-            rows.push(("Interrupt, shared by what it finds", format!("{} us", host.interrupt_us)));
+            rows.push((
+                "Interrupt, shared by the completions it handles",
+                format!("{} us", host.interrupt_us),
+            ));
         }
         let copies = (host.copy_us_per_kib > 0.0).then(|| {
             let turns = if host.one_at_a_time { ", one request of a thread at a time" } else { "" };
