@@ -50,12 +50,27 @@
     });
     return tops;
   };
+  // Percentiles that intervals lack are gaps: null where the median of the run has a place and none
+  // of theirs is near. Places of other runs are undefined, and no gaps.
+  const gapped = (chart) => chart.series.map(({ x, y }, index) => {
+    const places = chart.series[index - (index % 3)].x;
+    const step = Math.min(...places.slice(1, -1).map((place, at) => place - places[at]));
+    let near = 0;
+    const far = places.filter((place) => {
+      while (near + 1 < x.length && x[near + 1] <= place) near += 1;
+      return ![x[near], x[near + 1]].some((it) => Math.abs(it - place) < step * 0.75);
+    });
+    const rows = [...x.map((place, at) => [place, y[at]]), ...far.map((place) => [place, null])];
+    rows.sort((a, b) => a[0] - b[0]);
+    return [rows.map(([place]) => place), rows.map(([, value]) => value)];
+  });
   const columns = (chart) => {
     const ys = chart.kind === "area" ? stacked(chart.series) : chart.series.map((one) => one.y);
-    const tables = chart.series.map((one, index) => [one.x, ys[index]]);
+    const tables = chart.kind === "bands" ? gapped(chart)
+      : chart.series.map((one, index) => [one.x, ys[index]]);
     const same = tables.every(([x]) => x.length === tables[0][0].length
       && x.every((value, at) => value === tables[0][0][at]));
-    return same ? [tables[0][0], ...ys] : uPlot.join(tables);
+    return same ? [tables[0][0], ...tables.map(([, y]) => y)] : uPlot.join(tables);
   };
 
   // 1, 2 or 5 times a power of ten, just beyond the values.
@@ -145,12 +160,13 @@
   // The last value, the mean or the greatest of what is in sight.
   const endOf = (chart, u, index) => {
     const { min, max } = u.scales.x;
-    const values = u.data[index].filter((value, at) => value != null
+    const inSight = u.data[index].filter((value, at) => value !== undefined
       && u.data[0][at] >= min && u.data[0][at] <= max);
+    const values = inSight.filter((value) => value !== null);
     if (!values.length) return null;
     if (chart.ends === "max") return values.reduce((a, b) => Math.max(a, b));
     if (chart.ends === "mean") return values.reduce((a, b) => a + b, 0) / values.length;
-    return values.at(-1);
+    return inSight.at(-1);
   };
   const ends = (chart) => (u) => {
     const { ctx, bbox } = u;
@@ -227,7 +243,7 @@
     return {
       label: one.name, stroke: colour(`--t${one.tone}`),
       width: area || one.dash === MARKS ? 0 : thin ? 0.8 : 1.6,
-      dash: DASHES[one.dash], spanGaps: true,
+      dash: DASHES[one.dash], spanGaps: chart.kind !== "bands",
       fill: area ? colour(`--t${one.tone}`) : undefined,
       points: { show: few || one.dash === MARKS, size: 6, fill: colour("--paper"), width: 1.6 },
       show: one.show ?? true, index,
@@ -249,13 +265,14 @@
   const partners = (figure) => {
     const part = figure.closest("section");
     const own = charts.get(figure);
-    return [...drawn].filter(([other]) => other !== figure && other.closest("section") === part
+    // Percentiles have no extent in common: each line ends where its requests do.
+    return own.x.spacing === "nines" ? [] : [...drawn].filter(([other]) => other !== figure && other.closest("section") === part
       && charts.get(other).x.label === own.x.label && charts.get(other).x.unit === own.x.unit)
       .map(([, u]) => u);
   };
   let zooming = false;
   const linked = (figure) => (u, key) => {
-    if (key !== "x" || zooming || !charts.get(figure) || drawn.get(figure) !== u) return;
+    if (key !== "x" || zooming || u.status === 0 || !charts.get(figure) || drawn.get(figure) !== u) return;
     zooming = true;
     const { min, max } = u.scales.x;
     partners(figure).forEach((other) => other.setScale("x", { min, max }));
@@ -459,7 +476,8 @@
     }
     charts.set(figure, chart);
     tools(figure, chart);
-    if (!interactive(chart)) return;
+    // Only the static chart has intervals.
+    if (!interactive(chart) || figure.querySelector(".line.error")) return;
     // Areas cannot lose a layer without lying about the sum.
     if (chart.kind !== "area") legend(figure, chart);
     draw(figure, chart);

@@ -4,15 +4,20 @@ use results::{ConfidenceInterval, IntervalKind, LatencySpread};
 
 use crate::number::{millis, plain};
 
-/// A figure of a table with its interval in milliseconds below it; alone where it has none or is
-/// not known.
+/// A figure of a table with its interval, in its unit, below it; alone where it has none or is not
+/// known.
 pub(crate) fn beside(figure: String, interval: Option<ConfidenceInterval>) -> String {
     match interval {
-        Some(it) if figure != "–" => {
-            format!("{figure}\n{} to {}", plain(millis(it.low)), plain(millis(it.high)))
-        }
+        Some(it) if figure != "–" => format!("{figure}\n{} to {}", plain(it.low), plain(it.high)),
         _ => figure,
     }
+}
+
+/// A latency of a table as [`beside`] has it, with its interval in nanoseconds.
+pub(crate) fn beside_millis(figure: String, interval: Option<ConfidenceInterval>) -> String {
+    let in_millis =
+        |it: ConfidenceInterval| ConfidenceInterval::new(it.kind, millis(it.low), millis(it.high));
+    beside(figure, interval.map(in_millis))
 }
 
 /// The intervals of the percentiles that a table has beside each other.
@@ -27,7 +32,7 @@ pub(crate) const fn of_percentiles(spread: &LatencySpread) -> [Option<Confidence
 }
 
 /// A sentence on the origin of `intervals`; empty without any.
-pub(crate) fn origin<'a>(intervals: impl Iterator<Item = &'a ConfidenceInterval>) -> String {
+pub(crate) fn origin(intervals: &[ConfidenceInterval]) -> String {
     let mut has = [false; 3];
     for interval in intervals {
         has[interval.kind as usize] = true;
@@ -46,7 +51,7 @@ pub(crate) fn origin<'a>(intervals: impl Iterator<Item = &'a ConfidenceInterval>
     let runs = if has[IntervalKind::Repeats as usize] {
         ""
     } else {
-        " They do not hold what another run of the same load may change; repeats do."
+        " They do not cover differences between runs; use --repeat for that."
     };
     format!(
         " In grey the interval of 95 % confidence, from {}: figures whose intervals overlap are \
@@ -80,21 +85,22 @@ mod tests {
     #[test]
     fn an_interval_stands_below_its_figure_and_below_no_dash() {
         let it = Some(interval(IntervalKind::Batches));
-        assert_eq!(beside("1.8".into(), it), "1.8\n1.50 to 2.25");
-        assert_eq!(beside("–".into(), it), "–");
-        assert_eq!(beside("1.8".into(), None), "1.8");
+        assert_eq!(beside_millis("1.8".into(), it), "1.8\n1.50 to 2.25");
+        assert_eq!(beside_millis("–".into(), it), "–");
+        assert_eq!(beside_millis("1.8".into(), None), "1.8");
+        assert_eq!(beside("2M".into(), it), "2M\n1,500,000 to 2,250,000");
     }
 
     #[test]
     fn the_origin_of_intervals_is_named_once_each_with_its_source() {
-        assert_eq!(origin(std::iter::empty()), "");
+        assert_eq!(origin(&[]), "");
         let batches = interval(IntervalKind::Batches);
         let all = [interval(IntervalKind::OrderStatistics), batches, batches];
-        let said = origin(all.iter());
+        let said = origin(&all);
         assert_eq!(said.matches("Asmussen").count(), 1);
         assert!(said.find("parts").unwrap() < said.find("Conover").unwrap(), "{said}");
-        assert!(!said.contains("seeds") && said.ends_with("repeats do."), "{said}");
+        assert!(!said.contains("seeds") && said.ends_with("use --repeat for that."), "{said}");
         let repeats = [interval(IntervalKind::Repeats), batches];
-        assert!(!origin(repeats.iter()).contains("another run"));
+        assert!(!origin(&repeats).contains("between runs"));
     }
 }

@@ -67,8 +67,7 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// As it is written above the numbers.
-    pub(crate) const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Last => "last",
             Self::Mean => "mean",
@@ -277,6 +276,11 @@ impl Chart {
         }
     }
 
+    /// Name above the numbers at the ends of lines; empty where the last is that of no time.
+    fn name_of_ends(&self) -> &'static str {
+        if self.ends == Ends::Last && !self.x.unit.is_time() { "" } else { self.ends.name() }
+    }
+
     /// True if it is a small multiple, without an explanation of its own.
     const fn is_panel(&self) -> bool {
         self.explain.is_empty()
@@ -323,6 +327,10 @@ impl Chart {
                 once.push(entry);
             }
         }
+        // The first group of bars may lack a run: the order is that within every group.
+        if matches!(self.body, Body::Bars(_)) {
+            once.sort_by_key(|(_, look)| look.tone);
+        }
         once
     }
 
@@ -331,7 +339,9 @@ impl Chart {
             return shades();
         }
         let names = self.names();
-        if names.len() < 2 {
+        // Of several runs, a chart of one says which.
+        let is_alone = self.provenance.len() < 2 && names.iter().all(|it| it.1.tone == 0);
+        if names.is_empty() || (names.len() == 1 && is_alone) {
             return String::new();
         }
         let filled = matches!(self.body, Body::Bars(_) | Body::Area(_));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use results::compare::{Comparison, Ranking, Standing, common, compare, rankings, winner};
 use results::deviation::{Deviation, deviations, median_size};
 use results::mark::marked;
-use results::repeats::{Ratio, against_first, groups};
+use results::repeats::{Against, Ratio, against_first, groups};
 use results::{Run, StepKind, Summary};
 
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Unit};
@@ -16,7 +16,7 @@ use crate::host_difference;
 use crate::number::{self, millis};
 use crate::subject::Subject;
 use crate::summary::representative;
-use crate::text::Text;
+use crate::text::{Text, listed};
 
 /// The section; empty where there is one run.
 pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
@@ -27,9 +27,11 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     let comparisons = compare(&runs);
     let groups = groups(&runs);
     let mut html = String::from("<section id=\"comparison\"><h2>Comparison</h2>\n");
-    for (at, group) in conditions::side_by_side(subjects).iter().enumerate() {
+    let drawn = conditions::side_by_side(subjects);
+    for (at, group) in drawn.iter().enumerate() {
         html.push_str(&bars(group, at));
     }
+    html.push_str(&not_drawn(subjects, &drawn));
     html.push_str(&host_difference::sections(subjects));
     html.push_str(&rankings_of(subjects));
     html.push_str(&ratios(subjects, &comparisons, &groups));
@@ -72,10 +74,7 @@ fn bars(subjects: &[Subject<'_>], at: usize) -> String {
             id: if at == 0 { format!("compare-{id}") } else { format!("compare-{id}-{at}") },
             title: title.into(),
             explain: explain::BARS,
-            provenance: subjects
-                .iter()
-                .map(|it| format!("{}: run {}, seed {}.", it.label, it.run.id, it.run.seed))
-                .collect(),
+            provenance: subjects.iter().map(|it| it.provenance(&[])).collect(),
             cautions: Vec::new(),
             x: Axis::loads(Vec::new()),
             y: Axis::linear(title, unit),
@@ -87,7 +86,42 @@ fn bars(subjects: &[Subject<'_>], at: usize) -> String {
     let charts = MEASURES.map(of);
     let legend = charts[0].legend();
     let figures: String = charts.iter().map(|chart| chart.figure(true)).collect();
-    format!("<div class=\"group\">{legend}<div class=\"charts\">{figures}</div></div>")
+    let withheld = withheld(subjects, &loads);
+    format!("<div class=\"group\">{legend}<div class=\"charts\">{figures}</div>{withheld}</div>")
+}
+
+/// Returns a sentence on the runs without a bar in one of `loads`; empty without any.
+fn withheld(subjects: &[Subject<'_>], loads: &[&Comparison]) -> String {
+    let mut said = Vec::new();
+    for load in loads {
+        let entries = subjects.iter().zip(&load.entries);
+        let lacking = entries.filter(|(_, it)| it.as_ref().is_some_and(|it| !it.is_whole()));
+        let labels: Vec<String> = lacking.map(|(subject, _)| subject.label.clone()).collect();
+        if !labels.is_empty() {
+            said.push(format!("{} in {}", listed(&labels), load.workload));
+        }
+    }
+    if said.is_empty() {
+        return String::new();
+    }
+    let said = said.join("; ");
+    format!(
+        "<p class=\"small\">Without a bar: {}, whose figures a warning withholds.</p>",
+        Text(&said),
+    )
+}
+
+/// Returns a sentence on the runs in none of the `drawn` groups; empty without a group.
+fn not_drawn(subjects: &[Subject<'_>], drawn: &[Vec<Subject<'_>>]) -> String {
+    let is_drawn = |of: &&Subject<'_>| drawn.iter().flatten().any(|it| it.index == of.index);
+    let others = subjects.iter().filter(|it| !is_drawn(it)).map(|it| it.label.clone());
+    let others: Vec<String> = others.collect();
+    if drawn.is_empty() || others.is_empty() {
+        return String::new();
+    }
+    let (others, unlike) = (listed(&others), conditions::unlike(subjects));
+    let unlike = if unlike.is_empty() { "the conditions of their loads" } else { &unlike };
+    format!("<p>Not drawn beside them: {}, which differ in {}.</p>", Text(&others), Text(unlike))
 }
 
 /// Returns the name of a group of repeats: the label of a single run, or the target and the number
@@ -116,6 +150,11 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
     if others.is_empty() {
         return spread(subjects, first, all);
     }
+    let rows = against_first(all, groups);
+    let has_ratio = |row: &Against| row.groups.iter().skip(1).any(Option::is_some);
+    if !rows.iter().any(has_ratio) {
+        return String::new();
+    }
     let mut html = format!(
         "<h3>Against {}</h3><div class=\"scroll\"><table class=\"ratios\"><thead><tr>\
          <th scope=\"col\">Workload</th>",
@@ -126,7 +165,7 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
         html.push_str("<th scope=\"col\">average latency</th>");
     }
     html.push_str("</tr></thead><tbody>");
-    for row in against_first(all, groups) {
+    for row in rows {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", Text(&row.workload));
         for pair in row.groups.iter().skip(1) {
             let cell = |ratio: Option<Ratio>| ratio.map_or("<td>–</td>".into(), shown);
@@ -144,7 +183,8 @@ fn ratios(subjects: &[Subject<'_>], all: &[Comparison], groups: &[Vec<usize>]) -
 }
 
 fn shown(ratio: Ratio) -> String {
-    let interval = ratio.interval.map_or(String::new(), |it| {
+    // Few repeats far apart give one that says nothing.
+    let interval = ratio.interval.filter(|it| it.low > 0.0).map_or(String::new(), |it| {
         let (low, high) = (number::trimmed(it.low), number::trimmed(it.high));
         format!("<span class=\"interval\">({low} to {high})</span>")
     });
@@ -311,4 +351,21 @@ fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {
 fn signed(share: f64) -> String {
     let sign = if share < 0.0 { "−" } else { "+" };
     format!("{sign}{}", number::percent(share.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use results::{ConfidenceInterval, IntervalKind};
+
+    use super::*;
+
+    #[test]
+    fn an_interval_of_a_ratio_that_reaches_zero_is_not_shown() {
+        let of = |low: f64| {
+            let interval = ConfidenceInterval::new(IntervalKind::Repeats, low, 3.0);
+            shown(Ratio { mean: 1.2, interval: Some(interval) })
+        };
+        assert!(of(0.4).contains("(0.4 to 3)"), "{}", of(0.4));
+        assert!(!of(-0.4).contains(" to ") && of(-0.4).contains("1.2×"), "{}", of(-0.4));
+    }
 }

@@ -50,7 +50,11 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
 fn not_told(subjects: &[Subject<'_>]) -> String {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for subject in subjects {
+        let warnings = &subject.run.warnings;
         for Withheld { finding, reason } in withheld(subject.run) {
+            // The list of warnings has the numbers.
+            let warning = warnings.iter().find(|it| it.text == reason);
+            let reason = warning.map_or(reason, |it| explain::warning(it.kind).to_owned());
             let place = match subjects {
                 [_] => finding.workload,
                 _ => format!("{} ({})", finding.workload, subject.label),

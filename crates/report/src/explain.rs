@@ -31,9 +31,9 @@ pub(crate) const DEPTH: &str = "The gain of each doubling of the queue depth: wh
     turns level, more outstanding requests add latency and no throughput.";
 pub(crate) const SWEEP_EFFICIENCY: &str = "Requests a second for each watt that the drive draws; \
     the power of a model follows from the energies in its file, which are mostly estimated.";
-pub(crate) const HEAT: &str = "The darker a cell, the larger the share of requests with this \
-    latency at this time, from the histogram of each interval. A drive with predictable latency is \
-    one thin dark line; cells high above it are outliers.";
+pub(crate) const HEAT: &str = "The stronger the colour of a cell, the larger the share of \
+    requests with this latency at this time, from the histogram of each interval. A drive with \
+    predictable latency is one thin strong line; cells high above it are outliers.";
 pub(crate) const AMPLIFICATION: &str = "Bytes programmed for each byte that the host wrote, \
     stacked by cause; the top edge is the write amplification, and the part above 1 is the \
     cost of sustained writing.";
@@ -71,8 +71,8 @@ pub(crate) const WINDOW: &str = "The five rounds that were judged. In steady sta
     at most 20 % of their average, and the line fitted to them rises or falls by at most 10 %. The \
     vertical axis does not start at zero.";
 pub(crate) const ROUND_HEAT: &str = "Sizes by shares of reads and writes, averages over the rounds \
-    of the window; the darker a cell, the greater its value. A percentile beyond which fewer than \
-    ten requests lie is not shown (–).";
+    of the window; the stronger the colour of a cell, the greater its value. A percentile beyond \
+    which fewer than ten requests lie is not shown (–).";
 pub(crate) const TRANSACTIONS: &str = "A good drive gains with every client; where the line turns \
     level, the drive or the host is at its limit.";
 pub(crate) const TRANSACTION_LATENCY: &str = "Transaction latency. Solid: the average, scaled from \

@@ -46,7 +46,8 @@ fn strip(suites: &[Suite<'_>]) -> Option<Chart> {
 /// A headline of a run, and the state of the drive.
 struct RunHeadline {
     value: f64,
-    is_settled: bool,
+    /// True if it was in steady state; absent where that is not known.
+    settled: Option<bool>,
     is_comparable: bool,
     /// True if the host was the limit, or a warning puts the value in doubt.
     is_doubted: bool,
@@ -58,7 +59,7 @@ fn shown(run: &Run, headline: Headline) -> Option<RunHeadline> {
     let step = headline.step(run)?;
     Some(RunHeadline {
         value: headline.of_step(run, step)?,
-        is_settled: run.is_settled(step).unwrap_or(false),
+        settled: run.is_settled(step),
         is_comparable: is_comparable(run, step),
         is_doubted: run.distrusted(step).is_some(),
         is_contradicted: contradiction(run, headline).is_some(),
@@ -125,7 +126,8 @@ fn own(subject: &Subject<'_>, headlines: &[Headline]) -> Row {
         let shown = shown(subject.run, *headline)?;
         let is_of_writes = *headline != Headline::Read;
         let notes = [
-            (is_of_writes && !shown.is_settled, "not steady"),
+            (is_of_writes && shown.settled == Some(false), "not steady"),
+            (is_of_writes && shown.settled.is_none(), "not judged"),
             (shown.is_doubted, "in doubt"),
             (shown.is_contradicted, "contradicted"),
         ];

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use blockio::text::counted;
 use results::{Step, StepKind};
 
 use crate::number::{self, span};
@@ -14,6 +15,11 @@ const WORKLOADS_NAMED: usize = 4;
 /// Largest deviation from Little's law that is still called equal.
 const EQUAL_MAX: f64 = 0.05;
 
+/// Sentence on the rule that preconditionings and rounds are judged by.
+const STEADY_STATE_RULE: &str = " Steady state is judged by the rule of the SNIA performance test \
+    specification over five rounds: the range of the rounds is at most 20 % of their average, and \
+    a straight line through them rises or falls by at most 10 %.";
+
 /// The section.
 pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
     let mut html = String::from("<section id=\"method\"><h2>How it was tested</h2>\n");
@@ -25,18 +31,17 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     }
     let _ = write!(
         html,
-        "<p>Protocol: {}. {} Steady state is judged by the rule of the SNIA performance test \
-         specification over five rounds: the range of the rounds is at most 20 % of their average, \
-         and a straight line through them rises or falls by at most 10 %.</p>",
+        "<p>Protocol: {}. {}{}</p>",
         Text(&protocols.join("; ")),
         preparation(subjects),
+        if subjects.iter().all(is_imported) { "" } else { STEADY_STATE_RULE },
     );
     let lapses = shared(subjects, |subject| &subject.run.target.time_lapse);
     for (names, lapse) in lapses.into_iter().filter(|(_, lapse)| **lapse > 1) {
         let _ = write!(
             html,
             "<p><b>Time lapse, {}:</b> 1/{lapse} of the capacity for 1/{lapse} of the time. Times \
-             shown are protocol times, latencies are as measured.</p>",
+             shown are protocol times, latencies are not scaled.</p>",
             Text(&names),
         );
     }
@@ -45,10 +50,13 @@ pub(crate) fn section(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String 
     html + "</section>\n"
 }
 
+fn is_imported(subject: &Subject<'_>) -> bool {
+    subject.run.imported_from().is_some()
+}
+
 /// The sentence on how the drives were prepared: imported results do not say it, and a drive that
 /// is only read is left as it was.
 fn preparation(subjects: &[Subject<'_>]) -> &'static str {
-    let is_imported = |subject: &Subject<'_>| subject.run.imported_from().is_some();
     let mut steps = subjects.iter().flat_map(|subject| &subject.run.steps);
     if subjects.iter().all(is_imported) {
         "How the drive was prepared is unknown: the results were imported."
@@ -90,10 +98,10 @@ fn steps(suites: &[Suite<'_>]) -> String {
             let of_first = |step: &&Step| step.round == Some(1);
             let round: Vec<&Step> = part.rounds.iter().copied().filter(of_first).collect();
             if !round.is_empty() {
-                html.push_str(&row(suite.title, part, &round));
+                html.push_str(&row(&suite.title, part, &round));
             }
             if !part.measures.is_empty() || round.is_empty() {
-                html.push_str(&row(suite.title, part, &part.measures));
+                html.push_str(&row(&suite.title, part, &part.measures));
             }
         }
     }
@@ -164,11 +172,11 @@ fn littles_law(suites: &[Suite<'_>]) -> String {
             let _ = write!(
                 html,
                 "<p class=\"small\">{}: IOPS times average latency {} the outstanding requests \
-                 (Little's law) in {} loads, within {}; deviations of more than 5 % beyond the \
+                 (Little's law) in {}, within {}; deviations of more than 5 % beyond the \
                  effects of the load generator are warnings at the top.{lacking}</p>",
                 Text(&subject.label),
                 if widest <= EQUAL_MAX { "equals" } else { "deviates from" },
-                deviations.len(),
+                counted(deviations.len() as u64, "load"),
                 number::percent(widest),
             );
         }

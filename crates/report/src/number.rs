@@ -99,7 +99,7 @@ pub(crate) fn span(secs: f64) -> String {
 
 /// Decimal order of magnitude: 2 for 100 to 999.
 #[expect(clippy::cast_possible_truncation, reason = "the order of a finite f64 is within ±324")]
-fn order(value: f64) -> i32 {
+pub(crate) fn order(value: f64) -> i32 {
     value.abs().log10().floor() as i32
 }
 

@@ -6,7 +6,7 @@ use results::mark::UNVALIDATED_REASON;
 use results::{Run, StepKind, TargetKind, Warning, WarningKind};
 
 use crate::chart::Look;
-use crate::subject::Subject;
+use crate::subject::{Subject, seed};
 use crate::text::{Code, Text};
 use crate::{explain, verdict};
 
@@ -64,7 +64,7 @@ fn facts(run: &Run) -> Vec<String> {
     if !target.host.is_empty() {
         facts.push(format!("host {}", target.host));
     }
-    facts.push(format!("seed {}", run.seed));
+    facts.extend(seed(run).map(|seed| format!("seed {seed}")));
     facts.push(match run.model_version {
         Some(version) => format!("Floatgate {}, model version {version}", run.floatgate_version),
         None => format!("Floatgate {}", run.floatgate_version),

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use results::Run;
+use results::mark::UNVALIDATED;
 use results::sweep::Sweep;
 use sha2::{Digest, Sha256};
 
@@ -32,9 +33,9 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
     let mut html = head(title);
     let _ = write!(
         html,
-        "<body{}><a class=\"skip\" href=\"#summary\">Skip to the summary</a><div class=\"page\">{}\
-         <main>",
-        if is_modelled(&subjects) { " class=\"modelled\"" } else { "" },
+        "<body class=\"{}\"><a class=\"skip\" href=\"#summary\">Skip to the summary</a>\
+         <div class=\"page\">{}<main>",
+        origin(&subjects).0,
         contents(&subjects, &suites),
     );
     html.push_str(&overview::header(&subjects, title));
@@ -57,14 +58,25 @@ pub(crate) fn page(runs: &[Run], title: &str) -> String {
     html + "</main></div>" + &end()
 }
 
-/// True if no run measured a real drive.
-fn is_modelled(subjects: &[Subject<'_>]) -> bool {
-    !subjects.is_empty() && subjects.iter().all(|subject| subject.run.target.kind.is_model())
+/// The class of the page, and the words behind its title, by where its figures come from.
+fn origin(subjects: &[Subject<'_>]) -> (&'static str, &'static str) {
+    let is_model = |subject: &Subject<'_>| subject.run.target.kind.is_model();
+    let is_known =
+        |subject: &Subject<'_>| is_model(subject) || subject.run.imported_from().is_some();
+    match subjects.iter().filter(|subject| is_model(subject)).count() {
+        0 => ("measured", ""),
+        all if all == subjects.len() => ("modelled", ", modelled"),
+        _ if subjects.iter().all(is_known) => ("mixed", ", modelled and imported"),
+        _ => ("mixed", ", modelled and measured"),
+    }
 }
 
-/// `title`, which says where it is of models.
+/// `title`, which says where it is of models; the mark of an unvalidated one says it already.
 fn titled(subjects: &[Subject<'_>], title: &str) -> String {
-    if is_modelled(subjects) { format!("{title}, modelled") } else { title.to_owned() }
+    match origin(subjects) {
+        ("modelled", _) if title.ends_with(UNVALIDATED) => title.to_owned(),
+        (_, words) => format!("{title}{words}"),
+    }
 }
 
 /// The whole page of a sweep.
@@ -153,7 +165,7 @@ fn contents(subjects: &[Subject<'_>], suites: &[Suite<'_>]) -> String {
             html,
             "<li><a href=\"#suite-{}\">{}</a></li>",
             anchor(suite.name),
-            Text(suite.title),
+            Text(&suite.title),
         );
     }
     html + "<li><a href=\"#method\">How it was tested</a></li>\

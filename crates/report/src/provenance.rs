@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use results::Run;
 
-use crate::subject::Subject;
+use crate::subject::{Subject, seed};
 use crate::text::Text;
 
 /// The footer.
@@ -28,16 +28,18 @@ pub(crate) fn footer(subjects: &[Subject<'_>]) -> String {
             Text(run.begun()),
             Text(&run.floatgate_version),
             run.schema,
-            run.seed,
+            seed(run).map_or("–".into(), |seed| seed.to_string()),
         );
-        let command = command(run);
-        if !commands.contains(&command) {
-            commands.push(command);
-        }
+        // The file of another program is no drive that could be reviewed.
+        let command = run.imported_from().is_none().then(|| command(run));
+        commands.extend(command.filter(|it| !commands.contains(it)));
     }
-    html.push_str("</tbody></table></div><p>To repeat it:</p><pre><code>");
-    let _ = write!(html, "{}", Text(&commands.join("\n")));
-    html + "</code></pre><p class=\"small\">Charts become interactive through uPlot (MIT licence, \
+    html.push_str("</tbody></table></div>");
+    if !commands.is_empty() {
+        let commands = commands.join("\n");
+        let _ = write!(html, "<p>To repeat it:</p><pre><code>{}</code></pre>", Text(&commands));
+    }
+    html + "<p class=\"small\">Charts become interactive through uPlot (MIT licence, \
             © Leon Sorokin), which is part of this file. This page loads nothing.</p></footer>\n"
 }
 

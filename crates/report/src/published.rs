@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use blockio::text::stated_load;
 use results::Figure;
 use results::conditions::representative;
+use results::published::ANY;
 
 use crate::chart::Look;
 use crate::number;
@@ -55,7 +56,11 @@ fn elsewhere(subjects: &[Subject<'_>]) -> String {
             let of = steps.filter(|it| it.is_primary() && it.workload == figure.workload);
             let Some(step) = representative(of) else { continue };
             let protocol = format!("protocol ({})", figure.document);
-            let apart = std::iter::once(protocol).chain(figure.apart_from(step));
+            let host = (figure.host != ANY && figure.host != subject.run.target.host)
+                .then(|| format!("{} host", figure.host));
+            let phase = (figure.phase != "primary").then(|| figure.phase.replace('-', " "));
+            let apart = std::iter::once(protocol).chain(host).chain(phase);
+            let apart = apart.chain(figure.apart_from(step));
             let _ = write!(
                 rows,
                 "<tr><th scope=\"row\">{}</th><td class=\"prose\">{}</td>\
@@ -75,11 +80,11 @@ fn elsewhere(subjects: &[Subject<'_>]) -> String {
         return rows;
     }
     format!(
-        "<h3>Published under other conditions</h3><p>Workloads of this page that another protocol \
-         measured: no ratio to a figure of this page is stated.</p><div class=\"scroll\"><table \
-         class=\"elsewhere\"><thead><tr><th scope=\"col\">Figure</th><th scope=\"col\">Workload\
-         </th><th scope=\"col\">Metric</th><th scope=\"col\">Published</th><th scope=\"col\">\
-         What differs</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        "<h3>Published under other conditions</h3><p>Another protocol measured these workloads; \
+         the figures are not comparable with those of this page, so no ratio is given.</p>\
+         <div class=\"scroll\"><table class=\"elsewhere\"><thead><tr><th scope=\"col\">Figure</th>\
+         <th scope=\"col\">Workload</th><th scope=\"col\">Metric</th>\
+         <th scope=\"col\">Published</th><th scope=\"col\">What differs</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 }
 

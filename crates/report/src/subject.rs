@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use results::mark::marked;
 use results::repeats::groups;
-use results::{Run, Spread, Step, StepKind};
+use results::{Run, Spread, Step, StepKind, WarningKind};
 
 use crate::number;
 use crate::text::Text;
@@ -28,8 +28,8 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Suite<'a> {
     /// Name, such as `8k-70-30`.
     pub(crate) name: &'a str,
-    /// Heading.
-    pub(crate) title: &'a str,
+    /// Heading, with the workload where another suite has the same.
+    pub(crate) title: String,
     /// Steps of each run that has it.
     pub(crate) parts: Vec<Part<'a>>,
 }
@@ -59,7 +59,7 @@ pub(crate) fn subjects(runs: &[Run]) -> Vec<Subject<'_>> {
         |run| run.target.host.clone(),
         |run| run.protocol_title.clone(),
         |run| format!("time lapse {}", run.target.time_lapse),
-        |run| format!("seed {}", run.seed),
+        |run| seed(run).map_or_else(String::new, |seed| format!("seed {seed}")),
         |run| run.id.clone(),
     ];
     let mut labels = vec![String::new(); runs.len()];
@@ -97,6 +97,11 @@ fn named(run: &Run, label: String, index: usize) -> String {
     }
 }
 
+/// The seed of the requests of `run`; absent of imported figures, whose requests are unknown.
+pub(crate) fn seed(run: &Run) -> Option<u64> {
+    run.imported_from().is_none().then_some(run.seed)
+}
+
 /// Line that names the runs of unvalidated models, below figures that name no run; empty without
 /// any.
 pub(crate) fn unvalidated(subjects: &[Subject<'_>]) -> String {
@@ -105,7 +110,7 @@ pub(crate) fn unvalidated(subjects: &[Subject<'_>]) -> String {
     if labels.is_empty() {
         return String::new();
     }
-    format!("<p class=\"provenance\">{}.</p>", Text(&labels.join("; ")))
+    format!("<p class=\"provenance\">Figures of {}.</p>", Text(&labels.join("; ")))
 }
 
 /// The suites of all runs, in order of appearance.
@@ -114,10 +119,21 @@ pub(crate) fn suites<'a>(subjects: &'a [Subject<'a>]) -> Vec<Suite<'a>> {
     for step in subjects.iter().flat_map(|subject| &subject.run.steps) {
         if !suites.iter().any(|suite| suite.name == step.suite) {
             let parts = subjects.iter().filter_map(|subject| part(subject, &step.suite)).collect();
-            suites.push(Suite { name: &step.suite, title: &step.suite_title, parts });
+            suites.push(Suite { name: &step.suite, title: titled(step, subjects), parts });
         }
     }
     suites
+}
+
+/// The heading of the suite of `step`, its first.
+fn titled(step: &Step, subjects: &[Subject<'_>]) -> String {
+    let mut all = subjects.iter().flat_map(|subject| &subject.run.steps);
+    let title = &step.suite_title;
+    if all.any(|other| other.suite != step.suite && other.suite_title == *title) {
+        format!("{title}, {}", step.workload)
+    } else {
+        title.clone()
+    }
 }
 
 fn part<'a>(subject: &'a Subject<'a>, suite: &str) -> Option<Part<'a>> {
@@ -163,18 +179,28 @@ impl Subject<'_> {
         intervals.dedup();
         let intervals: Vec<String> = intervals.into_iter().map(number::span).collect();
         let (label, run) = (&self.label, self.run);
-        let of_run = format!("{label}: run {}, seed {}", run.id, run.seed);
+        let seed = seed(run).map_or("–".into(), |seed| seed.to_string());
+        let of_run = format!("{label}: run {}, seed {seed}", run.id);
         match intervals.as_slice() {
             [] => format!("{of_run}."),
-            _ => format!("{of_run}, interval {}.", intervals.join(" and ")),
+            [only] => format!("{of_run}, interval {only}."),
+            several => format!("{of_run}, intervals of {}.", several.join(" and of ")),
         }
     }
 
-    /// Warnings about any of `steps`, with their remedies.
+    /// Warnings about any of `steps`, with their remedies; without those that the verdict on a
+    /// preconditioning repeats.
     pub(crate) fn cautions(&self, steps: &[&Step]) -> Vec<String> {
+        let is_said = |step: &Step, kind: WarningKind| {
+            let of_verdict = [WarningKind::NotSteady, WarningKind::NotPreconditioned];
+            step.kind == StepKind::Precondition && of_verdict.contains(&kind)
+        };
         let warnings = self.run.warnings.iter();
         warnings
-            .filter(|warning| steps.iter().any(|step| step.id == warning.step))
+            .filter(|warning| {
+                let mut of = steps.iter().filter(|step| step.id == warning.step);
+                of.any(|step| !is_said(step, warning.kind))
+            })
             .map(|warning| format!("{}: {}. Remedy: {}.", self.label, warning.text, warning.remedy))
             .collect()
     }

@@ -24,7 +24,7 @@ use crate::text::{Text, anchor};
 /// The section of `suite`.
 pub(crate) fn section(suite: &Suite<'_>) -> String {
     let id = anchor(suite.name);
-    let mut html = format!("<section id=\"suite-{id}\"><h2>{}</h2>\n", Text(suite.title));
+    let mut html = format!("<section id=\"suite-{id}\"><h2>{}</h2>\n", Text(&suite.title));
     html.push_str(&preconditioning::section(suite, &id));
     html.push_str(&rounds::section(suite, &id));
     html.push_str(&primary::section(suite, &id));

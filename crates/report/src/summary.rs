@@ -14,7 +14,7 @@ use results::conditions::weight;
 use results::headlines::contradiction;
 use results::{ConfidenceInterval, Doubt, Run, Step, StepKind};
 
-use crate::chance::{beside, origin};
+use crate::chance::{beside_millis, origin};
 use crate::chart::Look;
 use crate::number;
 use crate::number::drive_writes;
@@ -141,10 +141,10 @@ fn table(subjects: &[Subject<'_>], title: &str, loads: &[&Comparison], steady: b
         ""
     };
     html + "</table></div><p class=\"small\">Latencies in ms. Std. dev. is the \
-            standard deviation of all requests. WA is NAND writes ÷ host writes."
+            standard deviation of the latency of all requests. WA is NAND writes ÷ host writes."
         + host
         + steady
-        + &origin(tails.iter())
+        + &origin(&tails)
         + "</p>"
 }
 
@@ -170,7 +170,7 @@ fn row(subject: &Subject<'_>, entry: &Entry) -> String {
         number::whole(summary.iops),
         number::whole(summary.throughput_mb_s()),
         number::plain_ns(latency.mean_ns()),
-        beside(number::plain_millis(p999), tail_of(subject, entry)),
+        beside_millis(number::plain_millis(p999), tail_of(subject, entry)),
         number::plain_millis(latency.max_ns()),
         number::plain_ns(latency.stdev_ns()),
         amplification.map_or("–".into(), number::plain),

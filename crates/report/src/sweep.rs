@@ -8,9 +8,10 @@ use results::sweep::{
 };
 use results::{ConfidenceInterval, Spread};
 
+use crate::chance::{beside, origin};
 use crate::chart::{Axis, Bar, Bars, Body, Chart, Ends, Look, Series, Unit};
 use crate::number;
-use crate::text::{Text, anchor};
+use crate::text::{Cell, Text, anchor};
 
 /// Lines of one chart at most: as many as colours tell apart.
 const LINES_MAX: usize = 8;
@@ -53,7 +54,7 @@ const METRICS: [SweepMetric; 11] = [
         id: "average",
         title: "Average latency",
         unit: Unit::Millis,
-        explain: "Mirrors the throughput where the number of requests outstanding is the same.",
+        explain: "Average over all requests, after the preconditioning.",
         of: |settled| Some(settled.latency.mean_ns()? / 1e6),
         spread: Some((|it| it.latency.latency_ns_avg, 1e-6)),
     },
@@ -124,6 +125,15 @@ const METRICS: [SweepMetric; 11] = [
     },
 ];
 
+impl SweepMetric {
+    /// Its interval at `point`, in its unit.
+    fn interval(&self, point: &Point) -> Option<ConfidenceInterval> {
+        let (of, factor) = self.spread?;
+        let it = of(&point.settled()?.spread?)?;
+        Some(ConfidenceInterval::new(it.kind, it.low * factor, it.high * factor))
+    }
+}
+
 /// Lifetime of a settled drive; none before, since it follows from the write amplification.
 fn lifetime(settled: &SettledDrive) -> Option<Lifetime> {
     settled.lifetime.filter(|_| settled.steady)
@@ -138,9 +148,10 @@ fn cautions(sweep: &Sweep) -> Vec<String> {
 /// The body of the page.
 pub(crate) fn body(sweep: &Sweep) -> String {
     let mut html = format!(
-        "<main><header id=\"top\"><h1>{}, modelled</h1><p class=\"verdict\">Modelled sweep over \
+        "<main><header id=\"top\"><h1>{}{}</h1><p class=\"verdict\">Modelled sweep over \
          {}: {}.{}</p><p class=\"small\">{}</p>{}</header>",
         Text(&sweep.heading()),
+        if sweep.unvalidated { "" } else { ", modelled" },
         Text(&swept(sweep).join(" and ")),
         Text(&sweep.load()),
         Text(&over_provisioning(sweep)),
@@ -202,11 +213,12 @@ fn validation_note(sweep: &Sweep) -> String {
 fn conditions(sweep: &Sweep) -> String {
     let lapse = match sweep.time_lapse {
         1 => "at full scale".to_owned(),
-        k => format!("in time lapse, 1/{k} of the capacity for 1/{k} of the time"),
+        k => format!("time lapse: 1/{k} of the capacity for 1/{k} of the time"),
     };
     format!(
         "{}, format {}, host {}; each point purged, filled once in order, loaded until steady, for \
-         twelve hours at most, and then modelled, {lapse}; seed {}, model version {}.",
+         twelve hours at most, and then loaded once more for the figures; {lapse}; seed {}, model \
+         version {}.",
         sweep.id, sweep.format, sweep.host, sweep.seed, sweep.model_version,
     )
 }
@@ -337,9 +349,8 @@ fn series(lines: &[(String, Vec<&Point>)], index: usize, metric: &SweepMetric) -
 /// The intervals of `metric` at points along the dimension numbered `index`.
 fn errors(index: usize, metric: &SweepMetric, points: &[&Point]) -> Vec<(f64, f64, f64)> {
     let of = |point: &&Point| {
-        let (interval, factor) = metric.spread?;
-        let it = interval(&point.settled()?.spread?)?;
-        Some((point.at.get(index)?.number()?, it.low * factor, it.high * factor))
+        let it = metric.interval(point)?;
+        Some((point.at.get(index)?.number()?, it.low, it.high))
     };
     points.iter().filter_map(of).collect()
 }
@@ -363,27 +374,39 @@ fn groups(
     groups.filter(|group| !group.bars.is_empty()).collect()
 }
 
-/// Every point.
+/// Every point, with the metrics that any of them has.
 fn numbers(sweep: &Sweep) -> String {
     let mut html = String::from(
-        "<section id=\"numbers\"><h2>Modelled numbers</h2><div class=\"scroll\"><table><thead><tr>",
+        "<section id=\"numbers\"><h2>Modelled numbers</h2><div class=\"scroll\">\
+         <table class=\"swept\"><thead><tr>",
     );
-    let metrics =
-        METRICS.iter().map(|metric| format!("{}, {}", metric.title, metric.unit.symbol()));
+    let settled = || sweep.points.iter().filter_map(Point::settled);
+    let is_known = |metric: &&SweepMetric| settled().any(|it| (metric.of)(it).is_some());
+    let metrics: Vec<&SweepMetric> = METRICS.iter().filter(is_known).collect();
+    let titles = metrics.iter().map(|metric| match metric.unit.symbol() {
+        "" => metric.title.to_owned(),
+        symbol => format!("{}, {symbol}", metric.title),
+    });
     let heads = keys(sweep).into_iter().map(quantity).chain([OVER_PROVISIONING.to_owned()]);
-    let heads = heads.chain(metrics);
+    let heads = heads.chain(titles);
     for head in heads.chain(["remark".to_owned()]) {
         let _ = write!(html, "<th scope=\"col\">{}</th>", Text(&head));
     }
     html.push_str("</tr></thead><tbody>");
     for point in &sweep.points {
-        let _ = write!(html, "<tr>{}</tr>", row(point));
+        let _ = write!(html, "<tr>{}</tr>", row(point, &metrics));
     }
     html.push_str("</tbody></table></div>");
+    let points = sweep.points.iter();
+    let intervals = points.flat_map(|it| metrics.iter().filter_map(move |of| of.interval(it)));
+    let origin = origin(&intervals.collect::<Vec<_>>());
+    if !origin.is_empty() {
+        let _ = write!(html, "<p class=\"small\">{}</p>", origin.trim_start());
+    }
     html + &validation_note(sweep) + "</section>"
 }
 
-fn row(point: &Point) -> String {
+fn row(point: &Point, metrics: &[&SweepMetric]) -> String {
     let mut html = String::new();
     for value in &point.at {
         let _ = write!(html, "<th scope=\"row\">{}</th>", Text(&value.to_string()));
@@ -391,9 +414,9 @@ fn row(point: &Point) -> String {
     let shown = |value: Option<f64>| value.map_or("–".into(), number::plain);
     let shares = point.settled().and_then(|settled| settled.over_provisioning_percent);
     let _ = write!(html, "<td>{}</td>", shown(shares));
-    for metric in &METRICS {
+    for metric in metrics {
         let value = point.settled().and_then(|settled| (metric.of)(settled));
-        let _ = write!(html, "<td>{}</td>", shown(value));
+        let _ = write!(html, "<td>{}</td>", Cell(&beside(shown(value), metric.interval(point))));
     }
     let _ = write!(html, "<td class=\"prose\">{}</td>", Text(&remark(point)));
     html
@@ -490,6 +513,31 @@ mod tests {
     }
 
     #[test]
+    fn a_number_has_its_interval_below_and_its_unit_above_where_it_has_any() {
+        let mut one = sweep();
+        let plain = crate::sweep(&one);
+        assert!(plain.contains("<th scope=\"col\">Throughput, IOPS</th>"));
+        assert!(!plain.contains("Drive writes per day"), "no point has any");
+        let PointOutcome::Measured(settled) = &mut one.points[0].outcome else { panic!() };
+        let kind = results::IntervalKind::Repeats;
+        let iops = Some(ConfidenceInterval::new(kind, 39_000.0, 41_000.0));
+        settled.spread = Some(Spread { iops, ..Spread::default() });
+        let (host_writes_pb, drive_writes_per_day) = (1.0, Some(2.5));
+        settled.lifetime = Some(Lifetime {
+            basis: LifetimeBasis::Rating,
+            host_writes_pb,
+            drive_writes_per_day,
+            years: None,
+            read_retries_at_end_of_life: None,
+        });
+        let html = crate::sweep(&one);
+        let interval = "40,000<span class=\"interval below\">39,000 to 41,000</span>";
+        assert!(html.contains(interval), "{html}");
+        assert!(html.contains("repeats with other seeds"), "where it comes from");
+        assert!(html.contains("<th scope=\"col\">Drive writes per day</th>"), "no unit, no comma");
+    }
+
+    #[test]
     fn an_axis_says_the_quantity_and_its_unit() {
         let said =
             ["user_capacity_gb", "threads", "nand.t_program_us", "read_percent"].map(quantity);
@@ -501,7 +549,7 @@ mod tests {
     #[test]
     fn an_unvalidated_model_is_marked_in_title_figures_and_table() {
         let html = crate::sweep(&Sweep { unvalidated: true, ..sweep() });
-        let heading = format!("<h1>{}, unvalidated model, modelled</h1>", sweep().title);
+        let heading = format!("<h1>{}, unvalidated model</h1>", sweep().title);
         assert!(html.contains(&heading), "{html:.400}");
         assert_eq!(
             html.matches(results::mark::UNVALIDATED_REASON).count(),

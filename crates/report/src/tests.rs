@@ -236,7 +236,7 @@ fn an_unvalidated_model_is_marked_wherever_its_figures_are() {
     let mut runs = vec![run(STOCK)];
     runs[0].target.unvalidated = true;
     let page = review(&runs, &runs[0].target.heading());
-    assert!(page.contains(&format!("<h1>{TITLE}, {UNVALIDATED}, modelled</h1>")));
+    assert!(page.contains(&format!("<h1>{TITLE}, {UNVALIDATED}</h1>")));
     assert_eq!(page.matches(UNVALIDATED_REASON).count(), 1, "once a page");
     for figure in page.split("<figure ").skip(1) {
         let figure = figure.split("</figure>").next().unwrap();
@@ -264,15 +264,18 @@ fn an_unvalidated_model_beside_another_is_the_one_that_is_marked() {
 fn a_warning_stands_on_top_and_once_at_the_charts_of_its_step() {
     let mut runs = vec![run(STOCK)];
     runs[0].warnings.push(Warning {
-        kind: WarningKind::NotSteady,
+        kind: WarningKind::Throttled,
         step: "8k-70-30/precondition".into(),
-        text: "rounds still fell by 31 %".into(),
-        remedy: "precondition for longer".into(),
+        text: "it was hot for 31 %".into(),
+        remedy: "cool it".into(),
     });
     let page = review(&runs, TITLE);
     let marked = page.matches("class=\"caution\"").count();
     assert_eq!(marked, 1, "once for the charts of the preconditioning");
-    assert_eq!(page.matches("rounds still fell by 31 %").count(), marked + 1);
+    assert_eq!(page.matches("it was hot for 31 %").count(), marked + 1);
+    runs[0].warnings[1].kind = WarningKind::NotSteady;
+    let page = review(&runs, TITLE);
+    assert!(!page.contains("class=\"caution\""), "the verdict on the preconditioning says so");
 }
 
 #[test]

@@ -73,11 +73,12 @@ fn rates(subjects: &[Subject<'_>]) -> String {
         (!told.is_empty()).then(|| format!("{heading}: {}", listed(&told)))
     };
     let said = states.into_iter().filter_map(of_state).collect::<Vec<_>>().join("; ");
-    let is_modelled = subjects.iter().all(|subject| subject.run.target.kind.is_model());
-    let said = match (is_modelled, is_imported) {
-        (true, _) => format!("Modelled, {said}"),
-        (false, true) => format!("Imported, {said}"),
-        (false, false) => said.replacen('s', "S", 1),
+    let models = subjects.iter().filter(|subject| subject.run.target.kind.is_model()).count();
+    let said = match models {
+        0 if is_imported => format!("Imported, {said}"),
+        0 => said.replacen('s', "S", 1),
+        all if all == subjects.len() => format!("Modelled, {said}"),
+        _ => format!("Partly modelled, {said}"),
     };
     let load = if is_one_load { format!(" at {}", loads.concat()) } else { String::new() };
     format!("{said}, under {what}{load}.")
@@ -137,7 +138,9 @@ fn unsettled(it: &Headlines) -> String {
     }
     let writing = Headlines { read_iops: None, ..it.clone() };
     let after = it.written.map_or_else(String::new, |it| format!(" after {}", written_times(&it)));
-    let reads = reads.map_or_else(String::new, |reads| format!(", and {reads}, which needs none"));
+    let reads = reads.map_or_else(String::new, |reads| {
+        format!("; {reads}, for which no steady state is needed")
+    });
     format!("{begun} not reached: {}{after}{reads}.", does(&writing))
 }
 

@@ -111,6 +111,11 @@ impl Unit {
         }
     }
 
+    /// True of time.
+    pub(crate) const fn is_time(self) -> bool {
+        matches!(self, Self::Hours | Self::Minutes | Self::Seconds)
+    }
+
     /// A number in this unit, without symbol.
     pub(crate) fn show(self, value: f64) -> String {
         match self {
@@ -193,7 +198,7 @@ impl Axis {
         let (low, high) = positive
             .fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
         match self.unit {
-            Unit::Hours | Unit::Minutes | Unit::Seconds => Scale::exact(0.0, high),
+            unit if unit.is_time() => Scale::exact(0.0, high),
             _ if self.spacing == Spacing::Doublings && low.is_finite() => {
                 Scale::doublings(low, high)
             }

@@ -24,25 +24,59 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
         series.iter().map(|series| (series, highest(&series.points, POINTS_MAX))).collect();
     for run in drawn.chunks(LINES) {
         for (depth, pair) in run.windows(2).enumerate() {
-            inner.push_str(&between(&frame, &pair[0].1, &pair[1], depth));
+            for stretch in stretches(run, &pair[1].1) {
+                inner.push_str(&between(&frame, &pair[0].1, (pair[1].0, stretch), depth));
+            }
         }
     }
-    for (index, (series, points)) in drawn.iter().enumerate() {
-        let weight = if index % LINES == 0 { "" } else { " thin" };
-        inner.push_str(&line::path(&frame, series, points, weight));
+    for run in drawn.chunks(LINES) {
+        for (index, (series, points)) in run.iter().enumerate() {
+            let weight = if index == 0 { "" } else { " thin" };
+            for stretch in stretches(run, points) {
+                inner.push_str(&line::path(&frame, series, stretch, weight));
+            }
+        }
     }
-    inner.push_str(&line::end_labels(&frame, chart, &drawn));
+    inner.push_str(&line::end_labels(&frame, chart, &to_the_end(&drawn)));
     frame::wrap(chart, frame::height(chart), &inner)
 }
 
-/// The space from `below` up to `above`; `depth` is 0 for that next to the median.
-fn between(frame: &Frame, below: &[Point], above: &(&Series, Vec<Point>), depth: usize) -> String {
+/// Parts of `points` without a gap: intervals of `run` with too few requests lack a percentile.
+fn stretches<'a>(
+    run: &[(&Series, Vec<Point>)],
+    points: &'a [Point],
+) -> impl Iterator<Item = &'a [Point]> {
+    let median = run.first().map_or([].as_slice(), |it| it.1.as_slice());
+    // The last interval may be a short one.
+    let regular = &median[..median.len().saturating_sub(1)];
+    let gaps = regular.windows(2).map(|pair| pair[1].0 - pair[0].0);
+    let step = gaps.fold(f64::INFINITY, f64::min);
+    points.chunk_by(move |a, b| b.0 - a.0 < step * 1.5)
+}
+
+/// The lines that reach as far as the median of their run: others have no value at its end.
+fn to_the_end<'a>(drawn: &[(&'a Series, Vec<Point>)]) -> Vec<(&'a Series, Vec<Point>)> {
+    let end = |line: &(&Series, Vec<Point>)| line.1.last().map_or(0.0, |point| point.0);
+    let runs = drawn.chunks(LINES);
+    runs.flat_map(|run| run.iter().filter(|line| end(line) >= end(&run[0]))).cloned().collect()
+}
+
+/// The space from `below` up to a stretch of the line above; `depth` is 0 for that next to the
+/// median.
+fn between(
+    frame: &Frame,
+    below: &[Point],
+    (above, stretch): (&Series, &[Point]),
+    depth: usize,
+) -> String {
+    let (from, to) = (stretch[0].0, stretch[stretch.len() - 1].0);
+    let below = below.iter().filter(|point| (from..=to).contains(&point.0));
     let mut d = String::new();
-    for (index, (x, y)) in above.1.iter().chain(below.iter().rev()).enumerate() {
+    for (index, (x, y)) in stretch.iter().chain(below.rev()).enumerate() {
         let command = if index == 0 { 'M' } else { 'L' };
         let _ = write!(d, "{command}{} {}", place(frame.x.at(*x)), place(frame.y.at(*y)));
     }
-    format!("<path class=\"space b{depth} t{}\" d=\"{d}Z\"/>", above.0.look.tone)
+    format!("<path class=\"space b{depth} t{}\" d=\"{d}Z\"/>", above.look.tone)
 }
 
 /// At most `limit` points, each the highest of as many neighbours: percentiles have no average.

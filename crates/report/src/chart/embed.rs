@@ -42,7 +42,7 @@ fn value(chart: &Chart) -> Value {
         "kind": kind,
         "title": chart.title,
         "source": source(chart),
-        "ends": chart.ends.name(),
+        "ends": chart.name_of_ends(),
         "x": axis(&chart.x),
         "y": axis(&chart.y),
         "slots": slots,
@@ -55,7 +55,7 @@ fn value(chart: &Chart) -> Value {
 fn source(chart: &Chart) -> String {
     let runs = chart.provenance.iter();
     let runs: Vec<&str> =
-        runs.map(|line| line.split(", interval ").next().unwrap_or_default()).collect();
+        runs.map(|line| line.split(", interval").next().unwrap_or_default()).collect();
     runs.join("; ")
 }
 
@@ -66,13 +66,18 @@ fn axis(axis: &super::Axis) -> Value {
         Spacing::Doublings => "doublings",
         Spacing::Nines => "nines",
     };
-    json!({
+    let mut value = json!({
         "label": axis.label,
         "unit": axis.unit.symbol(),
         "spacing": spacing,
-        "switchable": axis.switchable,
-        "domain": axis.domain.map(|(low, high)| [digits(low, 4), digits(high, 4)]),
-    })
+    });
+    if axis.switchable {
+        value["switchable"] = true.into();
+    }
+    if let Some((low, high)) = axis.domain {
+        value["domain"] = json!([digits(low, 4), digits(high, 4)]);
+    }
+    value
 }
 
 /// All points: a curve has few, and x need not ascend.
@@ -97,15 +102,13 @@ fn lines(series: &[Series], fewer: fn(&[Point], usize) -> Vec<Point>) -> Vec<Val
         .iter()
         .map(|series| {
             let points = fewer(&series.points, limit);
-            let column = |of: fn(&Point) -> f64, places: i32| -> Vec<Value> {
-                points.iter().map(|point| digits(of(point), places)).collect()
-            };
-            let x = column(|point| point.0, 6);
+            let x: Vec<Value> = points.iter().map(|point| digits(point.0, 6)).collect();
+            let y = points.iter().map(|point| digits(shortened(point.1), 4));
             let mut value = json!({
                 "name": series.name,
                 "tone": series.look.tone,
                 "dash": series.look.dash,
-                "y": column(|point| point.1, 4),
+                "y": y.collect::<Vec<_>>(),
             });
             if !series.labels.is_empty() {
                 value["labels"] = Value::from(series.labels.clone());
@@ -170,6 +173,14 @@ fn bars(chart: &Chart) -> Vec<Value> {
     chart.names().into_iter().map(|(name, _)| of(name)).collect()
 }
 
+/// Four digits of `value` that round to the three that the static chart shows: 1.234 for 1.2349,
+/// which would be 1.235, and then 1.24.
+fn shortened(value: f64) -> f64 {
+    let rounded = number::round(value, 4);
+    let is_same = number::round(rounded, 3).total_cmp(&number::round(value, 3)).is_eq();
+    if is_same { rounded } else { rounded - 10_f64.powi(number::order(value) - 3) }
+}
+
 /// `value` to that many significant digits; whole numbers are written without a point.
 #[expect(clippy::cast_possible_truncation, reason = "within 2⁵³, checked")]
 fn digits(value: f64, places: i32) -> Value {
@@ -184,6 +195,15 @@ fn digits(value: f64, places: i32) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_the_static_chart_shows() {
+        let of = |value: f64| digits(shortened(value), 4);
+        assert_eq!([42_644.37, 9.0, 1.0].map(of), [42_640, 9, 1].map(Value::from));
+        assert_eq!(of(1.234_46), Value::from(1.234));
+        assert_eq!([1.234_96, 123.496].map(of), [1.234, 123.4].map(Value::from), "not 1.24");
+        assert_eq!(of(1.235), Value::from(1.235));
+    }
 
     #[test]
     fn equal_neighbours_are_written_once_with_their_repeats() {

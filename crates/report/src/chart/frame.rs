@@ -66,13 +66,17 @@ impl Frame {
         svg
     }
 
-    /// Returns the SVG text that names the numbers at the ends of the lines: last, mean or max.
+    /// Returns the SVG text that names the numbers at the ends of the lines: last, mean or max;
+    /// empty where they have no name.
     pub(super) fn name_of_ends(&self, chart: &Chart) -> String {
+        if chart.name_of_ends().is_empty() {
+            return String::new();
+        }
         format!(
             "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text>",
             self.right + 6.0,
             self.top - 4.0,
-            chart.ends.name(),
+            chart.name_of_ends(),
         )
     }
 

@@ -80,13 +80,20 @@ pub(super) fn curve_svg(chart: &Chart, series: &[Series]) -> String {
 /// The loads at the ends of a curve: the lightest above or below its dot, the heaviest beside it;
 /// none where it would lie upon one of `labelled`, the places of those before.
 fn curve_ends(frame: &Frame, series: &Series, above: bool, labelled: &mut Vec<Point>) -> String {
-    let lightest = (0.0, if above { -8.0 } else { 17.0 }, "middle");
+    let lightest_dy = if above { -8.0 } else { 17.0 };
     let ends = [series.points.first(), series.points.last()];
     let labels = [series.labels.first(), series.labels.last()];
     let mut svg = String::new();
     for (index, (point, label)) in ends.into_iter().zip(labels).enumerate() {
         let (Some(point), Some(label)) = (point, label) else { continue };
-        let (dx, dy, anchor) = if index == 0 { lightest } else { (8.0, 4.0, "start") };
+        let (dx, dy, anchor) = match index {
+            // On the left the ticks have their labels.
+            0 if frame.x.at(point.0) - LABEL_WIDTH / 2.0 < frame.left => {
+                (8.0, lightest_dy, "start")
+            }
+            0 => (0.0, lightest_dy, "middle"),
+            _ => (8.0, 4.0, "start"),
+        };
         let (x, y) = (place(frame.x.at(point.0) + dx), place(frame.y.at(point.1) + dy));
         let is_near = |(other_x, other_y): &Point| {
             (other_x - x).abs() < LABEL_WIDTH && (other_y - y).abs() < LABEL_GAP

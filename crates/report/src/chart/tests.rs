@@ -161,3 +161,66 @@ fn the_data_of_a_chart_are_short_numbers() {
     assert!(data.contains(r#""x":[0.0166667,0.0333333],"y":[42640,0]"#), "{data}");
     assert!(data.contains(r#""name":"\u003c/script>""#), "{data}");
 }
+
+#[test]
+fn a_percentile_that_intervals_lack_is_a_gap_and_has_no_last_value() {
+    let median: Vec<Point> = (1..=6).map(|at| (f64::from(at), 2.0)).collect();
+    let high = |lacking: &[usize]| -> Vec<Point> {
+        let known = median.iter().enumerate().filter(|(at, _)| !lacking.contains(at));
+        known.map(|(_, point)| (point.0, 9.0)).collect()
+    };
+    let of = |lacking: &[usize]| {
+        let points = [median.clone(), high(&[]), high(lacking)];
+        let names = ["a, median", "a, p99", "a, p99.9"];
+        let lines = names.iter().zip(&points).map(|(name, points)| series(name, points));
+        let time = Axis::linear("protocol time", Unit::Minutes);
+        let body = Body::Bands(lines.collect(), Vec::new());
+        chart(time, Axis::log("Latency", Unit::Millis), body).svg()
+    };
+    let counts = |svg: &str| {
+        ["space b0", "space b1", "class=\"line", "dy=\".32em\">9</text>"]
+            .map(|it| svg.matches(it).count())
+    };
+    assert_eq!(counts(&of(&[])), [1, 1, 3, 2]);
+    assert_eq!(counts(&of(&[2])), [1, 2, 4, 2], "two stretches");
+    assert_eq!(counts(&of(&[4, 5])), [1, 1, 3, 1], "it ends before the median does");
+}
+
+#[test]
+fn the_lightest_load_of_a_curve_is_named_beside_the_ticks() {
+    let of = |first: f64| {
+        let points = [(first, 1.0), (90_000.0, 4.0)];
+        let labels = ["T2Q2", "T16Q16"].map(String::from).to_vec();
+        let body = Body::Curve(vec![Series { labels, ..series("a", &points) }]);
+        let x = Axis { domain: Some((0.0, 90_000.0)), ..Axis::linear("throughput", Unit::Iops) };
+        let svg = chart(x, Axis::linear("Latency", Unit::Millis), body).svg();
+        let text = svg.split("<text").find(|it| it.ends_with(">T2Q2</text>")).unwrap();
+        text.contains("text-anchor=\"start\"")
+    };
+    assert!(of(1.0), "at the left edge");
+    assert!(!of(40_000.0));
+}
+
+#[test]
+fn a_legend_of_bars_has_their_order_and_one_name_where_others_are_on_the_page() {
+    let bar = |name: &str, tone| Bar { name: name.into(), tone, value: 1000.0 };
+    let group = |bars| Bars { label: "4k".into(), bars };
+    let groups = vec![group(vec![bar("b", 1)]), group(vec![bar("a", 0), bar("b", 1)])];
+    let legend = |groups| {
+        let axis = Axis::linear("Throughput", Unit::Iops);
+        chart(Axis::loads(Vec::new()), axis, Body::Bars(groups)).legend()
+    };
+    let both = legend(groups);
+    assert!(both.find(">a<").unwrap() < both.find(">b<").unwrap(), "{both}");
+    assert!(legend(vec![group(vec![bar("b", 1)])]).contains(">b<"), "the second of two runs");
+    assert_eq!(legend(vec![group(vec![bar("a", 0)])]), "", "one run alone");
+}
+
+#[test]
+fn the_last_value_is_called_so_over_time_alone() {
+    let points = [(1.0, 9.0), (2.0, 3.0), (4.0, 6.0)];
+    let body = Body::Lines(vec![series("a", &points)], Vec::new());
+    let of_depth = chart(Axis::depths("depth"), Axis::linear("Rate", Unit::Iops), body);
+    assert!(!of_depth.svg().contains(">last<") && of_depth.svg().contains(">6</text>"));
+    assert!(embed::script(&of_depth).contains("\"ends\":\"\""));
+}

@@ -82,3 +82,27 @@ fn a_suite_has_a_part_for_each_run_that_has_it() {
     assert!(suites[0].parts.iter().all(|part| part.precondition.is_some()));
     assert_eq!(suites[1].parts[0].measures.len(), 16);
 }
+
+#[test]
+fn suites_of_one_title_are_told_apart_by_their_workloads() {
+    let mut run = run(STOCK);
+    run.steps.retain(Step::is_primary);
+    run.steps.iter_mut().for_each(|step| step.suite_title = "job".into());
+    let runs = [run];
+    let subjects = subjects(&runs);
+    let titles: Vec<String> = suites(&subjects).into_iter().map(|suite| suite.title).collect();
+    let expected = ["job, 4k-rand-write", "job, 8k-70-30", "job, file-server", "job, web-server"];
+    assert_eq!(titles, expected);
+}
+
+#[test]
+fn intervals_of_several_lengths_are_each_named() {
+    let run = run(STOCK);
+    let runs = [run];
+    let subjects = subjects(&runs);
+    let mut steps = [runs[0].steps[1].clone(), runs[0].steps[2].clone()];
+    let said = |steps: &[Step; 2]| subjects[0].provenance(&[&steps[0], &steps[1]]);
+    assert!(said(&steps).ends_with("seed 1, interval 60 s."));
+    steps[0].interval_s = 540.0;
+    assert!(said(&steps).ends_with("seed 1, intervals of 9 min and of 60 s."), "{}", said(&steps));
+}

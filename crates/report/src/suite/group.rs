@@ -79,22 +79,27 @@ fn folded(charts: &[&Chart]) -> String {
     if charts.is_empty() {
         return String::new();
     }
-    let mut names: Vec<String> = Vec::new();
+    let mut names: Vec<(String, usize)> = Vec::new();
     for chart in charts {
         let name = chart.title.split(',').next().unwrap_or_default();
         // `IOPS` stays as it is.
         let name = if name.starts_with("IOPS") { name.into() } else { name.to_lowercase() };
-        if !names.contains(&name) {
-            names.push(name);
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => names.push((name, 1)),
         }
     }
+    let names = names.into_iter().map(|(name, count)| match count {
+        1 => name,
+        count => format!("{name} ({count})"),
+    });
     let figures: String = charts.iter().map(|chart| chart.figure(false)).collect();
     format!(
         "<details class=\"more\"><summary>{} more chart{}: {}</summary>\
          <div class=\"charts\">{figures}</div></details>",
         charts.len(),
         if charts.len() == 1 { "" } else { "s" },
-        Text(&names.join(", ")),
+        Text(&names.collect::<Vec<_>>().join(", ")),
     )
 }
 

@@ -6,7 +6,7 @@ use results::{Bin, Latencies, LatencySpread, LatencySummary, Step, is_percentile
 use super::group::table;
 use super::metric::RunStep;
 use super::steps::{apart, cautions, is_listed, line, provenance};
-use crate::chance::{beside, of_percentiles, origin};
+use crate::chance::{beside_millis, of_percentiles, origin};
 use crate::chart::Look;
 use crate::chart::{Axis, Body, Chart, Ends, Point, Series, Unit};
 use crate::explain;
@@ -25,7 +25,7 @@ const STEPS: u32 = 160;
 /// The percentiles of every workload.
 pub(super) fn charts(suite: &Suite<'_>, id: &str) -> Vec<Chart> {
     let workloads = suite.workloads().into_iter();
-    workloads.map(|workload| chart(workload, &heaviest(suite, workload), id)).collect()
+    workloads.map(|workload| chart(suite, workload, id)).collect()
 }
 
 /// Each run's measurement of `workload` that stands for it, where no requests are missing.
@@ -38,8 +38,15 @@ pub(super) fn heaviest<'a>(suite: &Suite<'a>, workload: &str) -> Vec<RunStep<'a>
     measures.filter_map(greatest).collect()
 }
 
-/// The percentiles of `workload` in `taken`.
-pub(super) fn chart(workload: &str, taken: &[RunStep<'_>], id: &str) -> Chart {
+/// The percentiles of `workload` at each run's load that stands for it.
+pub(super) fn chart(suite: &Suite<'_>, workload: &str, id: &str) -> Chart {
+    let taken = &heaviest(suite, workload);
+    let lacking = suite.measures(workload).into_iter().map(|(subject, _)| subject);
+    let lacking = lacking.filter(|of| taken.iter().all(|(subject, _)| subject.index != of.index));
+    let left_out = lacking.map(|subject| {
+        let label = &subject.label;
+        format!("Percentiles of {workload}: {label} is left out, since requests are missing.")
+    });
     let mut title = workload.to_owned();
     if !taken.is_empty() {
         title = format!("{title}, {}", loads(taken.iter().map(|(_, step)| *step)));
@@ -49,7 +56,7 @@ pub(super) fn chart(workload: &str, taken: &[RunStep<'_>], id: &str) -> Chart {
         title: format!("{title}, percentiles"),
         explain: explain::PERCENTILES,
         provenance: provenance(taken),
-        cautions: cautions(taken),
+        cautions: cautions(taken).into_iter().chain(left_out).collect(),
         x: Axis::nines("percentile of requests"),
         y: Axis::log("Latency", Unit::Millis),
         ends: Ends::Last,
@@ -142,7 +149,7 @@ pub(super) fn numbers(taken: &[RunStep<'_>]) -> String {
             rows.push(row(subject, step, kind));
         }
     }
-    let origin = match origin(intervals.iter()) {
+    let origin = match origin(&intervals) {
         origin if origin.is_empty() => origin,
         origin => format!("<p class=\"small\">{}</p>", origin.trim_start()),
     };
@@ -168,7 +175,9 @@ fn row(
     let with_intervals = percentiles.into_iter().zip(of_percentiles(&spread));
     name.into_iter()
         .chain(std::iter::once(number::whole(latency.count as f64)))
-        .chain(with_intervals.map(|(it, interval)| beside(number::plain_millis(it), interval)))
+        .chain(
+            with_intervals.map(|(it, interval)| beside_millis(number::plain_millis(it), interval)),
+        )
         .chain([five_nines, latency.max_ns()].map(number::plain_millis))
         .collect()
 }

@@ -84,7 +84,7 @@ fn bars_section(suite: &Suite<'_>, single: &[(&str, Measurements<'_>)], id: &str
     let mut charts = bars_charts(single, id);
     let more = charts.split_off(charts.len().min(BARS_SHOWN));
     for (workload, _) in single {
-        charts.push(percentiles::chart(workload, &percentiles::heaviest(suite, workload), id));
+        charts.push(percentiles::chart(suite, workload, id));
     }
     let taken = all(single);
     let numbers = numbers(&taken) + &percentiles::numbers(&taken);
@@ -166,7 +166,7 @@ fn sweep(
     let charts = [
         curve(workload, measured, id),
         by_depth(workload, measured, id),
-        percentiles::chart(workload, &heaviest, id),
+        percentiles::chart(suite, workload, id),
     ];
     let more = sweep_charts(workload, measured, loads, id);
     let numbers = numbers(&taken(measured)) + &percentiles::numbers(&heaviest);

@@ -37,7 +37,7 @@ pub(super) fn section(suites: &[Suite<'_>]) -> String {
                 html,
                 "<tr><th scope=\"row\">{}</th><td class=\"prose t{}\"><i class=\"key\"></i>{}</td>\
                  <td class=\"prose\">{}</td>{verdict}</tr>",
-                Text(suite.title),
+                Text(&suite.title),
                 Look::of_run(part.subject.index).tone,
                 Text(&part.subject.label),
                 Text(&headline),

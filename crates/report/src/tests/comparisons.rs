@@ -122,9 +122,16 @@ fn figures_that_lack_requests_have_no_percentile_no_bar_and_no_winner() {
     assert!(missing.starts_with("high-performance requests missing"), "{missing}");
     assert_eq!((rows[at + 1][4] == "–", &*rows[at + 2][4]), (false, "–"));
     let html = comparison(&runs);
+    let withheld = "Without a bar: high-performance in 4k-rand-write, whose figures a warning";
+    assert!(html.contains(withheld), "{html}");
+    assert!(!comparison(&as_drives(review_of_two())).contains("Without a bar"));
     let places = super::markup::rows(&html, "class=\"places\"");
     assert!(places.iter().all(|row| row[0] != "4k-rand-write"), "{places:?}");
     let page = review(&runs, TITLE);
+    let left_out = "Percentiles of 4k-rand-write: high-performance is left out, since requests";
+    assert!(section(&page, "suite-4k").contains(left_out));
+    let figure = part(&page, "<figure id=\"4k-4k-rand-write-percentiles\"", "</figure>");
+    assert!(figure.contains("<ul class=\"legend\">") || figure.contains("stock"), "{figure}");
     let law = part(&page, "high-performance: IOPS times average latency", "</p>").to_owned();
     assert!(law.contains("1 load lacks requests that had not completed"), "{law}");
 }
@@ -282,4 +289,23 @@ fn only_runs_that_differ_in_the_drive_alone_are_drawn_side_by_side_and_ranked() 
     // Formats of one drive are drawn together, and not ranked.
     let html = comparison(&review_of_two());
     assert!(html.contains("id=\"compare-iops\"") && !html.contains("class=\"places\""));
+}
+
+#[test]
+fn a_run_that_differs_from_those_drawn_is_named_below_them() {
+    let mut runs = as_drives(vec![run(STOCK), run(FAST), run(Shape { format: "third", ..STOCK })]);
+    assert!(!comparison(&runs).contains("Not drawn beside them"));
+    runs[2].target.host = "windows".into();
+    let html = comparison(&runs);
+    assert!(html.contains("<p>Not drawn beside them: third, which differ in host.</p>"), "{html}");
+}
+
+#[test]
+fn runs_without_a_workload_in_common_have_no_table_of_ratios() {
+    let mut runs = review_of_two();
+    for step in &mut runs[1].steps {
+        step.workload = format!("other-{}", step.workload);
+    }
+    let html = comparison(&runs);
+    assert!(!html.contains("class=\"ratios\"") && !html.contains("<h3>Against"), "{html}");
 }

@@ -134,10 +134,17 @@ fn figures_of_another_protocol_stand_on_the_page_with_what_differs() {
         value_high: 735_000.0,
         ..figure
     }];
-    let page = review(&[of], TITLE);
+    let page = review(&[of.clone()], TITLE);
     let told = rows(section(&page, "published"), "class=\"elsewhere\"");
     assert_eq!(told[0][3], "735,000");
     assert_eq!(told[0][4], "protocol (CSD 3000 review), 64 threads, 2:1 compressible");
+    let mut apart = of.clone();
+    let figure = &mut apart.published_elsewhere[0];
+    (figure.host, figure.phase) = ("windows".into(), "precondition-end".into());
+    let page_apart = review(&[apart], TITLE);
+    let told = rows(section(&page_apart, "published"), "class=\"elsewhere\"");
+    let differs = "protocol (CSD 3000 review), windows host, precondition end, 64 threads, 2:1";
+    assert!(told[0][4].starts_with(differs), "{told:?}");
     let glance = section(&page, "glance");
     assert!(glance.contains("published, another protocol"), "{glance}");
     assert!(glance.contains("<span>735K</span> <i>64 threads</i> <i>2:1 compressible</i>"));
@@ -156,6 +163,19 @@ fn a_page_of_models_is_called_modelled_wherever_it_begins() {
     let page = review(&[real], TITLE);
     assert!(page.contains(&format!("<h1>{TITLE}</h1>")) && page.contains(">Measured</th>"));
     assert!(!page.contains("<body class=\"modelled\">"));
+}
+
+#[test]
+fn a_page_of_models_and_others_says_so_wherever_it_begins() {
+    let mut runs = as_drives(review_of_two());
+    runs[1].target.kind = TargetKind::BlockDevice;
+    let page = review(&runs, TITLE);
+    assert!(page.contains(&format!("<h1>{TITLE}, modelled and measured</h1>")));
+    assert!(page.contains("<p class=\"verdict\">Partly modelled, steady state: "));
+    assert!(page.contains("<body class=\"mixed\">") && page.contains(".mixed { page: mixed; }"));
+    runs[1].environment.imported_from = Some("fio-3.33".into());
+    let page = review(&runs, TITLE);
+    assert!(page.contains(&format!("<title>{TITLE}, modelled and imported</title>")));
 }
 
 #[test]

@@ -371,3 +371,16 @@ fn a_headline_that_a_published_figure_contradicts_is_marked_wherever_it_stands()
     assert!(glance.contains(&format!("Contradicted: 4K write p99.9, {text}.")));
     assert!(section(&page, "summary").contains(&format!("p99.9 {text}")));
 }
+
+#[test]
+fn an_import_is_not_called_unsteady_where_that_is_unknown() {
+    let mut of = run(STOCK);
+    of.target.kind = TargetKind::BlockDevice;
+    of.environment.imported_from = Some("fio-3.33".into());
+    of.steps.iter_mut().for_each(|step| step.steady = None);
+    let own = part(&glance(&[of]), "<tr class=\"own", "</tr>").to_owned();
+    let cells: Vec<bool> =
+        own.split("<td").skip(1).map(|it| it.contains("<i>not judged</i>")).collect();
+    assert_eq!(cells, [true, false, true, true], "reads need none");
+    assert!(!own.contains("not steady"), "{own}");
+}

@@ -94,8 +94,9 @@ fn a_doubted_figure_is_withheld_with_the_reason() {
     let list = part(&html, "<ul class=\"withheld\">", "</ul>");
     assert_eq!(list.matches("<li>").count(), 1, "one reason");
     assert!(hidden.iter().all(|it| list.contains(&it.finding.workload)), "{list}");
-    assert!(list.contains("reads came from &lt;memory&gt;."));
-    assert!(!conclusion(&[Run { warnings: Vec::new(), ..run(STOCK) }]).contains("from &lt;"));
+    assert!(list.contains("A page cache was used."));
+    assert!(!list.contains("memory"), "the text stands in the list of warnings");
+    assert!(!conclusion(&[Run { warnings: Vec::new(), ..run(STOCK) }]).contains("page cache"));
 }
 
 fn bottom_line(runs: &[Run]) -> String {
@@ -388,4 +389,21 @@ fn a_latency_that_was_not_measured_is_a_dash() {
     let page = review(&[of], TITLE);
     let table = section(&page, "summary");
     assert!(table.contains("<td>–</td>") && !table.contains("<td>0</td>"), "{table}");
+}
+
+#[test]
+fn imported_figures_have_no_command_no_seed_and_no_rule_of_steady_state() {
+    let mut of = run(STOCK);
+    of.target.kind = TargetKind::File;
+    of.environment.imported_from = Some("fio-3.33".into());
+    let page = review(&[of.clone()], TITLE);
+    let footer = part(&page, "<footer id=\"provenance\"", "</footer>");
+    assert!(!footer.contains("floatgate review") && !footer.contains("To repeat it"), "{footer}");
+    assert_eq!(rows(footer, "<table")[0].last().unwrap(), "–");
+    assert!(!page.contains("seed 1"), "its requests are unknown");
+    assert!(!section(&page, "method").contains("SNIA performance test"), "nothing was judged");
+    let page = review(&[of, run(FAST)], TITLE);
+    assert_eq!(commands(&[run(FAST)]).lines().count(), 1);
+    assert!(page.contains("To repeat it:</p><pre><code>floatgate review iodrive-duo "));
+    assert!(section(&page, "method").contains("SNIA performance test"));
 }

@@ -58,7 +58,7 @@ fn a_sweep_says_under_which_conditions_it_was_measured() {
     assert!(header.contains("Duo &lt;640&gt;"), "{header}");
     assert!(header.contains("4k-rand-write at swept threads and queue depth, modelled"));
     assert!(header.contains("format stock, host linux; each point purged"), "{header}");
-    assert!(header.contains("in time lapse, 1/32 of the capacity"), "{header}");
+    assert!(header.contains("for the figures; time lapse: 1/32 of the capacity"), "{header}");
     assert!(header.ends_with("seed 9, model version 3."), "{header}");
     of.time_lapse = 1;
     assert!(said(&of).contains("at full scale"));
@@ -157,8 +157,9 @@ fn points_say_what_is_odd_about_them() {
     );
     assert_eq!(remarks[2], "limited by the host; lifetime by the rating of the maker");
     assert_eq!(remarks[3], "infeasible: no &lt;room&gt;");
-    assert_eq!(table[3][2..12], ["–"; 10], "an infeasible point has no numbers");
-    assert_eq!(table[2][10..13], ["12.0", "2.50", "7.00"]);
+    let last = table[3].len() - 1;
+    assert!(table[3][2..last].iter().all(|it| it == "–"), "an infeasible point has no numbers");
+    assert_eq!(table[2][last - 3..last], ["12.0", "2.50", "7.00"]);
 }
 
 #[test]

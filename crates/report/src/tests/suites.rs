@@ -493,3 +493,20 @@ fn percentiles_that_a_listed_stall_makes_are_marks_and_no_headline() {
     assert!(section(&page, "glance").contains("Not shown: 4K write p99.9"));
     assert!(section(&page, "summary").contains("p99.9 is a listed stall"));
 }
+
+#[test]
+fn the_line_above_folded_charts_counts_those_of_each_name() {
+    let page = review(&[run(STOCK)], TITLE);
+    let lines: Vec<&str> =
+        page.split("<summary>").filter(|it| it.contains(" more chart")).collect();
+    for line in &lines {
+        let (count, names) = line.split_once(" more chart").unwrap();
+        let names = part(names, ": ", "</summary>").split(", ");
+        let counts = names.map(|name| match name.rsplit_once(" (") {
+            Some((_, count)) => count.trim_end_matches(')').parse().unwrap(),
+            None => 1,
+        });
+        assert_eq!(counts.sum::<usize>(), count.parse::<usize>().unwrap(), "{line:.200}");
+    }
+    assert!(lines.iter().any(|line| line.contains(" (2)")), "some share a name");
+}

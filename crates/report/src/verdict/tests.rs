@@ -73,8 +73,8 @@ fn rates_are_listed_as_far_as_they_were_measured() {
 fn a_drive_that_was_not_in_steady_state_gets_no_praise_and_its_reads_stand_apart() {
     let it = Headlines { is_settled: false, ..settled() };
     let said = of_one(&it);
-    let first = "Steady state not reached: 400K IOPS 4K random write, and 1M IOPS 4K random read, \
-                 which needs none.";
+    let first = "Steady state not reached: 400K IOPS 4K random write; 1M IOPS 4K random read, for \
+                 which no steady state is needed.";
     assert_eq!(said[0], first);
     assert_eq!(said.len(), 2);
     assert!(said[1].contains("precondition for longer"), "{}", said[1]);
