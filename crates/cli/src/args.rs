@@ -40,7 +40,9 @@ pub(crate) use self::format::{Capacity, Format, FormatTarget, Purge, Resize};
 pub(crate) use self::groups::{command_line, grouped};
 pub(crate) use self::http::HttpArgs;
 pub(crate) use self::limits::LimitArgs;
-pub(crate) use self::listing::{DriveListing, Import, Listing, ListingCommand};
+pub(crate) use self::listing::{
+    DriveCommand, DriveListing, Import, Listing, ListingCommand, NewDrive,
+};
 pub(crate) use self::locate::{Locate, Switch};
 pub(crate) use self::maintenance::{
     AddSpare, Check, FailDie, Fault, Inject, Recover, RemoveSpare, ReplaceDie, Scrub,
@@ -118,12 +120,13 @@ Examples:
   floatgate plan iodrive-duo
   floatgate plan ./disk.img --protocol quick --json")]
     Plan(Plan),
-    /// List the modelled drives, or show one
+    /// List the modelled drives, show one, or make one from a data sheet
     #[command(after_help = "\
 Examples:
   floatgate drives
   floatgate drives iodrive-duo --json
-  floatgate drives iodrive-duo --toml > my-drive.toml")]
+  floatgate drives iodrive-duo --toml > my-drive.toml
+  floatgate drives new --like generic-tlc-gen4 --datasheet figures.csv > my-drive.toml")]
     Drives(DriveListing),
     /// List workloads, show one, or import a job file of fio
     #[command(after_help = "\

@@ -60,6 +60,11 @@ pub struct FiguresError {
     pub text: String,
 }
 
+/// Name of the table of data sheets of today's drives, from which their files are made.
+pub const DATASHEETS_FILE: &str = "published/datasheets.csv";
+/// That table as it stands in its file.
+pub const DATASHEETS: &str = include_str!("../published/datasheets.csv");
+
 /// Reads a table of figures; `file` names it in errors.
 ///
 /// # Errors
@@ -73,6 +78,14 @@ pub fn figures() -> &'static [FigureRow] {
     static FIGURES: LazyLock<Vec<FigureRow>> =
         LazyLock::new(|| parse(TEXT, FILE).expect("a test reads the embedded table"));
     &FIGURES
+}
+
+/// Every row of the table of data sheets, in its order.
+pub fn datasheets() -> &'static [FigureRow] {
+    static ROWS: LazyLock<Vec<FigureRow>> = LazyLock::new(|| {
+        parse(DATASHEETS, DATASHEETS_FILE).expect("a test reads the embedded table")
+    });
+    &ROWS
 }
 
 /// The rows of `figures` about the drive known as `device` with `capacity_gb` on its label.

@@ -69,7 +69,7 @@ pub struct DriveSpec {
     /// Maker.
     pub vendor: String,
     /// Year of release.
-    pub year: u32,
+    pub year: Option<u32>,
     /// Kind of media, in words.
     pub media: String,
     /// Form of the device, in words.

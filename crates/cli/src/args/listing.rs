@@ -6,7 +6,10 @@ use clap::{Args, Subcommand};
 
 /// `floatgate drives`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct DriveListing {
+    #[command(subcommand)]
+    pub(crate) command: Option<DriveCommand>,
     /// Name of one to show
     pub(crate) name: Option<String>,
     /// Print JSON
@@ -18,6 +21,37 @@ pub(crate) struct DriveListing {
     /// Print its published figures as CSV, in the format of `fit` and `validate`
     #[arg(long, requires = "name", conflicts_with_all = ["json", "toml"])]
     pub(crate) figures: bool,
+}
+
+/// Subcommands of `floatgate drives`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DriveCommand {
+    /// Make a drive file from the figures of a data sheet and a drive of its class
+    #[command(after_help = "\
+Figures are rows of one drive, as `floatgate drives NAME --figures` prints them.
+What they do not state is that of the other drive, and named on stderr.
+
+Examples:
+  floatgate drives samsung-pm9a3-7680 --figures > figures.csv
+  floatgate drives new --like generic-tlc-gen4 --datasheet figures.csv > my-drive.toml")]
+    New(NewDrive),
+}
+
+/// `floatgate drives new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewDrive {
+    /// NAND drive of the catalogue that has what the data sheet does not state
+    #[arg(long, value_name = "NAME")]
+    pub(crate) like: String,
+    /// Figures of the data sheet, in the columns of published/figures.csv
+    #[arg(long, value_name = "FILE")]
+    pub(crate) datasheet: PathBuf,
+    /// Output file [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(long, requires = "out")]
+    pub(crate) overwrite: bool,
 }
 
 /// `floatgate workloads`, `floatgate protocols`.

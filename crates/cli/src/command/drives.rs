@@ -1,18 +1,24 @@
-//! `floatgate drives`: the catalogue.
+//! `floatgate drives`: the catalogue, and drives made from data sheets.
 
 use anyhow::Result;
 use lab::results::mark::{UNVALIDATED_REASON, marked};
 use lab::results::published;
+use lab::runs::write_text;
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{find_drive, find_drive_text};
 use lab::{Error, Kind};
 use serde_json::{Value, json};
+use study::datasheet::DerivedFile;
 
-use crate::args::DriveListing;
-use crate::{Ending, output, table};
+use crate::args::{DriveCommand, DriveListing, NewDrive};
+use crate::command::validate::figures;
+use crate::{Ending, output, setup, table};
 
 /// Lists the drives, or shows one with every number and its source.
 pub(crate) fn drives(args: &DriveListing) -> Result<Ending> {
+    if let Some(DriveCommand::New(args)) = &args.command {
+        return made(args);
+    }
     if let Some(name) = args.name.as_ref().filter(|_| args.toml) {
         output::data(&find_drive_text(name)?)?;
         return Ok(Ending::Done);
@@ -32,20 +38,43 @@ pub(crate) fn drives(args: &DriveListing) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// The rows of the project's own table that concern a drive, below its heading.
+/// Makes a drive from a data sheet; says what the sheet does not.
+fn made(args: &NewDrive) -> Result<Ending> {
+    if let Some(path) = &args.out {
+        setup::check_output(path, args.overwrite)?;
+    }
+    let rows = figures(Some(&args.datasheet))?;
+    let made = DerivedFile::new(&rows, &args.datasheet.display().to_string(), &args.like)?;
+    for name in &made.unstated {
+        output::talk(&format!("not stated, so as {}: {name}", args.like));
+    }
+    match &args.out {
+        None => output::data(&made.text)?,
+        Some(path) => {
+            write_text(path, &made.text)?;
+            output::data(&path.display().to_string())?;
+        }
+    }
+    Ok(Ending::Done)
+}
+
+/// The rows of the project's own tables that concern a drive, below their heading.
 fn published_table(name: &str) -> Result<String> {
     let drive = find_drive(name)?;
-    let figures = published::figures();
     let (device, capacity_gb) = drive.published_as().ok_or_else(|| {
         let text = format!("{name}: its file does not say which published figures are its own");
         Error::new(Kind::Input, text).hint("give it [published]: docs/guide/add-a-drive.md")
     })?;
-    let rows = published::figures_for(figures, device, capacity_gb);
-    let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();
-    let is_its = |line: &&str| line.split(',').next().is_some_and(|id| ids.contains(&id));
-    let mut lines = published::TEXT.lines();
-    let head = lines.next().unwrap_or_default();
-    Ok(std::iter::once(head).chain(lines.filter(is_its)).collect::<Vec<_>>().join("\n"))
+    let sheets = published::datasheets();
+    let tables = [(published::TEXT, published::figures()), (published::DATASHEETS, sheets)];
+    let mut its = vec![published::TEXT.lines().next().unwrap_or_default()];
+    for (text, figures) in tables {
+        let rows = published::figures_for(figures, device, capacity_gb);
+        let ids: Vec<&str> = rows.map(|row| row.id.as_str()).collect();
+        let is_its = |line: &&str| line.split(',').next().is_some_and(|id| ids.contains(&id));
+        its.extend(text.lines().skip(1).filter(is_its));
+    }
+    Ok(its.join("\n"))
 }
 
 fn list(drives: &[DriveSpec]) -> String {

@@ -104,7 +104,7 @@ fn drives(names: &[String]) -> Result<Vec<DriveSpec>> {
     names.iter().map(|name| Ok(find_drive(name)?)).collect()
 }
 
-fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
+pub(super) fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
     let Some(path) = file else { return Ok(published::figures().to_vec()) };
     let shown = path.display().to_string();
     let text = fs::read_to_string(path)

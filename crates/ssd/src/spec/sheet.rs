@@ -97,7 +97,9 @@ impl DriveSpec {
     fn capacity(&self, format: &str, sheet: &mut Sheet) {
         let raw = self.raw_device_capacity();
         sheet.row("Drive", "published: maker", "Maker", self.vendor.clone());
-        sheet.row("Drive", "published: maker", "Year", self.year.to_string());
+        if let Some(year) = self.year {
+            sheet.row("Drive", "published: maker", "Year", year.to_string());
+        }
         sheet.row("Drive", "published: maker", "Form", self.form.clone());
         sheet.row("Drive", "published: maker", "Media", self.media.clone());
         let raw = format!("{raw}, {:.0} GiB", self.raw_gib());
