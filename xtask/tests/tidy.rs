@@ -268,7 +268,7 @@ const LAYERS_OF_LAB: &[&[&str]] = &[
     &["expression", "progress"],
     &["subject"],
     &["library", "driver"],
-    &["order"],
+    &["order", "repeats"],
     &["schedule"],
     &["driver/mock", "driver/model"],
     &["runner", "driver/contract"],
@@ -294,6 +294,7 @@ const LAYERS_OF_REAL: &[&[&str]] = &[
     &["fio"],
     &["doctor"],
     &["drivers"],
+    &["review"],
 ];
 
 #[test]

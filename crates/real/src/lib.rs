@@ -1,7 +1,7 @@
 //! Real drives: what is known of them and of their machine, and fio, which loads them.
 //!
 //! ```text
-//!   review ──► drivers ──► fio ──► sites ──► environment ──► target ──► guard ──► lab: target, system
+//!   review ──► drivers ──► fio ──► sites ──► environment ──► target ──► guard ──► lab
 //! ```
 
 #[cfg(test)]

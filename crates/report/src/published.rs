@@ -84,7 +84,8 @@ fn elsewhere(subjects: &[Subject<'_>]) -> String {
          the figures are not comparable with those of this page, so no ratio is given.</p>\
          <div class=\"scroll\"><table class=\"elsewhere\"><thead><tr><th scope=\"col\">Figure</th>\
          <th scope=\"col\">Workload</th><th scope=\"col\">Metric</th>\
-         <th scope=\"col\">Published</th><th scope=\"col\">What differs</th></tr></thead><tbody>{rows}</tbody></table></div>"
+         <th scope=\"col\">Published</th><th scope=\"col\">What differs</th></tr></thead>\
+         <tbody>{rows}</tbody></table></div>"
     )
 }
 

@@ -172,7 +172,7 @@ impl Numbers {
         });
     }
 
-    /// What of a latency nothing else takes.
+    /// Parts of the latencies that nothing else takes.
     fn latencies(&mut self, sheet: &Sheet<'_>, class: &DriveSpec) -> Result<(), Error> {
         let rated = catalogue::platform(RATED).expect("a test reads every platform");
         let host_us = rated.submit_us + rated.complete_us;

@@ -16,8 +16,7 @@ use lab::Error;
 use lab::plan::{Plan, PlannedStep};
 use lab::progress::Progress;
 use lab::wanted::ModelSetup;
-use results::published::Metric;
-use results::{ConfidenceInterval, Run, Step, StepKind, Summary};
+use results::{Run, Step, StepKind};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Surroundings};
 
@@ -49,7 +48,7 @@ pub enum RankingVerdict {
     },
     /// The models say otherwise.
     Fails,
-    /// It cannot be run.
+    /// Not to be run.
     NotRun {
         /// Reason why.
         reason: String,
@@ -63,7 +62,7 @@ pub struct JudgedStatement {
     pub id: String,
     /// Review that it is from.
     pub review: String,
-    /// What it says, in words; may be empty.
+    /// The sentence; may be empty.
     pub text: String,
     /// Verdict on it.
     #[serde(flatten)]
@@ -284,50 +283,6 @@ fn margin(relation: &Relation, figures: &[SetupFigure]) -> f64 {
             let ratio = over(value(numerator), value(denominator));
             let above = low.map_or(f64::INFINITY, |low| ratio / low);
             above.min(high.map_or(f64::INFINITY, |high| high / ratio))
-        }
-    }
-}
-
-impl ClaimedFigure {
-    /// Its value in the steps of its loads; absent where nothing was completed.
-    fn value(&self, steps: &[&Step]) -> Option<f64> {
-        let of = |summary: &Summary| self.metric.of(summary, 1_000_000);
-        let mut values = Vec::new();
-        for step in steps {
-            match self.window {
-                Window::Step => values.push(of(step.summary.as_ref()?)?),
-                Window::Settled => values.push(of(step.settled.as_ref()?)?),
-                Window::Intervals | Window::FirstIntervals(_) | Window::LastThird => {
-                    let samples = &step.samples;
-                    let part = match self.window {
-                        Window::FirstIntervals(count) => &samples[..count.min(samples.len())],
-                        Window::LastThird => &samples[samples.len() - samples.len() / 3..],
-                        _ => &samples[..],
-                    };
-                    values.extend(part.iter().filter_map(|sample| of(&sample.summary)));
-                }
-            }
-        }
-        values.sort_by(f64::total_cmp);
-        match self.reduction {
-            None => values.first().copied(),
-            Some(Reduction::Max) => values.last().copied(),
-            Some(Reduction::Median) => values.get(values.len() / 2).copied(),
-        }
-    }
-
-    /// Interval of its value; absent where none is known: of several loads, of a preconditioning,
-    /// of deviations and maxima.
-    fn interval(&self, steps: &[&Step]) -> Option<ConfidenceInterval> {
-        let [step] = steps else { return None };
-        let spread = step.spread.as_ref().filter(|_| self.window == Window::Step)?;
-        match self.metric {
-            Metric::Iops => spread.iops,
-            Metric::AvgLatency => {
-                let ns = spread.latency.latency_ns_avg?;
-                Some(ConfidenceInterval { low: ns.low / 1e6, high: ns.high / 1e6, ..ns })
-            }
-            _ => None,
         }
     }
 }

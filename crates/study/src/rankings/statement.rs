@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use lab::{Error, Kind};
 use results::published::Metric;
+use results::{ConfidenceInterval, Step, Summary};
 use serde::{Deserialize, Serialize};
 
 /// Columns that say how a statement is run; [`parse`] needs each of them.
@@ -33,7 +34,7 @@ pub struct Statement {
     pub id: String,
     /// Review that it is from.
     pub review: String,
-    /// What it says, in words; may be empty.
+    /// The sentence; may be empty.
     pub text: String,
     /// The figures that it is about; the reason why it cannot be run where it is a sentence alone.
     pub claim: Result<Claim, String>,
@@ -117,6 +118,50 @@ pub struct ClaimedFigure {
     pub reduction: Option<Reduction>,
     /// Metric.
     pub metric: Metric,
+}
+
+impl ClaimedFigure {
+    /// Its value in the steps of its loads; absent where nothing was completed.
+    pub(super) fn value(&self, steps: &[&Step]) -> Option<f64> {
+        let of = |summary: &Summary| self.metric.of(summary, 1_000_000);
+        let mut values = Vec::new();
+        for step in steps {
+            match self.window {
+                Window::Step => values.push(of(step.summary.as_ref()?)?),
+                Window::Settled => values.push(of(step.settled.as_ref()?)?),
+                Window::Intervals | Window::FirstIntervals(_) | Window::LastThird => {
+                    let samples = &step.samples;
+                    let part = match self.window {
+                        Window::FirstIntervals(count) => &samples[..count.min(samples.len())],
+                        Window::LastThird => &samples[samples.len() - samples.len() / 3..],
+                        _ => &samples[..],
+                    };
+                    values.extend(part.iter().filter_map(|sample| of(&sample.summary)));
+                }
+            }
+        }
+        values.sort_by(f64::total_cmp);
+        match self.reduction {
+            None => values.first().copied(),
+            Some(Reduction::Max) => values.last().copied(),
+            Some(Reduction::Median) => values.get(values.len() / 2).copied(),
+        }
+    }
+
+    /// Interval of its value; absent where none is known: of several loads, of a preconditioning,
+    /// of deviations and maxima.
+    pub(super) fn interval(&self, steps: &[&Step]) -> Option<ConfidenceInterval> {
+        let [step] = steps else { return None };
+        let spread = step.spread.as_ref().filter(|_| self.window == Window::Step)?;
+        match self.metric {
+            Metric::Iops => spread.iops,
+            Metric::AvgLatency => {
+                let ns = spread.latency.latency_ns_avg?;
+                Some(ConfidenceInterval { low: ns.low / 1e6, high: ns.high / 1e6, ..ns })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Load that a statement names.
@@ -326,8 +371,8 @@ fn stated_load(text: &str) -> Option<StatedLoad> {
 }
 
 fn window(text: &str) -> Result<Window, Fault> {
-    const HINT: &str = "write step, settled, `all intervals`, `first N intervals` or `last third of \
-                        intervals`";
+    const HINT: &str = "write step, settled, all intervals, first N intervals or last third of \
+                        intervals";
     match text {
         "step" => Ok(Window::Step),
         "settled" => Ok(Window::Settled),

@@ -1,3 +1,5 @@
+//! Margins, the project's own table, and verdicts by what the models do.
+
 use lab::progress::SilentProgress;
 use ssd::catalogue;
 

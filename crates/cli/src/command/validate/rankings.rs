@@ -115,8 +115,8 @@ fn tallied(judged: &[JudgedStatement]) -> String {
     }
     rows.push(row("all", RankingTally::of(judged)));
     format!(
-        "{}\n\nA tie is a difference below 2 %; it is narrow where the intervals of all figures are \
-         narrower than 10 %.",
+        "{}\n\nA tie is a difference below 2 %; it is narrow where the intervals of all figures \
+         are narrower than 10 %.",
         table::columns(&rows)
     )
 }
