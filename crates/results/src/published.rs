@@ -62,7 +62,7 @@ pub struct FiguresError {
 
 /// Name of the table of data sheets of today's drives, from which their files are made.
 pub const DATASHEETS_FILE: &str = "published/datasheets.csv";
-/// Text of that table.
+/// The table of data sheets as it stands in its file.
 pub const DATASHEETS: &str = include_str!("../published/datasheets.csv");
 
 /// Reads a table of figures; `file` names it in errors.

@@ -172,7 +172,7 @@ impl Numbers {
         });
     }
 
-    /// Parts of the latencies that nothing else takes.
+    /// Parts of latencies that nothing else takes.
     fn latencies(&mut self, sheet: &Sheet<'_>, class: &DriveSpec) -> Result<(), Error> {
         let rated = catalogue::platform(RATED).expect("a test reads every platform");
         let host_us = rated.submit_us + rated.complete_us;

@@ -4,7 +4,7 @@ use blockio::text::stated_load;
 use lab::{Error, Kind};
 use results::published::{FigureRow, Phase};
 
-/// Quantity that a figure of a data sheet states.
+/// Subject of a figure of a data sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     SequentialRead,
@@ -39,7 +39,7 @@ impl Quantity {
         (Self::WriteLatency, "4k-rand-write avg_latency_ms"),
     ];
 
-    /// Quantity of `row`; absent where no data sheet's figure is called that.
+    /// Subject of `row`; absent where no data sheet's figure is called that.
     fn of(row: &FigureRow) -> Option<Self> {
         let is_settled = row.phase == Phase::Sustained;
         Some(match (row.metric.as_str(), row.workload.as_str()) {
@@ -196,7 +196,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Quantity and value of a row; else the fault, and the remedy.
+/// Subject of a row and its value; else what is wrong, and the remedy.
 fn figure(row: &FigureRow) -> Result<(Quantity, f64), (String, String)> {
     let FigureRow { id, metric, workload, phase, .. } = row;
     let quantity = Quantity::of(row).ok_or_else(|| {

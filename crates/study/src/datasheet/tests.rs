@@ -1,8 +1,18 @@
 //! Tests of drives that are made from data sheets.
 
-use results::published::{DATASHEETS_FILE, FigureRow, datasheets, figures_for};
+use lab::plan::Plan;
+use lab::progress::SilentProgress;
+use results::published::{DATASHEETS_FILE, FigureRow, Phase, datasheets, figures_for};
 
 use super::*;
+use crate::validate::{Bench, Row, Verdict, plans, plans_of_figures, validate};
+
+/// Greatest deviation of a model from its sheet.
+const WITHIN: f64 = 0.15;
+/// The drive whose settled rate is simulated, which takes long.
+const SETTLED: (&str, Option<f64>) = ("Samsung PM9A3", Some(3840.0));
+/// Factor by which this test's time lapse exceeds that of the drives.
+const FASTER: u32 = 2;
 
 /// The drives of the catalogue that were made from data sheets, and their classes.
 fn made() -> Vec<(DriveSpec, String)> {
@@ -47,6 +57,58 @@ fn drives_of_data_sheets_are_those_that_the_command_makes() {
         assert!(!drive.is_validated(), "{}: its sheet confirms no rate", drive.name);
     }
     assert_eq!(rows, datasheets().len(), "each sheet is that of a drive");
+}
+
+/// A row at one load, where the sheet does not say at which.
+fn at_one_load(row: &FigureRow) -> FigureRow {
+    let mut row = row.clone();
+    if row.threads.is_empty() {
+        let queue = if row.workload == "4k-rand-read" { "64" } else { "16" };
+        (row.threads, row.queue_per_thread) = ("16".into(), queue.into());
+    }
+    row
+}
+
+/// Deviations of `drives` from those of their sheets' `rows` that are carried out, beyond
+/// [`WITHIN`].
+fn misses(drives: &[DriveSpec], rows: &[FigureRow], plans: &[Plan]) -> Vec<String> {
+    let is_settled = |row: &FigureRow| (row.device.as_str(), row.capacity_gb) == SETTLED;
+    let is_wanted = |row: &&FigureRow| {
+        row.measured_metric().is_some() && (row.phase == Phase::Datasheet || is_settled(row))
+    };
+    let rows: Vec<&FigureRow> = rows.iter().filter(is_wanted).collect();
+    let mut plans = plans.to_vec();
+    plans.extend(plans_of_figures(&rows, &plans));
+    let bench = Bench { drives, plans: &plans, threads: 2 };
+    let compared = validate(&rows, bench, &SilentProgress).unwrap();
+    assert!(compared.len() >= 3 * drives.len(), "{}", compared.len());
+    let miss = |row: &Row| {
+        let Row { device, value_high, workload, metric, .. } = row;
+        let ratio = match &row.verdict {
+            Verdict::In(it) | Verdict::Out(it) => Some(it.ratio),
+            _ => None,
+        };
+        let is_in = ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= WITHIN);
+        (!is_in).then(|| format!("{device}: {workload} {metric} {value_high:?}: {ratio:?}"))
+    };
+    compared.iter().filter_map(miss).collect()
+}
+
+#[test]
+fn drives_of_data_sheets_reach_what_these_state() {
+    let drives = made().into_iter().map(|(mut drive, _)| {
+        drive.time_lapse *= FASTER;
+        drive
+    });
+    let (clients, others): (Vec<_>, Vec<_>) = drives.partition(|it| it.slc_cache.is_some());
+    let rows = |drives: &[DriveSpec]| drives.iter().flat_map(rows_of).collect::<Vec<_>>();
+    // Makers measure what has a cache within it, which is as short as the loads of the protocol.
+    let missed = misses(&clients, &rows(&clients), &plans().unwrap());
+    assert_eq!(missed, Vec::<String>::new());
+    // A drive of TLC has a buffer that the same loads, in its time lapse, would measure.
+    let rows: Vec<FigureRow> = rows(&others).iter().map(at_one_load).collect();
+    let missed = misses(&others, &rows, &[]);
+    assert_eq!(missed, Vec::<String>::new());
 }
 
 #[test]
