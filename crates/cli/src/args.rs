@@ -152,11 +152,13 @@ Examples:
     Protocols(Listing),
     /// Compare the models with published figures, row by row
     #[command(after_help = "\
-Exit status is 0 only if every comparable row is in tolerance. With --cross it is 0 if all families
-were predicted, whatever the error.
+Exit status is 0 only if every comparable row is in tolerance; with --rankings
+if enough statements hold or tie; with --cross if all families were predicted,
+whatever the error.
 
 Examples:
   floatgate validate
+  floatgate validate --rankings --at-least 75
   floatgate validate --cross p5800x-pair
   floatgate validate iodrive-duo --figures figures.csv --json")]
     Validate(Validate),

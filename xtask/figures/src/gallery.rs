@@ -105,9 +105,10 @@ fn cards(drives: &[DriveSpec]) -> String {
     for drive in drives {
         let DriveSpec { name, title, year, media, .. } = drive;
         let state = if drive.is_validated() { "validated" } else { "not validated" };
+        let year = year.map_or_else(String::new, |year| format!("{year}, "));
         let _ = writeln!(
             html,
-            "<li><a href=\"gallery/{name}.html\"><b>{}</b><small>{year}, {}, {state}</small>{}\
+            "<li><a href=\"gallery/{name}.html\"><b>{}</b><small>{year}{}, {state}</small>{}\
              </a></li>",
             escaped(title),
             escaped(media),
