@@ -60,12 +60,12 @@ class Plan:
         self,
         *,
         out: str | PathLike[str] = "runs",
-        repeat: int | None = None,
+        repeat: int | None = 1,
         jobs: int | None = None,
         progress: Progress | bool | None = None,
     ) -> Review:
         """Runs the plan ``repeat`` times with consecutive seeds, and writes run folders and a page
-        to ``out``: by default once, with three seeds for the ``spread`` of its figures if that is
+        to ``out``; ``None``: once, with three seeds for the ``spread`` of its figures if that is
         estimated to take less than a minute.
 
         A drive that is not in the catalogue is saved there too; runs refer to it by that file.
@@ -148,7 +148,7 @@ def review(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-    repeat: int | None = None,
+    repeat: int | None = 1,
     trace: str | PathLike[str] | None = None,
     compressible: float | None = None,
     precondition: float | str | timedelta | None = None,
@@ -167,7 +167,7 @@ def review(
     ``protocol`` is a name of ``protocols()``, or the path of a protocol's file. ``format`` and
     ``host`` name one of the drive's, or ``"all"`` formats. ``time_lapse`` divides the capacity,
     and with it the time that the simulation takes; by default it is that of the drive. ``seed``
-    chooses the random addresses; ``repeat`` makes so many runs with consecutive ones, by default
+    chooses the random addresses; ``repeat`` makes so many runs with consecutive ones; ``None``:
     one, with three seeds for its spread if that is estimated to take less than a minute. ``trace``
     replaces the protocol's own by the trace at a path, ``compressible`` the compressibility of the
     data in percent, ``precondition`` the length of every preconditioning. ``ambient``, ``airflow``,
@@ -179,7 +179,7 @@ def review(
     if resume is not None:
         refuse_beside_resume({
             "drive": drive, "protocol": protocol != "enterprise", "format": format != "all",
-            "host": host, "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat,
+            "host": host, "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat != 1,
             "trace": trace, "compressible": compressible, "precondition": precondition,
             "ambient": ambient, "airflow": airflow, "slot_power": slot_power, "fail_die": fail_die,
         })

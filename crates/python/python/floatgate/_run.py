@@ -224,7 +224,7 @@ def run(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-    repeat: int | None = None,
+    repeat: int | None = 1,
     progress: Progress | bool | None = None,
 ) -> Run:
     """Runs one workload on one drive. The figures equal those of ``floatgate run`` to the byte.
@@ -242,7 +242,7 @@ def run(
     ``host`` name one of the drive's; ``time_lapse`` divides the capacity, and with it the time that
     the simulation takes; by default it is that of the drive. ``seed`` chooses the random addresses;
     ``repeat`` measures with so many consecutive ones, for the ``spread`` of the figures, which are
-    those of the first: by default three if that is estimated to take less than a minute.
+    those of the first; ``None``: three if that is estimated to take less than a minute.
     ``progress`` is ``True`` for a bar, or a function that is called with a dict.
     """
     place = surroundings_of(ambient, airflow, slot_power, fail_die)

@@ -166,7 +166,7 @@ def sweep(
     host: str | None = None,
     time_lapse: int | None = None,
     seed: int = 1,
-    repeat: int | None = None,
+    repeat: int | None = 1,
     out: str | PathLike[str] | None = None,
     resume: str | PathLike[str] | None = None,
     executor: Any = None,
@@ -178,7 +178,7 @@ def sweep(
 
     Keys are ``user_capacity_gb``, ``threads``, ``queue_per_thread``, ``read_percent``,
     ``compressible_percent``, and those of the drive's file. Each point is measured ``repeat`` times
-    with consecutive seeds, for the intervals in its ``spread``: by default three times if all are
+    with consecutive seeds, for the intervals in its ``spread``; ``None``: three times if all are
     estimated to take less than a minute. With ``out``, each point is stored
     in a folder there as soon as it is measured; ``resume`` names such a folder to continue. If a
     drive and a grid are given too, they and the other arguments must be those of the folder. Points
@@ -195,7 +195,7 @@ def sweep(
         refuse_beside_resume({
             "workload": workload != "4k-rand-write", "threads": threads != 16, "queue": queue != 16,
             "load_gb_per_day": load_gb_per_day, "format": format, "host": host,
-            "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat,
+            "time_lapse": time_lapse, "seed": seed != 1, "repeat": repeat != 1,
         })
     if resume is None or drive is not None or grid is not None:
         if grid is not None and not isinstance(grid, Mapping):
