@@ -95,7 +95,7 @@ enum Task {
     /// Measures served drives beside other NBD servers, through fio
     #[command(disable_help_flag = true)]
     BenchNbd(Figures),
-    /// Compares the models with published figures, and writes the documents; takes minutes
+    /// Compares the models with published figures, and writes the documents; takes an hour
     #[command(disable_help_flag = true)]
     Validate(Figures),
     /// Predicts each family of published figures from the others, and writes the errors into the

@@ -122,6 +122,16 @@ impl MadeFolder {
     }
 }
 
+/// Reads a file that the user named.
+///
+/// # Errors
+/// Names the file.
+pub(crate) fn read_text(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|source| {
+        Error::new(Kind::Input, format!("reading {}", path.display())).source(source)
+    })
+}
+
 /// Refuses to write over a file that is there, for a command that has no option to overwrite it.
 pub(crate) fn check_new(path: &Path) -> Result<()> {
     if !path.exists() {

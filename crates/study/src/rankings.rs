@@ -10,8 +10,6 @@
 
 mod statement;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use lab::Error;
 use lab::plan::{Plan, PlannedStep};
 use lab::progress::Progress;
@@ -20,18 +18,18 @@ use results::{Run, Step, StepKind};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Surroundings};
 
-use crate::validate::{SEED, Simulation, carry_out_all};
+use crate::validate::{NeededSteps, SEED, carry_out_all};
 
 pub use self::statement::{
     Claim, ClaimedFigure, Reduction, Relation, SetupName, StatedLoad, Statement, Window, parse,
 };
 
 /// The project's own table.
-pub const TEXT: &str = include_str!("../../../published/rankings.csv");
+const TEXT: &str = include_str!("../../../published/rankings.csv");
 /// Path of it in the project.
-pub const FILE: &str = "published/rankings.csv";
+const FILE: &str = "published/rankings.csv";
 /// Difference below which two figures are alike, as a share.
-pub const TIE_SHARE: f64 = 0.02;
+const TIE_SHARE: f64 = 0.02;
 /// Width of an interval, as a share of its figure, from which on a tie is no finding.
 const NARROW_SHARE: f64 = 0.1;
 
@@ -104,87 +102,79 @@ pub fn judge(
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<JudgedStatement>, Error> {
-    let bench = Bench::new(statements, drives);
-    let runs = carry_out_all(&bench.simulations, drives, threads, progress)?;
-    Ok(statements.iter().zip(&bench.needs).map(|(it, need)| judged(it, need, &runs)).collect())
+    let work = StatementWork::new(statements, drives);
+    let simulations = work.needed.simulations(drives, &work.plans);
+    let runs = carry_out_all(&simulations, drives, threads, progress)?;
+    let all = statements.iter().zip(&work.figures);
+    Ok(all.map(|(statement, figures)| judged(statement, figures, &work.needed, &runs)).collect())
 }
 
-/// Steps from which the figure of one drive is read.
-#[derive(Clone, Debug, PartialEq)]
+/// Steps that the figure of one drive is read from.
+#[derive(Debug)]
 struct FigureSteps {
-    simulation: usize,
+    name: SetupName,
+    /// Setup, and number of the plan.
+    of: (ModelSetup, usize),
     ids: Vec<String>,
 }
 
-/// Simulations that statements need, and where the figure of each drive is read.
-#[derive(Debug)]
-struct Bench {
-    simulations: Vec<Simulation>,
-    needs: Vec<Result<BTreeMap<SetupName, FigureSteps>, String>>,
+/// Steps that statements need, and those of the figures of each, or the reason why it has none.
+#[derive(Debug, Default)]
+struct StatementWork {
+    plans: Vec<Plan>,
+    needed: NeededSteps,
+    figures: Vec<Result<Vec<FigureSteps>, String>>,
 }
 
-impl Bench {
+impl StatementWork {
     fn new(statements: &[Statement], drives: &[DriveSpec]) -> Self {
-        let mut steps: BTreeMap<(ModelSetup, String), BTreeSet<String>> = BTreeMap::new();
-        let mut plans: BTreeMap<String, Option<Plan>> = BTreeMap::new();
-        let mut needs = Vec::new();
+        let mut work = Self::default();
         for statement in statements {
-            let wanted = statement.claim.as_ref().map_err(Clone::clone).and_then(|claim| {
-                let name = &claim.figure.protocol;
-                let plan = plans.entry(name.clone()).or_insert_with(|| plan(name)).as_ref();
-                let plan = plan.ok_or_else(|| format!("there is no protocol `{name}`"))?;
-                wanted(claim, plan, drives)
-            });
-            for (setup, (_, ids)) in wanted.iter().flatten() {
-                steps.entry(setup.clone()).or_default().extend(ids.iter().cloned());
+            let claim = statement.claim.as_ref().map_err(Clone::clone);
+            let figures = claim.and_then(|claim| work.figures(claim, drives));
+            for figure in figures.iter().flatten() {
+                work.needed.add(&figure.of, &figure.ids);
             }
-            needs.push(wanted);
+            work.figures.push(figures);
         }
-        let keys: Vec<&(ModelSetup, String)> = steps.keys().collect();
-        let place = |(key, (name, ids)): WantedFigure| {
-            let simulation = keys.binary_search(&&key).expect("every need has its steps");
-            (name, FigureSteps { simulation, ids })
+        work
+    }
+
+    /// The figures that a claim is about.
+    fn figures(&mut self, claim: &Claim, drives: &[DriveSpec]) -> Result<Vec<FigureSteps>, String> {
+        let number = self.plan(&claim.figure.protocol)?;
+        let ids = step_ids(&claim.figure, &self.plans[number])?;
+        let figure = |name: &SetupName| {
+            let of = (setup(name, drives)?, number);
+            Ok(FigureSteps { name: name.clone(), of, ids: ids.clone() })
         };
-        let needs = needs.into_iter().map(|it| Ok(it?.into_iter().map(place).collect())).collect();
-        let simulations = steps.iter().map(|((setup, protocol), ids)| {
-            let spec = drives.iter().find(|spec| spec.name == setup.drive).expect("found above");
-            let plan = plans[protocol].as_ref().expect("found above");
-            Simulation { setup: setup.clone(), plan: plan.with_steps(ids).for_drive(spec) }
-        });
-        Self { simulations: simulations.collect(), needs }
+        claim.relation.setups().into_iter().map(figure).collect()
+    }
+
+    /// Number of the plan of a protocol.
+    fn plan(&mut self, name: &str) -> Result<usize, String> {
+        if let Some(number) = self.plans.iter().position(|plan| plan.protocol == name) {
+            return Ok(number);
+        }
+        let protocol = workload::catalogue::find_protocol(name);
+        let protocol = protocol.ok_or_else(|| format!("there is no protocol `{name}`"))?;
+        let plan = Plan::new(&protocol, &workload::catalogue::workloads(), SEED);
+        self.plans.push(plan.expect("a test plans every protocol"));
+        Ok(self.plans.len() - 1)
     }
 }
 
-/// A setup and a protocol, and the drive whose figure is read from steps of it.
-type WantedFigure = ((ModelSetup, String), (SetupName, Vec<String>));
-
-fn plan(protocol: &str) -> Option<Plan> {
-    let protocol = workload::catalogue::find_protocol(protocol)?;
-    let plan = Plan::new(&protocol, &workload::catalogue::workloads(), SEED);
-    Some(plan.expect("a test plans every protocol"))
-}
-
-/// The setups and steps that a claim needs of a plan.
-fn wanted(claim: &Claim, plan: &Plan, drives: &[DriveSpec]) -> Result<Vec<WantedFigure>, String> {
-    let ids = step_ids(&claim.figure, plan)?;
-    let setups = claim.relation.setups();
-    let of = |name: &SetupName| {
-        let spec = drives.iter().find(|spec| spec.name == name.drive);
-        let spec = spec.ok_or_else(|| format!("no model is named `{}`", name.drive))?;
-        if !spec.formats().contains(&name.format) {
-            return Err(format!("{} has no format `{}`", name.drive, name.format));
-        }
-        spec.host(&name.host).map_err(|error| error.to_string())?;
-        let setup = ModelSetup {
-            drive: name.drive.clone(),
-            format: name.format.clone(),
-            host: name.host.clone(),
-            time_lapse: spec.time_lapse_default(),
-            surroundings: Surroundings::default(),
-        };
-        Ok(((setup, plan.protocol.clone()), (name.clone(), ids.clone())))
-    };
-    setups.into_iter().map(of).collect()
+/// The setup of this name, at the drive's own time lapse.
+fn setup(name: &SetupName, drives: &[DriveSpec]) -> Result<ModelSetup, String> {
+    let SetupName { drive, format, host } = name.clone();
+    let spec = drives.iter().find(|spec| spec.name == drive);
+    let spec = spec.ok_or_else(|| format!("no model is named `{drive}`"))?;
+    if !spec.formats().contains(&format) {
+        return Err(format!("{drive} has no format `{format}`"));
+    }
+    spec.host(&host).map_err(|error| error.to_string())?;
+    let (time_lapse, surroundings) = (spec.time_lapse_default(), Surroundings::default());
+    Ok(ModelSetup { drive, format, host, time_lapse, surroundings })
 }
 
 /// Names of the steps of a plan that a figure is read from, one a load.
@@ -212,7 +202,8 @@ fn step_ids(figure: &ClaimedFigure, plan: &Plan) -> Result<Vec<String>, String> 
 
 fn judged(
     statement: &Statement,
-    need: &Result<BTreeMap<SetupName, FigureSteps>, String>,
+    figures: &Result<Vec<FigureSteps>, String>,
+    needed: &NeededSteps,
     runs: &[Run],
 ) -> JudgedStatement {
     let described = |verdict, figures, margin| JudgedStatement {
@@ -226,20 +217,20 @@ fn judged(
     let not_run = |reason: &str| {
         described(RankingVerdict::NotRun { reason: reason.to_owned() }, Vec::new(), None)
     };
-    let (claim, steps) = match (&statement.claim, need) {
-        (Ok(claim), Ok(steps)) => (claim, steps),
+    let (claim, figures) = match (&statement.claim, figures) {
+        (Ok(claim), Ok(figures)) => (claim, figures),
         (Err(reason), _) | (_, Err(reason)) => return not_run(reason),
     };
-    let figure = |(name, steps): (&SetupName, &FigureSteps)| {
-        let run = &runs[steps.simulation];
-        let found: Option<Vec<&Step>> = steps.ids.iter().map(|id| run.step(id)).collect();
+    let figure = |FigureSteps { name, of, ids }: &FigureSteps| {
+        let run = &runs[needed.simulation(of)];
+        let found: Option<Vec<&Step>> = ids.iter().map(|id| run.step(id)).collect();
         let found = found?;
         let interval = claim.figure.interval(&found);
         let value = claim.figure.value(&found)?;
         let interval_share = interval.map(|it| (it.high - it.low) / value);
         Some(SetupFigure { setup: name.clone(), value, interval_share })
     };
-    let figures: Option<Vec<SetupFigure>> = steps.iter().map(figure).collect();
+    let figures: Option<Vec<SetupFigure>> = figures.iter().map(figure).collect();
     let Some(figures) = figures else { return not_run("a model completed no request") };
     let margin = margin(&claim.relation, &figures);
     let is_narrow =

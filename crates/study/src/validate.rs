@@ -29,8 +29,8 @@ pub use results::published::{is_typical, tolerance};
 
 pub use self::figure_plan::plans_of_figures;
 pub use self::tally::{Share, Tally, worst};
+pub(crate) use self::work_list::{NeededSteps, Simulation, carry_out_all};
 pub use self::work_list::{RowSource, WorkList, is_about};
-pub(crate) use self::work_list::{Simulation, carry_out_all};
 
 /// One row of figures and what a model made of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

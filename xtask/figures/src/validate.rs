@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use lab::progress::SilentProgress;
 use lab::results::published;
 use lab::ssd::{DriveSpec, MODEL_VERSION, catalogue};
+use serde::de::DeserializeOwned;
 use study::validate::{Bench, Row, SEED, plans, unvalidated, validate, worst};
 
 use self::discussion::Discussions;
@@ -63,6 +64,13 @@ fn simulated(drives: &[DriveSpec]) -> Result<Vec<Row>> {
     Ok(validate(&figures, bench, &SilentProgress)?)
 }
 
+/// A list that a command printed into a file as JSON.
+fn of_json<T: DeserializeOwned>(file: &Path) -> Result<Vec<T>> {
+    let read = || format!("reading {}", file.display());
+    let text = fs::read_to_string(file).with_context(read)?;
+    serde_json::from_str(&text).with_context(read)
+}
+
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
@@ -70,9 +78,8 @@ fn threads() -> usize {
 /// Every row, as `floatgate validate --json` printed it into `file` with this version of the
 /// models.
 fn printed(file: &Path) -> Result<Vec<Row>> {
-    let shown = file.display().to_string();
-    let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-    let rows: Vec<Row> = serde_json::from_str(&text).with_context(|| format!("reading {shown}"))?;
+    let shown = file.display();
+    let rows: Vec<Row> = of_json(file)?;
     let (count, all) = (rows.len(), published::figures().len());
     ensure!(count == all, "{shown} has {count} rows, not the {all} that are published");
     for compared in rows.iter().filter_map(Row::compared) {

@@ -59,8 +59,7 @@ pub(super) fn import_protocol(args: &Import) -> Result<()> {
 
 fn read(path: &Path) -> Result<ImportedProtocol> {
     let shown = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
+    let text = setup::read_text(path)?;
     let (imported, what) = if vdbench::is_parameter_file(&text) {
         (vdbench::import(&text, &shown), "a parameter file of vdbench")
     } else {

@@ -1,7 +1,7 @@
 //! `floatgate trace`: traces to replay, synthetic or given.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
@@ -73,7 +73,7 @@ fn import(args: &TraceImport) -> Result<Ending> {
             .hint("give --size the size of the device")
             .into());
     }
-    let benchmark = args.output.as_deref().map(read_text).transpose()?;
+    let benchmark = args.output.as_deref().map(setup::read_text).transpose()?;
     let benchmark = benchmark.map(|text| Benchmark::parse(&text).context(NO_RESULT)).transpose()?;
     let end = trace.requests.iter().map(|it| it.completed_at).max().unwrap_or_default();
     let counted = benchmark.as_ref().map_or(end, Benchmark::span);
@@ -121,7 +121,7 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
         let [file] = &args.files[..] else {
             return Err(refused(format!("{} files", args.files.len()), hint).into());
         };
-        return Ok(read_blkparse(&read_text(file)?).map_err(|text| refused(text, hint))?);
+        return Ok(read_blkparse(&setup::read_text(file)?).map_err(|text| refused(text, hint))?);
     }
     let hint = "let fio log with write_iolog, write_lat_log and log_offset=1, and give both logs \
                 of each job, in the same order";
@@ -133,8 +133,9 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
         );
         return Err(refused(text, hint).into());
     }
-    let texts =
-        |paths: &[PathBuf]| paths.iter().map(|it| read_text(it)).collect::<Result<Vec<_>>>();
+    let texts = |paths: &[PathBuf]| {
+        paths.iter().map(|it| setup::read_text(it)).collect::<Result<Vec<_>, Error>>()
+    };
     let (iologs, logs) = (texts(&args.files)?, texts(&args.latency_log)?);
     let jobs: Vec<FioLogs<'_>> = iologs
         .iter()
@@ -142,12 +143,6 @@ fn device_trace(args: &TraceImport) -> Result<DeviceTrace> {
         .map(|(iolog, latency_log)| FioLogs { iolog, latency_log })
         .collect();
     Ok(read_fio(&jobs).map_err(|text| refused(text, hint))?)
-}
-
-fn read_text(path: &Path) -> Result<String> {
-    fs::read_to_string(path).map_err(|source| {
-        Error::new(Kind::Input, format!("reading {}", path.display())).source(source).into()
-    })
 }
 
 fn names(paths: &[PathBuf]) -> String {

@@ -106,10 +106,8 @@ fn drives(names: &[String]) -> Result<Vec<DriveSpec>> {
 
 pub(super) fn figures(file: Option<&Path>) -> Result<Vec<FigureRow>> {
     let Some(path) = file else { return Ok(published::figures().to_vec()) };
-    let shown = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
-    Ok(published::parse(&text, &shown).map_err(|source| {
+    let text = setup::read_text(path)?;
+    Ok(published::parse(&text, &path.display().to_string()).map_err(|source| {
         Error::new(Kind::Input, "reading published figures").source(source).hint(setup::FIGURES)
     })?)
 }

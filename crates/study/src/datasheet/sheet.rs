@@ -167,10 +167,10 @@ impl<'a> Sheet<'a> {
 
     /// Names of the figures that are not stated, and that numbers would follow from.
     pub(super) fn unstated(&self) -> Vec<&'static str> {
-        let writes = [Quantity::SettledWrite, Quantity::BurstWrite];
-        let has_write = writes.iter().any(|quantity| self.value(*quantity).is_some());
+        // From the rate of reads follows that of writes in burst, as in the class.
+        let follows = self.value(Quantity::RandomRead).is_some();
         let is_missing = |(quantity, _): &&(Quantity, &'static str)| {
-            self.value(*quantity).is_none() && !(has_write && writes.contains(quantity))
+            self.value(*quantity).is_none() && !(follows && *quantity == Quantity::BurstWrite)
         };
         Quantity::MODELLED.iter().filter(is_missing).map(|(_, name)| *name).collect()
     }

@@ -44,10 +44,10 @@ fn the_margin_of_a_ratio_is_to_the_nearer_bound() {
 #[test]
 fn every_statement_of_the_table_can_be_run() {
     let (statements, drives) = (statements(), catalogue::drives());
-    let bench = Bench::new(&statements, &drives);
-    let lacking: Vec<&String> = bench.needs.iter().filter_map(|it| it.as_ref().err()).collect();
+    let work = StatementWork::new(&statements, &drives);
+    let lacking: Vec<&String> = work.figures.iter().filter_map(|it| it.as_ref().err()).collect();
     assert!(lacking.is_empty() && statements.len() > 140, "{lacking:?}");
-    let simulations = &bench.simulations;
+    let simulations = work.needed.simulations(&drives, &work.plans);
     let steps: usize = simulations.iter().map(|it| it.plan.steps.len()).sum();
     assert!(simulations.len() < 60 && steps < 500, "{} {steps}", simulations.len());
 }

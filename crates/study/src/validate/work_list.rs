@@ -37,6 +37,35 @@ pub(crate) struct Simulation {
     pub(crate) plan: Plan,
 }
 
+/// Steps that are needed of setups and of plans, by their numbers; each once.
+#[derive(Debug, Default)]
+pub(crate) struct NeededSteps(BTreeMap<(ModelSetup, usize), BTreeSet<String>>);
+
+impl NeededSteps {
+    pub(crate) fn add(&mut self, of: &(ModelSetup, usize), ids: &[String]) {
+        self.0.entry(of.clone()).or_default().extend(ids.iter().cloned());
+    }
+
+    /// Number of a simulation among all of them.
+    ///
+    /// # Panics
+    /// Panics if no step of it is needed.
+    pub(crate) fn simulation(&self, of: &(ModelSetup, usize)) -> usize {
+        assert!(self.0.contains_key(of), "every need has its steps");
+        self.0.range(..of).count()
+    }
+
+    /// The simulations, without steps that none needs.
+    pub(crate) fn simulations(&self, drives: &[DriveSpec], plans: &[Plan]) -> Vec<Simulation> {
+        let simulation = |((setup, plan), ids): (&(ModelSetup, usize), &BTreeSet<String>)| {
+            let spec = drives.iter().find(|spec| spec.name == setup.drive);
+            let plan = plans[*plan].with_steps(ids).for_drive(spec.expect("a drive has its steps"));
+            Simulation { setup: setup.clone(), plan }
+        };
+        self.0.iter().map(simulation).collect()
+    }
+}
+
 /// Source of the value of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowSource {
@@ -61,7 +90,7 @@ impl WorkList {
     /// Collects the simulations of `drives` that `rows` need, each expressed by the first of
     /// `plans` that can.
     pub fn new(rows: &[&FigureRow], drives: &[DriveSpec], plans: &[Plan]) -> Self {
-        let mut steps: BTreeMap<(ModelSetup, usize), BTreeSet<String>> = BTreeMap::new();
+        let mut needed = NeededSteps::default();
         let needs: Vec<Result<_, String>> = rows
             .iter()
             .map(|row| {
@@ -69,25 +98,18 @@ impl WorkList {
                 let (plan, reading) =
                     express(row, plans).map_err(|miss| String::from(miss.reason()))?;
                 let key = (setup(row, spec, &plans[plan])?, plan);
-                steps.entry(key.clone()).or_default().extend(reading.steps.iter().cloned());
+                needed.add(&key, &reading.steps);
                 Ok((key, reading))
             })
             .collect();
-        let keys: Vec<&(ModelSetup, usize)> = steps.keys().collect();
         let entries = needs.into_iter().zip(rows).map(|(need, row)| {
             let (key, reading) = need?;
             let rate_iops = row.value_high.filter(|_| row.metric == IOPS);
-            let job = keys.binary_search(&&key).expect("every need has its steps");
+            let job = needed.simulation(&key);
             let protocol = plans[key.1].protocol.clone();
             Ok(RowSource { setup: key.0, protocol, job, reading, rate_iops })
         });
-        let entries = entries.collect();
-        let jobs = steps.iter().map(|((setup, plan), steps)| {
-            let spec = drives.iter().find(|spec| spec.name == setup.drive);
-            let plan = plans[*plan].with_steps(steps).for_drive(spec.expect("found above"));
-            Simulation { setup: setup.clone(), plan }
-        });
-        Self { jobs: jobs.collect(), entries }
+        Self { entries: entries.collect(), jobs: needed.simulations(drives, plans) }
     }
 
     /// Source of the value of each row, or the reason why there is none; in the order of the rows.

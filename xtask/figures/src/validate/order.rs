@@ -1,9 +1,8 @@
 //! The section on the order that reviews state, and that of the models.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use lab::progress::SilentProgress;
 use lab::ssd::DriveSpec;
 use study::rankings::{JudgedStatement, RankingTally, RankingVerdict, judge, statements};
@@ -22,12 +21,9 @@ pub(super) fn judged(
     let Some(file) = from else {
         return Ok(judge(&statements, drives, threads, &SilentProgress)?);
     };
-    let shown = file.display().to_string();
-    let text = fs::read_to_string(file).with_context(|| format!("reading {shown}"))?;
-    let judged: Vec<JudgedStatement> =
-        serde_json::from_str(&text).with_context(|| format!("reading {shown}"))?;
+    let judged: Vec<JudgedStatement> = super::of_json(file)?;
     let ids = judged.iter().map(|it| &it.id);
-    ensure!(ids.eq(statements.iter().map(|it| &it.id)), "{shown} has other statements");
+    ensure!(ids.eq(statements.iter().map(|it| &it.id)), "{} has other statements", file.display());
     Ok(judged)
 }
 

@@ -1,7 +1,6 @@
 //! `floatgate validate --rankings`: the models against the order that reviews state.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
@@ -30,6 +29,12 @@ pub(super) fn judge(args: &Validate, file: Option<&Path>) -> Result<Ending> {
         drives.retain(|drive| !names.contains(drive.name.as_str()));
         drives.extend(named);
     }
+    if statements.is_empty() {
+        let error = Error::new(Kind::Input, "no statement is about any of these drives");
+        return Err(error
+            .hint("statements name drives of the catalogue, or a file's `name`")
+            .into());
+    }
     let progress = TerminalProgress::new()?;
     let judged = study::rankings::judge(&statements, &drives, setup::jobs(args.jobs), &progress);
     progress.clear();
@@ -44,10 +49,9 @@ pub(super) fn judge(args: &Validate, file: Option<&Path>) -> Result<Ending> {
 
 fn read(file: Option<&Path>) -> Result<Vec<Statement>> {
     let Some(path) = file else { return Ok(statements()) };
-    let shown = path.display().to_string();
-    let text = fs::read_to_string(path)
-        .map_err(|source| Error::new(Kind::Input, format!("reading {shown}")).source(source))?;
-    Ok(parse(&text, &shown)?)
+    let usage = "name a table of statements, or none; drives stand before --rankings";
+    let text = setup::read_text(path).map_err(|error| error.hint(usage))?;
+    Ok(parse(&text, &path.display().to_string())?)
 }
 
 /// True if a statement can be run and is about one of the drives.
