@@ -193,6 +193,34 @@ fn methods_of_a_type_lie_in_its_file_or_folder() {
     assert_eq!(elsewhere.len(), METHODS_ELSEWHERE.len(), "an exception is needed no more");
 }
 
+/// Methods of the translation layer that one of its owners sees, at most.
+const FTL_METHODS_MAX: usize = 30;
+
+#[test]
+fn each_owner_of_the_translation_layer_sees_few_of_its_methods() {
+    let mut methods = BTreeMap::<String, usize>::new();
+    for (_, text) in sources_of(&root().join("crates/ftl/src")) {
+        let mut owner = "";
+        for line in text.lines() {
+            if line.starts_with("impl") || line == "}" {
+                let implemented = line.trim_start_matches("impl<C> ").trim_start_matches("impl ");
+                owner = implemented.strip_suffix(" {").unwrap_or_default();
+            }
+            let is_public =
+                ["    pub fn ", "    pub const fn "].iter().any(|it| line.starts_with(it));
+            if is_public && owner.starts_with("Ftl") {
+                *methods.entry(owner.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let all = methods.remove("Ftl<C>").expect("methods of all owners");
+    for (owner, own) in ["Ftl", "Ftl<Debt>"].map(|owner| (owner, methods.remove(owner))) {
+        let seen = all + own.expect("methods of one owner");
+        assert!(seen <= FTL_METHODS_MAX, "the owner of {owner} sees {seen}");
+    }
+    assert_eq!(methods, BTreeMap::new(), "methods of another owner");
+}
+
 /// Name of the type that a line declares.
 fn declared(line: &str) -> Option<&str> {
     let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').collect();

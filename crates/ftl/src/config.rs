@@ -4,7 +4,7 @@ use blockio::Bytes;
 use thiserror::Error;
 
 use crate::extent::GRANULES_PER_PAGE;
-use crate::{Geometry, ReclaimUnitHandles, VictimPolicy};
+use crate::{DieId, Geometry, ReclaimUnitHandles, VictimPolicy};
 
 /// Everything that a format decides.
 ///
@@ -22,7 +22,7 @@ use crate::{Geometry, ReclaimUnitHandles, VictimPolicy};
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
 /// #     },
-/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE,
+/// #     wear_spread_max: 0, handles: ftl::ReclaimUnitHandles::ONE,
 /// #     slc_cache: None, seed: 1,
 /// # };
 /// assert_eq!(config.check(), Ok(()));
@@ -48,9 +48,6 @@ pub struct Config {
     /// Static wear levelling begins when the erase counts of two superblocks differ by more than
     /// this. Zero: never.
     pub wear_spread_max: u32,
-    /// Good erase blocks that each die keeps to replace ones that go bad; see
-    /// [`crate::Ftl::replace_erase_block`].
-    pub spares_per_die: u32,
     /// Reclaim unit handles by which the host places what it writes.
     pub handles: ReclaimUnitHandles,
     /// SLC cache; absent where there is none.
@@ -144,6 +141,11 @@ impl Config {
     /// Places for extents in a superblock.
     pub(crate) const fn places_per_superblock(&self) -> u32 {
         self.geometry.pages_per_superblock() * self.extents_per_page
+    }
+
+    /// Capacity that the host sees.
+    pub const fn user_capacity(&self) -> Bytes {
+        Bytes(self.pages_logical as u64 * self.geometry.page_bytes())
     }
 
     /// Memory of the map in both directions and of the validity of pages: 4 bytes for each logical
@@ -297,6 +299,26 @@ impl Config {
             return Err(ConfigError::TooLarge { pages, page_kib, limit });
         }
         self.check_spare(self.geometry.superblocks(), self.superblocks_reserved(), 0)
+    }
+
+    /// Checks that a drive of this format can do without `die`.
+    ///
+    /// # Errors
+    /// Fails if there is no such die, or too little would be left for the user capacity.
+    pub fn check_without(&self, die: DieId) -> Result<(), ConfigError> {
+        let geometry = &self.geometry;
+        let limit = format!("below {}, the dies of a module", geometry.dies());
+        check("die", die.0, die.0 < geometry.dies(), &limit)?;
+        // A superblock of its bank would hold nothing without it.
+        let dies = geometry.data_units_per_row();
+        let limit = "at least 2 in each bank, parity aside, for one to be done without";
+        check("dies that hold data", dies, dies >= 2, limit)?;
+        let granules_lost = u64::from(geometry.erase_blocks_per_plane)
+            * u64::from(geometry.pages_per_erase_block)
+            * u64::from(geometry.pages_per_unit() * self.granules_per_page());
+        // One more than usual is kept: moving off the die opens a superblock of its own.
+        let reserved = self.superblocks_reserved() + 1;
+        self.check_spare(geometry.superblocks(), reserved, granules_lost)
     }
 
     /// Checks that `superblocks`, less those `reserved` for relocation and less `granules_lost`

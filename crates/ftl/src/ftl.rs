@@ -7,14 +7,23 @@
 //! bank and fills them unit by unit in turn, so that all dies work.
 //!
 //! ```text
-//!  write(lpn) ─► make_room ─► place in host stream ─► keep_pace
+//!  write(lpn) ─► make room ─► place in host stream ─► keep_pace
 //!                   │                                    │
 //!                   └── relocate until enough is free    └── relocate in proportion
 //! ```
 //!
+//! One core has two owners, each with an interface of its own:
+//!
+//! |                    | [`Pace`]: a model        | [`Debt`]: a drive of real bytes  |
+//! |--------------------|--------------------------|----------------------------------|
+//! | relocation         | with each write, if told | owed, and paid by the owner      |
+//! | erased superblocks | opened at once           | once the owner releases them     |
+//! | reverse map        | in memory                | asked of the media               |
+//! | a lost die         | rebuilt here             | left out by rows of the owner    |
+//!
 //! Invariants:
 //! - A page is mapped as soon as it has a place; until its unit is full, its data is in the owner's
-//!   write buffer ([`Ftl::is_buffered`]).
+//!   write buffer.
 //! - `pages_host + pages_relocation + pages_wear` pages have been placed, no more and no fewer.
 //! - Within a unit extents follow each other until the next one does not fit; none lies in two.
 //! - A free superblock remains for relocation whenever one is needed: `low` is more than all open
@@ -31,6 +40,7 @@ pub(crate) mod relocation;
 mod slc_cache;
 
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 
 use blockio::{Bytes, Rng};
 
@@ -39,7 +49,7 @@ use self::lost_die::LostDie;
 use self::relocation::{Relocation, Thresholds};
 use self::slc_cache::SlcState;
 use crate::extent::Extents;
-use crate::mapping::Mapping;
+use crate::mapping::{Map, Mapping};
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
 use crate::stream::{Frontier, Origin, Stream, Streams};
@@ -50,16 +60,78 @@ use crate::{
     MediaOp, Ppn, SuperblockId, SuperblockState, Watermarks,
 };
 
-/// Outcome of replacing an erase block gone bad.
+/// Mark of a translation layer that relocates in proportion as the host writes, and when it is told
+/// to.
+///
+/// ```
+/// let told = |ftl: &mut ftl::Ftl| ftl.relocate_unit(&mut ftl::NoMedia);
+/// ```
+///
+/// It owes nothing:
+///
+/// ```compile_fail,E0599
+/// let pays = |ftl: &mut ftl::Ftl| ftl.relocate_next(&mut ftl::NoMedia);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {}
+
+/// Mark of a translation layer whose owner relocates: what host pages owe is a debt.
+///
+/// What is erased may be opened once the owner has called [`Ftl::release_erased`]: its media keep
+/// what was in a superblock until it is written anew, and it may have to go back to that. So it
+/// relocates by itself where room is short ([`Ftl::needs_room`], [`Ftl::relocate_next`]), since
+/// only it can make that room usable.
+///
+/// ```
+/// let pays = |ftl: &mut ftl::Ftl<ftl::Debt>| ftl.relocate_next(&mut ftl::NoMedia);
+/// ```
+///
+/// It is not told to collect:
+///
+/// ```compile_fail,E0599
+/// let told = |ftl: &mut ftl::Ftl<ftl::Debt>| ftl.relocate_unit(&mut ftl::NoMedia);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Debt {}
+
+/// A program unit: a NAND page on every plane of a die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EraseBlockReplacement {
-    /// A spare took its place.
-    Spare {
-        /// Spares that the die has left.
-        left: u32,
-    },
-    /// The superblock was retired.
-    Retired,
+pub struct Unit {
+    /// The superblock that it is part of.
+    pub superblock: SuperblockId,
+    /// Its number there, data units alone counted.
+    pub index: u32,
+}
+
+/// Use of the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// Flash that all stored pages take.
+    pub stored: Bytes,
+    /// Flash that stored pages may take at most.
+    pub stored_max: Bytes,
+    /// Pages that are stored.
+    pub pages_stored: u64,
+    /// Flash that can be written before something has to be erased: free superblocks, and what the
+    /// open ones have left.
+    pub room: Bytes,
+    /// Superblocks that are free.
+    pub superblocks_free: u32,
+    /// True if rows that leave out dies limit stored data to less than the format allows.
+    pub is_short_of_rows: bool,
+}
+
+/// Condition of one superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SuperblockStatus {
+    /// State in the cycle of its use.
+    pub state: SuperblockState,
+    /// Completed program/erase cycles.
+    pub erase_count: u32,
+    /// True in SLC mode.
+    pub is_slc: bool,
+    /// True if it is not used again.
+    pub is_condemned: bool,
 }
 
 /// A flash translation layer.
@@ -78,12 +150,12 @@ pub enum EraseBlockReplacement {
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
 /// #     },
-/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE,
+/// #     wear_spread_max: 0, handles: ftl::ReclaimUnitHandles::ONE,
 /// #     slc_cache: None, seed: 1,
 /// # };
 /// let mut ftl = Ftl::format(&config)?;
-/// let first = ftl.write(Lpn(7), &mut NoMedia);
-/// let second = ftl.write(Lpn(7), &mut NoMedia);
+/// let first = ftl.write(0, Lpn(7), &mut NoMedia);
+/// let second = ftl.write(0, Lpn(7), &mut NoMedia);
 /// assert_ne!(first, second);
 /// assert_eq!(ftl.lookup(Lpn(7)), Some(second));
 /// assert_eq!(ftl.lookup(Lpn(8)), None, "never written");
@@ -93,54 +165,50 @@ pub enum EraseBlockReplacement {
 /// # Ok::<(), ftl::ConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Ftl {
-    pub(crate) config: Config,
-    pub(crate) layout: Layout,
-    pub(crate) pages_per_superblock: Divider,
-    pub(crate) pages_per_unit: Divider,
+pub struct Ftl<C = Pace> {
+    config: Config,
+    layout: Layout,
+    pages_per_superblock: Divider,
+    pages_per_unit: Divider,
     places_per_superblock: Divider,
-    pub(crate) granules_per_unit: u32,
+    granules_per_unit: u32,
     banks: Divider,
-    pub(crate) units_per_superblock: u32,
+    units_per_superblock: u32,
     /// Data units of a row.
-    pub(crate) units_per_row: u32,
+    units_per_row: u32,
     /// Shortening of the rows that are begun from now on; [`DegradedRows::NOT`] while no die is
     /// lost.
-    pub(crate) shortened: DegradedRows,
+    shortened: DegradedRows,
     /// Die that is out of service.
-    pub(crate) lost: Option<Box<LostDie>>,
+    lost: Option<Box<LostDie>>,
     /// Units of a superblock for each bank.
     units_per_bank: u32,
-    pub(crate) mapping: Mapping,
-    pub(crate) told: P2lCache,
-    pub(crate) extents: Extents,
-    pub(crate) superblocks: Superblocks,
-    pub(crate) free_by_bank: Vec<Vec<SuperblockId>>,
-    /// Erased superblocks that the owner has not released yet, where it wants to.
-    pub(crate) held: Option<Vec<SuperblockId>>,
+    mapping: Mapping,
+    told: P2lCache,
+    extents: Extents,
+    superblocks: Superblocks,
+    free_by_bank: Vec<Vec<SuperblockId>>,
+    /// Erased superblocks that the owner has not released yet; none where it does not have to.
+    held: Option<Vec<SuperblockId>>,
     /// Superblocks that are to be retired once they are released.
-    pub(crate) condemned: BTreeSet<SuperblockId>,
-    /// Spare erase blocks left, die by die.
-    spares_by_die: Vec<u32>,
-    pub(crate) streams: Streams,
+    condemned: BTreeSet<SuperblockId>,
+    streams: Streams,
     /// True if all host writes go to one stream.
     writes_plainly: bool,
-    pub(crate) by_handle: ByHandle,
+    by_handle: ByHandle,
     /// Granules that can be placed before something has to be erased.
-    pub(crate) room: u64,
-    pub(crate) thresholds: Thresholds,
-    pub(crate) relocation: Relocation,
-    pub(crate) slc: SlcState,
-    pub(crate) counters: Counters,
-    pub(crate) rng: Rng,
+    room: u64,
+    thresholds: Thresholds,
+    relocation: Relocation,
+    slc: SlcState,
+    counters: Counters,
+    rng: Rng,
+    collection: PhantomData<C>,
 }
 
-impl Ftl {
-    /// Formats factory-fresh media.
-    ///
-    /// # Errors
-    /// Fails if the format cannot work, says which count does not fit.
-    pub fn format(config: &Config) -> Result<Self, ConfigError> {
+impl<C> Ftl<C> {
+    /// The translation layer of factory-fresh media.
+    pub(crate) fn begin(config: &Config) -> Result<Self, ConfigError> {
         config.check()?;
         let geometry = &config.geometry;
         let places = geometry.pages() * u64::from(config.extents_per_page);
@@ -168,7 +236,6 @@ impl Ftl {
             free_by_bank: vec![Vec::new(); geometry.banks as usize],
             held: None,
             condemned: BTreeSet::new(),
-            spares_by_die: vec![config.spares_per_die; geometry.dies() as usize],
             streams: Streams::new(config),
             writes_plainly: config.handles.count == 1 && config.slc_cache.is_none(),
             by_handle: ByHandle::new(config.handles, config.pages_logical),
@@ -178,17 +245,10 @@ impl Ftl {
             slc: SlcState::default(),
             counters: Counters::default(),
             rng: Rng::new(config.seed).split("victim"),
+            collection: PhantomData,
         };
         ftl.list_free();
         Ok(ftl)
-    }
-
-    /// Changes when garbage collection works; what is mapped, and where, stays.
-    pub fn set_watermarks(&mut self, watermarks: Watermarks) {
-        self.config.watermarks = watermarks;
-        self.thresholds = Thresholds::new(&self.config);
-        self.relocation.stopped = false;
-        self.watch_room();
     }
 
     /// Returns the present configuration: with the watermarks and the capacity that were set last.
@@ -196,92 +256,44 @@ impl Ftl {
         &self.config
     }
 
-    /// Logical pages that the host sees.
-    pub fn pages_logical(&self) -> u32 {
-        self.mapping.pages_logical()
-    }
-
-    /// Capacity that the host sees.
-    pub fn user_capacity(&self) -> Bytes {
-        Bytes(u64::from(self.pages_logical()) * self.config.geometry.page_bytes())
-    }
-
     /// Returns the counters since the format, in pages of 4 KiB.
     pub fn counters(&self) -> Counters {
         self.counters.in_pages_of(self.config.geometry.counted_per_page())
     }
 
-    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there
-    /// is only one.
-    pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
-        let pages = self.config.geometry.counted_per_page();
-        self.by_handle.counters().iter().map(|counted| counted.in_pages_of(pages)).collect()
-    }
-
-    /// Counts bytes of host requests, which only the owner knows.
-    pub fn count_host_bytes(&mut self, sent: Bytes, read: Bytes) {
-        self.counters.host_sent_bytes += sent.0;
-        self.counters.host_read_bytes += read.0;
-    }
-
-    /// Superblocks that are free.
-    pub const fn superblocks_free(&self) -> u32 {
-        self.superblocks.free()
-    }
-
-    /// Pages that can be placed whole before something has to be erased: free superblocks, and what
-    /// the open ones have left.
-    pub const fn room_pages(&self) -> u64 {
-        self.room / self.config.granules_per_page() as u64
-    }
-
-    /// Flash that all stored pages take.
-    pub const fn stored(&self) -> Bytes {
-        Bytes(self.extents.stored() * self.extents.granule_bytes())
-    }
-
-    /// Pages that are stored.
-    pub const fn pages_stored(&self) -> u64 {
-        self.extents.pages()
-    }
-
-    /// Flash that stored pages may take at most.
-    pub const fn stored_max(&self) -> Bytes {
-        Bytes(self.extents.stored_max() * self.extents.granule_bytes())
-    }
-
-    /// Pages that the host writes from now on are `bytes` long when they are stored: compressed,
-    /// with what the drive adds. Longer than a page, and all of them on a drive that does not
-    /// compress, they are stored whole.
-    pub fn expect_extents_of(&mut self, bytes: Bytes) {
-        self.extents.expect(bytes.0);
-    }
-
-    /// Flash that `lpn` takes, if it is stored.
+    /// Use of the flash at present.
     #[inline]
-    pub fn extent(&self, lpn: Lpn) -> Bytes {
-        Bytes(u64::from(self.extents.size(lpn)) * self.extents.granule_bytes())
+    pub const fn occupancy(&self) -> Occupancy {
+        let granule_bytes = self.extents.granule_bytes();
+        Occupancy {
+            stored: Bytes(self.extents.stored() * granule_bytes),
+            stored_max: Bytes(self.extents.stored_max() * granule_bytes),
+            pages_stored: self.extents.pages(),
+            room: Bytes(self.room * granule_bytes),
+            superblocks_free: self.superblocks.free(),
+            is_short_of_rows: self.shortened.granules_max < self.extents.stored_max(),
+        }
     }
 
-    /// True if there is flash for writing all `lpns`, beside `waiting` pages that were promised
-    /// theirs.
+    /// Condition of one superblock.
     #[inline]
-    pub fn has_space_for(&self, lpns: impl Iterator<Item = Lpn>, waiting: u64) -> bool {
-        let incoming = self.extents.incoming();
-        self.has_space_beside(u64::from(incoming) * waiting, lpns.map(|lpn| (lpn, incoming)))
+    pub fn superblock(&self, id: SuperblockId) -> SuperblockStatus {
+        SuperblockStatus {
+            state: self.superblocks.state(id),
+            erase_count: self.superblocks.erase_count(id),
+            is_slc: self.superblocks.is_slc(id),
+            is_condemned: self.is_condemned(id),
+        }
     }
 
-    /// True if there is flash for writing all `pages`, each with the bytes that its extent takes,
-    /// beside `kept` bytes that are not to be touched.
-    pub fn has_space_for_extents(
-        &self,
-        pages: impl Iterator<Item = (Lpn, Bytes)>,
-        kept: Bytes,
-    ) -> bool {
-        let kept = kept.0.div_ceil(self.extents.granule_bytes());
-        self.has_space_beside(kept, pages.map(|(lpn, it)| (lpn, self.extents.granules(it.0))))
+    /// Returns the physical page of `lpn`; `None` if it was never written, or trimmed.
+    #[inline]
+    pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
+        self.mapping.ppn(lpn)
     }
 
+    /// True if there is flash for writing all `pages`, each with the granules that it takes,
+    /// beside `kept` granules that are not to be touched.
     #[inline]
     fn has_space_beside(&self, kept: u64, pages: impl Iterator<Item = (Lpn, u32)>) -> bool {
         if self.config.pages_stored_max == self.config.pages_logical && self.shortened.units == 0 {
@@ -296,38 +308,10 @@ impl Ftl {
         stored <= max.max(self.extents.stored())
     }
 
-    /// Superblocks in all, bad ones included.
-    pub const fn superblocks(&self) -> u32 {
-        self.config.geometry.superblocks()
-    }
-
-    /// Completed program/erase cycles of one superblock.
-    pub fn erase_count(&self, superblock: SuperblockId) -> u32 {
-        self.superblocks.erase_count(superblock)
-    }
-
-    /// State of one superblock.
-    pub fn superblock_state(&self, superblock: SuperblockId) -> SuperblockState {
-        self.superblocks.state(superblock)
-    }
-
-    /// Bytes of valid data in one superblock, as stored: compressed extents count at their size.
-    pub fn valid(&self, superblock: SuperblockId) -> Bytes {
-        let granules = self.superblocks.granules_valid(superblock);
-        Bytes(u64::from(granules) * self.extents.granule_bytes())
-    }
-
-    /// Returns the physical page of `lpn`; `None` if it was never written, or trimmed.
     #[inline]
-    pub fn lookup(&self, lpn: Lpn) -> Option<Ppn> {
-        self.mapping.ppn(lpn)
-    }
-
-    /// Superblock and program unit of a page, as one number that adjacent pages share.
-    #[inline]
-    pub fn unit_of(&self, ppn: Ppn) -> (SuperblockId, u32) {
+    pub(crate) fn unit_holding(&self, ppn: Ppn) -> Unit {
         let (superblock, place) = self.places_per_superblock.divide(ppn.0);
-        (SuperblockId(superblock), self.unit_at(place))
+        Unit { superblock: SuperblockId(superblock), index: self.unit_at(place) }
     }
 
     /// The unit that place number `place` of a superblock belongs to.
@@ -344,10 +328,9 @@ impl Ftl {
         SuperblockId(self.places_per_superblock.divide(ppn.0).0)
     }
 
-    /// The die that holds a unit.
     #[inline]
-    pub fn die_of(&self, (superblock, unit): (SuperblockId, u32)) -> DieId {
-        DieId(self.die_first(superblock) + u32::from(self.layout.unit(unit).die))
+    pub(crate) fn die_holding(&self, unit: Unit) -> DieId {
+        DieId(self.die_first(unit.superblock) + u32::from(self.layout.unit(unit.index).die))
     }
 
     /// The die that holds place number `place` of a superblock whose bank begins with `die_first`.
@@ -355,82 +338,6 @@ impl Ftl {
     pub(crate) fn die_at(&self, die_first: u32, place: u32) -> DieId {
         let unit = self.unit_at(place);
         DieId(die_first + u32::from(self.layout.unit(unit).die))
-    }
-
-    /// True if the data of a unit is still in the write buffer because the unit is not full.
-    #[inline]
-    pub fn is_buffered(&self, (superblock, unit): (SuperblockId, u32)) -> bool {
-        // Few superblocks are open, and closed ones are all that most requests meet.
-        self.superblocks.state(superblock) == SuperblockState::Open
-            && self
-                .streams
-                .iter()
-                .flat_map(|stream| &stream.frontiers)
-                .flatten()
-                .any(|frontier| (frontier.superblock, frontier.unit) == (superblock, unit))
-    }
-
-    /// Maps `lpn` to a new page of the host stream.
-    ///
-    /// Relocates first while too little is free, and afterwards in proportion; what the media has
-    /// to do, in order, goes to `media`.
-    #[inline]
-    pub fn write(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        self.make_room(media);
-        self.write_at_once(lpn, media)
-    }
-
-    /// As [`Ftl::write`], for an owner that has seen to [`Ftl::needs_room`] before the request that
-    /// this page belongs to; the rest of that request may run into the reserve.
-    #[inline]
-    pub fn write_at_once(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        self.write_through(0, lpn, media)
-    }
-
-    /// As [`Ftl::write_at_once`], through a reclaim unit handle; handle 0 stands for those that the
-    /// format does not have.
-    #[inline]
-    pub fn write_through(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        if !self.writes_plainly {
-            return self.write_by_choice(handle, lpn, media);
-        }
-        self.write_to(Stream::HOST, lpn, media)
-    }
-
-    /// [`Ftl::write_through`] with several streams for host writes, outside the path of all other
-    /// drives.
-    #[inline(never)]
-    fn write_by_choice(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        if self.config.slc_cache.is_some() {
-            let stream = if self.writes_to_slc() { Stream::HOST } else { Stream::DIRECT };
-            return self.write_to(stream, lpn, media);
-        }
-        let handle = self.by_handle.named(handle);
-        self.by_handle.write(lpn, handle);
-        self.write_to(Stream::host(handle), lpn, media)
-    }
-
-    /// Writes a page to a stream of the host.
-    #[inline]
-    fn write_to(&mut self, stream: Stream, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        let granules = self.extents.incoming();
-        let ppn = self.place(stream, (lpn, granules), media);
-        self.counters.pages_host += 1;
-        self.counters.host_saved_bytes += self.saved_bytes(granules);
-        self.keep_pace(granules, media);
-        ppn
-    }
-
-    /// As [`Ftl::write_at_once`], for an owner that relocates by itself ([`Ftl::relocate_next`]):
-    /// relocation in proportion is not carried out but owed ([`Ftl::owes_relocation`]).
-    pub fn write_owing(&mut self, lpn: Lpn, media: &mut impl Media) -> Ppn {
-        let granules = self.extents.incoming();
-        let ppn = self.place(Stream::HOST, (lpn, granules), media);
-        self.by_handle.write(lpn, 0);
-        self.counters.pages_host += 1;
-        self.counters.host_saved_bytes += self.saved_bytes(granules);
-        self.owe(granules);
-        ppn
     }
 
     /// Bytes by which an extent of `granules` is shorter than a page.
@@ -456,31 +363,6 @@ impl Ftl {
         self.superblocks.invalidate(self.superblock_of(was), granules);
         self.extents.drop(lpn, granules);
         true
-    }
-
-    /// Forgets every page at once. What they took is gained as relocation comes to it.
-    pub fn trim_all(&mut self) {
-        self.counters.pages_trimmed += self.mapping.count_valid();
-        self.forget_losses();
-        self.mapping.clear();
-        self.extents.clear();
-        self.superblocks.invalidate_all();
-    }
-
-    /// Prefetches the map entry of a page that will be accessed soon, and its size.
-    ///
-    /// Changes nothing. One cache miss after another is what a large map costs; they overlap here.
-    #[inline]
-    pub fn prefetch(&self, lpn: Lpn) {
-        self.mapping.prefetch(lpn);
-        self.extents.prefetch(lpn);
-    }
-
-    /// Has the processor fetch the rest of what writing `lpn` needs, some time after
-    /// [`Ftl::prefetch`] and some time before it is written.
-    #[inline]
-    pub fn prefetch_write(&self, lpn: Lpn) {
-        self.mapping.prefetch_validity(lpn);
     }
 
     /// Gives `lpn`, which takes `granules`, the next place of a stream of the host.
@@ -554,7 +436,7 @@ impl Ftl {
             None => self.advance_far(stream, granules, cause, media),
         };
         debug_assert_eq!(
-            Some(self.unit_of(taken.1)),
+            Some(self.unit_holding(taken.1)),
             self.unit_to_fill(stream),
             "a place lies in the unit that is filled"
         );
@@ -562,10 +444,10 @@ impl Ftl {
     }
 
     /// The unit that a stream fills; none if it has no superblock open where it has its turn.
-    fn unit_to_fill(&self, stream: Stream) -> Option<(SuperblockId, u32)> {
+    fn unit_to_fill(&self, stream: Stream) -> Option<Unit> {
         let state = &self.streams[stream];
         let open = state.frontiers[state.bank as usize].as_ref();
-        open.map(|open| (open.superblock, open.unit))
+        open.map(|open| Unit { superblock: open.superblock, index: open.unit })
     }
 
     /// [`Ftl::advance`] where no superblock is open or the extent does not fit into the unit, apart
@@ -724,62 +606,6 @@ impl Ftl {
         self.watch_room();
     }
 
-    /// An erase block of `die` in a free superblock has gone bad: a spare of the same die takes its
-    /// place, so that the superblock stays whole. Without a spare the superblock is retired.
-    ///
-    /// # Errors
-    /// As [`Ftl::retire`].
-    pub fn replace_erase_block(
-        &mut self,
-        superblock: SuperblockId,
-        die: DieId,
-        media: &mut impl Media,
-    ) -> Result<EraseBlockReplacement, ConfigError> {
-        let spares = &mut self.spares_by_die[die.0 as usize];
-        if *spares > 0 {
-            *spares -= 1;
-            return Ok(EraseBlockReplacement::Spare { left: *spares });
-        }
-        self.retire(superblock, media)?;
-        Ok(EraseBlockReplacement::Retired)
-    }
-
-    /// Retires a free superblock whose media has failed; its capacity is lost for good.
-    ///
-    /// Relocates before and after if there is too little room, as [`Ftl::write`] does.
-    ///
-    /// # Errors
-    /// Fails if too few would remain for the user capacity, or none for relocation to begin with,
-    /// retires nothing and says so: the owner makes the drive read-only.
-    pub fn retire(
-        &mut self,
-        superblock: SuperblockId,
-        media: &mut impl Media,
-    ) -> Result<(), ConfigError> {
-        let reserved = self.config.superblocks_reserved();
-        self.config.check_spare(self.superblocks_good().saturating_sub(1), reserved, 0)?;
-        let free = self.superblocks_free();
-        if free < 2 {
-            let limit = "at least 2 to retire one".to_owned();
-            return Err(ConfigError::OutOfRange {
-                name: "free superblocks",
-                value: free.to_string(),
-                limit,
-            });
-        }
-        // Off the list first, or making room could open it.
-        let bank = self.bank_of(superblock) as usize;
-        let is_listed = self.free_by_bank[bank].contains(&superblock);
-        assert!(is_listed, "a superblock that is retired is listed as free");
-        self.free_by_bank[bank].retain(|id| *id != superblock);
-        self.make_room(media);
-        self.superblocks.retire(superblock);
-        self.room -= u64::from(self.config.granules_per_superblock());
-        self.watch_room();
-        self.make_room(media);
-        Ok(())
-    }
-
     /// Superblocks that are neither bad nor condemned.
     pub(crate) fn superblocks_good(&self) -> u32 {
         let good = |id: &SuperblockId| !self.is_condemned(*id);
@@ -805,5 +631,185 @@ impl Ftl {
     #[inline]
     pub(crate) fn die_first(&self, superblock: SuperblockId) -> u32 {
         self.bank_of(superblock) * self.config.geometry.dies_per_bank
+    }
+}
+
+impl Ftl {
+    /// Formats factory-fresh media.
+    ///
+    /// # Errors
+    /// Fails if the format cannot work, says which count does not fit.
+    pub fn format(config: &Config) -> Result<Self, ConfigError> {
+        Self::begin(config)
+    }
+
+    /// Changes when garbage collection works; what is mapped, and where, stays.
+    pub fn set_watermarks(&mut self, watermarks: Watermarks) {
+        self.config.watermarks = watermarks;
+        self.thresholds = Thresholds::new(&self.config);
+        self.relocation.stopped = false;
+        self.watch_room();
+    }
+
+    /// Pages of 4 KiB programmed for each reclaim unit handle since the format; empty where there
+    /// is only one.
+    pub fn counters_by_handle(&self) -> Vec<HandleCounters> {
+        let pages = self.config.geometry.counted_per_page();
+        self.by_handle.counters().iter().map(|counted| counted.in_pages_of(pages)).collect()
+    }
+
+    /// Counts bytes of host requests, which only the owner knows.
+    pub fn count_host_bytes(&mut self, sent: Bytes, read: Bytes) {
+        self.counters.host_sent_bytes += sent.0;
+        self.counters.host_read_bytes += read.0;
+    }
+
+    /// Pages that the host writes from now on are `bytes` long when they are stored: compressed,
+    /// with what the drive adds. Longer than a page, and all of them on a drive that does not
+    /// compress, they are stored whole.
+    pub fn expect_extents_of(&mut self, bytes: Bytes) {
+        self.extents.expect(bytes.0);
+    }
+
+    /// Flash that `lpn` takes, if it is stored.
+    #[inline]
+    pub fn extent(&self, lpn: Lpn) -> Bytes {
+        Bytes(u64::from(self.extents.size(lpn)) * self.extents.granule_bytes())
+    }
+
+    /// True if there is flash for writing all `lpns`, beside `waiting` pages that were promised
+    /// theirs.
+    #[inline]
+    pub fn has_space_for(&self, lpns: impl Iterator<Item = Lpn>, waiting: u64) -> bool {
+        let incoming = self.extents.incoming();
+        self.has_space_beside(u64::from(incoming) * waiting, lpns.map(|lpn| (lpn, incoming)))
+    }
+
+    /// The program unit of a page, which adjacent pages share.
+    #[inline]
+    pub fn unit_of(&self, ppn: Ppn) -> Unit {
+        self.unit_holding(ppn)
+    }
+
+    /// The die that holds a unit.
+    #[inline]
+    pub fn die_of(&self, unit: Unit) -> DieId {
+        self.die_holding(unit)
+    }
+
+    /// True if the data of a unit is still in the write buffer because the unit is not full.
+    #[inline]
+    pub fn is_buffered(&self, unit: Unit) -> bool {
+        // Few superblocks are open, and closed ones are all that most requests meet.
+        self.superblocks.state(unit.superblock) == SuperblockState::Open
+            && self
+                .streams
+                .iter()
+                .flat_map(|stream| &stream.frontiers)
+                .flatten()
+                .any(|open| (open.superblock, open.unit) == (unit.superblock, unit.index))
+    }
+
+    /// Maps `lpn` to a new page of the stream of a reclaim unit handle; handle 0 stands for those
+    /// that the format does not have.
+    ///
+    /// Relocates first while too little is free, and afterwards in proportion; what the media has
+    /// to do, in order, goes to `media`.
+    #[inline]
+    pub fn write(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        while self.needs_room() {
+            self.relocate_unit(media);
+        }
+        self.write_at_once(handle, lpn, media)
+    }
+
+    /// As [`Ftl::write`], for an owner that has seen to [`Ftl::needs_room`] before the request that
+    /// this page belongs to; the rest of that request may run into the reserve.
+    #[inline]
+    pub fn write_at_once(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        if !self.writes_plainly {
+            return self.write_by_choice(handle, lpn, media);
+        }
+        self.write_to(Stream::HOST, lpn, media)
+    }
+
+    /// [`Ftl::write_at_once`] with several streams for host writes, outside the path of all other
+    /// drives.
+    #[inline(never)]
+    fn write_by_choice(&mut self, handle: u8, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        if self.config.slc_cache.is_some() {
+            let stream = if self.writes_to_slc() { Stream::HOST } else { Stream::DIRECT };
+            return self.write_to(stream, lpn, media);
+        }
+        let handle = self.by_handle.named(handle);
+        self.by_handle.write(lpn, handle);
+        self.write_to(Stream::host(handle), lpn, media)
+    }
+
+    /// Writes a page to a stream of the host.
+    #[inline]
+    fn write_to(&mut self, stream: Stream, lpn: Lpn, media: &mut impl Media) -> Ppn {
+        let granules = self.extents.incoming();
+        let ppn = self.place(stream, (lpn, granules), media);
+        self.counters.pages_host += 1;
+        self.counters.host_saved_bytes += self.saved_bytes(granules);
+        self.keep_pace(granules, media);
+        ppn
+    }
+
+    /// Prefetches the map entry of a page that will be accessed soon, and its size.
+    ///
+    /// Changes nothing. One cache miss after another is what a large map costs; they overlap here.
+    #[inline]
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.mapping.prefetch(lpn);
+        self.extents.prefetch(lpn);
+    }
+
+    /// Has the processor fetch the rest of what writing `lpn` needs, some time after
+    /// [`Ftl::prefetch`] and some time before it is written.
+    #[inline]
+    pub fn prefetch_write(&self, lpn: Lpn) {
+        self.mapping.prefetch_validity(lpn);
+    }
+}
+
+impl Ftl<Debt> {
+    /// The map, to be looked at.
+    pub const fn map(&self) -> Map<'_> {
+        Map { mapping: &self.mapping, extents: &self.extents }
+    }
+
+    /// True if there is flash for writing all `pages`, each with the bytes that its extent takes,
+    /// beside `kept` bytes that are not to be touched.
+    pub fn has_space_for_extents(
+        &self,
+        pages: impl Iterator<Item = (Lpn, Bytes)>,
+        kept: Bytes,
+    ) -> bool {
+        let kept = kept.0.div_ceil(self.extents.granule_bytes());
+        self.has_space_beside(kept, pages.map(|(lpn, it)| (lpn, self.extents.granules(it.0))))
+    }
+
+    /// Maps `lpn`, which takes `extent` when it is stored, to a new page of the host stream, in the
+    /// reserve where there is no other room. Relocation in proportion is not carried out but owed
+    /// ([`Ftl::owes_batches`]).
+    pub fn write_owing(&mut self, lpn: Lpn, extent: Bytes, media: &mut impl Media) -> Ppn {
+        let granules = self.extents.granules(extent.0);
+        let ppn = self.place(Stream::HOST, (lpn, granules), media);
+        self.by_handle.write(lpn, 0);
+        self.counters.pages_host += 1;
+        self.counters.host_saved_bytes += self.saved_bytes(granules);
+        self.owe(granules);
+        ppn
+    }
+
+    /// Forgets every page at once. What they took is gained as relocation comes to it.
+    pub fn trim_all(&mut self) {
+        self.counters.pages_trimmed += self.mapping.count_valid();
+        self.forget_losses();
+        self.mapping.clear();
+        self.extents.clear();
+        self.superblocks.invalidate_all();
     }
 }

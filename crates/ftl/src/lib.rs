@@ -29,7 +29,6 @@
 //!     victim: VictimPolicy::Greedy,
 //!     watermarks: Watermarks { low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1 },
 //!     wear_spread_max: 0,
-//!     spares_per_die: 0,
 //!     handles: ReclaimUnitHandles::ONE,
 //!     slc_cache: None,
 //!     seed: 1,
@@ -38,7 +37,7 @@
 //! let mut rng = Rng::new(1);
 //! for _ in 0..4 * config.pages_logical {
 //!     let lpn = u32::try_from(rng.below(config.pages_logical.into())).expect("a page number");
-//!     ftl.write(Lpn(lpn), &mut NoMedia);
+//!     ftl.write(0, Lpn(lpn), &mut NoMedia);
 //! }
 //! let counters = ftl.counters();
 //! let amplification = counters.pages_programmed() as f64 / counters.pages_host as f64;
@@ -71,9 +70,10 @@ pub use config::{Config, ConfigError, SlcCache, Watermarks};
 pub use counters::Counters;
 pub use divider::Divider;
 pub use ftl::recovery::{MapError, RecoveredSuperblock, Recovery};
-pub use ftl::{EraseBlockReplacement, Ftl};
+pub use ftl::{Debt, Ftl, Occupancy, Pace, SuperblockStatus, Unit};
 pub use geometry::{DieId, Geometry, Layout};
 pub use id::{Lpn, PAGE_BYTES, Ppn};
+pub use mapping::Map;
 pub use media::{Cause, Media, MediaOp, NoMedia};
 pub use placement::{HandleCounters, Isolation, ReclaimUnitHandles};
 pub use superblock::{SuperblockId, SuperblockState};

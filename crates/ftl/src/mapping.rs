@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use prefetch_index::prefetch_index;
 
+use crate::extent::Extents;
 use crate::table::{Table, Use};
 use crate::{Lpn, Ppn};
 
@@ -32,6 +33,60 @@ pub(crate) struct Mapping {
     keeps_contents: bool,
     /// Validity, by PPN, one bit each.
     valid: Table<u64>,
+    /// Searches of the whole map for a page that the media did not know.
+    pub(crate) searches: u64,
+}
+
+/// The tables that say where a page is and what it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Map<'a> {
+    pub(crate) mapping: &'a Mapping,
+    pub(crate) extents: &'a Extents,
+}
+
+impl<'a> Map<'a> {
+    /// Returns the entries for an owner to save: by LPN, the PPN plus one; 0 is none.
+    pub fn entries(self) -> &'a [u32] {
+        self.mapping.entries()
+    }
+
+    /// By LPN, the granules of its extent, 0 being a whole page; empty where pages are always
+    /// stored whole.
+    pub fn extent_sizes(self) -> &'a [u8] {
+        self.extents.sizes()
+    }
+
+    /// True if `ppn` holds valid data.
+    pub fn is_valid(self, ppn: Ppn) -> bool {
+        self.mapping.is_valid(ppn)
+    }
+
+    /// True if `lpn`, which may lie beyond the last one, is mapped to `ppn`.
+    pub fn is_at(self, lpn: Lpn, ppn: Ppn) -> bool {
+        self.mapping.is_at(lpn, ppn)
+    }
+
+    /// A page that is at any of the places of these numbers, if there is one: the first of them.
+    pub fn page_within(self, places: Range<u32>) -> Option<Lpn> {
+        // The map is looked through only where there is one.
+        let is_any = self.mapping.is_any_valid(places.clone());
+        is_any.then(|| self.mapping.pages_in(places).next().map(|(lpn, _)| lpn))?
+    }
+
+    /// Pages that are at any of `places`, which are in order, and where: by a look through the
+    /// whole map.
+    pub fn pages_at(self, places: &[Ppn]) -> Vec<(Lpn, Ppn)> {
+        debug_assert!(places.is_sorted(), "places that are searched for are in order");
+        let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
+        let between = self.mapping.pages_in(first.0..last.0 + 1);
+        between.filter(|(_, ppn)| places.binary_search(ppn).is_ok()).collect()
+    }
+
+    /// Returns the searches of the whole map that were needed because the owner did not know a
+    /// page.
+    pub const fn searches(self) -> u64 {
+        self.mapping.searches
+    }
 }
 
 impl Mapping {
@@ -43,6 +98,7 @@ impl Mapping {
             lpn_of: Table::new(pages_physical as usize, by_ppn),
             keeps_contents: pages_physical > 0,
             valid: Table::new(pages_physical.div_ceil(WORD_PAGES) as usize, by_ppn),
+            searches: 0,
         }
     }
 
@@ -62,12 +118,6 @@ impl Mapping {
     /// Has another number of logical pages; those beyond the end are not mapped.
     pub(crate) fn resize(&mut self, pages_logical: u32) {
         self.ppn_of.resize(pages_logical as usize);
-    }
-
-    /// Logical pages that the host sees.
-    #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
-    pub(crate) fn pages_logical(&self) -> u32 {
-        self.ppn_of.entries().len() as u32
     }
 
     /// Returns the physical page of `lpn`; `None` if it is not mapped.

@@ -79,7 +79,7 @@ pub enum MediaOp {
 /// #     watermarks: ftl::Watermarks {
 /// #         low: 3, high: 4, burst: 0.1, price_max: 0.0, batch_pages: 1,
 /// #     },
-/// #     wear_spread_max: 0, spares_per_die: 0, handles: ftl::ReclaimUnitHandles::ONE,
+/// #     wear_spread_max: 0, handles: ftl::ReclaimUnitHandles::ONE,
 /// #     slc_cache: None, seed: 1,
 /// # };
 /// #[derive(Default)]
@@ -97,7 +97,7 @@ pub enum MediaOp {
 /// let mut media = ProgramsByDie::default();
 /// // Eight rows of three units of data and one of parity, whose die rotates.
 /// for lpn in 0..24 {
-///     ftl.write(Lpn(lpn), &mut media);
+///     ftl.write(0, Lpn(lpn), &mut media);
 /// }
 /// assert_eq!(media.0, [8; 4]);
 /// # Ok::<(), ftl::ConfigError>(())
@@ -107,8 +107,8 @@ pub trait Media {
     fn submit(&mut self, op: MediaOp);
 
     /// Fills in which pages were written to places that follow each other from `first` on, all in
-    /// one program unit, as far as the media tell. Only [`crate::Ftl::leave_contents`] has this
-    /// asked; operations taken before may be waiting still.
+    /// one program unit, as far as the media tell. An owner of [`crate::Debt`] alone is asked;
+    /// operations taken before may be waiting still.
     ///
     /// What is left open, or wrong, costs the time to look through the map, and nothing else.
     fn contents(&mut self, first: Ppn, pages: &mut [Option<Lpn>]) {

@@ -8,8 +8,6 @@ pub(crate) struct P2lCache {
     /// Number of the first of them.
     pub(crate) first: u32,
     pub(crate) pages: Vec<Option<Lpn>>,
-    /// Searches of the whole map.
-    pub(crate) searches: u64,
 }
 
 impl P2lCache {

@@ -1,6 +1,6 @@
 //! Descriptions of a drive's parts, as its status has them.
 
-use ftl::{Counters, Ftl, SuperblockId, SuperblockState};
+use ftl::{Counters, Debt, Ftl, Occupancy, SuperblockId, SuperblockState};
 use status::Compression;
 use status::{
     Die, Format, SPARE_THRESHOLD_PERCENT, Smart, Space, State, Status, Supply, Wear, Writes,
@@ -24,7 +24,7 @@ pub(crate) struct SessionCounts {
 /// Adds what only an open drive knows; `reason` after a failure.
 pub(crate) fn opened(
     mut status: Status,
-    ftl: &Ftl,
+    ftl: &Ftl<Debt>,
     counts: SessionCounts,
     reason: Option<String>,
 ) -> Status {
@@ -78,7 +78,7 @@ fn mapping_bytes(shape: &Shape) -> u64 {
 }
 
 /// Health of a drive whose map is known if `ftl` is.
-pub(crate) fn smart(header: &Header, ftl: Option<&Ftl>) -> Smart {
+pub(crate) fn smart(header: &Header, ftl: Option<&Ftl<Debt>>) -> Smart {
     Smart {
         available_spare: ftl.map(|ftl| spare_left(&header.shape, ftl)),
         available_spare_threshold: SPARE_THRESHOLD_PERCENT,
@@ -89,43 +89,44 @@ pub(crate) fn smart(header: &Header, ftl: Option<&Ftl>) -> Smart {
 }
 
 /// Percent of the superblocks beyond those that the capacity fills that are not bad.
-fn spare_left(shape: &Shape, ftl: &Ftl) -> u8 {
+fn spare_left(shape: &Shape, ftl: &Ftl<Debt>) -> u8 {
     let filled = shape.pages_stored_max.div_ceil(shape.superblock_pages());
     let spare = shape.superblocks.saturating_sub(filled).max(1);
-    let is_bad = |id: &SuperblockId| ftl.superblock_state(*id) == SuperblockState::Bad;
+    let is_bad = |id: &SuperblockId| ftl.superblock(*id).state == SuperblockState::Bad;
     let bad = (0..shape.superblocks).map(SuperblockId).filter(is_bad).count() as u64;
     let left = u64::from(spare).saturating_sub(bad) * 100 / u64::from(spare);
     u8::try_from(left).expect("a percentage")
 }
 
 /// Space of a drive, and the data in it.
-pub(crate) fn space(ftl: &Ftl) -> Space {
-    let letter = |id| match ftl.superblock_state(SuperblockId(id)) {
+pub(crate) fn space(ftl: &Ftl<Debt>) -> Space {
+    let letter = |id| match ftl.superblock(SuperblockId(id)).state {
         SuperblockState::Free => 'f',
         SuperblockState::Open => 'o',
         SuperblockState::Closed => 'c',
         SuperblockState::Victim => 'v',
         SuperblockState::Bad => 'b',
     };
-    let (logical, stored) = (ftl.pages_stored() * PAGE_BYTES as u64, ftl.stored().0);
+    let occupancy = ftl.occupancy();
+    let (logical, stored) = (occupancy.pages_stored * PAGE_BYTES as u64, occupancy.stored.0);
     Space {
         logical_bytes: logical,
         stored_bytes: stored,
-        stored_bytes_max: ftl.stored_max().0,
+        stored_bytes_max: occupancy.stored_max.0,
         compression_ratio: (stored > 0).then(|| logical as f64 / stored as f64),
         supply: supply(ftl),
-        superblocks_free: ftl.superblocks_free(),
-        superblocks: (0..ftl.superblocks()).map(letter).collect(),
+        superblocks_free: occupancy.superblocks_free,
+        superblocks: (0..ftl.config().geometry.superblocks()).map(letter).collect(),
         host_shortage: None,
     }
 }
 
 /// Level of free space that data may still take.
-fn supply(ftl: &Ftl) -> Supply {
-    let (stored, most) = (ftl.stored().0, ftl.stored_max().0);
-    let left = most.saturating_sub(stored);
+fn supply(ftl: &Ftl<Debt>) -> Supply {
+    let Occupancy { stored, stored_max, .. } = ftl.occupancy();
+    let (most, left) = (stored_max.0, stored_max.0.saturating_sub(stored.0));
     match left {
-        _ if most == ftl.user_capacity().0 => Supply::Ample,
+        _ if most == ftl.config().user_capacity().0 => Supply::Ample,
         0..4096 => Supply::Gone,
         _ if left < most / 20 => Supply::Short,
         _ if left < most / 5 => Supply::Low,
@@ -134,13 +135,13 @@ fn supply(ftl: &Ftl) -> Supply {
 }
 
 /// Erases of superblocks.
-pub(crate) fn wear(ftl: &Ftl) -> Wear {
-    let count = |id| ftl.erase_count(SuperblockId(id));
-    let counts = || (0..ftl.superblocks()).map(count);
+pub(crate) fn wear(ftl: &Ftl<Debt>) -> Wear {
+    let count = |id| ftl.superblock(SuperblockId(id)).erase_count;
+    let counts = || (0..ftl.config().geometry.superblocks()).map(count);
     let sum: u64 = counts().map(u64::from).sum();
     Wear {
         erase_count_min: counts().min().unwrap_or_default(),
-        erase_count_mean: sum as f64 / f64::from(ftl.superblocks()),
+        erase_count_mean: sum as f64 / f64::from(ftl.config().geometry.superblocks()),
         erase_count_max: counts().max().unwrap_or_default(),
     }
 }

@@ -226,11 +226,17 @@ impl Backend {
         self.costs.pages_per_read.divide(ppn.0).0
     }
 
+    /// True if `die` is out of service.
+    #[inline]
+    pub(crate) fn is_lost(&self, die: DieId) -> bool {
+        self.lost.as_ref().is_some_and(|lost| lost.die == die)
+    }
+
     /// Time of a read from `superblock` that begins at about `at`, in its mode and with its
     /// retries.
     #[inline(never)]
     pub(crate) fn t_read_of(&mut self, ftl: &Ftl, superblock: SuperblockId, at: Nanos) -> Nanos {
-        if let Some(slc) = self.costs.slc.filter(|_| ftl.is_slc(superblock)) {
+        if let Some(slc) = self.costs.slc.filter(|_| ftl.superblock(superblock).is_slc) {
             return slc.t_read;
         }
         self.costs.t_read + self.retries(superblock, at)

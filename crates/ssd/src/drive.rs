@@ -266,7 +266,7 @@ impl Drive {
         let count = drive.modules.len() + drive.in_place.len() + drive.disks.len();
         assert_eq!(count, modules as usize, "a drive has the modules that its file says");
         for module in &drive.modules {
-            let mapped = module.ftl.user_capacity().0;
+            let mapped = module.ftl.config().user_capacity().0;
             assert_eq!(mapped, sectors * SECTOR_BYTES, "a module maps what the stripe gives it");
         }
         drive.check_die_failure(&spec.name)?;

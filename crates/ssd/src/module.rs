@@ -7,7 +7,7 @@ pub(crate) mod retry;
 use std::collections::VecDeque;
 
 use blockio::{Bytes, Nanos, SECTOR_BYTES};
-use ftl::{ConfigError, DieId, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, SuperblockId};
+use ftl::{ConfigError, DieId, Ftl, Lpn, NoMedia, PAGE_BYTES, Ppn, SuperblockId, Unit};
 
 use self::folding::Folding;
 use self::indirection_unit::IndirectionUnits;
@@ -62,7 +62,7 @@ pub(crate) struct Module {
 /// Pages that a read wants of one NAND page on all planes of a die.
 #[derive(Clone, Copy, Debug)]
 struct WantedPages {
-    place: (SuperblockId, u32),
+    place: Unit,
     /// The first of them.
     first: Ppn,
     pages: u16,
@@ -188,11 +188,7 @@ impl Module {
         }
         self.backend.now = now;
         if self.ftl.needs_room() || self.relocates_at() <= now {
-            if self.ftl.is_rebuilding() && !self.ftl.needs_room() {
-                self.ftl.rebuild_unit(&mut self.backend);
-            } else {
-                self.ftl.relocate_unit(&mut self.backend);
-            }
+            self.ftl.relocate_unit(&mut self.backend);
         }
         self.schedule(now, events);
     }
@@ -200,8 +196,7 @@ impl Module {
     /// Has [`Module::step`] called when relocation may next go on, if there is anything to gain.
     #[inline]
     fn schedule(&mut self, now: Nanos, events: &mut EventQueue) {
-        let has_work =
-            self.ftl.wants_room() || !self.waiting.is_empty() || self.ftl.is_rebuilding();
+        let has_work = self.ftl.wants_room() || !self.waiting.is_empty();
         if !self.scheduled && has_work {
             self.scheduled = true;
             let next = self.relocates_at().max(now + Nanos(1));
@@ -248,7 +243,7 @@ impl Module {
     /// Gives a mapping unit a new page; returns when what it holds is safe.
     #[inline]
     fn place(&mut self, unit: u64, handle: u8) -> Nanos {
-        let ppn = self.ftl.write_through(handle, lpn(unit), &mut self.backend);
+        let ppn = self.ftl.write_at_once(handle, lpn(unit), &mut self.backend);
         if !self.write_through {
             return self.backend.arrived_at;
         }
@@ -299,8 +294,7 @@ impl Module {
                 || self.mapping_unit == MappingUnit::Page
                 || self.fills_page(extent, unit);
             if taken {
-                self.ftl.make_room(&mut NoMedia);
-                self.ftl.write_through(extent.handle, lpn(unit), &mut NoMedia);
+                self.ftl.write(extent.handle, lpn(unit), &mut NoMedia);
             }
         }
     }
@@ -481,8 +475,8 @@ impl Module {
         if self.ftl.is_buffered(place) {
             return at;
         }
-        let (die, t_read) = (self.ftl.die_of(place), self.t_read_of(place.0, at));
-        if self.ftl.is_lost(die) {
+        let (die, t_read) = (self.ftl.die_of(place), self.t_read_of(place.superblock, at));
+        if self.backend.is_lost(die) {
             self.backend.reconstruct(at, ppn, backend::lines(extent), t_read)
         } else {
             self.backend.fetch(at, die, extent, t_read)
@@ -517,8 +511,8 @@ impl Module {
         let Some(WantedPages { place, first, pages, lines }) = wanted else { return };
         debug_assert!((1..=PAGES_MAX).contains(&pages), "a die reads a program unit at most");
         let die = self.ftl.die_of(place);
-        let t_read = self.t_read_of(place.0, sensing.commanded_at);
-        if self.ftl.is_lost(die) {
+        let t_read = self.t_read_of(place.superblock, sensing.commanded_at);
+        if self.backend.is_lost(die) {
             let at = self.backend.reconstruct(sensing.commanded_at, first, lines, t_read);
             events.push(at, Event::Answered { slot, pages: pages.into() });
             sensing.dies += 1;

@@ -744,10 +744,6 @@ impl DriveSpec {
             victim: self.relocation.victim.policy(),
             watermarks: self.relocation.watermarks(),
             wear_spread_max: self.relocation.wear_spread_max,
-            // Half of what forms no superblock was bad from the beginning.
-            spares_per_die: self.geometry.spare_erase_blocks_per_plane
-                * self.geometry.planes_per_die
-                / 2,
             handles: self.reclaim_unit_handles(),
             slc_cache: self.slc_cache_of_module(&geometry, time_lapse),
             seed: 0,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::ftl::relocation::Relocation;
 use crate::stream::Streams;
-use crate::{Config, ConfigError, Ftl, Lpn, SuperblockId, SuperblockState};
+use crate::{Config, ConfigError, Debt, Ftl, Lpn, SuperblockId, SuperblockState};
 
-impl Ftl {
+impl<C> Ftl<C> {
     /// Erases everything: the state before the first write, wear apart. Where the owner releases
     /// what is erased, that is all that was written.
     pub fn purge(&mut self) {
@@ -24,19 +24,21 @@ impl Ftl {
         self.relocation = Relocation::default();
         self.forget_slc();
         self.list_free();
-        let held: BTreeSet<SuperblockId> = self.held_erased().iter().copied().collect();
+        let held: BTreeSet<SuperblockId> = self.held().iter().copied().collect();
         for free in &mut self.free_by_bank {
             free.retain(|id| !held.contains(id));
         }
         let free: usize = self.free_by_bank.iter().map(Vec::len).sum();
         self.room = free as u64 * u64::from(self.config.granules_per_superblock());
-        let free = self.superblocks_free();
+        let free = self.superblocks.free();
         let condemned = u32::try_from(self.condemned.len()).expect("no more than there are");
         let expected = self.superblocks_good() + condemned;
         assert_eq!(free, expected, "a purge leaves superblocks free, or bad");
         self.watch_room();
     }
+}
 
+impl Ftl<Debt> {
     /// Changes how many pages the host sees, and how many of them may be stored. Pages beyond the
     /// new end are forgotten first.
     ///
@@ -47,7 +49,7 @@ impl Ftl {
         config.check()?;
         config.check_spare(self.superblocks_good(), config.superblocks_reserved(), 0)?;
         let pages = u64::from(pages_stored_max) * u64::from(config.granules_per_page());
-        let beyond = || (pages_logical..self.pages_logical()).map(Lpn);
+        let beyond = || (pages_logical..self.config.pages_logical).map(Lpn);
         let is_stored = |lpn: &Lpn| self.mapping.ppn(*lpn).is_some();
         let forgotten = beyond().filter(is_stored).map(|lpn| u64::from(self.extents.size(lpn)));
         let stored = self.extents.stored() - forgotten.sum::<u64>();
@@ -59,7 +61,7 @@ impl Ftl {
                 limit,
             });
         }
-        (pages_logical..self.pages_logical()).map(Lpn).for_each(|lpn| self.trim(lpn));
+        (pages_logical..self.config.pages_logical).map(Lpn).for_each(|lpn| self.trim(lpn));
         self.mapping.resize(pages_logical);
         self.by_handle.resize(pages_logical);
         self.extents.resize(&config);

@@ -12,33 +12,22 @@
 
 use crate::ftl::degraded_rows::DegradedRows;
 use crate::stream::Frontier;
-use crate::{Ftl, Media, SuperblockId, SuperblockState};
+use crate::{Debt, Ftl, Media, SuperblockId, SuperblockState};
 
 /// Superblocks that are listed as free after one of them was retired, at least: for relocation, and
 /// for what is written meanwhile.
 const FREE_MIN: usize = 2;
 
-impl Ftl {
+impl Ftl<Debt> {
     /// Superblocks that may be condemned or bad, together: half of those that data and relocation
     /// do not need, since with none of them each write would cost too many others.
-    pub fn superblocks_condemned_max(&self) -> u32 {
+    fn superblocks_condemned_max(&self) -> u32 {
         let config = &self.config;
         let stored_max = u64::from(config.pages_stored_max) * u64::from(config.granules_per_page());
         let filled = stored_max.div_ceil(config.granules_reliable());
         let needed = filled + 1 + u64::from(config.superblocks_reserved());
-        let spare = u64::from(self.superblocks()).saturating_sub(needed);
+        let spare = u64::from(config.geometry.superblocks()).saturating_sub(needed);
         u32::try_from(spare / 2).expect("no more than there are")
-    }
-
-    /// Superblocks that are condemned or bad.
-    pub fn superblocks_condemned(&self) -> u32 {
-        self.superblocks() - self.superblocks_good()
-    }
-
-    /// True if a superblock is not used again.
-    pub fn is_condemned(&self, superblock: SuperblockId) -> bool {
-        self.condemned.contains(&superblock)
-            || self.superblocks.state(superblock) == SuperblockState::Bad
     }
 
     /// Superblocks that are condemned and not retired yet.
@@ -56,7 +45,7 @@ impl Ftl {
         }
         let is_retired = match self.superblocks.state(superblock) {
             _ if !self.may_condemn() => return false,
-            SuperblockState::Free if !self.held_erased().contains(&superblock) => {
+            SuperblockState::Free if !self.held().contains(&superblock) => {
                 if !self.unlist(superblock) {
                     return false;
                 }
@@ -78,7 +67,7 @@ impl Ftl {
     /// True if one superblock more may be condemned.
     pub fn may_condemn(&self) -> bool {
         let (good, units) = (self.superblocks_good(), self.shortened.units);
-        self.superblocks_condemned() < self.superblocks_condemned_max()
+        self.config.geometry.superblocks() - good < self.superblocks_condemned_max()
             && (units == 0 || self.extents.stored() <= self.granules_leaving_out(units, good - 1))
     }
 
@@ -143,16 +132,6 @@ impl Ftl {
         true
     }
 
-    /// A superblock that was erased may be opened from now on, unless it was condemned: then it is
-    /// retired.
-    pub(crate) fn release(&mut self, superblock: SuperblockId) {
-        if self.condemned.remove(&superblock) {
-            self.superblocks.retire(superblock);
-        } else {
-            self.gain(superblock);
-        }
-    }
-
     /// Has a superblock be used as any other again.
     pub fn reinstate(&mut self, superblock: SuperblockId) {
         self.condemned.remove(&superblock);
@@ -170,6 +149,24 @@ impl Ftl {
         if units > 0 {
             let granules_max = self.granules_leaving_out(units, self.superblocks_good());
             self.shortened = DegradedRows { units, granules_max };
+        }
+    }
+}
+
+impl<C> Ftl<C> {
+    #[inline]
+    pub(crate) fn is_condemned(&self, superblock: SuperblockId) -> bool {
+        self.condemned.contains(&superblock)
+            || self.superblocks.state(superblock) == SuperblockState::Bad
+    }
+
+    /// A superblock that was erased may be opened from now on, unless it was condemned: then it is
+    /// retired.
+    pub(crate) fn release(&mut self, superblock: SuperblockId) {
+        if self.condemned.remove(&superblock) {
+            self.superblocks.retire(superblock);
+        } else {
+            self.gain(superblock);
         }
     }
 }

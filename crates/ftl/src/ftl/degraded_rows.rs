@@ -15,7 +15,7 @@
 //!   relocating to such rows.
 
 use crate::stream::{Origin, Stream};
-use crate::{Cause, Ftl, Lpn, Media};
+use crate::{Cause, Debt, Ftl, Lpn, Media};
 
 /// Shortening of the rows that are begun from now on.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ impl DegradedRows {
     pub(crate) const NOT: Self = Self { units: 0, granules_max: u64::MAX };
 }
 
-impl Ftl {
+impl Ftl<Debt> {
     /// From now on the last `units` data units of each row that is begun hold nothing, and no more
     /// may be stored than fits then. The media of an owner who wants that is one bank.
     ///
@@ -60,36 +60,6 @@ impl Ftl {
                 <= self.granules_leaving_out(units, self.superblocks_good())
     }
 
-    /// True if shortened rows limit stored data to less than the format allows.
-    pub const fn is_short_of_rows(&self) -> bool {
-        self.shortened.granules_max < self.extents.stored_max()
-    }
-
-    /// Granules that may be stored in `good` superblocks while rows leave out so many units: a
-    /// twentieth stays free, so that there is always a superblock that relocation gains from.
-    pub(crate) fn granules_leaving_out(&self, units: u32, good: u32) -> u64 {
-        let reserved = self.config.superblocks_reserved();
-        let usable = u64::from(good.saturating_sub(reserved));
-        let kept = u64::from(self.units_per_row - units);
-        debug_assert!(kept > 0, "a shortened row holds data");
-        let reliable = usable * self.config.granules_reliable();
-        reliable * kept / u64::from(self.units_per_row) * 19 / 20
-    }
-
-    /// Moves a page to the relocation stream, out of turn. An owner who wants that sees to
-    /// [`Ftl::needs_room`] before, as for a page of the host.
-    pub fn relocate(&mut self, lpn: Lpn, media: &mut impl Media) {
-        let Some(ppn) = self.lookup(lpn) else { return };
-        let granules = self.extents.size(lpn);
-        self.counters.pages_relocation += 1;
-        self.counters.relocation_saved_bytes += self.saved_bytes(granules);
-        let (superblock, die) = (self.superblock_of(ppn), self.die_of(self.unit_of(ppn)));
-        let from = Origin { superblock, ppn, die };
-        let (owner, cause) = (self.superblocks.owner(superblock), Cause::Relocation);
-        let stream = Stream::moving(owner, cause, self.config.handles);
-        self.move_extent((lpn, granules), from, (stream, cause), media);
-    }
-
     /// Programs the rows that are begun to their ends, with nothing in what is left of them.
     pub fn finish_rows(&mut self, media: &mut impl Media) {
         let streams = [
@@ -110,6 +80,39 @@ impl Ftl {
             !open.unit.is_multiple_of(self.units_per_row)
                 || open.granules_left < self.granules_per_unit
         })
+    }
+
+    /// Moves a page to the relocation stream, out of turn. An owner who wants that sees to
+    /// [`Ftl::needs_room`] before, as for a page of the host.
+    pub fn relocate(&mut self, lpn: Lpn, media: &mut impl Media) {
+        self.move_page(lpn, media);
+    }
+}
+
+impl<C> Ftl<C> {
+    /// Granules that may be stored in `good` superblocks while rows leave out so many units: a
+    /// twentieth stays free, so that there is always a superblock that relocation gains from.
+    pub(crate) fn granules_leaving_out(&self, units: u32, good: u32) -> u64 {
+        let reserved = self.config.superblocks_reserved();
+        let usable = u64::from(good.saturating_sub(reserved));
+        let kept = u64::from(self.units_per_row - units);
+        debug_assert!(kept > 0, "a shortened row holds data");
+        let reliable = usable * self.config.granules_reliable();
+        reliable * kept / u64::from(self.units_per_row) * 19 / 20
+    }
+
+    /// Moves a page to the relocation stream, out of turn.
+    pub(crate) fn move_page(&mut self, lpn: Lpn, media: &mut impl Media) {
+        let Some(ppn) = self.lookup(lpn) else { return };
+        let granules = self.extents.size(lpn);
+        self.counters.pages_relocation += 1;
+        self.counters.relocation_saved_bytes += self.saved_bytes(granules);
+        let unit = self.unit_holding(ppn);
+        let superblock = unit.superblock;
+        let from = Origin { superblock, ppn, die: self.die_holding(unit) };
+        let (owner, cause) = (self.superblocks.owner(superblock), Cause::Relocation);
+        let stream = Stream::moving(owner, cause, self.config.handles);
+        self.move_extent((lpn, granules), from, (stream, cause), media);
     }
 
     /// True if the row of the stream's next unit leaves that unit out.

@@ -8,7 +8,7 @@ use std::ops::Add;
 use crate::ftl::relocation::Thresholds;
 use crate::{Counters, Ftl, HandleCounters, Lpn, SuperblockId, SuperblockState};
 
-impl Ftl {
+impl<C> Ftl<C> {
     /// Asserts that a superblock can be filled from unit number `unit` on.
     pub(crate) fn assert_open(&self, superblock: SuperblockId, unit: u32) {
         let state = self.superblocks.state(superblock);
@@ -27,7 +27,7 @@ impl Ftl {
 
     /// Asserts that there is not more room than the media have.
     pub(crate) fn assert_room(&self) {
-        let superblocks = u64::from(self.superblocks());
+        let superblocks = u64::from(self.config.geometry.superblocks());
         let granules = superblocks * u64::from(self.config.granules_per_superblock());
         assert!(self.room <= granules, "room is at most what all superblocks have");
     }
@@ -49,9 +49,9 @@ impl Ftl {
 
     /// Pages of the map, bits of validity and counts of valid granules tell the same.
     fn check_map(&self) {
-        let mut valid = vec![0_u64; self.superblocks() as usize];
+        let mut valid = vec![0_u64; self.config.geometry.superblocks() as usize];
         let (mut pages, mut granules_all) = (0_u64, 0_u64);
-        for lpn in (0..self.pages_logical()).map(Lpn) {
+        for lpn in (0..self.config.pages_logical).map(Lpn) {
             let Some(ppn) = self.mapping.ppn(lpn) else { continue };
             assert!(self.mapping.is_valid(ppn), "the place {ppn:?} of {lpn:?} is valid");
             assert!(self.mapping.is_at(lpn, ppn), "{lpn:?} is found at its place {ppn:?}");
@@ -70,14 +70,14 @@ impl Ftl {
             granules_all += u64::from(granules);
         }
         assert_eq!(pages, self.mapping.count_valid(), "each valid place is that of one page");
-        assert_eq!(pages, self.pages_stored(), "stored pages are those of the map");
+        assert_eq!(pages, self.extents.pages(), "stored pages are those of the map");
         assert_eq!(granules_all, self.extents.stored(), "what is stored is the sum of its extents");
         for (id, counted) in self.superblocks.ids().zip(valid) {
             let kept = u64::from(self.superblocks.granules_valid(id));
             assert_eq!(kept, counted, "{id:?} counts the extents that lie in it");
             let most = u64::from(self.config.granules_per_superblock());
             let most = match self.config.slc_cache {
-                Some(cache) if self.is_slc(id) => most / u64::from(cache.bits_per_cell),
+                Some(cache) if self.superblocks.is_slc(id) => most / u64::from(cache.bits_per_cell),
                 _ => most,
             };
             assert!(counted <= most, "{id:?} holds {counted} granules, it has {most}");
@@ -86,7 +86,7 @@ impl Ftl {
 
     /// Free superblocks are listed once, in their bank, or wait to be released.
     fn check_free(&self) {
-        let mut listed = vec![false; self.superblocks() as usize];
+        let mut listed = vec![false; self.config.geometry.superblocks() as usize];
         let mut list = |id: SuperblockId| {
             let state = self.superblocks.state(id);
             assert_eq!(state, SuperblockState::Free, "{id:?} is listed as free");
@@ -99,18 +99,18 @@ impl Ftl {
                 list(*id);
             }
         }
-        self.held_erased().iter().copied().for_each(list);
+        self.held().iter().copied().for_each(list);
         let count = listed.iter().filter(|is_listed| **is_listed).count();
-        assert_eq!(count as u64, u64::from(self.superblocks_free()), "every free one is listed");
+        assert_eq!(count as u64, u64::from(self.superblocks.free()), "every free one is listed");
     }
 
     /// A condemned superblock is neither open nor to be opened, and enough are not condemned.
     fn check_condemned(&self) {
-        for id in self.condemned() {
+        for id in self.condemned.iter().copied() {
             let state = self.superblocks.state(id);
             let is_open = matches!(state, SuperblockState::Open | SuperblockState::Bad);
             assert!(!is_open, "{id:?} is condemned and {state:?}");
-            let is_held = self.held_erased().contains(&id);
+            let is_held = self.held().contains(&id);
             let is_listed = state == SuperblockState::Free && !is_held;
             assert!(!is_listed, "{id:?} is condemned and waits to be released");
         }
@@ -149,8 +149,8 @@ impl Ftl {
         );
         let is_open = |id: &SuperblockId| self.superblocks.state(*id) == SuperblockState::Open;
         let counted = self.superblocks.ids().filter(is_open).count();
-        let in_slc_mode = self.superblocks.ids().filter(|id| self.is_slc(*id)).count();
-        assert_eq!(in_slc_mode as u64, u64::from(self.superblocks_slc()), "the cache is counted");
+        let in_slc_mode = self.superblocks.ids().filter(|id| self.superblocks.is_slc(*id)).count();
+        assert_eq!(in_slc_mode as u64, u64::from(self.superblocks.slc()), "the cache is counted");
         assert_eq!(counted as u64, u64::from(open), "every open superblock is being filled");
     }
 
@@ -163,7 +163,7 @@ impl Ftl {
         let Thresholds { stop, resume, .. } = self.thresholds;
         assert!(self.needs_room() || self.room > stop, "host writes wait where room is short");
         assert!(!self.needs_room() || self.room < resume, "host writes go on where there is room");
-        let (free, good) = (self.superblocks_free(), self.superblocks_good());
+        let (free, good) = (self.superblocks.free(), self.superblocks_good());
         let good = good as usize + self.condemned.len();
         assert!(free as usize <= good, "{free} superblocks are free, {good} can be");
     }
@@ -179,7 +179,7 @@ impl Ftl {
         let Counters { pages_host, pages_relocation, pages_wear, .. } = self.counters;
         let counted = HandleCounters { pages_host, pages_relocation, pages_wear };
         assert_eq!(sum, counted, "pages of all handles are those that were programmed");
-        for lpn in (0..self.pages_logical()).map(Lpn) {
+        for lpn in (0..self.config.pages_logical).map(Lpn) {
             let Some(ppn) = self.mapping.ppn(lpn) else { continue };
             let (superblock, handle) = (self.superblock_of(ppn), self.by_handle.of(lpn));
             let owner = self.superblocks.owner(superblock);
@@ -204,7 +204,7 @@ impl Ftl {
         let erased: u64 = erased.sum();
         assert!(counters.superblocks_erased <= erased, "each erase wears a superblock");
         let stored_max = self.extents.pages();
-        let logical = u64::from(self.pages_logical());
+        let logical = u64::from(self.config.pages_logical);
         assert!(stored_max <= logical, "{stored_max} pages are stored of {logical}");
     }
 }
@@ -234,14 +234,13 @@ mod tests {
             victim: VictimPolicy::Greedy,
             watermarks: Watermarks { low: 4, high: 6, burst: 1.0, price_max: 1e9, batch_pages: 1 },
             wear_spread_max: 0,
-            spares_per_die: 0,
             handles: ReclaimUnitHandles::ONE,
             slc_cache: None,
             seed: 1,
         };
         let mut ftl = Ftl::format(&config).unwrap();
         for lpn in (0..100).map(Lpn) {
-            ftl.write(lpn, &mut NoMedia);
+            ftl.write(0, lpn, &mut NoMedia);
         }
         ftl.check_invariants();
         ftl

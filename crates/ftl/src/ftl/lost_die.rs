@@ -20,7 +20,7 @@
 //! - What a row leaves out counts as used room until its superblock is erased.
 
 use crate::stream::Stream;
-use crate::{Cause, ConfigError, DieId, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
+use crate::{Cause, ConfigError, DieId, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId, Unit};
 
 /// A die that is out of service.
 #[derive(Clone, Debug)]
@@ -45,14 +45,18 @@ impl LostDie {
 }
 
 impl Ftl {
-    /// Takes a die out of service. With parity its data is rebuilt by [`Ftl::rebuild_unit`];
+    /// Takes a die out of service. With parity its data is rebuilt by [`Ftl::relocate_unit`];
     /// without, it is lost, and the pages of 4 KiB that were are counted.
     ///
     /// # Errors
     /// Fails if there is no such die, one is lost already, or too little would be left for the user
     /// capacity; then nothing has changed, and the owner makes the drive read-only.
     pub fn lose_die(&mut self, die: DieId, media: &mut impl Media) -> Result<u64, ConfigError> {
-        self.check_without(die)?;
+        self.config.check_without(die)?;
+        if self.lost.is_some() {
+            let (value, limit) = (2.to_string(), "at most 1".to_owned());
+            return Err(ConfigError::OutOfRange { name: "dies lost", value, limit });
+        }
         let dies = self.config.geometry.dies_per_bank;
         let within = u16::try_from(die.0 % dies).expect("Config::check limits dies");
         let has_parity = self.config.geometry.stripe_dies > 0;
@@ -64,14 +68,6 @@ impl Ftl {
         }));
         self.leave_units(media);
         if has_parity { Ok(0) } else { Ok(self.forget_lost()) }
-    }
-
-    /// True if `die` is out of service.
-    #[inline]
-    pub fn is_lost(&self, die: DieId) -> bool {
-        self.lost.as_ref().is_some_and(|lost| {
-            die.0 == lost.bank * self.config.geometry.dies_per_bank + u32::from(lost.die)
-        })
     }
 
     /// True if the data of a page was lost with a die, and not written since.
@@ -89,30 +85,24 @@ impl Ftl {
     }
 
     /// Moves the valid pages of the next unit of the lost die that has any; nothing once all are
-    /// moved. An owner sees to [`Ftl::needs_room`] before, as for pages of the host.
-    pub fn rebuild_unit(&mut self, media: &mut impl Media) {
-        while let Some((superblock, unit)) = self.next_to_rebuild() {
-            let pages = self.pages_of((superblock, unit));
+    /// moved.
+    pub(crate) fn rebuild_unit(&mut self, media: &mut impl Media) {
+        while let Some(unit) = self.next_to_rebuild() {
+            let pages = self.pages_of(unit);
             if pages.is_empty() {
                 continue;
             }
             for lpn in pages {
-                self.relocate(lpn, media);
+                self.move_page(lpn, media);
             }
             return;
         }
     }
 
-    /// Nothing is mapped any more, so that nothing is lost or to be rebuilt.
-    pub(crate) fn forget_losses(&mut self) {
-        if let Some(lost) = &mut self.lost {
-            (lost.rebuilding, lost.pages) = (None, Vec::new());
-        }
-    }
-
     /// The next unit on the lost die, of any superblock of its bank.
-    fn next_to_rebuild(&mut self) -> Option<(SuperblockId, u32)> {
-        let (superblocks, units) = (self.superblocks(), self.units_per_superblock);
+    fn next_to_rebuild(&mut self) -> Option<Unit> {
+        let superblocks = self.config.geometry.superblocks();
+        let units = self.units_per_superblock;
         let lost = self.lost.as_mut()?;
         let (mut superblock, mut unit) = lost.rebuilding?;
         superblock = superblock.max(lost.bank);
@@ -121,7 +111,7 @@ impl Ftl {
                 unit += 1;
                 if self.layout.unit(unit - 1).die == lost.die {
                     lost.rebuilding = Some((superblock, unit));
-                    return Some((SuperblockId(superblock), unit - 1));
+                    return Some(Unit { superblock: SuperblockId(superblock), index: unit - 1 });
                 }
             }
             (superblock, unit) = (superblock + self.config.geometry.banks, 0);
@@ -131,11 +121,11 @@ impl Ftl {
     }
 
     /// Valid pages of a unit.
-    fn pages_of(&self, (superblock, unit): (SuperblockId, u32)) -> Vec<Lpn> {
+    fn pages_of(&self, Unit { superblock, index }: Unit) -> Vec<Lpn> {
         let (pages, places) = (self.pages_per_unit.divisor(), self.config.places_per_superblock());
         let layer = self.pages_per_superblock.divisor();
-        let first = superblock.0 * places + unit * pages;
-        let layers = (0..places / layer).map(|index| first + index * layer);
+        let first = superblock.0 * places + index * pages;
+        let layers = (0..places / layer).map(|number| first + number * layer);
         let all = layers.flat_map(|first| first..first + pages).map(Ppn);
         let lpn = |ppn: Ppn| match self.mapping.lpn(ppn) {
             Some(lpn) => Some(lpn),
@@ -146,9 +136,9 @@ impl Ftl {
 
     /// Forgets what lies on the lost die; returns its pages of 4 KiB.
     fn forget_lost(&mut self) -> u64 {
-        let pages = self.pages_logical().div_ceil(64) as usize;
+        let pages = self.config.pages_logical.div_ceil(64) as usize;
         let mut bits = vec![0_u64; pages];
-        for lpn in (0..self.pages_logical()).map(Lpn) {
+        for lpn in (0..self.config.pages_logical).map(Lpn) {
             let Some(ppn) = self.lookup(lpn) else { continue };
             if self.is_lost(self.die_of(self.unit_of(ppn))) {
                 bits[lpn.0 as usize / 64] |= 1 << (lpn.0 % 64);
@@ -169,21 +159,38 @@ impl Ftl {
         let streams = self.streams.all();
         for (stream, bank) in streams.flat_map(|stream| banks.clone().map(move |it| (stream, it))) {
             let Some(open) = self.streams[stream].frontiers[bank] else { continue };
-            let at = (open.superblock, open.unit);
+            let at = Unit { superblock: open.superblock, index: open.unit };
             if self.is_left_out(at) {
                 let pages = self.pages_of(at);
                 self.skip_left_out(stream, bank, media);
                 for lpn in pages {
-                    self.relocate(lpn, media);
+                    self.move_page(lpn, media);
                 }
             }
         }
     }
+}
+
+impl<C> Ftl<C> {
+    /// True if `die` is out of service.
+    #[inline]
+    pub(crate) fn is_lost(&self, die: DieId) -> bool {
+        self.lost.as_ref().is_some_and(|lost| {
+            die.0 == lost.bank * self.config.geometry.dies_per_bank + u32::from(lost.die)
+        })
+    }
+
+    /// Nothing is mapped any more, so that nothing is lost or to be rebuilt.
+    pub(crate) fn forget_losses(&mut self) {
+        if let Some(lost) = &mut self.lost {
+            (lost.rebuilding, lost.pages) = (None, Vec::new());
+        }
+    }
 
     /// True if nothing is placed in a unit because a die is lost.
-    fn is_left_out(&self, (superblock, unit): (SuperblockId, u32)) -> bool {
+    fn is_left_out(&self, Unit { superblock, index }: Unit) -> bool {
         let Some(lost) = self.lost.as_ref() else { return false };
-        let place = self.layout.unit(unit);
+        let place = self.layout.unit(index);
         let is_short = place.die == lost.die || place.parity_die == Some(lost.die);
         is_short && self.bank_of(superblock) == lost.bank
     }
@@ -195,7 +202,7 @@ impl Ftl {
     pub(crate) fn skip_left_out(&mut self, stream: Stream, bank: usize, media: &mut impl Media) {
         while let Some(open) = self.streams[stream].frontiers[bank] {
             let (superblock, unit) = (open.superblock, open.unit);
-            if !self.is_left_out((superblock, unit)) {
+            if !self.is_left_out(Unit { superblock, index: unit }) {
                 return;
             }
             let pages = self.pages_per_unit.divisor();
@@ -218,37 +225,5 @@ impl Ftl {
                 self.counters.pages_parity += self.pages_of_parity(superblock);
             }
         }
-    }
-
-    /// Checks that the drive can do without `die`.
-    ///
-    /// # Errors
-    /// As [`Ftl::lose_die`].
-    pub fn check_without(&self, die: DieId) -> Result<(), ConfigError> {
-        let geometry = &self.config.geometry;
-        let refuse = |name, value: u32, limit| {
-            Err(ConfigError::OutOfRange { name, value: value.to_string(), limit })
-        };
-        if die.0 >= geometry.dies() {
-            return refuse(
-                "die",
-                die.0,
-                format!("below {}, the dies of a module", geometry.dies()),
-            );
-        }
-        if self.lost.is_some() {
-            return refuse("dies lost", 2, "at most 1".to_owned());
-        }
-        // A superblock of its bank would hold nothing without it.
-        if self.units_per_row < 2 {
-            let limit = "at least 2 in each bank, parity aside, for one to be done without";
-            return refuse("dies that hold data", self.units_per_row, limit.to_owned());
-        }
-        let granules_lost = u64::from(geometry.erase_blocks_per_plane)
-            * u64::from(geometry.pages_per_erase_block)
-            * u64::from(self.granules_per_unit);
-        // One more than usual is kept: moving off the die opens a superblock of its own.
-        let reserved = self.config.superblocks_reserved() + 1;
-        self.config.check_spare(self.superblocks_good(), reserved, granules_lost)
     }
 }

@@ -10,50 +10,10 @@
 //!
 //! Invariant: what an owner says counts only where the map agrees.
 
-use std::ops::Range;
-
 use crate::stream::Origin;
 use crate::{Ftl, Lpn, Media, Ppn, SuperblockId};
 
-impl Ftl {
-    /// Stops keeping the reverse map in memory, which saves four bytes a place: the owner is asked
-    /// for the logical page when a place is to be relocated ([`Media::contents`]).
-    pub fn leave_contents(&mut self) {
-        self.mapping.leave_contents();
-    }
-
-    /// Returns the searches of the whole map that were needed because the owner did not know a
-    /// page.
-    pub const fn searches(&self) -> u64 {
-        self.told.searches
-    }
-
-    /// True if `ppn` holds valid data.
-    pub fn is_valid(&self, ppn: Ppn) -> bool {
-        self.mapping.is_valid(ppn)
-    }
-
-    /// A page that is at any of the places of these numbers, if there is one: the first of them.
-    pub fn page_within(&self, places: Range<u32>) -> Option<Lpn> {
-        // The map is looked through only where there is one.
-        let is_any = self.mapping.is_any_valid(places.clone());
-        is_any.then(|| self.mapping.pages_in(places).next().map(|(lpn, _)| lpn))?
-    }
-
-    /// True if `lpn`, which may lie beyond the last one, is mapped to `ppn`.
-    pub fn is_at(&self, lpn: Lpn, ppn: Ppn) -> bool {
-        self.mapping.is_at(lpn, ppn)
-    }
-
-    /// Pages that are at any of `places`, which are in order, and where: by a look through the
-    /// whole map.
-    pub fn pages_at(&self, places: &[Ppn]) -> Vec<(Lpn, Ppn)> {
-        debug_assert!(places.is_sorted(), "places that are searched for are in order");
-        let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
-        let between = self.mapping.pages_in(first.0..last.0 + 1);
-        between.filter(|(_, ppn)| places.binary_search(ppn).is_ok()).collect()
-    }
-
+impl<C> Ftl<C> {
     /// Returns the logical page at a valid place of a victim: told by the owner, or found in the
     /// map.
     // Out of line: drives that keep the way back do not come here.
@@ -80,7 +40,7 @@ impl Ftl {
         let places = self.config.places_per_superblock();
         let first = superblock.0 * places;
         self.told.begin(first, places);
-        self.told.searches += 1;
+        self.mapping.searches += 1;
         for (lpn, ppn) in self.mapping.pages_in(first..first + places) {
             self.told.pages[(ppn.0 - first) as usize] = Some(lpn);
         }

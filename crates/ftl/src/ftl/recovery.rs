@@ -11,7 +11,9 @@ use thiserror::Error;
 
 use crate::stream::Stream;
 
-use crate::{Cause, Config, ConfigError, Divider, Ftl, Lpn, Ppn, SuperblockId, SuperblockState};
+use crate::{
+    Cause, Config, ConfigError, Debt, Divider, Ftl, Lpn, Ppn, SuperblockId, SuperblockState,
+};
 
 /// State of one superblock as a recovery found it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,28 +48,30 @@ pub enum MapError {
 /// A map that is being brought back.
 #[derive(Debug)]
 pub struct Recovery {
-    ftl: Ftl,
+    ftl: Ftl<Debt>,
 }
 
 impl Recovery {
-    /// Begins with nothing mapped. What is brought back from media is left to them in part; see
-    /// [`Ftl::leave_contents`].
+    /// Begins with nothing mapped. The reverse map is not kept in memory, which saves four bytes a
+    /// place: the owner is asked for the logical page when a place is to be relocated
+    /// ([`crate::Media::contents`]).
     ///
     /// # Errors
     /// As [`Ftl::format`].
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
-        let mut ftl = Ftl::format(config)?;
-        ftl.leave_contents();
+        let mut ftl = Ftl::begin(config)?;
+        ftl.mapping.leave_contents();
         Ok(Self { ftl })
     }
 
-    /// Map to be filled in: by LPN, the PPN plus one, 0 being none; as [`Ftl::map_entries`] gave it
-    /// out.
+    /// Map to be filled in: by LPN, the PPN plus one, 0 being none; as
+    /// [`crate::Map::entries`] gave it out.
     pub fn map_entries_mut(&mut self) -> &mut [u32] {
         self.ftl.mapping.entries_mut()
     }
 
-    /// Extent sizes to be filled in: by LPN, in granules, as [`Ftl::extent_sizes`] gave them out.
+    /// Extent sizes to be filled in: by LPN, in granules, as
+    /// [`crate::Map::extent_sizes`] gave them out.
     pub fn extent_sizes_mut(&mut self) -> &mut [u8] {
         self.ftl.extents.sizes_mut()
     }
@@ -105,8 +109,8 @@ impl Recovery {
         mut self,
         superblocks: &[RecoveredSuperblock],
         closed: &[SuperblockId],
-    ) -> Result<Ftl, MapError> {
-        let count = self.ftl.superblocks() as usize;
+    ) -> Result<Ftl<Debt>, MapError> {
+        let count = self.ftl.config.geometry.superblocks() as usize;
         assert_eq!(superblocks.len(), count, "every superblock was looked for");
         self.count_stored()?;
         let ftl = &mut self.ftl;
@@ -134,6 +138,7 @@ impl Recovery {
         let banks = ftl.config.geometry.banks;
         ftl.streams.iter_mut().for_each(|stream| stream.banks_joined = banks);
         ftl.count_room();
+        ftl.held = Some(Vec::new());
         Ok(self.ftl)
     }
 
@@ -163,18 +168,7 @@ impl Recovery {
     }
 }
 
-impl Ftl {
-    /// Returns the map for an owner to save: by LPN, the PPN plus one; 0 is none.
-    pub fn map_entries(&self) -> &[u32] {
-        self.mapping.entries()
-    }
-
-    /// By LPN, the granules of its extent, 0 being a whole page; empty where pages are always
-    /// stored whole.
-    pub fn extent_sizes(&self) -> &[u8] {
-        self.extents.sizes()
-    }
-
+impl Ftl<Debt> {
     /// Has free superblocks wait until the owner releases them, as those do that are erased from
     /// now on: for an owner whose media hold something there that still counts.
     ///

@@ -7,10 +7,9 @@
 //! superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
-use crate::extent::Extents;
-use crate::mapping::Mapping;
+use crate::mapping::{Map, Mapping};
 use crate::stream::{Origin, Stream};
-use crate::{Cause, Config, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
+use crate::{Cause, Config, Debt, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 
 /// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead: together,
 /// so that the cache misses overlap.
@@ -82,13 +81,6 @@ struct ValidPages {
     found: [(Ppn, Option<Lpn>); 2 * LOT],
     found_count: usize,
     taken_count: usize,
-}
-
-/// The tables that say where a page is and what it takes.
-#[derive(Clone, Copy)]
-struct Map<'a> {
-    mapping: &'a Mapping,
-    extents: &'a Extents,
 }
 
 impl ValidPages {
@@ -190,37 +182,114 @@ impl Relocation {
 }
 
 impl Ftl {
+    /// True if free space is below the high watermark, or a lost die is to be rebuilt: an owner
+    /// that is idle may relocate.
+    #[inline]
+    pub fn wants_room(&self) -> bool {
+        self.is_short() || self.is_rebuilding()
+    }
+
+    /// Relocates about as many pages as a program unit holds: of a lost die while there is room,
+    /// else of a victim. One step, for an owner that lets time pass between steps.
+    pub fn relocate_unit(&mut self, media: &mut impl Media) {
+        if self.is_rebuilding() && !self.needs_room() {
+            return self.rebuild_unit(media);
+        }
+        for _ in 0..self.pages_per_unit.divisor() {
+            self.relocate_page(media);
+        }
+    }
+
+    /// Relocates in proportion to a page that the host wrote, which took `granules`.
+    ///
+    /// Exactly the victim's price half-way between the watermarks, none at the upper one and twice
+    /// the price at the lower one. A victim dearer than `price_max` is left alone: it may become
+    /// cheaper before it has to be paid for.
+    #[inline]
+    pub(crate) fn keep_pace(&mut self, granules: u32, media: &mut impl Media) {
+        if self.room > self.thresholds.pace {
+            return;
+        }
+        self.owe(granules);
+        if !self.owes(1) {
+            return;
+        }
+        assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
+        while self.relocation.owed >= 1.0 {
+            self.relocation.owed -= f64::from(self.relocate_page(media).max(1));
+        }
+    }
+
+    /// Begins to reclaim a closed superblock.
+    pub(crate) fn reclaim(&mut self, superblock: SuperblockId) {
+        assert!(!self.is_reclaiming(), "one superblock is reclaimed at a time");
+        self.relocation.victim = Some(self.victim(superblock, Cause::Relocation));
+    }
+}
+
+impl Ftl<Debt> {
+    /// True if one more page of the host, of any extent, can be placed without an erase. Always so
+    /// while [`Ftl::needs_room`] is false.
+    pub fn can_write(&self) -> bool {
+        self.can_advance(Stream::HOST)
+    }
+
+    /// Superblocks that were erased and not released, longest ago first.
+    pub fn held_erased(&self) -> &[SuperblockId] {
+        self.held()
+    }
+
+    /// The `count` superblocks that have been held longest may be opened; those that are condemned
+    /// are retired.
+    pub fn release_erased(&mut self, count: usize) {
+        let Some(held) = &mut self.held else { return };
+        for superblock in held.drain(..count).collect::<Vec<_>>() {
+            self.release(superblock);
+        }
+    }
+
+    /// True if host pages written by [`Ftl::write_owing`] owe at least `count` batches of
+    /// relocation.
+    #[inline]
+    pub fn owes_batches(&self, count: u32) -> bool {
+        self.owes(count)
+    }
+
+    /// The physical page that [`Ftl::relocate_next`] will move next, so that the owner can have
+    /// read it by then; none if that would erase an empty victim, or there is no victim.
+    pub fn next_to_relocate(&mut self) -> Option<Ppn> {
+        if self.relocation.victim.is_none() {
+            self.relocation.victim = self.choose_victim();
+        }
+        let victim = self.relocation.victim.as_mut()?;
+        let next = victim.valid.peek(Map { mapping: &self.mapping, extents: &self.extents });
+        let is_empty = self.superblocks.granules_valid(victim.superblock) == 0;
+        assert_eq!(next.is_none(), is_empty, "a victim gives what it holds");
+        next
+    }
+
+    /// Moves one page of the victim, and erases the victim once it is empty; pays for it what host
+    /// pages owe.
+    pub fn relocate_next(&mut self, media: &mut impl Media) {
+        assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
+        let granules = self.relocate_page(media).max(1);
+        let left = self.relocation.owed - f64::from(granules);
+        // Debts that added up while no caller relocated are void once there is room again.
+        self.relocation.owed = if self.is_short() { left.max(0.0) } else { 0.0 };
+    }
+}
+
+impl<C> Ftl<C> {
     /// True if host writes must wait for relocation to catch up.
     #[inline]
     pub const fn needs_room(&self) -> bool {
         self.relocation.stopped
     }
 
-    /// True if free space is below the high watermark: an owner that is idle may relocate.
+    /// True if free space is below the high watermark.
     #[inline]
-    pub const fn wants_room(&self) -> bool {
+    pub(crate) const fn is_short(&self) -> bool {
         self.room < self.thresholds.pace
-    }
-
-    /// Relocates until host writes may go on, if they may not.
-    pub fn make_room(&mut self, media: &mut impl Media) {
-        while self.needs_room() {
-            self.relocate_unit(media);
-        }
-    }
-
-    /// Relocates about as many pages as a program unit holds: one step of [`Ftl::make_room`], or of
-    /// relocation in the background, for an owner that lets time pass between steps.
-    pub fn relocate_unit(&mut self, media: &mut impl Media) {
-        for _ in 0..self.pages_per_unit.divisor() {
-            self.relocate_page(media);
-        }
-    }
-
-    /// True if one more page of the host, of any extent, can be placed without an erase. Always so
-    /// while [`Ftl::needs_room`] is false.
-    pub fn can_write(&self) -> bool {
-        self.can_advance(Stream::HOST)
     }
 
     /// True if a stream has a place for a page: in its open superblock, or in a free one. False
@@ -253,60 +322,6 @@ impl Ftl {
         }
     }
 
-    /// From now on what is erased may be opened only once the owner has called
-    /// [`Ftl::release_erased`]: for an owner whose media keeps what was in a superblock until it is
-    /// written anew, and who may have to go back to it until then.
-    ///
-    /// Such an owner relocates by itself where room is short ([`Ftl::needs_room`],
-    /// [`Ftl::relocate_next`]), since only it can make that room usable.
-    pub fn hold_erased(&mut self) {
-        self.held.get_or_insert_default();
-    }
-
-    #[inline]
-    pub(crate) const fn holds_erased(&self) -> bool {
-        self.held.is_some()
-    }
-
-    /// Superblocks that were erased and not released, longest ago first.
-    pub fn held_erased(&self) -> &[SuperblockId] {
-        self.held.as_deref().unwrap_or_default()
-    }
-
-    /// The `count` superblocks that have been held longest may be opened; those that are condemned
-    /// are retired.
-    pub fn release_erased(&mut self, count: usize) {
-        let Some(held) = &mut self.held else { return };
-        for superblock in held.drain(..count).collect::<Vec<_>>() {
-            self.release(superblock);
-        }
-    }
-
-    /// Relocates in proportion to a page that the host wrote, which took `granules`.
-    ///
-    /// Exactly the victim's price half-way between the watermarks, none at the upper one and twice
-    /// the price at the lower one. A victim dearer than `price_max` is left alone: it may become
-    /// cheaper before it has to be paid for.
-    #[inline]
-    pub(crate) fn keep_pace(&mut self, granules: u32, media: &mut impl Media) {
-        if self.room > self.thresholds.pace {
-            return;
-        }
-        self.owe(granules);
-        if !self.owes_relocation() {
-            return;
-        }
-        assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
-        while self.relocation.owed >= 1.0 {
-            if self.needs_room() && self.holds_erased() {
-                // More room comes only of what the owner releases, which now has its turn.
-                self.relocation.owed = 0.0;
-                return;
-            }
-            self.relocation.owed -= f64::from(self.relocate_page(media).max(1));
-        }
-    }
-
     /// Adds up what a page of the host owes.
     #[inline]
     pub(crate) fn owe(&mut self, granules: u32) {
@@ -323,40 +338,10 @@ impl Ftl {
         self.relocation.owed += price * urgency * f64::from(granules);
     }
 
-    /// True if host pages written by [`Ftl::write_owing`] owe at least a batch of relocation.
     #[inline]
-    pub fn owes_relocation(&self) -> bool {
-        self.owes_batches(1)
-    }
-
-    /// True if host pages written by [`Ftl::write_owing`] owe at least `count` batches.
-    #[inline]
-    pub fn owes_batches(&self, count: u32) -> bool {
+    fn owes(&self, batches: u32) -> bool {
         let batch = self.config.watermarks.batch_pages * self.config.granules_per_page();
-        self.relocation.owed >= f64::from(batch.max(1)) * f64::from(count)
-    }
-
-    /// The physical page that [`Ftl::relocate_next`] will move next, so that the owner can have
-    /// read it by then; none if that would erase an empty victim, or there is no victim.
-    pub fn next_to_relocate(&mut self) -> Option<Ppn> {
-        if self.relocation.victim.is_none() {
-            self.relocation.victim = self.choose_victim();
-        }
-        let victim = self.relocation.victim.as_mut()?;
-        let next = victim.valid.peek(Map { mapping: &self.mapping, extents: &self.extents });
-        let is_empty = self.superblocks.granules_valid(victim.superblock) == 0;
-        assert_eq!(next.is_none(), is_empty, "a victim gives what it holds");
-        next
-    }
-
-    /// Moves one page of the victim, and erases the victim once it is empty; pays for it what host
-    /// pages owe.
-    pub fn relocate_next(&mut self, media: &mut impl Media) {
-        assert!(self.relocation.owed.is_finite(), "what is owed can be paid");
-        let granules = self.relocate_page(media).max(1);
-        let left = self.relocation.owed - f64::from(granules);
-        // Debts that added up while no caller relocated are void once there is room again.
-        self.relocation.owed = if self.wants_room() { left.max(0.0) } else { 0.0 };
+        self.relocation.owed >= f64::from(batch.max(1)) * f64::from(batches)
     }
 
     /// Pages relocated for each page gained from the present victim, or the next one.
@@ -439,12 +424,6 @@ impl Ftl {
         self.relocation.victim.is_some()
     }
 
-    /// Begins to reclaim a closed superblock.
-    pub(crate) fn reclaim(&mut self, superblock: SuperblockId) {
-        assert!(!self.is_reclaiming(), "one superblock is reclaimed at a time");
-        self.relocation.victim = Some(self.victim(superblock, Cause::Relocation));
-    }
-
     /// A closed superblock becomes the victim.
     fn victim(&mut self, superblock: SuperblockId, cause: Cause) -> Victim {
         let granules = self.config.granules_per_superblock();
@@ -474,5 +453,9 @@ impl Ftl {
             .choose(in_bank, superblocks, granules, rng)
             .filter(|id| superblocks.granules_valid(*id) < granules)
             .or_else(|| policy.choose(superblocks.ids(), superblocks, granules, rng))
+    }
+
+    pub(crate) fn held(&self) -> &[SuperblockId] {
+        self.held.as_deref().unwrap_or_default()
     }
 }

@@ -28,20 +28,9 @@ pub(crate) struct SlcState {
 }
 
 impl Ftl {
-    /// True if a superblock is in SLC mode.
-    #[inline]
-    pub fn is_slc(&self, superblock: SuperblockId) -> bool {
-        self.superblocks.is_slc(superblock)
-    }
-
-    /// Superblocks in SLC mode.
-    pub const fn superblocks_slc(&self) -> u32 {
-        self.superblocks.slc()
-    }
-
     /// Superblocks that may be in SLC mode at present, by how full the drive is.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below a u32")]
-    pub fn superblocks_slc_max(&self) -> u32 {
+    fn superblocks_slc_max(&self) -> u32 {
         let Some(cache) = self.config.slc_cache else { return 0 };
         let full = self.extents.stored() as f64 / self.extents.stored_max() as f64;
         let left = (1.0 - full / cache.full_at).max(0.0);
@@ -67,32 +56,6 @@ impl Ftl {
             self.slc.is_used_up = true;
         }
         !self.slc.is_used_up
-    }
-
-    /// Puts a superblock that was just opened for the host into SLC mode, if there is a cache.
-    pub(crate) fn open_slc(&mut self, superblock: SuperblockId) {
-        let Some(cache) = self.config.slc_cache else { return };
-        let granules = self.config.granules_per_superblock();
-        self.superblocks.set_slc(superblock);
-        self.use_room(granules - granules / cache.bits_per_cell);
-        assert!(!self.slc.is_used_up, "a cache that is used up takes nothing");
-    }
-
-    /// Granules of a program unit of `superblock` in its mode.
-    #[inline]
-    pub(crate) fn granules_per_unit_of(&self, superblock: SuperblockId) -> u32 {
-        match self.config.slc_cache {
-            Some(cache) if self.superblocks.is_slc(superblock) => {
-                self.granules_per_unit / cache.bits_per_cell
-            }
-            _ => self.granules_per_unit,
-        }
-    }
-
-    /// Logical pages of a parity unit of `superblock`, in its mode.
-    #[inline]
-    pub(crate) fn pages_of_parity(&self, superblock: SuperblockId) -> u64 {
-        u64::from(self.granules_per_unit_of(superblock) / self.config.granules_per_page())
     }
 
     /// True if folding would free superblocks of the cache: for an owner that is idle.
@@ -127,6 +90,34 @@ impl Ftl {
         };
         let closed = self.superblocks.ids().filter(is_closed);
         closed.min_by_key(|id| self.superblocks.closed_at(*id))
+    }
+}
+
+impl<C> Ftl<C> {
+    /// Puts a superblock that was just opened for the host into SLC mode, if there is a cache.
+    pub(crate) fn open_slc(&mut self, superblock: SuperblockId) {
+        let Some(cache) = self.config.slc_cache else { return };
+        let granules = self.config.granules_per_superblock();
+        self.superblocks.set_slc(superblock);
+        self.use_room(granules - granules / cache.bits_per_cell);
+        assert!(!self.slc.is_used_up, "a cache that is used up takes nothing");
+    }
+
+    /// Granules of a program unit of `superblock` in its mode.
+    #[inline]
+    pub(crate) fn granules_per_unit_of(&self, superblock: SuperblockId) -> u32 {
+        match self.config.slc_cache {
+            Some(cache) if self.superblocks.is_slc(superblock) => {
+                self.granules_per_unit / cache.bits_per_cell
+            }
+            _ => self.granules_per_unit,
+        }
+    }
+
+    /// Logical pages of a parity unit of `superblock`, in its mode.
+    #[inline]
+    pub(crate) fn pages_of_parity(&self, superblock: SuperblockId) -> u64 {
+        u64::from(self.granules_per_unit_of(superblock) / self.config.granules_per_page())
     }
 
     /// The cache is empty.

@@ -51,7 +51,7 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
     };
     let mut ftl = Ftl::format(&config).expect("a feasible format");
     let mut rng = Rng::new(u64::from(over_provisioning_percent));
-    (0..pages_logical).for_each(|lpn| _ = ftl.write(Lpn(lpn), &mut NoMedia));
+    (0..pages_logical).for_each(|lpn| _ = ftl.write(0, Lpn(lpn), &mut NoMedia));
     write_uniform(&mut ftl, &mut rng, DRIVE_WRITES_SETTLING);
     let before = ftl.counters();
     let room = write_uniform(&mut ftl, &mut rng, DRIVE_WRITES_MEASURED);
@@ -66,13 +66,13 @@ fn measure(victim: VictimPolicy, over_provisioning_percent: u32, pages: u32) -> 
 
 /// Writes at random; returns how many pages were free on average.
 fn write_uniform(ftl: &mut Ftl, rng: &mut Rng, drive_writes: u32) -> f64 {
-    let pages = ftl.pages_logical();
+    let pages = ftl.config().pages_logical;
     let (mut room, mut samples) = (0.0, 0.0);
     for index in 0..pages * drive_writes {
         let lpn = u32::try_from(rng.below(pages.into())).expect("below a u32");
-        ftl.write(Lpn(lpn), &mut NoMedia);
+        ftl.write(0, Lpn(lpn), &mut NoMedia);
         if index % 1009 == 0 {
-            room += ftl.room_pages() as f64;
+            room += ftl.occupancy().room.0 as f64 / 4096.0;
             samples += 1.0;
         }
     }

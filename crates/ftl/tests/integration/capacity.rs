@@ -1,8 +1,8 @@
 //! Other capacities for the host, over the same media.
 
-use ftl::{Config, Ftl, Geometry, Lpn, NoMedia, Watermarks};
+use ftl::{Config, Geometry, Lpn, NoMedia, Watermarks};
 
-use crate::SMALL;
+use crate::{PAGE, SMALL, indebted, write_paid};
 
 const CONFIG: Config = Config {
     geometry: Geometry {
@@ -19,26 +19,27 @@ const CONFIG: Config = Config {
 
 #[test]
 fn pages_within_the_new_end_stay_and_those_beyond_are_forgotten() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
-    let places: Vec<_> = (0..60).map(|lpn| ftl.write(Lpn(lpn), &mut NoMedia)).collect();
+    let mut ftl = indebted(&CONFIG);
+    let places: Vec<_> =
+        (0..60).map(|lpn| write_paid(&mut ftl, Lpn(lpn), PAGE, &mut NoMedia)).collect();
     ftl.resize(40, 40).unwrap();
-    assert_eq!((ftl.pages_logical(), ftl.pages_stored()), (40, 40));
+    assert_eq!((ftl.config().pages_logical, ftl.occupancy().pages_stored), (40, 40));
     ftl.resize(80, 80).unwrap();
     let kept = (0..40).all(|lpn| ftl.lookup(Lpn(lpn)) == Some(places[lpn as usize]));
     assert!(kept && (40..80).all(|lpn| ftl.lookup(Lpn(lpn)).is_none()));
-    assert!(places[40..].iter().all(|ppn| !ftl.is_valid(*ppn)));
+    assert!(places[40..].iter().all(|ppn| !ftl.map().is_valid(*ppn)));
     for round in 0..400 {
-        ftl.write(Lpn(round * 7 % 80), &mut NoMedia);
+        write_paid(&mut ftl, Lpn(round * 7 % 80), PAGE, &mut NoMedia);
     }
-    assert_eq!(ftl.pages_stored(), 80);
+    assert_eq!(ftl.occupancy().pages_stored, 80);
 }
 
 #[test]
 fn a_capacity_that_cannot_be_changes_nothing() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = indebted(&CONFIG);
     for lpn in 0..60 {
-        ftl.write(Lpn(lpn), &mut NoMedia);
+        write_paid(&mut ftl, Lpn(lpn), PAGE, &mut NoMedia);
     }
     assert!(ftl.resize(120, 120).is_err() && ftl.resize(70, 50).is_err());
-    assert_eq!((ftl.pages_logical(), ftl.pages_stored()), (60, 60));
+    assert_eq!((ftl.config().pages_logical, ftl.occupancy().pages_stored), (60, 60));
 }

@@ -48,24 +48,24 @@ impl Measured {
         let mut ftl = Ftl::format(&config).expect("a feasible format");
         ftl.expect_extents_of(Bytes(extent_bytes.into()));
         let mut rng = Rng::new(7);
-        let pages = ftl.pages_logical();
+        let pages = ftl.config().pages_logical;
         let mut write = |ftl: &mut Ftl, count: u32| {
             let mut room_pages = 0.0;
             for _ in 0..count {
                 let lpn = u32::try_from(rng.below(pages.into())).expect("below a u32");
-                ftl.write(Lpn(lpn), &mut NoMedia);
-                room_pages += ftl.room_pages() as f64;
+                ftl.write(0, Lpn(lpn), &mut NoMedia);
+                room_pages += ftl.occupancy().room.0 as f64 / 4096.0;
             }
             room_pages / f64::from(count)
         };
-        (0..pages).for_each(|lpn| _ = ftl.write(Lpn(lpn), &mut NoMedia));
+        (0..pages).for_each(|lpn| _ = ftl.write(0, Lpn(lpn), &mut NoMedia));
         // Smaller extents take more drive writes to fill what they leave.
         let drive_write = pages / extent_bytes * PAGE_BYTES;
         write(&mut ftl, drive_write * 4);
         let before = ftl.counters();
         let room_pages = write(&mut ftl, drive_write * 2);
         let in_use = config.geometry.pages() as f64 - room_pages;
-        let stored_pages = ftl.stored().0 as f64 / f64::from(PAGE_BYTES);
+        let stored_pages = ftl.occupancy().stored.0 as f64 / f64::from(PAGE_BYTES);
         let counters = difference(&ftl.counters(), &before);
         let padded = counters.padding_bytes as f64 / data_bytes(&counters);
         Self { counters, alpha: in_use / (1.0 + padded) / stored_pages }
@@ -136,14 +136,14 @@ fn the_better_data_compresses_the_less_is_programmed() {
 #[test]
 fn what_was_written_keeps_its_size_when_it_is_relocated() {
     let mut ftl = Ftl::format(&config()).unwrap();
-    let pages = ftl.pages_logical();
+    let pages = ftl.config().pages_logical;
     ftl.expect_extents_of(Bytes(1000));
-    (0..pages).for_each(|lpn| _ = ftl.write(Lpn(lpn), &mut NoMedia));
+    (0..pages).for_each(|lpn| _ = ftl.write(0, Lpn(lpn), &mut NoMedia));
     ftl.expect_extents_of(Bytes(9000));
     let mut rng = Rng::new(3);
     for _ in 0..pages * 12 {
         let lpn = u32::try_from(rng.below(u64::from(pages / 2))).unwrap();
-        ftl.write(Lpn(lpn), &mut NoMedia);
+        ftl.write(0, Lpn(lpn), &mut NoMedia);
     }
     assert!(ftl.counters().pages_relocation > u64::from(pages));
     assert!((pages / 2..pages).all(|lpn| ftl.extent(Lpn(lpn)) == Bytes(1024)));
@@ -158,19 +158,19 @@ fn a_drive_out_of_space_still_reads_trims_and_shrinks() {
     let fits = |ftl: &Ftl, lpn: u32| ftl.has_space_for(std::iter::once(Lpn(lpn)), 0);
     for lpn in 0..pages_stored_max {
         assert!(fits(&ftl, lpn));
-        ftl.write(Lpn(lpn), &mut NoMedia);
+        ftl.write(0, Lpn(lpn), &mut NoMedia);
     }
-    assert_eq!(ftl.stored(), ftl.stored_max());
+    assert_eq!(ftl.occupancy().stored, ftl.occupancy().stored_max);
     assert!(!fits(&ftl, pages_stored_max));
     assert!(fits(&ftl, 0), "as large as what it replaces");
     assert!((0..pages_stored_max).all(|lpn| ftl.lookup(Lpn(lpn)).is_some()));
     ftl.expect_extents_of(Bytes(2048));
     assert!(!fits(&ftl, pages_stored_max));
-    ftl.write(Lpn(0), &mut NoMedia);
+    ftl.write(0, Lpn(0), &mut NoMedia);
     ftl.trim(Lpn(1));
     for lpn in pages_stored_max..pages_stored_max + 3 {
         assert!(fits(&ftl, lpn));
-        ftl.write(Lpn(lpn), &mut NoMedia);
+        ftl.write(0, Lpn(lpn), &mut NoMedia);
     }
     assert!(!fits(&ftl, pages_stored_max + 3));
 }

@@ -1,8 +1,8 @@
 //! Rows that leave out units at their ends.
 
-use ftl::{Cause, Config, Ftl, Geometry, Lpn, MediaOp, Ppn};
+use ftl::{Cause, Config, Geometry, Lpn, MediaOp, Ppn};
 
-use crate::SMALL;
+use crate::{PAGE, SMALL, indebted, write_paid};
 
 const GEOMETRY: Geometry = Geometry {
     dies_per_bank: 5,
@@ -23,12 +23,12 @@ fn unit(ppn: Ppn) -> u32 {
 
 #[test]
 fn units_that_are_left_out_hold_nothing_and_relocation_goes_on() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = indebted(&CONFIG);
     ftl.leave_out(1);
     let mut ops = Vec::new();
     for round in 0..4000_u32 {
         let lpn = Lpn((round.wrapping_mul(2_654_435_761) >> 8) % 200);
-        assert!(unit(ftl.write(lpn, &mut ops)) < 3);
+        assert!(unit(write_paid(&mut ftl, lpn, PAGE, &mut ops)) < 3);
         assert!((0..200).filter_map(|lpn| ftl.lookup(Lpn(lpn))).all(|ppn| unit(ppn) < 3));
     }
     let programs = |cause: Cause| {
@@ -43,36 +43,37 @@ fn units_that_are_left_out_hold_nothing_and_relocation_goes_on() {
 
 #[test]
 fn a_row_is_shortened_from_its_beginning_or_not_at_all() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = indebted(&CONFIG);
     let mut ops = Vec::new();
-    ftl.write(Lpn(0), &mut ops);
+    write_paid(&mut ftl, Lpn(0), PAGE, &mut ops);
     ftl.leave_out(2);
-    let units: Vec<u32> = (1..13).map(|lpn| unit(ftl.write(Lpn(lpn), &mut ops))).collect();
+    let units: Vec<u32> =
+        (1..13).map(|lpn| unit(write_paid(&mut ftl, Lpn(lpn), PAGE, &mut ops))).collect();
     assert_eq!(units, [0, 1, 1, 2, 2, 3, 3, 0, 0, 1, 1, 0]);
 }
 
 #[test]
 fn finished_rows_are_programmed_to_their_ends() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = indebted(&CONFIG);
     let mut ops = Vec::new();
-    ftl.write(Lpn(0), &mut ops);
+    write_paid(&mut ftl, Lpn(0), PAGE, &mut ops);
     ftl.finish_rows(&mut ops);
     assert_eq!(ops.len(), 5);
     assert!(matches!(ops[4], MediaOp::Program { cause: Cause::Parity, .. }));
     ops.clear();
     ftl.finish_rows(&mut ops);
     assert_eq!(ops, []);
-    assert_eq!(ftl.write(Lpn(1), &mut ops), Ppn(8));
+    assert_eq!(write_paid(&mut ftl, Lpn(1), PAGE, &mut ops), Ppn(8));
 }
 
 #[test]
 fn a_page_moves_out_of_turn_and_stays_what_it_is() {
-    let mut ftl = Ftl::format(&CONFIG).unwrap();
+    let mut ftl = indebted(&CONFIG);
     let mut ops = Vec::new();
-    let from = ftl.write(Lpn(7), &mut ops);
+    let from = write_paid(&mut ftl, Lpn(7), PAGE, &mut ops);
     ftl.relocate(Lpn(7), &mut ops);
     let to = ftl.lookup(Lpn(7)).unwrap();
-    assert!(to != from && !ftl.is_valid(from) && ftl.is_at(Lpn(7), to));
+    assert!(to != from && !ftl.map().is_valid(from) && ftl.map().is_at(Lpn(7), to));
     assert_eq!(ftl.counters().pages_relocation, 1);
     ftl.relocate(Lpn(8), &mut ops);
     assert_eq!(ftl.lookup(Lpn(8)), None);

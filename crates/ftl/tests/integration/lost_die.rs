@@ -32,7 +32,7 @@ fn config(stripe_dies: u32) -> Config {
 fn settled(stripe_dies: u32) -> (Ftl, Rng) {
     let mut ftl = Ftl::format(&config(stripe_dies)).expect("a feasible format");
     let mut rng = Rng::new(3);
-    (0..ftl.pages_logical()).for_each(|lpn| _ = ftl.write(Lpn(lpn), &mut NoMedia));
+    (0..ftl.config().pages_logical).for_each(|lpn| _ = ftl.write(0, Lpn(lpn), &mut NoMedia));
     write(&mut ftl, &mut rng, 2, &mut Vec::new());
     (ftl, rng)
 }
@@ -40,9 +40,9 @@ fn settled(stripe_dies: u32) -> (Ftl, Rng) {
 /// Writes at random, and keeps what the media had to do; returns pages relocated for each page.
 fn write(ftl: &mut Ftl, rng: &mut Rng, drive_writes: u32, ops: &mut Vec<MediaOp>) -> f64 {
     let before = ftl.counters();
-    for _ in 0..ftl.pages_logical() * drive_writes {
-        let lpn = u32::try_from(rng.below(ftl.pages_logical().into())).expect("below a u32");
-        ftl.write(Lpn(lpn), ops);
+    for _ in 0..ftl.config().pages_logical * drive_writes {
+        let lpn = u32::try_from(rng.below(ftl.config().pages_logical.into())).expect("below a u32");
+        ftl.write(0, Lpn(lpn), ops);
     }
     let after = ftl.counters();
     let relocated = after.pages_relocation - before.pages_relocation;
@@ -53,7 +53,7 @@ fn write(ftl: &mut Ftl, rng: &mut Rng, drive_writes: u32, ops: &mut Vec<MediaOp>
 fn pages_on(ftl: &Ftl, die: DieId) -> usize {
     let is_there =
         |lpn: &Lpn| ftl.lookup(*lpn).is_some_and(|ppn| ftl.die_of(ftl.unit_of(ppn)) == die);
-    (0..ftl.pages_logical()).map(Lpn).filter(is_there).count()
+    (0..ftl.config().pages_logical).map(Lpn).filter(is_there).count()
 }
 
 #[test]
@@ -67,13 +67,16 @@ fn a_lost_die_is_rebuilt_and_nothing_is_programmed_on_it_any_more() {
         let held = pages_on(&ftl, die);
         assert!(held > 1000, "it held data: {held}");
         while ftl.is_rebuilding() {
-            ftl.make_room(&mut ops);
-            ftl.rebuild_unit(&mut ops);
+            ftl.relocate_unit(&mut ops);
         }
         ftl.check_invariants();
         assert_eq!(pages_on(&ftl, die), 0, "all of it was moved");
-        let stored = (0..ftl.pages_logical()).filter(|lpn| ftl.lookup(Lpn(*lpn)).is_some());
-        assert_eq!(stored.count(), ftl.pages_logical() as usize, "every page is still there");
+        let stored = (0..ftl.config().pages_logical).filter(|lpn| ftl.lookup(Lpn(*lpn)).is_some());
+        assert_eq!(
+            stored.count(),
+            ftl.config().pages_logical as usize,
+            "every page is still there"
+        );
         let after = write(&mut ftl, &mut rng, 2, &mut ops);
         ftl.check_invariants();
         assert_eq!(pages_on(&ftl, die), 0);
@@ -91,14 +94,14 @@ fn without_parity_the_pages_of_a_lost_die_are_lost_until_they_are_written_anew()
     let held = pages_on(&ftl, DieId(5));
     let lost = ftl.lose_die(DieId(5), &mut NoMedia).expect("there is spare space");
     let is_lost = |ftl: &Ftl, lpn: u32| ftl.is_page_lost(Lpn(lpn));
-    let counted = (0..ftl.pages_logical()).filter(|lpn| is_lost(&ftl, *lpn)).count();
+    let counted = (0..ftl.config().pages_logical).filter(|lpn| is_lost(&ftl, *lpn)).count();
     assert_eq!(lost, counted as u64);
     // What was still in the buffer is not lost.
     assert!(counted <= held && counted + 16 > held, "{counted} of {held}");
     assert!(!ftl.is_rebuilding());
     ftl.check_invariants();
     write(&mut ftl, &mut rng, 6, &mut Vec::new());
-    let left = (0..ftl.pages_logical()).filter(|lpn| is_lost(&ftl, *lpn)).count();
+    let left = (0..ftl.config().pages_logical).filter(|lpn| is_lost(&ftl, *lpn)).count();
     assert!(left < counted / 100, "{left} of {counted} were not written since");
     ftl.check_invariants();
 }

@@ -8,10 +8,12 @@ use std::ops::Range;
 
 use blockio::{Bytes, Rng};
 use ftl::{
-    Cause, Config, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Ppn, ReclaimUnitHandles, SlcCache,
-    SuperblockId, SuperblockState, VictimPolicy, Watermarks,
+    Cause, Config, Debt, DieId, Ftl, Geometry, Lpn, Media, MediaOp, Pace, Ppn, ReclaimUnitHandles,
+    SlcCache, SuperblockId, SuperblockState, Unit, VictimPolicy, Watermarks,
 };
 use proptest::prelude::*;
+
+use crate::{indebted, write_paid};
 
 /// Content of one place: logical page, version of its data, and the bytes that it takes.
 type Content = (Lpn, u32, u64);
@@ -69,15 +71,13 @@ struct Tally {
 }
 
 impl Flash {
-    fn new(
-        ftl: &Ftl,
-        &Config { geometry, extents_per_page, slc_cache, seed, .. }: &Config,
-        contents: Contents,
-    ) -> Self {
+    fn new(config: &Config, contents: Contents) -> Self {
+        let Config { geometry, extents_per_page, slc_cache, seed, .. } = *config;
         let mut page_first = BTreeMap::new();
         let units_per_row = geometry.data_units_per_row();
+        let layout = Pace::format(config);
         for unit in 0..geometry.pages_per_erase_block * units_per_row {
-            let DieId(die) = ftl.die_of((SuperblockId(0), unit));
+            let DieId(die) = layout.die_of(Unit { superblock: SuperblockId(0), index: unit });
             let place = (die, unit / units_per_row);
             let taken = page_first.insert(place, unit * geometry.pages_per_unit());
             assert_eq!(taken, None, "two units at {place:?}");
@@ -277,7 +277,7 @@ enum Command {
         bytes: u64,
     },
     Purge,
-    Retire {
+    Condemn {
         count: u32,
     },
     /// Folds the cache in idle time.
@@ -286,9 +286,97 @@ enum Command {
     },
 }
 
+/// Owner of a drive, as which the tests write.
+trait Owner: Sized {
+    fn format(config: &Config) -> Ftl<Self>;
+    /// Announces a write; says whether there is space for it.
+    fn announce(ftl: &mut Ftl<Self>, lpn: Lpn, extent: Bytes) -> bool;
+    fn write(ftl: &mut Ftl<Self>, lpn: Lpn, extent: Bytes, flash: &mut Flash) -> Ppn;
+
+    /// Folds a unit of the cache, if there is one.
+    fn fold(_: &mut Ftl<Self>, _: &mut Flash) {}
+
+    /// True if a superblock is not used again.
+    fn condemn(_: &mut Ftl<Self>, _: SuperblockId) -> bool {
+        false
+    }
+
+    /// Releases all that is erased.
+    fn release(_: &mut Ftl<Self>) {}
+
+    fn check_place(_: &Ftl<Self>, _: Ppn, _: &Flash) {}
+}
+
+impl Owner for Pace {
+    fn format(config: &Config) -> Ftl {
+        Ftl::format(config).expect("only feasible formats are drawn")
+    }
+
+    fn announce(ftl: &mut Ftl, lpn: Lpn, extent: Bytes) -> bool {
+        ftl.expect_extents_of(extent);
+        ftl.has_space_for(std::iter::once(lpn), 0)
+    }
+
+    fn write(ftl: &mut Ftl, lpn: Lpn, _: Bytes, flash: &mut Flash) -> Ppn {
+        ftl.write(0, lpn, flash)
+    }
+
+    fn fold(ftl: &mut Ftl, flash: &mut Flash) {
+        let is_victim = |id: &SuperblockId| ftl.superblock(*id).state == SuperblockState::Victim;
+        let is_busy = superblocks(ftl).any(|id| is_victim(&id));
+        let (cached, wants) = (slc_count(ftl), ftl.wants_folding());
+        let before = flash.tally.pages_relocation;
+        if !ftl.needs_room() {
+            ftl.fold_unit(flash);
+            assert!(slc_count(ftl) <= cached, "folding empties the cache");
+            let moved = flash.tally.pages_relocation > before;
+            assert!(wants || is_busy || !moved, "nothing is relocated but the cache");
+        }
+    }
+
+    fn check_place(ftl: &Ftl, ppn: Ppn, flash: &Flash) {
+        let buffered = ftl.is_buffered(ftl.unit_of(ppn));
+        assert_eq!(buffered, flash.buffer.contains_key(&ppn), "{ppn:?}");
+    }
+}
+
+impl Owner for Debt {
+    fn format(config: &Config) -> Ftl<Self> {
+        indebted(config)
+    }
+
+    fn announce(ftl: &mut Ftl<Self>, lpn: Lpn, extent: Bytes) -> bool {
+        ftl.has_space_for_extents(std::iter::once((lpn, extent)), Bytes::ZERO)
+    }
+
+    fn write(ftl: &mut Ftl<Self>, lpn: Lpn, extent: Bytes, flash: &mut Flash) -> Ppn {
+        write_paid(ftl, lpn, extent, flash)
+    }
+
+    fn condemn(ftl: &mut Ftl<Self>, id: SuperblockId) -> bool {
+        ftl.condemn(id)
+    }
+
+    fn release(ftl: &mut Ftl<Self>) {
+        ftl.release_erased(ftl.held_erased().len());
+    }
+
+    fn check_place(ftl: &Ftl<Self>, ppn: Ppn, _: &Flash) {
+        assert!(ftl.map().is_valid(ppn), "{ppn:?}");
+    }
+}
+
+fn superblocks<C>(ftl: &Ftl<C>) -> impl Iterator<Item = SuperblockId> + use<C> {
+    (0..ftl.config().geometry.superblocks()).map(SuperblockId)
+}
+
+fn slc_count<C>(ftl: &Ftl<C>) -> usize {
+    superblocks(ftl).filter(|id| ftl.superblock(*id).is_slc).count()
+}
+
 /// A drive, its media and the plain map that it must equal.
-struct Pair {
-    ftl: Ftl,
+struct Pair<C> {
+    ftl: Ftl<C>,
     flash: Flash,
     map: Vec<Option<(u32, u64)>>,
     writes: u64,
@@ -298,20 +386,29 @@ struct Pair {
     trims: u64,
 }
 
-impl Pair {
+impl<C: Owner> Pair<C> {
     fn new(config: &Config, contents: Contents) -> Self {
-        let mut ftl = Ftl::format(config).expect("only feasible formats are drawn");
-        if contents != Contents::Kept {
-            ftl.leave_contents();
-        }
-        let flash = Flash::new(&ftl, config, contents);
+        let flash = Flash::new(config, contents);
         let map = vec![None; config.pages_logical as usize];
         let extent_bytes = config.geometry.page_bytes();
+        let ftl = C::format(config);
         Self { ftl, flash, map, writes: 0, host_bytes: 0, extent_bytes, trims: 0 }
     }
 
+    /// Carries out commands, and checks after each all that holds between any two.
+    fn run(mut self, commands: &[Command]) {
+        for command in commands {
+            self.carry_out(command);
+            self.ftl.check_invariants();
+            self.check_mapping();
+            self.check_conservation();
+            self.check_room();
+            self.check_parity();
+        }
+    }
+
     fn carry_out(&mut self, command: &Command) {
-        let pages = self.ftl.pages_logical();
+        let pages = self.ftl.config().pages_logical;
         match *command {
             Command::WriteRandom { seed, count } => {
                 let mut rng = Rng::new(seed);
@@ -330,7 +427,6 @@ impl Pair {
                 (0..count.min(pages)).for_each(|step| self.trim(Lpn((from + step) % pages)));
             }
             Command::Data { bytes } => {
-                self.ftl.expect_extents_of(Bytes(bytes));
                 if self.flash.extents_per_page > 1 {
                     let granules_min = 64_u64.div_ceil(self.flash.extents_per_page.into());
                     self.extent_bytes = bytes.next_multiple_of(64).clamp(granules_min * 64, 4096);
@@ -338,7 +434,7 @@ impl Pair {
             }
             Command::Purge => self.purge(),
             Command::Fold { count } => (0..count).for_each(|_| self.fold()),
-            Command::Retire { count } => (0..count).for_each(|_| self.retire()),
+            Command::Condemn { count } => (0..count).for_each(|_| self.condemn()),
         }
     }
 
@@ -346,8 +442,10 @@ impl Pair {
     fn write(&mut self, lpn: Lpn) {
         let was_bytes = self.map[lpn.0 as usize].map_or(0, |(_, bytes)| bytes);
         let stored_bytes = self.stored_bytes() - was_bytes + self.extent_bytes;
-        let fits = stored_bytes <= self.ftl.stored_max().0 || self.extent_bytes <= was_bytes;
-        assert_eq!(self.ftl.has_space_for(std::iter::once(lpn), 0), fits, "{lpn:?}");
+        let fits =
+            stored_bytes <= self.ftl.occupancy().stored_max.0 || self.extent_bytes <= was_bytes;
+        let extent = Bytes(self.extent_bytes);
+        assert_eq!(C::announce(&mut self.ftl, lpn, extent), fits, "{lpn:?}");
         if !fits {
             return;
         }
@@ -356,7 +454,7 @@ impl Pair {
         self.host_bytes += self.extent_bytes;
         let version = u32::try_from(self.writes).expect("few writes");
         self.flash.incoming = Some((lpn, version, self.extent_bytes));
-        let ppn = self.ftl.write(lpn, &mut self.flash);
+        let ppn = C::write(&mut self.ftl, lpn, extent, &mut self.flash);
         if let Some(content) = self.flash.incoming.take() {
             self.flash.buffer.insert(ppn, content);
         }
@@ -376,41 +474,29 @@ impl Pair {
         self.flash.tally.superblocks_erased += u64::from(erased);
         self.flash.purge();
         self.ftl.purge();
+        C::release(&mut self.ftl);
         self.map.fill(None);
     }
 
-    /// Retires a free superblock, where one is left and the drive can do without.
-    fn retire(&mut self) {
-        let is_free = |id: &SuperblockId| self.ftl.superblock_state(*id) == SuperblockState::Free;
-        let Some(superblock) = self.superblocks().find(is_free) else { return };
-        self.flash.relocated_running = 0;
-        self.flash.retired.insert(superblock);
-        if self.ftl.retire(superblock, &mut self.flash).is_err() {
-            self.flash.retired.remove(&superblock);
-            assert_eq!(self.ftl.superblock_state(superblock), SuperblockState::Free);
+    /// Condemns a free superblock, where one is left and the owner and the drive can do without.
+    fn condemn(&mut self) {
+        let is_free = |id: &SuperblockId| self.ftl.superblock(*id).state == SuperblockState::Free;
+        let Some(superblock) = superblocks(&self.ftl).find(is_free) else { return };
+        if C::condemn(&mut self.ftl, superblock) {
+            assert_eq!(self.ftl.superblock(superblock).state, SuperblockState::Bad);
+            self.flash.retired.insert(superblock);
         }
     }
 
     /// Folds a unit of the cache, behind what is being reclaimed already; begins nothing else.
     fn fold(&mut self) {
-        let (cached, wants) = (self.ftl.superblocks_slc(), self.ftl.wants_folding());
-        let is_busy = self.count(|state| state == SuperblockState::Victim) > 0;
-        let before = self.flash.tally.pages_relocation;
         self.flash.relocated_running = 0;
-        if !self.ftl.needs_room() {
-            self.ftl.fold_unit(&mut self.flash);
-            assert!(self.ftl.superblocks_slc() <= cached, "folding empties the cache");
-            let moved = self.flash.tally.pages_relocation > before;
-            assert!(wants || is_busy || !moved, "nothing is relocated but the cache");
-        }
-    }
-
-    fn superblocks(&self) -> impl Iterator<Item = SuperblockId> + use<> {
-        (0..self.ftl.superblocks()).map(SuperblockId)
+        C::fold(&mut self.ftl, &mut self.flash);
     }
 
     fn count(&self, holds: impl Fn(SuperblockState) -> bool) -> u32 {
-        let count = self.superblocks().filter(|id| holds(self.ftl.superblock_state(*id))).count();
+        let state = |id| self.ftl.superblock(id).state;
+        let count = superblocks(&self.ftl).filter(|id| holds(state(*id))).count();
         u32::try_from(count).expect("few superblocks")
     }
 
@@ -425,33 +511,26 @@ impl Pair {
         let ppn = self.ftl.lookup(lpn);
         assert_eq!(ppn.and_then(|ppn| self.flash.read(ppn)), expected, "{lpn:?} at {ppn:?}");
         if let Some(ppn) = ppn {
-            let buffered = self.ftl.is_buffered(self.ftl.unit_of(ppn));
-            assert_eq!(buffered, self.flash.buffer.contains_key(&ppn), "{ppn:?}");
-            assert!(self.ftl.is_valid(ppn), "{ppn:?}");
+            C::check_place(&self.ftl, ppn, &self.flash);
         }
     }
 
-    /// Every logical page reads as the map says, and the valid counts equal a recount.
+    /// Every logical page reads as the map says, and free superblocks hold none.
     fn check_mapping(&self) {
-        let mut valid_bytes = BTreeMap::new();
         let mut taken = BTreeSet::new();
-        for lpn in (0..self.ftl.pages_logical()).map(Lpn) {
+        for lpn in (0..self.ftl.config().pages_logical).map(Lpn) {
             self.check_page(lpn);
             if let Some(ppn) = self.ftl.lookup(lpn) {
                 assert!(taken.insert(ppn), "{ppn:?} is mapped twice");
-                let (_, bytes) = self.map[lpn.0 as usize].expect("what is mapped was written");
-                *valid_bytes.entry(self.ftl.unit_of(ppn).0).or_insert(0) += bytes;
+                let superblock = SuperblockId(ppn.0 / self.flash.places_per_superblock());
+                let state = self.ftl.superblock(superblock).state;
+                assert!(![SuperblockState::Free, SuperblockState::Bad].contains(&state));
             }
         }
-        for id in self.superblocks() {
-            let recount = valid_bytes.get(&id).copied().unwrap_or(0);
-            assert_eq!(self.ftl.valid(id), Bytes(recount), "{id:?}");
-            let holds_nothing = [SuperblockState::Free, SuperblockState::Bad];
-            assert!(recount == 0 || !holds_nothing.contains(&self.ftl.superblock_state(id)));
-        }
-        assert_eq!(self.ftl.stored(), Bytes(self.stored_bytes()));
+        let occupancy = self.ftl.occupancy();
+        assert_eq!(occupancy.stored, Bytes(self.stored_bytes()));
         let free = self.count(|state| state == SuperblockState::Free);
-        assert_eq!(self.ftl.superblocks_free(), free);
+        assert_eq!(occupancy.superblocks_free, free);
     }
 
     /// Host + relocation + wear extents were placed, and each is programmed, buffered or dropped;
@@ -478,18 +557,18 @@ impl Pair {
     fn check_room(&self) {
         let geometry = &self.flash.geometry;
         let bad = self.count(|state| state == SuperblockState::Bad);
-        let good_bytes = u64::from(self.ftl.superblocks() - bad)
+        let good_bytes = u64::from(geometry.superblocks() - bad)
             * u64::from(geometry.pages_per_superblock())
             * geometry.page_bytes();
         let units = self.flash.units.iter();
         let programmed_bytes: u64 =
             units.map(|(id, (data, _))| u64::from(*data) * self.flash.unit_bytes(*id)).sum();
         // What cells in SLC mode do not hold.
-        let superblock_bytes = good_bytes / u64::from((self.ftl.superblocks() - bad).max(1));
+        let superblock_bytes = good_bytes / u64::from((geometry.superblocks() - bad).max(1));
         let lost_bytes = superblock_bytes - superblock_bytes / u64::from(self.flash.bits_per_cell);
-        let lost_bytes = lost_bytes * u64::from(self.ftl.superblocks_slc());
+        let lost_bytes = lost_bytes * slc_count(&self.ftl) as u64;
         let used_bytes = programmed_bytes + lost_bytes + self.flash.buffered_bytes();
-        assert_eq!(self.ftl.room_pages(), (good_bytes - used_bytes) / geometry.page_bytes());
+        assert_eq!(self.ftl.occupancy().room, Bytes(good_bytes - used_bytes));
     }
 
     /// Each stripe whose data is complete has its parity, and no other.
@@ -591,7 +670,6 @@ prop_compose! {
             victim,
             watermarks,
             wear_spread_max,
-            spares_per_die: 0,
             handles: ReclaimUnitHandles::ONE,
             slc_cache: cached.then_some(cache),
             seed,
@@ -623,7 +701,7 @@ fn commands() -> impl Strategy<Value = Command> {
         4 => (0_u32..5000, 1_u32..300).prop_map(|(from, count)| Command::Trim { from, count }),
         4 => (0_u64..5000).prop_map(|bytes| Command::Data { bytes }),
         1 => Just(Command::Purge),
-        2 => (1_u32..10).prop_map(|count| Command::Retire { count }),
+        2 => (1_u32..10).prop_map(|count| Command::Condemn { count }),
         3 => (1_u32..200).prop_map(|count| Command::Fold { count }),
     ]
 }
@@ -641,14 +719,11 @@ proptest! {
         contents in contents(),
         commands in prop::collection::vec(commands(), 1..24),
     ) {
-        let mut pair = Pair::new(&config, contents);
-        for command in &commands {
-            pair.carry_out(command);
-            pair.ftl.check_invariants();
-            pair.check_mapping();
-            pair.check_conservation();
-            pair.check_room();
-            pair.check_parity();
+        if contents == Contents::Kept {
+            Pair::<Pace>::new(&config, contents).run(&commands);
+        } else {
+            let config = Config { slc_cache: None, ..config };
+            Pair::<Debt>::new(&config, contents).run(&commands);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Reverse map left to the media: the same decisions, and their cost.
 
-use ftl::{Ftl, Lpn, Media, MediaOp, NoMedia, Ppn};
+use ftl::{Lpn, Media, MediaOp, NoMedia, Ppn};
 
-use crate::{SMALL, page};
+use crate::{PAGE, SMALL, indebted, page, write_paid};
 
 /// Media that remember what was written to each place, and count how often they are asked.
 struct Telling {
@@ -29,41 +29,31 @@ impl Media for Telling {
 const ROUNDS: u32 = 8000;
 
 #[test]
-fn a_drive_that_asks_does_what_one_does_that_keeps_it() {
-    let (mut keeping, mut ops) = (Ftl::format(&SMALL).unwrap(), Vec::new());
-    let mut asking = Ftl::format(&SMALL).unwrap();
-    asking.leave_contents();
+fn a_drive_that_is_told_does_what_one_does_that_searches_its_map_once_a_victim() {
+    let (mut searching, mut ops) = (indebted(&SMALL), Vec::new());
+    let mut told = indebted(&SMALL);
     let places = usize::try_from(SMALL.geometry.pages()).unwrap();
     let mut media = Telling { pages: vec![None; places], ops: Vec::new(), asked: 0 };
     for round in 0..ROUNDS {
-        let ppn = asking.write(page(round), &mut media);
+        let ppn = write_paid(&mut told, page(round), PAGE, &mut media);
         media.pages[ppn.0 as usize] = Some(page(round));
-        assert_eq!(keeping.write(page(round), &mut ops), ppn);
+        assert_eq!(write_paid(&mut searching, page(round), PAGE, &mut ops), ppn);
     }
     assert_eq!(media.ops, ops);
-    let relocated = asking.counters().pages_relocation;
+    let relocated = told.counters().pages_relocation;
     assert!(relocated > u64::from(ROUNDS) / 2, "{relocated} pages relocated");
     // Units of four pages, some of which are not valid any more.
     assert!(media.asked > relocated / 4 && media.asked < relocated, "asked {}", media.asked);
-    assert_eq!((asking.searches(), keeping.searches()), (0, 0));
-}
-
-#[test]
-fn contents_that_are_unknown_are_looked_for_once_a_victim() {
-    let mut ftl = Ftl::format(&SMALL).unwrap();
-    ftl.leave_contents();
-    for round in 0..ROUNDS {
-        ftl.write(page(round), &mut NoMedia);
-    }
-    let (searches, erased) = (ftl.searches(), ftl.counters().superblocks_erased);
+    assert_eq!(told.map().searches(), 0);
+    let (searches, erased) = (searching.map().searches(), searching.counters().superblocks_erased);
     assert!(searches > 100 && searches <= erased + 1, "{searches} for {erased} superblocks");
 }
 
 #[test]
 fn the_map_says_what_lies_at_some_places() {
-    let mut ftl = Ftl::format(&SMALL).unwrap();
-    let places: Vec<Ppn> = [7, 3, 9].map(|lpn| ftl.write(Lpn(lpn), &mut NoMedia)).to_vec();
+    let mut ftl = indebted(&SMALL);
+    let places = [7, 3, 9].map(|lpn| write_paid(&mut ftl, Lpn(lpn), PAGE, &mut NoMedia));
     ftl.trim(Lpn(3));
-    assert_eq!(ftl.pages_at(&places), [(Lpn(7), places[0]), (Lpn(9), places[2])]);
-    assert_eq!(ftl.pages_at(&[]), []);
+    assert_eq!(ftl.map().pages_at(&places), [(Lpn(7), places[0]), (Lpn(9), places[2])]);
+    assert_eq!(ftl.map().pages_at(&[]), []);
 }

@@ -108,8 +108,7 @@ fn measure(config: &Config, streams: &mut [Stream], drive_writes: u32) -> Vec<Ha
         let stream = &mut streams[turn.unwrap_or(0)];
         for _ in 0..stream.run() {
             let lpn = stream.next(&mut rng);
-            ftl.make_room(&mut NoMedia);
-            ftl.write_through(stream.handle, lpn, &mut NoMedia);
+            ftl.write(stream.handle, lpn, &mut NoMedia);
         }
     }
     ftl.check_invariants();
@@ -260,8 +259,7 @@ fn data_of_persistently_isolated_handles_never_meets() {
                 let page = u32::try_from(rng.below(pages.into())).expect("a u32");
                 // One handle too many: it stands for handle 0.
                 let handle = u8::try_from(rng.below(5)).expect("a u8");
-                ftl.make_room(&mut NoMedia);
-                ftl.write_through(handle, Lpn(page), &mut NoMedia);
+                ftl.write(handle, Lpn(page), &mut NoMedia);
                 if page.is_multiple_of(64) {
                     ftl.trim(Lpn(page));
                 }

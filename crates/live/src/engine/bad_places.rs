@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ftl::{Ftl, SuperblockId};
+use ftl::{Debt, Ftl, SuperblockId};
 use serde::{Deserialize, Serialize};
 use status::{BadPlaceCause, BadPlaceState};
 
@@ -160,10 +160,14 @@ impl BadPlaces {
     }
 
     /// The bad places as the status has them.
-    pub(crate) fn describe(&self, layout: &Layout, ftl: Option<&Ftl>) -> Vec<status::BadPlace> {
-        let state = |id: SuperblockId, ftl: &Ftl| match ftl.superblock_state(id) {
+    pub(crate) fn describe(
+        &self,
+        layout: &Layout,
+        ftl: Option<&Ftl<Debt>>,
+    ) -> Vec<status::BadPlace> {
+        let state = |id: SuperblockId, ftl: &Ftl<Debt>| match ftl.superblock(id).state {
             ftl::SuperblockState::Bad => BadPlaceState::Retired,
-            _ if ftl.is_condemned(id) => BadPlaceState::Draining,
+            _ if ftl.superblock(id).is_condemned => BadPlaceState::Draining,
             _ => BadPlaceState::InUse,
         };
         let describe = |it: &BadPlace| {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use blockio::Bytes;
 use device::DeviceError;
-use ftl::{Cause, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
+use ftl::{Cause, Debt, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
 
 use crate::engine::completed_rows::CompletedRows;
 use crate::engine::lost::LostPages;
@@ -82,7 +82,7 @@ pub(crate) enum RelocationStep {
 /// The changing part of a drive.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) ftl: Ftl,
+    pub(crate) ftl: Ftl<Debt>,
     pub(crate) rows: Rows,
     /// Dies that rows leave out which are begun from now on.
     pub(crate) out: DieSet,
@@ -134,13 +134,18 @@ impl Core {
     /// True if pages are to be relocated, or what relocation has gained is to be committed.
     pub(crate) fn is_relocation_due(&self) -> bool {
         self.ftl.needs_room()
-            || self.ftl.owes_relocation()
+            || self.ftl.owes_batches(1)
             || self.releasable() > 0
             || self.ftl.held_erased().len() >= ERASED_MAX
     }
 
     /// The core of a drive, whose number is `drive`.
-    pub(crate) fn new((layout, drive): (Layout, u64), ftl: Ftl, rows: Rows, seq: u64) -> Self {
+    pub(crate) fn new(
+        (layout, drive): (Layout, u64),
+        ftl: Ftl<Debt>,
+        rows: Rows,
+        seq: u64,
+    ) -> Self {
         assert_eq!(rows.count(), layout.shape.rows_total(), "every row has a life");
         Self {
             ftl,
@@ -179,7 +184,7 @@ impl Core {
 
     /// The place of a page; none beyond the end of a drive that became smaller meanwhile.
     pub(crate) fn place_of(&self, lpn: Lpn) -> Option<Ppn> {
-        (lpn.0 < self.ftl.pages_logical()).then(|| self.ftl.lookup(lpn))?
+        (lpn.0 < self.ftl.config().pages_logical).then(|| self.ftl.lookup(lpn))?
     }
 
     /// Remembers that pages were found lost, until they are written or trimmed. Those that are
@@ -253,7 +258,7 @@ impl Core {
         if self.ftl.needs_room() {
             return Some(Wait::NeedsGc);
         }
-        if pages.iter().any(|page| page.lpn.0 >= self.ftl.pages_logical()) {
+        if pages.iter().any(|page| page.lpn.0 >= self.ftl.config().pages_logical) {
             // The drive has become smaller meanwhile.
             return Some(Wait::NoCapacity);
         }
@@ -268,7 +273,7 @@ impl Core {
     fn decide<T>(
         &mut self,
         unit: Option<&VictimUnit>,
-        act: impl FnOnce(&mut Ftl, &mut MediaAdapter<'_>) -> T,
+        act: impl FnOnce(&mut Ftl<Debt>, &mut MediaAdapter<'_>) -> T,
     ) -> T {
         let Self { ftl, rows, open, ops, layout, .. } = self;
         let done = act(ftl, &mut MediaAdapter { layout, rows, open, ops, unit });
@@ -278,9 +283,9 @@ impl Core {
 
     /// Changes the map; what is given up is not free before it is durable.
     pub(crate) fn giving_up<T>(&mut self, change: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.ftl.stored().0;
+        let before = self.ftl.occupancy().stored.0;
         let done = change(self);
-        self.freed += before.saturating_sub(self.ftl.stored().0);
+        self.freed += before.saturating_sub(self.ftl.occupancy().stored.0);
         done
     }
 
@@ -293,7 +298,6 @@ impl Core {
             seq: self.next_seq(),
             payload_crc: page.payload_crc,
         };
-        self.ftl.expect_extents_of(Bytes(Layout::charged(page.extent_bytes())));
         if page.codec == Codec::Lost {
             self.lost.find(page.lpn, extent.seq);
         } else {
@@ -301,7 +305,8 @@ impl Core {
         }
         let mut ops = std::mem::take(&mut self.ops);
         assert!(ops.is_empty(), "what was decided before was followed");
-        let ppn = self.giving_up(|core| core.ftl.write_owing(page.lpn, &mut ops));
+        let charged = Bytes(Layout::charged(page.extent_bytes()));
+        let ppn = self.giving_up(|core| core.ftl.write_owing(page.lpn, charged, &mut ops));
         self.ops = ops;
         assert_eq!(self.ftl.lookup(page.lpn), Some(ppn), "the map has what was placed");
         self.append(ppn, (extent, page.payload), false);
@@ -312,7 +317,7 @@ impl Core {
     /// be moved.
     pub(crate) fn relocate(&mut self, unit: &VictimUnit) -> RelocationStep {
         loop {
-            let (needs_room, owes) = (self.ftl.needs_room(), self.ftl.owes_relocation());
+            let (needs_room, owes) = (self.ftl.needs_room(), self.ftl.owes_batches(1));
             let is_gained = !self.ftl.held_erased().is_empty();
             if if needs_room { is_gained } else { !owes } {
                 return RelocationStep::Enough;
@@ -340,7 +345,8 @@ impl Core {
         assert!(of.life.seq != 0, "a valid page lies in a row that is filled or complete");
         (!unit.has(of, place.slot)).then_some(())?;
         let place_of = |slot| self.layout.ppn(Place { slot, ..place });
-        let slots = (0..self.layout.unit_slots).filter(|slot| self.ftl.is_valid(place_of(*slot)));
+        let map = self.ftl.map();
+        let slots = (0..self.layout.unit_slots).filter(|slot| map.is_valid(place_of(*slot)));
         Some(NeededPages { of, slots: slots.collect() })
     }
 
@@ -493,7 +499,8 @@ impl Core {
     fn begin_row(&mut self, row: u32, is_relocation: bool) -> usize {
         assert_eq!(self.rows.life(row).seq, 0, "a row is begun after it was erased");
         let superblock = SuperblockId(row / self.layout.shape.rows);
-        let origin = Origin { is_relocation, erase_count: self.ftl.erase_count(superblock) };
+        let erase_count = self.ftl.superblock(superblock).erase_count;
+        let origin = Origin { is_relocation, erase_count };
         let (seq, out) = (self.next_seq(), self.out);
         let parity = u32::from(self.layout.shape.is_protected);
         let undecided = self.layout.data_units(out) + parity;

@@ -147,7 +147,7 @@ impl Drive {
             checkpoint_due: AtomicU64::new(checkpointing::due_after(core.seq, &store)),
             listing_due: AtomicU64::new(checkpointing::listing_due_after(core.seq)),
             sent_bytes: AtomicU64::new(0),
-            pages: AtomicU32::new(core.ftl.pages_logical()),
+            pages: AtomicU32::new(core.ftl.config().pages_logical),
             adapted: AtomicU64::new(core.out.0),
             store,
             core: RwLock::new(core),
@@ -252,7 +252,8 @@ impl Drive {
     /// [`DeviceError::Poisoned`].
     pub fn space(&self) -> Result<(Bytes, Bytes), DeviceError> {
         let core = self.core()?;
-        Ok((core.ftl.stored(), core.ftl.stored_max()))
+        let occupancy = core.ftl.occupancy();
+        Ok((occupancy.stored, occupancy.stored_max))
     }
 
     /// Returns the status of the open drive: state, health, space, wear and traffic.

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use blockio::Bytes;
 use bytemuck::cast_slice_mut;
 use device::DeviceError;
-use ftl::{Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
+use ftl::{Debt, Ftl, Lpn, Ppn, Recovery, SuperblockId, SuperblockState};
 
 pub use self::buffered::Upgrade;
 pub(crate) use self::buffered::take_up;
@@ -108,7 +108,7 @@ impl Doubts {
 
 /// A drive as its dies have it, all of which is accounted for. Nothing was written.
 pub(crate) struct AccountedDrive {
-    pub(crate) ftl: Ftl,
+    pub(crate) ftl: Ftl<Debt>,
     pub(crate) rows: Rows,
     pub(crate) lost: LostPages,
     /// The checkpoint that it was found by.
@@ -279,7 +279,7 @@ fn carry_out(store: &Store, core: &mut Core) -> Result<(), DeviceError> {
 
 /// A drive that was closed: its checkpoint has everything.
 struct ClosedDrive {
-    ftl: Ftl,
+    ftl: Ftl<Debt>,
     rows: Rows,
     lost: LostPages,
     summary: CheckpointHeader,
@@ -302,11 +302,10 @@ fn as_closed(store: &Store, header: &Header) -> Result<Option<ClosedDrive>, Open
     }
     let released = BTreeMap::new();
     let scan = Scan::new(store, &summary, &released, rows.left_out());
-    let mut ftl = finish(&scan, map, &rows, &erase_counts, &mut Doubts::default())?;
-    ftl.hold_erased();
+    let ftl = finish(&scan, map, &rows, &erase_counts, &mut Doubts::default())?;
     let counts = |id: &SuperblockId| {
         let mut rows_of = store.layout.rows_of(id.0);
-        ftl.superblock_state(*id) == SuperblockState::Free
+        ftl.superblock(*id).state == SuperblockState::Free
             && rows_of.any(|row| rows.life(row).seq != 0)
     };
     let held = (0..store.layout.shape.superblocks).map(SuperblockId).filter(counts).collect();
@@ -326,7 +325,10 @@ fn is_complete(store: &Store, header: &Header, summary: &CheckpointHeader) -> bo
 ///
 /// # Errors
 /// Fails if it is damaged.
-pub(crate) fn view(store: &Store, header: &Header) -> Result<Option<(Ftl, LostPages)>, OpenError> {
+pub(crate) fn view(
+    store: &Store,
+    header: &Header,
+) -> Result<Option<(Ftl<Debt>, LostPages)>, OpenError> {
     Ok(as_closed(store, header)?.map(|closed| (closed.ftl, closed.lost)))
 }
 
@@ -349,7 +351,7 @@ fn go_on(store: Store, header: &Header, closed: ClosedDrive) -> Drive {
 }
 
 /// Has superblocks of which the folder lists bad places not be written again.
-pub(crate) fn condemn_known(store: &Store, ftl: &mut Ftl) {
+pub(crate) fn condemn_known(store: &Store, ftl: &mut Ftl<Debt>) {
     if !mutants::is(Mutant::BadPlacesForgotten) {
         condemn_all(ftl, &store.bad_places);
     }
@@ -410,8 +412,7 @@ pub(crate) fn account(
     let kept = (&pending, &scanned.unlisted, brought.trims.len());
     let is_full = !is_complete && check_room(store, summary.journal, end, kept, doubts)?;
     let (thin, last) = (replay.thin, replay.last.filter(|_| !is_complete));
-    let mut ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
-    ftl.hold_erased();
+    let ftl = finish(&scan, map, &rows, &erase_counts, doubts)?;
     clear_free(&store.layout, &ftl, &mut rows);
     leave_out_free(&store.layout, &ftl, &mut scanned.unlisted);
     let checkpoints_damaged = damaged.iter().map(|summary| summary.number).collect();
@@ -711,7 +712,7 @@ fn finish(
     rows: &Rows,
     erase_counts: &[u32],
     doubts: &mut Doubts,
-) -> Result<Ftl, OpenError> {
+) -> Result<Ftl<Debt>, OpenError> {
     let (found, closed) = scan.survey(rows, erase_counts);
     let ftl = map.finish(&found, &closed).map_err(|error| damaged(error.to_string()))?;
     check_places(&scan.store.layout, &ftl, rows).or_else(|what| doubts.raise(what))?;
@@ -719,7 +720,7 @@ fn finish(
 }
 
 /// Checks that every page of the map lies in a row that counts.
-fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
+fn check_places(layout: &Layout, ftl: &Ftl<Debt>, rows: &Rows) -> Result<(), String> {
     let shape = &layout.shape;
     let row_pages = shape.data_units() * shape.unit_pages;
     let lost = (0..shape.rows_total()).filter(|row| rows.life(*row).seq == 0);
@@ -727,7 +728,7 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
         for layer in 0..shape.extents_per_page {
             let slot = layer * shape.unit_pages;
             let Ppn(first) = layout.ppn(Place { row, unit: 0, slot });
-            if let Some(Lpn(lpn)) = ftl.page_within(first..first + row_pages) {
+            if let Some(Lpn(lpn)) = ftl.map().page_within(first..first + row_pages) {
                 return Err(format!("row {row} is lost, and it holds page {lpn}"));
             }
         }
@@ -738,14 +739,14 @@ fn check_places(layout: &Layout, ftl: &Ftl, rows: &Rows) -> Result<(), String> {
 /// Leaves out rows of superblocks that hold nothing. Those are written again before any batch
 /// releases them: were their rows listed now, the next opening would not look for what is completed
 /// there until the next batch.
-fn leave_out_free(layout: &Layout, ftl: &Ftl, unlisted: &mut CompletedRows) {
+fn leave_out_free(layout: &Layout, ftl: &Ftl<Debt>, unlisted: &mut CompletedRows) {
     let superblock_of = |row: u32| SuperblockId(row / layout.shape.rows);
-    unlisted.retain(|row| ftl.superblock_state(superblock_of(row)) != SuperblockState::Free);
+    unlisted.retain(|row| ftl.superblock(superblock_of(row)).state != SuperblockState::Free);
 }
 
-fn clear_free(layout: &Layout, ftl: &Ftl, rows: &mut Rows) {
+fn clear_free(layout: &Layout, ftl: &Ftl<Debt>, rows: &mut Rows) {
     for superblock in 0..layout.shape.superblocks {
-        if ftl.superblock_state(SuperblockId(superblock)) == SuperblockState::Free {
+        if ftl.superblock(SuperblockId(superblock)).state == SuperblockState::Free {
             rows.forget(layout.rows_of(superblock));
         }
     }

@@ -180,7 +180,6 @@ impl Shape {
             },
             // What lies below levels its own wear.
             wear_spread_max: 0,
-            spares_per_die: 0,
             handles: ftl::ReclaimUnitHandles::ONE,
             slc_cache: None,
             seed: 1,

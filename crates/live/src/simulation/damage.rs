@@ -378,7 +378,7 @@ fn write_over(
     }
     let core = drive.core().map_err(|error| error.to_string())?;
     core.ftl.check_invariants();
-    Ok(core.ftl.searches())
+    Ok(core.ftl.map().searches())
 }
 
 /// Checks that every page that was readable is so after a scrub, and after closing and opening.

@@ -8,7 +8,7 @@ use std::io;
 
 use blockio::Rng;
 use device::{Device as _, Durability};
-use ftl::{Lpn, Ppn};
+use ftl::{Lpn, Ppn, RecoveredSuperblock, Recovery};
 use status::Compression;
 
 use super::disk::Disks;
@@ -241,8 +241,9 @@ fn seal_extent(bytes: &mut [u8], identity: Identity, ppn: Ppn) {
 
 /// A batch of a trim, a lost page and the list of a row.
 fn example_batch(layout: &Layout) -> Vec<u8> {
-    let config = SHAPE.config();
-    let ftl = ftl::Ftl::format(&config).expect("a shape that can be");
+    let superblocks = vec![RecoveredSuperblock::default(); SHAPE.superblocks as usize];
+    let empty = Recovery::new(&SHAPE.config()).expect("a shape that can be");
+    let ftl = empty.finish(&superblocks, &[]).expect("nothing is mapped");
     let (of, rows) = ((layout.clone(), DRIVE), Rows::new(SHAPE.rows_total()));
     let mut core = Core::new(of, ftl, rows, IDENTITY.row_seq);
     core.trims.push(Trim { first: Lpn(2), pages: 3, seq: IDENTITY.row_seq });

@@ -183,7 +183,7 @@ fn check_gathered(
     let dies_without_end_header = checking.endless(&header);
     let mut findings = checking.findings;
     findings.sort();
-    let pages = viewed.ftl.map_entries().iter().filter(|entry| **entry != 0).count() as u64;
+    let pages = viewed.ftl.map().entries().iter().filter(|entry| **entry != 0).count() as u64;
     Ok(Report {
         schema: SCHEMA,
         drive: drive_id(store.drive),

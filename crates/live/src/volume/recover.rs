@@ -133,7 +133,7 @@ impl RecoveredVolume {
 
     /// Pages of 4096 bytes that clients addressed.
     pub fn pages(&self) -> u32 {
-        self.core.ftl.pages_logical()
+        self.core.ftl.config().pages_logical
     }
 
     /// Returns the compression of its pages.

@@ -1,7 +1,7 @@
 //! Counts of a drive, over all of its modules.
 
 use blockio::{Bytes, Nanos};
-use ftl::{Counters, Ftl, HandleCounters};
+use ftl::{Counters, HandleCounters, Occupancy};
 
 use super::{Drive, PagesRead};
 use crate::disk::Disk;
@@ -12,10 +12,10 @@ impl Drive {
     /// Share of its physical space that a drive has used that offers more than it holds, 0 to 1;
     /// absent for all others.
     pub fn space_used_share(&self) -> Option<f64> {
-        let sum = |bytes: fn(&Ftl) -> Bytes| {
-            self.modules.iter().map(|module| bytes(&module.ftl).0 as f64).sum::<f64>()
+        let sum = |bytes: fn(Occupancy) -> Bytes| {
+            self.modules.iter().map(|module| bytes(module.ftl.occupancy()).0 as f64).sum::<f64>()
         };
-        self.can_run_out.then(|| sum(Ftl::stored) / sum(Ftl::stored_max))
+        self.can_run_out.then(|| sum(|it| it.stored) / sum(|it| it.stored_max))
     }
 
     /// Returns the counters of all modules since the drive was made.
@@ -68,8 +68,8 @@ impl Drive {
         let sum = |count: fn(&Module) -> u32| {
             self.modules.iter().map(|module| f64::from(count(module))).sum::<f64>()
         };
-        let share =
-            sum(|module| module.ftl.superblocks_free()) / sum(|module| module.ftl.superblocks());
+        let share = sum(|module| module.ftl.occupancy().superblocks_free)
+            / sum(|module| module.ftl.config().geometry.superblocks());
         (!self.modules.is_empty()).then_some(share)
     }
 }

@@ -78,6 +78,7 @@ impl Drive {
         };
         self.modules[module]
             .ftl
+            .config()
             .check_without(within)
             .map_err(|error| fault(format!("without die {die} it becomes read-only: {error}")))
     }

@@ -168,8 +168,7 @@ impl Module {
     pub(super) fn age_coarse(&mut self, extent: Extent) {
         let Some(coarse) = &self.coarse else { return };
         for part in coarse.parts(extent) {
-            self.ftl.make_room(&mut NoMedia);
-            self.ftl.write_through(part.handle, lpn(part.unit), &mut NoMedia);
+            self.ftl.write(part.handle, lpn(part.unit), &mut NoMedia);
         }
     }
 

@@ -49,8 +49,8 @@ impl ReadRetry {
     /// rested.
     pub(crate) fn rest(&mut self, at: Nanos, ftl: &Ftl) {
         for (superblock, id) in self.superblocks.iter_mut().zip((0..).map(SuperblockId)) {
-            superblock.erases = ftl.erase_count(id);
-            superblock.is_slc = ftl.is_slc(id);
+            let status = ftl.superblock(id);
+            (superblock.erases, superblock.is_slc) = (status.erase_count, status.is_slc);
         }
         if self.rested_at.is_none() {
             self.rested_at = Some(at);

@@ -6,7 +6,7 @@ use super::Core;
 use crate::engine::bad_places::BadPlaces;
 use crate::format::layout::{Layout, Place};
 use crate::format::row::RowEpoch;
-use ftl::{Ftl, Lpn};
+use ftl::{Debt, Ftl, Lpn};
 
 impl Core {
     /// Rows of condemned superblocks that hold pages which can be moved, `most` at most.
@@ -21,12 +21,12 @@ impl Core {
 
     /// True if a row holds pages that are stored.
     pub(crate) fn holds_pages(&self, row: u32) -> bool {
-        places_of(&self.layout, row).any(|place| self.ftl.is_valid(self.layout.ppn(place)))
+        places_of(&self.layout, row).any(|place| self.ftl.map().is_valid(self.layout.ppn(place)))
     }
 
     /// True if a page is stored in a slot of a row.
     pub(crate) fn is_there(&self, lpn: Lpn, place: Place) -> bool {
-        self.ftl.is_at(lpn, self.layout.ppn(place))
+        self.ftl.map().is_at(lpn, self.layout.ppn(place))
     }
 
     /// Erases condemned superblocks that hold nothing any more; says whether one waits to be
@@ -36,7 +36,7 @@ impl Core {
         for id in &condemned {
             self.decide(None, |ftl, media| ftl.erase_emptied(*id, media));
         }
-        let waits = |id| self.ftl.superblock_state(id) == SuperblockState::Free;
+        let waits = |id| self.ftl.superblock(id).state == SuperblockState::Free;
         condemned.into_iter().any(waits)
     }
 }
@@ -49,7 +49,7 @@ fn places_of(layout: &Layout, row: u32) -> impl Iterator<Item = Place> {
 
 /// Condemns superblocks with bad places, those that were found first before others, as long as
 /// enough are left without them.
-pub(crate) fn condemn_all(ftl: &mut Ftl, places: &BadPlaces) {
+pub(crate) fn condemn_all(ftl: &mut Ftl<Debt>, places: &BadPlaces) {
     for id in places.superblocks() {
         ftl.condemn(id);
     }

@@ -8,9 +8,9 @@ use crate::format::journal::Trim;
 impl Core {
     /// Forgets every page, and erases every superblock.
     pub(crate) fn forget_all(&mut self) {
-        let (seq, pages) = (self.next_seq(), self.ftl.pages_logical());
+        let (seq, pages) = (self.next_seq(), self.ftl.config().pages_logical);
         self.giving_up(|core| core.ftl.purge());
-        assert_eq!(self.ftl.pages_stored(), 0, "a drive that was purged stores nothing");
+        assert_eq!(self.ftl.occupancy().pages_stored, 0, "a drive that was purged stores nothing");
         self.lost.clear(Lpn(0), pages);
         self.give_up_all(Trim { first: Lpn(0), pages, seq });
         self.forget_rows();
@@ -18,9 +18,9 @@ impl Core {
 
     /// Has other numbers of pages; those beyond the end are forgotten.
     pub(crate) fn resize(&mut self, pages: u32, stored_max: u32) -> Result<(), ConfigError> {
-        let before = self.ftl.pages_logical();
+        let before = self.ftl.config().pages_logical;
         self.giving_up(|core| core.ftl.resize(pages, stored_max))?;
-        assert_eq!(self.ftl.pages_logical(), pages, "the map has the new size");
+        assert_eq!(self.ftl.config().pages_logical, pages, "the map has the new size");
         self.give_up_beyond_end(before);
         Ok(())
     }
@@ -28,7 +28,7 @@ impl Core {
     /// Has the journal tell that pages from the end on, up to `before`, are stored no more: a map
     /// that has become larger again must not bring them back, whichever checkpoint it begins with.
     pub(crate) fn give_up_beyond_end(&mut self, before: u32) {
-        let pages = self.ftl.pages_logical();
+        let pages = self.ftl.config().pages_logical;
         if pages < before {
             let seq = self.next_seq();
             self.trims.push(Trim { first: Lpn(pages), pages: before - pages, seq });
@@ -45,7 +45,7 @@ impl Core {
 
     /// Pages from `first` on that are stored.
     pub(crate) fn stored_from(&self, first: u32) -> impl Iterator<Item = Lpn> {
-        let entries = self.ftl.map_entries().iter().zip(0..).skip(first as usize);
+        let entries = self.ftl.map().entries().iter().zip(0..).skip(first as usize);
         entries.filter(|(entry, _)| **entry != 0).map(|(_, lpn)| Lpn(lpn))
     }
 }

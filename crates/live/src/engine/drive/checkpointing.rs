@@ -134,10 +134,10 @@ impl Drive {
             (summary.journal, summary.session) = (journal.head, journal.session);
             let begun = self.commit_to(&mut journal, Scope::Again, |core| {
                 summary.seq = core.seq;
-                summary.pages = core.ftl.pages_logical();
+                summary.pages = core.ftl.config().pages_logical;
                 rows.clone_from(&core.rows);
                 let ids = (0..self.store.layout.shape.superblocks).map(ftl::SuperblockId);
-                erase_counts = ids.map(|id| core.ftl.erase_count(id)).collect();
+                erase_counts = ids.map(|id| core.ftl.superblock(id).erase_count).collect();
             })?;
             assert!(begun.is_some(), "a checkpoint has its batch, or the drive takes no more");
         }
@@ -205,8 +205,8 @@ impl Drive {
     ) -> Result<(), DeviceError> {
         let core = self.core()?;
         let all: &[u8] = match table {
-            MapTable::Places => cast_slice(core.ftl.map_entries()),
-            MapTable::Sizes => core.ftl.extent_sizes(),
+            MapTable::Places => cast_slice(core.ftl.map().entries()),
+            MapTable::Sizes => core.ftl.map().extent_sizes(),
             MapTable::Lost => core.lost.bytes(),
         };
         let length = match table {
@@ -372,6 +372,6 @@ pub(super) mod tests {
         // What recovery has to do with is what came since.
         drop(drive);
         let drive = Drive::open_media(disks.media()).unwrap();
-        assert_eq!(drive.core().unwrap().ftl.pages_stored(), 100);
+        assert_eq!(drive.core().unwrap().ftl.occupancy().pages_stored, 100);
     }
 }

@@ -167,7 +167,12 @@ impl Drive {
         let shape = &self.store.layout.shape;
         // Exact, so that it can be typed.
         let bytes = |pages: u64| pages * PAGE_BYTES as u64;
-        let superblocks = shape.superblocks - self.core()?.ftl.superblocks_condemned();
+        let core = self.core()?;
+        let is_condemned = |id: &u32| core.ftl.superblock(SuperblockId(*id)).is_condemned;
+        let condemned = (0..shape.superblocks).filter(is_condemned).count();
+        drop(core);
+        let condemned = u32::try_from(condemned).expect("no more than there are");
+        let superblocks = shape.superblocks - condemned;
         let pages_stored_max = stored_max;
         let wanted = Shape { pages_logical: pages, pages_stored_max, superblocks, ..*shape };
         let mappable = u64::from(shape.pages_mappable);

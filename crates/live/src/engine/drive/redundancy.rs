@@ -185,7 +185,7 @@ impl Drive {
         let dies = &self.store.dies;
         let kept = {
             let core = self.core()?;
-            if !core.ftl.is_short_of_rows() {
+            if !core.ftl.occupancy().is_short_of_rows {
                 return Ok(false);
             }
             let removed = dies.removed();

@@ -170,7 +170,7 @@ impl Drive {
         let mut core = self.core_mut()?;
         let seq = core.next_seq();
         // The drive may have become smaller meanwhile.
-        let end = core.ftl.pages_logical().min(first.0 + pages);
+        let end = core.ftl.config().pages_logical.min(first.0 + pages);
         core.giving_up(|core| (first.0..end).for_each(|lpn| core.ftl.trim(Lpn(lpn))));
         core.lost.clear(first, pages);
         core.add_trim(Trim { first, pages, seq });
@@ -182,7 +182,7 @@ impl Drive {
     /// Trims the whole drive, if it still has so many pages; says whether it has.
     pub(super) fn trim_all(&self, asked: u64) -> Result<bool, DeviceError> {
         let mut core = self.core_mut()?;
-        let pages = core.ftl.pages_logical();
+        let pages = core.ftl.config().pages_logical;
         if u64::from(pages) != asked {
             return Ok(false);
         }

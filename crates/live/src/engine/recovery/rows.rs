@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use device::is_host_full;
-use ftl::{Cause, Ftl, RecoveredSuperblock, SuperblockId};
+use ftl::{Cause, Debt, Ftl, RecoveredSuperblock, SuperblockId};
 
 use super::events::Events;
 use crate::OpenError;
@@ -55,12 +55,12 @@ impl ScanResult {
     ///
     /// # Errors
     /// Fails if the host has no space: what tells of those rows would be overwritten next.
-    pub(super) fn mend(&mut self, store: &Store, ftl: &Ftl) -> Result<(), OpenError> {
+    pub(super) fn mend(&mut self, store: &Store, ftl: &Ftl<Debt>) -> Result<(), OpenError> {
         for Mend { row, unit_header, mut unit } in self.mends.drain(..) {
             unit_header.write(&mut unit);
             let die = store.layout.die(row, unit_header.position, unit_header.out);
             let superblock = store.layout.superblock_of(row);
-            if ftl.is_condemned(superblock)
+            if ftl.superblock(superblock).is_condemned
                 && store.bad_places.is_bad(die_number(die), superblock.0)
             {
                 continue;

@@ -19,7 +19,7 @@
 //!   again only from data units that are right, and no unit is written that could not be made right
 //!   in every byte.
 
-use ftl::{Ftl, Lpn, Ppn};
+use ftl::{Debt, Ftl, Lpn, Ppn};
 
 use crate::engine::store::Store;
 use crate::format::layout::{Layout, Place, UNIT_HEADER_BYTES};
@@ -115,17 +115,17 @@ impl VerifiedRow {
     }
 
     /// Pages that the map has in the row, and whether they can be read.
-    pub(crate) fn pages(&self, store: &Store, ftl: &Ftl) -> RowPages {
+    pub(crate) fn pages(&self, store: &Store, ftl: &Ftl<Debt>) -> RowPages {
         let layout = &store.layout;
         let (mut pages, mut unnamed) = (RowPages::default(), Vec::new());
         for unit in self.units.iter().filter(|unit| !layout.is_parity(unit.position)) {
             for slot in 0..layout.unit_slots {
                 let place = Place { row: self.row, unit: unit.position, slot };
                 let ppn = layout.ppn(place);
-                if !ftl.is_valid(ppn) {
+                if !ftl.map().is_valid(ppn) {
                     continue;
                 }
-                match self.extent(store, unit, place).filter(|it| ftl.is_at(it.lpn, ppn)) {
+                match self.extent(store, unit, place).filter(|it| ftl.map().is_at(it.lpn, ppn)) {
                     None => unnamed.push(ppn),
                     Some(extent) if extent.codec == Codec::Lost => pages.lost.push(extent.lpn),
                     Some(extent) if layout.shape.is_protected || unit.whole.is_none() => {
@@ -194,9 +194,9 @@ impl VerifiedRow {
 }
 
 /// The pages at some places, by a look through the whole map.
-fn named(ftl: &Ftl, mut places: Vec<Ppn>) -> impl Iterator<Item = Lpn> {
+fn named(ftl: &Ftl<Debt>, mut places: Vec<Ppn>) -> impl Iterator<Item = Lpn> {
     places.sort_unstable();
-    let found = if places.is_empty() { Vec::new() } else { ftl.pages_at(&places) };
+    let found = if places.is_empty() { Vec::new() } else { ftl.map().pages_at(&places) };
     found.into_iter().map(|(lpn, _)| lpn)
 }
 
@@ -250,13 +250,13 @@ impl Store {
     }
 
     /// True if the tables of a row have every page that the map looks for in it.
-    pub(crate) fn have_pages(&self, ftl: &Ftl, row: u32, tables: &RowTables) -> bool {
+    pub(crate) fn have_pages(&self, ftl: &Ftl<Debt>, row: u32, tables: &RowTables) -> bool {
         (0..).zip(tables).all(|(unit, table)| {
             (0..self.layout.unit_slots).all(|slot| {
                 let ppn = self.layout.ppn(Place { row, unit, slot });
                 let there = table.get(slot as usize).map(|entry| entry.extent);
-                let is_it = |it: Extent| ftl.is_at(it.lpn, ppn) && it.codec != Codec::Lost;
-                !ftl.is_valid(ppn) || there.is_some_and(is_it)
+                let is_it = |it: Extent| ftl.map().is_at(it.lpn, ppn) && it.codec != Codec::Lost;
+                !ftl.map().is_valid(ppn) || there.is_some_and(is_it)
             })
         })
     }
