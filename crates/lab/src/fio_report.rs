@@ -22,7 +22,7 @@ use self::load::Load;
 use self::merged::MergedJob;
 use crate::plan::{Pace, Plan, PlannedStep};
 use crate::runner::Outcome;
-use crate::wanted::OrderedTarget;
+use crate::wanted::TargetSetup;
 use crate::{Error, Gaps, Kind, Rate};
 
 /// A run to be, from a report.
@@ -31,7 +31,7 @@ pub struct ImportedRun {
     /// Plan that would have issued the report's jobs.
     pub plan: Plan,
     /// Target of the jobs.
-    pub wanted: OrderedTarget,
+    pub wanted: TargetSetup,
     /// Results of the jobs.
     pub outcome: Outcome,
     /// Time at which the jobs began, see [`results::Run::started_at`]; absent where the report does
@@ -97,10 +97,8 @@ fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imp
         work: Vec::new(),
     };
     let target = target(report, &hosts, title);
-    let wanted = OrderedTarget::Real {
-        target: title.unwrap_or(&target.name).to_owned(),
-        hosts: String::new(),
-    };
+    let name = title.unwrap_or(&target.name).to_owned();
+    let wanted = TargetSetup::of_real(name, String::new());
     let environment = environment(report, shown);
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
     Ok(ImportedRun { plan, wanted, outcome, begun: begun(report) })

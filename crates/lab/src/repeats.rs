@@ -3,7 +3,7 @@
 
 use crate::plan::Plan;
 use crate::subject::Subject;
-use crate::wanted::OrderedTarget;
+use crate::wanted::TargetSetup;
 
 /// Pages that a model moves in a second of one processor, from the default review, which moves 535
 /// million for each format and takes 100 s for that on a machine of two.
@@ -19,16 +19,15 @@ const SECONDS_MAX: f64 = 60.0;
 /// through them in less than a minute, and one of a real target, which every repeat wears.
 pub fn affordable<'a>(
     subject: &Subject,
-    runs: impl Iterator<Item = (&'a OrderedTarget, &'a Plan)>,
+    runs: impl Iterator<Item = (&'a TargetSetup, &'a Plan)>,
 ) -> u32 {
     let Subject::Model { spec, .. } = subject else { return 1 };
-    let work = |(wanted, plan): (&OrderedTarget, &Plan)| {
-        let OrderedTarget::Model(setup) = wanted else { return f64::INFINITY };
+    let work = |(wanted, plan): (&TargetSetup, &Plan)| {
         // A recording is replayed the same with every seed, and has no estimate.
         if plan.steps.iter().any(|step| step.application.is_some()) {
             return f64::INFINITY;
         }
-        plan.work() * f64::from(spec.time_lapse_default()) / f64::from(setup.time_lapse.max(1))
+        plan.work() * f64::from(spec.time_lapse_default()) / f64::from(wanted.time_lapse.max(1))
     };
     of_work(runs.map(work).sum())
 }

@@ -40,7 +40,7 @@ use crate::plan::Plan;
 use crate::progress::Event;
 use crate::runner::{Outcome, Record, StepStore};
 use crate::subject::{published, published_elsewhere, slug};
-use crate::wanted::OrderedTarget;
+use crate::wanted::TargetSetup;
 use crate::{Error, Kind};
 
 pub use self::listing::RunEntry;
@@ -64,7 +64,7 @@ impl Runs {
     ///
     /// # Errors
     /// Fails if it cannot be made.
-    pub fn create(&self, plan: Plan, wanted: OrderedTarget) -> Result<Folder, Error> {
+    pub fn create(&self, plan: Plan, wanted: TargetSetup) -> Result<Folder, Error> {
         self.create_begun(plan, wanted, |now| now)
     }
 
@@ -76,7 +76,7 @@ impl Runs {
     pub fn create_imported(
         &self,
         plan: Plan,
-        wanted: OrderedTarget,
+        wanted: TargetSetup,
         begun: Option<String>,
     ) -> Result<Folder, Error> {
         self.create_begun(plan, wanted, |_| begun.unwrap_or_default())
@@ -85,7 +85,7 @@ impl Runs {
     fn create_begun(
         &self,
         plan: Plan,
-        wanted: OrderedTarget,
+        wanted: TargetSetup,
         begun: impl FnOnce(String) -> String,
     ) -> Result<Folder, Error> {
         let (path, id, now) = self.make_folder(&slug(&wanted))?;

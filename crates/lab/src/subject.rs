@@ -13,7 +13,7 @@ use crate::expression;
 use crate::plan::Plan;
 use crate::target::address::Address;
 use crate::target::nbd;
-use crate::wanted::{ModelSetup, OrderedTarget, words};
+use crate::wanted::{TargetSetup, words};
 use crate::{Error, Kind};
 
 /// Stands for every format, or every host, of a drive.
@@ -66,11 +66,11 @@ impl Choice {
 impl Subject {
     /// `plan` as it is carried out on `wanted`, a setup of this drive: every step, in order. See
     /// [`Plan::for_drive`] and [`Plan::for_real`].
-    pub fn plan(&self, plan: Plan, wanted: &OrderedTarget) -> Plan {
+    pub fn plan(&self, plan: Plan, wanted: &TargetSetup) -> Plan {
         match self {
             Self::Model { spec, .. } => plan.for_drive(spec),
             Self::Real { .. } => {
-                let address = Address::parse(wanted.target(), wanted.host());
+                let address = Address::parse(&wanted.target, &wanted.host);
                 plan.for_real(address.is_ok_and(|it| it.is_file()))
             }
         }
@@ -109,7 +109,7 @@ impl Subject {
     ///
     /// # Errors
     /// Names the format or host that the subject does not have.
-    pub fn setups(&self, choice: &Choice) -> Result<Vec<OrderedTarget>, Error> {
+    pub fn setups(&self, choice: &Choice) -> Result<Vec<TargetSetup>, Error> {
         match self {
             Self::Model { name, .. } if choice.clients.is_some() => {
                 let text = format!("{name} is a modelled drive: --client applies to real drives");
@@ -127,14 +127,12 @@ impl Subject {
                     Some(ALL) => spec.formats_for_any_data(),
                     other => vec![chosen("format", other, &spec.formats(), name)?],
                 };
-                let wanted = |format: &String, host: &String| {
-                    OrderedTarget::Model(ModelSetup {
-                        drive: name.clone(),
-                        format: format.clone(),
-                        host: host.clone(),
-                        time_lapse,
-                        surroundings: choice.surroundings,
-                    })
+                let wanted = |format: &String, host: &String| TargetSetup {
+                    target: name.clone(),
+                    format: format.clone(),
+                    host: host.clone(),
+                    time_lapse,
+                    surroundings: choice.surroundings,
                 };
                 let of_format = |format| hosts.iter().map(move |host| wanted(format, host));
                 Ok(formats.iter().flat_map(of_format).collect())
@@ -147,7 +145,7 @@ impl Subject {
     ///
     /// # Errors
     /// As [`Subject::setups`], and where it means several.
-    pub fn setup(&self, choice: &Choice) -> Result<OrderedTarget, Error> {
+    pub fn setup(&self, choice: &Choice) -> Result<TargetSetup, Error> {
         let mut setups = self.setups(choice)?;
         match setups.len() {
             1 => Ok(setups.remove(0)),
@@ -162,7 +160,7 @@ impl Subject {
 }
 
 /// The setup of the real target at `path` that `choice` means.
-fn real_setup(path: &str, choice: &Choice) -> Result<OrderedTarget, Error> {
+fn real_setup(path: &str, choice: &Choice) -> Result<TargetSetup, Error> {
     if choice.surroundings != Surroundings::default() {
         let text = format!(
             "{path} is a real drive: --ambient, --airflow, --slot-power and --fail-die apply to \
@@ -190,16 +188,16 @@ fn real_setup(path: &str, choice: &Choice) -> Result<OrderedTarget, Error> {
         }
         Address::Export(_) | Address::Fleet { .. } => {}
     }
-    Ok(OrderedTarget::Real { target: path.to_owned(), hosts })
+    Ok(TargetSetup::of_real(path.to_owned(), hosts))
 }
 
 /// Name of a run of `wanted` in file names: target and format, and the host of a model where that
 /// is not the drive's first.
-pub(crate) fn slug(wanted: &OrderedTarget) -> String {
+pub(crate) fn slug(wanted: &TargetSetup) -> String {
     let slug = wanted.slug();
-    match Subject::find(wanted.target()) {
+    match Subject::find(&wanted.target) {
         Ok(Subject::Model { spec, .. }) => match spec.hosts().first() {
-            Some(first) if first != wanted.host() => format!("{slug}-{}", words(wanted.host())),
+            Some(first) if *first != wanted.host => format!("{slug}-{}", words(&wanted.host)),
             _ => slug,
         },
         _ => slug,
@@ -209,7 +207,7 @@ pub(crate) fn slug(wanted: &OrderedTarget) -> String {
 /// Published figures of the drive that `wanted` models, for its format and host, that `plan`
 /// expresses, beside what `run` measured for them; none in surroundings that were not the
 /// reviewers', and none for a real target.
-pub(crate) fn published(wanted: &OrderedTarget, plan: &Plan, run: &Run) -> Vec<Figure> {
+pub(crate) fn published(wanted: &TargetSetup, plan: &Plan, run: &Run) -> Vec<Figure> {
     let Some((spec, rows)) = published_rows(wanted) else { return Vec::new() };
     let of_document = rows.into_iter().filter(|row| plan.expresses_document(&row.document));
     of_document
@@ -225,7 +223,7 @@ pub(crate) fn published(wanted: &OrderedTarget, plan: &Plan, run: &Run) -> Vec<F
 
 /// Figures of the drive that `wanted` models, published of workloads that `run` measured but by a
 /// protocol that `plan` does not express.
-pub(crate) fn published_elsewhere(wanted: &OrderedTarget, plan: &Plan, run: &Run) -> Vec<Figure> {
+pub(crate) fn published_elsewhere(wanted: &TargetSetup, plan: &Plan, run: &Run) -> Vec<Figure> {
     let Some((_, rows)) = published_rows(wanted) else { return Vec::new() };
     let is_measured = |row: &FigureRow| {
         let mut steps = run.steps.iter().filter(|step| step.is_primary());
@@ -241,12 +239,11 @@ pub(crate) fn published_elsewhere(wanted: &OrderedTarget, plan: &Plan, run: &Run
 
 /// The model of `wanted` and the published figures of its drive; absent for a real target, in
 /// surroundings that were not the reviewers', and where nothing is published.
-fn published_rows(wanted: &OrderedTarget) -> Option<(Box<DriveSpec>, Vec<&'static FigureRow>)> {
-    let OrderedTarget::Model(setup) = wanted else { return None };
-    if setup.surroundings != Surroundings::default() {
+fn published_rows(wanted: &TargetSetup) -> Option<(Box<DriveSpec>, Vec<&'static FigureRow>)> {
+    if !wanted.is_model() || wanted.surroundings != Surroundings::default() {
         return None;
     }
-    let Ok(Subject::Model { spec, .. }) = Subject::find(&setup.drive) else { return None };
+    let Ok(Subject::Model { spec, .. }) = Subject::find(&wanted.target) else { return None };
     let (device, capacity_gb) = spec.published_as()?;
     let rows = published::figures_for(published::figures(), device, capacity_gb).collect();
     Some((spec, rows))
@@ -358,12 +355,12 @@ mod tests {
         let subject = Subject::find("iodrive-duo").unwrap();
         let choice = Choice { format: Some("all".into()), ..Choice::default() };
         let wanted = subject.setups(&choice).unwrap();
-        let formats: Vec<&str> = wanted.iter().map(OrderedTarget::format).collect();
+        let formats: Vec<&str> = wanted.iter().map(|it| &*it.format).collect();
         assert_eq!(formats, ["stock", "high-performance"]);
-        assert!(wanted.iter().all(|wanted| wanted.time_lapse() > 16));
+        assert!(wanted.iter().all(|wanted| wanted.time_lapse > 16));
         let of = |time_lapse| {
             let choice = Choice { time_lapse, time_lapse_max: Some(16), ..Choice::default() };
-            subject.setups(&choice).unwrap()[0].time_lapse()
+            subject.setups(&choice).unwrap()[0].time_lapse
         };
         assert_eq!((of(None), of(Some(64))), (16, 64), "what is asked for is not bounded");
     }
@@ -377,11 +374,11 @@ mod tests {
         let slugs: Vec<String> = wanted.iter().map(slug).collect();
         let expect = ["", "-windows"].map(|host| format!("iodrive-duo-stock{host}"));
         assert_eq!(slugs[..2], expect, "runs are told apart by their names");
-        assert_eq!((wanted.len(), wanted[3].host()), (4, "windows"));
-        assert!(wanted[2..].iter().all(|wanted| wanted.format() == "high-performance"));
+        assert_eq!((wanted.len(), &*wanted[3].host), (4, "windows"));
+        assert!(wanted[2..].iter().all(|wanted| wanted.format == "high-performance"));
         let error = subject.setup(&Choice { host: all(), ..Choice::default() }).unwrap_err();
         assert!(error.to_string().starts_with("`all` selects 2 configurations"), "{error}");
-        assert_eq!(subject.setup(&Choice::default()).unwrap().host(), "linux");
+        assert_eq!(subject.setup(&Choice::default()).unwrap().host, "linux");
     }
 
     #[test]
@@ -434,7 +431,7 @@ mod tests {
             check_device_is_there(&shm.join("a-new-file")).unwrap();
         }
         let choice = Choice { clients: Some("a,b".into()), ..Choice::default() };
-        assert_eq!(subject.setups(&choice).unwrap()[0].host(), "a,b", "it may be there on others");
+        assert_eq!(subject.setups(&choice).unwrap()[0].host, "a,b", "it may be there on others");
     }
 
     #[test]

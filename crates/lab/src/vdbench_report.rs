@@ -25,7 +25,7 @@ use results::{
 use crate::fio_report::ImportedRun;
 use crate::plan::{Plan, PlannedStep};
 use crate::runner::{Outcome, Record};
-use crate::wanted::{OrderedTarget, words};
+use crate::wanted::{TargetSetup, words};
 use crate::{Error, Kind, LoadResult};
 
 /// Name of the program in what is imported.
@@ -78,7 +78,7 @@ pub fn import(path: &Path, title: Option<&str>) -> Result<ImportedRun, Error> {
     let row = PlatformRow { name: "Imported from".into(), value: shown };
     let environment = Environment { sheet: vec![row], imported_from: Some(PROGRAM.into()) };
     let outcome = Outcome { target, environment, records, interrupted: false, spared: 0 };
-    let wanted = OrderedTarget::Real { target: name, hosts: String::new() };
+    let wanted = TargetSetup::of_real(name, String::new());
     Ok(ImportedRun { plan, wanted, outcome, begun: begun(&runs) })
 }
 

@@ -13,109 +13,43 @@ use crate::{Error, Kind};
 const SLUG_BYTES_MAX: usize = 120;
 
 /// Target and setup of a measurement, as a run remembers them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "WantedRow", into = "WantedRow")]
-pub enum OrderedTarget {
-    /// A drive model in one of its setups.
-    Model(ModelSetup),
-    /// A real target.
-    Real {
-        /// Its path or NBD address.
-        target: String,
-        /// The machines that it is on, such as `a,b:8766`; empty for this one.
-        hosts: String,
-    },
-}
-
-/// Setup of a drive model.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ModelSetup {
-    /// Name in the catalogue, or path of its file.
-    pub drive: String,
-    /// Name of its format, never empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TargetSetup {
+    /// Name of a model in the catalogue, or path of its file; path or address of a real target.
+    pub target: String,
+    /// Format of a model; empty for a real target.
     pub format: String,
-    /// Name of its host driver.
+    /// Host driver of a model; for a real target the machines that it is on, such as `a,b:8766`,
+    /// empty for this one.
     pub host: String,
-    /// Time lapse, at least 1.
+    /// Time lapse of a model, at least 1; 1 for a real target.
     pub time_lapse: u32,
-    /// Ambient temperature, airflow and slot power, where they differ from its file.
+    /// Ambient temperature, airflow and slot power of a model, where they differ from its file.
+    #[serde(default)]
     pub surroundings: Surroundings,
 }
 
-/// Form of [`OrderedTarget`] in files, one for both kinds of target.
-#[derive(Serialize, Deserialize)]
-struct WantedRow {
-    target: String,
-    /// Format of a model; empty for a real target.
-    format: String,
-    host: String,
-    /// Time lapse of a model; 1 for a real target.
-    time_lapse: u32,
-    #[serde(default)]
-    surroundings: Surroundings,
-}
-
-impl From<WantedRow> for OrderedTarget {
-    fn from(row: WantedRow) -> Self {
-        let WantedRow { target, format, host, time_lapse, surroundings } = row;
-        if format.is_empty() {
-            return Self::Real { target, hosts: host };
-        }
-        Self::Model(ModelSetup { drive: target, format, host, time_lapse, surroundings })
-    }
-}
-
-impl From<OrderedTarget> for WantedRow {
-    fn from(wanted: OrderedTarget) -> Self {
-        match wanted {
-            OrderedTarget::Model(ModelSetup { drive, format, host, time_lapse, surroundings }) => {
-                Self { target: drive, format, host, time_lapse, surroundings }
-            }
-            OrderedTarget::Real { target, hosts } => Self {
-                target,
-                format: String::new(),
-                host: hosts,
-                time_lapse: 1,
-                surroundings: Surroundings::default(),
-            },
-        }
-    }
-}
-
-impl OrderedTarget {
-    /// Name of a drive model, or the path or address of a real target.
-    pub fn target(&self) -> &str {
-        match self {
-            Self::Model(ModelSetup { drive: target, .. }) | Self::Real { target, .. } => target,
-        }
+impl TargetSetup {
+    /// A real target on machines `host`, which are empty for this one.
+    pub fn of_real(target: String, host: String) -> Self {
+        let surroundings = Surroundings::default();
+        Self { target, format: String::new(), host, time_lapse: 1, surroundings }
     }
 
-    /// Format of a model; empty for a real target.
-    pub fn format(&self) -> &str {
-        match self {
-            Self::Model(setup) => &setup.format,
-            Self::Real { .. } => "",
-        }
+    /// True for a drive model.
+    pub const fn is_model(&self) -> bool {
+        !self.format.is_empty()
     }
 
-    /// Host driver of a model; for a real target the machines that it is on, empty for this one.
-    pub fn host(&self) -> &str {
-        match self {
-            Self::Model(ModelSetup { host, .. }) | Self::Real { hosts: host, .. } => host,
-        }
-    }
-
-    /// Time lapse of a model; 1 for a real target.
-    pub const fn time_lapse(&self) -> u32 {
-        match self {
-            Self::Model(setup) => setup.time_lapse,
-            Self::Real { .. } => 1,
-        }
+    /// Setup of the model, with the random numbers of `seed`.
+    pub fn with_seed(&self, seed: u64) -> Setup {
+        let Self { format, host, time_lapse, .. } = self.clone();
+        Setup { format, host, time_lapse, seed }
     }
 
     /// Error for a target that is a model where the run was begun on a real one, or the reverse.
     pub fn mismatch(&self) -> Error {
-        let text = format!("{} is no longer the kind of target that it was", self.target());
+        let text = format!("{} is no longer the kind of target that it was", self.target);
         Error::new(Kind::Input, text).hint("begin a new run")
     }
 
@@ -123,35 +57,19 @@ impl OrderedTarget {
     pub(crate) fn slug(&self) -> String {
         // Several devices are named with commas between them.
         let stem = |name| Path::new(name).file_stem().unwrap_or_default().to_string_lossy();
-        let stems: Vec<_> = self.target().split(',').map(stem).collect();
-        let (name, format) = (words(&stems.join("-")), words(self.format()));
+        let stems: Vec<_> = self.target.split(',').map(stem).collect();
+        let (name, format) = (words(&stems.join("-")), words(&self.format));
         let name = &name[..name.floor_char_boundary(SLUG_BYTES_MAX)];
         let parts = [name.trim_end_matches('-'), &format];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
     }
 }
 
-impl fmt::Display for OrderedTarget {
+impl fmt::Display for TargetSetup {
     /// `iodrive-duo stock linux`; for a real drive its path.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = format!("{} {} {}", self.target(), self.format(), self.host());
+        let text = format!("{} {} {}", self.target, self.format, self.host);
         f.write_str(text.trim_end())
-    }
-}
-
-impl ModelSetup {
-    /// Setup of the model, with the random numbers of `seed`.
-    pub fn with_seed(&self, seed: u64) -> Setup {
-        let Self { format, host, time_lapse, .. } = self.clone();
-        Setup { format, host, time_lapse, seed }
-    }
-}
-
-impl fmt::Display for ModelSetup {
-    /// `iodrive-duo stock linux`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { drive, format, host, .. } = self;
-        write!(f, "{drive} {format} {host}")
     }
 }
 
@@ -166,14 +84,14 @@ pub(crate) fn words(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn model(drive: &str, format: &str) -> OrderedTarget {
-        let (drive, format, host) = (drive.into(), format.into(), "linux".into());
+    fn model(drive: &str, format: &str) -> TargetSetup {
+        let (target, format, host) = (drive.into(), format.into(), "linux".into());
         let surroundings = Surroundings { ambient_c: Some(45), ..Surroundings::default() };
-        OrderedTarget::Model(ModelSetup { drive, format, host, time_lapse: 64, surroundings })
+        TargetSetup { target, format, host, time_lapse: 64, surroundings }
     }
 
-    fn real(target: &str) -> OrderedTarget {
-        OrderedTarget::Real { target: target.into(), hosts: "a,b:8766".into() }
+    fn real(target: &str) -> TargetSetup {
+        TargetSetup::of_real(target.into(), "a,b:8766".into())
     }
 
     #[test]
@@ -196,7 +114,7 @@ mod tests {
         for (wanted, begins) in [model("p5510", "stock"), real("/dev/sda")].into_iter().zip(texts) {
             let text = serde_json::to_string(&wanted).unwrap();
             assert!(text.starts_with(begins), "{text}");
-            assert_eq!(serde_json::from_str::<OrderedTarget>(&text).unwrap(), wanted);
+            assert_eq!(serde_json::from_str::<TargetSetup>(&text).unwrap(), wanted);
         }
     }
 }

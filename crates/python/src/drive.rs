@@ -3,8 +3,7 @@
 use lab::library::{Item, Library};
 use lab::ssd::{DriveSpec, Surroundings, catalogue};
 use lab::subject::{Choice, Subject, find_drive_text};
-use lab::wanted::ModelSetup;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 use lab::workload::{Protocol, Workload};
 use lab::{Error, Kind};
 use pyo3::prelude::*;
@@ -69,13 +68,8 @@ impl DriveOrder {
     ///
     /// # Errors
     /// Fails if the drive lacks the format or host, and names it.
-    pub(crate) fn model_setup(&self) -> Result<ModelSetup, Error> {
-        match self.subject()?.setup(&self.choice())? {
-            OrderedTarget::Model(setup) => Ok(setup),
-            OrderedTarget::Real { target, .. } => {
-                Err(Error::new(Kind::Input, format!("{target} is not a modelled drive")))
-            }
-        }
+    pub(crate) fn model_setup(&self) -> Result<TargetSetup, Error> {
+        self.subject()?.setup(&self.choice())
     }
 }
 

@@ -95,7 +95,7 @@ impl Work {
 /// The folder of an interrupted run, and its drive.
 fn resumed(runs: &Runs, name: &str) -> Result<(Folder, Subject), Error> {
     let folder = runs.open(name)?;
-    let subject = Subject::find(folder.order().wanted.target())?;
+    let subject = Subject::find(&folder.order().wanted.target)?;
     if matches!(subject, Subject::Real { .. }) {
         let text = format!("{name} is a run of a real drive");
         let hint = "`floatgate review --resume` goes on with it: only the command writes to drives";
@@ -140,7 +140,7 @@ impl ReviewRequest {
         let run = |(folder, subject): &'a (Folder, Subject)| ReviewRun {
             folder,
             subject,
-            label: folder.order().wanted.format(),
+            label: &folder.order().wanted.format,
         };
         let runs: Vec<ReviewRun<'_>> = folders.iter().map(run).collect();
         let access = |_: &Folder| Access::default();

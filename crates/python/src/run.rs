@@ -45,7 +45,7 @@ impl RunRequest {
             .map(|plan| drivers(&subject, &wanted, plan.seed, &Access::default()))
             .collect::<Result<_, _>>()?;
         let assignment = |(plan, drivers)| Assignment {
-            label: wanted.format(),
+            label: &wanted.format,
             plan,
             drivers: Box::as_ref(drivers),
             step_store: &NoStepStore,

@@ -5,7 +5,7 @@ use lab::driver::{Drivers, model};
 use lab::subject::Subject;
 use lab::target::access::Access;
 use lab::target::address::Address;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 
 use crate::fio::Fio;
 
@@ -16,16 +16,14 @@ use crate::fio::Fio;
 /// Fails if the setup does not fit, or the guard refuses the target.
 pub fn drivers<'a>(
     subject: &Subject,
-    wanted: &'a OrderedTarget,
+    wanted: &'a TargetSetup,
     seed: u64,
     access: &Access,
 ) -> Result<Box<Drivers<'a>>, Error> {
-    match (subject, wanted) {
-        (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) => {
-            model::drivers(spec, setup, seed)
-        }
-        (Subject::Real { .. }, OrderedTarget::Real { target, hosts }) => {
-            let fio = Fio::open(&Address::parse(target, hosts)?, access)?;
+    match subject {
+        Subject::Model { spec, .. } if wanted.is_model() => model::drivers(spec, wanted, seed),
+        Subject::Real { .. } if !wanted.is_model() => {
+            let fio = Fio::open(&Address::parse(&wanted.target, &wanted.host)?, access)?;
             Ok(Box::new(move || Ok(Box::new(fio.clone()))))
         }
         _ => Err(wanted.mismatch()),

@@ -4,11 +4,10 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use blockio::Bytes;
 use export::Limits;
 use lab::subject::{Choice, Subject, find_drive};
-use lab::wanted::OrderedTarget;
 use live::{Access, Promise};
 
 use crate::drive_service::PacingModel;
@@ -122,9 +121,7 @@ impl Pacing {
     /// Fails if there is no such drive, format or host.
     pub fn model(&self) -> Result<PacingModel> {
         let spec = find_drive(&self.drive)?;
-        let OrderedTarget::Model(setup) = Subject::find(&self.drive)?.setup(&self.choice)? else {
-            bail!("{} is not a modelled drive", self.drive)
-        };
+        let setup = Subject::find(&self.drive)?.setup(&self.choice)?;
         PacingModel::new(&spec, &setup.with_seed(self.seed))
     }
 }

@@ -13,7 +13,7 @@ mod statement;
 use lab::Error;
 use lab::plan::{Plan, PlannedStep};
 use lab::progress::Progress;
-use lab::wanted::ModelSetup;
+use lab::wanted::TargetSetup;
 use results::{Run, Step, StepKind};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Surroundings};
@@ -114,7 +114,7 @@ pub fn judge(
 struct FigureSteps {
     name: SetupName,
     /// Setup, and number of the plan.
-    of: (ModelSetup, usize),
+    of: (TargetSetup, usize),
     ids: Vec<String>,
 }
 
@@ -165,7 +165,7 @@ impl StatementWork {
 }
 
 /// The setup of this name, at the drive's own time lapse.
-fn setup(name: &SetupName, drives: &[DriveSpec]) -> Result<ModelSetup, String> {
+fn setup(name: &SetupName, drives: &[DriveSpec]) -> Result<TargetSetup, String> {
     let SetupName { drive, format, host } = name.clone();
     let spec = drives.iter().find(|spec| spec.name == drive);
     let spec = spec.ok_or_else(|| format!("no model is named `{drive}`"))?;
@@ -174,7 +174,7 @@ fn setup(name: &SetupName, drives: &[DriveSpec]) -> Result<ModelSetup, String> {
     }
     spec.host(&host).map_err(|error| error.to_string())?;
     let (time_lapse, surroundings) = (spec.time_lapse_default(), Surroundings::default());
-    Ok(ModelSetup { drive, format, host, time_lapse, surroundings })
+    Ok(TargetSetup { target: drive, format, host, time_lapse, surroundings })
 }
 
 /// Names of the steps of a plan that a figure is read from, one a load.

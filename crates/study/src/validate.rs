@@ -269,10 +269,10 @@ fn judge(
         return Verdict::NotExpressible { reason };
     };
     let setup = &entry.setup;
-    let host = drives.iter().find(|spec| spec.name == setup.drive);
+    let host = drives.iter().find(|spec| spec.name == setup.target);
     let host = host.and_then(|spec| spec.host(&setup.host).ok());
     let compared = FigureComparison {
-        drive: setup.drive.clone(),
+        drive: setup.target.clone(),
         model: setup.to_string(),
         protocol: entry.protocol.clone(),
         modelled,

@@ -13,7 +13,7 @@ use lab::runner::{Assignment, Drivers, NoStepStore, carry_out};
 use lab::ssd::{DriveSpec, catalogue};
 use lab::subject::{Choice, Subject};
 use lab::target::access::Access;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 use real::drivers::drivers;
 
 use xtask::root;
@@ -66,7 +66,7 @@ pub(crate) fn run(names: &[String]) -> Result<()> {
 fn measured(one: &One) -> Result<BaselineRow> {
     let drivers = one.drivers()?;
     let assignment = Assignment {
-        label: one.wanted.target(),
+        label: &one.wanted.target,
         plan: &one.plan,
         drivers: drivers.as_ref(),
         step_store: &NoStepStore,
@@ -74,8 +74,8 @@ fn measured(one: &One) -> Result<BaselineRow> {
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let outcome = carry_out(&[assignment], threads, &SilentProgress)?.into_iter().next();
-    let outcome = outcome.with_context(|| format!("{}: no outcome", one.wanted.target()))?;
-    let run = outcome.into_run(&one.plan, one.wanted.target().to_owned(), String::new());
+    let outcome = outcome.with_context(|| format!("{}: no outcome", one.wanted.target))?;
+    let run = outcome.into_run(&one.plan, one.wanted.target.clone(), String::new());
     BaselineRow::of_run(&run).with_context(|| format!("{}: a load is missing", run.id))
 }
 
@@ -101,7 +101,7 @@ fn plan() -> Result<Plan> {
 /// One drive in its first format and behind its first host.
 struct One {
     subject: Subject,
-    wanted: OrderedTarget,
+    wanted: TargetSetup,
     plan: Plan,
 }
 

@@ -8,7 +8,7 @@ use blockio::{Bytes, Nanos};
 use lab::plan::Plan;
 use lab::repeats::MODEL_PAGES_PER_S;
 use lab::subject::Subject;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 use serde_json::json;
 
 use crate::args;
@@ -39,7 +39,7 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
 
 fn shown(
     plan: &Plan,
-    (subject, wanted): (&Subject, &[OrderedTarget]),
+    (subject, wanted): (&Subject, &[TargetSetup]),
     capacity: Option<Bytes>,
 ) -> String {
     let each = match devices(subject) {
@@ -113,13 +113,13 @@ fn devices(subject: &Subject) -> u32 {
 
 /// Capacity of each of the targets, of all devices of a modelled group; absent where it differs, or
 /// is not known without a connection.
-fn capacity(subject: &Subject, wanted: &[OrderedTarget]) -> Option<Bytes> {
-    let of = |wanted: &OrderedTarget| match subject {
+fn capacity(subject: &Subject, wanted: &[TargetSetup]) -> Option<Bytes> {
+    let of = |wanted: &TargetSetup| match subject {
         Subject::Model { spec, .. } => {
-            let format = spec.formats.iter().find(|format| format.name == wanted.format())?;
+            let format = spec.formats.iter().find(|format| format.name == wanted.format)?;
             Some(decimal(format.user_gb * f64::from(devices(subject))))
         }
-        Subject::Real { path } if wanted.host().is_empty() => {
+        Subject::Real { path } if wanted.host.is_empty() => {
             // A block device has no length in its metadata.
             Some(Bytes(File::open(path).ok()?.seek(SeekFrom::End(0)).ok()?))
         }
@@ -134,9 +134,9 @@ fn decimal(gb: f64) -> Bytes {
     Bytes((gb * 1e9).round() as u64)
 }
 
-fn target(wanted: &OrderedTarget) -> String {
-    let (target, format, host) = (wanted.target(), wanted.format(), wanted.host());
-    match wanted.time_lapse() {
+fn target(wanted: &TargetSetup) -> String {
+    let TargetSetup { target, format, host, .. } = wanted;
+    match wanted.time_lapse {
         _ if host.is_empty() => format!("target {target}"),
         1 => format!("target {target}, format {format}, host {host}, at full scale"),
         k => format!("target {target}, format {format}, host {host}, time lapse {k}"),

@@ -4,14 +4,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use blockio::Nanos;
 use lab::application::{self, HOST_SHARE_MAX, ReplayHost, ReplayResult};
 use lab::driver::model::replay_recording;
 use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
-use lab::subject::{Subject, find_drive};
-use lab::wanted::OrderedTarget;
+use lab::subject::Subject;
 use lab::workload::recording::{Benchmark, Recording};
 use real::recorded::{self, RealReplay};
 use serde::Serialize;
@@ -47,20 +46,21 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     let host = ReplayHost { copies: args.copies, ..args.host.host()? };
     let mut rows = Vec::new();
     for name in &args.drives {
-        if let Subject::Real { path } = Subject::find(name)? {
-            rows.push(on_real(&recording, path, args.destroy, &host)?);
-            continue;
-        }
-        let spec = find_drive(name)?;
-        let choice = setup::choice(args.format.as_deref(), &args.model);
-        let OrderedTarget::Model(wanted) = Subject::find(name)?.setup(&choice)? else {
-            bail!("{name} is not a modelled drive: `floatgate drives` lists them");
+        let subject = Subject::find(name)?;
+        let spec = match &subject {
+            Subject::Model { spec, .. } => spec,
+            Subject::Real { path } => {
+                rows.push(on_real(&recording, path.clone(), args.destroy, &host)?);
+                continue;
+            }
         };
-        setup::tell_no_compression(&spec, &args.data);
+        let choice = setup::choice(args.format.as_deref(), &args.model);
+        let wanted = subject.setup(&choice)?;
+        setup::tell_no_compression(spec, &args.data);
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
-        let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
-        let (drive, unvalidated) = (title(&spec), !spec.is_validated());
+        let replayed = replay_recording(&recording, spec, &setup, (&host, compressible))?;
+        let (drive, unvalidated) = (title(spec), !spec.is_validated());
         rows.push(ReplayRow { drive, unvalidated, replayed, lateness: None });
     }
     if args.json {

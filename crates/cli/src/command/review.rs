@@ -7,7 +7,7 @@ use lab::runner::Outcome;
 use lab::runs::{Folder, Runs};
 use lab::subject::Subject;
 use lab::target::access::Access;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 use lab::{Error, Kind, repeats};
 use real::review::ReviewRun;
 
@@ -65,7 +65,7 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         let kept = folders.iter().filter(|folder| folder.give_up());
         let ids: Vec<&str> = kept.map(|folder| folder.order().id.as_str()).collect();
         if !ids.is_empty() {
-            let subjects = folders.iter().map(|it| Subject::find(it.order().wanted.target()));
+            let subjects = folders.iter().map(|it| Subject::find(&it.order().wanted.target));
             let is_real = subjects.flatten().any(|subject| !subject.runs_in_parallel());
             let hint = how_to_go_on(&ids, args, is_real);
             output::talk(&format!("finished steps are kept; {hint}"));
@@ -77,7 +77,7 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
 fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     let subjects: Vec<Subject> = folders
         .iter()
-        .map(|folder| Subject::find(folder.order().wanted.target()))
+        .map(|folder| Subject::find(&folder.order().wanted.target))
         .collect::<Result<_, _>>()?;
     let finish = |(folder, outcome): (&Folder, Outcome)| Ok(folder.finish(outcome)?);
     if subjects.iter().all(Subject::runs_in_parallel) {
@@ -95,7 +95,7 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::new();
     for (at, folder) in folders.iter().enumerate() {
         // What an earlier repeat wrote may be destroyed by the next one.
-        let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target());
+        let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target);
         let one = at..=at;
         let destroy = args.real.destroy || ours;
         let outcome =
@@ -136,10 +136,10 @@ fn outcomes(
 /// Names of the runs in their progress: the format, and the host where they differ in it.
 fn labels(folders: &[Folder]) -> Vec<String> {
     let wanted = || folders.iter().map(|folder| &folder.order().wanted);
-    let differ = wanted().any(|other| wanted().next().is_some_and(|it| it.host() != other.host()));
-    let label = |wanted: &OrderedTarget| {
-        let host = if differ { wanted.host() } else { "" };
-        format!("{} {host}", wanted.format()).trim_end().to_owned()
+    let differ = wanted().any(|other| wanted().next().is_some_and(|it| it.host != other.host));
+    let label = |wanted: &TargetSetup| {
+        let host = if differ { &*wanted.host } else { "" };
+        format!("{} {host}", wanted.format).trim_end().to_owned()
     };
     wanted().map(label).collect()
 }

@@ -22,7 +22,7 @@ use lab::results::{
 use lab::runner::{Assignment, NoStepStore, Outcome, Record, StepStore, carry_out};
 use lab::subject::Subject;
 use lab::target::access::Access;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 use lab::workload::trace::Trace;
 use lab::{Error, Kind};
 use real::drivers::drivers;
@@ -86,7 +86,7 @@ fn check_replay(args: &args::Run) -> Result<()> {
 /// Carries out the plans, which differ in their seeds, and keeps the steps of the first in the
 /// folder of the run if it is stored: models side by side, a real target again and again.
 fn measured(
-    (asked, wanted): (&RunRequest<'_>, &OrderedTarget),
+    (asked, wanted): (&RunRequest<'_>, &TargetSetup),
     plans: &[Plan],
     stored: Option<&StoredRun>,
 ) -> Result<Vec<Outcome>> {
@@ -113,7 +113,7 @@ fn measured(
 
 /// Carries out plans at once, the first of which may be stored.
 fn carried_out(
-    (asked, wanted): (&RunRequest<'_>, &OrderedTarget),
+    (asked, wanted): (&RunRequest<'_>, &TargetSetup),
     (plans, access): (&[Plan], &Access),
     stored: Option<&StoredRun>,
     progress: &TerminalProgress,
@@ -132,7 +132,7 @@ fn carried_out(
         .zip(&drivers)
         .zip(stores)
         .map(|((plan, drivers), step_store)| Assignment {
-            label: wanted.format(),
+            label: &wanted.format,
             plan,
             drivers: drivers.as_ref(),
             step_store,

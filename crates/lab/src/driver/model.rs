@@ -43,7 +43,7 @@ use self::space::Space;
 use super::{Driver, Drivers, Fill, Load, LoadResult, RecordedLoad, ReplayedApplication, Watch};
 use crate::progress::Glimpse;
 use crate::schedule::Schedule;
-use crate::wanted::ModelSetup;
+use crate::wanted::TargetSetup;
 use crate::{Error, Gaps, Kind, Rate};
 
 /// A modelled drive with a load generator before it.
@@ -63,7 +63,7 @@ pub struct Model {
 /// Fails if the setup does not fit the drive.
 pub fn drivers<'a>(
     spec: &DriveSpec,
-    setup: &'a ModelSetup,
+    setup: &'a TargetSetup,
     seed: u64,
 ) -> Result<Box<Drivers<'a>>, Error> {
     let spec = spec.clone().surrounded_by(&setup.surroundings);

@@ -94,8 +94,8 @@ impl RunEntry {
     /// A run of which nothing is finished yet.
     pub(super) fn of_order(order: &Order) -> Self {
         Self {
-            target: order.wanted.target().to_owned(),
-            format: order.wanted.format().to_owned(),
+            target: order.wanted.target.clone(),
+            format: order.wanted.format.clone(),
             protocol: order.plan.protocol.clone(),
             planned: order.plan.steps.len(),
             ..Self::default()

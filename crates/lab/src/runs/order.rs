@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::Plan;
 use crate::runner::Record;
 use crate::target::identity::{DeviceIdentity, check as check_devices, identities};
-use crate::wanted::OrderedTarget;
+use crate::wanted::TargetSetup;
 use crate::{Error, Kind};
 
 /// Version of the order and of the steps kept beside it.
@@ -26,7 +26,7 @@ pub struct Order {
     /// Version of the drive models that it began with.
     pub model_version: u32,
     /// Target and setup.
-    pub wanted: OrderedTarget,
+    pub wanted: TargetSetup,
     /// Plan of the run.
     pub plan: Plan,
     /// Block devices that a real target consists of.
@@ -35,11 +35,9 @@ pub struct Order {
 }
 
 impl Order {
-    pub(super) fn new(id: String, started_at: String, plan: Plan, wanted: OrderedTarget) -> Self {
-        let devices = match &wanted {
-            OrderedTarget::Real { target, hosts } => identities(target, hosts),
-            OrderedTarget::Model(_) => Vec::new(),
-        };
+    pub(super) fn new(id: String, started_at: String, plan: Plan, wanted: TargetSetup) -> Self {
+        let is_real = !wanted.is_model();
+        let devices = if is_real { identities(&wanted.target, &wanted.host) } else { Vec::new() };
         let model_version = ssd::MODEL_VERSION;
         Self { schema: SCHEMA, id, started_at, model_version, wanted, plan, devices }
     }

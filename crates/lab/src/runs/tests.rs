@@ -11,27 +11,26 @@ use crate::driver::mock::{CommandLog, Mock};
 use crate::driver::model::drivers;
 use crate::progress::{Event, Progress, SilentProgress};
 use crate::runner::{Assignment, carry_out};
-use crate::subject::Subject;
+use crate::subject::find_drive;
 use crate::target::system::fixture::LoopDisk;
-use crate::wanted::ModelSetup;
 
 pub(super) fn plan() -> Plan {
     let protocol = catalogue::find_protocol("quick").unwrap();
     Plan::new(&protocol, &catalogue::workloads(), 1).unwrap()
 }
 
-pub(super) fn wanted(target: &str) -> OrderedTarget {
+pub(super) fn wanted(target: &str) -> TargetSetup {
     lapsed(target, 4096)
 }
 
-fn lapsed(drive: &str, time_lapse: u32) -> OrderedTarget {
-    OrderedTarget::Model(ModelSetup {
-        drive: drive.into(),
+fn lapsed(drive: &str, time_lapse: u32) -> TargetSetup {
+    TargetSetup {
+        target: drive.into(),
         format: "stock".into(),
         host: "linux".into(),
         time_lapse,
         surroundings: ssd::Surroundings::default(),
-    })
+    }
 }
 
 pub(super) fn carry_on(folder: &Folder, progress: &dyn Progress) -> Outcome {
@@ -178,7 +177,7 @@ fn a_run_begun_by_another_model_version_is_not_gone_on_with() {
 
 #[test]
 fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
-    let subject = Subject::find("iodrive-duo").unwrap();
+    let spec = find_drive("iodrive-duo").unwrap();
     let wanted = lapsed("iodrive-duo", 64);
     let protocol = catalogue::find_protocol("enterprise").unwrap();
     let mut plan = Plan::new(&protocol, &catalogue::workloads(), 1).unwrap();
@@ -186,10 +185,7 @@ fn the_bytes_of_a_result_do_not_depend_on_the_number_of_threads() {
         (step.ramp_s, step.duration_s, step.interval_s, step.round_s) = (0.1, 0.4, 0.2, 0.2);
     }
     let bytes = |threads| {
-        let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (&subject, &wanted) else {
-            panic!("the drive is modelled");
-        };
-        let drivers = drivers(spec, setup, plan.seed).unwrap();
+        let drivers = drivers(&spec, &wanted, plan.seed).unwrap();
         let assignment = Assignment {
             label: "",
             plan: &plan,
@@ -211,7 +207,7 @@ fn a_run_that_is_resumed_on_a_device_without_an_identifier_says_so() {
     let root = tempfile::TempDir::new().unwrap();
     let runs = Runs::new(root.path());
     let target = disk.node().display().to_string();
-    let wanted = OrderedTarget::Real { target, hosts: String::new() };
+    let wanted = TargetSetup::of_real(target, String::new());
     let folder = runs.create(plan(), wanted).unwrap();
     let id = folder.order().id.clone();
     drop(folder);

@@ -11,18 +11,15 @@ use lab::plan::Plan;
 use lab::progress::SilentProgress;
 use lab::results::Run;
 use lab::runner::{Assignment, NoStepStore, carry_out};
-use lab::subject::{Choice, Subject};
-use lab::wanted::OrderedTarget;
+use lab::subject::{Choice, Subject, find_drive};
 
 /// The plan on an ioDrive Duo in time lapse.
 fn carried_out(plan: &Plan) -> Result<Run, Error> {
     let subject = Subject::find("iodrive-duo")?;
     let choice = Choice { time_lapse: Some(64), ..Choice::default() };
     let wanted = subject.setups(&choice)?.remove(0);
-    let (Subject::Model { spec, .. }, OrderedTarget::Model(setup)) = (&subject, &wanted) else {
-        panic!("the drive is modelled");
-    };
-    let drivers = drivers(spec, setup, plan.seed)?;
+    let spec = find_drive("iodrive-duo")?;
+    let drivers = drivers(&spec, &wanted, plan.seed)?;
     let (drivers, finished) = (drivers.as_ref(), Vec::new());
     let assignment = Assignment { label: "", plan, drivers, step_store: &NoStepStore, finished };
     let outcome = carry_out(&[assignment], 2, &SilentProgress)?.remove(0);

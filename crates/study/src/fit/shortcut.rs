@@ -26,7 +26,7 @@ use lab::plan::{Pace, Plan, PlannedStep};
 use lab::pool::in_parallel;
 use lab::progress::{Glimpse, Progress};
 use lab::runner::{Outcome, Record};
-use lab::wanted::ModelSetup;
+use lab::wanted::TargetSetup;
 use lab::{Driver as _, Error, Load, Watch};
 use results::published::Part;
 use results::{
@@ -196,7 +196,7 @@ impl<'a> Shortcut<'a> {
     }
 
     fn setup(&self, job: &Simulation) -> Setup {
-        ModelSetup { time_lapse: self.time_lapse, ..job.setup.clone() }.with_seed(job.plan.seed)
+        TargetSetup { time_lapse: self.time_lapse, ..job.setup.clone() }.with_seed(job.plan.seed)
     }
 
     /// Brings drives into the states that `looks` need and that are not kept yet.
@@ -268,9 +268,9 @@ fn spec_of<'a>(drives: &'a [Option<DriveSpec>], look: &Look<'_>) -> &'a DriveSpe
 /// A larger time lapse than the drive's own where that makes it small enough to copy often.
 ///
 /// The double of it must be feasible too, so that there is room for drives with less to spare.
-fn time_lapse(spec: &DriveSpec, setup: &ModelSetup) -> u32 {
+fn time_lapse(spec: &DriveSpec, setup: &TargetSetup) -> u32 {
     let pages = |k| {
-        let setup = ModelSetup { time_lapse: k, ..setup.clone() }.with_seed(0);
+        let setup = TargetSetup { time_lapse: k, ..setup.clone() }.with_seed(0);
         Placement::new(spec, &setup).ok().and_then(|placement| placement.pages())
     };
     let mut k = spec.time_lapse_default();
@@ -413,9 +413,9 @@ fn run<'a>(job: &Simulation, seen: impl Iterator<Item = &'a (&'a Look<'a>, Inter
     outcome.into_run(&job.plan, job.setup.to_string(), String::new())
 }
 
-fn target(setup: &ModelSetup) -> Target {
+fn target(setup: &TargetSetup) -> Target {
     Target {
-        name: setup.drive.clone(),
+        name: setup.target.clone(),
         format: setup.format.clone(),
         host: setup.host.clone(),
         time_lapse: setup.time_lapse,

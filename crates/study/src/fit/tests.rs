@@ -6,7 +6,7 @@ use lab::driver::model::Model;
 use lab::progress::Event;
 use lab::runner::{Assignment, carry_out};
 use lab::runs::Runs;
-use lab::wanted::{ModelSetup, OrderedTarget};
+use lab::wanted::TargetSetup;
 use results::StepKind;
 use results::published::{FigureRow, parse};
 use tempfile::TempDir;
@@ -156,7 +156,7 @@ fn measured_by(text: &str) -> Evidence {
     let (format, host) = ("stock".to_owned(), "linux".to_owned());
     let surroundings = ssd::Surroundings::default();
     let drive = spec.name.clone();
-    let setup = ModelSetup { drive, format, host, time_lapse: 1, surroundings };
+    let setup = TargetSetup { target: drive, format, host, time_lapse: 1, surroundings };
     let mut plan = plan();
     let suites: Vec<String> = plan
         .steps
@@ -168,7 +168,7 @@ fn measured_by(text: &str) -> Evidence {
         .collect();
     plan.steps.retain(|step| suites.contains(&step.suite));
     let runs = Runs::new(root.path());
-    let folder = runs.create(plan, OrderedTarget::Model(setup.clone())).unwrap();
+    let folder = runs.create(plan, setup.clone()).unwrap();
     let drivers = || Ok(Box::new(Model::new(spec.clone(), setup.with_seed(1))?) as Box<dyn Driver>);
     let (plan, finished) = (&folder.order().plan, Vec::new());
     let assignment =

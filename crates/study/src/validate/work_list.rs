@@ -12,7 +12,7 @@ use lab::expression::{express, host};
 use lab::plan::{Plan, PlannedStep};
 use lab::progress::Progress;
 use lab::runner::{Assignment, NoStepStore, carry_out};
-use lab::wanted::ModelSetup;
+use lab::wanted::TargetSetup;
 use lab::{Driver, Error, Kind};
 
 /// Platform of data sheets.
@@ -33,16 +33,16 @@ pub struct WorkList {
 /// One setup through the steps of one plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Simulation {
-    pub(crate) setup: ModelSetup,
+    pub(crate) setup: TargetSetup,
     pub(crate) plan: Plan,
 }
 
 /// Steps that are needed of setups and of plans, by their numbers; each once.
 #[derive(Debug, Default)]
-pub(crate) struct NeededSteps(BTreeMap<(ModelSetup, usize), BTreeSet<String>>);
+pub(crate) struct NeededSteps(BTreeMap<(TargetSetup, usize), BTreeSet<String>>);
 
 impl NeededSteps {
-    pub(crate) fn add(&mut self, of: &(ModelSetup, usize), ids: &[String]) {
+    pub(crate) fn add(&mut self, of: &(TargetSetup, usize), ids: &[String]) {
         self.0.entry(of.clone()).or_default().extend(ids.iter().cloned());
     }
 
@@ -50,15 +50,15 @@ impl NeededSteps {
     ///
     /// # Panics
     /// Panics if no step of it is needed.
-    pub(crate) fn simulation(&self, of: &(ModelSetup, usize)) -> usize {
+    pub(crate) fn simulation(&self, of: &(TargetSetup, usize)) -> usize {
         assert!(self.0.contains_key(of), "every need has its steps");
         self.0.range(..of).count()
     }
 
     /// The simulations, without steps that none needs.
     pub(crate) fn simulations(&self, drives: &[DriveSpec], plans: &[Plan]) -> Vec<Simulation> {
-        let simulation = |((setup, plan), ids): (&(ModelSetup, usize), &BTreeSet<String>)| {
-            let spec = drives.iter().find(|spec| spec.name == setup.drive);
+        let simulation = |((setup, plan), ids): (&(TargetSetup, usize), &BTreeSet<String>)| {
+            let spec = drives.iter().find(|spec| spec.name == setup.target);
             let plan = plans[*plan].with_steps(ids).for_drive(spec.expect("a drive has its steps"));
             Simulation { setup: setup.clone(), plan }
         };
@@ -70,7 +70,7 @@ impl NeededSteps {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowSource {
     /// The setup that it is about.
-    pub setup: ModelSetup,
+    pub setup: TargetSetup,
     /// Name of the protocol that expresses it.
     pub protocol: String,
     job: usize,
@@ -208,14 +208,14 @@ fn subject<'a>(row: &FigureRow, drives: &'a [DriveSpec]) -> Result<&'a DriveSpec
 }
 
 /// The setup of `spec` that `row` is about under `plan`, at the drive's own time lapse.
-fn setup(row: &FigureRow, spec: &DriveSpec, plan: &Plan) -> Result<ModelSetup, String> {
+fn setup(row: &FigureRow, spec: &DriveSpec, plan: &Plan) -> Result<TargetSetup, String> {
     let system = host(row, plan, &spec.hosts());
     let host = match system {
         ANY => spec.hosts.first().map(|host| host.name.clone()),
         system => spec.host_of_figure(system, &row.document).map(|host| host.name),
     };
-    Ok(ModelSetup {
-        drive: spec.name.clone(),
+    Ok(TargetSetup {
+        target: spec.name.clone(),
         format: format(row, spec)?,
         host: host.ok_or_else(|| format!("the model has no host `{system}`"))?,
         time_lapse: spec.time_lapse_default(),
@@ -244,8 +244,8 @@ fn meant(what: &str, asked: &str, known: &[String]) -> Result<String, String> {
 /// The model of one job.
 fn model(drives: &[DriveSpec], job: &Simulation) -> Result<Box<dyn Driver>, Error> {
     let Simulation { setup, plan } = job;
-    let spec = drives.iter().find(|spec| spec.name == setup.drive).ok_or_else(|| {
-        Error::new(Kind::Program, format!("no drive named {} to simulate", setup.drive))
+    let spec = drives.iter().find(|spec| spec.name == setup.target).ok_or_else(|| {
+        Error::new(Kind::Program, format!("no drive named {} to simulate", setup.target))
     })?;
     let phase = plan.published.as_ref().map(|published| published.phase);
     let spec = match phase {

@@ -4,11 +4,10 @@
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use lab::application::{self, ReplayHost};
 use lab::driver::model::replay_recording;
 use lab::subject::{Subject, find_drive};
-use lab::wanted::OrderedTarget;
 use lab::workload::recording::Recording;
 use lab::workload::{Application, catalogue};
 use lab::{Error, Kind};
@@ -24,9 +23,7 @@ use crate::setup;
 pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Result<Vec<Point>> {
     let spec = find_drive(drive)?;
     let choice = setup::choice(args.timing.format.as_deref(), &args.timing.setup);
-    let OrderedTarget::Model(wanted) = Subject::find(drive)?.setup(&choice)? else {
-        bail!("{drive} is not a modelled drive: `floatgate drives` lists them");
-    };
+    let wanted = Subject::find(drive)?.setup(&choice)?;
     setup::tell_no_compression(&spec, &args.data);
     let setup = wanted.with_seed(args.timing.setup.seed);
     let host = args.host.host()?;

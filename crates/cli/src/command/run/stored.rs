@@ -6,7 +6,7 @@ use anyhow::Result;
 use lab::plan::Plan;
 use lab::runner::Outcome;
 use lab::runs::{Folder, Runs};
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 
 use crate::setup::MadeFolder;
 
@@ -22,7 +22,7 @@ impl StoredRun {
     ///
     /// # Errors
     /// Fails if it cannot be made.
-    pub(super) fn begin(out: &Path, plan: &Plan, wanted: &OrderedTarget) -> Result<Self> {
+    pub(super) fn begin(out: &Path, plan: &Plan, wanted: &TargetSetup) -> Result<Self> {
         let made = MadeFolder::look(out);
         let folder = Runs::new(out).create(plan.clone(), wanted.clone());
         Ok(Self { folder: folder.inspect_err(|_| made.remove_empty())?, made })

@@ -6,7 +6,7 @@ use lab::plan::Plan;
 use lab::results::{HostLimit, StepKind};
 use lab::runner::Outcome;
 use lab::subject::Subject;
-use lab::wanted::OrderedTarget;
+use lab::wanted::TargetSetup;
 
 use super::{RunRequest, host_limit, measured, record_of};
 
@@ -17,7 +17,7 @@ const MAX: u16 = 256;
 /// many as keep up, in powers of two, where no number was given: too few of them would be measured
 /// in place of the drive.
 pub(super) fn number(
-    at: (&RunRequest<'_>, &OrderedTarget),
+    at: (&RunRequest<'_>, &TargetSetup),
     plan_of: &dyn Fn(u16) -> Result<Plan>,
 ) -> Result<u16> {
     let asked = at.0;

@@ -136,8 +136,8 @@ fn a_look_writes_one_and_a_half_superblocks_of_every_module() {
 #[test]
 fn a_large_drive_is_looked_at_in_a_time_lapse_with_room_to_spare() {
     for spec in ssd::catalogue::drives() {
-        let setup = ModelSetup {
-            drive: spec.name.clone(),
+        let setup = TargetSetup {
+            target: spec.name.clone(),
             format: spec.formats()[0].clone(),
             host: spec.hosts()[0].clone(),
             time_lapse: 1,
@@ -146,7 +146,7 @@ fn a_large_drive_is_looked_at_in_a_time_lapse_with_room_to_spare() {
         let (k, default) = (time_lapse(&spec, &setup), spec.time_lapse_default());
         assert!(k.is_multiple_of(default) && (k / default).is_power_of_two(), "{}: {k}", spec.name);
         let pages = |k| {
-            let setup = ModelSetup { time_lapse: k, ..setup.clone() }.with_seed(0);
+            let setup = TargetSetup { time_lapse: k, ..setup.clone() }.with_seed(0);
             Placement::new(&spec, &setup).ok().and_then(|placement| placement.pages())
         };
         match pages(k) {
