@@ -70,11 +70,11 @@ pub use ::device::{
     operator,
 };
 pub use ::status::{Compression, Life, Namespace, Promise, UserCapacity};
-pub use engine::creation::{Capacity, Plan, format};
+pub use engine::drive::creation::{Capacity, Plan, format};
+pub use engine::drive::queue::{Pending, Queue};
 pub use engine::drive::scrub::ScrubResult;
 pub use engine::drive::{Beyond, Drive};
-pub use engine::queue::{Pending, Queue};
-pub use engine::recovery::Upgrade;
+pub use engine::log::recovery::Upgrade;
 pub use error::OpenError;
 pub use format::layout::Shape;
 pub use medium::{

@@ -7,7 +7,7 @@
 //!
 //! A row is filled unit by unit in memory. Full units are programmed at once, but the row stays in
 //! memory until it is complete, parity included; only then may anything rely on what the media
-//! holds of it. What must be durable earlier goes to the journal too ([`crate::engine::journal`]).
+//! holds of it. What must be durable earlier goes to the journal, too.
 //!
 //! Invariants:
 //! - `seq` counts every event that changes what a page is or where it is: of all that survives a
@@ -15,9 +15,15 @@
 //! - `rows` has the life of each row that is complete, and of no other.
 //! - Rows that are begun leave out the dies of `out`, and the translation layer as many units.
 
+pub(crate) mod bad_places;
+pub(crate) mod completed_rows;
 mod condemned;
 mod left_out;
+pub(crate) mod lost;
+pub(crate) mod open_row;
+pub(crate) mod program;
 mod size;
+pub(crate) mod write_buffer;
 
 pub(crate) use self::condemned::condemn_all;
 
@@ -27,12 +33,12 @@ use blockio::Bytes;
 use device::DeviceError;
 use ftl::{Cause, Debt, Ftl, Lpn, Media, MediaOp, Ppn, SuperblockId};
 
-use crate::engine::completed_rows::CompletedRows;
-use crate::engine::lost::LostPages;
-use crate::engine::open_row::OpenRow;
-use crate::engine::program::{Contents, Program, RowId};
-use crate::engine::victim_unit::{NeededPages, VictimUnit};
-use crate::engine::write_buffer::WriteBuffer;
+use crate::engine::core::completed_rows::CompletedRows;
+use crate::engine::core::lost::LostPages;
+use crate::engine::core::open_row::OpenRow;
+use crate::engine::core::program::{Contents, Program, RowId};
+use crate::engine::core::write_buffer::WriteBuffer;
+use crate::engine::store::victim_unit::{NeededPages, VictimUnit};
 use crate::format::die_set::DieSet;
 use crate::format::journal::Trim;
 use crate::format::layout::{Layout, Place};

@@ -1,8 +1,14 @@
 //! The dies of a drive: media, some of which may have failed.
 
 mod damage_rate;
+pub(crate) mod erasure;
+pub(crate) mod gathering;
+pub(crate) mod header_copies;
+pub(crate) mod headroom;
 mod membership;
 mod room;
+pub(crate) mod signature;
+pub(crate) mod witness;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -16,8 +22,8 @@ use device::is_host_full;
 use status::{DieState, NotErased};
 
 use self::damage_rate::DamageRate;
-use crate::engine::program::Program;
-use crate::engine::witness::Witness;
+use crate::engine::core::program::Program;
+use crate::engine::dies::witness::Witness;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::lock::lock;

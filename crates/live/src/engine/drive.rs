@@ -13,21 +13,23 @@
 //! handed a request.
 
 mod atomic;
-mod checkpointing;
-mod committing;
-mod executing;
+mod checkpoint;
+mod commit;
+pub(crate) mod creation;
+mod execution;
 mod formatting;
 mod promise;
-mod reading;
+pub(crate) mod queue;
+mod read;
 mod redundancy;
-mod relocating;
+mod relocation;
 pub(crate) mod scrub;
-mod writing;
+mod write;
 
 #[cfg(test)]
-pub(crate) use self::checkpointing::tests::SHAPE as SMALL_SHAPE;
+pub(crate) use self::checkpoint::tests::SHAPE as SMALL_SHAPE;
 
-use self::executing::DeferredPrograms;
+use self::execution::DeferredPrograms;
 pub use self::formatting::Beyond;
 use self::promise::WritePromise;
 
@@ -44,15 +46,15 @@ use status::Life;
 use status::{Health, HostShortage, Led, MaintenanceStatus, Promise, State, Status};
 
 use crate::description::{self, SessionCounts};
+use crate::engine::core::write_buffer::WriteBuffer;
 use crate::engine::core::{Core, PageLocation};
-use crate::engine::gathering::UnusedMedium;
-use crate::engine::header_copies;
-use crate::engine::headroom::Headroom;
-use crate::engine::journal::{Journal, Scope};
+use crate::engine::dies::gathering::UnusedMedium;
+use crate::engine::dies::header_copies;
+use crate::engine::dies::headroom::Headroom;
+use crate::engine::dies::witness::Witness;
+use crate::engine::log::journal::{Journal, Scope};
 use crate::engine::store::Store;
-use crate::engine::victim_unit::VictimUnit;
-use crate::engine::witness::Witness;
-use crate::engine::write_buffer::WriteBuffer;
+use crate::engine::store::victim_unit::VictimUnit;
 use crate::format::header::{Closing, Header};
 use crate::format::layout::PAGE_BYTES;
 use crate::format::position::Position;
@@ -144,8 +146,8 @@ impl Drive {
     ) -> Self {
         Self {
             opened_at: (core.seq, checkpoint),
-            checkpoint_due: AtomicU64::new(checkpointing::due_after(core.seq, &store)),
-            listing_due: AtomicU64::new(checkpointing::listing_due_after(core.seq)),
+            checkpoint_due: AtomicU64::new(checkpoint::due_after(core.seq, &store)),
+            listing_due: AtomicU64::new(checkpoint::listing_due_after(core.seq)),
             sent_bytes: AtomicU64::new(0),
             pages: AtomicU32::new(core.ftl.config().pages_logical),
             adapted: AtomicU64::new(core.out.0),

@@ -1,6 +1,7 @@
 //! The dies as a store of extents: reading one, verified, and again from its stripe.
 
 pub(crate) mod verification;
+pub(crate) mod victim_unit;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSliceMut};
@@ -13,9 +14,9 @@ use std::sync::{Arc, OnceLock};
 use ftl::Ppn;
 use status::{Damage, Die};
 
-use crate::engine::bad_places::BadPlaces;
+use crate::engine::core::bad_places::BadPlaces;
+use crate::engine::core::write_buffer::{BufferContents, BufferState};
 use crate::engine::dies::{DieRead, Dies};
-use crate::engine::write_buffer::{BufferContents, BufferState};
 use crate::format::header::Header;
 use crate::format::layout::{
     ENTRY_BYTES, EXTENT_HEADER_BYTES, Layout, PAGE_BYTES, Place, REPLICAS, SLOT_BYTES,

@@ -19,11 +19,11 @@ use device::{Device as _, Durability};
 use status::{BadPlaceState, Compression};
 
 use super::Disks;
-use crate::engine::bad_places::BadPlace;
 use crate::engine::core::PageLocation;
-use crate::engine::creation::format;
-use crate::engine::header_copies;
-use crate::engine::witness::{Proof, Witness};
+use crate::engine::core::bad_places::BadPlace;
+use crate::engine::dies::header_copies;
+use crate::engine::dies::witness::{Proof, Witness};
+use crate::engine::drive::creation::format;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};

@@ -13,7 +13,7 @@ use device::{Device as _, DeviceError, Durability};
 
 use super::disk::{DiskFault, Disks, TableLocation};
 use super::history::{BYTES, SectorHistory, Version};
-use crate::engine::gathering::gather;
+use crate::engine::dies::gathering::gather;
 use crate::format::die_set::DieSet;
 use crate::format::journal::last_batch;
 use crate::format::layout::{HEADER_BYTES, Layout};

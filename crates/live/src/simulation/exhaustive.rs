@@ -9,7 +9,7 @@ use status::Compression;
 
 use super::disk::Disks;
 use super::history::{BYTES, SectorHistory};
-use crate::engine::header_copies::end_header;
+use crate::engine::dies::header_copies::end_header;
 use crate::format::layout::HEADER_BYTES;
 use crate::{Drive, Medium, Shape, Upgrade, format};
 

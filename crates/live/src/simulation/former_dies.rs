@@ -4,8 +4,8 @@ use blockio::Rng;
 
 use super::disk::Disks;
 use super::exhaustive::{lose_fronts, subsets};
-use crate::engine::creation::format_as;
-use crate::engine::header_copies::{self, newest_header};
+use crate::engine::dies::header_copies::{self, newest_header};
+use crate::engine::drive::creation::format_as;
 use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN, Header};
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES};
 use crate::{Drive, OpenError, Shape};

@@ -6,8 +6,8 @@ use blockio::Rng;
 use super::disk::Disks;
 use super::exhaustive::{ScriptStep, check, check_headless, lose_fronts, play_as, subsets};
 use super::history::SectorHistory;
-use crate::engine::creation::format_as;
-use crate::engine::header_copies::newest_header;
+use crate::engine::dies::header_copies::newest_header;
+use crate::engine::drive::creation::format_as;
 use crate::format::header::{FORMAT_VERSION, FORMAT_VERSION_MIN};
 use crate::{Drive, OpenError, Shape, Upgrade};
 

@@ -12,12 +12,12 @@ use ftl::{Lpn, Ppn, RecoveredSuperblock, Recovery};
 use status::Compression;
 
 use super::disk::Disks;
-use crate::engine::checkpoint::Writer;
 use crate::engine::core::Core;
 use crate::engine::dies::Dies;
-use crate::engine::journal::{Journal, Scope};
-use crate::engine::recovery::whole_copies;
-use crate::engine::replay::{self, Reading};
+use crate::engine::log::checkpoint::Writer;
+use crate::engine::log::journal::{Journal, Scope};
+use crate::engine::log::recovery::whole_copies;
+use crate::engine::log::replay::{self, Reading};
 use crate::engine::store::Store;
 use crate::format::checkpoint_header::{CheckpointHeader, FrameHead, seal_frame};
 use crate::format::die_set::DieSet;

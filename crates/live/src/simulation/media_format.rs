@@ -10,7 +10,7 @@ use status::Compression;
 use super::disk::Disks;
 use super::exhaustive::{PROTECTED, SINGLE, ScriptStep, play};
 use super::hostile::Structure;
-use crate::engine::checkpoint::Writer;
+use crate::engine::log::checkpoint::Writer;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Closing, FORMAT_VERSION, Header};

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use status::{AbsenceCause, LeftBuffer, State, drive_id};
 
 use crate::engine::dies::die_number;
-use crate::engine::gathering::{GatheredDies, UnusedMedium, gather, gather_proven};
-use crate::engine::header_copies::header_copy;
-use crate::engine::recovery::{AccountedDrive, look, take_up, whole_copies};
-use crate::engine::replay::ThinBatch;
+use crate::engine::dies::gathering::{GatheredDies, UnusedMedium, gather, gather_proven};
+use crate::engine::dies::header_copies::header_copy;
+use crate::engine::log::recovery::{AccountedDrive, look, take_up, whole_copies};
+use crate::engine::log::replay::ThinBatch;
 use crate::engine::store::Store;
 use crate::engine::store::verification::{Flaw, RowPages, VerifiedRow, VerifiedUnit};
 use crate::format::header::Header;

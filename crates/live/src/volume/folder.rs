@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use status::{Compression, Namespace};
 use status::{Promise, drive_id};
 
-use crate::engine::creation::{Plan, format};
+use crate::engine::drive::creation::{Plan, format};
 use crate::engine::drive::scrub::{HeldUnits, MediumAndUnits};
 use crate::host_death::{self, FileChange};
 use crate::medium::is_block_device;

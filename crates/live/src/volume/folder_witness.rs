@@ -18,10 +18,10 @@ use status::{Member, StaleStart};
 
 use super::folder::replace_file;
 use super::listed_dies::open_dies;
-use crate::engine::bad_places::BadPlace;
+use crate::engine::core::bad_places::BadPlace;
+use crate::engine::dies::gathering::gather;
 use crate::engine::dies::now_unix_s;
-use crate::engine::gathering::gather;
-use crate::engine::witness::{Departure, Proof, Witness};
+use crate::engine::dies::witness::{Departure, Proof, Witness};
 use crate::format::encoding::seal;
 use crate::format::header::Header;
 use crate::lock::lock;

@@ -9,11 +9,11 @@ use status::{
 };
 
 use crate::description;
-use crate::engine::gathering::{GatheredDies, gather_proven};
-use crate::engine::lost::LostPages;
-use crate::engine::recovery::{condemn_known, take_up, view};
+use crate::engine::core::lost::LostPages;
+use crate::engine::core::write_buffer::BufferContents;
+use crate::engine::dies::gathering::{GatheredDies, gather_proven};
+use crate::engine::log::recovery::{condemn_known, take_up, view};
 use crate::engine::store::Store;
-use crate::engine::write_buffer::BufferContents;
 use crate::format::header::Header;
 use crate::volume::damage_list;
 use crate::volume::folder::{die_paths, is_purge_unfinished, name_of, namespaces, rated_cycles};

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::signature;
-use crate::engine::header_copies::{self, newest_header};
+use crate::engine::dies::header_copies::{self, newest_header};
 use crate::format::layout::{HEADER_BYTES, Layout};
 use crate::medium::is_block_device;
 use crate::{Access, FileMedium, Medium, OpenError, Preallocation, Shape};

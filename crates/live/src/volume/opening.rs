@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use status::Promise;
 
-use crate::engine::witness::Witness;
+use crate::engine::dies::witness::Witness;
 use crate::medium::MappedFile;
 use crate::{Access, BufferMemory, Drive, Medium, OpenError, Upgrade};
 
@@ -98,8 +98,8 @@ mod tests {
     use blockio::Rng;
 
     use super::*;
-    use crate::engine::creation::format_as;
-    use crate::engine::header_copies::newest_header;
+    use crate::engine::dies::header_copies::newest_header;
+    use crate::engine::drive::creation::format_as;
     use crate::format::header::FORMAT_VERSION_MIN;
     use crate::volume::example::three_dies;
     use crate::{CreateOptions, FileMedium, host_death};

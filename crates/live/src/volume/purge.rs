@@ -9,7 +9,7 @@ use device::DeviceError;
 use status::NotErased;
 use status::UserCapacity;
 
-use crate::engine::erasure::{STOPPED, erase_medium};
+use crate::engine::dies::erasure::{STOPPED, erase_medium};
 use crate::mutants::{self, Mutant};
 use crate::volume::folder::update;
 use crate::volume::hot_spares::{check_is_spare, hot_spares};

@@ -14,13 +14,13 @@ use ftl::Lpn;
 use status::Compression;
 
 use crate::engine::core::{Core, unreadable};
+use crate::engine::dies::gathering::{GatheredDies, gather_all};
+use crate::engine::dies::witness::Witness;
 use crate::engine::drive::{Part, parts};
-use crate::engine::gathering::{GatheredDies, gather_all};
-use crate::engine::recovery::{
+use crate::engine::log::recovery::{
     AccountedDrive, Doubts, JournaledPages, account, checkpoint_numbers, take_up,
 };
 use crate::engine::store::Store;
-use crate::engine::witness::Witness;
 use crate::format::compress;
 use crate::format::layout::{PAGE_BYTES, REPLICAS};
 use crate::format::unit::Extent;

@@ -6,8 +6,8 @@ use std::io;
 use status::drive_id;
 
 use crate::Medium;
-use crate::engine::header_copies::{self, newest_header};
-use crate::engine::signature::{ENDS_BYTES, known};
+use crate::engine::dies::header_copies::{self, newest_header};
+use crate::engine::dies::signature::{ENDS_BYTES, known};
 use crate::format::header::Header;
 use crate::medium::overwrite;
 

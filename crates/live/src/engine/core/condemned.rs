@@ -3,7 +3,7 @@
 use ftl::SuperblockState;
 
 use super::Core;
-use crate::engine::bad_places::BadPlaces;
+use crate::engine::core::bad_places::BadPlaces;
 use crate::format::layout::{Layout, Place};
 use crate::format::row::RowEpoch;
 use ftl::{Debt, Ftl, Lpn};

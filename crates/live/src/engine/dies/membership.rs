@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use status::StaleStart;
 
 use super::Dies;
-use crate::engine::witness::{Proof, Witness};
+use crate::engine::dies::witness::{Proof, Witness};
 use crate::format::header::Header;
 
 impl Dies {

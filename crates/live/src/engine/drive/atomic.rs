@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use device::{Device as _, DeviceError};
 use ftl::Lpn;
 
-use super::committing::BATCHES_RESERVED;
+use super::commit::BATCHES_RESERVED;
 use super::{Drive, parts};
 use crate::engine::core::Core;
-use crate::engine::journal::Scope;
+use crate::engine::log::journal::Scope;
 use crate::format::compress::{self, Scratch};
 use crate::format::die_set::DieSet;
 use crate::format::layout::PAGE_BYTES;

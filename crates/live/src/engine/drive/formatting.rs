@@ -14,12 +14,12 @@ use status::{NotErased, Purge, UserCapacity, drive_id};
 use ftl::{ConfigError, SuperblockId};
 
 use super::Drive;
-use super::executing::Still;
-use crate::engine::creation::Capacity;
+use super::execution::Still;
+use crate::engine::dies::erasure::STOPPED;
+use crate::engine::dies::header_copies;
 use crate::engine::dies::{die_number, medium_error};
-use crate::engine::erasure::STOPPED;
-use crate::engine::header_copies;
-use crate::engine::journal::Scope;
+use crate::engine::drive::creation::Capacity;
+use crate::engine::log::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::layout::{HEADER_BYTES, PAGE_BYTES, lba};
 use crate::lock::lock;

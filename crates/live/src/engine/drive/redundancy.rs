@@ -20,8 +20,8 @@ use status::Redundancy;
 
 use super::Drive;
 use crate::engine::core::PageLocation;
-use crate::engine::erasure::STOPPED;
-use crate::engine::journal::Scope;
+use crate::engine::dies::erasure::STOPPED;
+use crate::engine::log::journal::Scope;
 use crate::format::die_set::DieSet;
 use crate::format::row::{RowEpoch, StoredPlace};
 use crate::mutants::{self, Mutant};

@@ -3,11 +3,11 @@
 use device::DeviceError;
 use ftl::{Lpn, SuperblockState};
 
-use crate::engine::bad_places::Finding;
+use crate::engine::core::bad_places::Finding;
 use crate::engine::core::{Core, condemn_all};
 use crate::engine::dies::{die_number, now_unix_s};
 use crate::engine::drive::Drive;
-use crate::engine::journal::Scope;
+use crate::engine::log::journal::Scope;
 use crate::engine::store::Store;
 use crate::engine::store::verification::{Flaw, VerifiedUnit};
 use crate::format::layout::Place;

@@ -15,8 +15,8 @@
 use device::DeviceError;
 
 use crate::Medium;
+use crate::engine::dies::header_copies::newest_header;
 use crate::engine::drive::Drive;
-use crate::engine::header_copies::newest_header;
 use crate::engine::store::Store;
 use crate::format::header::{Header, first_event};
 use crate::format::row::{Member, RowEpoch};

@@ -8,10 +8,10 @@
 use device::DeviceError;
 
 use super::ScrubResult;
-use crate::engine::checkpoint;
+use crate::engine::dies::header_copies::header_copy;
 use crate::engine::drive::Drive;
-use crate::engine::header_copies::header_copy;
-use crate::engine::replay::{self, Reading};
+use crate::engine::log::checkpoint;
+use crate::engine::log::replay::{self, Reading};
 use crate::engine::store::Store;
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::program::RowId;
+use crate::engine::core::program::RowId;
 use crate::format::die_set::DieSet;
 use crate::format::layout::Layout;
 use crate::format::unit::{Origin, UnitBuffer};

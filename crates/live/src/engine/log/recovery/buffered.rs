@@ -9,12 +9,12 @@ use status::{LeftBuffer, Promise};
 use zerocopy::IntoBytes as _;
 
 use super::open;
+use crate::engine::core::write_buffer::{self, BufferContents, WriteBuffer};
+use crate::engine::dies::gathering::{GatheredDies, UnusedMedium, gather_proven};
+use crate::engine::dies::witness::Witness;
 use crate::engine::drive::Drive;
-use crate::engine::gathering::{GatheredDies, UnusedMedium, gather_proven};
-use crate::engine::replay::Replay;
+use crate::engine::log::replay::Replay;
 use crate::engine::store::Store;
-use crate::engine::witness::Witness;
-use crate::engine::write_buffer::{self, BufferContents, WriteBuffer};
 use crate::format::encoding::U32;
 use crate::format::header::{FORMAT_VERSION, Header};
 use crate::format::journal::{self, RangeRecord, TRIM, Trim, add_extent};

@@ -18,8 +18,8 @@ use std::io;
 use device::DeviceError;
 use device::is_host_full;
 
+use crate::engine::dies::signature::foreign;
 use crate::engine::dies::{Dies, die_number, medium_error};
-use crate::engine::signature::foreign;
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
 use crate::format::layout::{HEADER_BYTES, Layout, PAGE_BYTES};

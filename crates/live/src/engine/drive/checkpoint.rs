@@ -6,12 +6,12 @@ use device::DeviceError;
 use std::sync::atomic::Ordering;
 
 use super::Drive;
-use super::committing::BATCHES_RESERVED;
-use crate::engine::checkpoint::{self, Writer};
-use crate::engine::completed_rows::completed_bytes_due;
+use super::commit::BATCHES_RESERVED;
 use crate::engine::core::Core;
+use crate::engine::core::completed_rows::completed_bytes_due;
 use crate::engine::dies::medium_error;
-use crate::engine::journal::Scope;
+use crate::engine::log::checkpoint::{self, Writer};
+use crate::engine::log::journal::Scope;
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::layout::FRAME_BYTES;

@@ -6,7 +6,7 @@ use blockio::Bytes;
 use status::Compression;
 
 use crate::engine::dies::Dies;
-use crate::engine::header_copies;
+use crate::engine::dies::header_copies;
 use crate::engine::store::{Replica, Store};
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::die_set::DieSet;
@@ -270,7 +270,7 @@ fn write_empty(store: &Store, replica: Replica, summary: &CheckpointHeader) -> s
     let lost = shape.lost_map_bytes() as u64;
     let tables = [rows, rows, u64::from(shape.superblocks) * 4, pages, sizes, lost];
     let zeroes = vec![0; crate::format::layout::FRAME_BYTES];
-    let mut writer = crate::engine::checkpoint::Writer::new(summary);
+    let mut writer = crate::engine::log::checkpoint::Writer::new(summary);
     let slot = layout.checkpoint_from(region, summary.number % 2);
     for table in tables {
         let mut left = table;

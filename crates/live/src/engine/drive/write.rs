@@ -5,7 +5,7 @@ use ftl::Lpn;
 
 use super::{Drive, Part, parts};
 use crate::engine::core::{TRIMS_MAX, Wait};
-use crate::engine::journal::Scope;
+use crate::engine::log::journal::Scope;
 use crate::format::compress::{self, Scratch};
 use crate::format::journal::Trim;
 use crate::format::layout::PAGE_BYTES;

@@ -21,8 +21,8 @@
 use device::DeviceError;
 use zerocopy::IntoBytes as _;
 
-use crate::engine::completed_rows::KEPT_BYTES_MAX;
 use crate::engine::core::Core;
+use crate::engine::core::completed_rows::KEPT_BYTES_MAX;
 use crate::engine::dies::medium_error;
 use crate::engine::store::Store;
 use crate::format::encoding::{U32, put_prefix};

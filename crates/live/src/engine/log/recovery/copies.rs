@@ -3,8 +3,8 @@
 
 use super::{AccountedDrive, load_tables};
 use crate::OpenError;
-use crate::engine::checkpoint;
-use crate::engine::replay::LastBatch;
+use crate::engine::log::checkpoint;
+use crate::engine::log::replay::LastBatch;
 use crate::engine::store::{Replica, Store};
 use crate::format::layout::{FRAME_BYTES, HEADER_BYTES, REPLICAS};
 

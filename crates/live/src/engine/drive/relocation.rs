@@ -16,10 +16,10 @@ use device::DeviceError;
 use ftl::Lpn;
 
 use super::Drive;
-use super::executing::Programs;
+use super::execution::Programs;
 use crate::engine::core::{ERASED_MAX, PageLocation, RelocationStep};
-use crate::engine::journal::Scope;
-use crate::engine::victim_unit::{NeededPages, VictimUnit};
+use crate::engine::log::journal::Scope;
+use crate::engine::store::victim_unit::{NeededPages, VictimUnit};
 use crate::format::layout::PAGE_BYTES;
 use crate::format::row::Member;
 use crate::lock::lock;

@@ -7,7 +7,7 @@ use ftl::{Cause, Debt, Ftl, RecoveredSuperblock, SuperblockId};
 
 use super::events::Events;
 use crate::OpenError;
-use crate::engine::completed_rows::CompletedRows;
+use crate::engine::core::completed_rows::CompletedRows;
 use crate::engine::dies::die_number;
 use crate::engine::store::Store;
 use crate::format::checkpoint_header::CheckpointHeader;

@@ -11,13 +11,13 @@ use device::DeviceError;
 use status::Promise;
 
 use super::Drive;
-use super::executing::Still;
-use crate::engine::completed_rows::completed_bytes_due;
+use super::execution::Still;
 use crate::engine::core::Core;
+use crate::engine::core::completed_rows::completed_bytes_due;
+use crate::engine::core::write_buffer::{RingEnds, WriteBuffer};
+use crate::engine::dies::header_copies;
 use crate::engine::dies::sync_failed;
-use crate::engine::header_copies;
-use crate::engine::journal::{Journal, Scope};
-use crate::engine::write_buffer::{RingEnds, WriteBuffer};
+use crate::engine::log::journal::{Journal, Scope};
 use crate::format::die_set::DieSet;
 use crate::format::header::Header;
 use crate::lock::lock;
@@ -295,8 +295,8 @@ mod tests {
 
     use super::super::formatting::Beyond;
     use super::Scope;
-    use crate::engine::creation::Capacity;
     use crate::engine::drive::SMALL_SHAPE;
+    use crate::engine::drive::creation::Capacity;
     use crate::format::layout::{Layout, PAGE_BYTES};
     use crate::lock::lock;
     use crate::simulation::{DiskFault, Disks};

@@ -14,7 +14,7 @@ use std::fmt::Debug;
 use serde::{Deserialize, Serialize};
 use status::{Member, StaleStart};
 
-use crate::engine::bad_places::BadPlace;
+use crate::engine::core::bad_places::BadPlace;
 use crate::format::header::Header;
 
 /// Proof of what the dies of a drive must hold, kept outside of them.

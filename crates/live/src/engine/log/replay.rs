@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::completed_rows::completed_bytes_due;
+use crate::engine::core::completed_rows::completed_bytes_due;
 use crate::engine::store::{Replica, Store};
 use crate::format::die_set::DieSet;
 use crate::format::journal::{
@@ -431,7 +431,7 @@ fn largest_batch(layout: &Layout) -> u64 {
     let row = layout.unit_bytes as u64 * u64::from(layout.shape.dies);
     let listed = completed_bytes_due(layout)
         + u64::from(layout.unit_slots) * u64::from(layout.shape.dies) * LISTED_BYTES as u64;
-    let ranges = (crate::engine::core::TRIMS_MAX + crate::engine::lost::BATCH_MAX) as u64;
+    let ranges = (crate::engine::core::TRIMS_MAX + crate::engine::core::lost::BATCH_MAX) as u64;
     let records = (ranges + u64::from(layout.shape.superblocks)) * RECORD_BYTES as u64;
     4 * row + 2 * listed + 2 * records
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::Medium;
-use crate::engine::header_copies;
+use crate::engine::dies::header_copies;
 use crate::format::layout::Layout;
 use crate::medium::overwrite;
 

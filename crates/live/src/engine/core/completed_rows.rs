@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-use crate::engine::open_row::OpenRow;
+use crate::engine::core::open_row::OpenRow;
 use crate::format::encoding::put_prefix;
 use crate::format::journal::{LISTED_BYTES, RECORD_BYTES, ROW, RowRecord};
 use crate::format::layout::Layout;

@@ -16,7 +16,7 @@ use device::DeviceError;
 
 use super::Drive;
 use crate::engine::core::Core;
-use crate::engine::program::Program;
+use crate::engine::core::program::Program;
 use crate::lock::lock;
 
 /// Programs that are deferred at most.

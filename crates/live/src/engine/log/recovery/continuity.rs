@@ -2,9 +2,9 @@
 
 use super::{Doubts, SavedCheckpoint, ScanResult};
 use crate::OpenError;
-use crate::engine::replay::Replay;
+use crate::engine::dies::witness::Witness;
+use crate::engine::log::replay::Replay;
 use crate::engine::store::Store;
-use crate::engine::witness::Witness;
 use crate::format::checkpoint_header::CheckpointHeader;
 use crate::format::header::Header;
 use crate::format::position::Position;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use status::drive_id;
 
-use crate::engine::bad_places::BadPlaces;
+use crate::engine::core::bad_places::BadPlaces;
+use crate::engine::dies::header_copies::{end_header, newest_header};
+use crate::engine::dies::signature::foreign;
+use crate::engine::dies::witness::{Proof, Witness};
 use crate::engine::dies::{Dies, die_number};
-use crate::engine::header_copies::{end_header, newest_header};
-use crate::engine::signature::foreign;
 use crate::engine::store::Store;
-use crate::engine::witness::{Proof, Witness};
 use crate::format::die_set::DieSet;
 use crate::format::header::{Header, Unfit};
 use crate::format::layout::{Layout, UNIT_HEADER_BYTES};
