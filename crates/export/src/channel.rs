@@ -124,14 +124,14 @@ impl<'a> Channel<'a> {
     pub(crate) fn receive(&mut self, room: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => self.socket.receive(room),
-            Some(tls) => decrypt(tls, (self.socket, Patience::Waits), room),
+            Some(tls) => decrypt(tls, self.socket, Patience::Waits, room),
         }
     }
 
     /// Receives what is there, if anything is; `None` if nothing is. Zero at the end.
     pub(crate) fn receive_at_once(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(tls) = &mut self.tls else { return self.socket.receive_at_once(room) };
-        match decrypt(tls, (self.socket, Patience::AtOnce), room) {
+        match decrypt(tls, self.socket, Patience::AtOnce, room) {
             Ok(received) => Ok(Some(received)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),
@@ -213,7 +213,8 @@ impl Patience {
 /// Decrypts what is there into `room`. Returns how much; zero at the end.
 fn decrypt(
     tls: &mut TlsConnection,
-    (socket, patience): (&Socket, Patience),
+    socket: &Socket,
+    patience: Patience,
     room: &mut [u8],
 ) -> io::Result<usize> {
     loop {

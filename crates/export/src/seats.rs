@@ -167,7 +167,8 @@ mod tests {
     /// that is not.
     fn served(
         seats: &mut Seats<()>,
-        (front_end, process): (&'static str, i32),
+        front_end: &'static str,
+        process: i32,
         clients: usize,
     ) -> Result<(), SeatRefusal> {
         for _ in 0..clients {
@@ -184,16 +185,16 @@ mod tests {
     #[test]
     fn no_peer_and_no_front_end_takes_all_places() {
         let mut seats = Seats::default();
-        served(&mut seats, ("nbd", 1), 5).unwrap();
+        served(&mut seats, "nbd", 1, 5).unwrap();
         let full = |full| Err(SeatRefusal::Full(full));
-        assert_eq!(served(&mut seats, ("nbd", 1), 1), full(Full::Peer(5)));
-        assert_eq!(served(&mut seats, ("nvme", 1), 1), full(Full::Peer(5)), "a peer is one");
-        served(&mut seats, ("nbd", 2), 1).unwrap();
-        assert_eq!(served(&mut seats, ("nbd", 3), 1), full(Full::FrontEnd(6)));
-        served(&mut seats, ("nvme", 2), 2).unwrap();
-        assert_eq!(served(&mut seats, ("nvme", 3), 1), full(Full::All(8)));
+        assert_eq!(served(&mut seats, "nbd", 1, 1), full(Full::Peer(5)));
+        assert_eq!(served(&mut seats, "nvme", 1, 1), full(Full::Peer(5)), "a peer is one");
+        served(&mut seats, "nbd", 2, 1).unwrap();
+        assert_eq!(served(&mut seats, "nbd", 3, 1), full(Full::FrontEnd(6)));
+        served(&mut seats, "nvme", 2, 2).unwrap();
+        assert_eq!(served(&mut seats, "nvme", 3, 1), full(Full::All(8)));
         seats.leave(7);
-        served(&mut seats, ("nvme", 3), 1).unwrap();
+        served(&mut seats, "nvme", 3, 1).unwrap();
     }
 
     #[test]

@@ -121,6 +121,15 @@ pub struct Occupancy {
     pub is_short_of_rows: bool,
 }
 
+/// An extent that is moved, and the stream that it is moved to.
+#[derive(Clone, Copy)]
+pub(crate) struct ExtentMove {
+    pub(crate) lpn: Lpn,
+    pub(crate) granules: u32,
+    pub(crate) stream: Stream,
+    pub(crate) cause: Cause,
+}
+
 /// Condition of one superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuperblockStatus {
@@ -367,12 +376,7 @@ impl<C> Ftl<C> {
 
     /// Gives `lpn`, which takes `granules`, the next place of a stream of the host.
     #[inline]
-    fn place(
-        &mut self,
-        stream: Stream,
-        (lpn, granules): (Lpn, u32),
-        media: &mut impl Media,
-    ) -> Ppn {
+    fn place(&mut self, stream: Stream, lpn: Lpn, granules: u32, media: &mut impl Media) -> Ppn {
         let (superblock, ppn, unit_full) = self.advance(stream, granules, Cause::Host, media);
         if let Some(lost) = &mut self.lost {
             lost.written(lpn);
@@ -394,9 +398,8 @@ impl<C> Ftl<C> {
     #[inline]
     pub(crate) fn move_extent(
         &mut self,
-        (lpn, granules): (Lpn, u32),
+        ExtentMove { lpn, granules, stream, cause }: ExtentMove,
         from: Origin,
-        (stream, cause): (Stream, Cause),
         media: &mut impl Media,
     ) {
         let (superblock, to, unit_full) = self.advance(stream, granules, cause, media);
@@ -750,7 +753,7 @@ impl Ftl {
     #[inline]
     fn write_to(&mut self, stream: Stream, lpn: Lpn, media: &mut impl Media) -> Ppn {
         let granules = self.extents.incoming();
-        let ppn = self.place(stream, (lpn, granules), media);
+        let ppn = self.place(stream, lpn, granules, media);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);
         self.keep_pace(granules, media);
@@ -796,7 +799,7 @@ impl Ftl<Debt> {
     /// ([`Ftl::owes_batches`]).
     pub fn write_owing(&mut self, lpn: Lpn, extent: Bytes, media: &mut impl Media) -> Ppn {
         let granules = self.extents.granules(extent.0);
-        let ppn = self.place(Stream::HOST, (lpn, granules), media);
+        let ppn = self.place(Stream::HOST, lpn, granules, media);
         self.by_handle.write(lpn, 0);
         self.counters.pages_host += 1;
         self.counters.host_saved_bytes += self.saved_bytes(granules);

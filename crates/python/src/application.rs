@@ -55,8 +55,8 @@ impl ReplayOrder {
         let host = host.checked()?;
         let (spec, setup) = (self.drive.spec()?, self.drive.model_setup()?);
         let setup = setup.with_seed(self.drive.seed);
-        let data = (&host, self.compressible_percent);
-        let replayed = replay_recording(recording, &spec, &setup, data)?;
+        let compressible = self.compressible_percent;
+        let replayed = replay_recording(recording, &spec, &setup, &host, compressible)?;
         let figures = serde_json::to_value(&replayed)
             .map_err(|source| Error::new(Kind::Io, "writing a replay").source(source))?;
         Ok(json!({

@@ -146,7 +146,7 @@ fn source(site: &Site, tools: &Tools) -> Result<Option<Source>, String> {
     }
     let Some(disk) = served_model(site) else { return Ok(None) };
     let node = disk.node();
-    let pages = log_page(tools, &node, SUPPORTED)?;
+    let pages = log_page(tools, &node, SUPPORTED.0, SUPPORTED.1)?;
     let entry = 4 * usize::from(LATENESS.0);
     if pages.get(entry).is_none_or(|entry| entry & 1 == 0) {
         return Err(format!("{node} lists no log page C1h; its server is older"));
@@ -155,7 +155,7 @@ fn source(site: &Site, tools: &Tools) -> Result<Option<Source>, String> {
 }
 
 /// Reads a log page of the controller with `node`.
-fn log_page(tools: &Tools, node: &str, (page, bytes): (u8, usize)) -> Result<Vec<u8>, String> {
+fn log_page(tools: &Tools, node: &str, page: u8, bytes: usize) -> Result<Vec<u8>, String> {
     let (id, length) = (format!("--log-id={page}"), format!("--log-len={bytes}"));
     let read = tools.ask("nvme", &["get-log", node, &id, &length, "--raw-binary"])?;
     if read.len() == bytes {
@@ -169,7 +169,7 @@ impl Source {
     fn read(&self, tools: &Tools) -> Result<Counts, String> {
         match self {
             Self::Nvme(node) => {
-                let page = log_page(tools, node, LATENESS)?;
+                let page = log_page(tools, node, LATENESS.0, LATENESS.1)?;
                 let unknown = || format!("log page C1h of {node} has another format");
                 Counts::of_page(&page).ok_or_else(unknown)
             }

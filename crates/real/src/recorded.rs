@@ -64,7 +64,7 @@ pub fn replay_recording(
     // Held exclusively until the end.
     let permit = guard::permit(path, destroy)?;
     let file = open(permit.path())?;
-    let size = check_size(&file, (recording, host), path)?;
+    let size = check_size(&file, recording, host, path)?;
     let failed = |what: &str, source: std::io::Error| {
         let text = format!("{what} {}", path.display());
         Error::new(Kind::Io, text).source(source).hint(HINT)
@@ -121,7 +121,8 @@ fn open(path: &Path) -> Result<File, Error> {
 /// Bytes of the target that the replay reaches.
 fn check_size(
     file: &File,
-    (recording, host): (&Recording, &ReplayHost),
+    recording: &Recording,
+    host: &ReplayHost,
     path: &Path,
 ) -> Result<u64, Error> {
     let end = seek(file, rustix::fs::SeekFrom::End(0)).map_err(|source| {

@@ -241,7 +241,7 @@ fn section(sweep: &Sweep, index: usize, dimension: &Dimension) -> String {
     }
     let figures: String = METRICS
         .iter()
-        .map(|metric| chart(sweep, (index, dimension), &lines, metric).figure(false))
+        .map(|metric| chart(sweep, index, dimension, &lines, metric).figure(false))
         .collect();
     let _ = write!(html, "<div class=\"charts\">{figures}</div></section>");
     html
@@ -300,7 +300,8 @@ fn lines(sweep: &Sweep, index: usize) -> Vec<(String, Vec<&Point>)> {
 
 fn chart(
     sweep: &Sweep,
-    (index, dimension): (usize, &Dimension),
+    index: usize,
+    dimension: &Dimension,
     lines: &[(String, Vec<&Point>)],
     metric: &SweepMetric,
 ) -> Chart {

@@ -156,7 +156,7 @@ fn serve(
     unused.0 = None;
     announce(announcer, &offered);
     let idle = config.idle_max.map(Idle::new);
-    wait(&signals, &served.service, source, (Watch::new(pace), idle))?;
+    wait(&signals, &served.service, source, Watch::new(pace), idle)?;
     flush_early(&exports);
     drop((management, web));
     drop(started);
@@ -230,7 +230,8 @@ fn wait(
     signals: &Receiver<Signal>,
     service: &DriveService,
     mut source: Option<Box<dyn ConfigSource>>,
-    (mut lateness, mut idle): (Watch, Option<Idle>),
+    mut lateness: Watch,
+    mut idle: Option<Idle>,
 ) -> Result<()> {
     let (mut is_kept, mut looks) = (true, 0_u64);
     loop {

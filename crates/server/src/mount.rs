@@ -37,7 +37,8 @@ pub enum Making {
 /// Fails if a program is missing, this user may not mount, or no file system is there.
 pub fn drive(
     shell: &mut CleanupShell,
-    (exports, scratch): (&Exports, &Path),
+    exports: &Exports,
+    scratch: &Path,
     folder: &Path,
     making: Making,
 ) -> Result<(fuse::Mount, PathBuf)> {

@@ -236,7 +236,7 @@ impl Drive {
             events: EventQueue::new(modules as usize),
             modules: (0..u16::MAX)
                 .zip(ftls)
-                .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, (index, setup.time_lapse))))
+                .map(|(index, ftl)| Ok(Module::around(ftl?, spec, host, index, setup.time_lapse)))
                 .collect::<Result<Vec<_>, SpecError>>()?,
             in_place: in_place.map_or_else(Vec::new, |idle| vec![idle; modules as usize]),
             disks: spec.disk.as_ref().map_or_else(Vec::new, |disk| {
@@ -309,7 +309,7 @@ impl Drive {
     pub fn submit(&mut self, at: Nanos, request: Request) {
         self.events.assert_not_past(at);
         if self.host.admit() {
-            self.dispatch(at, (at, request));
+            self.dispatch(at, at, request);
         } else {
             self.kept_back.push_back((at, request));
         }
@@ -318,7 +318,7 @@ impl Drive {
     /// Hands a request to the drive at `at`.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call costs a tenth of the simulator's speed")]
-    fn dispatch(&mut self, at: Nanos, (submitted_at, request): (Nanos, Request)) {
+    fn dispatch(&mut self, at: Nanos, submitted_at: Nanos, request: Request) {
         if at >= self.look_at {
             self.look(at);
         }
@@ -587,7 +587,7 @@ impl Drive {
         let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         for (slot, done_at) in acknowledged {
             debug_assert!(done_at >= at, "a write that waits is done once there is room");
-            in_flight[slot as usize].part_done(Lane::Acknowledged(module), (slot, done_at), events);
+            in_flight[slot as usize].part_done(Lane::Acknowledged(module), slot, done_at, events);
         }
     }
 
@@ -619,7 +619,7 @@ impl Drive {
         let sectors = pages * 8;
         let at = self.links[device].read(at, sectors);
         self.carried.read += u64::from(sectors);
-        self.in_flight[slot as usize].part_done(Lane::Link, (slot, at), &mut self.events);
+        self.in_flight[slot as usize].part_done(Lane::Link, slot, at, &mut self.events);
     }
 
     /// Counts what a request moved: a link carries one thing after another, so that nothing can
@@ -671,8 +671,8 @@ impl Drive {
     /// [`Drive::dispatch`] for hosts that keep requests back, apart from the hot path.
     #[inline(never)]
     fn dispatch_kept_back(&mut self, at: Nanos) {
-        if let Some(next) = self.kept_back.pop_front() {
-            self.dispatch(at, next);
+        if let Some((submitted_at, request)) = self.kept_back.pop_front() {
+            self.dispatch(at, submitted_at, request);
         }
     }
 
@@ -715,7 +715,7 @@ fn host_map(spec: &DriveSpec, format: &str) -> Option<Bytes> {
 impl InFlight {
     /// One part was done at `at`, by what `lane` stands for; the last one completes the request.
     #[inline]
-    fn part_done(&mut self, lane: Lane, (slot, at): (u32, Nanos), events: &mut EventQueue) {
+    fn part_done(&mut self, lane: Lane, slot: u32, at: Nanos, events: &mut EventQueue) {
         debug_assert!(self.parts > 0, "a part that is done was on its way");
         self.done_at = self.done_at.max(at);
         self.parts -= 1;

@@ -89,7 +89,8 @@ impl Module {
         ftl: Ftl,
         spec: &DriveSpec,
         host: &HostSpec,
-        (index, time_lapse): (u16, u32),
+        index: u16,
+        time_lapse: u32,
     ) -> Self {
         let backend = Backend::new(spec, host, ftl.config(), time_lapse);
         let mapping = spec.mapping.as_ref();

@@ -387,7 +387,7 @@ impl Work<'_> {
 
     /// Loads that together tell half of what is known of the number on `axis` or more, in the order
     /// of how much each tells.
-    fn fixed_by(&self, axis: usize, (slopes, residuals): (&DMatrix<f64>, &[f64])) -> Vec<String> {
+    fn fixed_by(&self, axis: usize, slopes: &DMatrix<f64>, residuals: &[f64]) -> Vec<String> {
         let mut loads: Vec<(String, f64)> = Vec::new();
         for (index, share) in self.table.used.iter().zip(shares(slopes, residuals, axis)) {
             let load = self.table.judged[*index].load_text();
@@ -425,7 +425,11 @@ impl Work<'_> {
                 value: it.value(at),
                 deviation: certainty.deviations[axis] * it.slope(at),
                 undetermined,
-                fixed_by: if undetermined { Vec::new() } else { self.fixed_by(axis, told) },
+                fixed_by: if undetermined {
+                    Vec::new()
+                } else {
+                    self.fixed_by(axis, told.0, told.1)
+                },
                 goes_with: others.iter().map(|other| parameters[*other].path.clone()).collect(),
                 at_bound: !(AT_BOUND..=1.0 - AT_BOUND).contains(&at),
             }

@@ -32,14 +32,15 @@ pub(crate) fn plan(args: &args::Plan) -> Result<Ending> {
         let plan = json!({ "targets": wanted, "plan": plan, "wall_time_s": wall_time_s });
         output::json(&plan)?;
     } else {
-        output::data(&shown(&plan, (&subject, &wanted), capacity(&subject, &wanted)))?;
+        output::data(&shown(&plan, &subject, &wanted, capacity(&subject, &wanted)))?;
     }
     Ok(Ending::Done)
 }
 
 fn shown(
     plan: &Plan,
-    (subject, wanted): (&Subject, &[TargetSetup]),
+    subject: &Subject,
+    wanted: &[TargetSetup],
     capacity: Option<Bytes>,
 ) -> String {
     let each = match devices(subject) {

@@ -43,7 +43,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let mut files = None;
     let making = if args.mkfs { Making::Ext4 } else { Making::Kept };
     let mounted = args.mount.as_deref().map(|folder| {
-        mount::drive(&mut shell, (&exports, &scratch), folder, making).map(|(mount, folder)| {
+        mount::drive(&mut shell, &exports, &scratch, folder, making).map(|(mount, folder)| {
             files = Some(mount);
             folder
         })
@@ -53,7 +53,7 @@ pub(crate) fn record(args: &Record) -> Result<Ending> {
     let server = server.context("starting the server")?;
     let ran = mounted.and_then(|mount| {
         let command = command(args, &scratch, mount.as_deref())?;
-        run(args, (command, &mut shell), &recording, &signals)
+        run(args, command, &mut shell, &recording, &signals)
     });
     // Before the server: what is mounted is written back to it.
     drop(shell);
@@ -192,7 +192,8 @@ struct Interruption(String);
 
 fn run(
     args: &Record,
-    (mut command, shell): (Command, &mut CleanupShell),
+    mut command: Command,
+    shell: &mut CleanupShell,
     recording: &RecordingFile,
     signals: &Receiver<Signal>,
 ) -> Result<(ExitStatus, Tail)> {

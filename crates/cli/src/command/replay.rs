@@ -59,7 +59,7 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         setup::tell_no_compression(spec, &args.data);
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
-        let replayed = replay_recording(&recording, spec, &setup, (&host, compressible))?;
+        let replayed = replay_recording(&recording, spec, &setup, &host, compressible)?;
         let (drive, unvalidated) = (title(spec), !spec.is_validated());
         rows.push(ReplayRow { drive, unvalidated, replayed, lateness: None });
     }

@@ -89,7 +89,7 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
             }
             _ => 1,
         };
-        let outcomes = outcomes(folders, &subjects, args, (args.real.destroy, seeds))?;
+        let outcomes = outcomes(folders, &subjects, args, args.real.destroy, seeds)?;
         return folders.iter().zip(outcomes).map(finish).collect();
     }
     let mut runs: Vec<Run> = Vec::new();
@@ -98,8 +98,7 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         let ours = runs.iter().any(|run| run.target.name == folder.order().wanted.target);
         let one = at..=at;
         let destroy = args.real.destroy || ours;
-        let outcome =
-            outcomes(&folders[one.clone()], &subjects[one], args, (destroy, 1))?.remove(0);
+        let outcome = outcomes(&folders[one.clone()], &subjects[one], args, destroy, 1)?.remove(0);
         let is_cut = outcome.interrupted;
         runs.push(finish((folder, outcome))?);
         if is_cut {
@@ -117,7 +116,8 @@ fn outcomes(
     folders: &[Folder],
     subjects: &[Subject],
     args: &Review,
-    (destroy, seeds): (bool, u32),
+    destroy: bool,
+    seeds: u32,
 ) -> Result<Vec<Outcome>> {
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = TerminalProgress::new()?;

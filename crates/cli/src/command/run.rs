@@ -49,14 +49,14 @@ pub(crate) fn run(args: &args::Run) -> Result<Ending> {
         let plan = order.plan(threads, trace.as_ref(), args.model.seed)?;
         setup::for_reading(subject.plan(plan, &wanted), &subject, &args.real)
     };
-    let mut asked = RunRequest { args, subject: &subject, trace: trace.as_ref(), run: None };
-    let plan = plan_of(threads::number((&asked, &wanted), &plan_of)?)?;
-    let stored =
-        args.out.as_deref().map(|out| StoredRun::begin(out, &plan, &wanted)).transpose()?;
+    let (subject, wanted) = (&subject, &wanted);
+    let mut asked = RunRequest { args, subject, wanted, trace: trace.as_ref(), run: None };
+    let plan = plan_of(threads::number(&asked, &plan_of)?)?;
+    let stored = args.out.as_deref().map(|out| StoredRun::begin(out, &plan, wanted)).transpose()?;
     asked.run = stored.as_ref().map(|it| it.folder().order().id.as_str());
     let count =
-        args.repeat.unwrap_or_else(|| repeats::affordable(&subject, iter::once((&wanted, &plan))));
-    let measured = measured((&asked, &wanted), &plan.repeats(count), stored.as_ref());
+        args.repeat.unwrap_or_else(|| repeats::affordable(subject, iter::once((wanted, &plan))));
+    let measured = measured(&asked, &plan.repeats(count), stored.as_ref());
     let measured = measured.map(Outcome::first_with_spread);
     let shown = measured.and_then(|outcome| Ok((shown(&outcome, &asked)?, outcome)));
     let (ending, outcome) = shown.inspect_err(|_| stored.iter().for_each(StoredRun::give_up))?;
@@ -86,7 +86,7 @@ fn check_replay(args: &args::Run) -> Result<()> {
 /// Carries out the plans, which differ in their seeds, and keeps the steps of the first in the
 /// folder of the run if it is stored: models side by side, a real target again and again.
 fn measured(
-    (asked, wanted): (&RunRequest<'_>, &TargetSetup),
+    asked: &RunRequest<'_>,
     plans: &[Plan],
     stored: Option<&StoredRun>,
 ) -> Result<Vec<Outcome>> {
@@ -101,7 +101,7 @@ fn measured(
         // What an earlier repeat wrote may be destroyed by the next one.
         access.destroy |= !outcomes.is_empty();
         let stored = stored.filter(|_| outcomes.is_empty());
-        let done = carried_out((asked, wanted), (plans, &access), stored, &progress);
+        let done = carried_out(asked, plans, &access, stored, &progress);
         progress.clear();
         outcomes.extend(done.inspect_err(|_| raw.keep())?);
         if outcomes.iter().any(|outcome: &Outcome| outcome.interrupted) {
@@ -113,14 +113,15 @@ fn measured(
 
 /// Carries out plans at once, the first of which may be stored.
 fn carried_out(
-    (asked, wanted): (&RunRequest<'_>, &TargetSetup),
-    (plans, access): (&[Plan], &Access),
+    asked: &RunRequest<'_>,
+    plans: &[Plan],
+    access: &Access,
     stored: Option<&StoredRun>,
     progress: &TerminalProgress,
 ) -> Result<Vec<Outcome>> {
     let drivers: Vec<_> = plans
         .iter()
-        .map(|plan| drivers(asked.subject, wanted, plan.seed, access))
+        .map(|plan| drivers(asked.subject, asked.wanted, plan.seed, access))
         .collect::<Result<_, _>>()?;
     if let (Subject::Real { path }, [plan, ..], [drivers, ..]) = (asked.subject, plans, &*drivers) {
         steps::announce(path, steps::capacity(&drivers()?.target()), plan);
@@ -132,7 +133,7 @@ fn carried_out(
         .zip(&drivers)
         .zip(stores)
         .map(|((plan, drivers), step_store)| Assignment {
-            label: &wanted.format,
+            label: &asked.wanted.format,
             plan,
             drivers: drivers.as_ref(),
             step_store,
@@ -193,10 +194,11 @@ fn warnings(outcome: &Outcome) -> impl Iterator<Item = &Warning> {
     outcome.records.iter().flat_map(|(_, record)| &record.warnings)
 }
 
-/// Request of the user: the arguments, the drive, and the trace where one is replayed.
+/// Request of the user: the arguments, the drive in its setup, and the trace where one is replayed.
 struct RunRequest<'a> {
     args: &'a args::Run,
     subject: &'a Subject,
+    wanted: &'a TargetSetup,
     trace: Option<&'a Trace>,
     /// Name of the run, if it is stored.
     run: Option<&'a str>,
@@ -232,7 +234,7 @@ fn shown(outcome: &Outcome, asked: &RunRequest<'_>) -> Result<Ending> {
             "warnings": warnings(outcome).collect::<Vec<_>>(),
         }))?;
     } else {
-        printed(outcome, asked, (record, summary))?;
+        printed(outcome, asked, record, summary)?;
     }
     let mut ending = Ending::Done;
     for warning in warnings(outcome) {
@@ -255,7 +257,8 @@ fn shown(outcome: &Outcome, asked: &RunRequest<'_>) -> Result<Ending> {
 fn printed(
     outcome: &Outcome,
     asked: &RunRequest<'_>,
-    (record, summary): (&Record, &Summary),
+    record: &Record,
+    summary: &Summary,
 ) -> Result<()> {
     let (step, target) = (&record.step, &outcome.target);
     let lapse = target.time_lapse;
@@ -272,7 +275,7 @@ fn printed(
         settles && summary.write.count > 0 && !steady.is_some_and(|steady| steady.achieved);
     let kept = asked.args.real.read_only && !target.kind.is_model();
     let state =
-        if kept { AS_FOUND.to_owned() } else { state(precondition, step, (summary, settles)) };
+        if kept { AS_FOUND.to_owned() } else { state(precondition, step, summary, settles) };
     let state = state + &lapsed(lapse, step.duration_s, is_fresh) + &climate(step, summary);
     let lacks = record.warnings.iter().any(|it| it.kind == WarningKind::Unfinished);
     let told = if lacks {
@@ -375,7 +378,8 @@ fn figures(summary: &Summary, response: Option<&LatencySummary>) -> String {
 fn state(
     preconditioned: Option<&Record>,
     measured: &Step,
-    (summary, settles): (&Summary, bool),
+    summary: &Summary,
+    settles: bool,
 ) -> String {
     let share = measured.written.map_or(0.0, |written| written.since_purge_share);
     let written = format!("{share:.2} times the user capacity written since the purge");
@@ -444,7 +448,7 @@ fn latencies(
     let head = ["", "requests", "p50", "p99", "p99.9", "max"].map(str::to_owned);
     let rows = kinds.into_iter().flat_map(|(kind, latency, spread)| {
         let latency = latency.filter(|latency| latency.count > 0);
-        let row = latency.map(|latency| percentiles((kind, latency)));
+        let row = latency.map(|latency| percentiles(kind, latency));
         row.into_iter().chain(spread.and_then(spread::row))
     });
     let rows: Vec<[String; 6]> = iter::once(head).chain(rows).collect();
@@ -497,7 +501,7 @@ fn placement(writes: &HandleWrites) -> String {
     )
 }
 
-fn percentiles((kind, latency): (&str, &LatencySummary)) -> [String; 6] {
+fn percentiles(kind: &str, latency: &LatencySummary) -> [String; 6] {
     let known =
         |latency_ns: Option<u64>| latency_ns.map_or_else(|| "-".into(), |it| Nanos(it).to_string());
     [

@@ -37,7 +37,7 @@ pub(crate) fn runs(args: &args::Runs) -> Result<Ending> {
             })?;
         }
         Some(RunsCommand::Export { runs: asked, out, overwrite }) => {
-            let made = export(&runs, asked, (out, *overwrite))?;
+            let made = export(&runs, asked, out, *overwrite)?;
             print(args.json, made, |it| format!("{}\n{}", it.csv.display(), it.parquet.display()))?;
         }
         Some(RunsCommand::Import { file, title }) => {
@@ -202,7 +202,7 @@ fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<Run> {
 }
 
 /// Writes the data of every chart that a review of the runs would show.
-fn export(runs: &Runs, asked: &[String], (out, overwrite): (&Path, bool)) -> Result<ExportedFiles> {
+fn export(runs: &Runs, asked: &[String], out: &Path, overwrite: bool) -> Result<ExportedFiles> {
     let (csv, parquet) = (out.join("charts.csv"), out.join("charts.parquet"));
     for path in [&csv, &parquet] {
         setup::check_output(path, overwrite)?;

@@ -130,7 +130,7 @@ fn rounds(run: &Run) -> Vec<[String; 7]> {
             let what = window(&steady);
             let row = |cell: WindowCell| {
                 let step = steps.iter().find(|step| step.cell == Some(cell.cell))?;
-                Some(averaged(run, step, (&cell, &what)))
+                Some(averaged(run, step, &cell, &what))
             };
             cells.into_iter().filter_map(row).collect::<Vec<_>>()
         });
@@ -178,7 +178,7 @@ fn workload(run: &Run, step: &Step) -> String {
 }
 
 /// Row of the averages `cell` of the load of `step`.
-fn averaged(run: &Run, step: &Step, (cell, what): (&WindowCell, &str)) -> [String; 7] {
+fn averaged(run: &Run, step: &Step, cell: &WindowCell, what: &str) -> [String; 7] {
     [
         workload(run, step),
         format!("T{}Q{}", step.threads, step.queue_per_thread),

@@ -16,11 +16,7 @@ use status::{Purge, Rebuild, Scrub};
 use super::served::{create_small_drive, floatgate, said};
 
 /// Runs a command on the volume in `folder`, whose server gives so many answers and then ends.
-fn beside_one_that_ends(
-    folder: &Path,
-    args: &[&str],
-    (status, answers): (&Value, usize),
-) -> Output {
+fn beside_one_that_ends(folder: &Path, args: &[&str], status: &Value, answers: usize) -> Output {
     let socket = folder.join("volume/manage.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let output = thread::scope(|scope| {
@@ -89,7 +85,7 @@ fn no_command_succeeds_whose_server_ends_before_it_has_answered() {
     for (args, answers, expected) in commands {
         let takes_leave = ["purge", "format", "resize"].contains(&args[0]);
         let args = if takes_leave { [args, &destroy].concat() } else { args.to_vec() };
-        let output = beside_one_that_ends(folder.path(), &args, (&status, answers));
+        let output = beside_one_that_ends(folder.path(), &args, &status, answers);
         let said = said(&output);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
         assert!(output.stdout.is_empty(), "{args:?}: {said}");
@@ -97,7 +93,7 @@ fn no_command_succeeds_whose_server_ends_before_it_has_answered() {
         assert!(expected.iter().all(|part| said.contains(part)), "{args:?}: {said}");
     }
     for args in [&["status", "volume"][..], &["top", "volume", "--once"]] {
-        let output = beside_one_that_ends(folder.path(), args, (&status, 0));
+        let output = beside_one_that_ends(folder.path(), args, &status, 0);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {}", said(&output));
         assert!(said(&output).contains("ended before it answered"), "{}", said(&output));
     }

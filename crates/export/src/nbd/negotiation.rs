@@ -328,11 +328,11 @@ impl Negotiation {
         let (export, queries) = self.queries(data)?;
         let is_allocation = |query: &&str| *query == allocation::NAME || *query == "base:";
         if queries.is_empty() || queries.iter().any(is_allocation) {
-            put_context(replies, option::LIST_META_CONTEXT, (0, allocation::NAME));
+            put_context(replies, option::LIST_META_CONTEXT, 0, allocation::NAME);
         }
         let asks_lateness = queries.is_empty() || queries.iter().copied().any(lateness::is_meant);
         if let Some(pace) = export.pace.as_ref().filter(|_| asks_lateness) {
-            put_context(replies, option::LIST_META_CONTEXT, (0, &lateness::name(pace)));
+            put_context(replies, option::LIST_META_CONTEXT, 0, &lateness::name(pace));
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ impl Negotiation {
         let (export, queries) = self.queries(data)?;
         if queries.contains(&allocation::NAME) {
             self.allocation_of = Some(export.name.clone());
-            put_context(replies, option::SET_META_CONTEXT, (allocation::ID, allocation::NAME));
+            put_context(replies, option::SET_META_CONTEXT, allocation::ID, allocation::NAME);
         }
         Ok(())
     }
@@ -415,7 +415,7 @@ fn put_answer(replies: &mut Replies, option: u32, answer: u32, data: &[u8]) {
 }
 
 /// Puts down a context by its identifier, 0 in a list, and its name.
-fn put_context(replies: &mut Replies, option: u32, (id, name): (u32, &str)) {
+fn put_context(replies: &mut Replies, option: u32, id: u32, name: &str) {
     put_answer_header(replies, option, answer::META_CONTEXT, 4 + name.len());
     replies.put_u32(id);
     replies.put(name.as_bytes());

@@ -247,7 +247,7 @@ impl Session {
         if self.terms.dialect == Dialect::Simple {
             put_simple(replies, request, 0);
         } else {
-            put_chunk(replies, self.terms.dialect, request, (chunk::DATA, 8 + length));
+            put_chunk(replies, self.terms.dialect, request, chunk::DATA, 8 + length);
             replies.put_u64(request.offset);
         }
         let from = replies.len();
@@ -452,7 +452,8 @@ fn put_chunk(
     replies: &mut Replies,
     dialect: Dialect,
     request: &Request,
-    (kind, payload_bytes): (u16, usize),
+    kind: u16,
+    payload_bytes: usize,
 ) {
     let is_extended = dialect == Dialect::Extended;
     replies.put_u32(if is_extended { wire::EXTENDED_CHUNK } else { wire::CHUNK });
@@ -470,7 +471,7 @@ fn put_chunk(
 fn put_done(replies: &mut Replies, dialect: Dialect, request: &Request) {
     match dialect {
         Dialect::Simple => put_simple(replies, request, 0),
-        _ => put_chunk(replies, dialect, request, (chunk::NONE, 0)),
+        _ => put_chunk(replies, dialect, request, chunk::NONE, 0),
     }
 }
 
@@ -483,7 +484,7 @@ fn put_failure(replies: &mut Replies, dialect: Dialect, request: &Request, failu
     let text = &failure.text[..failure.text.floor_char_boundary(TEXT_BYTES_MAX)];
     let kind = if failure.offset.is_some() { chunk::ERROR_OFFSET } else { chunk::ERROR };
     let offset_bytes = if failure.offset.is_some() { 8 } else { 0 };
-    put_chunk(replies, dialect, request, (kind, 6 + text.len() + offset_bytes));
+    put_chunk(replies, dialect, request, kind, 6 + text.len() + offset_bytes);
     replies.put_u32(errno);
     replies.put_u16(u16::try_from(text.len()).expect("texts are cut"));
     replies.put(text.as_bytes());
@@ -496,11 +497,11 @@ fn put_status(replies: &mut Replies, dialect: Dialect, request: &Request, runs: 
     let is_extended = dialect == Dialect::Extended;
     if is_extended {
         let kind = chunk::BLOCK_STATUS_EXTENDED;
-        put_chunk(replies, dialect, request, (kind, 8 + 16 * runs.len()));
+        put_chunk(replies, dialect, request, kind, 8 + 16 * runs.len());
         replies.put_u32(allocation::ID);
         replies.put_length(runs.len());
     } else {
-        put_chunk(replies, dialect, request, (chunk::BLOCK_STATUS, 4 + 8 * runs.len()));
+        put_chunk(replies, dialect, request, chunk::BLOCK_STATUS, 4 + 8 * runs.len());
         replies.put_u32(allocation::ID);
     }
     for run in runs {

@@ -445,8 +445,8 @@ impl Controller {
         command: &Command,
     ) -> Result<CommandCompletion, Status> {
         let host_id = self.host.id;
-        let known = feature::known((self.kind, self.transport()));
-        self.features.get(context, command, (known, &host_id))
+        let known = feature::known(self.kind, self.transport());
+        self.features.get(context, command, known, &host_id)
     }
 
     pub(super) fn set_feature(
@@ -455,7 +455,7 @@ impl Controller {
         command: &Command,
         data: &[u8],
     ) -> Result<CommandCompletion, Status> {
-        let known = feature::known((self.kind, self.transport()));
+        let known = feature::known(self.kind, self.transport());
         let has_queues = self.has_queues();
         let done = self.features.set(context, command, (known, has_queues), data)?;
         self.set_caching(self.features.is_caching());

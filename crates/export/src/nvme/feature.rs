@@ -63,7 +63,7 @@ const OF_DISCOVERY: [u8; 2] = [id::EVENTS, id::KEEP_ALIVE];
 const HOST_BEHAVIOR_BYTES: usize = 512;
 
 /// Features that a controller of this purpose has over this transport.
-pub(super) fn known((kind, transport): (Purpose, Transport)) -> impl Iterator<Item = u8> + use<> {
+pub(super) fn known(kind: Purpose, transport: Transport) -> impl Iterator<Item = u8> + use<> {
     let (all, interrupts): (&[u8], &[u8]) = match (kind, transport) {
         (Purpose::Io, Transport::Pcie) => (&OF_IO, &OF_INTERRUPTS),
         (Purpose::Io, Transport::Tcp) => (&OF_IO, &[]),
@@ -159,7 +159,8 @@ impl Features {
         &self,
         context: &Context<'_>,
         command: &Command,
-        (known, host_id): (impl Iterator<Item = u8>, &[u8; 16]),
+        known: impl Iterator<Item = u8>,
+        host_id: &[u8; 16],
     ) -> Result<CommandCompletion, Status> {
         let feature = low8(command.dword(10));
         check_known(known, feature)?;

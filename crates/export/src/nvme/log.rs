@@ -116,11 +116,11 @@ pub(super) fn log_page(
     let whole = match id {
         page::SUPPORTED => supported(&known),
         page::ERRORS => controller.errors().page(controller.transport()),
-        page::HEALTH => health(controller, context, (command.namespace(), retains_event))?,
+        page::HEALTH => health(controller, context, command.namespace(), retains_event)?,
         page::FIRMWARE => firmware(context),
         page::CHANGED_NAMESPACES => changed_namespaces(controller, retains_event),
         page::EFFECTS => effects(context),
-        page::FEATURES => features(feature::known((controller.kind(), controller.transport()))),
+        page::FEATURES => features(feature::known(controller.kind(), controller.transport())),
         page::SELF_TESTS => work::self_tests(&context.drive.operations().operation_status()),
         page::HOST_TELEMETRY | page::CONTROLLER_TELEMETRY => {
             telemetry(controller, context, command, (length, offset))?
@@ -205,7 +205,7 @@ fn persistent_events(
         READ => controller.persistent_events().clone().ok_or(Status::COMMAND_SEQUENCE),
         BEGIN if controller.persistent_events().is_some() => Err(Status::COMMAND_SEQUENCE),
         BEGIN => {
-            let health = health(controller, context, (0, true))?;
+            let health = health(controller, context, 0, true)?;
             let page = persistent::page(context, controller.id(), &health);
             *controller.persistent_events() = Some(page.clone());
             Ok(page)
@@ -222,7 +222,8 @@ fn persistent_events(
 fn health(
     controller: &mut Controller,
     context: &Context<'_>,
-    (namespace, retains_event): (u32, bool),
+    namespace: u32,
+    retains_event: bool,
 ) -> Result<Vec<u8>, Status> {
     // The log exists for the controller only, not for single namespaces.
     if namespace != 0 && namespace != ALL_NAMESPACES {
@@ -327,14 +328,14 @@ fn discovery(context: &Context<'_>) -> Vec<u8> {
     it.put_u64(8, entries.len() as u64);
     for (index, (kind, nqn)) in entries.into_iter().enumerate() {
         let at = HEADER_BYTES + index * ENTRY_BYTES;
-        put_discovered(&mut it, at, address, (kind, nqn));
+        put_discovered(&mut it, at, address, kind, nqn);
         put_security(&mut it, at, context.encryption);
     }
     it.into_bytes()
 }
 
 /// One entry of the discovery log.
-fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, (kind, nqn): (u8, &str)) {
+fn put_discovered(it: &mut Structure, at: usize, address: SocketAddr, kind: u8, nqn: &str) {
     // An IPv4-mapped IPv6 address is reported as IPv4.
     let host = address.ip().to_canonical();
     // TRTYPE: TCP. TREQ: SQ flow control may be left out.

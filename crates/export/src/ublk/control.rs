@@ -139,7 +139,7 @@ impl Control {
         let mut ring = ring.map_err(UblkError::NoRing)?;
         let length = u16::try_from(N).expect("structures are short");
         let address = if N == 0 { 0 } else { buffer.as_mut_ptr() as u64 };
-        let bytes = control_command(device, (address, length), data);
+        let bytes = control_command(device, address, length, data);
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command.number());
         let entry = entry.cmd(bytes).build();
         // SAFETY: the buffer lives until the command was completed: otherwise it is leaked below,

@@ -112,7 +112,7 @@ impl ControlCommand {
 
 /// The control command for a device: with a buffer, which is given by address and length, and a
 /// number.
-pub(super) fn control_command(device: u32, (address, length): (u64, u16), data: u64) -> [u8; 80] {
+pub(super) fn control_command(device: u32, address: u64, length: u16, data: u64) -> [u8; 80] {
     let mut bytes = [0; 80];
     put(&mut bytes, 0, &device.to_le_bytes());
     // It is for no queue.
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_command_has_its_device_buffer_and_number() {
-        let bytes = control_command(3, (0x1122_3344_5566_7788, 64), 4242);
+        let bytes = control_command(3, 0x1122_3344_5566_7788, 64, 4242);
         assert_eq!(bytes[..8], [3, 0, 0, 0, 0xff, 0xff, 64, 0]);
         assert_eq!(u64_at(&bytes, 8), Some(0x1122_3344_5566_7788));
         assert_eq!(u64_at(&bytes, 16), Some(4242));

@@ -86,14 +86,14 @@ fn a_machine_that_truncates_its_memory_is_dropped_and_another_stays() {
     let rig = Rig::new(None);
     let mut honest = rig.driver();
     honest.memory.write(place(0), &[1; 512]).unwrap();
-    assert_eq!(honest.run(honest.moves(WRITE, (0, 1), 0)), 0);
+    assert_eq!(honest.run(honest.moves(WRITE, 0, 1, 0)), 0);
     for (has_buffer, left_bytes) in [(false, 0), (true, 0), (false, DATA - MEMORY)] {
         let mut driver = rig.driver();
         if has_buffer {
             driver.use_buffer();
         }
         driver.memory.write(place(0), &[7; 512]).unwrap();
-        driver.submit(1, driver.moves(WRITE, (0, 1), 0));
+        driver.submit(1, driver.moves(WRITE, 0, 1, 0));
         rustix::fs::ftruncate(&driver.file, left_bytes).unwrap();
         // A doorbell without a reply, which may not come.
         driver.ring_blindly(1);
@@ -105,7 +105,7 @@ fn a_machine_that_truncates_its_memory_is_dropped_and_another_stays() {
             }
         };
         assert_eq!(reason, "the client truncated the file of its memory");
-        assert_eq!(honest.run(honest.moves(READ, (0, 1), 1)), 0);
+        assert_eq!(honest.run(honest.moves(READ, 0, 1, 1)), 0);
         let mut back = [0; 512];
         honest.memory.read(place(1), &mut back).unwrap();
         assert_eq!(back, [1; 512], "{left_bytes}");
@@ -134,15 +134,15 @@ fn a_driver_finds_an_nvme_drive_and_what_it_wrote_on_it() {
     driver.create(1);
     let bytes: Vec<u8> = (0..=255).cycle().take(100 * 512).collect();
     driver.memory.write(place(0), &bytes).unwrap();
-    assert_eq!(driver.run(driver.moves(WRITE, (3, 100), 0)), 0);
-    assert_eq!(driver.run(driver.moves(READ, (3, 100), 1)), 0);
+    assert_eq!(driver.run(driver.moves(WRITE, 3, 100, 0)), 0);
+    assert_eq!(driver.run(driver.moves(READ, 3, 100, 1)), 0);
     assert!(driver.was_interrupted(1));
     let mut back = vec![0; bytes.len()];
     driver.memory.read(place(1), &mut back).unwrap();
     assert_eq!(back, bytes);
     // A flush, a block beyond the end, an unknown command.
     assert_eq!(driver.run(command(0, 1, &[])), 0);
-    assert_eq!(driver.run(driver.moves(READ, (BYTES / 512, 1), 0)) & 0x7FF, 0x80);
+    assert_eq!(driver.run(driver.moves(READ, BYTES / 512, 1, 0)) & 0x7FF, 0x80);
     assert_eq!(driver.run(command(0x7B, 1, &[])) & 0x7FF, 1);
 }
 
@@ -151,7 +151,7 @@ fn connections_that_never_negotiate_keep_no_machine_out() {
     let rig = Rig::new(None);
     let silent: Vec<_> = (0..200).map(|_| UnixStream::connect(&rig.path).unwrap()).collect();
     let mut driver = rig.driver();
-    assert_eq!(driver.run(driver.moves(READ, (0, 1), 0)), 0);
+    assert_eq!(driver.run(driver.moves(READ, 0, 1, 0)), 0);
     let known = rig.events.try_iter().filter(|it| matches!(it, Event::Connected { .. })).count();
     assert_eq!(known, 1, "a silent one is no client");
     drop(silent);
@@ -214,13 +214,13 @@ fn a_reset_controller_begins_anew() {
     let rig = Rig::new(None);
     let mut driver = rig.driver();
     driver.memory.write(place(0), &[9; 512]).unwrap();
-    assert_eq!(driver.run(driver.moves(WRITE, (0, 1), 0)), 0);
+    assert_eq!(driver.run(driver.moves(WRITE, 0, 1, 0)), 0);
     driver.write_region(0, 0x14, &words(&[0]));
     assert_eq!(driver.status(), 0);
     driver.ask(code::DEVICE_RESET, &[], &[]).unwrap();
     drop(driver);
     let mut driver = rig.driver();
-    assert_eq!(driver.run(driver.moves(READ, (0, 1), 1)), 0);
+    assert_eq!(driver.run(driver.moves(READ, 0, 1, 1)), 0);
     let mut back = [0; 512];
     driver.memory.read(place(1), &mut back).unwrap();
     assert_eq!(back, [9; 512]);
@@ -233,7 +233,7 @@ fn a_failed_controller_takes_no_command_until_it_is_reset() {
     rig.subsystem.fail_controllers(ControllerFault::Fatal);
     assert_eq!(driver.status(), 2);
     driver.memory.write(place(0), &[9; 512]).unwrap();
-    let entry = driver.moves(WRITE, (0, 1), 0);
+    let entry = driver.moves(WRITE, 0, 1, 0);
     driver.submit(1, entry);
     driver.ring(1);
     for _ in 0..100 {
@@ -242,7 +242,7 @@ fn a_failed_controller_takes_no_command_until_it_is_reset() {
     driver.ask(code::DEVICE_RESET, &[], &[]).unwrap();
     drop(driver);
     let mut driver = rig.driver();
-    assert_eq!(driver.run(driver.moves(READ, (0, 1), 1)), 0);
+    assert_eq!(driver.run(driver.moves(READ, 0, 1, 1)), 0);
     let mut back = [1; 512];
     driver.memory.read(place(1), &mut back).unwrap();
     assert_eq!(back, [0; 512]);
@@ -271,7 +271,7 @@ fn with_a_doorbell_buffer_a_busy_queue_is_not_rung_for() {
     let before = driver.rung;
     for round in 0..200 {
         for slot in 0..8 {
-            let entry = driver.moves(READ, (slot * 8, 8), slot);
+            let entry = driver.moves(READ, slot * 8, 8, slot);
             driver.submit(1, entry);
             driver.ring(1);
         }
@@ -292,7 +292,7 @@ fn completions_that_have_no_room_wait_for_it() {
     // One more round than the queue holds, in pieces that fill it.
     for _ in 0..5 {
         for slot in 0..u64::from(ENTRIES) - 1 {
-            let entry = driver.moves(READ, (slot, 1), slot);
+            let entry = driver.moves(READ, slot, 1, slot);
             driver.submit(1, entry);
         }
         driver.ring(1);
@@ -313,7 +313,7 @@ fn a_full_completion_queue_goes_on_once_the_host_makes_room() {
         for round in 0..20 {
             for count in [ENTRIES - 1, 8] {
                 for slot in 0..u64::from(count) {
-                    let entry = driver.moves(READ, (slot, 1), slot);
+                    let entry = driver.moves(READ, slot, 1, slot);
                     driver.submit(1, entry);
                 }
                 driver.ring(1);
@@ -377,7 +377,7 @@ fn no_more_commands_wait_for_the_model_than_their_queue_has_entries() {
     driver.memory.write(place(0), &[9; 512]).unwrap();
     // One at a time: each is carried out at once, and completed by the model.
     for lba in 0..=ENTRIES {
-        driver.force(1, driver.moves(WRITE, (lba.into(), 1), 0));
+        driver.force(1, driver.moves(WRITE, lba.into(), 1, 0));
         driver.ring(1);
         let deadline = Instant::now() + PATIENCE;
         while lba < ENTRIES && !is_written(lba) {
@@ -401,10 +401,10 @@ fn replies_keep_to_the_times_of_a_model() {
     let pace = Arc::new(Pace::new(drive()));
     let rig = Rig::new(Some(Arc::clone(&pace)));
     let mut driver = rig.driver();
-    assert_eq!(driver.run(driver.moves(WRITE, (0, 8), 0)), 0);
+    assert_eq!(driver.run(driver.moves(WRITE, 0, 8, 0)), 0);
     let begun = Instant::now();
     for _ in 0..10 {
-        assert_eq!(driver.run(driver.moves(READ, (0, 8), 0)), 0);
+        assert_eq!(driver.run(driver.moves(READ, 0, 8, 0)), 0);
     }
     assert!(begun.elapsed() > Duration::from_micros(150), "{:?}", begun.elapsed());
     let counted = std::iter::repeat_with(|| pace.lateness().replies).find(|it| *it == 11);
@@ -423,7 +423,7 @@ fn addresses_outside_of_the_memory_are_refused_and_queues_there_are_fatal() {
         (DATA, MEMORY + MEMORY_BYTES, 64),
     ] {
         for opcode in [READ, WRITE] {
-            let mut entry = driver.moves(opcode, (0, blocks), 0);
+            let mut entry = driver.moves(opcode, 0, blocks, 0);
             entry[24..32].copy_from_slice(&u64::to_le_bytes(first));
             entry[32..40].copy_from_slice(&u64::to_le_bytes(second));
             let status = driver.run(entry) & 0x7FF;
@@ -467,7 +467,7 @@ fn what_is_no_command_ends_the_connection_and_others_stay() {
         _ => None,
     });
     assert_eq!(reasons.next().unwrap(), "an invalid command header");
-    assert_eq!(honest.run(honest.moves(READ, (0, 1), 0)), 0);
+    assert_eq!(honest.run(honest.moves(READ, 0, 1, 0)), 0);
 }
 
 proptest! {
@@ -493,13 +493,13 @@ proptest! {
             let length = blocks as usize * 512;
             driver.memory.write(place(0), &vec![byte; length]).unwrap();
             let entry = match kind {
-                0 => driver.moves(WRITE, (lba, blocks), 0),
+                0 => driver.moves(WRITE, lba, blocks, 0),
                 // Write Zeroes, which may deallocate.
                 1 => {
                     let low = u32::try_from(lba).unwrap();
                     command(8, 1, &[(10, low), (12, (blocks - 1) | (1 << 25))])
                 }
-                _ => driver.moves(READ, (lba, blocks), 0),
+                _ => driver.moves(READ, lba, blocks, 0),
             };
             driver.submit(queue, entry);
             driver.ring(queue);

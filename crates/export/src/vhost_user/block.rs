@@ -230,7 +230,7 @@ impl Block {
                 self.read_together(memory, here, (places, data), done);
             } else {
                 let carried = headers[at].ok_or(Failure::Malformed);
-                let carried = carried.and_then(|it| self.carry_out_one(memory, chain, (it, data)));
+                let carried = carried.and_then(|it| self.carry_out_one(memory, chain, it, data));
                 if matches!(carried, Err(Failure::Late)) {
                     break;
                 }
@@ -311,7 +311,8 @@ impl Block {
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        (header, data): (Header, &mut Vec<u8>),
+        header: Header,
+        data: &mut Vec<u8>,
     ) -> Result<CompletedRequest, Failure> {
         self.check_time()?;
         match header.kind {

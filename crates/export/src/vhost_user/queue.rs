@@ -260,7 +260,7 @@ impl QueueState {
         let mut state = self.lock();
         state.is_left |= done.len() < chains.len();
         for (chain, done) in chains.iter().zip(done) {
-            let held = self.held(memory, (chain, done), issued_at);
+            let held = self.held(memory, chain, done, issued_at);
             // A request that the model does not have is returned at once.
             match lane.zip(done.asked) {
                 Some((lane, asked)) => {
@@ -279,7 +279,8 @@ impl QueueState {
     fn held(
         &self,
         memory: &GuestMemory,
-        (chain, done): (&Chain, &CompletedRequest),
+        chain: &Chain,
+        done: &CompletedRequest,
         issued_at: Instant,
     ) -> PendingChain {
         let written_bytes = Block::answer(memory, chain, done);

@@ -239,7 +239,7 @@ impl Compared {
         }
         let namespace = self.namespaces.get_mut(&id).unwrap();
         let range = namespace.range(place);
-        let (status, expected) = carried_out(queue, (id, namespace), place, act);
+        let (status, expected) = carried_out(queue, id, namespace, place, act);
         assert_eq!(status, status_of(expected), "{act:?} of {range:?}, namespace {id}");
         if status == 0 {
             match act {
@@ -270,7 +270,8 @@ impl Compared {
 /// the changes of Dataset Management and Copy then.
 fn carried_out(
     queue: &mut Host<Inner>,
-    (id, namespace): (u32, &mut Namespace),
+    id: u32,
+    namespace: &mut Namespace,
     place: Place,
     act: &Act,
 ) -> (u16, Result<(), u16>) {
@@ -323,7 +324,7 @@ fn carried_out(
             }
             (queue.run(&order.with(Data::Capsule(&data))).status, expected)
         }
-        Act::Copy(sources) => copied(queue, (id, namespace), range.start, sources),
+        Act::Copy(sources) => copied(queue, id, namespace, range.start, sources),
         Act::Format(_) | Act::Delete | Act::Create(..) | Act::Attach(_) => {
             unreachable!("an act on a whole namespace")
         }
@@ -333,7 +334,8 @@ fn carried_out(
 /// Copies, and returns the status and what the map says of it.
 fn copied(
     queue: &mut Host<Inner>,
-    (id, namespace): (u32, &mut Namespace),
+    id: u32,
+    namespace: &mut Namespace,
     to: u64,
     sources: &[Place],
 ) -> (u16, Result<(), u16>) {

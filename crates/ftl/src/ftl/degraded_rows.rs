@@ -14,6 +14,7 @@
 //! - While rows are shortened no more is stored than leaves the superblock with least in it worth
 //!   relocating to such rows.
 
+use super::ExtentMove;
 use crate::stream::{Origin, Stream};
 use crate::{Cause, Debt, Ftl, Lpn, Media};
 
@@ -112,7 +113,7 @@ impl<C> Ftl<C> {
         let from = Origin { superblock, ppn, die: self.die_holding(unit) };
         let (owner, cause) = (self.superblocks.owner(superblock), Cause::Relocation);
         let stream = Stream::moving(owner, cause, self.config.handles);
-        self.move_extent((lpn, granules), from, (stream, cause), media);
+        self.move_extent(ExtentMove { lpn, granules, stream, cause }, from, media);
     }
 
     /// True if the row of the stream's next unit leaves that unit out.

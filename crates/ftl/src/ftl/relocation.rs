@@ -7,6 +7,7 @@
 //! superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
+use super::ExtentMove;
 use crate::mapping::{Map, Mapping};
 use crate::stream::{Origin, Stream};
 use crate::{Cause, Config, Debt, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
@@ -387,7 +388,7 @@ impl<C> Ftl<C> {
                 self.counters.pages_relocation += 1;
                 self.counters.relocation_saved_bytes += saved_bytes;
             }
-            self.move_extent((lpn, granules), from, (stream, cause), media);
+            self.move_extent(ExtentMove { lpn, granules, stream, cause }, from, media);
         }
         if self.superblocks.granules_valid(superblock) == 0 {
             self.relocation.victim = None;

@@ -102,7 +102,7 @@ impl ReplayResult {
             let ends = tree.by_copy(&clock.completed_at).map(|of| of.iter().max().copied());
             let ends_s: f64 = ends.map(|it| it.unwrap_or_default().as_secs_f64()).sum();
             let slower_mean = ends_s / copies / recorded_s;
-            let p99 = transactions_p99(recording, (tree, clock));
+            let p99 = transactions_p99(recording, tree, clock);
             Prediction {
                 tps: benchmark.tps * copies / slower,
                 latency_ms_mean: benchmark.latency_ms_mean.map(|it| it * slower_mean),
@@ -157,10 +157,7 @@ fn longest_pause(requests: &[RecordedRequest]) -> Nanos {
 
 /// 99th percentile of the transactions' latencies on the clock of the replay; none without a log or
 /// of few transactions. A copy that is a single transaction needs no log.
-fn transactions_p99(
-    recording: &Recording,
-    (tree, clock): (&RequestTree<'_>, &Clock),
-) -> Option<Nanos> {
+fn transactions_p99(recording: &Recording, tree: &RequestTree<'_>, clock: &Clock) -> Option<Nanos> {
     let mut latencies = Vec::new();
     let benchmark = recording.tail.as_ref().and_then(|tail| tail.benchmark.as_ref());
     let is_one = benchmark.is_some_and(|it| it.transactions == 1);

@@ -97,7 +97,8 @@ impl Record {
     pub(crate) fn of_application(
         step: &PlannedStep,
         required: &WriteRequirement,
-        (application, recording): (&workload::Application, &Recording),
+        application: &workload::Application,
+        recording: &Recording,
         replayed: crate::driver::ReplayedApplication,
     ) -> Self {
         let crate::driver::ReplayedApplication { replayed, intervals, transactions } = replayed;

@@ -101,7 +101,7 @@ fn check_loads(plan: &Plan, driver: &dyn Driver) -> Result<(), Error> {
     for (step, workload) in loads.filter_map(|step| Some((step, step.workload.as_ref()?))) {
         // Of a rate that a step before decides, only the gaps are known.
         let rate = step.rate(|_| Some(1.0))?;
-        driver.check(&load_of(step, workload, (rate, None), plan.seed_of(step)))?;
+        driver.check(&load_of(step, workload, rate, None, plan.seed_of(step)))?;
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ fn perform(
         let looped = looped(step);
         let load = RecordedLoad { step: &step.id, recording: &recording, host: &host, looped };
         let replayed = driver.replay(&load, watch)?;
-        return Ok(Record::of_application(step, required, (application, &recording), replayed));
+        return Ok(Record::of_application(step, required, application, &recording, replayed));
     }
     let Some(workload) = &step.workload else {
         watch.progress(0.0, "purging");
@@ -190,7 +190,7 @@ fn perform(
     if let Some(replay) = &replay {
         replay.check()?;
     }
-    let load = load_of(step, workload, (rate, replay), seed);
+    let load = load_of(step, workload, rate, replay, seed);
     let loaded = driver.load(&load, watch)?;
     let loaded = extension::extended(driver, &load, (step, required), loaded, watch)?;
     let timed = replay.and_then(|replay| replay.rate());
@@ -202,7 +202,8 @@ fn perform(
 fn load_of<'a>(
     step: &'a PlannedStep,
     workload: &'a Workload,
-    (rate, replay): (Option<Rate>, Option<Replay<'a>>),
+    rate: Option<Rate>,
+    replay: Option<Replay<'a>>,
     seed: u64,
 ) -> Load<'a> {
     Load {
@@ -250,12 +251,12 @@ struct StepWatch<'a> {
 impl StepWatch<'_> {
     fn finish(&mut self, text: &str) {
         let spent_s = self.spent_s();
-        self.tell((1.0, Some(spent_s)), text, true);
+        self.tell(1.0, Some(spent_s), text, true);
     }
 
     /// The step need not be carried out.
     fn pass(&mut self, text: &str) {
-        self.tell((1.0, None), text, true);
+        self.tell(1.0, None, text, true);
     }
 
     /// Wall time since something was told last, in seconds.
@@ -264,7 +265,7 @@ impl StepWatch<'_> {
         self.since.duration_since(before).as_secs_f64()
     }
 
-    fn tell(&mut self, (step_done, spent_s): (f64, Option<f64>), text: &str, step_finished: bool) {
+    fn tell(&mut self, step_done: f64, spent_s: Option<f64>, text: &str, step_finished: bool) {
         let by = (step_done - self.told).max(0.0);
         self.told += by;
         let passed = (by * self.step.length_s(), by * self.work);
@@ -281,7 +282,7 @@ impl StepWatch<'_> {
 impl Watch for StepWatch<'_> {
     fn progress(&mut self, done: f64, text: &str) {
         let spent_s = self.spent_s();
-        self.tell((done, Some(spent_s)), text, false);
+        self.tell(done, Some(spent_s), text, false);
     }
 
     fn saw(&mut self, glimpse: Glimpse) {

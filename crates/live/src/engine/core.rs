@@ -146,12 +146,7 @@ impl Core {
     }
 
     /// The core of a drive, whose number is `drive`.
-    pub(crate) fn new(
-        (layout, drive): (Layout, u64),
-        ftl: Ftl<Debt>,
-        rows: Rows,
-        seq: u64,
-    ) -> Self {
+    pub(crate) fn new(layout: Layout, drive: u64, ftl: Ftl<Debt>, rows: Rows, seq: u64) -> Self {
         assert_eq!(rows.count(), layout.shape.rows_total(), "every row has a life");
         Self {
             ftl,
@@ -315,7 +310,7 @@ impl Core {
         let ppn = self.giving_up(|core| core.ftl.write_owing(page.lpn, charged, &mut ops));
         self.ops = ops;
         assert_eq!(self.ftl.lookup(page.lpn), Some(ppn), "the map has what was placed");
-        self.append(ppn, (extent, page.payload), false);
+        self.append(ppn, extent, page.payload, false);
         self.follow(None);
     }
 
@@ -388,7 +383,7 @@ impl Core {
                 }
                 MediaOp::Program { superblock, die, row, cause, .. } => {
                     assert!(row < rows, "a superblock has so many rows");
-                    self.program(superblock.0 * rows + row, (die.0, cause == Cause::Parity));
+                    self.program(superblock.0 * rows + row, die.0, cause == Cause::Parity);
                 }
                 MediaOp::Erase { superblock, .. } => self.erase(superblock),
             }
@@ -446,7 +441,7 @@ impl Core {
             // It may have been out of reach when it was found lost.
             self.lost.clear(lpn, 1);
         }
-        self.append(to, (Extent { seq, ..extent }, payload), true);
+        self.append(to, Extent { seq, ..extent }, payload, true);
     }
 
     /// Forgets the rows of a superblock. The last programs of some may be under way: those rows are
@@ -465,7 +460,7 @@ impl Core {
         Identity { drive: self.drive, row_seq }
     }
 
-    fn append(&mut self, ppn: Ppn, (extent, payload): (Extent, &[u8]), is_relocation: bool) {
+    fn append(&mut self, ppn: Ppn, extent: Extent, payload: &[u8], is_relocation: bool) {
         let place = self.layout.place(ppn);
         let index = self.open.iter().position(|open| open.row == place.row);
         let index = index.unwrap_or_else(|| self.begin_row(place.row, is_relocation));
@@ -481,7 +476,7 @@ impl Core {
         assert_eq!(unit.count, place.slot, "extents follow each other");
         unit.append(&extent, payload, identity, ppn);
         if let Some(buffer) = self.buffer.as_mut().filter(|_| !is_relocation) {
-            buffer.add_extent(extent, payload, (identity.row_seq, ppn));
+            buffer.add_extent(extent, payload, identity.row_seq, ppn);
         }
     }
 
@@ -530,7 +525,7 @@ impl Core {
     }
 
     /// Hands out the program of the unit of a row that lies on `die` where nothing is left out.
-    fn program(&mut self, row: u32, (die, is_parity): (u32, bool)) {
+    fn program(&mut self, row: u32, die: u32, is_parity: bool) {
         let programmed_at = self.next_seq();
         let index = self.open.iter().position(|open| open.row == row).expect("it holds extents");
         let whole = DieSet::default();

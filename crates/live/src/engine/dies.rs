@@ -448,7 +448,7 @@ impl Dies {
     pub(crate) fn read(&self, die: usize, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let (bay, bytes) = (self.shared(die), buffer.len());
         let read = medium(&bay).read_at(offset, buffer);
-        self.count_read((die, &bay), bytes, read)
+        self.count_read(die, &bay, bytes, read)
     }
 
     /// As [`Dies::read`]; nothing follows if it fails.
@@ -530,14 +530,15 @@ impl Dies {
         let count = |(read, answer): (&DieRead<'_, '_>, _)| {
             let bytes = read.buffers.iter().map(|buffer| buffer.len()).sum();
             let bay = shared[read.die].as_ref().expect("one of those");
-            self.count_read((read.die, bay), bytes, answer)
+            self.count_read(read.die, bay, bytes, answer)
         };
         reads.iter().zip(answers).map(count).collect()
     }
 
     fn count_read(
         &self,
-        (die, asked): (usize, &Bay),
+        die: usize,
+        asked: &Bay,
         bytes: usize,
         read: io::Result<()>,
     ) -> io::Result<()> {
@@ -569,7 +570,7 @@ impl Dies {
     pub(crate) fn write(&self, die: usize, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let bay = self.shared(die);
         let written = medium(&bay).write_at(offset, bytes);
-        self.count_write((die, &bay), bytes.len(), written)
+        self.count_write(die, &bay, bytes.len(), written)
     }
 
     /// As [`Dies::write`], of a unit that a rebuild or a scrub restores.
@@ -624,7 +625,8 @@ impl Dies {
 
     fn count_write(
         &self,
-        (die, asked): (usize, &Bay),
+        die: usize,
+        asked: &Bay,
         bytes: usize,
         written: io::Result<()>,
     ) -> io::Result<()> {
@@ -646,14 +648,14 @@ impl Dies {
     pub(crate) fn erase(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
         let bay = self.shared(die);
         let erased = medium(&bay).erase(offset, length);
-        self.count_write((die, &bay), 0, erased)
+        self.count_write(die, &bay, 0, erased)
     }
 
     /// As [`Dies::erase`], by writing zeroes: the space stays that of the die.
     pub(crate) fn overwrite(&self, die: usize, offset: u64, length: u64) -> io::Result<()> {
         let bay = self.shared(die);
         let overwritten = overwrite(medium(&bay), offset, length);
-        self.count_write((die, &bay), 0, overwritten)
+        self.count_write(die, &bay, 0, overwritten)
     }
 
     pub(crate) fn sync(&self, die: usize) -> io::Result<()> {
@@ -747,7 +749,7 @@ impl Dies {
         for (die, answer) in which.iter().zip(answers) {
             let bytes = if copies.has(die) { bytes.len() } else { 0 };
             let bay = shared[die].as_ref().expect("one of those");
-            match self.count_write((die, bay), bytes, answer) {
+            match self.count_write(die, bay, bytes, answer) {
                 Err(error) if !self.lose_for(die, &error) => return Err((die, error)),
                 _ => {}
             }

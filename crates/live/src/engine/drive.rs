@@ -142,7 +142,8 @@ impl Drive {
         store: Store,
         core: Core,
         journal: Journal,
-        (header, checkpoint): (Header, u64),
+        header: &Header,
+        checkpoint: u64,
     ) -> Self {
         Self {
             opened_at: (core.seq, checkpoint),
@@ -158,7 +159,7 @@ impl Drive {
             victim: Mutex::default(),
             journal: Mutex::new(journal),
             checkpoints: Mutex::new(checkpoint),
-            header: Mutex::new(header),
+            header: Mutex::new(*header),
             maintenance: Mutex::default(),
             headroom: Headroom::default(),
             unused: Vec::new(),

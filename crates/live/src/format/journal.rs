@@ -185,17 +185,23 @@ pub(crate) fn link_to(batch: &[u8]) -> u32 {
     prefix::<HeadBytes>(batch).expect("a batch has a head").crc.get()
 }
 
-pub(crate) fn add_extent(batch: &mut Vec<u8>, extent: Extent, payload: &[u8], place: (u64, Ppn)) {
+pub(crate) fn add_extent(
+    batch: &mut Vec<u8>,
+    extent: Extent,
+    payload: &[u8],
+    row_seq: u64,
+    ppn: Ppn,
+) {
     assert_eq!(payload.len(), usize::from(extent.length), "a record tells its payload's length");
-    assert!(place.0 != 0, "an extent lies in a row that was begun");
+    assert!(row_seq != 0, "an extent lies in a row that was begun");
     let record = ExtentRecord {
         kind: EXTENT,
         codec: if mutants::is(Mutant::CodecForgotten) { 0 } else { extent.codec as u8 },
         length: extent.length.into(),
         lpn: extent.lpn.0.into(),
         seq: extent.seq.into(),
-        row_seq: place.0.into(),
-        ppn: place.1.0.into(),
+        row_seq: row_seq.into(),
+        ppn: ppn.0.into(),
         payload_crc: extent.payload_crc.into(),
     };
     batch.extend_from_slice(record.as_bytes());

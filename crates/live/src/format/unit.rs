@@ -335,7 +335,7 @@ pub(crate) fn table(
     first: Ppn,
 ) -> Option<(Origin, Vec<Entry>)> {
     let mut entries = Vec::new();
-    let origin = read_table(layout, unit, (identity, first), &mut entries)?;
+    let origin = read_table(layout, unit, identity, first, &mut entries)?;
     Some((origin, entries))
 }
 
@@ -343,7 +343,8 @@ pub(crate) fn table(
 pub(crate) fn read_table(
     layout: &Layout,
     unit: &[u8],
-    (identity, first): (Identity, Ppn),
+    identity: Identity,
+    first: Ppn,
     entries: &mut Vec<Entry>,
 ) -> Option<Origin> {
     entries.clear();

@@ -95,7 +95,7 @@ pub(super) fn try_damage(before: &Before<'_>, rng: &mut Rng) -> Result<Outcome, 
             disks.damage(die, 0..disks.disk_bytes(), |_| 0);
             vec![format!("die {die} erased")]
         }
-        _ => apply(before, &disks, (extent, kept), rng),
+        _ => apply(before, &disks, extent, kept.as_ref(), rng),
     };
     look(before, &disks, must_open, rng).map_err(|broken| format!("{broken}, after {what:?}"))
 }
@@ -151,11 +151,12 @@ fn last_batch_of(shape: &Shape, disks: &Disks) -> Option<Copy> {
 fn apply(
     before: &Before<'_>,
     disks: &Disks,
-    (extent, kept): (DamageSize, Option<Copy>),
+    extent: DamageSize,
+    kept: Option<&Copy>,
     rng: &mut Rng,
 ) -> Vec<String> {
     let dies = before.shape.dies as usize;
-    let keeps = |die| kept.as_ref().is_some_and(|kept| kept.die == die);
+    let keeps = |die| kept.is_some_and(|kept| kept.die == die);
     let (count, die_hit) = match extent {
         DamageSize::Die(die) => (1 + rng.below(4), die),
         DamageSize::Anywhere => (1 + rng.below(40), below(rng, dies)),
@@ -209,7 +210,7 @@ fn apply(
             bytes
         };
         for die in hit {
-            if kept.as_ref().is_some_and(|kept| kept.overlaps(die, &bytes)) {
+            if kept.is_some_and(|kept| kept.overlaps(die, &bytes)) {
                 continue;
             }
             if is_unreadable {

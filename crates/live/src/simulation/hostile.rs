@@ -13,6 +13,7 @@ use status::Compression;
 
 use super::disk::Disks;
 use crate::engine::core::Core;
+use crate::engine::core::completed_rows::CompleteRow;
 use crate::engine::dies::Dies;
 use crate::engine::log::checkpoint::Writer;
 use crate::engine::log::journal::{Journal, Scope};
@@ -244,14 +245,14 @@ fn example_batch(layout: &Layout) -> Vec<u8> {
     let superblocks = vec![RecoveredSuperblock::default(); SHAPE.superblocks as usize];
     let empty = Recovery::new(&SHAPE.config()).expect("a shape that can be");
     let ftl = empty.finish(&superblocks, &[]).expect("nothing is mapped");
-    let (of, rows) = ((layout.clone(), DRIVE), Rows::new(SHAPE.rows_total()));
-    let mut core = Core::new(of, ftl, rows, IDENTITY.row_seq);
+    let rows = Rows::new(SHAPE.rows_total());
+    let mut core = Core::new(layout.clone(), DRIVE, ftl, rows, IDENTITY.row_seq);
     core.trims.push(Trim { first: Lpn(2), pages: 3, seq: IDENTITY.row_seq });
     core.lost.find(Lpn(7), IDENTITY.row_seq + 1);
     let life = RowEpoch { seq: IDENTITY.row_seq, out: DieSet::default() };
     let origin = Origin { is_relocation: false, erase_count: 4 };
     let entries = example_extents().map(|(extent, _)| unit::Entry { extent, from: 0 });
-    core.completed.add_tables((3, life, origin), &[entries.to_vec()]);
+    core.completed.add_tables(CompleteRow { row: 3, life, origin }, &[entries.to_vec()]);
     let mut journal = Journal::new(DRIVE, 2, SHAPE.journal_bytes, FROM);
     journal.begin();
     journal.collect(&mut core, layout, Scope::Host);

@@ -248,7 +248,7 @@ fn records_of_the_journal() {
         payload_crc: crc32c::crc32c(&payload),
     };
     let mut records = Vec::new();
-    journal::add_extent(&mut records, extent, &payload, (IDENTITY.row_seq, Ppn(0xb1b2_b3b4)));
+    journal::add_extent(&mut records, extent, &payload, IDENTITY.row_seq, Ppn(0xb1b2_b3b4));
     assert_bytes(
         &records,
         37,

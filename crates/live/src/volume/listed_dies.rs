@@ -177,8 +177,7 @@ impl ListedDies {
         let media = chosen_first(wrap(media), &is_chosen);
         let promise = promise.or(listing.described.acknowledged_survives).unwrap_or_default();
         let witness = Some(FolderWitness::attached(&listing.volume));
-        let opened =
-            opening::open_media(&listing.volume, (media, witness), (promise, upgrade), see);
+        let opened = opening::open_media(&listing.volume, (media, witness), promise, upgrade, see);
         let (mut drive, listing) = listing.explained(opened)?;
         let mut unused: Vec<String> = drive.unused_media().map(str::to_owned).collect();
         let absent = listing.absences(drive.store().dies.lost(), &unused);

@@ -70,7 +70,8 @@ type ProvenMedia = (Vec<Box<dyn Medium>>, Option<Arc<dyn Witness>>);
 pub(super) fn open_media(
     volume: &Path,
     (media, witness): ProvenMedia,
-    (promise, upgrade): (Promise, Upgrade),
+    promise: Promise,
+    upgrade: Upgrade,
     see: impl FnOnce(&Arc<dyn BufferMemory>),
 ) -> Result<Drive, OpenError> {
     let memory = open_buffer(volume)?;

@@ -114,7 +114,7 @@ fn erase_spares(volume: &Path, drive: &Drive, go_on: &mut dyn FnMut(u64, u64) ->
             is_stopped = is_stopped || !go_on(0, superblocks);
             if is_stopped { Err(io::Error::other(STOPPED)) } else { Ok(()) }
         };
-        erase_medium(&medium, (&drive.store().layout, medium.size()), go_on, |error| error)
+        erase_medium(&medium, &drive.store().layout, medium.size(), go_on, |error| error)
     };
     for spare in hot_spares(volume) {
         if let Err(error) = erase(&spare) {

@@ -63,7 +63,7 @@ impl RecoveredVolume {
         let (media, listing) = open_dies(volume, FileMedium::view)?;
         let witness = Some(FolderWitness::attached(volume));
         let buffer = view_buffer(volume)?;
-        let mut recovered = Self::open_proven(media, (witness, Some(&*buffer)), checkpoint)?;
+        let mut recovered = Self::open_proven(media, witness, Some(&*buffer), checkpoint)?;
         recovered.doubts.extend(listing.foreign());
         Ok(recovered)
     }
@@ -76,14 +76,15 @@ impl RecoveredVolume {
         media: Vec<Box<dyn Medium>>,
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
-        Self::open_proven(media, (None, None), checkpoint)
+        Self::open_proven(media, None, None, checkpoint)
     }
 
     /// As [`RecoveredVolume::open_media`], with what the folder proves, and with what the death of
     /// a server left in the write buffer.
     fn open_proven(
         media: Vec<Box<dyn Medium>>,
-        (witness, buffer): (Option<Arc<dyn Witness>>, Option<&dyn BufferMemory>),
+        witness: Option<Arc<dyn Witness>>,
+        buffer: Option<&dyn BufferMemory>,
         checkpoint: Option<u64>,
     ) -> Result<Self, OpenError> {
         let GatheredDies { mut store, header, unused } = gather_all(media, witness)?;
@@ -111,7 +112,7 @@ impl RecoveredVolume {
             });
             doubts.found.extend(newer);
         }
-        let core = Core::new((store.layout.clone(), store.drive), ftl, rows, u64::MAX >> 1);
+        let core = Core::new(store.layout.clone(), store.drive, ftl, rows, u64::MAX >> 1);
         let (doubts, checkpoint) = (doubts.found, summary.number);
         Ok(Self { store, core, pending, doubts, checkpoint, checkpoints })
     }

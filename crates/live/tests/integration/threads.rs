@@ -130,7 +130,7 @@ fn write_on(
 
 /// Checkpoints, until the power goes; unless `is_urgent` also scrubs, and dies that fail and are
 /// replaced.
-fn maintain(drive: &Drive, disks: &Disks, is_protected: bool, (mut rng, is_urgent): (Rng, bool)) {
+fn maintain(drive: &Drive, disks: &Disks, is_protected: bool, mut rng: Rng, is_urgent: bool) {
     let kinds = match (is_urgent, is_protected) {
         (true, _) => 1,
         (false, true) => 8,
@@ -207,7 +207,7 @@ fn live(seed: u64) {
                 });
             }
             let (drive, disks, rng) = (&drive, &disks, Rng::new(rng.below(u64::MAX)));
-            scope.spawn(move || maintain(drive, disks, shape.is_protected, (rng, is_urgent)));
+            scope.spawn(move || maintain(drive, disks, shape.is_protected, rng, is_urgent));
         });
         drop(drive);
         let mut all: Vec<(usize, Page)> = parts.into_iter().flatten().collect();

@@ -91,7 +91,7 @@ impl<'a> Fleet<'a> {
 
     /// Reads a little from `offset` on every host. Returns the folder of the logs.
     fn read_at(&self, offset: &str, raw: &Path) -> Result<PathBuf, Error> {
-        let text = job::of_look(self.hosts, self.path, self.engine, (offset, LOOK_BYTES))?;
+        let text = job::of_look(self.hosts, self.path, self.engine, offset, LOOK_BYTES)?;
         self.carried_out(&text, &raw.join(LOOK_FOLDER), PATIENCE)
     }
 

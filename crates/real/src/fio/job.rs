@@ -273,7 +273,8 @@ pub(super) fn of_look(
     hosts: &Hosts,
     path: &Path,
     engine: Engine,
-    (offset, bytes): (&str, u64),
+    offset: &str,
+    bytes: u64,
 ) -> Result<String, Error> {
     let mut job = heading("a test read of the target, which changes nothing", Some(hosts));
     job.line(engine.target_key(), target_name(path, engine)?);

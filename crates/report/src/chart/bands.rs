@@ -25,7 +25,7 @@ pub(super) fn svg(chart: &Chart, series: &[Series], windows: &[Window]) -> Strin
     for run in drawn.chunks(LINES) {
         for (depth, pair) in run.windows(2).enumerate() {
             for stretch in stretches(run, &pair[1].1) {
-                inner.push_str(&between(&frame, &pair[0].1, (pair[1].0, stretch), depth));
+                inner.push_str(&between(&frame, &pair[0].1, pair[1].0, stretch, depth));
             }
         }
     }
@@ -66,7 +66,8 @@ fn to_the_end<'a>(drawn: &[(&'a Series, Vec<Point>)]) -> Vec<(&'a Series, Vec<Po
 fn between(
     frame: &Frame,
     below: &[Point],
-    (above, stretch): (&Series, &[Point]),
+    above: &Series,
+    stretch: &[Point],
     depth: usize,
 ) -> String {
     let (from, to) = (stretch[0].0, stretch[stretch.len() - 1].0);

@@ -38,7 +38,7 @@ pub(super) fn section(suite: &Suite<'_>, id: &str) -> String {
         let measured = suite.measures(workload);
         let loads = slots(&measured);
         if loads.len() > 1 {
-            html.push_str(&sweep(suite, (workload, &measured, &loads), id));
+            html.push_str(&sweep(suite, workload, &measured, &loads, id));
         } else {
             single.push((workload, measured));
         }
@@ -153,7 +153,9 @@ fn bars(
 /// greatest load; then every metric load by load, as reviews draw them.
 fn sweep(
     suite: &Suite<'_>,
-    (workload, measured, loads): (&str, &Measurements<'_>, &[Slot]),
+    workload: &str,
+    measured: &Measurements<'_>,
+    loads: &[Slot],
     id: &str,
 ) -> String {
     let title = match loads {

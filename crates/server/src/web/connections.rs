@@ -46,7 +46,7 @@ impl Connections {
         let mut table = self.lock();
         table.came += 1;
         let number = table.came;
-        let oldest = insert(&mut table.asking, (number, Arc::clone(socket)), ASKING_MAX);
+        let oldest = insert(&mut table.asking, number, Arc::clone(socket), ASKING_MAX);
         drop(table);
         cut(oldest);
         Entry { all: Arc::clone(self), number }
@@ -62,7 +62,7 @@ impl Entry {
     pub(super) fn begin_answer(&self) {
         let mut table = self.all.lock();
         let Some(socket) = table.asking.remove(&self.number) else { return };
-        let oldest = insert(&mut table.answered, (self.number, socket), ANSWERED_MAX);
+        let oldest = insert(&mut table.answered, self.number, socket, ANSWERED_MAX);
         drop(table);
         cut(oldest);
     }
@@ -90,7 +90,8 @@ impl Drop for Entry {
 /// Adds a connection; returns the oldest where there are more than `max` of them now.
 fn insert(
     kind: &mut BTreeMap<u64, Arc<TcpStream>>,
-    (number, socket): (u64, Arc<TcpStream>),
+    number: u64,
+    socket: Arc<TcpStream>,
     max: usize,
 ) -> Option<Arc<TcpStream>> {
     kind.insert(number, socket);

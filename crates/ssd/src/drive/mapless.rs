@@ -109,7 +109,7 @@ impl Drive {
         let (in_flight, events) = (&mut self.in_flight, &mut self.events);
         for (slot, done_at) in acknowledged {
             debug_assert!(done_at >= at, "what waits for an arm is done once it is there");
-            in_flight[slot as usize].part_done(Lane::Link, (slot, done_at), events);
+            in_flight[slot as usize].part_done(Lane::Link, slot, done_at, events);
         }
     }
 }

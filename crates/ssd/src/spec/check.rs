@@ -31,7 +31,7 @@ impl DriveSpec {
         spec.check_sources(&at)?;
         spec.check_fits(&at)?;
         for (index, format) in spec.formats.iter().enumerate() {
-            spec.check_format(&at, (index, format))?;
+            spec.check_format(&at, index, format)?;
         }
         Ok(spec)
     }
@@ -418,7 +418,8 @@ impl DriveSpec {
     fn check_format(
         &self,
         at: &Text<'_>,
-        (index, format): (usize, &FormatSpec),
+        index: usize,
+        format: &FormatSpec,
     ) -> Result<(), SpecError> {
         self.check_physical(at, format)?;
         let raw_gb = self.raw_device_capacity().as_gb_f64();

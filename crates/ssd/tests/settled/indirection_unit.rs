@@ -38,8 +38,10 @@ fn request(op: Op, lba: u64, sectors: u32) -> Request {
 /// Writes `count` requests of `sectors` at `lba`s, 32 outstanding; returns NAND bytes of the host's
 /// own data, and of all, for each byte that the host sent. Lets `now` pass until all are done.
 fn amplifications(
-    (drive, now): (&mut Drive, &mut Nanos),
-    (count, sectors): (u64, u32),
+    drive: &mut Drive,
+    now: &mut Nanos,
+    count: u64,
+    sectors: u32,
     mut lba: impl FnMut(u64) -> u64,
 ) -> (f64, f64) {
     let before = drive.counters();
@@ -74,8 +76,8 @@ fn small_writes_at_random_cost_a_whole_unit_each_and_whole_units_themselves() {
             let mut random = |_| rng.below(slots) * u64::from(sectors);
             // Each write takes a unit: so many drive writes as the media sees them.
             let mut now = Nanos::ZERO;
-            amplifications((&mut drive, &mut now), (units * 2, sectors), &mut random);
-            amplifications((&mut drive, &mut now), (units, sectors), &mut random)
+            amplifications(&mut drive, &mut now, units * 2, sectors, &mut random);
+            amplifications(&mut drive, &mut now, units, sectors, &mut random)
         };
         let (small, whole) = (settled(8), settled(kib * 2));
         assert!((whole.0 - 1.0).abs() < 1e-9, "{kib} KiB: {whole:?}");
@@ -94,7 +96,7 @@ fn writes_in_order_and_aligned_ones_pay_nothing() {
         let lba = |index: u64| index % threads * region + index / threads * u64::from(sectors);
         let count = 32 * 4096 / u64::from(sectors) * 32;
         let mut now = Nanos::ZERO;
-        let (of_host, _) = amplifications((&mut drive, &mut now), (count, sectors), lba);
+        let (of_host, _) = amplifications(&mut drive, &mut now, count, sectors, lba);
         // What is still gathered has not been programmed.
         assert!(of_host <= 1.0 && of_host > 0.99, "{sectors} sectors: {of_host}");
     }
@@ -104,7 +106,7 @@ fn writes_in_order_and_aligned_ones_pay_nothing() {
 fn without_memory_for_parts_even_writes_in_order_take_a_unit_each() {
     let mut drive = drive(16, 0);
     let mut now = Nanos::ZERO;
-    let (of_host, _) = amplifications((&mut drive, &mut now), (4096, 8), |index| index * 8);
+    let (of_host, _) = amplifications(&mut drive, &mut now, 4096, 8, |index| index * 8);
     assert!((of_host - 4.0).abs() < 1e-9, "{of_host}");
 }
 

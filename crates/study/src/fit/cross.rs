@@ -343,7 +343,7 @@ impl FigureLandscape<'_> {
             start: rounded(it.value(CENTRE)),
             refitted: rounded(it.value(whole.point[axis])),
             file: it.start,
-            rests_on: rests_on(axis, whole, self.parameters, (subjects, families)),
+            rests_on: rests_on(axis, whole, self.parameters, subjects, families),
         }
     }
 
@@ -434,7 +434,8 @@ fn rests_on(
     axis: usize,
     whole: &Refit,
     parameters: &[Parameter],
-    (subjects, families): (&[PredictedFigure<'_>], &BTreeSet<&str>),
+    subjects: &[PredictedFigure<'_>],
+    families: &BTreeSet<&str>,
 ) -> Vec<String> {
     let is_open = |told: &dyn Fn(&PredictedFigure<'_>) -> bool| {
         let told = |index: &usize| subjects[*index].is_sound && told(&subjects[*index]);

@@ -42,7 +42,7 @@ pub fn read_fio(jobs: &[FioLogs<'_>]) -> Result<DeviceTrace, String> {
     for (client, job) in (0_u16..).zip(jobs) {
         let at = |text| format!("job {}: {text}", client + 1);
         let latencies = latencies(job.latency_log).map_err(at)?;
-        read_job(&mut trace, (client, job.iolog), latencies).map_err(at)?;
+        read_job(&mut trace, client, job.iolog, latencies).map_err(at)?;
     }
     if trace.requests.is_empty() {
         return Err("no request of the iolog has a latency in the log".to_owned());
@@ -52,7 +52,8 @@ pub fn read_fio(jobs: &[FioLogs<'_>]) -> Result<DeviceTrace, String> {
 
 fn read_job(
     trace: &mut DeviceTrace,
-    (client, iolog): (u16, &str),
+    client: u16,
+    iolog: &str,
     mut latencies: LatencyTable,
 ) -> Result<(), String> {
     let mut lines = (1..).zip(iolog.lines());

@@ -29,7 +29,7 @@ use crate::{Access, GeneratedRequest, Generator, Job, Span, SpanError, Workload}
 /// Fails if the space is too small for the largest request.
 pub fn synthesise(workload: &Workload, shape: &TraceShape, seed: u64) -> Result<Trace, SpanError> {
     let space = Span { sectors: sectors(shape.space_gb) };
-    let mut phases = phases(workload, shape, (space, seed))?;
+    let mut phases = phases(workload, shape, space, seed)?;
     let root = Rng::new(seed).split("trace");
     let mut clock = Clock { rng: root.split("gap"), now: Nanos::ZERO, next: Nanos::ZERO };
     let mut order =
@@ -88,7 +88,8 @@ struct Phase {
 fn phases(
     workload: &Workload,
     shape: &TraceShape,
-    (space, seed): (Span, u64),
+    space: Span,
+    seed: u64,
 ) -> Result<Vec<Phase>, SpanError> {
     let workload = Workload { footprint_percent: 100.0, ..workload.clone() };
     let of_shape = Spacing {
@@ -111,7 +112,7 @@ fn phases(
         // The last phase ends with its cycle, however its shares were rounded.
         let ends_cycle = index + 1 == count;
         phases.push(Phase {
-            generator: generator(&requests, Job { index, count }, (space, seed))?,
+            generator: generator(&requests, Job { index, count }, space, seed)?,
             until_percent: if ends_cycle { 100.0 } else { until_percent },
             share: spacing.sequential_percent / 100.0,
             gaps: Gaps::new(spacing),
@@ -136,7 +137,8 @@ fn of_phase(phase: &TracePhase, workload: &Workload) -> Workload {
 fn generator(
     requests: &Workload,
     job: Job,
-    (space, seed): (Span, u64),
+    space: Span,
+    seed: u64,
 ) -> Result<Generator, SpanError> {
     if !matches!(requests.access, Access::Sequential | Access::Streams) {
         return Generator::new(requests, space, job, seed);

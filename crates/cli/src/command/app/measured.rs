@@ -41,7 +41,7 @@ pub(super) fn on_folder(
     let folder = fs::canonicalize(folder)?;
     let drive = folder.display().to_string();
     let mut stage = Stage::new(application, (&folder, scratch), shell, signals)?;
-    stage.measure((&drive, None), |_| Ok(None))
+    stage.measure(&drive, None, |_| Ok(None))
 }
 
 /// Measures an application on a live drive, the one in `volume` or one in memory, which is mounted
@@ -68,7 +68,7 @@ pub(super) fn on_live(
     let exports = opened.exports()?.recorded(Arc::<RecorderSwitch>::clone(&switch));
     let making = if args.mkfs || memory.is_some() { Making::Ext4 } else { Making::Kept };
     let mount = scratch.join("mnt");
-    let (files, mount) = mount::drive(&mut shell, (&exports, &scratch), &mount, making)?;
+    let (files, mount) = mount::drive(&mut shell, &exports, &scratch, &mount, making)?;
     let drive = opened.subject().model.map_or_else(
         || opened.subject().device.to_owned(),
         |model| format!("{model}, {}", opened.subject().device),
@@ -78,7 +78,7 @@ pub(super) fn on_live(
     let front_end = front_end.transpose()?;
     let measured =
         Stage::new(application, (&mount, scratch), shell, signals).and_then(|mut stage| {
-            stage.measure((&drive, opened.pace()), |threads| {
+            stage.measure(&drive, opened.pace(), |threads| {
                 let Some(out) = &args.out else { return Ok(None) };
                 fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
                 let path = predicted::recording(out, application, threads);
@@ -181,7 +181,8 @@ impl<'a> Stage<'a> {
     /// begin a recording of it.
     fn measure(
         &mut self,
-        (drive, pace): (&str, Option<&Pace>),
+        drive: &str,
+        pace: Option<&Pace>,
         begin: impl Fn(u32) -> Result<Option<Recording>>,
     ) -> Result<Vec<Point>> {
         let application = self.application;

@@ -31,7 +31,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let point = |threads: &u32| -> Result<Point> {
         let (recording, copies) = read(application, *threads, args)?;
         let host = ReplayHost { copies, ..host };
-        let replayed = replay_recording(&recording, &spec, &setup, (&host, compressible))?;
+        let replayed = replay_recording(&recording, &spec, &setup, &host, compressible)?;
         Ok(Point {
             drive: spec.name.clone(),
             origin: Origin::Predicted,

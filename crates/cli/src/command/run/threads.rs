@@ -6,7 +6,6 @@ use lab::plan::Plan;
 use lab::results::{HostLimit, StepKind};
 use lab::runner::Outcome;
 use lab::subject::Subject;
-use lab::wanted::TargetSetup;
 
 use super::{RunRequest, host_limit, measured, record_of};
 
@@ -16,11 +15,7 @@ const MAX: u16 = 256;
 /// Threads of the load that was asked for. A trace that a model replays with its timing gets as
 /// many as keep up, in powers of two, where no number was given: too few of them would be measured
 /// in place of the drive.
-pub(super) fn number(
-    at: (&RunRequest<'_>, &TargetSetup),
-    plan_of: &dyn Fn(u16) -> Result<Plan>,
-) -> Result<u16> {
-    let asked = at.0;
+pub(super) fn number(asked: &RunRequest<'_>, plan_of: &dyn Fn(u16) -> Result<Plan>) -> Result<u16> {
     let is_model = matches!(asked.subject, Subject::Model { .. });
     let is_timed = asked.trace.is_some() && asked.args.speed.is_some();
     let mut threads = asked.args.threads.unwrap_or(RunOrder::THREADS);
@@ -28,7 +23,7 @@ pub(super) fn number(
         return Ok(threads);
     }
     while threads < MAX {
-        let outcomes = measured(at, &[plan_of(threads)?], None)?;
+        let outcomes = measured(asked, &[plan_of(threads)?], None)?;
         if !outcomes.iter().any(lacks_threads) {
             break;
         }

@@ -30,7 +30,7 @@ pub(super) fn status(volume: &Path) -> Value {
 }
 
 /// Checks that each of `count` commands ended as it is to; words to this test are none.
-pub(super) fn check_commands(said: &Said, (words, count): (&[&str], usize)) {
+pub(super) fn check_commands(said: &Said, words: &[&str], count: usize) {
     let fails =
         BTreeMap::from([("differs", "Compare Failure"), ("unreadable", "Unrecovered Read Error")]);
     let is_command = |name: &str| name != "boot" && !words.contains(&name);

@@ -167,7 +167,7 @@ fn linux_loses_nothing_over_nvme_tcp_and_nbd_however_often_the_server_is_killed_
     for name in ["written", "written over NBD"] {
         assert!(said[name].ends_with("guest: exit 0\n"), "{name}: {} {said:#?}", said["passes"]);
     }
-    check_commands(&said, (&["kill the server", "update the server"], 59));
+    check_commands(&said, &["kill the server", "update the server"], 59);
     for (name, text) in &said {
         for error in ["I/O error", "I/O Error", "EXT4-fs error", "JBD2"] {
             assert!(!text.contains(error), "{name}: {text}");

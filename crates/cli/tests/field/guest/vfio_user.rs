@@ -107,7 +107,7 @@ impl Rig {
     }
 
     /// Boots the machine, and returns what it says.
-    fn live(&self, (sockets, life): (&[&Path], u32), mut at_word: impl FnMut(&str)) -> Said {
+    fn live(&self, sockets: &[&Path], life: u32, mut at_word: impl FnMut(&str)) -> Said {
         let mut guest = Running(machine(self.folder.path(), &self.kernel, (sockets, life)));
         let lines = lines_of(&mut guest.0);
         listen(&lines, PATIENCE, &mut at_word)
@@ -119,7 +119,7 @@ fn linux_uses_a_volume_over_vfio_user_and_a_killed_server_is_a_drive_that_was_pu
     let Some(rig) = Rig::new() else { return };
     let (mut server, socket) = Rig::serve(&rig.volume);
     let (mut then, mut rings) = (Value::Null, Vec::new());
-    let said = rig.live((&[&socket], 1), |word| match word {
+    let said = rig.live(&[&socket], 1, |word| match word {
         "list" => then = status(&rig.volume),
         "many commands" | "few doorbells" => rings.push(rung(rig.folder.path())),
         "kill the server" => {
@@ -129,7 +129,7 @@ fn linux_uses_a_volume_over_vfio_user_and_a_killed_server_is_a_drive_that_was_pu
         _ => {}
     });
     let words = ["many commands", "few doorbells", "kill the server"];
-    check_commands(&said, (&words, 47));
+    check_commands(&said, &words, 47);
     check_pages(&said, &then);
     check_operations(&said);
     check_machine(&said);
@@ -156,7 +156,7 @@ fn check_second_life(rig: &Rig, first: &Said) {
             assert!(resized.status.success(), "{resized:?}");
         }
     };
-    let said = rig.live((&[&socket, &of_other], 2), resize);
+    let said = rig.live(&[&socket, &of_other], 2, resize);
     let unsafe_shutdowns =
         |said, page| field(said, page, "unsafe_shutdowns").parse::<u64>().unwrap();
     assert_eq!(unsafe_shutdowns(&said, "smart again"), unsafe_shutdowns(first, "smart") + 1);

@@ -78,7 +78,7 @@ fn linux_loses_nothing_over_vhost_user_however_often_the_server_is_killed() {
 }
 
 /// A program of QEMU with these arguments, and the socket as its drive, without a machine.
-fn without_machine(program: &str, (arguments, socket): (&[&str], &Path)) -> Output {
+fn without_machine(program: &str, arguments: &[&str], socket: &Path) -> Output {
     let drive = format!("driver=virtio-blk-vhost-user,cache.direct=on,path={}", socket.display());
     // The place of the drive among them is the program's.
     let arguments: Vec<&str> =
@@ -99,7 +99,7 @@ fn qemu_img_and_qemu_io_use_a_volume_over_vhost_user_without_a_machine() {
     let bytes: Vec<u8> = (0..=250).cycle().take(64_000_000).collect();
     fs::write(image, bytes).unwrap();
     let succeeds = |program: &str, arguments: &[&str]| {
-        let output = without_machine(program, (arguments, &socket));
+        let output = without_machine(program, arguments, &socket);
         assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
@@ -118,7 +118,7 @@ fn qemu_img_and_qemu_io_use_a_volume_over_vhost_user_without_a_machine() {
     ];
     succeeds("qemu-io", &[&["--image-opts", "DRIVE"], &patterns.concat()[..]].concat());
     let differs = ["--image-opts", "DRIVE", "-c", "read -P 8 20M 32k"];
-    assert!(!without_machine("qemu-io", (&differs, &socket)).status.success(), "the pattern is 7");
+    assert!(!without_machine("qemu-io", &differs, &socket).status.success(), "the pattern is 7");
     let many = ["bench", "-w", "-c", "2000", "-d", "16", "-s", "4k", "--flush-interval", "500"];
     let said = succeeds("qemu-img", &[&many[..], &["--image-opts", "DRIVE"]].concat());
     assert!(said.contains("Run completed"), "{said}");

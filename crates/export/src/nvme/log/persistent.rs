@@ -42,13 +42,13 @@ pub(super) fn page(context: &Context<'_>, controller: u16, health: &[u8]) -> Vec
     events.reverse();
     let now_ms = events.first().map_or(0, |event| event.at_unix_ms);
     let mut body = Vec::new();
-    put_event(&mut body, (kind::HEALTH, controller), now_ms, health);
+    put_event(&mut body, kind::HEALTH, controller, now_ms, health);
     for event in &events {
         let (kind, data) = described(context, event);
-        put_event(&mut body, (kind, controller), event.at_unix_ms, &data);
+        put_event(&mut body, kind, controller, event.at_unix_ms, &data);
         if kind != kind::VENDOR {
             // What its fields have no room for.
-            put_event(&mut body, (kind::VENDOR, controller), event.at_unix_ms, &text(event));
+            put_event(&mut body, kind::VENDOR, controller, event.at_unix_ms, &text(event));
         }
     }
     let of_kind = |event: &&DriveEvent| event.kind != EventKind::Other;
@@ -80,7 +80,7 @@ fn header(context: &Context<'_>, events: usize, body_bytes: usize) -> Vec<u8> {
     it.into_bytes()
 }
 
-fn put_event(body: &mut Vec<u8>, (kind, controller): (u8, u16), at_unix_ms: u64, data: &[u8]) {
+fn put_event(body: &mut Vec<u8>, kind: u8, controller: u16, at_unix_ms: u64, data: &[u8]) {
     let mut it = Structure::new(EVENT_HEADER_BYTES);
     it.put_u8(0, kind);
     it.put_u8(1, 1);

@@ -458,7 +458,7 @@ impl QueueState {
             let asked = self.execute(memory, &Command::of(&entry), work);
             if let Some(lane) = lane {
                 self.finish(work);
-                self.hold(work, (lane, asked), begun)?;
+                self.hold(work, lane, asked, begun)?;
             } else if number.is_multiple_of(part) && number < commands {
                 // What waits for a flush waits for the end of the batch.
                 work.io.finish_reads(&self.subsystem, &mut work.answers, &mut work.answered);
@@ -510,7 +510,8 @@ impl QueueState {
     fn hold(
         &self,
         work: &mut Work,
-        (lane, asked): (&Lane, Option<PacedCommand>),
+        lane: &Lane,
+        asked: Option<PacedCommand>,
         issued_at: Instant,
     ) -> Result<(), GuestMemoryError> {
         let Some(asked) = asked else { return self.post_completed(work, issued_at) };

@@ -58,7 +58,7 @@ impl Answers for Capsules<'_> {
             self.complete(id, status, 0);
             return;
         }
-        pdu::put_data_header(self.replies, self.initialize, (id, flag::LAST), data.len());
+        pdu::put_data_header(self.replies, self.initialize, id, flag::LAST, data.len());
         self.replies.put(data);
         if digests.has_data {
             self.replies.put(&crc32c::crc32c(data).to_le_bytes());
@@ -71,7 +71,7 @@ impl Answers for Capsules<'_> {
         let id = command.id();
         let start = self.replies.len();
         let success = if self.is_unpaced { flag::SUCCESS } else { 0 };
-        pdu::put_data_header(self.replies, self.initialize, (id, flag::LAST | success), bytes);
+        pdu::put_data_header(self.replies, self.initialize, id, flag::LAST | success, bytes);
         let from = self.replies.len();
         self.replies.room(bytes + self.initialize.digests.data_bytes());
         if !self.is_unpaced {

@@ -210,7 +210,7 @@ impl Expansion {
     fn expand(self, hash: Hash, key: &[u8], (label, context): (&str, &str)) -> Vec<u8> {
         let extracted = hash.mac(&vec![0; hash.bytes()], &[key]);
         match self {
-            Self::Specified => expand_label(hash, &extracted, (label, context.as_bytes())),
+            Self::Specified => expand_label(hash, &extracted, label, context.as_bytes()),
             Self::Libnvme => {
                 let length = u16::try_from(hash.bytes()).expect("a hash is small").to_le_bytes();
                 let parts = [&length[..], b"tls13 ", label.as_bytes(), context.as_bytes(), &[1]];
@@ -221,7 +221,7 @@ impl Expansion {
 }
 
 /// HKDF-Expand-Label of TLS 1.3, to the length of the hash, which one round of HMAC gives.
-fn expand_label(hash: Hash, secret: &[u8], (label, context): (&str, &[u8])) -> Vec<u8> {
+fn expand_label(hash: Hash, secret: &[u8], label: &str, context: &[u8]) -> Vec<u8> {
     let length = u16::try_from(hash.bytes()).expect("a hash is small").to_be_bytes();
     let [label_bytes, context_bytes] = ["tls13 ".len() + label.len(), context.len()]
         .map(|bytes| u8::try_from(bytes).unwrap_or(u8::MAX));
@@ -238,8 +238,8 @@ fn is_bound(key: &PreSharedKey, signed: &[u8], binder: &[u8]) -> bool {
         PskHash::Sha384 => Hash::Sha384,
     };
     let early = hash.mac(&vec![0; hash.bytes()], &[&key.secret]);
-    let binder_key = expand_label(hash, &early, ("ext binder", &hash.digest(b"")));
-    let finished = expand_label(hash, &binder_key, ("finished", b""));
+    let binder_key = expand_label(hash, &early, "ext binder", &hash.digest(b""));
+    let finished = expand_label(hash, &binder_key, "finished", b"");
     hash.is_mac(binder, &finished, &[&hash.digest(signed)])
 }
 
@@ -337,8 +337,8 @@ mod tests {
             for key in &of_host {
                 let hash = keys.0[HOST].hash();
                 let early = hash.mac(&vec![0; hash.bytes()], &[&key.secret]);
-                let binder_key = expand_label(hash, &early, ("ext binder", &hash.digest(b"")));
-                let finished = expand_label(hash, &binder_key, ("finished", b""));
+                let binder_key = expand_label(hash, &early, "ext binder", &hash.digest(b""));
+                let finished = expand_label(hash, &binder_key, "finished", b"");
                 let binder = hash.mac(&finished, &[&hash.digest(b"a message")]);
                 let offer = Offer { identity: &key.identity, binder: &binder };
                 let unknown = Offer { identity: b"NVMe0R01 nqn.x nqn.y", binder: &[0; 32] };

@@ -341,7 +341,8 @@ pub(super) fn put_ready(
 pub(super) fn put_data_header(
     replies: &mut Replies,
     initialize: Initialize,
-    (command, flags): (u16, u8),
+    command: u16,
+    flags: u8,
     length: usize,
 ) {
     let digests = initialize.digests;

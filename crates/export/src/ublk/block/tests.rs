@@ -84,7 +84,7 @@ impl Rig {
     }
 }
 
-fn tagged(tag: u16, kind: u8, (first_sector, sectors): (u64, u32)) -> TaggedRequest {
+fn tagged(tag: u16, kind: u8, first_sector: u64, sectors: u32) -> TaggedRequest {
     let request = Descriptor { kind, is_fua: false, may_unmap: true, sectors, first_sector };
     TaggedRequest { tag, request }
 }
@@ -95,7 +95,7 @@ fn writes_to_a_device_without_a_write_cache_are_durable_once_answered() {
         let mut rig = Rig::new(is_through, false, false);
         rig.data(0, 1).fill(1);
         rig.data(1, 2).fill(2);
-        let writes = [tagged(0, kind::WRITE, (0, 1)), tagged(1, kind::WRITE, (8, 2))];
+        let writes = [tagged(0, kind::WRITE, 0, 1), tagged(1, kind::WRITE, 8, 2)];
         assert_eq!(rig.carry_out(&writes), [512, 1024]);
         assert_eq!(rig.flushes(), flushes, "one for the batch, or none");
     }
@@ -105,9 +105,9 @@ fn writes_to_a_device_without_a_write_cache_are_durable_once_answered() {
 fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
     let mut rig = Rig::new(false, false, false);
     rig.data(0, 1).fill(1);
-    let mut durable = tagged(0, kind::WRITE, (0, 1));
+    let mut durable = tagged(0, kind::WRITE, 0, 1);
     durable.request.is_fua = true;
-    let done = rig.block.carry_out(&mut rig.buffers, &[durable, tagged(1, kind::FLUSH, (0, 0))]);
+    let done = rig.block.carry_out(&mut rig.buffers, &[durable, tagged(1, kind::FLUSH, 0, 0)]);
     assert_eq!(done.iter().map(|it| it.result).collect::<Vec<_>>(), [512, 0]);
     let fua = done.iter().map(|it| it.asked.map(|asked| asked.fua)).collect::<Vec<_>>();
     assert_eq!(fua, [Some(true), Some(false)], "as the model gets them");
@@ -118,11 +118,8 @@ fn a_write_that_is_to_be_durable_and_a_flush_share_a_flush() {
 fn a_refused_flush_fails_what_waited_for_it_alone() {
     let mut rig = Rig::new(false, false, true);
     rig.data(1, 1).fill(1);
-    let requests = [
-        tagged(0, kind::READ, (0, 1)),
-        tagged(1, kind::WRITE, (0, 1)),
-        tagged(2, kind::FLUSH, (0, 0)),
-    ];
+    let requests =
+        [tagged(0, kind::READ, 0, 1), tagged(1, kind::WRITE, 0, 1), tagged(2, kind::FLUSH, 0, 0)];
     assert_eq!(rig.carry_out(&requests), [512, 512, -Errno::IO.raw_os_error()]);
 }
 
@@ -131,12 +128,12 @@ fn what_cannot_be_carried_out_is_an_error_of_its_request() {
     let mut rig = Rig::new(false, true, false);
     rig.data(0, 1).fill(1);
     let requests = [
-        tagged(0, kind::WRITE, (0, 1)),
-        tagged(1, kind::DISCARD, (0, 8)),
-        tagged(2, kind::READ, (u64::from(SECTORS), 1)),
-        tagged(3, kind::READ, (u64::MAX, 1)),
-        tagged(4, 9, (0, 1)),
-        tagged(5, kind::READ, (0, 1)),
+        tagged(0, kind::WRITE, 0, 1),
+        tagged(1, kind::DISCARD, 0, 8),
+        tagged(2, kind::READ, u64::from(SECTORS), 1),
+        tagged(3, kind::READ, u64::MAX, 1),
+        tagged(4, 9, 0, 1),
+        tagged(5, kind::READ, 0, 1),
     ];
     let [read_only, beyond, unsupported] =
         [Errno::ROFS, Errno::IO, Errno::OPNOTSUPP].map(|it| -it.raw_os_error());
@@ -149,9 +146,9 @@ fn zeroes_that_may_not_be_unmapped_are_stored() {
     for (may_unmap, is_stored) in [(true, false), (false, true)] {
         let mut rig = Rig::new(false, false, false);
         rig.data(0, 128).fill(7);
-        let mut zeroes = tagged(1, kind::WRITE_ZEROES, (0, 128));
+        let mut zeroes = tagged(1, kind::WRITE_ZEROES, 0, 128);
         zeroes.request.may_unmap = may_unmap;
-        let results = rig.carry_out(&[tagged(0, kind::WRITE, (0, 128)), zeroes]);
+        let results = rig.carry_out(&[tagged(0, kind::WRITE, 0, 128), zeroes]);
         assert_eq!(results, [64 << 10, 0]);
         let allocated = rig.device.allocations(0, 64 << 10).unwrap();
         assert_eq!(allocated, [Allocation { length: 64 << 10, is_stored }]);
@@ -189,7 +186,7 @@ proptest! {
                     }
                     _ => map[range].fill(0),
                 }
-                requests.push(tagged(tag, kind, (first.into(), sectors)));
+                requests.push(tagged(tag, kind, first.into(), sectors));
             }
             prop_assert!(rig.carry_out(&requests).iter().all(|result| *result >= 0));
             for (tag, expected) in expected {

@@ -272,7 +272,7 @@ impl Driver {
     }
 
     /// A command to move `blocks` blocks of 512 bytes from or to slot `slot` of the data.
-    pub(super) fn moves(&self, opcode: u8, (lba, blocks): (u64, u32), slot: u64) -> [u8; 64] {
+    pub(super) fn moves(&self, opcode: u8, lba: u64, blocks: u32, slot: u64) -> [u8; 64] {
         let low = u32::try_from(lba & 0xFFFF_FFFF).unwrap();
         let high = u32::try_from(lba >> 32).unwrap();
         let mut entry = command(opcode, 1, &[(10, low), (11, high), (12, blocks - 1)]);

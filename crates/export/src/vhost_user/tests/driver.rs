@@ -228,12 +228,12 @@ impl Driver {
             let next = u16::from(!(self.features & PACKED != 0 || is_last));
             let tag = if self.features & PACKED != 0 { 0 } else { index + 1 };
             let (flags, tag) = (flags | next, tag);
-            let bytes = self.descriptor((*address, *length), flags, tag);
+            let bytes = self.descriptor(*address, *length, flags, tag);
             self.memory.write(place + u64::from(index) * 16, &bytes).unwrap();
         }
     }
 
-    fn descriptor(&self, (address, length): (u64, usize), flags: u16, tag: u16) -> Vec<u8> {
+    fn descriptor(&self, address: u64, length: usize, flags: u16, tag: u16) -> Vec<u8> {
         let mut bytes = address.to_le_bytes().to_vec();
         bytes.extend(u32::try_from(length).unwrap().to_le_bytes());
         let is_packed = self.features & PACKED != 0;
@@ -251,7 +251,7 @@ impl Driver {
             // The head has the request's number; others lie behind all heads.
             let slot = if index == 0 { id } else { 20 + (first + index) % (SIZE - 20) };
             let next = 20 + (first + index + 1) % (SIZE - 20);
-            let bytes = self.descriptor((*address, *length), flags, next);
+            let bytes = self.descriptor(*address, *length, flags, next);
             self.memory.write(DESCRIPTORS + u64::from(slot) * 16, &bytes).unwrap();
         }
         let place = DRIVER + 4 + 2 * u64::from(self.next % SIZE);
@@ -270,7 +270,7 @@ impl Driver {
             let (slot, is_odd) = (position % SIZE, (position / SIZE).is_multiple_of(2));
             let more = u16::from(index + 1 < count);
             let flags = flags | more | if is_odd { 1 << 7 } else { 1 << 15 };
-            let bytes = self.descriptor((address, length), flags, id);
+            let bytes = self.descriptor(address, length, flags, id);
             let place = DESCRIPTORS + u64::from(slot) * 16;
             self.memory.write(place, &bytes[..14]).unwrap();
             self.memory.store_u16(place + 14, flags).unwrap();

@@ -95,7 +95,7 @@ pub(super) fn on(
         }
         (begin, tree) = (end, &whole);
     }
-    let transactions = transactions(recording, (&prediction, &replayed), (&cutter, looped));
+    let transactions = transactions(recording, &prediction, &replayed, &cutter, looped);
     replayed.prediction = Some(mean(&prediction, &transactions));
     let intervals = cutter.cut.into_iter().map(|(interval, _)| interval).collect();
     Ok(ReplayedApplication { replayed, intervals, transactions })
@@ -114,8 +114,10 @@ fn first_part<'a>(whole: &'a RequestTree<'_>, share: f64) -> RequestTree<'a> {
 /// law).
 fn transactions(
     recording: &Recording,
-    (prediction, replayed): (&Prediction, &crate::application::ReplayResult),
-    (cutter, looped): (&IntervalCutter, &LoopedLoad),
+    prediction: &Prediction,
+    replayed: &crate::application::ReplayResult,
+    cutter: &IntervalCutter,
+    looped: &LoopedLoad,
 ) -> Vec<ApplicationInterval> {
     let each = prediction.tps * replayed.replayed_s / replayed.requests as f64;
     let clients = prediction.latency_ms_mean.map(|latency| latency * prediction.tps);

@@ -27,7 +27,8 @@ pub fn replay_recording(
     recording: &Recording,
     spec: &DriveSpec,
     setup: &Setup,
-    (host, compressible_percent): (&ReplayHost, f64),
+    host: &ReplayHost,
+    compressible_percent: f64,
 ) -> Result<ReplayResult, Error> {
     let mut drive = Drive::new(spec, setup)
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;

@@ -22,7 +22,7 @@ fn target(kind: TargetKind, time_lapse: u32) -> Target {
 }
 
 /// The step of `plan` numbered `index` with `writes` of 4 KiB at `iops`.
-fn step(plan: &Plan, index: usize, (iops, writes): (f64, u64)) -> Step {
+fn step(plan: &Plan, index: usize, iops: f64, writes: u64) -> Step {
     let planned = &plan.steps[index];
     let written =
         WrittenAmount { since_purge_bytes: 1, since_purge_share: 0.01, addressed_share: 0.01 };
@@ -160,7 +160,7 @@ fn warnings_of_steps_stand_in_their_order() {
         remedy: String::new(),
     };
     let record = |index: usize, text: &str| {
-        let step = step(&plan, index, (1.0, 0));
+        let step = step(&plan, index, 1.0, 0);
         (index, Record { step, warnings: vec![warning(text)] })
     };
     let outcome = Outcome {
@@ -179,7 +179,7 @@ fn warnings_of_steps_stand_in_their_order() {
 fn unprepared(writes: u64) -> Vec<Step> {
     let plan = plan();
     let at = plan.steps.iter().position(|step| step.kind == StepKind::Measure).unwrap();
-    vec![step(&plan, at, (100.0, writes))]
+    vec![step(&plan, at, 100.0, writes)]
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn rounds(rates: &[f64], since_purge_share: f64) -> Vec<Step> {
             round: Some(round),
             tracked: Some(TrackedMetric::Iops),
             written: Some(written),
-            ..step(&plan, at, (*iops, 100))
+            ..step(&plan, at, *iops, 100)
         }
     };
     (1..).zip(rates).map(of).collect()

@@ -53,11 +53,7 @@ fn record(step: &PlannedStep, asked: Option<f64>, loaded: LoadResult) -> Record 
 }
 
 /// The limit that a load at `pace` met which asked for `asked` a second and got `reached`.
-fn limit(
-    pace: Option<Pace>,
-    (asked, reached): (f64, u64),
-    by_generator: bool,
-) -> Option<RateLimit> {
+fn limit(pace: Option<Pace>, asked: f64, reached: u64, by_generator: bool) -> Option<RateLimit> {
     let step = PlannedStep { pace, ..planned() };
     let loaded = LoadResult {
         intervals: minute(reached),
@@ -106,24 +102,24 @@ fn what_was_written_counts_in_the_drives_own_time_and_includes_the_ramp() {
 fn a_rate_is_missed_beyond_two_percent_and_chance() {
     let fixed = |reached| {
         let pace = Pace::Fixed(Rate { iops: 10_000.0, gaps: Gaps::Exponential });
-        limit(Some(pace), (10_000.0, reached), false)
+        limit(Some(pace), 10_000.0, reached, false)
     };
     assert_eq!(fixed(10_000), None);
     // 150,000 requests vary by 1 % within four standard deviations.
     assert_eq!(fixed(9_800), None);
     assert_eq!(fixed(9_600), Some(RateLimit::Drive));
     // Of 150 requests a third may be missing by chance.
-    assert_eq!(limit(None, (10.0, 8), false), None);
-    assert_eq!(limit(None, (10.0, 5), false), Some(RateLimit::Drive));
+    assert_eq!(limit(None, 10.0, 8, false), None);
+    assert_eq!(limit(None, 10.0, 5, false), Some(RateLimit::Drive));
 }
 
 #[test]
 fn the_rate_of_a_trace_is_an_average_and_is_missed_by_the_generator_alone() {
     let trace = || Some(Pace::Trace { speed: 1.0 });
-    assert_eq!(limit(trace(), (10_000.0, 5000), false), None);
-    assert_eq!(limit(trace(), (10_000.0, 5000), true), Some(RateLimit::Generator));
-    assert_eq!(limit(None, (10_000.0, 5000), true), Some(RateLimit::Generator));
-    assert_eq!(limit(None, (10_000.0, 10_000), true), None, "it came all the same");
+    assert_eq!(limit(trace(), 10_000.0, 5000, false), None);
+    assert_eq!(limit(trace(), 10_000.0, 5000, true), Some(RateLimit::Generator));
+    assert_eq!(limit(None, 10_000.0, 5000, true), Some(RateLimit::Generator));
+    assert_eq!(limit(None, 10_000.0, 10_000, true), None, "it came all the same");
 }
 
 #[test]

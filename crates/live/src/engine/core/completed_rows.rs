@@ -9,6 +9,14 @@ use crate::format::layout::Layout;
 use crate::format::row::RowEpoch;
 use crate::format::unit::{Entry, Origin};
 
+/// A row that is complete.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CompleteRow {
+    pub(crate) row: u32,
+    pub(crate) life: RowEpoch,
+    pub(crate) origin: Origin,
+}
+
 /// Rows that were completed and are in no batch yet, as records of one.
 #[derive(Debug, Default)]
 pub(crate) struct CompletedRows {
@@ -42,11 +50,12 @@ impl CompletedRows {
             }
         }
         let life = RowEpoch { seq: open.seq, out: open.out };
-        self.end(begin, (open.row, life, open.origin), open.units.len());
+        let row = CompleteRow { row: open.row, life, origin: open.origin };
+        self.end(begin, row, open.units.len());
     }
 
     /// Adds a row that was found complete, by the tables of its data units.
-    pub(crate) fn add_tables(&mut self, of: (u32, RowEpoch, Origin), units: &[Vec<Entry>]) {
+    pub(crate) fn add_tables(&mut self, row: CompleteRow, units: &[Vec<Entry>]) {
         let begin = self.begin();
         for table in units {
             let count = u32::try_from(table.len()).expect("the extents of a unit");
@@ -55,7 +64,7 @@ impl CompletedRows {
                 self.bytes.extend_from_slice(extent.id().as_bytes());
             }
         }
-        self.end(begin, of, units.len());
+        self.end(begin, row, units.len());
     }
 
     /// Leaves the rows out that `is_kept` does not name.
@@ -80,7 +89,8 @@ impl CompletedRows {
     }
 
     /// Ends the record that began at `begin`, of a row with so many data units.
-    fn end(&mut self, begin: usize, (row, life, origin): (u32, RowEpoch, Origin), units: usize) {
+    fn end(&mut self, begin: usize, row: CompleteRow, units: usize) {
+        let CompleteRow { row, life, origin } = row;
         let length = u32::try_from(self.bytes.len() - begin - RECORD_BYTES).expect("a row");
         assert!(life.seq != 0, "a row that is listed was begun");
         assert!(length as usize >= units * 4, "each unit is listed with its count");

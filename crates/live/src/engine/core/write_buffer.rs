@@ -249,7 +249,8 @@ impl WriteBuffer {
         &mut self,
         extent: Extent,
         payload: &[u8],
-        (row_seq, ppn): (u64, ftl::Ppn),
+        row_seq: u64,
+        ppn: ftl::Ppn,
     ) {
         if self.is_paused {
             return;

@@ -21,7 +21,8 @@ const ERASED_AT_ONCE: usize = 64 << 20;
 /// That of `go_on`, or what `failed` makes of the error of the medium.
 pub(crate) fn erase_medium<E>(
     medium: &dyn Medium,
-    (layout, end): (&Layout, u64),
+    layout: &Layout,
+    end: u64,
     mut go_on: impl FnMut() -> Result<(), E>,
     failed: impl Fn(io::Error) -> E,
 ) -> Result<(), E> {
@@ -32,7 +33,8 @@ pub(crate) fn erase_medium<E>(
 /// As [`erase_medium`], of a medium that has units of some rows, in order, as they should be.
 pub(crate) fn erase_around<E>(
     medium: &dyn Medium,
-    (layout, kept): (&Layout, &[u32]),
+    layout: &Layout,
+    kept: &[u32],
     mut go_on: impl FnMut() -> Result<(), E>,
     failed: impl Fn(io::Error) -> E,
 ) -> Result<(), E> {

@@ -113,8 +113,8 @@ fn gather_if(
     let mut nameless = if missing == Missing::Any && !several { nameless } else { Vec::new() };
     for (drive, found) in drives {
         let own = taken.iter().filter(|(of, _)| *of == drive).map(|(_, it)| it.clone());
-        let others = (std::mem::take(&mut nameless), own.collect());
-        match assemble(found, missing, proof.as_ref(), others) {
+        let others = std::mem::take(&mut nameless);
+        match assemble(found, missing, proof.as_ref(), others, own.collect()) {
             Ok(gathered) => usable.push(gathered),
             Err(error) => {
                 failed.get_or_insert(error);
@@ -229,7 +229,8 @@ fn assemble(
     mut found: Vec<FoundDie>,
     allowed: Missing,
     proof: Option<&Proof>,
-    (nameless, mut unused): (Vec<Box<dyn Medium>>, Vec<UnusedMedium>),
+    nameless: Vec<Box<dyn Medium>>,
+    mut unused: Vec<UnusedMedium>,
 ) -> Result<GatheredDies, OpenError> {
     // Of two that say they are the same die, the one that knows more.
     found.sort_by_key(|(header, _)| std::cmp::Reverse(header.version));

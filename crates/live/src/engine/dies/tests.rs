@@ -32,7 +32,7 @@ fn requests_of_before_a_die_was_replaced_do_not_count_against_its_successor() {
     let failed = || Err(io::ErrorKind::Other.into());
     let (before, complete) = (dies.shared(1), dies.complete(1));
     assert!(complete.is_in_place(&dies));
-    assert!(dies.count_read((1, &before), 0, failed()).is_err());
+    assert!(dies.count_read(1, &before, 0, failed()).is_err());
     assert_eq!(failures(), 1);
 
     assert!(dies.lose(1));
@@ -43,8 +43,8 @@ fn requests_of_before_a_die_was_replaced_do_not_count_against_its_successor() {
     dies.join(1);
     assert!(dies.settle(1));
     for asked in [&before, &without] {
-        assert!(dies.count_read((1, asked), 0, failed()).is_err());
-        assert!(dies.count_write((1, asked), 0, failed()).is_err());
+        assert!(dies.count_read(1, asked, 0, failed()).is_err());
+        assert!(dies.count_write(1, asked, 0, failed()).is_err());
     }
     assert_eq!(failures(), 0);
     assert!(!complete.is_in_place(&dies) && !filling.is_in_place(&dies));

@@ -312,7 +312,7 @@ impl Drive {
             let fault = find_fault(store, row, unit);
             // What holds nothing that counts, and cannot be restored, waits for its next life.
             if unit.whole.is_none() && pages.is_empty() {
-                note_fault(store, (row, unit.die), fault, false);
+                note_fault(store, row, unit.die, fault, false);
                 continue;
             }
             found.units_bad += 1;
@@ -332,7 +332,7 @@ impl Drive {
                 _ => DamageOutcome::Left,
             };
             let is_rewritten = outcome == DamageOutcome::Rewritten;
-            note_fault(store, (row, unit.die), fault, is_rewritten);
+            note_fault(store, row, unit.die, fault, is_rewritten);
             found.units_restored += u64::from(is_rewritten);
             left += u64::from(unit.whole.is_none() || is_bad_place);
             let die = Some(die_number(unit.die));
@@ -466,7 +466,7 @@ impl Drive {
             replacing(die)(error)
         };
         let kept = held.map_or_else(|| Ok(Vec::new()), |held| self.rows_held(die, held))?;
-        erase_around(&*medium, (&store.layout, &kept), || go_on(0), failed)?;
+        erase_around(&*medium, &store.layout, &kept, || go_on(0), failed)?;
         {
             let core = self.still()?;
             store.dies.fill(die, medium);

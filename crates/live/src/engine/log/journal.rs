@@ -135,7 +135,7 @@ impl Journal {
                 for slot in first..unit.count {
                     let place = Place { row: open.row, unit: position, slot };
                     let (extent, payload) = unit.extent(slot);
-                    add_extent(&mut self.batch, extent, payload, (open.seq, layout.ppn(place)));
+                    add_extent(&mut self.batch, extent, payload, open.seq, layout.ppn(place));
                     self.records += 1;
                 }
                 assert!(unit.journaled <= unit.count, "what the journal holds was appended");

@@ -202,7 +202,7 @@ fn recover(
         ..
     } = accounted;
     let mut core =
-        Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
+        Core::new(store.layout.clone(), store.drive, ftl, rows, first_event(header.session));
     core.lost = lost;
     // What was read, and is relied upon from now on, need not have been durable.
     let synced = store.dies.sync_all(store.dies.healthy().collect());
@@ -243,7 +243,7 @@ fn recover(
         core.finish_rows();
         carry_out(&store, &mut core)?;
     }
-    let drive = Drive::assemble(store, core, journal, (header, next));
+    let drive = Drive::assemble(store, core, journal, &header, next);
     drive.checkpoint()?;
     Ok(drive)
 }
@@ -339,7 +339,7 @@ fn go_on(store: Store, header: &Header, closed: ClosedDrive) -> Drive {
     assert_eq!(summary.number % 2, (next + 1) % 2, "the next checkpoint spares this one");
     ftl.hold_back(&held);
     let mut core =
-        Core::new((store.layout.clone(), store.drive), ftl, rows, first_event(header.session));
+        Core::new(store.layout.clone(), store.drive, ftl, rows, first_event(header.session));
     core.lost = lost;
     core.leave_out(store.dies.removed());
     condemn_known(&store, &mut core.ftl);
@@ -347,7 +347,7 @@ fn go_on(store: Store, header: &Header, closed: ClosedDrive) -> Drive {
     store.note_batches(end.number);
     let mut journal = Journal::new(store.drive, header.session, size, end);
     journal.tail = summary.journal.at;
-    Drive::assemble(store, core, journal, (*header, next))
+    Drive::assemble(store, core, journal, header, next)
 }
 
 /// Has superblocks of which the folder lists bad places not be written again.
@@ -371,7 +371,7 @@ pub(crate) fn account(
     let mut replay = replay::read(Reading { store, from, is_thorough });
     let is_complete = !header.is_open && is_complete(store, header, &saved.summary);
     if !is_complete {
-        check_journal(&saved, (header, proven_batches(store)), &replay, doubts)?;
+        check_journal(&saved, header, proven_batches(store), &replay, doubts)?;
     }
     let is_relied_on = !is_complete && !doubts.is_recovery;
     let outdated = if is_relied_on { give_up_outdated(store, &replay) } else { None };
@@ -395,8 +395,7 @@ pub(crate) fn account(
     let mut scan = Scan::new(store, &summary, &released, left_out);
     scan.session = replay.session.max(summary.session);
     let mut scanned = if is_salvage {
-        let found = (&mut rows, &mut erase_counts[..]);
-        salvage::survey_units(store, &released, found, &mut events);
+        salvage::survey_units(store, &released, &mut rows, &mut erase_counts, &mut events);
         ScanResult::default()
     } else {
         scan.run(&mut rows, &mut erase_counts, &mut events)
@@ -404,8 +403,8 @@ pub(crate) fn account(
     let end = if is_complete { header.closing.journal } else { replay.end };
     let batches_lost = end.number.saturating_sub(replay.end.number);
     check_units(&scanned, end, doubts)?;
-    let extents = list_records(&store.layout, &replay, (&rows, is_salvage), &mut events);
-    let pending = apply(events, &extents, (&mut map, &mut lost), summary.seq);
+    let extents = list_records(&store.layout, &replay, &rows, is_salvage, &mut events);
+    let pending = apply(events, &extents, &mut map, &mut lost, summary.seq);
     let payload = |it: &JournaledExtent| replay.payload(it).to_vec();
     let pending: JournaledPages =
         pending.into_iter().map(|(lpn, it)| (lpn, (it.extent, payload(&it)))).collect();
@@ -613,7 +612,8 @@ fn load_tables(layout: &Layout, reader: &mut Reader<'_>) -> Result<Option<Tables
 fn list_records(
     layout: &Layout,
     replay: &Replay,
-    (rows, is_salvage): (&Rows, bool),
+    rows: &Rows,
+    is_salvage: bool,
     events: &mut Events,
 ) -> Vec<JournaledExtent> {
     let mut extents = Vec::new();
@@ -645,7 +645,8 @@ fn list_records(
 fn apply(
     events: Events,
     extents: &[JournaledExtent],
-    (map, lost): (&mut Recovery, &mut LostPages),
+    map: &mut Recovery,
+    lost: &mut LostPages,
     since: u64,
 ) -> BTreeMap<u32, JournaledExtent> {
     let mut pending = BTreeMap::new();

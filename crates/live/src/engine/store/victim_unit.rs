@@ -126,16 +126,19 @@ impl VictimUnit {
     /// Reads the table of the unit, or has the rest of the row tell it.
     fn read_table(&mut self, store: &Store, of: Member) {
         let layout = &store.layout;
-        let own = (store.identity(of.life.seq), store.first(of.row, of.position));
+        let (identity, first) = (store.identity(of.life.seq), store.first(of.row, of.position));
         let mut bytes = vec![0; layout.extents_from];
         let is_read = store.read_member(of, 0, &mut bytes).is_ok();
-        if is_read && unit::read_table(layout, &bytes, own, &mut self.entries).is_some() {
+        if is_read && unit::read_table(layout, &bytes, identity, first, &mut self.entries).is_some()
+        {
             return;
         }
         if layout.shape.is_protected {
             let body = &mut bytes[UNIT_HEADER_BYTES..];
             let is_made = store.reconstruct(of, UNIT_HEADER_BYTES, body).is_ok();
-            if is_made && unit::read_table(layout, &bytes, own, &mut self.entries).is_some() {
+            if is_made
+                && unit::read_table(layout, &bytes, identity, first, &mut self.entries).is_some()
+            {
                 return;
             }
         }

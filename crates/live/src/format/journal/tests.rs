@@ -99,7 +99,7 @@ fn the_head_of_a_batch_is_read_by_its_own_drive_alone() {
 #[test]
 fn records_are_read_in_the_order_in_which_they_were_added() {
     let mut body = range(TRIM, 8, 3);
-    add_extent(&mut body, extent(5, b"payload"), b"payload", (33, Ppn(12)));
+    add_extent(&mut body, extent(5, b"payload"), b"payload", 33, Ppn(12));
     body.extend(range(RELEASE, 4, 0));
     body.extend(range(LOST, 9, 1));
     body.extend(row(2, 0, 3, 2));
@@ -132,7 +132,7 @@ fn a_batch_without_records_says_nothing() {
 #[test]
 fn a_batch_that_is_cut_within_a_record_is_believed_in_nothing() {
     let mut body = range(TRIM, 8, 3);
-    add_extent(&mut body, extent(5, b"payload"), b"payload", (33, Ppn(12)));
+    add_extent(&mut body, extent(5, b"payload"), b"payload", 33, Ppn(12));
     body.extend(row(2, 0, 3, 2));
     let whole: Vec<usize> = vec![0, 32, 32 + 32 + 7, body.len()];
     for end in 0..=body.len() {
@@ -144,7 +144,7 @@ fn a_batch_that_is_cut_within_a_record_is_believed_in_nothing() {
 fn an_extent_is_held_to_its_payload_and_to_the_places_of_the_drive() {
     let of = |change: fn(&mut Vec<u8>)| {
         let mut body = Vec::new();
-        add_extent(&mut body, extent(5, b"payload"), b"payload", (33, Ppn(12)));
+        add_extent(&mut body, extent(5, b"payload"), b"payload", 33, Ppn(12));
         change(&mut body);
         records(&body).is_some()
     };
@@ -154,7 +154,7 @@ fn an_extent_is_held_to_its_payload_and_to_the_places_of_the_drive() {
     assert!(!of(|body| body[1] = Codec::Raw as u8), "a page stored whole has 4096 bytes");
     let beyond = layout().places();
     let mut body = Vec::new();
-    add_extent(&mut body, extent(5, b"x"), b"x", (33, Ppn(beyond)));
+    add_extent(&mut body, extent(5, b"x"), b"x", 33, Ppn(beyond));
     assert!(records(&body).is_none(), "a place beyond the drive");
 }
 

@@ -64,7 +64,8 @@ fn given(replay: &Replay<'_>, threads: u16) -> Vec<Vec<IologRequest>> {
 fn refused(
     speed: Option<f64>,
     place: JobTarget<'_>,
-    (version, engine): (Version, Engine),
+    version: Version,
+    engine: Engine,
 ) -> (String, String) {
     let trace = timed([0, 1000], 4096);
     let workload = reads();
@@ -78,16 +79,16 @@ fn refused(
 fn targets_on_which_fio_replays_no_trace_are_refused_with_what_to_do() {
     let hosts = Hosts::parse("a,b").unwrap();
     let fleet = JobTarget { hosts: Some(&hosts), ..place() };
-    let (text, remedy) = refused(None, fleet, (NEW, DIRECT));
+    let (text, remedy) = refused(None, fleet, NEW, DIRECT);
     assert_eq!(text, "fio cannot replay a trace on a, b: iologs stay on this machine");
     assert_eq!(remedy, "replay it on each host by itself");
 
     let devices = ["/dev/nvme0n1".into(), "/dev/nvme1n1".into()];
-    let (text, remedy) = refused(None, JobTarget { group: &devices, ..place() }, (NEW, DIRECT));
+    let (text, remedy) = refused(None, JobTarget { group: &devices, ..place() }, NEW, DIRECT);
     assert!(text.contains("on several devices at once"), "{text}");
     assert_eq!(remedy, "replay it on each device by itself");
 
-    let (text, remedy) = refused(None, place(), (NEW, Engine::NBD));
+    let (text, remedy) = refused(None, place(), NEW, Engine::NBD);
     assert!(text.contains("on an NBD server: iologs name files"), "{text}");
     assert_eq!(remedy, "take a file, a block device or a model");
 }
@@ -95,7 +96,7 @@ fn targets_on_which_fio_replays_no_trace_are_refused_with_what_to_do() {
 #[test]
 fn an_old_fio_is_refused_only_where_times_are_kept() {
     let old = Version { major: 3, minor: 30 };
-    let (text, remedy) = refused(Some(1.0), place(), (old, DIRECT));
+    let (text, remedy) = refused(Some(1.0), place(), old, DIRECT);
     assert_eq!(text, "fio 3.30 cannot replay a trace at its times");
     assert_eq!(remedy, "install fio 3.31 or later, or replay it without a speed or a rate");
     let (trace, workload) = (timed([0, 1000], 4096), reads());

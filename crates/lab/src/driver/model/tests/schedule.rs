@@ -12,7 +12,7 @@ fn rated(workload: &Workload, iops: f64, gaps: Gaps) -> Load<'_> {
 }
 
 /// Due times of the first `count` requests, in nanoseconds.
-fn due_ns(iops: f64, gaps: Gaps, (seed, count): (u64, usize)) -> Vec<u64> {
+fn due_ns(iops: f64, gaps: Gaps, seed: u64, count: usize) -> Vec<u64> {
     let workload = workload("4k-rand-read");
     let load = Load { seed, ..rated(&workload, iops, gaps) };
     due(&load, count).into_iter().map(|at| at.0).collect()
@@ -20,15 +20,15 @@ fn due_ns(iops: f64, gaps: Gaps, (seed, count): (u64, usize)) -> Vec<u64> {
 
 #[test]
 fn even_requests_are_a_gap_apart_and_the_first_comes_after_one() {
-    assert_eq!(due_ns(4000.0, Gaps::Constant, (1, 4)), [250_000, 500_000, 750_000, 1_000_000]);
-    let slow = due_ns(0.5, Gaps::Constant, (1, 2));
+    assert_eq!(due_ns(4000.0, Gaps::Constant, 1, 4), [250_000, 500_000, 750_000, 1_000_000]);
+    let slow = due_ns(0.5, Gaps::Constant, 1, 2);
     assert_eq!(slow, [2_000_000_000, 4_000_000_000]);
 }
 
 #[test]
 fn random_requests_come_at_their_rate_with_the_spread_of_a_poisson_process() {
     let count = 20_000;
-    let due = due_ns(1000.0, Gaps::Exponential, (1, count));
+    let due = due_ns(1000.0, Gaps::Exponential, 1, count);
     let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
@@ -42,7 +42,7 @@ fn random_requests_come_at_their_rate_with_the_spread_of_a_poisson_process() {
 
 #[test]
 fn random_times_follow_from_the_seed() {
-    let due = |seed| due_ns(1000.0, Gaps::Exponential, (seed, 50));
+    let due = |seed| due_ns(1000.0, Gaps::Exponential, seed, 50);
     assert_eq!(due(3), due(3));
     assert_ne!(due(3), due(4));
 }
@@ -50,7 +50,7 @@ fn random_times_follow_from_the_seed() {
 #[test]
 fn no_two_requests_are_due_at_once_however_high_the_rate() {
     for gaps in [Gaps::Constant, Gaps::Exponential] {
-        let due = due_ns(1e12, gaps, (1, 1000));
+        let due = due_ns(1e12, gaps, 1, 1000);
         assert!(due.windows(2).all(|pair| pair[0] < pair[1]), "{gaps:?}");
     }
 }

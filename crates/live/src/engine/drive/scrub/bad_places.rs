@@ -140,7 +140,8 @@ pub(super) fn find_fault(store: &Store, row: u32, unit: &VerifiedUnit) -> Option
 /// Notes a fault of a unit that was found, and whether it was written again.
 pub(super) fn note_fault(
     store: &Store,
-    (row, die): (u32, usize),
+    row: u32,
+    die: usize,
     fault: Option<Finding>,
     is_rewritten: bool,
 ) {

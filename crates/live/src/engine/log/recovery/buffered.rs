@@ -215,7 +215,7 @@ fn add(body: &mut Vec<u8>, record: &Record, payload: &[u8], seq: Option<u64>) {
         Record::Extent { mut extent, row_seq, ppn } => {
             extent.seq = seq.unwrap_or(extent.seq);
             let row_seq = if seq.is_some() { u64::MAX } else { row_seq };
-            add_extent(body, extent, payload, (row_seq, ppn));
+            add_extent(body, extent, payload, row_seq, ppn);
         }
         Record::Trim(trim) => {
             let record = RangeRecord {

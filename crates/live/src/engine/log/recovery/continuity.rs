@@ -37,7 +37,8 @@ pub(super) fn check_units(
 /// number than `proven` were durable, as is known without the dies.
 pub(super) fn check_journal(
     saved: &SavedCheckpoint,
-    (header, proven): (&Header, u64),
+    header: &Header,
+    proven: u64,
     replay: &Replay,
     doubts: &mut Doubts,
 ) -> Result<(), OpenError> {

@@ -7,7 +7,7 @@ use ftl::{Cause, Debt, Ftl, RecoveredSuperblock, SuperblockId};
 
 use super::events::Events;
 use crate::OpenError;
-use crate::engine::core::completed_rows::CompletedRows;
+use crate::engine::core::completed_rows::{CompleteRow, CompletedRows};
 use crate::engine::dies::die_number;
 use crate::engine::store::Store;
 use crate::format::checkpoint_header::CheckpointHeader;
@@ -152,7 +152,7 @@ impl<'a> Scan<'a> {
                 let erased = &mut erase_counts[superblock as usize];
                 *erased = origin.erase_count.max(*erased);
                 let units = &buffers.tables[..layout.data_units(life.out) as usize];
-                scanned.unlisted.add_tables((row, life, origin), units);
+                scanned.unlisted.add_tables(CompleteRow { row, life, origin }, units);
                 for (position, table) in (0..).zip(units) {
                     let extents = table.iter().map(|entry| entry.extent);
                     events.add_unit(self.store.first(row, position), extents, self.since);
@@ -224,8 +224,8 @@ impl<'a> Scan<'a> {
         unit: &FoundUnit<'_>,
         entries: &mut Vec<Entry>,
     ) -> Option<Origin> {
-        let of = (unit.unit_header.identity, self.store.first(row, position));
-        unit::read_table(&self.store.layout, unit.bytes, of, entries)
+        let (identity, first) = (unit.unit_header.identity, self.store.first(row, position));
+        unit::read_table(&self.store.layout, unit.bytes, identity, first, entries)
     }
 
     /// A row, if it counts.

@@ -69,7 +69,8 @@ fn empty(store: &Store) -> Result<SavedCheckpoint, OpenError> {
 pub(super) fn survey_units(
     store: &Store,
     released: &BTreeMap<u32, u64>,
-    (rows, erase_counts): (&mut Rows, &mut [u32]),
+    rows: &mut Rows,
+    erase_counts: &mut [u32],
     events: &mut Events,
 ) {
     let layout = &store.layout;
