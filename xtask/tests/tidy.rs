@@ -207,15 +207,15 @@ fn each_owner_of_the_translation_layer_sees_few_of_its_methods() {
                 owner = implemented.strip_suffix(" {").unwrap_or_default();
             }
             let is_public =
-                ["    pub fn ", "    pub const fn "].iter().any(|it| line.starts_with(it));
+                line.starts_with("    pub fn ") || line.starts_with("    pub const fn ");
             if is_public && owner.starts_with("Ftl") {
                 *methods.entry(owner.to_owned()).or_default() += 1;
             }
         }
     }
     let all = methods.remove("Ftl<C>").expect("methods of all owners");
-    for (owner, own) in ["Ftl", "Ftl<Debt>"].map(|owner| (owner, methods.remove(owner))) {
-        let seen = all + own.expect("methods of one owner");
+    for owner in ["Ftl", "Ftl<Debt>"] {
+        let seen = all + methods.remove(owner).expect("methods of one owner");
         assert!(seen <= FTL_METHODS_MAX, "the owner of {owner} sees {seen}");
     }
     assert_eq!(methods, BTreeMap::new(), "methods of another owner");

@@ -54,11 +54,6 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// This span in milliseconds.
-    pub fn as_millis_f64(self) -> f64 {
-        self.0 as f64 / 1e6
-    }
-
     /// This span in microseconds.
     pub fn as_micros_f64(self) -> f64 {
         self.0 as f64 / 1e3

@@ -165,7 +165,7 @@ impl Ublk {
         settings: UblkSettings,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, UblkError> {
-        let start = |export| Disk::start(&driver.control, (exports, export), settings, observer);
+        let start = |export| Disk::start(&driver.control, exports, export, settings, observer);
         Ok(Self { disks: exports.iter().map(start).collect::<Result<_, _>>()? })
     }
 

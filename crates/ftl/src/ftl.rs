@@ -317,12 +317,6 @@ impl<C> Ftl<C> {
         stored <= max.max(self.extents.stored())
     }
 
-    #[inline]
-    pub(crate) fn unit_holding(&self, ppn: Ppn) -> Unit {
-        let (superblock, place) = self.places_per_superblock.divide(ppn.0);
-        Unit { superblock: SuperblockId(superblock), index: self.unit_at(place) }
-    }
-
     /// The unit that place number `place` of a superblock belongs to.
     #[inline]
     fn unit_at(&self, place: u32) -> u32 {
@@ -335,11 +329,6 @@ impl<C> Ftl<C> {
     #[inline]
     pub(crate) fn superblock_of(&self, ppn: Ppn) -> SuperblockId {
         SuperblockId(self.places_per_superblock.divide(ppn.0).0)
-    }
-
-    #[inline]
-    pub(crate) fn die_holding(&self, unit: Unit) -> DieId {
-        DieId(self.die_first(unit.superblock) + u32::from(self.layout.unit(unit.index).die))
     }
 
     /// The die that holds place number `place` of a superblock whose bank begins with `die_first`.
@@ -438,19 +427,16 @@ impl<C> Ftl<C> {
             Some(open) => open.take(granules, self.pages_per_superblock, self.pages_per_unit),
             None => self.advance_far(stream, granules, cause, media),
         };
-        debug_assert_eq!(
-            Some(self.unit_holding(taken.1)),
-            self.unit_to_fill(stream),
-            "a place lies in the unit that is filled"
-        );
+        debug_assert!(self.fills(stream, taken.1), "a place lies in the unit that is filled");
         taken
     }
 
-    /// The unit that a stream fills; none if it has no superblock open where it has its turn.
-    fn unit_to_fill(&self, stream: Stream) -> Option<Unit> {
+    /// True if a place lies in the unit that a stream fills.
+    fn fills(&self, stream: Stream, ppn: Ppn) -> bool {
         let state = &self.streams[stream];
+        let (superblock, place) = self.places_per_superblock.divide(ppn.0);
         let open = state.frontiers[state.bank as usize].as_ref();
-        open.map(|open| Unit { superblock: open.superblock, index: open.unit })
+        open.is_some_and(|it| (it.superblock.0, it.unit) == (superblock, self.unit_at(place)))
     }
 
     /// [`Ftl::advance`] where no superblock is open or the extent does not fit into the unit, apart
@@ -691,13 +677,14 @@ impl Ftl {
     /// The program unit of a page, which adjacent pages share.
     #[inline]
     pub fn unit_of(&self, ppn: Ppn) -> Unit {
-        self.unit_holding(ppn)
+        let (superblock, place) = self.places_per_superblock.divide(ppn.0);
+        Unit { superblock: SuperblockId(superblock), index: self.unit_at(place) }
     }
 
     /// The die that holds a unit.
     #[inline]
     pub fn die_of(&self, unit: Unit) -> DieId {
-        self.die_holding(unit)
+        DieId(self.die_first(unit.superblock) + u32::from(self.layout.unit(unit.index).die))
     }
 
     /// True if the data of a unit is still in the write buffer because the unit is not full.

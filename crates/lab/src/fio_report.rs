@@ -69,7 +69,7 @@ fn imported(document: &Document, shown: &str, title: Option<&str>) -> Result<Imp
             Error::new(Kind::Input, text).hint(hint.to_owned())
         };
         let merged = MergedJob::of(&jobs).map_err(refused)?;
-        let load = Load::of(&report.global, &jobs, (&merged, hosts.len()));
+        let load = Load::of(&report.global, &jobs, &merged, hosts.len());
         let mut step = planned(&load, &jobs[0].jobname, merged.span_s());
         let same = steps.iter().filter(|other| other.id.starts_with(&step.id)).count();
         if same > 0 {

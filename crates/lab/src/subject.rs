@@ -76,11 +76,6 @@ impl Subject {
         }
     }
 
-    /// True if its suites may run at the same time.
-    pub const fn runs_in_parallel(&self) -> bool {
-        matches!(self, Self::Model { .. })
-    }
-
     /// The subject named `name`: of the catalogue, a drive's TOML file, an NBD address, or a path.
     ///
     /// # Errors

@@ -249,7 +249,7 @@ impl FlatRun {
             raw_bytes: None,
             time_lapse: 1.0,
         };
-        let mut record = Record::of_load(step, (1, &required), None, loaded);
+        let mut record = Record::of_load(step, 1, &required, None, loaded);
         record.step.written = None;
         record.step.duration_s = self.span_s();
         record.step.summary = Some(self.average.summary(self.span_s()));

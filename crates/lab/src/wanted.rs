@@ -36,7 +36,7 @@ impl TargetSetup {
         Self { target, format: String::new(), host, time_lapse: 1, surroundings }
     }
 
-    /// True for a drive model.
+    /// True for a drive model, whose suites may run at the same time.
     pub const fn is_model(&self) -> bool {
         !self.format.is_empty()
     }

@@ -1,9 +1,9 @@
 //! Descriptions of a drive's parts, as its status has them.
 
 use ftl::{Counters, Debt, Ftl, Occupancy, SuperblockId, SuperblockState};
-use status::Compression;
 use status::{
-    Die, Format, SPARE_THRESHOLD_PERCENT, Smart, Space, State, Status, Supply, Wear, Writes,
+    Compression, Die, Format, SPARE_THRESHOLD_PERCENT, Smart, Space, State, Status, Supply, Wear,
+    Writes,
 };
 
 use crate::format::header::Header;

@@ -65,12 +65,14 @@ fn carried_out(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         let kept = folders.iter().filter(|folder| folder.give_up());
         let ids: Vec<&str> = kept.map(|folder| folder.order().id.as_str()).collect();
         if !ids.is_empty() {
-            let subjects = folders.iter().map(|it| Subject::find(&it.order().wanted.target));
-            let is_real = subjects.flatten().any(|subject| !subject.runs_in_parallel());
-            let hint = how_to_go_on(&ids, args, is_real);
+            let hint = how_to_go_on(&ids, args, !are_models(folders));
             output::talk(&format!("finished steps are kept; {hint}"));
         }
     })
+}
+
+fn are_models(folders: &[Folder]) -> bool {
+    folders.iter().all(|folder| folder.order().wanted.is_model())
 }
 
 /// Models all at once; real targets one run after the other, each taking hold of its target anew.
@@ -80,7 +82,7 @@ fn finished(folders: &[Folder], args: &Review) -> Result<Vec<Run>> {
         .map(|folder| Subject::find(&folder.order().wanted.target))
         .collect::<Result<_, _>>()?;
     let finish = |(folder, outcome): (&Folder, Outcome)| Ok(folder.finish(outcome)?);
-    if subjects.iter().all(Subject::runs_in_parallel) {
+    if are_models(folders) {
         // A resumed run has the seeds that are left to it.
         let seeds = match (args.repeat, subjects.first()) {
             (None, Some(subject)) if args.resume.is_empty() => {
@@ -126,8 +128,7 @@ fn outcomes(
         .map(|((folder, subject), label)| ReviewRun { folder, subject, label })
         .collect();
     let access = |folder: &Folder| Access { destroy, ..args.real.access(folder.raw()) };
-    let parallel = subjects.iter().all(Subject::runs_in_parallel);
-    let jobs = if parallel { setup::jobs(args.jobs) } else { 1 };
+    let jobs = if are_models(folders) { setup::jobs(args.jobs) } else { 1 };
     let outcomes = real::review::measure(&runs, (seeds, jobs), access, announce, &progress);
     progress.clear();
     outcomes

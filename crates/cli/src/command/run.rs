@@ -94,7 +94,7 @@ fn measured(
     let path = stored.map_or_else(|| raw.path.clone(), |it| it.folder().raw());
     // Before the drivers, which may have tuned the machine when Ctrl-C is pressed.
     let progress = TerminalProgress::new()?;
-    let at_once = if asked.subject.runs_in_parallel() { plans.len() } else { 1 };
+    let at_once = if asked.wanted.is_model() { plans.len() } else { 1 };
     let mut outcomes = Vec::new();
     for plans in plans.chunks(at_once) {
         let mut access = asked.args.real.access(path.clone());

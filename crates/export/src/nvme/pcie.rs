@@ -306,7 +306,7 @@ impl PcieController {
         let Some(queue) = &mut self.admin else { return Ok(()) };
         complete_held(&mut locked(&self.controller), &mut queue.answers);
         let completions = std::mem::take(&mut queue.answers.completions);
-        queue.completion.post(&self.machine, (0, queue.head), &completions)
+        queue.completion.post(&self.machine, 0, queue.head, &completions)
     }
 
     /// Carries out a command of the admin queue: here if it is about queues, else in the

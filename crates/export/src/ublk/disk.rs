@@ -69,7 +69,8 @@ impl Disk {
     /// Makes a device of an export, or goes on with the one that a killed server left.
     pub(super) fn start(
         control: &Arc<Control>,
-        (exports, export): (&Exports, &Arc<Export>),
+        exports: &Exports,
+        export: &Arc<Export>,
         settings: UblkSettings,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, UblkError> {
@@ -83,7 +84,7 @@ impl Disk {
             }
             None => add(control, export, settings, key)?,
         };
-        let disk = Self::serve(control, (exports, export), &info, observer);
+        let disk = Self::serve(control, exports, export, &info, observer);
         if disk.is_err() && left.is_none() {
             // The error is that of the start.
             let _ = control.send(ControlCommand::Delete, info.number, 0);
@@ -102,7 +103,8 @@ impl Disk {
     /// Starts the threads of a device's queues.
     fn serve(
         control: &Arc<Control>,
-        (exports, export): (&Exports, &Arc<Export>),
+        exports: &Exports,
+        export: &Arc<Export>,
         info: &Info,
         observer: &Arc<dyn Observer>,
     ) -> Result<Self, UblkError> {

@@ -316,8 +316,8 @@ impl Block {
     ) -> Result<CompletedRequest, Failure> {
         self.check_time()?;
         match header.kind {
-            kind::READ => self.read(memory, chain, (header, data)),
-            kind::WRITE => self.write(memory, chain, (header, data)),
+            kind::READ => self.read(memory, chain, header, data),
+            kind::WRITE => self.write(memory, chain, header, data),
             kind::FLUSH => {
                 let asked = PacedCommand { op: Op::Flush, offset: 0, length: 0, fua: false };
                 let done =
@@ -340,7 +340,8 @@ impl Block {
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        (header, data): (Header, &mut Vec<u8>),
+        header: Header,
+        data: &mut Vec<u8>,
     ) -> Result<CompletedRequest, Failure> {
         let length = data_bytes(&chain.writable);
         let offset = self.place(header.sector, length)?;
@@ -358,7 +359,8 @@ impl Block {
         &self,
         memory: &GuestMemory,
         chain: &Chain,
-        (header, data): (Header, &mut Vec<u8>),
+        header: Header,
+        data: &mut Vec<u8>,
     ) -> Result<CompletedRequest, Failure> {
         let length = total_bytes(&chain.readable) - HEADER_BYTES;
         let offset = self.place(header.sector, length)?;

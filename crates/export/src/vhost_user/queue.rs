@@ -185,8 +185,8 @@ impl QueueState {
                 // A flush is for as many as possible.
                 let part = if is_durable { chains.len() } else { batch_parts.of(chains.len()) };
                 for chains in chains.chunks(part) {
-                    let parts = (chains, &mut workspace);
-                    self.carry_out(&memory, parts, lane).map_err(io::Error::other)?;
+                    let done = self.carry_out(&memory, chains, &mut workspace, lane);
+                    done.map_err(io::Error::other)?;
                 }
                 batch_parts.note(chains.len(), begun.elapsed());
                 chains.clear();
@@ -205,7 +205,7 @@ impl QueueState {
         }
         // Chains that were taken are carried out before the end, while there is time.
         let memory = self.common.memory();
-        self.carry_out(&memory, (&chains, &mut workspace), lane).map_err(io::Error::other)
+        self.carry_out(&memory, &chains, &mut workspace, lane).map_err(io::Error::other)
     }
 
     /// Chains that an earlier server left in flight. It may have been killed after it marked some
@@ -248,7 +248,8 @@ impl QueueState {
     fn carry_out(
         &self,
         memory: &GuestMemory,
-        (chains, workspace): (&[Chain], &mut Workspace),
+        chains: &[Chain],
+        workspace: &mut Workspace,
         lane: Option<&Lane>,
     ) -> Result<(), RingError> {
         if chains.is_empty() {

@@ -119,7 +119,9 @@ fn negotiate(choice: Choice) -> Vec<u8> {
 fn authenticate(
     host: &mut Host<Inner>,
     nqn: &str,
-    (choice, key, subsystem_key): (Choice, &Key, &Key),
+    choice: Choice,
+    key: &Key,
+    subsystem_key: &Key,
 ) -> (Vec<u8>, bool) {
     assert_eq!(send(host, &negotiate(choice)).status, 0);
     let challenge = receive(host).data;
@@ -204,18 +206,18 @@ fn hosts_get_in_with_each_hash_and_group_and_learn_who_answers() {
             let mut admin = connected(&rig, (0, 0xFFFF));
             let early = admin.run(&Order::new(0x7F, 4, &[0, 8]));
             assert_eq!((early.status, early.is_final), (0x191, true), "not yet");
-            let (last, is_proved) = authenticate(&mut admin, &nqn, (choice, &key, &subsystem_key));
+            let (last, is_proved) = authenticate(&mut admin, &nqn, choice, &key, &subsystem_key);
             assert_eq!(last[..2], [1, 3], "Success1, {hash} {group}");
             assert_eq!(is_proved, choice.is_mutual);
             admin.set_property(0x14, 0x0046_0001);
             // Each queue by itself.
             let mut queue = connected(&rig, (1, 1));
             assert_eq!(queue.run(&io(0x00, 1, 0, 1)).status, 0x191);
-            authenticate(&mut queue, &nqn, (choice, &key, &subsystem_key));
+            authenticate(&mut queue, &nqn, choice, &key, &subsystem_key);
             assert_eq!(queue.run(&io(0x00, 1, 0, 1)).status, 0);
             assert!(rig.subsystem.controllers()[0].is_authenticated);
             // And once more, on a queue that is in use.
-            let again = authenticate(&mut queue, &nqn, (choice, &key, &subsystem_key)).0;
+            let again = authenticate(&mut queue, &nqn, choice, &key, &subsystem_key).0;
             assert_eq!(again[..2], [1, 3]);
             assert_eq!(queue.run(&io(0x00, 1, 0, 1)).status, 0);
         }
@@ -230,14 +232,14 @@ fn who_does_not_know_the_secret_is_told_so_and_dropped() {
     for group in [0, 1] {
         let mut admin = connected(&rig, (0, 0xFFFF));
         let choice = Choice { hash: 1, group, is_mutual: false };
-        let (last, _) = authenticate(&mut admin, &nqn, (choice, &wrong, &wrong));
+        let (last, _) = authenticate(&mut admin, &nqn, choice, &wrong, &wrong);
         assert_eq!((&last[..2], last[6], last[7]), (&[0, 0xF1][..], 1, 1), "Failure1");
         assert!(admin.wire.is_over());
     }
     // The subsystem has no secret to prove itself with.
     let mut admin = connected(&rig, (0, 0xFFFF));
     let choice = Choice { hash: 2, group: 0, is_mutual: true };
-    let (last, is_proved) = authenticate(&mut admin, &nqn, (choice, &key, &wrong));
+    let (last, is_proved) = authenticate(&mut admin, &nqn, choice, &key, &wrong);
     assert_eq!((&last[..2], is_proved), (&[0, 0xF1][..], false));
     let mut stranger = rig.open(Digests::default());
     let other = "nqn.2014-08.org.nvmexpress:uuid:bbbbbbbb-0000-4000-8000-000000000001";

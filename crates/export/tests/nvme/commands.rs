@@ -343,7 +343,7 @@ fn copied(
         .iter()
         .map(|it| (namespace.first(*it), u16::try_from(it.blocks).unwrap()))
         .collect();
-    let status = copy(queue, (id, to), &ranges);
+    let status = copy(queue, id, to, &ranges);
     let blocks: u64 = sources.iter().map(|it| u64::from(it.blocks)).sum();
     let sources: Vec<_> = sources.iter().map(|it| namespace.range(*it)).collect();
     let destination = to..to + blocks;

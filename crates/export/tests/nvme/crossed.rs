@@ -174,7 +174,7 @@ impl Crossed {
 
     fn take(&mut self, index: usize, step: Step) {
         match step {
-            Step::Write(page, byte, is_durable) => self.write(index, page, (byte, is_durable)),
+            Step::Write(page, byte, is_durable) => self.write(index, page, byte, is_durable),
             Step::Flush => {
                 let of = |it: &Known| (!it.is_busy).then_some(it.version);
                 let versions = self.pages.iter().map(of).collect();
@@ -226,7 +226,7 @@ impl Crossed {
         }
     }
 
-    fn write(&mut self, index: usize, page: usize, (byte, is_durable): (u8, bool)) {
+    fn write(&mut self, index: usize, page: usize, byte: u8, is_durable: bool) {
         let known = &mut self.pages[page];
         if known.is_busy || known.is_open {
             return;

@@ -447,11 +447,7 @@ fn blocks_that_were_made_uncorrectable_fail_until_they_are_written() {
 }
 
 /// A Copy of ranges to an address of a namespace; returns its status.
-pub(crate) fn copy(
-    host: &mut Host<Inner>,
-    (namespace, to): (u32, u64),
-    ranges: &[(u64, u16)],
-) -> u16 {
+pub(crate) fn copy(host: &mut Host<Inner>, namespace: u32, to: u64, ranges: &[(u64, u16)]) -> u16 {
     let mut data = Vec::new();
     for (lba, blocks) in ranges {
         let mut range = [0; 32];
@@ -473,15 +469,15 @@ fn copy_gathers_ranges_also_where_they_overlap_their_destination() {
     for lba in 0..4 {
         write(&mut host, 1, lba * 8, u8::try_from(lba).unwrap() + 1);
     }
-    assert_eq!(copy(&mut host, (1, 8), &[(16, 8), (0, 8), (8, 8)]), 0);
+    assert_eq!(copy(&mut host, 1, 8, &[(16, 8), (0, 8), (8, 8)]), 0);
     let back: Vec<u8> = (0..4).map(|lba| read(&mut host, 1, lba * 8).data[9]).collect();
     assert_eq!(back, [1, 3, 1, 2]);
     let past_end = SIZE / 512;
-    assert_eq!(copy(&mut host, (1, past_end - 4), &[(0, 8)]), 0x80);
-    assert_eq!(copy(&mut host, (1, 0), &[(past_end - 1, 2)]), 0x80);
-    assert_eq!(copy(&mut host, (1, 0), &[(0, 1024), (0, 1)]), 0x183, "Command Size Limit Exceeded");
+    assert_eq!(copy(&mut host, 1, past_end - 4, &[(0, 8)]), 0x80);
+    assert_eq!(copy(&mut host, 1, 0, &[(past_end - 1, 2)]), 0x80);
+    assert_eq!(copy(&mut host, 1, 0, &[(0, 1024), (0, 1)]), 0x183, "Command Size Limit Exceeded");
     let many = [(0, 1); 129];
-    assert_eq!(copy(&mut host, (1, 0), &many), 0x183);
+    assert_eq!(copy(&mut host, 1, 0, &many), 0x183);
     assert_eq!(read(&mut host, 1, 0).data, [1; 4096], "nothing was done");
 }
 

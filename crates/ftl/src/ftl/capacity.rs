@@ -24,7 +24,7 @@ impl<C> Ftl<C> {
         self.relocation = Relocation::default();
         self.forget_slc();
         self.list_free();
-        let held: BTreeSet<SuperblockId> = self.held().iter().copied().collect();
+        let held: BTreeSet<SuperblockId> = self.held.iter().flatten().copied().collect();
         for free in &mut self.free_by_bank {
             free.retain(|id| !held.contains(id));
         }

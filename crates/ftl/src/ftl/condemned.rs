@@ -45,7 +45,7 @@ impl Ftl<Debt> {
         }
         let is_retired = match self.superblocks.state(superblock) {
             _ if !self.may_condemn() => return false,
-            SuperblockState::Free if !self.held().contains(&superblock) => {
+            SuperblockState::Free if !self.held_erased().contains(&superblock) => {
                 if !self.unlist(superblock) {
                     return false;
                 }

@@ -16,7 +16,7 @@
 
 use super::ExtentMove;
 use crate::stream::{Origin, Stream};
-use crate::{Cause, Debt, Ftl, Lpn, Media};
+use crate::{Cause, Debt, Ftl, Lpn, Media, SuperblockId};
 
 /// Shortening of the rows that are begun from now on.
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +108,9 @@ impl<C> Ftl<C> {
         let granules = self.extents.size(lpn);
         self.counters.pages_relocation += 1;
         self.counters.relocation_saved_bytes += self.saved_bytes(granules);
-        let unit = self.unit_holding(ppn);
-        let superblock = unit.superblock;
-        let from = Origin { superblock, ppn, die: self.die_holding(unit) };
+        let (superblock, place) = self.places_per_superblock.divide(ppn.0);
+        let superblock = SuperblockId(superblock);
+        let from = Origin { superblock, ppn, die: self.die_at(self.die_first(superblock), place) };
         let (owner, cause) = (self.superblocks.owner(superblock), Cause::Relocation);
         let stream = Stream::moving(owner, cause, self.config.handles);
         self.move_extent(ExtentMove { lpn, granules, stream, cause }, from, media);

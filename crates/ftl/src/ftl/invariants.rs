@@ -99,7 +99,7 @@ impl<C> Ftl<C> {
                 list(*id);
             }
         }
-        self.held().iter().copied().for_each(list);
+        self.held.iter().flatten().copied().for_each(list);
         let count = listed.iter().filter(|is_listed| **is_listed).count();
         assert_eq!(count as u64, u64::from(self.superblocks.free()), "every free one is listed");
     }
@@ -110,7 +110,7 @@ impl<C> Ftl<C> {
             let state = self.superblocks.state(id);
             let is_open = matches!(state, SuperblockState::Open | SuperblockState::Bad);
             assert!(!is_open, "{id:?} is condemned and {state:?}");
-            let is_held = self.held().contains(&id);
+            let is_held = self.held.iter().flatten().any(|it| *it == id);
             let is_listed = state == SuperblockState::Free && !is_held;
             assert!(!is_listed, "{id:?} is condemned and waits to be released");
         }

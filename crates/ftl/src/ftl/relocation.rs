@@ -237,7 +237,7 @@ impl Ftl<Debt> {
 
     /// Superblocks that were erased and not released, longest ago first.
     pub fn held_erased(&self) -> &[SuperblockId] {
-        self.held()
+        self.held.as_deref().unwrap_or_default()
     }
 
     /// The `count` superblocks that have been held longest may be opened; those that are condemned
@@ -259,9 +259,7 @@ impl Ftl<Debt> {
     /// The physical page that [`Ftl::relocate_next`] will move next, so that the owner can have
     /// read it by then; none if that would erase an empty victim, or there is no victim.
     pub fn next_to_relocate(&mut self) -> Option<Ppn> {
-        if self.relocation.victim.is_none() {
-            self.relocation.victim = self.choose_victim();
-        }
+        self.see_victim();
         let victim = self.relocation.victim.as_mut()?;
         let next = victim.valid.peek(Map { mapping: &self.mapping, extents: &self.extents });
         let is_empty = self.superblocks.granules_valid(victim.superblock) == 0;
@@ -348,9 +346,7 @@ impl<C> Ftl<C> {
     /// Pages relocated for each page gained from the present victim, or the next one.
     #[inline]
     fn victim_price(&mut self) -> f64 {
-        if self.relocation.victim.is_none() {
-            self.relocation.victim = self.choose_victim();
-        }
+        self.see_victim();
         self.relocation.victim.as_ref().map_or(f64::INFINITY, |victim| victim.price)
     }
 
@@ -358,9 +354,7 @@ impl<C> Ftl<C> {
     /// the granules relocated: none, too, where no superblock is left to relocate to.
     #[inline]
     pub(crate) fn relocate_page(&mut self, media: &mut impl Media) -> u32 {
-        if self.relocation.victim.is_none() {
-            self.relocation.victim = self.choose_victim();
-        }
+        self.see_victim();
         let Some(victim) = &self.relocation.victim else { return 0 };
         let (superblock, stream) = (victim.superblock, victim.stream);
         let mut granules = 0;
@@ -403,6 +397,13 @@ impl<C> Ftl<C> {
         let places = self.config.places_per_superblock();
         let first = superblock.0 * places;
         self.mapping.is_any_valid(first..first + places)
+    }
+
+    #[inline]
+    fn see_victim(&mut self) {
+        if self.relocation.victim.is_none() {
+            self.relocation.victim = self.choose_victim();
+        }
     }
 
     fn choose_victim(&mut self) -> Option<Victim> {
@@ -454,9 +455,5 @@ impl<C> Ftl<C> {
             .choose(in_bank, superblocks, granules, rng)
             .filter(|id| superblocks.granules_valid(*id) < granules)
             .or_else(|| policy.choose(superblocks.ids(), superblocks, granules, rng))
-    }
-
-    pub(crate) fn held(&self) -> &[SuperblockId] {
-        self.held.as_deref().unwrap_or_default()
     }
 }

@@ -305,7 +305,7 @@ impl Driver for Model {
         let space = self.space.passed(&self.drive, load.step);
         let span = (at, timetable.end);
         let failed = die_failure::warning(&self.drive, load.step, span, self.setup.time_lapse);
-        let owed = owed::warning(&self.drive, (load.step, load.workload), &intervals);
+        let owed = owed::warning(&self.drive, load.step, load.workload, &intervals);
         let warnings = space.into_iter().chain(failed).chain(owed);
         let late = climate::booked_beyond(&self.spec, load.step, span, rest.completed_at);
         let warnings = warnings.chain(climate::warnings(&self.spec, load.step, &intervals));
@@ -335,10 +335,10 @@ impl Driver for Model {
         if let Some(looped) = &load.looped {
             // Each of several drives begins in the present state of this one.
             let mut drive = self.drive.clone();
-            return looped_replay::on(&mut drive, name, (load, looped), self.now).map_err(failed);
+            return looped_replay::on(&mut drive, name, load, looped, self.now).map_err(failed);
         }
-        let played = (load.recording, load.host);
-        let outcome = recorded::on(&mut self.drive, name, played, self.now).map_err(failed)?;
+        let outcome = recorded::on(&mut self.drive, name, load.recording, load.host, self.now);
+        let outcome = outcome.map_err(failed)?;
         self.now = outcome.completed_at;
         let recorded::ReplayedRecording { replayed, interval, .. } = outcome;
         Ok(ReplayedApplication { replayed, intervals: vec![interval], transactions: Vec::new() })

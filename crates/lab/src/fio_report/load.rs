@@ -39,7 +39,8 @@ impl Load {
     pub(super) fn of(
         global: &BTreeMap<String, String>,
         jobs: &[&ReportedJob],
-        (merged, hosts): (&MergedJob, usize),
+        merged: &MergedJob,
+        hosts: usize,
     ) -> Self {
         let own = jobs[0].options.as_ref();
         let options = || global.iter().chain(own.into_iter().flatten());

@@ -102,7 +102,7 @@ impl MergedJob {
             raw_bytes: None,
             time_lapse: 1.0,
         };
-        let mut record = Record::of_load(step, (load.hosts, &required), load.rate_iops, loaded);
+        let mut record = Record::of_load(step, load.hosts, &required, load.rate_iops, loaded);
         // The report tells neither the capacity nor what was written before.
         record.step.written = None;
         record.step.duration_s = self.span_s;

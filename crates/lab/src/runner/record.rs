@@ -36,7 +36,8 @@ impl Record {
     /// A load on each of `devices` devices and what it measured.
     pub(crate) fn of_load(
         step: &PlannedStep,
-        (devices, required): (u32, &WriteRequirement),
+        devices: u32,
+        required: &WriteRequirement,
         asked_iops: Option<f64>,
         loaded: LoadResult,
     ) -> Self {

@@ -195,7 +195,7 @@ fn perform(
     let loaded = extension::extended(driver, &load, (step, required), loaded, watch)?;
     let timed = replay.and_then(|replay| replay.rate());
     let asked = rate.map(|rate| rate.iops).or(timed);
-    Ok(Record::of_load(step, (driver.target().devices, required), asked, loaded))
+    Ok(Record::of_load(step, driver.target().devices, required, asked, loaded))
 }
 
 /// The load of `step`, which has `workload`.

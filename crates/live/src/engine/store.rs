@@ -111,7 +111,7 @@ impl Suspects {
     }
 
     /// Adds a place of a row that lies on a die; says whether it is damaged and was not known.
-    fn add(&self, row: u32, die: usize, (place, fault): (Ppn, UnitFault)) -> bool {
+    fn add(&self, row: u32, die: usize, place: Ppn, fault: UnitFault) -> bool {
         let mut rows = lock(&self.rows);
         if rows.len() >= SUSPECTS_MAX && !rows.contains_key(&row) {
             return false;
@@ -524,7 +524,7 @@ impl Store {
         let die = self.unit_of(stored).0;
         if !mutants::is(Mutant::ReconstructionsUncounted) {
             let row = self.layout.place(stored.ppn).row;
-            let is_new = self.suspects.add(row, die, (stored.ppn, fault));
+            let is_new = self.suspects.add(row, die, stored.ppn, fault);
             self.dies.count_reconstructed(die, is_new.then_some(stored.ppn));
         }
     }

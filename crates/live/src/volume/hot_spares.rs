@@ -206,7 +206,7 @@ impl SpareAttempts {
                     return true;
                 }
                 Err(error) => {
-                    note(drive, die, &spare, (error.to_string(), true));
+                    note(drive, die, &spare, error.to_string(), true);
                     self.0.insert(spare, Instant::now());
                     continue;
                 }
@@ -225,7 +225,7 @@ impl SpareAttempts {
                 matches!(error, DeviceError::Poisoned { .. } | DeviceError::Transient { .. });
             let is_blameless = is_of_others || !drive.store().dies.has_failures(die);
             let is_kept = is_blameless || forget_spare(volume, &spare).is_err();
-            note(drive, die, &spare, (error.to_string(), is_kept));
+            note(drive, die, &spare, error.to_string(), is_kept);
             if !is_kept {
                 return true;
             }
@@ -236,7 +236,7 @@ impl SpareAttempts {
 }
 
 /// Takes note of why a spare did not take the place of a die, for the status.
-fn note(drive: &Drive, die: usize, spare: &Path, (reason, is_kept): (String, bool)) {
+fn note(drive: &Drive, die: usize, spare: &Path, reason: String, is_kept: bool) {
     let (path, die) = (shown(spare), die_number(die));
     let failures = &mut drive.maintenance().spare_failures;
     failures.retain(|it| it.path != path);

@@ -242,7 +242,7 @@ pub(super) fn of_fill(
     } else {
         job.line("loops", wanted.passes);
     }
-    job.sections("fill", (place, engine), None)?;
+    job.sections("fill", place, engine, None)?;
     Ok(job.text)
 }
 
@@ -382,7 +382,8 @@ impl JobFile {
     fn sections(
         &mut self,
         name: &str,
-        (place, engine): (JobTarget<'_>, Engine),
+        place: JobTarget<'_>,
+        engine: Engine,
         jobs: Option<u16>,
     ) -> Result<(), Error> {
         if place.group.is_empty() {
@@ -426,7 +427,7 @@ impl JobFile {
         self.line("log_avg_msec", logging.interval_ms);
         self.line("log_max_value", 1);
         let name = format!("T{}Q{}", load.threads, load.queue_per_thread);
-        self.sections(&name, at, Some(load.threads))
+        self.sections(&name, at.0, at.1, Some(load.threads))
     }
 
     /// Direction and sizes.

@@ -63,7 +63,7 @@ pub(super) fn feasible<'a>(
     at: (Version, Engine),
 ) -> Result<(Load<'a>, Option<Warning>), Error> {
     let Some(replay) = &load.replay else { return Ok((*load, None)) };
-    match check(load, place, at) {
+    match check(load, place, at.0, at.1) {
         Ok(()) => Ok((one_at_a_time(load)?, None)),
         Err(refusal) if replay.trace.is_synthetic() && replay.speed.is_none() => {
             let drawn = Load { replay: None, ..*load };
@@ -111,7 +111,8 @@ fn one_at_a_time<'a>(load: &Load<'a>) -> Result<Load<'a>, Error> {
 fn check(
     load: &Load<'_>,
     place: JobTarget<'_>,
-    (version, engine): (Version, Engine),
+    version: Version,
+    engine: Engine,
 ) -> Result<(), Error> {
     if let Some(hosts) = place.hosts {
         let text = format!("fio cannot replay a trace on {hosts}: iologs stay on this machine");

@@ -170,7 +170,8 @@ mod tests {
     /// Serves the client at the other end, which has `patience` to receive each part.
     fn serve<T: Serialize>(
         stream: &Stream,
-        (all, socket): (&Arc<Connections>, &Arc<TcpStream>),
+        all: &Arc<Connections>,
+        socket: &Arc<TcpStream>,
         patience: Duration,
         look: impl Fn() -> Option<T>,
     ) -> io::Result<()> {
@@ -204,12 +205,12 @@ mod tests {
         let impatience = Duration::from_millis(300);
         let begun = Instant::now();
         thread::scope(|scope| {
-            let stuck = scope.spawn(|| serve(&stream, (&all, &own_end), impatience, look));
+            let stuck = scope.spawn(|| serve(&stream, &all, &own_end, impatience, look));
             let readers: Vec<_> = (0..READERS).map(|_| connection()).collect();
             for (own_end, viewer) in readers {
                 scope.spawn({
                     let (stream, all) = (&stream, &all);
-                    move || serve(stream, (all, &own_end), PATIENCE, look)
+                    move || serve(stream, all, &own_end, PATIENCE, look)
                 });
                 scope.spawn(move || read_two(&viewer));
             }
@@ -235,7 +236,7 @@ mod tests {
             let (own_end, mut viewer) = connection();
             let entries: Vec<_> = (0..VIEWERS_MAX).map(|_| all.enter(&own_end)).collect();
             assert!(entries.iter().all(Entry::begin_to_view));
-            serve(&stream, (&all, &own_end), PATIENCE, || Some("seen")).unwrap();
+            serve(&stream, &all, &own_end, PATIENCE, || Some("seen")).unwrap();
             drop(own_end);
             drop(entries);
             let mut answer = String::new();

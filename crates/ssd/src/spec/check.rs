@@ -435,10 +435,10 @@ impl DriveSpec {
                  {raw_gb:.0} GB",
                 format.name
             );
-            return Err(SpecError { place: at.place(("format", index), key), text });
+            return Err(SpecError { place: at.place("format", index, key), text });
         }
         for time_lapse in [1, self.time_lapse] {
-            let place = || at.place(("format", index), "user_gb");
+            let place = || at.place("format", index, "user_gb");
             self.module_sectors(format, time_lapse)
                 .map_err(|error| SpecError { place: place(), ..error })?;
         }
@@ -500,7 +500,7 @@ impl Text<'_> {
             return Ok(());
         }
         let name = if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") };
-        Err(SpecError { place: self.place((table, 0), key), text: format!("{name} is {text}") })
+        Err(SpecError { place: self.place(table, 0, key), text: format!("{name} is {text}") })
     }
 
     fn within(
@@ -522,7 +522,7 @@ impl Text<'_> {
     }
 
     /// `file:line` of the first `key` in the `table` with that number among those of its name.
-    fn place(&self, (table, number): (&str, usize), key: &str) -> String {
+    fn place(&self, table: &str, number: usize, key: &str) -> String {
         let headings = [format!("[{table}]"), format!("[[{table}]]")];
         let mut inside = table.is_empty();
         let mut before = 0;

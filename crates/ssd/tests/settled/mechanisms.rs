@@ -21,7 +21,7 @@ fn request(tag: u32, op: Op, lba: u64, sectors: u32) -> Request {
 }
 
 /// Latency of one request by itself, submitted at `at_ms`.
-fn latency(drive: &mut Drive, at_ms: u64, (op, lba, sectors): (Op, u64, u32)) -> Nanos {
+fn latency(drive: &mut Drive, at_ms: u64, op: Op, lba: u64, sectors: u32) -> Nanos {
     drive.submit(Nanos::from_millis(at_ms), request(0, op, lba, sectors));
     drive.next_completion(Nanos::MAX).expect("submitted").latency()
 }
@@ -29,15 +29,15 @@ fn latency(drive: &mut Drive, at_ms: u64, (op, lba, sectors): (Op, u64, u32)) ->
 /// Latency of a write of one sector whose page is on the media, no longer in the buffer.
 fn latency_of_part(drive: &mut Drive) -> Nanos {
     for step in 0..20 {
-        latency(drive, step * 100, (Op::Write, 0, 8));
+        latency(drive, step * 100, Op::Write, 0, 8);
     }
-    latency(drive, 2_000, (Op::Write, 0, 128));
-    latency(drive, 3_000, (Op::Write, 0, 1))
+    latency(drive, 2_000, Op::Write, 0, 128);
+    latency(drive, 3_000, Op::Write, 0, 1)
 }
 
 #[test]
 fn a_map_of_pages_reads_before_it_writes_a_part_and_one_of_sectors_does_not() {
-    let whole = latency(&mut with_unit(MappingUnit::Page), 0, (Op::Write, 0, 8));
+    let whole = latency(&mut with_unit(MappingUnit::Page), 0, Op::Write, 0, 8);
     let page = latency_of_part(&mut with_unit(MappingUnit::Page));
     let sector = latency_of_part(&mut with_unit(MappingUnit::Sector));
     assert!(page > whole + Nanos::from_micros(50), "{page} against {whole}");
@@ -56,9 +56,9 @@ fn pages_that_were_programmed_in_one_go_are_read_one_after_the_other() {
         });
         // More than the buffer holds, so that all of it is on the media.
         for step in 0..64 {
-            latency(&mut drive, step * 100, (Op::Write, step * 256, 256));
+            latency(&mut drive, step * 100, Op::Write, step * 256, 256);
         }
-        latency(&mut drive, 10_000, (Op::Read, 0, sectors)).as_micros_f64() / 500.0
+        latency(&mut drive, 10_000, Op::Read, 0, sectors).as_micros_f64() / 500.0
     };
     // A NAND page on both planes is 8 KiB; a unit of three of them is 24 KiB.
     for (pages_per_program, sectors, reads) in
@@ -74,7 +74,7 @@ fn a_map_of_sectors_takes_pages_by_the_sector() {
     for (unit, pages) in [(MappingUnit::Page, 800), (MappingUnit::Sector, 300)] {
         let mut drive = with_unit(unit);
         for step in 0..800 {
-            latency(&mut drive, step, (Op::Write, step * 64 + 2, 3));
+            latency(&mut drive, step, Op::Write, step * 64 + 2, 3);
         }
         assert_eq!(drive.counters().pages_host, pages, "{unit:?}");
         drive.check_invariants();
@@ -87,7 +87,7 @@ fn a_read_of_nothing_costs_what_the_map_needs_for_it() {
         let mut drive = duo(|spec| {
             spec.mapping.as_mut().expect("the Duo has one").unmapped_read_us = Some(micros);
         });
-        latency(&mut drive, 0, (Op::Read, 0, 128))
+        latency(&mut drive, 0, Op::Read, 0, 128)
     };
     assert_eq!(unmapped(100.0), unmapped(0.0) + Nanos::from_micros(100));
 }
@@ -96,9 +96,9 @@ fn a_read_of_nothing_costs_what_the_map_needs_for_it() {
 fn a_drive_that_writes_through_acknowledges_when_the_nand_has_it() {
     let mut buffered = duo(|_| {});
     let mut through = duo(|spec| spec.buffer.write_through = true);
-    let at_once = latency(&mut buffered, 0, (Op::Write, 0, 8));
+    let at_once = latency(&mut buffered, 0, Op::Write, 0, 8);
     for at_ms in [0, 100, 200] {
-        let programmed = latency(&mut through, at_ms, (Op::Write, at_ms, 8));
+        let programmed = latency(&mut through, at_ms, Op::Write, at_ms, 8);
         assert!(programmed >= at_once + Nanos::from_micros(500), "{programmed}");
     }
 }
@@ -107,8 +107,8 @@ fn a_drive_that_writes_through_acknowledges_when_the_nand_has_it() {
 fn an_acknowledgement_on_its_way_delays_every_write_and_no_read() {
     let latencies = |micros| {
         let mut drive = duo(|spec| spec.buffer.acknowledge_us = micros);
-        let written = latency(&mut drive, 0, (Op::Write, 0, 8));
-        (written, latency(&mut drive, 100, (Op::Read, 0, 8)))
+        let written = latency(&mut drive, 0, Op::Write, 0, 8);
+        (written, latency(&mut drive, 100, Op::Read, 0, 8))
     };
     let (at_once, later) = (latencies(0.0), latencies(30.0));
     assert_eq!(later, (at_once.0 + Nanos::from_micros(30), at_once.1));
@@ -117,8 +117,8 @@ fn an_acknowledgement_on_its_way_delays_every_write_and_no_read() {
 #[test]
 fn a_driver_that_hands_over_one_at_a_time_serves_them_one_by_one_in_order() {
     let mut drive = duo(|spec| spec.hosts[0].outstanding_max = 1);
-    latency(&mut drive, 0, (Op::Write, 0, 1024));
-    let alone = latency(&mut drive, 100, (Op::Read, 0, 8));
+    latency(&mut drive, 0, Op::Write, 0, 1024);
+    let alone = latency(&mut drive, 100, Op::Read, 0, 8);
     for tag in 0..4 {
         drive.submit(Nanos::from_millis(200), request(tag, Op::Read, u64::from(tag) * 128, 8));
     }
@@ -134,7 +134,7 @@ fn a_driver_that_hands_over_one_at_a_time_serves_them_one_by_one_in_order() {
 fn a_processor_wakes_once_for_all_that_is_done_by_then() {
     let reads_of_media = |wake_us| {
         let mut drive = duo(|spec| spec.hosts[0].wake_us = wake_us);
-        latency(&mut drive, 0, (Op::Write, 0, 8192));
+        latency(&mut drive, 0, Op::Write, 0, 8192);
         // The second read goes to the other module.
         for (tag, lba) in [(0, 0), (1, 128)] {
             drive.submit(Nanos::from_millis(100), request(tag, Op::Read, lba, 8));
@@ -174,9 +174,9 @@ fn a_stall_delays_what_is_done_and_nothing_else() {
 fn the_host_pays_for_its_driver_and_for_flash_that_it_manages() {
     let cost = |on_host: bool, (op, sectors): (Op, u32)| {
         let mut drive = duo(|spec| spec.controller.on_host = on_host);
-        latency(&mut drive, 0, (Op::Write, 0, 8));
+        latency(&mut drive, 0, Op::Write, 0, 8);
         let before = drive.host_busy();
-        latency(&mut drive, 100, (op, 0, sectors));
+        latency(&mut drive, 100, op, 0, sectors);
         (drive.host_busy() - before, drive.host_map())
     };
     // 4 us to submit, 3 to complete, 0.3 in the section that is serialised.

@@ -196,7 +196,8 @@ impl CompletionQueue {
     pub(super) fn post(
         &mut self,
         machine: &Machine,
-        (submission, head): (u16, u32),
+        submission: u16,
+        head: u32,
         completions: &[Completion],
     ) -> Result<(), GuestMemoryError> {
         for it in completions {
@@ -415,7 +416,7 @@ impl QueueState {
             // A doorbell value beyond the queue is invalid and ignored.
             if tail != work.head && tail < self.place.entries && !is_blocked {
                 polls.reset();
-                self.carry_out(&memory, tail, (work, lane)).map_err(io::Error::other)?;
+                self.carry_out(&memory, tail, work, lane).map_err(io::Error::other)?;
                 continue;
             }
             if polls.poll_again() {
@@ -434,7 +435,8 @@ impl QueueState {
         &self,
         memory: &Arc<GuestMemory>,
         tail: u32,
-        (work, lane): (&mut Work, Option<&Lane>),
+        work: &mut Work,
+        lane: Option<&Lane>,
     ) -> Result<(), GuestMemoryError> {
         let begun = Instant::now();
         work.answers.use_memory(memory);
@@ -536,8 +538,7 @@ impl QueueState {
     }
 
     fn post(&self, head: u32, completions: &[Completion]) -> Result<(), GuestMemoryError> {
-        let of = (self.place.number, head);
-        locked(&self.place.completion).post(&self.machine, of, completions)
+        locked(&self.place.completion).post(&self.machine, self.place.number, head, completions)
     }
 
     fn record(&self, answered: &[PacedCommand], issued_at: Instant) {

@@ -234,7 +234,7 @@ impl Session {
                     } else {
                         Ok(&transfer.bytes[..])
                     };
-                    self.execute(&transfer.command, data, (replies, &mut next));
+                    self.execute(&transfer.command, data, replies, &mut next);
                 }
             }
         }
@@ -271,12 +271,12 @@ impl Session {
             Err(Status::TRANSPORT)
         };
         match data {
-            Ok(CommandData::Here(data)) => self.execute(command, Ok(data), (replies, next)),
+            Ok(CommandData::Here(data)) => self.execute(command, Ok(data), replies, next),
             Ok(CommandData::Later(bytes)) => {
                 let entries = self.queue().map_or(1, |queue| queue.entries);
                 self.transfers.add(*command, bytes, entries)?;
             }
-            Err(status) => self.execute(command, Err(status), (replies, next)),
+            Err(status) => self.execute(command, Err(status), replies, next),
         }
         Ok(())
     }
@@ -299,7 +299,8 @@ impl Session {
         &mut self,
         command: &Command,
         data: Result<&[u8], Status>,
-        (replies, next): (&mut Replies, &mut Next),
+        replies: &mut Replies,
+        next: &mut Next,
     ) {
         if self.authenticate(command, data, replies) {
             return;
@@ -307,7 +308,7 @@ impl Session {
         match &mut self.phase {
             Phase::New | Phase::Initialized => self.connect(command, data, replies),
             Phase::Admin(queue, controller) => {
-                let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+                let mut answers = answers(queue, self.initialize, replies, &mut self.reads);
                 let (subsystem, now) = (&*self.subsystem, self.now);
                 let context = subsystem.context(now, self.address);
                 let mut controller = locked(controller);
@@ -326,7 +327,7 @@ impl Session {
                 }
             }
             Phase::Io(queue, io) => {
-                let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+                let mut answers = answers(queue, self.initialize, replies, &mut self.reads);
                 if command.opcode() == fabrics::OPCODE {
                     let outcome = of_fabrics(command);
                     self.is_over |= matches!(outcome, Outcome::Disconnected);
@@ -358,11 +359,11 @@ impl Session {
         }
         // Reads come after authentication alone, and what was begun is finished by then.
         if let (Phase::Io(queue, io), true) = (&mut self.phase, is_authenticated) {
-            let mut answers = answers(queue, self.initialize, (&mut *replies, &mut self.reads));
+            let mut answers = answers(queue, self.initialize, &mut *replies, &mut self.reads);
             io.finish_reads(&self.subsystem, &mut answers, &mut self.answered);
         }
         let (Phase::Admin(queue, _) | Phase::Io(queue, _)) = &self.phase else { return false };
-        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+        let mut answers = answers(queue, self.initialize, replies, &mut self.reads);
         let id = command.id();
         // SECP, SPSP1 and SPSP0: authentication of NVMe.
         let is_protocol = command.dword(10) >> 8 == 0x00E9_0101;
@@ -431,7 +432,7 @@ impl Session {
             assert!(self.dialogue.is_some(), "a host without a secret is not let in");
         }
         let required = if self.dialogue.is_some() { AUTHENTICATION_REQUIRED } else { 0 };
-        let mut answers = answers(&queue, self.initialize, (replies, &mut self.reads));
+        let mut answers = answers(&queue, self.initialize, replies, &mut self.reads);
         if queue.is_unpaced {
             answers.head = HEAD_UNUSED;
         }
@@ -467,7 +468,7 @@ impl Session {
         act: impl FnOnce(&mut IoQueue, &Subsystem, &mut Capsules<'_>, &mut AnsweredCommands),
     ) {
         if let Phase::Io(queue, io) = &mut self.phase {
-            let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+            let mut answers = answers(queue, self.initialize, replies, &mut self.reads);
             act(io, &self.subsystem, &mut answers, &mut self.answered);
         }
     }
@@ -529,7 +530,7 @@ impl Conversation for Session {
         self.now = now;
         let Phase::Admin(queue, controller) = &self.phase else { return Ok(None) };
         let context = self.subsystem.context(now, self.address);
-        let mut answers = answers(queue, self.initialize, (replies, &mut self.reads));
+        let mut answers = answers(queue, self.initialize, replies, &mut self.reads);
         let mut controller = locked(controller);
         let next = controller.advance(&context);
         complete_held(&mut controller, &mut answers);
@@ -556,7 +557,8 @@ impl fmt::Debug for Session {
 fn answers<'a>(
     queue: &Queue,
     initialize: Initialize,
-    (replies, reads): (&'a mut Replies, &'a mut Vec<BegunRead>),
+    replies: &'a mut Replies,
+    reads: &'a mut Vec<BegunRead>,
 ) -> Capsules<'a> {
     Capsules { replies, reads, initialize, head: queue.head, is_unpaced: queue.is_unpaced }
 }

@@ -68,12 +68,13 @@ impl IntervalCutter {
 pub(super) fn on(
     drive: &mut Drive,
     name: &str,
-    (load, looped): (&RecordedLoad<'_>, &LoopedLoad),
+    load: &RecordedLoad<'_>,
+    looped: &LoopedLoad,
     start: Nanos,
 ) -> Result<ReplayedApplication, Error> {
     let RecordedLoad { recording, host, .. } = *load;
-    let once = recorded::on(drive, name, (recording, host), start)?;
-    let fit = AddressMap::new((recording, host), drive, name)?;
+    let once = recorded::on(drive, name, recording, host, start)?;
+    let fit = AddressMap::new(recording, host, drive, name)?;
     let whole = host.tree(recording);
     let first = first_part(&whole, looped.begins_at);
     let mut replayed = once.replayed;

@@ -13,7 +13,8 @@ const OWED_MIN: f64 = 0.05;
 /// read: then the figures are not those of reads alone.
 pub(super) fn warning(
     drive: &Drive,
-    (step, workload): (&str, &Workload),
+    step: &str,
+    workload: &Workload,
     intervals: &[Interval],
 ) -> Option<Warning> {
     // What a rebuild programs has a warning of its own.

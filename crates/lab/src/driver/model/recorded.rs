@@ -34,9 +34,9 @@ pub fn replay_recording(
         .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
     drive.set_compressible(compressible_percent);
     // Checked before the fill, which may take long.
-    AddressMap::new((recording, host), &drive, &spec.name)?;
+    AddressMap::new(recording, host, &drive, &spec.name)?;
     quick_measure::fill(&mut drive)?;
-    Ok(on(&mut drive, &spec.name, (recording, host), Nanos::ZERO)?.replayed)
+    Ok(on(&mut drive, &spec.name, recording, host, Nanos::ZERO)?.replayed)
 }
 
 /// A recording after its replay on a drive.
@@ -56,14 +56,15 @@ pub(super) struct ReplayedRecording {
 pub(super) fn on(
     drive: &mut Drive,
     name: &str,
-    (recording, host): (&Recording, &ReplayHost),
+    recording: &Recording,
+    host: &ReplayHost,
     start: Nanos,
 ) -> Result<ReplayedRecording, Error> {
     if recording.measured().is_empty() {
         let text = "the recording has no request from the time at which its benchmark counted";
         return Err(Error::new(Kind::Input, text));
     }
-    let fit = AddressMap::new((recording, host), drive, name)?;
+    let fit = AddressMap::new(recording, host, drive, name)?;
     let tree = host.tree(recording);
     let mut meter = Meter::new(drive, start);
     let run = Run::new(drive, (&tree, host), fit, start);
@@ -88,7 +89,8 @@ pub(super) struct AddressMap {
 
 impl AddressMap {
     pub(super) fn new(
-        (recording, host): (&Recording, &ReplayHost),
+        recording: &Recording,
+        host: &ReplayHost,
         drive: &Drive,
         name: &str,
     ) -> Result<Self, Error> {

@@ -49,7 +49,7 @@ fn minute(writes: u64) -> Vec<Interval> {
 }
 
 fn record(step: &PlannedStep, asked: Option<f64>, loaded: LoadResult) -> Record {
-    Record::of_load(step, (1, &write_requirement()), asked, loaded)
+    Record::of_load(step, 1, &write_requirement(), asked, loaded)
 }
 
 /// The limit that a load at `pace` met which asked for `asked` a second and got `reached`.
@@ -180,7 +180,7 @@ fn parts_responses_and_devices_are_summed_up_each_by_itself() {
 fn a_queue_that_stayed_empty_is_warned_of_for_all_devices_together() {
     let loaded = LoadResult { intervals: minute(1000), ..LoadResult::default() };
     assert!(record(&planned(), None, loaded.clone()).warnings.is_empty());
-    let of_four = Record::of_load(&planned(), (4, &write_requirement()), None, loaded);
+    let of_four = Record::of_load(&planned(), 4, &write_requirement(), None, loaded);
     let kinds: Vec<WarningKind> = of_four.warnings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [WarningKind::QueueNotFilled], "eight of thirty-two");
 }

@@ -1,12 +1,11 @@
 //! Superblocks that are not used again, since a place of them is bad.
 
-use ftl::SuperblockState;
+use ftl::{Debt, Ftl, Lpn, SuperblockState};
 
 use super::Core;
 use crate::engine::core::bad_places::BadPlaces;
 use crate::format::layout::{Layout, Place};
 use crate::format::row::RowEpoch;
-use ftl::{Debt, Ftl, Lpn};
 
 impl Core {
     /// Rows of condemned superblocks that hold pages which can be moved, `most` at most.

@@ -70,7 +70,7 @@ fn refused(
     let trace = timed([0, 1000], 4096);
     let workload = reads();
     let load = Load { replay: Some(replay(&trace, speed)), ..load(&workload, 1) };
-    let error = check(&load, place, (version, engine)).unwrap_err();
+    let error = check(&load, place, version, engine).unwrap_err();
     assert_eq!(error.kind(), Kind::Input);
     (error.to_string(), error.remedy().to_owned())
 }
@@ -101,10 +101,10 @@ fn an_old_fio_is_refused_only_where_times_are_kept() {
     assert_eq!(remedy, "install fio 3.31 or later, or replay it without a speed or a rate");
     let (trace, workload) = (timed([0, 1000], 4096), reads());
     let of = |speed| Load { replay: Some(replay(&trace, speed)), ..load(&workload, 1) };
-    check(&of(None), place(), (old, DIRECT)).unwrap();
-    check(&of(Some(2.0)), place(), (TIMED, DIRECT)).unwrap();
+    check(&of(None), place(), old, DIRECT).unwrap();
+    check(&of(Some(2.0)), place(), TIMED, DIRECT).unwrap();
     let rated = Load { rate: Some(RATE), ..of(None) };
-    check(&rated, place(), (old, DIRECT)).expect_err("a rate has times too");
+    check(&rated, place(), old, DIRECT).expect_err("a rate has times too");
 }
 
 #[test]
