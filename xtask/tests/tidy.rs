@@ -159,8 +159,7 @@ fn vague(line: &str) -> Option<String> {
     Some(format!("add its noun to the name of the type {}", bare[1]))
 }
 
-/// Methods that lie elsewhere: a drive is made and opened from its folder, and a subject gets its
-/// drivers where the kinds of drivers are listed.
+/// Methods that lie elsewhere: a drive is made and opened from its folder.
 const METHODS_ELSEWHERE: [(&str, &str, &str); 3] = [
     ("live", "Drive", "volume/folder"),
     ("live", "Drive", "volume/listed_dies"),

@@ -52,7 +52,7 @@ use crate::extent::Extents;
 use crate::mapping::{Map, Mapping};
 use crate::p2l_cache::P2lCache;
 use crate::placement::ByHandle;
-use crate::stream::{Frontier, Origin, Stream, Streams};
+use crate::stream::{ExtentMove, Frontier, Origin, Stream, Streams};
 use crate::superblock::Superblocks;
 use crate::table::Use;
 use crate::{
@@ -119,15 +119,6 @@ pub struct Occupancy {
     pub superblocks_free: u32,
     /// True if rows that leave out dies limit stored data to less than the format allows.
     pub is_short_of_rows: bool,
-}
-
-/// An extent that is moved, and the stream that it is moved to.
-#[derive(Clone, Copy)]
-pub(crate) struct ExtentMove {
-    pub(crate) lpn: Lpn,
-    pub(crate) granules: u32,
-    pub(crate) stream: Stream,
-    pub(crate) cause: Cause,
 }
 
 /// Condition of one superblock.

@@ -9,7 +9,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::{Cause, Config, DieId, Divider, Geometry, Ppn, ReclaimUnitHandles, SuperblockId};
+use crate::{Cause, Config, DieId, Divider, Geometry, Lpn, Ppn, ReclaimUnitHandles, SuperblockId};
 
 /// Writes kept together in open superblocks of their own: the index of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,15 @@ impl IndexMut<Stream> for Streams {
             None => &mut self.further[index - count],
         }
     }
+}
+
+/// An extent that is moved, and the stream that it is moved to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExtentMove {
+    pub(crate) lpn: Lpn,
+    pub(crate) granules: u32,
+    pub(crate) stream: Stream,
+    pub(crate) cause: Cause,
 }
 
 /// Place of an extent that is to be relocated.

@@ -156,24 +156,21 @@ impl Subject {
 
 /// The setup of the real target at `path` that `choice` means.
 fn real_setup(path: &str, choice: &Choice) -> Result<TargetSetup, Error> {
+    let refused = |what: &str, hint: &str| {
+        Err(Error::new(Kind::Input, format!("{path} is a real drive: {what}")).hint(hint))
+    };
     if choice.surroundings != Surroundings::default() {
-        let text = format!(
-            "{path} is a real drive: --ambient, --airflow, --slot-power and --fail-die apply to \
-             models only"
-        );
-        let hint = "leave these options out";
-        return Err(Error::new(Kind::Input, text).hint(hint));
+        let what = "--ambient, --airflow, --slot-power and --fail-die apply to models only";
+        return refused(what, "leave these options out");
     }
     let format = choice.format.as_deref().filter(|format| *format != ALL);
     if format.is_some() || choice.time_lapse.is_some() {
-        let text = format!("{path} is a real drive: it has no format or time lapse");
         let hint = "leave out --format, --time-lapse and --full-scale";
-        return Err(Error::new(Kind::Input, text).hint(hint));
+        return refused("it has no format or time lapse", hint);
     }
     if choice.host.is_some() {
-        let text = format!("{path} is a real drive: it has one host, this machine");
         let hint = "leave out --host, or name machines that run `fio --server`: --client a,b";
-        return Err(Error::new(Kind::Input, text).hint(hint));
+        return refused("it has one host, this machine", hint);
     }
     let hosts = choice.clients.clone().unwrap_or_default();
     match Address::parse(path, &hosts)? {

@@ -14,8 +14,7 @@
 //! - While rows are shortened no more is stored than leaves the superblock with least in it worth
 //!   relocating to such rows.
 
-use super::ExtentMove;
-use crate::stream::{Origin, Stream};
+use crate::stream::{ExtentMove, Origin, Stream};
 use crate::{Cause, Debt, Ftl, Lpn, Media, SuperblockId};
 
 /// Shortening of the rows that are begun from now on.

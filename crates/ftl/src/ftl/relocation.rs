@@ -7,9 +7,8 @@
 //! superblocks has been gained: the world stops, which is what makes the latency of a drive with
 //! little spare space so uneven.
 
-use super::ExtentMove;
 use crate::mapping::{Map, Mapping};
-use crate::stream::{Origin, Stream};
+use crate::stream::{ExtentMove, Origin, Stream};
 use crate::{Cause, Config, Debt, Ftl, Lpn, Media, Ppn, SuperblockId, wear};
 
 /// Valid pages of the victim whose map entries are fetched at a time, one such lot ahead: together,

@@ -60,7 +60,9 @@ impl Ftl {
 
     /// True if folding would free superblocks of the cache: for an owner that is idle.
     pub fn wants_folding(&self) -> bool {
-        self.superblocks.slc() > 0 && (self.is_folding() || self.oldest_slc().is_some())
+        let is_slc = |victim: SuperblockId| self.superblocks.is_slc(victim);
+        let is_folding = || self.relocation.superblock().is_some_and(is_slc);
+        self.superblocks.slc() > 0 && (is_folding() || self.oldest_slc().is_some())
     }
 
     /// Relocates about one program unit of the cache, from its oldest superblock, after the victim
@@ -77,10 +79,6 @@ impl Ftl {
                 self.slc.is_used_up = false;
             }
         }
-    }
-
-    fn is_folding(&self) -> bool {
-        self.relocation.superblock().is_some_and(|victim| self.superblocks.is_slc(victim))
     }
 
     /// The superblock in SLC mode that was closed first.

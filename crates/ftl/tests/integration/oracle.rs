@@ -322,8 +322,8 @@ impl Owner for Pace {
     }
 
     fn fold(ftl: &mut Ftl, flash: &mut Flash) {
-        let is_victim = |id: &SuperblockId| ftl.superblock(*id).state == SuperblockState::Victim;
-        let is_busy = superblocks(ftl).any(|id| is_victim(&id));
+        let state = |id| ftl.superblock(id).state;
+        let is_busy = superblocks(ftl).any(|id| state(id) == SuperblockState::Victim);
         let (cached, wants) = (slc_count(ftl), ftl.wants_folding());
         let before = flash.tally.pages_relocation;
         if !ftl.needs_room() {

@@ -52,6 +52,7 @@ impl Drive {
         for _ in 0..TRIES {
             self.check_sound()?;
             let mut journal = self.journal()?;
+            // Another thread's batch may have had it while this one waited for the journal.
             if scope == Scope::Host && journal.committed >= before {
                 return Ok(());
             }
@@ -62,6 +63,7 @@ impl Drive {
             if self.commit_to(&mut journal, scope, |_| ())?.is_some() {
                 return self.shorten(journal);
             }
+            // A checkpoint makes room, which others may fill before this one comes to it.
             drop(journal);
             self.checkpoint()?;
         }
@@ -98,6 +100,7 @@ impl Drive {
             if !self.has_room(&journal, &core, BATCHES_RESERVED) {
                 drop(core);
                 drop(journal);
+                // Only a commit takes the checkpoint that makes room.
                 return self.commit(Scope::Relocation);
             }
             journal.begin();
@@ -234,6 +237,7 @@ impl Drive {
         journal: &mut Journal,
         dirty: DieSet,
     ) -> Result<(), DeviceError> {
+        // A batch is believed: what it lists must be durable before it can be.
         if !mutants::is(Mutant::JournalBeforeRows) {
             self.store.dies.sync_all(dirty).map_err(sync_failed)?;
         }

@@ -168,11 +168,9 @@ impl Drive {
         // Exact, so that it can be typed.
         let bytes = |pages: u64| pages * PAGE_BYTES as u64;
         let core = self.core()?;
-        let is_condemned = |id: &u32| core.ftl.superblock(SuperblockId(*id)).is_condemned;
-        let condemned = (0..shape.superblocks).filter(is_condemned).count();
+        let is_good = |id: &u32| !core.ftl.superblock(SuperblockId(*id)).is_condemned;
+        let superblocks = (0..shape.superblocks).filter(is_good).fold(0, |count, _| count + 1);
         drop(core);
-        let condemned = u32::try_from(condemned).expect("no more than there are");
-        let superblocks = shape.superblocks - condemned;
         let pages_stored_max = stored_max;
         let wanted = Shape { pages_logical: pages, pages_stored_max, superblocks, ..*shape };
         let mappable = u64::from(shape.pages_mappable);

@@ -41,6 +41,7 @@ impl Drive {
     /// that has gained.
     pub(super) fn relocate(&self) -> Result<(), DeviceError> {
         loop {
+            // Writers that owe much wait, or they use up room faster than it is gained.
             let waits = {
                 let core = self.core()?;
                 core.ftl.needs_room() || core.ftl.owes_batches(BATCHES_MAX)
@@ -52,6 +53,7 @@ impl Drive {
                 let core = self.core()?;
                 (core.ftl.held_erased().len(), core.releasable(), core.ftl.needs_room())
             };
+            // The host completes rows at no cost to the journal, unless it waits for room itself.
             let wait_for_rows_below = if is_short { 1 } else { ERASED_MAX };
             if erased > 0 && mutants::is(Mutant::ReleasedEarly) {
                 self.core_mut()?.release_erased(erased);

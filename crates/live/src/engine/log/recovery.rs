@@ -161,6 +161,7 @@ fn open(
         return Ok((go_on(store, &header, closed), None));
     }
     let mut accounted = account(&store, &header, &mut Doubts::default())?;
+    // The account has what counts of it.
     store.buffered = None;
     // Rows leave out dies from the beginning, which limits how many superblocks can be spared.
     accounted.ftl.leave_out(store.dies.removed().count());
