@@ -73,7 +73,7 @@ pub(crate) fn for_reading(plan: Plan, subject: &Subject, real: &RealArgs) -> Res
 
 /// Tells that data compresses in vain on the drive of `spec`.
 pub(crate) fn tell_no_compression(spec: &DriveSpec, data: &DataArgs) {
-    if data.compressible.is_some() && spec.compression.is_none() {
+    if data.compressible.is_some() && !spec.compresses() {
         let name = &spec.name;
         output::talk(&format!("warning: --compressible has no effect: {name} does not compress"));
     }

@@ -3,7 +3,7 @@
 //! A row names a workload, a phase and, mostly, a load. A step measures it when all these agree:
 //!
 //! - workload: one of the names by which the step's figures are published, or its own, with data
-//!   as compressible as the row's mode says;
+//!   as compressible as the row's mode says, or the least compressible of the protocol;
 //! - phase: what the protocol calls its measurements, and for a protocol of settled drives the
 //!   beginning and the end of its preconditioning;
 //! - rate: the step answers each completion with the next request, as loads are published;
@@ -53,8 +53,7 @@ impl Miss {
 pub fn reading(row: &FigureRow, plan: &Plan) -> Result<Reading, Miss> {
     let published = plan.published.as_ref().ok_or(Miss::Document)?;
     let metric = row.measured_metric().ok_or(Miss::Workload)?;
-    let named: Vec<&PlannedStep> =
-        plan.steps.iter().filter(|step| step.pace.is_none() && is_about(step, row)).collect();
+    let named = named(plan, row);
     if named.is_empty() {
         return Err(Miss::Workload);
     }
@@ -77,13 +76,17 @@ pub fn host<'a>(row: &'a FigureRow, plan: &'a Plan, known: &[String]) -> &'a str
     }
 }
 
-/// True if a step has the workload of `row`, with data as compressible as its mode says.
-fn is_about(step: &PlannedStep, row: &FigureRow) -> bool {
-    let named = match step.published_as.as_slice() {
+/// The steps that have the workload of `row`, with data as compressible as its mode says.
+fn named<'a>(plan: &'a Plan, row: &FigureRow) -> Vec<&'a PlannedStep> {
+    let is_named = |step: &&PlannedStep| match step.published_as.as_slice() {
         [] => step.workload_name() == row.workload,
         names => names.contains(&row.workload),
     };
-    named && is_of(&row.mode, step.compressible_percent())
+    let mut named: Vec<_> =
+        plan.steps.iter().filter(|step| step.pace.is_none()).filter(is_named).collect();
+    let least = named.iter().map(|step| step.compressible_percent()).fold(100.0, f64::min);
+    named.retain(|step| is_of(&row.mode, step.compressible_percent(), least));
+    named
 }
 
 /// The steps among `named` that a protocol of `measured` offers for `phase`, and their part.

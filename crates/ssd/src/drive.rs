@@ -28,8 +28,8 @@ use crate::disk::Disk;
 use crate::event::{Event, EventQueue, Lane};
 use crate::host::Host;
 use crate::in_place::InPlace;
+use crate::link::Link;
 use crate::module::{Extent, Module};
-use crate::server::Server;
 use crate::spec::{DriveSpec, SpecError};
 use crate::stall::Wait;
 use crate::stripe::Stripe;
@@ -155,15 +155,6 @@ pub struct PagesRead {
     pub all: u64,
     /// Units of them that were unwritten: the map answers them, and no die is busy with them.
     pub unmapped: u64,
-}
-
-/// Both directions of the link.
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    to_host: Server,
-    to_drive: Server,
-    read_sector_ps: u64,
-    write_sector_ps: u64,
 }
 
 /// Request in flight.
@@ -397,7 +388,9 @@ impl Drive {
                 Event::Arm { disk } => self.turn_of_arm(at, disk),
                 Event::Done { slot } => {
                     let thread = self.in_flight[slot as usize].request.thread;
-                    match self.host.wait(thread, at) {
+                    let modules = &self.modules;
+                    let is_during = |state| modules.iter().any(|module| module.is_during(state));
+                    match self.host.wait(thread, at, is_during) {
                         Some(Wait { until, alone }) => {
                             debug_assert!(until >= at, "a request is noticed once it is done");
                             self.in_flight[slot as usize].stalled = alone;
@@ -469,6 +462,7 @@ impl Drive {
     /// 4 KiB of it by `percent`, 0 to 100. A drive that does not compress ignores it.
     pub fn set_compressible(&mut self, percent: f64) {
         debug_assert!((0.0..=100.0).contains(&percent), "data is compressible from 0 to 100 %");
+        self.modules.iter_mut().for_each(|module| module.set_compressible(percent));
         let Some(header_bytes) = self.extent_header_bytes else { return };
         let bytes = (PAGE_BYTES as f64 * (1.0 - percent / 100.0)).ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 4096")]
@@ -537,7 +531,7 @@ impl Drive {
             progress.done_at = progress.done_at.max(sensing.commanded_at);
             if sensing.pages_answered > 0 {
                 let event = Event::Answered { slot, pages: sensing.pages_answered };
-                events.push(sensing.commanded_at, event);
+                events.push(sensing.answered_at, event);
                 progress.parts += 1;
             }
         });
@@ -602,7 +596,7 @@ impl Drive {
     #[inline]
     fn sensed(&mut self, at: Nanos, slot: u32, channel: u16, (pages, lines): (u16, u16)) {
         let module = self.channels_per_module.divide(channel.into()).0 as usize;
-        let at = self.modules[module].transfer_out(at, channel, lines);
+        let at = self.modules[module].transfer_out(at, channel, (pages, lines));
         let device = if self.links.len() == 1 { 0 } else { module / self.modules_per_device };
         self.carry_out(at, slot, device, u32::from(pages));
     }
@@ -723,37 +717,4 @@ impl InFlight {
             events.push_in_order(lane, self.done_at, Event::Done { slot });
         }
     }
-}
-
-impl Link {
-    fn new(read_mb_s: f64, write_mb_s: f64) -> Self {
-        Self {
-            to_host: Server::default(),
-            to_drive: Server::default(),
-            read_sector_ps: sector_ps(read_mb_s),
-            write_sector_ps: sector_ps(write_mb_s),
-        }
-    }
-
-    #[inline]
-    fn read(&mut self, at: Nanos, sectors: u32) -> Nanos {
-        self.to_host.book(at, span(sectors, self.read_sector_ps))
-    }
-
-    #[inline]
-    fn write(&mut self, at: Nanos, sectors: u32) -> Nanos {
-        self.to_drive.book(at, span(sectors, self.write_sector_ps))
-    }
-}
-
-/// Picoseconds that a sector takes at a rate in decimal MB/s.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
-fn sector_ps(mb_s: f64) -> u64 {
-    (SECTOR_BYTES as f64 * 1e6 / mb_s).round() as u64
-}
-
-/// Time of `sectors` that take `sector_ps` picoseconds each.
-#[inline]
-fn span(sectors: u32, sector_ps: u64) -> Nanos {
-    Nanos(u64::from(sectors) * sector_ps / 1000)
 }

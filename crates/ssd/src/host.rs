@@ -9,7 +9,7 @@ use blockio::Nanos;
 use self::processors::Processors;
 use self::thread_queue::ThreadQueues;
 use crate::server::Server;
-use crate::spec::HostSpec;
+use crate::spec::{HostSpec, StallDuring};
 use crate::stall::{Stalls, Wait};
 
 /// A host driver at work.
@@ -108,10 +108,16 @@ impl Host {
     }
 
     /// Returns the reason that a completion which is due for `thread` at `at` has to wait: a stall,
-    /// or the wake-up of the thread's processor. `None` if it need not wait.
+    /// or the wake-up of the thread's processor. `None` if it need not wait. `is_during` tells the
+    /// state of the drive.
     #[inline]
-    pub(crate) fn wait(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
-        let stalled = self.stalls.wait(thread, at);
+    pub(crate) fn wait(
+        &mut self,
+        thread: u16,
+        at: Nanos,
+        is_during: impl Fn(StallDuring) -> bool,
+    ) -> Option<Wait> {
+        let stalled = self.stalls.wait(thread, at, is_during);
         if self.wake == Nanos::ZERO {
             return stalled;
         }

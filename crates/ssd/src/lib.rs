@@ -55,6 +55,7 @@ mod drive;
 mod event;
 mod host;
 mod in_place;
+mod link;
 mod module;
 mod server;
 mod spec;
@@ -69,8 +70,8 @@ pub use spec::{
     EnduranceSpec, EnergySpec, Fact, FitScale, FitSpec, FormatSpec, GeometrySpec, HostSpec,
     InPlaceSpec, IsolationSpec, LinkSpec, MappingSpec, MappingUnit, ModuleLayout, ModulesSpec,
     NandSpec, OverProvisioning, PlacementSpec, PlatformSpec, PowerSpec, PublishedSpec,
-    ReadRetrySpec, RelocationSpec, SlcCacheSpec, SlotPower, SpecError, StallHolds, StallSpec,
-    Surroundings, ThermalSpec, VictimSpec,
+    ReadRetrySpec, RelocationSpec, SlcCacheSpec, SlotPower, SpecError, StallDuring, StallHolds,
+    StallSpec, Surroundings, ThermalSpec, VictimSpec,
 };
 
 /// Version of the models: rises whenever a simulated number moves.

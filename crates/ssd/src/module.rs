@@ -14,7 +14,8 @@ use self::indirection_unit::IndirectionUnits;
 use crate::backend::{self, Backend};
 use crate::die_failure::LostDie;
 use crate::event::{Event, EventQueue, Lane, PAGES_MAX};
-use crate::spec::{DriveSpec, HostSpec, MappingUnit};
+use crate::link::Port;
+use crate::spec::{DriveSpec, HostSpec, MappingUnit, StallDuring};
 
 /// Sectors of a mapping unit.
 const UNIT_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
@@ -33,10 +34,16 @@ pub(crate) struct Extent {
 pub(crate) struct Module {
     pub(crate) ftl: Ftl,
     pub(crate) backend: Backend,
+    /// Port to the bridge before the modules, where one bounds it.
+    port: Option<Port>,
     pub(crate) index: u16,
     channel_first: u16,
     mapping_unit: MappingUnit,
     write_through: bool,
+    /// True if the controller works on what is written as compressed.
+    compresses_first: bool,
+    /// Sectors of a mapping unit that is compressed.
+    unit_sectors_compressed: f64,
     /// Delay of each write's acknowledgement; it keeps nothing busy.
     acknowledge: Nanos,
     /// Sectors of parts of mapping units, written but not yet a page of their own.
@@ -81,6 +88,8 @@ pub(crate) struct Sensing {
     pub(crate) lost: bool,
     /// Time at which the controller is done with the command.
     pub(crate) commanded_at: Nanos,
+    /// Time at which what no die reads for it has left the module.
+    pub(crate) answered_at: Nanos,
 }
 
 impl Module {
@@ -100,10 +109,13 @@ impl Module {
         Self {
             ftl,
             backend,
+            port: spec.modules.port_mb_s.map(Port::new),
             index,
             channel_first,
             mapping_unit: spec.mapping_unit(),
             write_through: spec.buffer.write_through,
+            compresses_first: spec.controller.compresses_first,
+            unit_sectors_compressed: UNIT_SECTORS as f64,
             acknowledge: Nanos::from_micros_f64(spec.buffer.acknowledge_us),
             sectors_packed: 0,
             coarse: IndirectionUnits::new(spec.indirection_kib(), gather_kib),
@@ -131,6 +143,14 @@ impl Module {
         }
         if let Some(retry) = &mut self.backend.retry {
             retry.purge();
+        }
+    }
+
+    /// True if the module is in the state of a stall.
+    pub(crate) fn is_during(&self, state: StallDuring) -> bool {
+        match state {
+            StallDuring::Always => true,
+            StallDuring::DearRelocation => self.ftl.puts_relocation_off(),
         }
     }
 
@@ -227,7 +247,8 @@ impl Module {
             return self.write_coarse(at, extent);
         }
         let (first, last) = units(extent);
-        let sectors = self.sectors_carried(extent, last - first + 1);
+        let sectors = self.sectors_written(extent, last - first + 1);
+        let at = self.port.as_mut().map_or(at, |port| port.write(at, extent.sectors));
         let arrived_at = self.backend.command_write(at, sectors);
         let mut done = arrived_at;
         for unit in first..=last {
@@ -300,6 +321,23 @@ impl Module {
         }
     }
 
+    /// A good compressor shortens what is written from now on by `percent`.
+    pub(crate) fn set_compressible(&mut self, percent: f64) {
+        self.unit_sectors_compressed = UNIT_SECTORS as f64 * (1.0 - percent / 100.0);
+    }
+
+    /// Sectors that the controller works on for a write that touches `units` mapping units.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as carried")]
+    fn sectors_written(&self, extent: Extent, units: u64) -> u32 {
+        let carried = self.sectors_carried(extent, units);
+        if !self.compresses_first {
+            return carried;
+        }
+        let compressed = (self.unit_sectors_compressed * units as f64).ceil() as u32;
+        compressed.min(carried)
+    }
+
     /// Sectors that go through the controller for an extent that touches `units` mapping units.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "a request has less than 2^32 sectors")]
@@ -357,7 +395,8 @@ impl Module {
             let sectors = self.sectors_carried(extent, last - first + 1);
             self.backend.command_read(at, sectors)
         };
-        let mut sensing = Sensing { dies: 0, pages_answered: 0, lost: false, commanded_at };
+        let mut sensing =
+            Sensing { dies: 0, pages_answered: 0, lost: false, commanded_at, answered_at: at };
         let mut wanted: Option<WantedPages> = None;
         for page in first..=last {
             let (lpn, ppn) = self.lookup::<COARSE>(page);
@@ -386,6 +425,10 @@ impl Module {
             }
         }
         self.sense(wanted, slot, &mut sensing, events);
+        sensing.answered_at = match &mut self.port {
+            Some(port) => port.read(at, commanded_at, sensing.pages_answered * 8),
+            None => commanded_at,
+        };
         let pages = u64::from(sensing.dies) + u64::from(sensing.pages_answered);
         debug_assert!(pages <= last - first + 1, "no more is read than the request asks for");
         debug_assert!(sensing.dies as usize <= mapped, "dies read what is mapped");
@@ -464,10 +507,16 @@ impl Module {
         self.lpn_of_page(sector / UNIT_SECTORS)
     }
 
-    /// A read that has been sensed leaves the module.
+    /// `pages` of a read that have been sensed, of so many `lines`, leave the module.
     #[inline]
-    pub(crate) fn transfer_out(&mut self, at: Nanos, channel: u16, lines: u16) -> Nanos {
-        self.backend.transfer_out(at, channel - self.channel_first, lines)
+    pub(crate) fn transfer_out(
+        &mut self,
+        at: Nanos,
+        channel: u16,
+        (pages, lines): (u16, u16),
+    ) -> Nanos {
+        let at = self.backend.transfer_out(at, channel - self.channel_first, lines);
+        self.port.as_mut().map_or(at, |port| port.read(at, at, u32::from(pages) * 8))
     }
 
     fn fetch(&mut self, at: Nanos, lpn: Lpn) -> Nanos {

@@ -185,6 +185,10 @@ pub struct ModulesSpec {
     pub layout: ModuleLayout,
     /// Stripe unit in KiB, a multiple of 4.
     pub stripe_kib: u32,
+    /// Rate of the port by which a bridge reaches each module, in decimal MB/s, each direction by
+    /// itself; absent where none bounds it.
+    #[serde(default)]
+    pub port_mb_s: Option<f64>,
     /// Source.
     pub source: String,
 }
@@ -294,6 +298,10 @@ pub struct ControllerSpec {
     pub read_first: bool,
     /// True if it runs on the host's processor: scaled by the host's `controller_factor`.
     pub on_host: bool,
+    /// True if `write_us_per_kib` is for data as compressed, on a controller that compresses before
+    /// all else. What that saves of the flash is [`CompressionSpec`]'s.
+    #[serde(default)]
+    pub compresses_first: bool,
     /// Source.
     pub source: String,
 }
@@ -460,8 +468,22 @@ pub struct StallSpec {
     pub span_ms: f64,
     /// Completions that it delays.
     pub holds: StallHolds,
+    /// State of the drive in which it occurs.
+    #[serde(default)]
+    pub during: StallDuring,
     /// Source.
     pub source: String,
+}
+
+/// State of a drive in which a stall occurs; one that is due otherwise waits for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StallDuring {
+    /// Any.
+    #[default]
+    Always,
+    /// Free space is below the high watermark, and the next victim costs more than `price_max`.
+    DearRelocation,
 }
 
 /// Completions that a stall delays.
@@ -642,6 +664,11 @@ impl DriveSpec {
     /// Indirection unit in KiB.
     pub fn indirection_kib(&self) -> u32 {
         self.mapping.as_ref().map_or(4, |mapping| mapping.indirection_kib)
+    }
+
+    /// True if the compressibility of data makes a difference.
+    pub const fn compresses(&self) -> bool {
+        self.compression.is_some() || self.controller.compresses_first
     }
 
     /// True if the media is NAND, with a map.

@@ -11,14 +11,17 @@
 //!                                                                found `span` later
 //! ```
 //!
-//! Everything is a function of time: no random number is drawn.
+//! A stall of a state of the drive that is due in another state waits for it, see
+//! [`crate::spec::StallDuring`]. No random number is drawn.
 
 use blockio::Nanos;
 
-use crate::spec::{StallHolds, StallSpec};
+use crate::spec::{StallDuring, StallHolds, StallSpec};
 
 /// The golden ratio's fraction in 1/65536: threads' stalls are spread evenly, however many.
 const PHASE: u64 = 40_503;
+/// Share of the time between two stalls after which one that waits for its state is due again.
+const LOOKS: u64 = 64;
 
 /// All stalls of a host.
 #[derive(Clone, Debug)]
@@ -44,6 +47,7 @@ struct Stall {
     every: Nanos,
     span: Nanos,
     holds: StallHolds,
+    during: StallDuring,
     /// Start of the next stall, or of the one under way: thread by thread, or one for all.
     begins_at: Vec<Nanos>,
 }
@@ -56,18 +60,29 @@ impl Stalls {
         Self { kinds, none_before: Nanos::MAX, threads_seen }
     }
 
-    /// Returns the stall that holds a completion which is due for `thread` at `at`, if any.
+    /// Returns the stall that holds a completion which is due for `thread` at `at`, if any;
+    /// `is_during` tells the state of the drive.
     #[inline]
-    pub(crate) fn wait(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
+    pub(crate) fn wait(
+        &mut self,
+        thread: u16,
+        at: Nanos,
+        is_during: impl Fn(StallDuring) -> bool,
+    ) -> Option<Wait> {
         if at < self.none_before && u32::from(thread) < self.threads_seen {
             return None;
         }
-        self.look_closer(thread, at)
+        self.look_closer((thread, at), &is_during)
     }
 
     #[inline(never)]
-    fn look_closer(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
-        let holds = self.kinds.iter_mut().filter_map(|stall| stall.wait(thread, at));
+    fn look_closer(
+        &mut self,
+        (thread, at): (u16, Nanos),
+        is_during: &impl Fn(StallDuring) -> bool,
+    ) -> Option<Wait> {
+        let wait = |stall: &mut Stall| stall.wait(thread, at, is_during(stall.during));
+        let holds = self.kinds.iter_mut().filter_map(wait);
         let held = holds.max_by_key(|hold| hold.until);
         self.threads_seen = self.threads_seen.max(u32::from(thread) + 1);
         let begins_at = self.kinds.iter().flat_map(|stall| &stall.begins_at);
@@ -85,11 +100,13 @@ impl Stall {
             StallHolds::Thread => (every, span),
             StallHolds::Request => (every / u64::from(time_lapse), span / u64::from(time_lapse)),
         };
-        Self { every: every.max(Nanos(1)), span, holds: spec.holds, begins_at: Vec::new() }
+        let (holds, during) = (spec.holds, spec.during);
+        Self { every: every.max(Nanos(1)), span, holds, during, begins_at: Vec::new() }
     }
 
+    /// The stall that holds a completion of `thread` at `at`, if the drive `is_during` its state.
     #[inline]
-    fn wait(&mut self, thread: u16, at: Nanos) -> Option<Wait> {
+    fn wait(&mut self, thread: u16, at: Nanos, is_during: bool) -> Option<Wait> {
         let line = match self.holds {
             StallHolds::Thread => usize::from(thread),
             StallHolds::Request => 0,
@@ -97,6 +114,10 @@ impl Stall {
         self.grow(line);
         let begins_at = &mut self.begins_at[line];
         if at < *begins_at {
+            return None;
+        }
+        if !is_during {
+            *begins_at = at + (self.every / LOOKS).max(Nanos(1));
             return None;
         }
         // The last one that begins by now; those before hit nothing.
@@ -130,7 +151,9 @@ mod tests {
 
     fn stalls(holds: StallHolds, time_lapse: u32) -> Stalls {
         let source = "estimated: for a test".to_owned();
-        Stalls::new(&[StallSpec { every_s: 8.0, span_ms: 100.0, holds, source }], time_lapse)
+        let during = StallDuring::DearRelocation;
+        let spec = StallSpec { every_s: 8.0, span_ms: 100.0, holds, during, source };
+        Stalls::new(&[spec], time_lapse)
     }
 
     /// Completions of two threads every 10 ms that are held: thread, due time, and end of the
@@ -138,8 +161,10 @@ mod tests {
     fn held(stalls: &mut Stalls, seconds: u64) -> Vec<(u16, Nanos, Nanos)> {
         let times = (0..seconds * 100).map(|step| Nanos::from_millis(step * 10));
         let due = times.flat_map(|at| [(0, at), (1, at)]);
-        due.filter_map(|(thread, at)| stalls.wait(thread, at).map(|hold| (thread, at, hold.until)))
-            .collect()
+        due.filter_map(|(thread, at)| {
+            stalls.wait(thread, at, |_| true).map(|hold| (thread, at, hold.until))
+        })
+        .collect()
     }
 
     #[test]
@@ -169,7 +194,9 @@ mod tests {
             [(StallHolds::Request, Nanos::from_millis(25)), (StallHolds::Thread, Nanos::ZERO)]
         {
             let mut stalls = stalls(holds, 4);
-            let hold = (0..16_000).find_map(|ms| stalls.wait(0, Nanos::from_millis(ms))).unwrap();
+            let hold = (0..16_000)
+                .find_map(|ms| stalls.wait(0, Nanos::from_millis(ms), |_| true))
+                .unwrap();
             assert_eq!(hold.alone, alone);
         }
     }
@@ -177,7 +204,20 @@ mod tests {
     #[test]
     fn stalls_of_an_idle_time_are_not_made_up_for() {
         let mut stalls = stalls(StallHolds::Request, 1);
-        assert!(stalls.wait(0, Nanos::from_secs(3600)).is_some());
-        assert!(stalls.wait(0, Nanos::from_secs(3601)).is_none());
+        assert!(stalls.wait(0, Nanos::from_secs(3600), |_| true).is_some());
+        assert!(stalls.wait(0, Nanos::from_secs(3601), |_| true).is_none());
+    }
+
+    #[test]
+    fn a_stall_of_a_state_waits_for_it_and_comes_soon_after() {
+        let mut stalls = stalls(StallHolds::Request, 1);
+        let due = (0..3600).filter(|s| stalls.wait(0, Nanos::from_secs(*s), |_| false).is_some());
+        assert_eq!(due.count(), 0);
+        let ms = (0..8_000).map(|ms| Nanos::from_secs(3600) + Nanos::from_millis(ms));
+        let found =
+            ms.filter(|at| stalls.wait(0, *at, |it| it == StallDuring::DearRelocation).is_some());
+        let found: Vec<_> = found.collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0] <= Nanos::from_secs(3600) + Nanos::from_millis(125), "{found:?}");
     }
 }

@@ -157,7 +157,7 @@ mod tests {
 
     fn split(layout: ModuleLayout, first: u64, sectors: u32) -> Vec<(usize, u64, u32)> {
         let source = String::new();
-        let spec = ModulesSpec { count: 2, layout, stripe_kib: 64, source };
+        let spec = ModulesSpec { count: 2, layout, stripe_kib: 64, port_mb_s: None, source };
         let mut extents = Vec::new();
         Stripe::new(2, &spec, 1280).split(
             Extent { first, sectors, handle: 0 },
@@ -179,7 +179,8 @@ mod tests {
     fn bits_of_a_sector_say_what_division_says() {
         for (count, stripe_kib) in [(2, 64), (4, 8), (8, 128)] {
             let source = String::new();
-            let spec = ModulesSpec { count, layout: ModuleLayout::Striped, stripe_kib, source };
+            let (layout, port_mb_s) = (ModuleLayout::Striped, None);
+            let spec = ModulesSpec { count, layout, stripe_kib, port_mb_s, source };
             let by_bits = Stripe::new(1, &spec, 1 << 12);
             assert!(by_bits.bits.is_some(), "{count} modules in units of {stripe_kib} KiB");
             let by_division = Stripe { bits: None, ..by_bits };

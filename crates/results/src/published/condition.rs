@@ -112,9 +112,9 @@ pub fn compressible(mode: &str) -> Option<f64> {
 }
 
 /// True if figures of `mode` are about data that compresses by `percent`: by as much as the mode
-/// says, or not at all.
-pub fn is_of(mode: &str, percent: f64) -> bool {
-    (percent - compressible(mode).unwrap_or(0.0)).abs() < 0.05
+/// says, or by `unstated` where it says nothing of it.
+pub fn is_of(mode: &str, percent: f64, unstated: f64) -> bool {
+    (percent - compressible(mode).unwrap_or(unstated)).abs() < 0.05
 }
 
 impl Metric {

@@ -155,9 +155,10 @@ fn a_mode_may_say_what_the_data_is_like() {
 
 #[test]
 fn figures_of_compressible_data_are_compared_with_such_data() {
-    assert!(is_of("compressed-2:1", 50.0) && !is_of("compressed-2:1", 0.0));
-    assert!(is_of("uncompressed", 0.0) && !is_of("uncompressed", 50.0));
-    assert!(is_of("stock", 0.0) && !is_of("stock", 50.0));
+    assert!(is_of("compressed-2:1", 50.0, 0.0) && !is_of("compressed-2:1", 0.0, 0.0));
+    assert!(is_of("uncompressed", 0.0, 50.0) && !is_of("uncompressed", 50.0, 50.0));
+    assert!(is_of("stock", 0.0, 0.0) && !is_of("stock", 50.0, 0.0));
+    assert!(is_of("stock", 90.0, 90.0));
 }
 
 #[test]

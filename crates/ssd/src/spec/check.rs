@@ -107,6 +107,8 @@ impl DriveSpec {
         for (table, key, value, limit) in counts {
             at.within(table, key, f64::from(value), (1.0, f64::from(limit)))?;
         }
+        let port_mb_s = self.modules.port_mb_s.unwrap_or(1.0);
+        at.within("modules", "port_mb_s", port_mb_s, (1.0, 1e6))?;
         let stripe_kib = self.modules.stripe_kib;
         let whole = stripe_kib > 0 && stripe_kib.is_multiple_of(4);
         at.require(

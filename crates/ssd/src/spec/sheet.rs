@@ -4,7 +4,8 @@ use blockio::Bytes;
 
 use crate::spec::stated::OverProvisioning;
 use crate::spec::{
-    DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout, SlotPower, StallHolds, StallSpec, Surroundings,
+    DiskSpec, DriveSpec, InPlaceSpec, ModuleLayout, SlotPower, StallDuring, StallHolds, StallSpec,
+    Surroundings,
 };
 
 /// One row of the specification sheet.
@@ -76,8 +77,12 @@ impl DriveSpec {
                 StallHolds::Thread => "each thread",
                 StallHolds::Request => "one request",
             };
+            let during = match stall.during {
+                StallDuring::Always => "",
+                StallDuring::DearRelocation => ", while relocation is put off",
+            };
             let StallSpec { every_s, span_ms, .. } = stall;
-            ("Listed stalls", format!("{holds} for {span_ms} ms every {every_s} s"))
+            ("Listed stalls", format!("{holds} for {span_ms} ms every {every_s} s{during}"))
         });
         rows.into_iter()
             .chain(copies)
@@ -140,6 +145,8 @@ impl DriveSpec {
             }
             (count, ModuleLayout::Jbod) => format!("{count}, one after the other"),
         };
+        let port = modules.port_mb_s.map(|mb_s| format!(", each behind a port of {mb_s} MB/s"));
+        let count = count + &port.unwrap_or_default();
         if let Some(devices) = &self.devices {
             let count = format!("{}, each with jobs of its own; results are added", devices.count);
             sheet.row("Drive", &devices.source, "Devices", count);

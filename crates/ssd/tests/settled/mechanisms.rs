@@ -1,7 +1,7 @@
 //! Effects of each mechanism of a drive on requests, seen from outside.
 
 use blockio::{Lba, Nanos, Op, Request};
-use ssd::{Drive, DriveSpec, MappingUnit, Setup, StallHolds, StallSpec, catalogue};
+use ssd::{Drive, DriveSpec, MappingUnit, Setup, StallDuring, StallHolds, StallSpec, catalogue};
 
 /// The Duo with `change` made to it, at 1/128.
 fn duo(change: impl FnOnce(&mut DriveSpec)) -> Drive {
@@ -152,6 +152,7 @@ fn a_stall_delays_what_is_done_and_nothing_else() {
         every_s: 1.0,
         span_ms: 20.0,
         holds: StallHolds::Thread,
+        during: StallDuring::Always,
         source: "estimated: for a test".into(),
     };
     let mut drive = duo(|spec| spec.hosts[0].stalls = vec![stall]);
@@ -188,4 +189,88 @@ fn the_host_pays_for_its_driver_and_for_flash_that_it_manages() {
     // 156 million pages of 4 KiB for the host and more on the media, at full scale.
     let map_gb = map.expect("kept by the driver").0 as f64 / 1e9;
     assert!((1.25..1.60).contains(&map_gb), "{map_gb} GB");
+}
+
+#[test]
+fn a_port_bounds_what_it_carries_whether_the_media_or_the_map_answers() {
+    let rate = |port_mb_s, is_written: bool| {
+        let mut drive = duo(|spec| {
+            spec.modules.port_mb_s = port_mb_s;
+            spec.controller.read_us_per_kib = 0.0;
+        });
+        if is_written {
+            latency(&mut drive, 0, (Op::Write, 0, 8192));
+        }
+        // All of one module: 64 requests of a stripe unit of 64 KiB.
+        for tag in 0..64 {
+            drive.submit(
+                Nanos::from_secs(1),
+                request(tag, Op::Read, u64::from(tag % 32) * 256, 128),
+            );
+        }
+        let done = std::iter::from_fn(|| drive.next_completion(Nanos::MAX));
+        let end = done.map(|it| it.completed_at).max().expect("submitted");
+        64.0 * 65_536.0 / ((end - Nanos::from_secs(1)).as_secs_f64() * 1e6)
+    };
+    for is_written in [false, true] {
+        let (free, bound) = (rate(None, is_written), rate(Some(250.0), is_written));
+        assert!(free > 500.0, "{free} MB/s without a port");
+        assert!((240.0..=250.0).contains(&bound), "{bound} MB/s through a port of 250 MB/s");
+    }
+}
+
+#[test]
+fn a_controller_that_compresses_first_takes_the_time_of_what_it_stores() {
+    let write = |percent, compresses_first| {
+        let mut spec = catalogue::find("warpdrive-slp-300").expect("in the catalogue");
+        spec.modules.port_mb_s = None;
+        spec.controller.compresses_first = compresses_first;
+        let setup =
+            Setup { format: "stock".into(), host: "linux".into(), time_lapse: 128, seed: 1 };
+        let mut drive = Drive::new(&spec, &setup).expect("a drive at that scale");
+        drive.set_compressible(percent);
+        latency(&mut drive, 0, (Op::Write, 0, 64)).as_micros_f64()
+    };
+    let whole = write(0.0, true);
+    assert!((whole - write(0.0, false)).abs() < 0.01, "what does not compress costs the same");
+    // 32 KiB at 4 us/KiB, less a tenth of it.
+    let saved = whole - write(90.0, true);
+    assert!((saved - 128.0 * 0.9).abs() < 2.0, "{saved} us saved");
+    assert!((whole - write(90.0, false)).abs() < 0.01, "work on the host's data is the same");
+}
+
+#[test]
+fn a_stall_of_a_state_comes_after_the_cliff_of_the_stock_format_alone() {
+    let longest = |format: &str, during| {
+        let mut spec = catalogue::find("iodrive-duo").expect("in the catalogue");
+        let source = "estimated: for a test".to_owned();
+        let holds = StallHolds::Request;
+        let stall = StallSpec { every_s: 10.0, span_ms: 9_000.0, holds, during, source };
+        spec.hosts[0].stalls = vec![stall];
+        let setup = Setup { format: format.into(), host: "linux".into(), time_lapse: 128, seed: 1 };
+        let mut drive = Drive::new(&spec, &setup).expect("a drive at that scale");
+        let pages = drive.user_sectors() / 8;
+        let (mut longest, mut at, mut draw) = ([Nanos::ZERO; 2], Nanos::ZERO, 1_u64);
+        for step in 0..pages * 3 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let mut write = request(0, Op::Write, (draw >> 20) % pages * 8, 8);
+            write.thread = u16::try_from(step % 64).expect("below 64");
+            drive.submit(at, write);
+            if step >= 64 {
+                let done = drive.next_completion(Nanos::MAX).expect("outstanding");
+                at = at.max(done.completed_at);
+                let after = usize::from(step > pages * 2);
+                if step < pages / 2 || after == 1 {
+                    longest[after] = longest[after].max(done.stalled);
+                }
+            }
+        }
+        longest
+    };
+    let during = StallDuring::DearRelocation;
+    assert_eq!(longest("high-performance", during), [Nanos::ZERO; 2]);
+    let [burst, settled] = longest("stock", during);
+    assert_eq!(burst, Nanos::ZERO);
+    assert!(settled > Nanos::from_millis(50), "{settled}");
+    assert!(longest("stock", StallDuring::Always)[0] > burst, "a stall without a state");
 }

@@ -1,6 +1,7 @@
 //! Tests of the model driver that hold for any drive model.
 
 use results::WarningKind;
+use ssd::StallDuring;
 use workload::{Workload, catalogue};
 
 use super::*;
@@ -66,6 +67,7 @@ fn stalling(time_lapse: u32, (every_s, span_ms): (f64, f64)) -> Model {
     let mut spec = ssd::catalogue::find("iodrive-duo").unwrap();
     for stall in spec.hosts.iter_mut().flat_map(|host| &mut host.stalls) {
         (stall.every_s, stall.span_ms) = (every_s, span_ms);
+        stall.during = StallDuring::Always;
     }
     let (format, host) = (spec.formats()[0].clone(), spec.hosts()[0].clone());
     Model::new(spec, Setup { format, host, time_lapse, seed: 1 }).unwrap()
