@@ -9,7 +9,7 @@
 //!
 //! Think times contain the work of the host, whose processors they share. If they make up nearly
 //! all of the critical path, the host determines the rate, and nothing is predicted
-//! ([`HOST_SHARE_MAX`]). [`crate::driver::model::replay_recording`] carries out replays.
+//! ([`HOST_SHARE_MAX`]). [`crate::driver::model::ReplayModel`] carries out replays.
 
 mod host;
 mod memory;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use lab::application::{self, ReplayHost};
-use lab::driver::model::replay_recording;
+use lab::driver::model::{ReplayModel, ReplayState};
 use lab::workload::catalogue;
 use lab::workload::recording::Recording;
 use lab::{Error, Kind};
@@ -36,6 +36,7 @@ struct ReplayOrder {
     buffered_percent: f64,
     /// Compressibility of the data, in percent.
     compressible_percent: f64,
+    state: ReplayState,
 }
 
 const fn one() -> NonZeroU32 {
@@ -55,8 +56,9 @@ impl ReplayOrder {
         let host = host.checked()?;
         let (spec, setup) = (self.drive.spec()?, self.drive.model_setup()?);
         let setup = setup.with_seed(self.drive.seed);
-        let compressible = self.compressible_percent;
-        let replayed = replay_recording(recording, &spec, &setup, &host, compressible)?;
+        let mut model = ReplayModel::new(&spec, &setup, self.compressible_percent)?;
+        model.prepare(self.state, recording, &host)?;
+        let replayed = model.replay(recording, &host)?;
         let figures = serde_json::to_value(&replayed)
             .map_err(|source| Error::new(Kind::Io, "writing a replay").source(source))?;
         Ok(json!({

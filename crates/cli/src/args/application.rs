@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use blockio::Bytes;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lab::Error;
 use lab::application::ReplayHost;
+use lab::driver::model::ReplayState;
 
 use super::{DataArgs, ModelArgs, TimingArgs};
 use crate::quantity;
@@ -34,6 +35,9 @@ pub(crate) struct Replay {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// State of modelled drives [default: settled]
+    #[arg(long, value_enum)]
+    pub(crate) state: Option<StateArg>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
@@ -138,12 +142,34 @@ pub(crate) struct App {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// State of modelled drives [default: settled]
+    #[arg(long, value_enum)]
+    pub(crate) state: Option<StateArg>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) host: HostArgs,
     #[command(flatten)]
     pub(crate) timing: TimingArgs,
+}
+
+/// State of a modelled drive on which a recording is replayed.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum StateArg {
+    /// Written once in order
+    Filled,
+    /// Then written at random until write amplification holds still
+    #[default]
+    Settled,
+}
+
+impl From<StateArg> for ReplayState {
+    fn from(state: StateArg) -> Self {
+        match state {
+            StateArg::Filled => Self::Filled,
+            StateArg::Settled => Self::Settled,
+        }
+    }
 }
 
 /// A number of at least one.

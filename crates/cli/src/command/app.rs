@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use lab::application::HOST_SHARE_MAX;
+use lab::driver::model::ReplayState;
 use lab::library::Library;
 use lab::results::{PREDICTION_ERROR, SLOWDOWN_MAX};
 use lab::subject::find_drive;
@@ -63,6 +64,9 @@ struct Point {
     /// True for an unvalidated model; absent for real drives.
     #[serde(skip_serializing_if = "Option::is_none")]
     unvalidated: Option<bool>,
+    /// State of the model before the replay; absent for real drives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<ReplayState>,
     threads: u32,
     /// Transactions per second; absent if the host dominates, or the recording has none.
     tps: Option<f64>,
@@ -183,6 +187,7 @@ fn refuse_options_without_effect(args: &App, targets: &[AppTarget]) -> Result<()
         ("--buffered", args.host.buffered.to_bits() != 0_f64.to_bits()),
         ("--keep-front-end", args.host.keep_front_end),
         ("--compressible", args.data.compressible.is_some()),
+        ("--state", args.state.is_some()),
     ];
     let given = |options: &[(&'static str, bool)]| {
         options.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
@@ -266,9 +271,15 @@ fn shown(points: &[Point]) -> String {
         text += "\n\n";
         text += PREDICTION_ERROR;
     }
+    if points.iter().any(|it| it.state == Some(ReplayState::Filled)) {
+        text += FILLED;
+    }
     text
 }
 
+/// Note below a table with a prediction on a drive that was only filled.
+pub(super) const FILLED: &str = "\n\nThe models were filled once in order, and not settled: a \
+                                 drive in use is slower.";
 /// Note below a table with a rate that was predicted from a recording with a long pause.
 pub(super) const PAUSED: &str = "\n\n† In the recording all clients paused at once, with no \
                                  request outstanding, for this share of the time. The prediction \
@@ -303,6 +314,7 @@ mod tests {
             drive: "px600-2600".into(),
             origin,
             unvalidated: None,
+            state: None,
             threads: 16,
             tps,
             latency_ms_mean: None,

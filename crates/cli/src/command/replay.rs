@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use blockio::Nanos;
 use lab::application::{self, HOST_SHARE_MAX, ReplayHost, ReplayResult};
-use lab::driver::model::replay_recording;
+use lab::driver::model::{ReplayModel, ReplayState};
 use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
 use lab::subject::Subject;
@@ -33,6 +33,9 @@ struct ReplayRow {
     drive: String,
     /// True for an unvalidated model.
     unvalidated: bool,
+    /// State of the model before the replay; absent for real drives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<ReplayState>,
     #[serde(flatten)]
     replayed: ReplayResult,
     /// Lateness of the requests on a real drive.
@@ -59,9 +62,12 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         setup::tell_no_compression(spec, &args.data);
         let compressible = args.data.compressible.unwrap_or_default();
         let setup = wanted.with_seed(args.model.seed);
-        let replayed = replay_recording(&recording, spec, &setup, &host, compressible)?;
+        let mut model = ReplayModel::new(spec, &setup, compressible)?;
+        let state = args.state.unwrap_or_default().into();
+        model.prepare(state, &recording, &host)?;
+        let replayed = model.replay(&recording, &host)?;
         let (drive, unvalidated) = (title(spec), !spec.is_validated());
-        rows.push(ReplayRow { drive, unvalidated, replayed, lateness: None });
+        rows.push(ReplayRow { drive, unvalidated, state: Some(state), replayed, lateness: None });
     }
     if args.json {
         output::json(&rows)?;
@@ -82,7 +88,7 @@ fn on_real(
     output::talk(&format!("{path}: filling, then replaying"));
     let RealReplay { replayed, lateness } =
         recorded::replay_recording(recording, Path::new(&path), destroy, host)?;
-    Ok(ReplayRow { drive: path, unvalidated: false, replayed, lateness })
+    Ok(ReplayRow { drive: path, unvalidated: false, state: None, replayed, lateness })
 }
 
 fn title(spec: &DriveSpec) -> String {
@@ -136,6 +142,9 @@ fn shown(recording: &Recording, rows: &[ReplayRow]) -> String {
     if rows.iter().any(|row| row.lateness.is_none() && row.replayed.prediction.is_some()) {
         text += "\n\n";
         text += PREDICTION_ERROR;
+    }
+    if rows.iter().any(|row| row.state == Some(ReplayState::Filled)) {
+        text += app::FILLED;
     }
     for row in rows {
         if let Some(late) = &row.lateness {

@@ -38,7 +38,7 @@ use self::meter::Meter;
 use self::open::Open;
 use self::pressure::Pressure;
 pub(crate) use self::pressure::failed;
-pub use self::recorded::replay_recording;
+pub use self::recorded::{ReplayModel, ReplayState};
 use self::space::Space;
 use super::{Driver, Drivers, Fill, Load, LoadResult, RecordedLoad, ReplayedApplication, Watch};
 use crate::progress::Glimpse;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Sequence, overload
+from typing import TYPE_CHECKING, Any, Literal, Sequence, overload
 
 from . import _core
 from ._drive import Drive, drives_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         copies: int
         keep_front_end: bool
         compressible: float
+        state: Literal["settled", "filled"]
         format: str | None
         host: str | None
         time_lapse: int | None
@@ -58,7 +59,8 @@ def replay(
 
     Options are ``host_speed`` (1.0), ``host_processors`` (those of the recording's host),
     ``buffered`` and ``compressible`` in percent (0), ``copies`` of the recording that run at once
-    (1), ``keep_front_end`` for a drive that is served as the recording's was (False), and
+    (1), ``keep_front_end`` for a drive that is served as the recording's was (False), the
+    ``state`` of the drive, written at random until it is ``"settled"`` or only ``"filled"``, and
     ``format``, ``host``, ``time_lapse`` and ``seed`` of the drive.
 
     A list of drives gives a list of results. Replays run on ``jobs`` threads, or on an
@@ -121,6 +123,7 @@ def _replay(
     copies: int = 1,
     keep_front_end: bool = False,
     compressible: float = 0.0,
+    state: Literal["settled", "filled"] = "settled",
     format: str | None = None,
     host: str | None = None,
     time_lapse: int | None = None,
@@ -131,6 +134,9 @@ def _replay(
     jobs: int | None = None,
     progress: Progress | bool | None = None,
 ) -> dict[str, Any] | list[dict[str, Any]]:
+    if state not in ("settled", "filled"):
+        raise Error(f"state is {state!r}", 'pass "settled" or "filled"')
+
     def order(drive: Drive) -> str:
         return json.dumps({
             "drive": drive._order(format, host, time_lapse, seed),
@@ -141,6 +147,7 @@ def _replay(
             "keep_front_end": bool(keep_front_end),
             "buffered_percent": number(buffered, "buffered"),
             "compressible_percent": number(compressible, "compressible"),
+            "state": state,
         })
 
     drives = drives_of(drive)

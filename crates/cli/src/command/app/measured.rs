@@ -216,6 +216,7 @@ impl<'a> Stage<'a> {
                 drive: drive.to_owned(),
                 origin: Origin::Measured,
                 unvalidated: None,
+                state: None,
                 threads,
                 tps: Some(benchmark.tps),
                 latency_ms_mean: benchmark.latency_ms_mean,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lab::application::{self, ReplayHost};
-use lab::driver::model::replay_recording;
+use lab::driver::model::ReplayModel;
 use lab::subject::{Subject, find_drive};
 use lab::workload::recording::Recording;
 use lab::workload::{Application, catalogue};
@@ -28,14 +28,20 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let setup = wanted.with_seed(args.timing.setup.seed);
     let host = args.host.host()?;
     let compressible = args.data.compressible.unwrap_or_default();
-    let point = |threads: &u32| -> Result<Point> {
+    let mut model = ReplayModel::new(&spec, &setup, compressible)?;
+    let (state, mut is_prepared) = (args.state.unwrap_or_default().into(), false);
+    let mut point = |threads: &u32| -> Result<Point> {
         let (recording, copies) = read(application, *threads, args)?;
         let host = ReplayHost { copies, ..host };
-        let replayed = replay_recording(&recording, &spec, &setup, &host, compressible)?;
+        if !std::mem::replace(&mut is_prepared, true) {
+            model.prepare(state, &recording, &host)?;
+        }
+        let replayed = model.clone().replay(&recording, &host)?;
         Ok(Point {
             drive: spec.name.clone(),
             origin: Origin::Predicted,
             unvalidated: Some(!spec.is_validated()),
+            state: Some(state),
             threads: *threads,
             tps: replayed.prediction.map(|it| it.tps),
             latency_ms_mean: replayed.prediction.and_then(|it| it.latency_ms_mean),
@@ -46,7 +52,7 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
             recording_pause_share: replayed.long_pause().filter(|_| *threads > copies.get()),
         })
     };
-    application.threads.iter().map(point).collect()
+    application.threads.iter().map(&mut point).collect()
 }
 
 /// The recording of an application in the folder that was named, or else the one that is built in,

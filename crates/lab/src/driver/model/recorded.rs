@@ -6,37 +6,103 @@ use std::collections::BinaryHeap;
 
 use blockio::{Completion, Lba, Nanos, Op, Request, SECTOR_BYTES, Status};
 use results::Interval;
+use serde::{Deserialize, Serialize};
 use ssd::{Drive, DriveSpec, Setup};
+use workload::Workload;
 use workload::recording::{RecordedRequest, Recording};
 
 use super::looped_replay::IntervalCutter;
 use super::meter::{self, Meter};
 use super::{failed, quick_measure};
 use crate::application::{ByOp, Clock, Pending, ReplayHost, ReplayResult, RequestTree};
+use crate::driver::Load;
 use crate::{Error, Kind};
 
-/// Replays the measured part of a recording on a model of `spec` that was filled once.
-///
-/// Addresses are kept if the model, after time lapse, is large enough, and scaled down otherwise.
-/// `compressible_percent` is the compressibility of the data.
-///
-/// # Errors
-/// Fails if the recorded device is larger than the drive, the drive has too little flash for its
-/// data, or the model fails a request.
-pub fn replay_recording(
-    recording: &Recording,
-    spec: &DriveSpec,
-    setup: &Setup,
-    host: &ReplayHost,
-    compressible_percent: f64,
-) -> Result<ReplayResult, Error> {
-    let mut drive = Drive::new(spec, setup)
-        .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
-    drive.set_compressible(compressible_percent);
-    // Checked before the fill, which may take long.
-    AddressMap::new(recording, host, &drive, &spec.name)?;
-    quick_measure::fill(&mut drive)?;
-    Ok(on(&mut drive, &spec.name, recording, host, Nanos::ZERO)?.replayed)
+/// State of a model in which a recording is replayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayState {
+    /// Written once in order.
+    Filled,
+    /// Then written at random in 4 KiB until write amplification holds still.
+    #[default]
+    Settled,
+}
+
+/// A model on which recordings are replayed.
+#[derive(Clone, Debug)]
+pub struct ReplayModel {
+    name: String,
+    drive: Drive,
+    /// True if what was written before makes a difference.
+    is_nand: bool,
+    seed: u64,
+}
+
+impl ReplayModel {
+    /// A purged model of `spec`, for data of this compressibility.
+    ///
+    /// # Errors
+    /// Names the format, host or time lapse that the drive does not have.
+    pub fn new(spec: &DriveSpec, setup: &Setup, compressible_percent: f64) -> Result<Self, Error> {
+        let mut drive = Drive::new(spec, setup)
+            .map_err(|source| Error::new(Kind::Input, "setting up the drive").source(source))?;
+        drive.set_compressible(compressible_percent);
+        let (name, is_nand) = (spec.name.clone(), spec.is_nand());
+        Ok(Self { name, drive, is_nand, seed: setup.seed })
+    }
+
+    /// Brings the purged model into `state` in no time, for recordings such as `recording`.
+    ///
+    /// # Errors
+    /// Fails if the recorded device is larger than the drive, or the drive has too little flash for
+    /// its data.
+    pub fn prepare(
+        &mut self,
+        state: ReplayState,
+        recording: &Recording,
+        host: &ReplayHost,
+    ) -> Result<(), Error> {
+        // Checked before the writes, which may take long.
+        AddressMap::new(recording, host, &self.drive, &self.name)?;
+        quick_measure::fill(&mut self.drive)?;
+        if state == ReplayState::Settled && self.is_nand {
+            let writes = workload::catalogue::find_workload("4k-rand-write").expect("built in");
+            quick_measure::settle(&mut self.drive, &settling(&writes, self.seed), &|| false)?;
+        }
+        Ok(())
+    }
+
+    /// Replays the measured part of a recording on the model.
+    ///
+    /// Addresses are kept if the model, after time lapse, is large enough, and scaled down
+    /// otherwise.
+    ///
+    /// # Errors
+    /// Fails if the recorded device is larger than the drive, or the model fails a request.
+    pub fn replay(
+        mut self,
+        recording: &Recording,
+        host: &ReplayHost,
+    ) -> Result<ReplayResult, Error> {
+        Ok(on(&mut self.drive, &self.name, recording, host, Nanos::ZERO)?.replayed)
+    }
+}
+
+/// Load that settles a model.
+const fn settling(writes: &Workload, seed: u64) -> Load<'_> {
+    Load {
+        step: "settling",
+        workload: writes,
+        threads: 1,
+        queue_per_thread: 1,
+        ramp_s: 0.0,
+        duration_s: 0.0,
+        interval_s: 0.0,
+        rate: None,
+        replay: None,
+        seed,
+    }
 }
 
 /// A recording after its replay on a drive.

@@ -53,13 +53,43 @@ fn duo() -> (DriveSpec, Setup) {
     (spec, Setup { format, host, time_lapse: 64, seed: 1 })
 }
 
+/// Replay on a model that was filled once.
+fn replayed_on_filled(
+    recording: &Recording,
+    spec: &DriveSpec,
+    setup: &Setup,
+    host: &ReplayHost,
+) -> Result<ReplayResult, Error> {
+    let mut model = ReplayModel::new(spec, setup, 0.0)?;
+    model.prepare(ReplayState::Filled, recording, host)?;
+    model.replay(recording, host)
+}
+
+#[test]
+fn writes_wait_for_the_relocation_of_a_drive_in_use() {
+    let (spec, setup) = duo();
+    let mut writes = chain(4_000, Nanos::from_millis(2), Nanos::ZERO);
+    let size_sectors = SIZE / 512;
+    for (write, index) in writes.iter_mut().zip(0_u64..) {
+        (write.op, write.lba, write.sectors) = (Op::Write, index * 7919 * 256 % size_sectors, 256);
+    }
+    let recording = recording(writes, 100.0);
+    let host = ReplayHost::default();
+    let mean_ns = |state| {
+        let mut model = ReplayModel::new(&spec, &setup, 0.0).unwrap();
+        model.prepare(state, &recording, &host).unwrap();
+        model.replay(&recording, &host).unwrap().write.unwrap().latency_ns_avg
+    };
+    let (filled, settled) = (mean_ns(ReplayState::Filled), mean_ns(ReplayState::Settled));
+    assert!(settled > filled * 1.5, "{settled} ns after {filled} ns");
+}
+
 #[test]
 fn a_chain_takes_its_think_times_and_the_latencies_of_the_model() {
     let (spec, setup) = duo();
     let think = Nanos::from_micros(300);
     let recording = recording(chain(500, Nanos::from_millis(2), think), 100.0);
-    let replayed =
-        replay_recording(&recording, &spec, &setup, &ReplayHost::default(), 0.0).unwrap();
+    let replayed = replayed_on_filled(&recording, &spec, &setup, &ReplayHost::default()).unwrap();
 
     let mut alone = Drive::new(&spec, &setup).unwrap();
     quick_measure::fill(&mut alone).unwrap();
@@ -93,8 +123,7 @@ fn a_transaction_begins_and_ends_on_the_clock_of_the_replay() {
     let begin = |index: u64| each * (3 * index) + latency + Nanos::from_micros(100);
     recording.transactions =
         (0..109).map(|index| Transaction { from: begin(index), to: begin(index + 1) }).collect();
-    let replayed =
-        replay_recording(&recording, &spec, &setup, &ReplayHost::default(), 0.0).unwrap();
+    let replayed = replayed_on_filled(&recording, &spec, &setup, &ReplayHost::default()).unwrap();
     let (p99, read) =
         (replayed.prediction.unwrap().latency_ms_p99.unwrap(), replayed.read.unwrap());
     let three_reads_ms = |latency_ns: f64| 3.0 * (latency_ns / 1e6 + 0.3);
@@ -111,7 +140,7 @@ fn a_faster_host_with_more_memory_waits_less() {
     let mut recording = recording(chain(400, Nanos::from_millis(2), think), 100.0);
     recording.head.front_end_ns = Some(100_000);
     let span_s = |host: ReplayHost| {
-        let replayed = replay_recording(&recording, &spec, &setup, &host, 0.0).unwrap();
+        let replayed = replayed_on_filled(&recording, &spec, &setup, &host).unwrap();
         (replayed.replayed_s, replayed.read.map_or(0, |read| read.count))
     };
     let kept = ReplayHost { keeps_front_end: true, ..ReplayHost::default() };
@@ -134,8 +163,7 @@ fn a_faster_host_with_more_memory_waits_less() {
 fn nothing_is_predicted_where_the_host_dominates() {
     let (spec, setup) = duo();
     let recording = recording(chain(50, Nanos::from_millis(2), Nanos::from_millis(5)), 100.0);
-    let replayed =
-        replay_recording(&recording, &spec, &setup, &ReplayHost::default(), 0.0).unwrap();
+    let replayed = replayed_on_filled(&recording, &spec, &setup, &ReplayHost::default()).unwrap();
     assert!(replayed.host_share > HOST_SHARE_MAX && replayed.prediction.is_none());
 }
 
@@ -151,7 +179,7 @@ fn clients_that_think_at_once_share_the_processors_of_their_host() {
         recording.head.machine = machine.into();
         let processors = count.and_then(NonZeroU32::new);
         let host = ReplayHost { processors, ..ReplayHost::default() };
-        replay_recording(&recording, &spec, &setup, &host, 0.0).unwrap()
+        replayed_on_filled(&recording, &spec, &setup, &host).unwrap()
     };
     let two = "2 x AMD EPYC, Linux";
     let as_recorded = on(two, &four, None);
@@ -182,11 +210,10 @@ fn requests_that_were_outstanding_together_are_again() {
     }
     let alone = chain(1, Nanos::from_millis(2), Nanos::ZERO);
     let together =
-        replay_recording(&recording(requests, 1.0), &spec, &setup, &ReplayHost::default(), 0.0)
+        replayed_on_filled(&recording(requests, 1.0), &spec, &setup, &ReplayHost::default())
             .unwrap();
     let alone =
-        replay_recording(&recording(alone, 1.0), &spec, &setup, &ReplayHost::default(), 0.0)
-            .unwrap();
+        replayed_on_filled(&recording(alone, 1.0), &spec, &setup, &ReplayHost::default()).unwrap();
     assert!(together.replayed_s < 3.0 * alone.replayed_s, "eight took as long as a chain of them");
     assert!(together.recorded_host_share < 1e-12);
 }
@@ -199,7 +226,7 @@ fn a_flush_and_a_trim_are_requests_of_their_own() {
     requests[2] = RecordedRequest { op: Op::Flush, lba: 0, sectors: 0, ..requests[2] };
     requests[3].op = Op::Trim;
     let replayed =
-        replay_recording(&recording(requests, 1.0), &spec, &setup, &ReplayHost::default(), 0.0)
+        replayed_on_filled(&recording(requests, 1.0), &spec, &setup, &ReplayHost::default())
             .unwrap();
     assert_eq!(replayed.flush.unwrap().count, 1);
     assert_eq!(replayed.write.unwrap().count, 1);
@@ -211,9 +238,8 @@ fn a_recording_of_a_larger_device_is_refused() {
     let (spec, setup) = duo();
     let mut large = recording(chain(1, Nanos(1), Nanos(1)), 1.0);
     large.head.size_bytes = 64 << 40;
-    let error = replay_recording(&large, &spec, &setup, &ReplayHost::default(), 0.0)
-        .unwrap_err()
-        .to_string();
+    let error =
+        replayed_on_filled(&large, &spec, &setup, &ReplayHost::default()).unwrap_err().to_string();
     assert!(error.contains("70.37 TB") && error.contains("iodrive-duo has 640.00 GB"), "{error}");
 }
 
@@ -236,7 +262,7 @@ fn copies_run_at_once_on_parts_of_the_drive_of_their_own() {
     let replayed = |copies: u32| {
         let copies = NonZeroU32::new(copies).unwrap();
         let host = ReplayHost { copies, ..ReplayHost::default() };
-        replay_recording(&one, &spec, &setup, &host, 0.0)
+        replayed_on_filled(&one, &spec, &setup, &host)
     };
     let (alone, eight) = (replayed(1).unwrap(), replayed(8).unwrap());
     assert_eq!((alone.requests, eight.requests), (300, 2400));
@@ -259,7 +285,7 @@ fn an_emulated_processor_thinks_as_many_times_faster_in_a_replay() {
     let mut emulated = recording(chain(100, Nanos::from_millis(2), think), 100.0);
     let span_s = |recording: &Recording| {
         let replayed =
-            replay_recording(recording, &spec, &setup, &ReplayHost::default(), 0.0).unwrap();
+            replayed_on_filled(recording, &spec, &setup, &ReplayHost::default()).unwrap();
         replayed.replayed_s
     };
     let as_recorded_s = span_s(&emulated);
