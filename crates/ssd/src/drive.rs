@@ -596,7 +596,7 @@ impl Drive {
     #[inline]
     fn sensed(&mut self, at: Nanos, slot: u32, channel: u16, (pages, lines): (u16, u16)) {
         let module = self.channels_per_module.divide(channel.into()).0 as usize;
-        let at = self.modules[module].transfer_out(at, channel, (pages, lines));
+        let at = self.modules[module].transfer_out(at, channel, pages, lines);
         let device = if self.links.len() == 1 { 0 } else { module / self.modules_per_device };
         self.carry_out(at, slot, device, u32::from(pages));
     }

@@ -513,7 +513,8 @@ impl Module {
         &mut self,
         at: Nanos,
         channel: u16,
-        (pages, lines): (u16, u16),
+        pages: u16,
+        lines: u16,
     ) -> Nanos {
         let at = self.backend.transfer_out(at, channel - self.channel_first, lines);
         self.port.as_mut().map_or(at, |port| port.read(at, at, u32::from(pages) * 8))

@@ -72,13 +72,14 @@ impl Stalls {
         if at < self.none_before && u32::from(thread) < self.threads_seen {
             return None;
         }
-        self.look_closer((thread, at), &is_during)
+        self.look_closer(thread, at, &is_during)
     }
 
     #[inline(never)]
     fn look_closer(
         &mut self,
-        (thread, at): (u16, Nanos),
+        thread: u16,
+        at: Nanos,
         is_during: &impl Fn(StallDuring) -> bool,
     ) -> Option<Wait> {
         let wait = |stall: &mut Stall| stall.wait(thread, at, is_during(stall.during));

@@ -199,7 +199,7 @@ fn a_port_bounds_what_it_carries_whether_the_media_or_the_map_answers() {
             spec.controller.read_us_per_kib = 0.0;
         });
         if is_written {
-            latency(&mut drive, 0, (Op::Write, 0, 8192));
+            latency(&mut drive, 0, Op::Write, 0, 8192);
         }
         // All of one module: 64 requests of a stripe unit of 64 KiB.
         for tag in 0..64 {
@@ -229,7 +229,7 @@ fn a_controller_that_compresses_first_takes_the_time_of_what_it_stores() {
             Setup { format: "stock".into(), host: "linux".into(), time_lapse: 128, seed: 1 };
         let mut drive = Drive::new(&spec, &setup).expect("a drive at that scale");
         drive.set_compressible(percent);
-        latency(&mut drive, 0, (Op::Write, 0, 64)).as_micros_f64()
+        latency(&mut drive, 0, Op::Write, 0, 64).as_micros_f64()
     };
     let whole = write(0.0, true);
     assert!((whole - write(0.0, false)).abs() < 0.01, "what does not compress costs the same");
