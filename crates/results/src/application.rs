@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// Error of predicted rates of transactions against published ones, as
 /// docs/internals/applications.md has it.
-pub const PREDICTION_ERROR: &str = "Published SysBench rates of flash cards are predicted 1.3 to \
-                                    2.1 times too high, mostly because the host is not the same. \
-                                    Ratios between cards can be off by a factor of 1.6.";
+pub const PREDICTION_ERROR: &str = "Published SysBench rates of flash cards are predicted at 0.4 \
+                                    to 1.8 of what they are: the host is not the same, and a \
+                                    database writes less of a drive than what settled the model. \
+                                    Ratios between cards can be off by a factor of four.";
 
 /// Rate and latency of an application's transactions on the target, predicted by replaying a
 /// recording of it.
