@@ -119,6 +119,9 @@ pub struct Occupancy {
     pub superblocks_free: u32,
     /// True if rows that leave out dies limit stored data to less than the format allows.
     pub is_short_of_rows: bool,
+    /// True if free space is below the high watermark, and relocation does not keep pace since the
+    /// victim costs more than `price_max`.
+    pub is_relocation_put_off: bool,
 }
 
 /// Condition of one superblock.
@@ -263,7 +266,7 @@ impl<C> Ftl<C> {
 
     /// Use of the flash at present.
     #[inline]
-    pub const fn occupancy(&self) -> Occupancy {
+    pub fn occupancy(&self) -> Occupancy {
         let granule_bytes = self.extents.granule_bytes();
         Occupancy {
             stored: Bytes(self.extents.stored() * granule_bytes),
@@ -272,6 +275,7 @@ impl<C> Ftl<C> {
             room: Bytes(self.room * granule_bytes),
             superblocks_free: self.superblocks.free(),
             is_short_of_rows: self.shortened.granules_max < self.extents.stored_max(),
+            is_relocation_put_off: self.puts_relocation_off(),
         }
     }
 

@@ -150,7 +150,7 @@ impl Module {
     pub(crate) fn is_during(&self, state: StallDuring) -> bool {
         match state {
             StallDuring::Always => true,
-            StallDuring::DearRelocation => self.ftl.puts_relocation_off(),
+            StallDuring::DearRelocation => self.ftl.occupancy().is_relocation_put_off,
         }
     }
 

@@ -189,13 +189,6 @@ impl Ftl {
         self.is_short() || self.is_rebuilding()
     }
 
-    /// True if free space is below the high watermark, and relocation does not keep pace since the
-    /// victim costs more than `price_max`.
-    pub fn puts_relocation_off(&self) -> bool {
-        let price = self.relocation.victim.as_ref().map(|victim| victim.price);
-        self.is_short() && price.is_some_and(|price| price > self.config.watermarks.price_max)
-    }
-
     /// Relocates about as many pages as a program unit holds: of a lost die while there is room,
     /// else of a victim. One step, for an owner that lets time pass between steps.
     pub fn relocate_unit(&mut self, media: &mut impl Media) {
@@ -289,6 +282,13 @@ impl<C> Ftl<C> {
     #[inline]
     pub const fn needs_room(&self) -> bool {
         self.relocation.stopped
+    }
+
+    /// True if free space is below the high watermark, and relocation does not keep pace since the
+    /// victim costs more than `price_max`.
+    pub(crate) fn puts_relocation_off(&self) -> bool {
+        let price = self.relocation.victim.as_ref().map(|victim| victim.price);
+        self.is_short() && price.is_some_and(|price| price > self.config.watermarks.price_max)
     }
 
     /// True if free space is below the high watermark.

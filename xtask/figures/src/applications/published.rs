@@ -123,11 +123,11 @@ pub(super) fn text(comparison: &Comparison) -> Result<String> {
          from one hundredth of all [kopytov-2009], which such a memory holds. It holds 8 % of the \
          rest as well, so {:.0} % of the reads go to the drive. Of the built-in recordings, which \
          choose all rows alike, {:.0} % do. So they are replayed with `--buffered {BUFFERED:.0} \
-         --host-processors {PROCESSORS} --state filled`. The speed of the host, {:.2} times that of the \
-         recordings, is fitted to the rate at two threads (`--host-speed`), and the rows of 32 \
-         threads are predictions. The replay takes out of the think times that 32 clients shared \
-         two processors in the recording. Each figure is the median of three replays with shares \
-         one percent apart.\n\n\
+         --host-processors {PROCESSORS} --state filled`. The speed of the host, {:.2} times that \
+         of the recordings, is fitted to the rate at two threads (`--host-speed`), and the rows of \
+         32 threads are predictions. The replay takes out of the think times that 32 clients \
+         shared two processors in the recording. Each figure is the median of three replays with \
+         shares one percent apart.\n\n\
          | row | figure | published | model | error | |\n|---|---|---|---|---|---|\n",
         REVIEW_MISSES * 100.0,
         RECORDING_MISSES * 100.0,
@@ -206,9 +206,9 @@ time, whatever the card, and that of the PX600, measured a year later, by half o
 is the host's: the replay has the think times of MariaDB 10.11, and not the contention of Percona \
 Server 5.5, which the laboratory ran.
 
-Of the 21 pairs of cards 14 are in order, and 17 on settled models. There the rates are 0.4 to 1.8 \
-of the published ones, since all of the drive was written at random before, where a database writes \
-a tenth of it.
+Of the 21 pairs of cards 14 are in order, and 17 on settled models. There the rates are 0.4 to \
+1.8 of the published ones, since all of the drive was written at random before, where a database \
+writes a tenth of it.
 
 A database with more memory also writes fewer pages, so `--buffered` holds back the writes of \
 pages in the same share as it answers reads. The built-in recording of 32 clients has 48 MB of \
