@@ -214,7 +214,7 @@ mod tests {
         let mut stalls = stalls(StallHolds::Request, 1);
         let due = (0..3600).filter(|s| stalls.wait(0, Nanos::from_secs(*s), |_| false).is_some());
         assert_eq!(due.count(), 0);
-        let ms = (0..8_000).map(|ms| Nanos::from_secs(3600) + Nanos::from_millis(ms));
+        let ms = (0..4_000).map(|ms| Nanos::from_secs(3600) + Nanos::from_millis(ms));
         let found =
             ms.filter(|at| stalls.wait(0, *at, |it| it == StallDuring::DearRelocation).is_some());
         let found: Vec<_> = found.collect();

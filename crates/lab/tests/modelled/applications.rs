@@ -23,8 +23,9 @@ fn carried_out() -> Run {
 fn a_step_has_the_transactions_that_its_replay_predicts() {
     let run = carried_out();
     let kinds: Vec<StepKind> = run.steps.iter().map(|step| step.kind).collect();
-    assert_eq!(kinds, [StepKind::Purge, StepKind::Fill, StepKind::Application]);
-    let step = &run.steps[2];
+    let prepared = [StepKind::Purge, StepKind::Fill, StepKind::Precondition];
+    assert_eq!((&kinds[..3], &kinds[3..]), (&prepared[..], &[StepKind::Application][..]));
+    let step = &run.steps[3];
     let figures = step.application.as_ref().unwrap();
     let recorded = &figures.recorded;
     assert_eq!((figures.application.as_str(), step.threads), ("nosql-ycsb-a", 4));
