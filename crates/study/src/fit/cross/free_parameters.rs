@@ -132,8 +132,9 @@ const FREE: &[FreeOf] = &[
     },
     // The device is its data sheet.
     FreeOf { drive: "p320h-700", keys: &[LINUX_WAKE], ties: &[] },
-    FreeOf { drive: "warpdrive-slp-300", keys: &[READ, LINUX_SERIAL], ties: &[RELOCATION] },
-    FreeOf { drive: "z-drive-r4-1600", keys: &[READ, LINUX_SUBMIT], ties: &[RELOCATION] },
+    // The controllers are what SandForce rated them for.
+    FreeOf { drive: "warpdrive-slp-300", keys: &[WINDOWS_SERIAL, LINUX_SERIAL], ties: &[] },
+    FreeOf { drive: "z-drive-r4-1600", keys: &[WINDOWS_SERIAL, LINUX_SUBMIT], ties: &[] },
 ];
 
 /// Drives whose spare space or parity is not free here, though it was chosen with published settled
