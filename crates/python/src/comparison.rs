@@ -1,7 +1,8 @@
 //! Runs side by side.
 
 use lab::results::Run;
-use lab::results::compare::{common, compare, differences, rankings};
+use lab::results::compare::{compare, differences};
+use lab::results::order::orders;
 use lab::results::repeats::groups;
 use pyo3::prelude::*;
 use serde_json::json as value;
@@ -9,7 +10,7 @@ use serde_json::json as value;
 use crate::failure::json;
 use crate::run::RunData;
 
-/// The loads of several runs beside each other, their ranks and what else differs, as JSON.
+/// The loads of several runs beside each other, their order and what else differs, as JSON.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are handed over")]
 pub(crate) fn compare_runs(runs: Vec<PyRef<'_, RunData>>) -> PyResult<String> {
@@ -17,7 +18,7 @@ pub(crate) fn compare_runs(runs: Vec<PyRef<'_, RunData>>) -> PyResult<String> {
     let loads = compare(&runs);
     json(&value!({
         "loads": loads,
-        "rankings": rankings(&common(&loads), &groups(&runs)),
+        "orders": orders(&loads, &groups(&runs)),
         "differences": differences(&runs),
     }))
 }

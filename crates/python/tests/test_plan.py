@@ -48,6 +48,9 @@ def test_a_plan_that_was_pickled_does_the_same(duo, tmp_path):
     rows = comparison.rows()
     assert {row["iops_ratio"] for row in rows if not row["lacks_requests"]} == {1.0}
     assert all(row["rank"] is None for row in rows if row["lacks_requests"])
+    ranks = {standing["rank"] for order in comparison.orders for metric in order["metrics"]
+             for standing in metric["standings"]}
+    assert comparison.orders and ranks == {1}, "the same twice is even by every metric"
     assert "<html" in comparison.save(tmp_path / "both.html").read_text()
     assert mine.values["id"] in comparison._repr_html_()
 

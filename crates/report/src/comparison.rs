@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use results::compare::{Comparison, Ranking, Standing, common, compare, rankings, winner};
+use results::compare::{Comparison, compare};
 use results::deviation::{Deviation, deviations, median_size};
 use results::mark::marked;
 use results::repeats::{Against, Ratio, against_first, groups};
@@ -14,6 +14,7 @@ use crate::conditions;
 use crate::explain;
 use crate::host_difference;
 use crate::number::{self, millis};
+use crate::order;
 use crate::subject::Subject;
 use crate::summary::representative;
 use crate::text::{Text, listed};
@@ -33,7 +34,7 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
     }
     html.push_str(&not_drawn(subjects, &drawn));
     html.push_str(&host_difference::sections(subjects));
-    html.push_str(&rankings_of(subjects));
+    html.push_str(&orders_of(subjects));
     html.push_str(&ratios(subjects, &comparisons, &groups));
     html.push_str(&errors(subjects, &deviations(&runs, &comparisons)));
     html + "</section>\n"
@@ -126,7 +127,7 @@ fn not_drawn(subjects: &[Subject<'_>], drawn: &[Vec<Subject<'_>>]) -> String {
 
 /// Returns the name of a group of repeats: the label of a single run, or the target and the number
 /// of runs.
-fn named(subjects: &[Subject<'_>], group: &[usize]) -> String {
+pub(crate) fn named(subjects: &[Subject<'_>], group: &[usize]) -> String {
     let first = &subjects[group[0]];
     match group.len() {
         1 => first.label.clone(),
@@ -220,98 +221,19 @@ fn spread(subjects: &[Subject<'_>], group: &[usize], all: &[Comparison]) -> Stri
     html + "</tbody></table></div>"
 }
 
-/// A ranking of each group of runs that differ in no condition, and a sentence on the others.
-fn rankings_of(subjects: &[Subject<'_>]) -> String {
+/// The order of each group of runs that differ in no condition, and a sentence on the others.
+fn orders_of(subjects: &[Subject<'_>]) -> String {
     let alike = conditions::alike(subjects);
-    let mut html: String = alike.iter().map(|members| places(members)).collect();
+    let mut html: String = alike.iter().map(|members| order::section(members)).collect();
     if alike.iter().all(|members| members.len() < subjects.len()) {
         let unlike = conditions::unlike(subjects);
         let _ = write!(
             html,
-            "<p>Runs that differ in {} are not ranked against each other.</p>",
+            "<p>Runs that differ in {} are not put in order.</p>",
             Text(if unlike.is_empty() { "the conditions of their loads" } else { &unlike }),
         );
     }
     html
-}
-
-fn places(subjects: &[Subject<'_>]) -> String {
-    let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
-    let groups = &groups(&runs);
-    let rankings = rankings(&common(&compare(&runs)), groups);
-    if groups.len() < 2 || rankings.is_empty() {
-        return String::new();
-    }
-    let mut html = String::from(
-        "<h3>Ranking</h3><div class=\"scroll\"><table class=\"places\"><thead><tr>\
-         <th scope=\"col\">Workload</th>",
-    );
-    html.push_str("<th scope=\"col\">Winner</th>");
-    for place in 1..=groups.len() {
-        let _ = write!(html, "<th scope=\"col\">{place}.</th>");
-    }
-    html.push_str("</tr></thead><tbody>");
-    for ranking in rankings {
-        let _ = write!(
-            html,
-            "<tr><th scope=\"row\">{}</th>{}",
-            Text(&ranking.workload),
-            won(subjects, groups, &ranking)
-        );
-        for place in 0..groups.len() {
-            match ranking.standings.get(place) {
-                None => html.push_str("<td>–</td>"),
-                Some(standing) => {
-                    let subject = &subjects[standing.run];
-                    let _ = write!(
-                        html,
-                        "<td class=\"t{}\"><i class=\"key\"></i>{} <span class=\"interval\">{}\
-                         </span></td>",
-                        Look::of_run(subject.index).tone,
-                        Text(&place_of(standing, place, &of_run(subjects, groups, standing.run))),
-                        number::percent(standing.share),
-                    );
-                }
-            }
-        }
-        html.push_str("</tr>");
-    }
-    html + "</tbody></table></div><p class=\"small\">A run wins a workload if its IOPS (geometric \
-            mean over its repeats and over the loads that all runs measured in full and without a \
-            warning that puts the load in doubt) are at least 5 % above those of the second, and \
-            its lowest repeat, or the interval of a single run, is above that of the second; \
-            otherwise they are even. In grey: \
-            IOPS relative to the first. Runs less than 5 % behind share a rank.</p>"
-}
-
-/// Name of the group whose first run is the one at this index.
-pub(crate) fn of_run(subjects: &[Subject<'_>], groups: &[Vec<usize>], run: usize) -> String {
-    let group = groups.iter().find(|group| group[0] == run);
-    group.map_or_else(|| subjects[run].label.clone(), |group| named(subjects, group))
-}
-
-/// A subject in the column of the place after `before` others, which says where its place is
-/// shared.
-fn place_of(standing: &Standing, before: usize, label: &str) -> String {
-    let own = u32::try_from(before + 1).is_ok_and(|own| own == standing.place);
-    if own { label.to_owned() } else { format!("{label} (shares rank {})", standing.place) }
-}
-
-/// The cell of the winner of a workload, and by how much it leads.
-fn won(subjects: &[Subject<'_>], groups: &[Vec<usize>], ranking: &Ranking) -> String {
-    match winner(ranking) {
-        None => "<td class=\"absent\">even</td>".into(),
-        Some(winner) => {
-            let subject = &subjects[winner.run];
-            format!(
-                "<td class=\"t{}\"><i class=\"key\"></i><b>{}</b> \
-                 <span class=\"interval\">+{}</span></td>",
-                Look::of_run(subject.index).tone,
-                Text(&of_run(subjects, groups, winner.run)),
-                number::percent(winner.lead),
-            )
-        }
-    }
 }
 
 fn errors(subjects: &[Subject<'_>], all: &[Deviation]) -> String {

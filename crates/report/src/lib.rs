@@ -22,6 +22,7 @@ mod first_screen;
 mod host_difference;
 mod method;
 mod number;
+mod order;
 mod overview;
 mod page;
 mod platform;

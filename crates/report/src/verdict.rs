@@ -3,15 +3,16 @@
 //! It states the figures of [`results::headlines`]; of several drives it says who wins.
 
 use results::baseline::Headline;
-use results::compare::{Comparison, Winner, common, compare, rankings, winner};
+use results::compare::{Comparison, compare};
 use results::headlines::Headlines;
+use results::order::{Leader, LoadOrder, orders};
 use results::repeats::groups;
 use results::{Run, Step, StepKind};
 
-use crate::comparison::of_run;
 use crate::conditions;
 use crate::number::written_times;
 use crate::number::{self, millis, short};
+use crate::order::of_run;
 use crate::settled::settles;
 use crate::subject::Subject;
 use crate::text::listed;
@@ -225,8 +226,7 @@ fn burst_and_tail(it: &Headlines, of: &str) -> Option<String> {
     }
 }
 
-/// Returns a sentence that names the winner by the rule of [`winner`], over the loads that all runs
-/// measured.
+/// Returns a sentence that names the run that leads in IOPS under most loads, see [`orders`].
 fn winners(subjects: &[Subject<'_>]) -> String {
     let is_settled = |subject: &&Subject<'_>| Headlines::of(subject.run).is_settled;
     if let Some(unsettled) = subjects.iter().find(|it| !is_settled(it))
@@ -244,10 +244,12 @@ fn winners(subjects: &[Subject<'_>]) -> String {
     let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
     let groups = groups(&runs);
     let loads = compare(&runs);
-    let rankings = rankings(&common(&loads), &groups);
-    let winners: Vec<Option<Winner>> = rankings.iter().map(winner).collect();
-    let of = rankings.len();
-    let won = |index: usize| winners.iter().flatten().filter(move |it| it.run == index);
+    let orders = orders(&loads, &groups);
+    let by_rate =
+        |it: &LoadOrder| (it.metrics[0].standings.len() > 1).then(|| it.metrics[0].leader());
+    let leaders: Vec<Option<Leader>> = orders.iter().filter_map(by_rate).collect();
+    let of = leaders.len();
+    let won = |index: usize| leaders.iter().flatten().filter(move |it| it.run == index);
     let most = (0..subjects.len()).max_by_key(|index| won(*index).count());
     let Some(best) = most.filter(|_| of > 0) else {
         let is_of_all = |load: &Comparison| {
@@ -272,10 +274,10 @@ fn winners(subjects: &[Subject<'_>]) -> String {
     };
     match won(best).count() {
         0 => format!(
-            "The runs are even: none leads by 5 % or more in any of {of} workloads{before}."
+            "The runs are even: none leads by 5 % or more in IOPS under any of {of} loads{before}."
         ),
         count => format!(
-            "{} wins {count} of {of} workloads by 5 % or more, at most by {}{before}.",
+            "{} leads in IOPS under {count} of {of} loads by 5 % or more, at most by {}{before}.",
             of_run(subjects, &groups, best),
             number::percent(widest),
         ),

@@ -1,4 +1,4 @@
-//! Runs side by side: the same load in each, ratios, ranks, and what else differs between them.
+//! Runs side by side: the same load in each, ratios, and what else differs between them.
 
 use std::borrow::Borrow;
 
@@ -135,113 +135,6 @@ impl Entry {
     }
 }
 
-/// The loads that every run measured in full, and without a warning that puts the figures of that
-/// load in doubt: only over these can one be said to win.
-pub fn common(comparisons: &[Comparison]) -> Vec<Comparison> {
-    // One that lacks requests has a warning about it, too.
-    let is_sound =
-        |entry: &Option<Entry>| entry.as_ref().is_some_and(|entry| entry.doubt.is_none());
-    let is_common = |load: &&Comparison| load.entries.iter().all(is_sound);
-    comparisons.iter().filter(is_common).cloned().collect()
-}
-
-/// The order of the runs over all measurements of one workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ranking {
-    /// Name of the workload.
-    pub workload: String,
-    /// The subjects that measured it under every load that any did, the best first.
-    pub standings: Vec<Standing>,
-}
-
-/// Standing of one subject in a ranking: of a run, or of runs that repeat each other.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Standing {
-    /// Index of the first of its runs.
-    pub run: usize,
-    /// Its IOPS over those of the best subject: the geometric mean over all loads and repeats, 0
-    /// to 1.
-    pub share: f64,
-    /// Share of its lowest repeat, and of its highest; of a single run those of the ends of the
-    /// intervals of its rates, which are equal where it has none.
-    pub share_of_repeats: (f64, f64),
-    /// Its place, from 1: subjects within [`MEANINGFUL_MIN`] of the first of a place share it.
-    pub place: u32,
-}
-
-/// Ranks subjects for each workload, by what was measured after preconditioning. The runs of each
-/// of `groups` repeat each other: they are one subject, and do not compete.
-pub fn rankings(comparisons: &[Comparison], groups: &[Vec<usize>]) -> Vec<Ranking> {
-    let measures = || comparisons.iter().filter(|it| it.kind == StepKind::Measure);
-    let mut workloads: Vec<&str> = Vec::new();
-    for comparison in measures() {
-        if !workloads.contains(&comparison.workload.as_str()) {
-            workloads.push(&comparison.workload);
-        }
-    }
-    workloads
-        .into_iter()
-        .map(|workload| {
-            let loads: Vec<_> = measures().filter(|it| it.workload == workload).collect();
-            let iops = groups.iter().filter_map(|group| Some((group, mean_iops(&loads, group)?)));
-            let iops: Vec<(&Vec<usize>, f64)> = iops.collect();
-            let best = iops.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
-            let standing = |(group, iops): (&Vec<usize>, f64)| {
-                let (low, high) = ends(&loads, group, iops);
-                let share_of_repeats = (ratio(low, best)?, ratio(high, best)?);
-                let (run, share) = (group[0], ratio(iops, best)?);
-                Some(Standing { run, share, share_of_repeats, place: 1 })
-            };
-            let mut standings: Vec<Standing> = iops.into_iter().filter_map(standing).collect();
-            standings.sort_by(|a, b| b.share.total_cmp(&a.share));
-            share_places(&mut standings);
-            Ranking { workload: workload.to_owned(), standings }
-        })
-        .collect()
-}
-
-/// Gives `standings`, the best first, their places.
-fn share_places(standings: &mut [Standing]) {
-    let mut leader: Option<(u32, f64)> = None;
-    for (place, standing) in (1..).zip(standings) {
-        let shared = leader.filter(|(_, best)| standing.share * (1.0 + MEANINGFUL_MIN) > *best);
-        let (place, best) = shared.unwrap_or((place, standing.share));
-        standing.place = place;
-        leader = Some((place, best));
-    }
-}
-
-/// The subject that wins a workload, and by how much.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Winner {
-    /// Index of the first of its runs.
-    pub run: usize,
-    /// Its IOPS over those of the second, less 1.
-    pub lead: f64,
-}
-
-/// The winner of a workload: the first where its IOPS are [`MEANINGFUL_MIN`] above those of the
-/// second, both as geometric means over all loads, and its lowest repeat is above the highest of
-/// the second, or its interval above that of the second. Absent where they are level, where repeats
-/// or intervals overlap, or there is one run.
-pub fn winner(ranking: &Ranking) -> Option<Winner> {
-    let [first, second, ..] = ranking.standings.as_slice() else { return None };
-    let lead = ratio(first.share, second.share)? - 1.0;
-    let is_beyond_chance = first.share_of_repeats.0 > second.share_of_repeats.1;
-    (lead >= MEANINGFUL_MIN && is_beyond_chance).then_some(Winner { run: first.run, lead })
-}
-
-/// IOPS of the lowest and the highest of the runs of `group` over all `loads`; of a single run the
-/// ends of [`interval_mean`], else its `iops`.
-fn ends(loads: &[&Comparison], group: &[usize], iops: f64) -> (f64, f64) {
-    if let [run] = *group {
-        let interval = interval_mean(loads, run, |spread| spread.iops);
-        return interval.unwrap_or((iops, iops));
-    }
-    let each = group.iter().filter_map(|one| mean_iops(loads, &[*one]));
-    each.fold((f64::INFINITY, 0.0), |(low, high), one| (low.min(one), high.max(one)))
-}
-
 /// Geometric means over all `loads` of the ends of the intervals that `of` reads from a run: wider
 /// than the interval of the mean, because not all loads err to one side. Absent where one has none.
 pub(crate) fn interval_mean(
@@ -257,18 +150,6 @@ pub(crate) fn interval_mean(
     }
     let count = loads.len() as f64;
     Some(((low / count).exp(), (high / count).exp()))
-}
-
-/// Geometric mean of the IOPS of the runs of `group` over all `loads`; absent where one lacks a
-/// load.
-fn mean_iops(loads: &[&Comparison], group: &[usize]) -> Option<f64> {
-    let mut logs = 0.0;
-    for load in loads {
-        for run in group {
-            logs += load.entries.get(*run)?.as_ref()?.summary.iops.ln();
-        }
-    }
-    Some((logs / (loads.len() * group.len()) as f64).exp())
 }
 
 /// Something besides the drive that differs between runs, which a comparison must say.
@@ -408,36 +289,6 @@ fn platforms<R: Borrow<Run>>(runs: &[R]) -> Vec<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::IntervalKind;
-
-    #[test]
-    fn a_subject_whose_repeats_overlap_with_those_of_the_second_wins_nothing() {
-        let standing =
-            |run, share, share_of_repeats| Standing { run, share, share_of_repeats, place: 1 };
-        let ranking = |low| Ranking {
-            workload: "4k-rand-write".into(),
-            standings: vec![standing(0, 1.0, (low, 1.2)), standing(2, 0.9, (0.8, 0.95))],
-        };
-        assert!(winner(&ranking(0.96)).is_some());
-        assert_eq!(winner(&ranking(0.94)), None, "one of the second's is faster");
-    }
-
-    #[test]
-    fn a_winner_leads_by_five_percent() {
-        let ranking = |second| Ranking {
-            workload: "4k-rand-write".into(),
-            standings: [(1, 1.0), (0, second)]
-                .map(|(run, share)| Standing {
-                    run,
-                    share,
-                    share_of_repeats: (share, share),
-                    place: 1,
-                })
-                .to_vec(),
-        };
-        assert_eq!(winner(&ranking(0.8)), Some(Winner { run: 1, lead: 0.25 }));
-        assert_eq!(winner(&ranking(0.97)), None);
-    }
     use crate::example;
 
     /// The example with every figure of measurements from another rate.
@@ -484,76 +335,6 @@ mod tests {
         assert!(mixed.entries[0].is_none());
         let present = mixed.entries[1].as_ref().unwrap();
         assert_eq!((present.rank, present.iops_ratio), (1, Some(1.0)));
-    }
-
-    #[test]
-    fn runs_are_ranked_over_all_loads_of_a_workload() {
-        let groups = [vec![0], vec![1]];
-        let rankings = rankings(&compare(&[example::run(), other(26_000)]), &groups);
-        let mixed = rankings.iter().find(|ranking| ranking.workload == "8k-70-30").unwrap();
-        // 13K and 52K against 26K twice: half and double, a tie by the geometric mean.
-        let shares: Vec<f64> = mixed.standings.iter().map(|standing| standing.share).collect();
-        assert!(shares.iter().all(|share| (share - 1.0).abs() < 1e-9), "{shares:?}");
-        let read = rankings.iter().find(|ranking| ranking.workload == "4k-rand-read").unwrap();
-        assert_eq!(mixed.standings.iter().map(|it| it.place).collect::<Vec<_>>(), [1, 1]);
-        assert_eq!(read.standings[1].place, 2);
-        assert_eq!(
-            read.standings[0],
-            Standing { run: 0, share: 1.0, share_of_repeats: (1.0, 1.0), place: 1 }
-        );
-    }
-
-    #[test]
-    fn a_load_without_some_of_its_requests_decides_nothing() {
-        let (first, mut second) = (example::run(), other(85_200));
-        let load = second.steps[2].id.clone();
-        second.warnings.push(crate::Warning {
-            kind: crate::WarningKind::Unfinished,
-            step: load.clone(),
-            text: String::new(),
-            remedy: String::new(),
-        });
-        let runs = [first, second];
-        let comparisons = compare(&runs);
-        let is_of_load =
-            |it: &&Comparison| it.entries[0].as_ref().is_some_and(|it| it.step == load);
-        assert!(comparisons.iter().any(|it| is_of_load(&it)), "it is shown");
-        assert!(!common(&comparisons).iter().any(|it| is_of_load(&it)), "no drive wins by it");
-        assert_eq!(common(&comparisons).len() + 1, comparisons.len());
-    }
-
-    #[test]
-    fn repeats_of_one_subject_do_not_compete_and_the_first_has_all_of_its_iops() {
-        let runs = [other(40_000), other(10_000), other(15_000)];
-        let comparisons = compare(&runs);
-        let of = |groups: &[Vec<usize>]| {
-            let rankings = rankings(&comparisons, groups);
-            let shares = rankings[0].standings.iter().map(|it| (it.run, it.share));
-            shares.collect::<Vec<_>>()
-        };
-        let [first, second] = of(&[vec![0, 1], vec![2]]).try_into().unwrap();
-        // The mean of 40K and 10K is 20K.
-        assert_eq!((first.0, second.0), (0, 2));
-        assert!((first.1 - 1.0).abs() < 1e-9 && (second.1 - 0.75).abs() < 1e-3, "{second:?}");
-        assert_eq!(of(&[vec![0], vec![1], vec![2]]).len(), 3);
-    }
-
-    #[test]
-    fn a_lead_within_the_intervals_of_single_runs_is_no_win() {
-        let wins = |half: f64| {
-            let mut runs = [other(40_000), other(44_000)];
-            for step in runs.iter_mut().flat_map(|run| &mut run.steps) {
-                let Some(iops) = step.summary.as_ref().map(|it| it.iops) else { continue };
-                let (low, high) = (iops * (1.0 - half), iops * (1.0 + half));
-                let iops = Some(ConfidenceInterval::new(IntervalKind::Batches, low, high));
-                step.spread = Some(Spread { iops, ..Spread::default() });
-            }
-            let comparisons = compare(&runs);
-            let rankings = rankings(&comparisons, &[vec![0], vec![1]]);
-            let write = rankings.iter().find(|it| it.workload == "4k-rand-write").unwrap();
-            winner(write).map(|it| it.run)
-        };
-        assert_eq!((wins(0.02), wins(0.06)), (Some(1), None), "10 % apart");
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod histogram;
 pub mod host_difference;
 mod lateness;
 pub mod mark;
+pub mod order;
 mod placement;
 pub mod points;
 pub mod published;

@@ -22,9 +22,9 @@ class Comparison:
         values = json.loads(_core.compare_runs(self._data))
         self.loads: list[dict[str, Any]] = values["loads"]
         """Every load that any run measured, with one entry per run, ``None`` without one."""
-        self.rankings: list[dict[str, Any]] = values["rankings"]
-        """For each workload, the runs that measured all its loads, best first; only over loads that
-        every run measured in full, and without a warning that puts figures in doubt."""
+        self.orders: list[dict[str, Any]] = values["orders"]
+        """For each workload at low, middle and full load, the runs by each metric, best first, with
+        their ranks; ``withheld`` are those whose figure is in doubt."""
         self.differences: list[dict[str, Any]] = values["differences"]
         """Other differences between the runs, such as model version, time lapse and machine."""
 

@@ -32,25 +32,37 @@ fn a_workload_that_one_run_lacks_has_no_ratio_and_no_place() {
     let ratios = rows(&html, "class=\"ratios\"");
     let lacking = ratios.iter().find(|row| row[0] == "file-server");
     assert!(lacking.is_none_or(|row| row[1] == "–" && row[2] == "–"), "{lacking:?}");
-    let places = rows(&html, "class=\"places\"");
-    assert!(places.iter().all(|row| row[0] != "file-server"), "not all runs measured it");
-    assert!(places.iter().any(|row| row[0] == "4k-rand-write"));
+    let order = rows(&html, "<h3>Order</h3>");
+    assert!(order.iter().all(|row| row[0] != "file-server"), "one run alone measured it");
+    assert!(order.iter().any(|row| row[0] == "4k-rand-write"));
 }
 
 #[test]
-fn three_runs_have_a_place_each_and_the_share_of_the_best() {
+fn each_load_names_the_first_by_each_metric_and_every_place_has_its_figure() {
     let third = run(Shape { format: "third", settled_iops: 60_000.0, ..STOCK });
     let mut runs = review_of_two();
     runs.push(third);
-    let places = rows(&comparison(&as_drives(runs)), "class=\"places\"");
-    let row = places.iter().find(|row| row[0] == "4k-rand-write").unwrap();
-    let order: Vec<&str> =
-        row[2..].iter().map(|it| it.split_whitespace().next().unwrap()).collect();
-    assert_eq!(order, ["high-performance", "third", "stock"]);
-    assert!(row[2].ends_with("100 %"), "{row:?}");
-    let share =
-        |cell: &str| -> f64 { cell.split_whitespace().rev().nth(1).unwrap().parse().unwrap() };
-    assert!(share(&row[3]) > share(&row[4]), "{row:?}");
+    let html = comparison(&as_drives(runs));
+    let order = rows(&html, "<h3>Order</h3>");
+    let of = |workload: &str, level: &str| {
+        let row = order.iter().find(|row| row[0] == workload && row[1].ends_with(level));
+        row.unwrap_or_else(|| panic!("no {workload} {level} in {order:?}")).clone()
+    };
+    let write = of("4k-rand-write", "T16Q16, full");
+    assert!(write[2].starts_with("high-performance +"), "{write:?}");
+    assert!(write[3].starts_with("high-performance −"), "the lower latency: {write:?}");
+    assert_eq!(write.len(), 7, "a workload, its load and five metrics: {write:?}");
+    assert_eq!(of("4k-rand-read", "full")[2], "even");
+    assert!(of("8k-70-30", "low")[1] < of("8k-70-30", "middle")[1]);
+    let places = rows(&html, "<summary>Every place");
+    let at = places.iter().position(|row| row[0] == "4k-rand-write T16Q16, full").unwrap();
+    let ranks = places[at + 1..][..3].iter().map(|row| {
+        let (figure, rank) = row[1].split_once(' ').unwrap();
+        assert!(figure.replace(',', "").parse::<f64>().is_ok(), "{row:?}");
+        (row[0].as_str(), rank.to_owned())
+    });
+    let expected = [("stock", "3."), ("high-performance", "1."), ("third", "2.")];
+    assert_eq!(ranks.collect::<Vec<_>>(), expected.map(|(name, rank)| (name, rank.to_owned())));
 }
 
 #[test]
@@ -80,11 +92,13 @@ fn two_groups_of_repeats_are_named_with_the_number_of_their_runs() {
     let heading = "<h3>Against stock, 2 runs</h3>";
     assert!(html.contains(heading), "{}", part(&html, "<h3>Against", "</h3>"));
     assert!(html.contains("high-performance, 2 runs</th>"));
-    let places = rows(&html, "class=\"places\"");
-    let row = places.iter().find(|row| row[0] == "4k-rand-write").unwrap();
-    assert_eq!(row.len(), 4, "a place for each group, none for a repeat: {row:?}");
-    assert!(row[1].contains("high-performance, 2 runs +"), "{row:?}");
-    assert!(row[2].ends_with("100 %"), "{row:?}");
+    let order = rows(&html, "<h3>Order</h3>");
+    let row = order.iter().find(|row| row[0] == "4k-rand-write").unwrap();
+    assert!(row[2].starts_with("high-performance, 2 runs +"), "{row:?}");
+    let places = rows(&html, "<summary>Every place");
+    let named = |name: &str| places.iter().filter(|row| row[0] == name).count();
+    assert_eq!(named("stock, 2 runs"), order.len(), "a row for each group, none for a repeat");
+    assert_eq!(named("stock"), 0);
 }
 
 #[test]
@@ -125,8 +139,11 @@ fn figures_that_lack_requests_have_no_percentile_no_bar_and_no_winner() {
     let withheld = "Without a bar: high-performance in 4k-rand-write, whose figures a warning";
     assert!(html.contains(withheld), "{html}");
     assert!(!comparison(&as_drives(review_of_two())).contains("Without a bar"));
-    let places = super::markup::rows(&html, "class=\"places\"");
-    assert!(places.iter().all(|row| row[0] != "4k-rand-write"), "{places:?}");
+    let order = super::markup::rows(&html, "<h3>Order</h3>");
+    let row = order.iter().find(|row| row[0] == "4k-rand-write").unwrap();
+    assert!(row[2..].iter().all(|cell| cell == "–"), "one alone is not first: {row:?}");
+    assert!(order.iter().any(|row| row[2].contains('+')), "other loads keep theirs: {order:?}");
+    assert!(html.contains("<td class=\"absent\">in doubt</td>"));
     let page = review(&runs, TITLE);
     let left_out = "Percentiles of 4k-rand-write: high-performance is left out, since requests";
     assert!(section(&page, "suite-4k").contains(left_out));
@@ -279,7 +296,7 @@ fn only_runs_that_differ_in_the_drive_alone_are_drawn_side_by_side_and_ranked() 
     let page = review(&runs, TITLE);
     let html = section(&page, "comparison");
     assert!(!html.contains("id=\"compare-iops\"") && !html.contains("class=\"places\""));
-    assert!(html.contains("Runs that differ in host are not ranked against each other."));
+    assert!(html.contains("Runs that differ in host are not put in order."));
     let ratios = rows(html, "class=\"ratios\"");
     assert!(ratios.iter().any(|row| row[0] == "4k-rand-write"), "their rows stay");
     let told = rows(section(&page, "conditions"), "class=\"conditions\"");

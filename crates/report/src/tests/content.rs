@@ -13,21 +13,6 @@ fn one_run_is_not_compared() {
     assert!(review(&review_of_two(), TITLE).contains("id=\"comparison\""));
 }
 
-#[test]
-fn the_faster_drive_wins_what_it_writes_and_reads_are_even() {
-    let page = review(&as_drives(review_of_two()), TITLE);
-    let places = rows(section(&page, "comparison"), "Ranking");
-    let of = |workload: &str| {
-        let row = places.iter().find(|row| row[0] == workload);
-        row.unwrap_or_else(|| panic!("no {workload} in {places:?}"))
-    };
-    let writes = of("4k-rand-write");
-    assert!(writes[1].contains("high-performance +"), "{writes:?}");
-    assert!(writes[2].contains("high-performance 100 %"), "{writes:?}");
-    let reads = of("4k-rand-read");
-    assert!(reads[1] == "even" && reads[3].contains("shares rank 1"), "{reads:?}");
-}
-
 /// Three runs on one real device.
 fn repeats(shape: Shape<'static>) -> impl Iterator<Item = Run> {
     (1..=3).map(move |seed| {

@@ -94,7 +94,7 @@ fn of_two_drives_the_faster_one_wins_and_by_how_much_is_told() {
     let runs = as_drives(vec![run(STOCK), run(FAST)]);
     let said = sentences(&subjects(&runs)).join(" ");
     assert!(
-        said.contains("high-performance wins") && said.contains("by 5 % or more, at most by"),
+        said.contains("high-performance leads in IOPS under 7 of 11 loads by 5 % or more"),
         "{said}"
     );
     // Neither leads a drive that does the same.
