@@ -28,7 +28,7 @@ pub(crate) fn section(subjects: &[Subject<'_>]) -> String {
          greatest. The first is named with its lead over the second: how much more it does, or \
          how much lower its latency is. Runs are even where they are less than 5 % apart, or \
          where their intervals or repeats overlap. A figure that a warning puts in doubt has no \
-         place.</p>",
+         place, and the first is that of the others.</p>",
         page.leaders(&orders),
         page.places(&orders),
     )
@@ -83,8 +83,13 @@ impl OrderPage<'_> {
             OrderMetric::Iops => format!("+{}", number::percent(leader.lead)),
             _ => format!("−{}", number::percent(leader.lead / (1.0 + leader.lead))),
         };
+        let of = match order.withheld.len() {
+            0 => String::new(),
+            _ => format!(", of {}", order.standings.len()),
+        };
         format!(
-            "<td class=\"t{}\"><i class=\"key\"></i>{} <span class=\"interval\">{lead}</span></td>",
+            "<td class=\"t{}\"><i class=\"key\"></i>{} <span class=\"interval\">{lead}{of}</span>\
+             </td>",
             self.tone(leader.run),
             Text(&self.name(leader.run)),
         )
