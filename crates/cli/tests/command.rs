@@ -916,6 +916,18 @@ fn numbers_and_addresses_are_refused_in_words_of_no_programming_language() {
 }
 
 #[test]
+fn a_replay_on_a_real_drive_refuses_options_of_models() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("disk.img"), vec![0; 1 << 20]).unwrap();
+    for option in [&["--state", "filled"][..], &["--compressible", "50"], &["--full-scale"]] {
+        let args = [&["replay", "a.rec", "./disk.img", "--destroy"], option].concat();
+        let said = stderr(&floatgate_in(dir.path(), &args));
+        let expected = format!("{} applies to models, and every drive is real", option[0]);
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
 fn a_key_of_another_type_is_refused_in_words_of_toml() {
     let dir = tempfile::tempdir().unwrap();
     let shown = floatgate(&["drives", "iodrive-duo", "--toml"]);

@@ -12,6 +12,7 @@ use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
 use lab::subject::Subject;
 use lab::workload::recording::{Benchmark, Recording};
+use lab::{Error, Kind};
 use real::recorded::{self, RealReplay};
 use serde::Serialize;
 
@@ -45,12 +46,14 @@ struct ReplayRow {
 
 /// Replays a recording on each drive, and prints the predicted rates.
 pub(crate) fn replay(args: &Replay) -> Result<Ending> {
+    let subjects: Vec<Subject> =
+        args.drives.iter().map(|name| Subject::find(name)).collect::<Result<_, _>>()?;
+    refuse_options_without_effect(args, &subjects)?;
     let recording = application::read(&args.recording)?;
     let host = ReplayHost { copies: args.copies, ..args.host.host()? };
     let mut rows = Vec::new();
-    for name in &args.drives {
-        let subject = Subject::find(name)?;
-        let spec = match &subject {
+    for subject in &subjects {
+        let spec = match subject {
             Subject::Model { spec, .. } => spec,
             Subject::Real { path } => {
                 rows.push(on_real(&recording, path.clone(), args.destroy, &host)?);
@@ -76,6 +79,27 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
         output::data(&shown(&recording, &rows))?;
     }
     Ok(Ending::Done)
+}
+
+/// # Errors
+/// Fails if an option is about models, and every drive is real.
+fn refuse_options_without_effect(args: &Replay, subjects: &[Subject]) -> Result<()> {
+    if subjects.iter().any(|it| matches!(it, Subject::Model { .. })) {
+        return Ok(());
+    }
+    let of_models = [
+        ("--format", args.format.is_some()),
+        ("--state", args.state.is_some()),
+        ("--compressible", args.data.compressible.is_some()),
+        ("--host", args.model.host.is_some()),
+        ("--time-lapse", args.model.time_lapse.is_some()),
+        ("--full-scale", args.model.full_scale),
+    ];
+    let given = of_models.iter().find(|(_, is_given)| *is_given);
+    given.map_or(Ok(()), |(option, _)| {
+        let text = format!("{option} applies to models, and every drive is real");
+        Err(Error::new(Kind::Input, text).hint("name a modelled drive, or leave it out").into())
+    })
 }
 
 /// Replays a recording on a file or a block device of this machine.
