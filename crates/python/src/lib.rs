@@ -35,6 +35,7 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core")]
 mod core {
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};
+    use pyo3::types::PyTuple;
 
     #[pymodule_export]
     use crate::application::{recording, replay};
@@ -59,7 +60,7 @@ mod core {
     #[pymodule_export]
     use crate::validation::{
         cross_validate_drives, drives_to_cross_validate, error_median, figure_owners, figures_text,
-        validate_drives,
+        judge_rankings, validate_drives,
     };
     #[pymodule_export]
     use crate::volume::{volume_history, volume_status};
@@ -67,6 +68,7 @@ mod core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("MODEL_VERSION", lab::ssd::MODEL_VERSION)
+        module.add("MODEL_VERSION", lab::ssd::MODEL_VERSION)?;
+        module.add("STATUSES", PyTuple::new(module.py(), crate::simulator::STATUSES)?)
     }
 }

@@ -20,12 +20,12 @@ use blockio::{Lba, Nanos, Op, Request, Status};
 use lab::ssd::Drive;
 use lab::{Error, Kind};
 use pyo3::prelude::*;
-use pyo3::types::PyByteArray;
 
-use self::closed_loop::{Batches, Callback, ClosedLoop, Extent, Feed};
+use self::closed_loop::{Batches, Callback, ClosedLoop, Cursor, Extent, Feed, Whole};
+pub(crate) use self::columns::STATUSES;
 use self::columns::{
-    Columns, CompletedRequest, PyColumns, PyRequests, TIME_HINT, TIME_MAX, code, failed,
-    into_python, order_by_time,
+    Columns, CompletedRequest, PyColumns, PyCompletions, PyRequests, TIME_HINT, TIME_MAX, code,
+    completions, failed, into_python,
 };
 use crate::drive::DriveOrder;
 use crate::failure::{exception, json, order, refused};
@@ -57,7 +57,7 @@ struct State {
     unreported: VecDeque<CompletedRequest>,
 }
 
-/// A function for each request; or columns, and a function for more of them.
+/// A function for each request, columns of all, or a function for columns of some; one of them.
 type PyFeed = (Option<Py<PyAny>>, Option<PyRequests>, Option<Py<PyAny>>);
 
 /// A request that completed.
@@ -75,6 +75,9 @@ pub(crate) struct Completion {
     status: u8,
 }
 
+/// Request, thread, times of submission and completion, and status.
+type CompletionParts = (u64, u16, u64, u64, u8);
+
 impl From<&CompletedRequest> for Completion {
     fn from(done: &CompletedRequest) -> Self {
         Self {
@@ -89,6 +92,22 @@ impl From<&CompletedRequest> for Completion {
 
 #[pymethods]
 impl Completion {
+    /// A completion of the parts that a pickle has: request, thread, times and status.
+    #[staticmethod]
+    const fn of_parts(parts: CompletionParts) -> Self {
+        let (request, thread, submitted_ns, completed_ns, status) = parts;
+        Self { request, thread, submitted_ns, completed_ns, status }
+    }
+
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (CompletionParts,))> {
+        let Self { request, thread, submitted_ns, completed_ns, status } = *self;
+        let make = py.get_type::<Self>().getattr("of_parts")?;
+        Ok((make, ((request, thread, submitted_ns, completed_ns, status),)))
+    }
+
     /// Time from submission to completion, in nanoseconds.
     #[getter]
     const fn latency_ns(&self) -> u64 {
@@ -199,20 +218,15 @@ impl State {
         Ok(done)
     }
 
-    /// Runs a closed loop; returns its completions.
-    fn close_loop(
-        &mut self,
-        feed: &mut impl Feed,
-        extent: Extent,
-    ) -> PyResult<Vec<CompletedRequest>> {
+    /// Runs a closed loop; `feed` has its completions.
+    fn close_loop(&mut self, feed: &mut impl Feed, extent: Extent) -> PyResult<()> {
         let mut closed = ClosedLoop::new(&mut self.drive, extent, self.submitted);
         let ended = closed.run(feed, self.now);
-        let (submitted, mut done) = (closed.submitted, std::mem::take(&mut closed.done));
+        let submitted = closed.submitted;
         self.completed += submitted - self.submitted;
         self.submitted = submitted;
-        order_by_time(&mut done);
-        self.now = done.last().map_or(self.now, |last| self.now.max(last.completed_at));
-        ended.map(|()| done)
+        self.now = feed.order_by_time().map_or(self.now, |last| self.now.max(last));
+        ended
     }
 
     fn outstanding(&self) -> u64 {
@@ -348,7 +362,7 @@ impl Simulator {
         py: Python<'py>,
         columns: PyColumns<'py>,
         thread: u16,
-    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+    ) -> PyResult<PyCompletions<'py>> {
         let columns = Columns::of(&columns, thread);
         let state = &mut *self.state()?;
         let done = py.detach(|| {
@@ -370,7 +384,7 @@ impl Simulator {
         columns: PyColumns<'py>,
         thread: u16,
         is_strict: bool,
-    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+    ) -> PyResult<PyCompletions<'py>> {
         let columns = Columns::of(&columns, thread);
         let state = &mut *self.state()?;
         let done = py.detach(|| state.run_all(columns, is_strict))?;
@@ -380,11 +394,7 @@ impl Simulator {
     /// Advances time to `until_ns`, or until no request is outstanding. Returns the requests that
     /// completed by then.
     #[pyo3(signature = (until_ns=None))]
-    fn advance<'py>(
-        &self,
-        py: Python<'py>,
-        until_ns: Option<u64>,
-    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+    fn advance<'py>(&self, py: Python<'py>, until_ns: Option<u64>) -> PyResult<PyCompletions<'py>> {
         let until = until_ns.map_or(Nanos::MAX, Nanos);
         let state = &mut *self.state()?;
         if until < state.now {
@@ -410,15 +420,15 @@ impl Simulator {
 
     /// Keeps `queue` requests of each of `threads` outstanding on an idle drive: `shape` has both,
     /// the most requests, and the time from which on none is submitted. `feed` is a function that
-    /// is called for each request; or columns, and a function that is called whenever they run
-    /// out. Returns the completions.
+    /// is called for each request, columns of all requests, or a function that is called for
+    /// columns whenever they run out. Returns the completions.
     fn closed_loop<'py>(
         &self,
         py: Python<'py>,
         shape: (u16, u16, Option<u64>, Option<u64>),
         is_strict: bool,
         feed: PyFeed,
-    ) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
+    ) -> PyResult<PyCompletions<'py>> {
         let (threads, queue_per_thread, requests, until_ns) = shape;
         let (next_request, columns, next_requests) = feed;
         let requests_max = requests.unwrap_or(u64::MAX);
@@ -431,14 +441,22 @@ impl Simulator {
             let text = format!("a closed loop until {} ns, after {} ns", until.0, state.now.0);
             return Err(refused(text, "times count from the creation of the simulator"));
         }
-        let done = if let Some(next_request) = next_request {
+        if let Some(next_request) = next_request {
             // Each request calls Python: the lock stays with this thread.
-            state.close_loop(&mut Callback { next_request }, extent)?
-        } else {
-            let mut feed = Batches::new(next_requests, columns)?;
-            py.detach(|| state.close_loop(&mut feed, extent))?
-        };
-        into_python(py, &done)
+            let mut feed = Callback::new(next_request);
+            state.close_loop(&mut feed, extent)?;
+            return into_python(py, &feed.done);
+        }
+        if let Some(next_requests) = next_requests {
+            let mut feed = Batches::new(next_requests);
+            py.detach(|| state.close_loop(&mut feed, extent))?;
+            return into_python(py, &feed.done);
+        }
+        let cursor = Cursor::new(columns)?;
+        let most = cursor.len().min(usize::try_from(requests_max).unwrap_or(usize::MAX));
+        completions(py, most, |done| {
+            py.detach(|| state.close_loop(&mut Whole::new(cursor, done), extent))
+        })
     }
 
     /// Writes every sector once, in order. No request may be outstanding.

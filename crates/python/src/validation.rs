@@ -8,6 +8,7 @@ use serde::Deserialize;
 use study::fit::cross::{
     CrossQuestion, CrossValidation, cross_validate, drives_cross_validated, modelled,
 };
+use study::rankings::{JudgedStatement, RankingQuestion, judge, parse, statements};
 use study::validate::{Bench, Row, Tally, is_about, plans, plans_of_figures, validate};
 
 use crate::drive::spec;
@@ -83,6 +84,42 @@ impl ValidateOrder {
         }
         validate(&rows, Bench { drives: &specs, plans: &plans, threads: jobs }, observer)
     }
+}
+
+/// Order of a judgement of rankings.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RankingOrder {
+    /// Names and texts of the drives' files; empty: the catalogue.
+    drives: Vec<(String, String)>,
+    /// Path and text of the table of statements; absent: the project's own.
+    statements: Option<(String, String)>,
+}
+
+impl RankingOrder {
+    fn carry_out(&self, jobs: usize, observer: &Observer) -> Result<Vec<JudgedStatement>, Error> {
+        let given = match &self.statements {
+            Some((path, text)) => parse(text, path)?,
+            None => statements(),
+        };
+        let named = self.drives.iter().map(|(name, text)| spec(text, name));
+        let asked = RankingQuestion::new(given, named.collect::<Result<_, _>>()?)?;
+        judge(&asked.statements, &asked.drives, jobs, observer)
+    }
+}
+
+/// Judges statements on the order of drives, `jobs` simulations at once. Returns a list of
+/// verdicts as JSON.
+#[pyfunction]
+#[pyo3(signature = (order_json, jobs, progress=None))]
+pub(crate) fn judge_rankings(
+    py: Python<'_>,
+    order_json: &str,
+    jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let asked: RankingOrder = order(order_json)?;
+    json(&detached(py, progress, |observer| asked.carry_out(jobs, observer))?)
 }
 
 /// Index of the first drive that each row of figures is about, or nothing for a row about none.

@@ -1,6 +1,7 @@
 """A drive takes requests of the caller's own, column by column, and says when they complete."""
 
 import copy
+import pickle
 import time
 
 import numpy as np
@@ -53,6 +54,18 @@ def test_steps_say_the_same_as_one_run(filled):
     done[np.asarray(rest.request)] = np.asarray(rest.completed_ns)
     assert not np.asarray(rest.status).any()
     assert (done == whole).all()
+
+
+def test_completions_are_sent_between_processes(filled):
+    drive = filled.copy()
+    found = drive.run(*requests(drive, 10, fg.WRITE))
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and again.request.format == "Q"
+    drive.submit(*requests(drive, 1, fg.READ))
+    one = drive.next_completion()
+    other = pickle.loads(pickle.dumps(one))
+    assert all(getattr(other, name) == getattr(one, name) for name in (
+        "request", "thread", "submitted_ns", "completed_ns", "status", "latency_ns"))
 
 
 def test_a_closed_loop_in_python_waits_for_completions(filled):

@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "plan": {},
     "fit": {},
     "validate": {"cross": "cross_validate()", "from": "Validation.rows are values",
-                 "rankings": "the command judges the order that reviews state",
+                 "rankings": "validate_rankings()",
                  "at-least": "an exit status"},
     "replay": {},
     "app": {"memory": "runs the application", "mkfs": "runs the application",

@@ -73,3 +73,27 @@ def test_results_are_stored_without_an_executor(drives, rows, tmp_path):
 def test_a_drive_given_twice_is_refused(drives):
     with pytest.raises(fg.Error, match="iodrive-duo is given twice"):
         fg.validate([drives[0], drives[0].set("nand.t_read_us", 60)])
+
+
+def test_rankings_are_judged_as_by_the_command(drives, tmp_path, floatgate):
+    columns = ("id", "review", "statement", "readable", "relation", "better", "order", "numerator",
+               "denominator", "ratio_low", "ratio_high", "protocol", "suite", "workload",
+               "step_load", "window", "reduce", "step_metric")
+    row = {"id": "R1", "review": "r", "statement": "Both are fast.", "readable": "yes",
+           "relation": "order", "better": "high", "protocol": "iometer",
+           "order": "iodrive-duo/soft/linux > iodrive-duo/stock/linux",
+           "suite": "4k-read", "workload": "4k-rand-read", "step_load": "T4Q1",
+           "window": "step", "step_metric": "iops"}
+    table = tmp_path / "rankings.csv"
+    table.write_text(",".join(columns) + "\n"
+                     + ",".join(row.get(column, "") for column in columns) + "\n")
+    found = fg.validate_rankings(rankings=table)
+    printed = floatgate("validate", "--rankings", table, "--json", failing=True)
+    assert found == json.loads(printed)
+    assert [(it["id"], it["verdict"]) for it in found] == [("R1", "not-run")]
+    assert found[0]["reason"] == "iodrive-duo has no format `soft`"
+    assert fg.validate_rankings(drives[0], table) == found
+    with pytest.raises(fg.Error, match="no statement is about any of these drives"):
+        fg.validate_rankings(drives[1], table)
+    with pytest.raises(fg.Error, match="reading absent.csv: No such file"):
+        fg.validate_rankings(rankings="absent.csv")

@@ -10,10 +10,10 @@
 
 mod statement;
 
-use lab::Error;
 use lab::plan::{Plan, PlannedStep};
 use lab::progress::Progress;
 use lab::wanted::TargetSetup;
+use lab::{Error, Kind};
 use results::{Run, Step, StepKind};
 use serde::{Deserialize, Serialize};
 use ssd::{DriveSpec, Surroundings};
@@ -89,6 +89,37 @@ pub struct SetupFigure {
 /// Panics if the table cannot be read; a test reads it.
 pub fn statements() -> Vec<Statement> {
     parse(TEXT, FILE).expect("a test reads the embedded table")
+}
+
+/// Statements, and the drives that they are judged by.
+#[derive(Debug)]
+pub struct RankingQuestion {
+    /// The statements.
+    pub statements: Vec<Statement>,
+    /// Drives, each of another name.
+    pub drives: Vec<DriveSpec>,
+}
+
+impl RankingQuestion {
+    /// The question of the catalogue and of `named` drives, which stand for those of their names:
+    /// of `statements` those that can be run and are about one of them; all where none is named.
+    ///
+    /// # Errors
+    /// Fails if no statement is left.
+    pub fn new(mut statements: Vec<Statement>, named: Vec<DriveSpec>) -> Result<Self, Error> {
+        let mut drives = ssd::catalogue::drives();
+        if !named.is_empty() {
+            let is_named = |name: &str| named.iter().any(|drive| drive.name == name);
+            statements.retain(|statement| statement.setups().iter().any(|it| is_named(&it.drive)));
+            drives.retain(|drive| !is_named(&drive.name));
+            drives.extend(named);
+        }
+        if statements.is_empty() {
+            let error = Error::new(Kind::Input, "no statement is about any of these drives");
+            return Err(error.hint("statements name drives of the catalogue, or a file's `name`"));
+        }
+        Ok(Self { statements, drives })
+    }
 }
 
 /// Judges `statements` by `drives`; each step that some needs is simulated once, and no statement

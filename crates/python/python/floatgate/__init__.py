@@ -23,7 +23,7 @@ from ._search import Search, Trial, search
 from ._simulator import FLUSH, READ, STATUSES, TRIM, WRITE, Completions, Simulator
 from ._sweep import Sweep, sweep
 from ._tasks import carry_out
-from ._validation import Validation, cross_validate, validate
+from ._validation import Validation, cross_validate, validate, validate_rankings
 from ._volume import Volume
 
 Error.__module__ = SweepWarning.__module__ = __name__
@@ -73,5 +73,6 @@ __all__ = [
     "search",
     "sweep",
     "validate",
+    "validate_rankings",
     "workloads",
 ]

@@ -155,16 +155,21 @@ def figures(drive: Drive) -> list[dict[str, str]]:
     return [row for row, owner in zip(rows, _core.figure_owners(order)) if owner == 0]
 
 
+def text_of(path: str | PathLike[str], what: str) -> str:
+    """Returns the text of a table of ``what``."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as cause:
+        raise Error(f"reading {fspath(path)}: {cause.strerror}",
+                    f"name a table of {what}") from cause
+
+
 def table_of(given: Figures | None) -> dict[str, str] | None:
     """Returns figures as the name and the text of a table."""
     if given is None:
         return None
     if isinstance(given, (str, PathLike)):
-        path = fspath(given)
-        try:
-            return {"name": path, "text": Path(path).read_text(encoding="utf-8")}
-        except OSError as cause:
-            raise Error(f"reading {path}: {cause.strerror}", "name a table of figures") from cause
+        return {"name": fspath(given), "text": text_of(given, "figures")}
     columns = _core.figures_text().splitlines()[0].split(",")
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")

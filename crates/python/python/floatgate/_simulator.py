@@ -25,7 +25,7 @@ FLUSH = 3
 #: Last time in nanoseconds, and greatest number of a thread.
 _TIME_MAX = 2**59 - 1
 _THREAD_MAX = 1023
-STATUSES = ("ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off")
+STATUSES = _core.STATUSES
 """Meanings of the numbers in ``Completions.status``."""
 
 
@@ -52,6 +52,11 @@ class Completions(NamedTuple):
     submitted_ns: memoryview
     """Times at which the requests were submitted, in nanoseconds."""
 
+    def __reduce__(self) -> tuple[Any, tuple[tuple[bytearray, int]]]:
+        # A memoryview cannot be pickled, and columns are sent from worker to worker.
+        columns = (self.request, self.completed_ns, self.submitted_ns, self.status)
+        return _completions, ((bytearray().join(columns), len(self.status)),)
+
 
 def _column(values: Any, code: str, name: str) -> bytes:
     """Converts a column of whole numbers, an array or an iterable of ints, to bytes."""
@@ -71,7 +76,7 @@ def _column(values: Any, code: str, name: str) -> bytes:
         if values.min() < 0 or values.max() > limit:
             raise Error(f"{name} range from {values.min()} to {values.max()}",
                         f"pass values from 0 to {limit}")
-        return values.astype(f"<u{array.array(code).itemsize}").tobytes()
+        return values.astype(f"<u{array.array(code).itemsize}", copy=False).tobytes()
     try:
         return array.array(code, values).tobytes()
     except (TypeError, ValueError, OverflowError) as cause:
@@ -190,7 +195,7 @@ class Simulator:
         if not columns:
             return _completions(self._core.closed_loop(*ways, (next_request, None, None)))
 
-        def next_requests(done: list[bytearray]) -> tuple[bytes, bytes, bytes] | None:
+        def next_requests(done: tuple[bytearray, int]) -> tuple[bytes, bytes, bytes] | None:
             given = cast(NextRequests, next_request)(_completions(done))
             return None if given is None else _requests(*_triple(given, "the result"))
 
@@ -241,7 +246,10 @@ def _triple(columns: Any, what: str) -> tuple[Any, Any, Any]:
     return columns[0], columns[1], columns[2]
 
 
-def _completions(columns: list[bytearray]) -> Completions:
-    requests, completed, statuses, submitted = columns
-    return Completions(memoryview(requests).cast("Q"), memoryview(completed).cast("Q"),
-                       memoryview(statuses), memoryview(submitted).cast("Q"))
+def _completions(block_and_count: tuple[bytearray, int]) -> Completions:
+    """Returns the columns of a block with room for some completions, 25 bytes for each."""
+    block, count = memoryview(block_and_count[0]), block_and_count[1]
+    room = len(block) // 25
+    request, completed, submitted = (
+        block[8 * room * index :][: 8 * count].cast("Q") for index in range(3))
+    return Completions(request, completed, block[24 * room :][:count], submitted)

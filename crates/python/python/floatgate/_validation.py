@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any, Sequence
 
 from . import _core
 from ._drive import Drive, drives as all_drives, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
-from ._fit import Figures, published, table_of
+from ._fit import Figures, published, table_of, text_of
 from ._html import table
 from ._progress import Progress, observer
 from ._tasks import gather
@@ -137,4 +137,25 @@ def cross_validate(
     many, watcher = jobs_or_processors(jobs), observer(progress)
     found: list[dict[str, Any]] = json.loads(
         _core.cross_validate_drives(json.dumps(order), many, watcher))
+    return found
+
+
+def validate_rankings(
+    drive: Drive | Sequence[Drive] | None = None,
+    rankings: str | PathLike[str] | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress | bool | None = None,
+) -> list[dict[str, Any]]:
+    """Judges the order of drives that reviews state, like ``floatgate validate --rankings``.
+
+    With drives, statements about them are judged, and each stands for the drive of its name in
+    the catalogue. ``rankings`` is the path of a table of statements. Each statement gives a dict
+    with its ``verdict`` (``holds``, ``tie``, ``fails``, ``not-run``), ``margin`` and ``figures``.
+    """
+    chosen = [] if drive is None else drives_of(drive)
+    table = None if rankings is None else (fspath(rankings), text_of(rankings, "rankings"))
+    order = {"drives": [[it._name, it.toml()] for it in chosen], "statements": table}
+    many, watcher = jobs_or_processors(jobs), observer(progress)
+    found: list[dict[str, Any]] = json.loads(_core.judge_rankings(json.dumps(order), many, watcher))
     return found

@@ -16,42 +16,60 @@ use pyo3::types::PyTuple;
 
 use super::Completion;
 use super::columns::{
-    CompletedRequest, PyRequests, Requests, THREADS_MAX, failed, into_python, op, order_by_time,
+    CompletedRequest, CompletionColumns, PyRequests, Requests, THREADS_MAX, failed, into_python,
+    op, order_by_time,
 };
 use crate::failure::exception;
 use crate::work::Pulse;
 
-/// Requests by which the processor fetches what a request will need ahead of its turn.
-const AHEAD: usize = 16;
+/// Requests whose memory is fetched at a time, so that their cache misses overlap.
+const LOT: usize = 16;
+/// Requests by which it is fetched ahead of their turn: first what a write needs to know where it
+/// goes, then what it leaves behind.
+const AHEAD: [usize; 2] = [8 * LOT, 4 * LOT];
 
-/// Source of the requests of a closed loop.
+/// Source of the requests of a closed loop, which sees their completions.
 pub(super) trait Feed {
-    /// Returns the next request of `thread`, which follows `done`, except for its first ones;
-    /// nothing if there is none.
+    /// Returns the next request of `thread`, which follows what was noted last, except for its
+    /// first ones; nothing if there is none.
     ///
     /// # Errors
     /// Fails if a callback raises, or returns what is no request.
-    fn next(
-        &mut self,
-        thread: u16,
-        done: &[CompletedRequest],
-        drive: &Drive,
-    ) -> PyResult<Option<(Op, Lba, u32)>>;
+    fn next(&mut self, thread: u16, drive: &Drive) -> PyResult<Option<(Op, Lba, u32)>>;
+
+    /// Notes a completion.
+    fn note(&mut self, done: &CompletedRequest);
+
+    /// Puts the completions in the order of their times; returns the last one.
+    fn order_by_time(&mut self) -> Option<Nanos>;
 }
 
 /// A function that is called for each request.
 pub(super) struct Callback {
-    pub(super) next_request: Py<PyAny>,
+    next_request: Py<PyAny>,
+    pub(super) done: Vec<CompletedRequest>,
 }
 
-/// Columns of requests, and a function that is called for more of them.
+/// A function that is called for columns of requests whenever they run out.
 pub(super) struct Batches {
     next_requests: Option<Py<PyAny>>,
-    /// None where they have run out for good.
-    columns: Option<PyRequests>,
-    index: usize,
+    cursor: Cursor,
+    pub(super) done: Vec<CompletedRequest>,
     /// Completions that the function has seen.
     seen: usize,
+}
+
+/// Columns of all requests, and columns for their completions.
+pub(super) struct Whole<'a, 'b> {
+    cursor: Cursor,
+    done: &'a mut CompletionColumns<'b>,
+}
+
+/// Columns of requests, and the index of the next one.
+#[derive(Default)]
+pub(super) struct Cursor {
+    columns: Option<PyRequests>,
+    index: usize,
 }
 
 /// Shape and end of a closed loop.
@@ -73,10 +91,24 @@ pub(super) struct ClosedLoop<'a> {
     /// Number of the first request.
     pub(super) first: u64,
     pub(super) submitted: u64,
-    pub(super) done: Vec<CompletedRequest>,
-    slots: Vec<(u64, Request)>,
+    slots: Vec<Slot>,
     outstanding: usize,
     failure: Option<PyErr>,
+}
+
+/// The outstanding request of a slot.
+#[derive(Clone, Copy)]
+struct Slot {
+    number: u64,
+    lba: Lba,
+    sectors: u32,
+    op: Op,
+}
+
+impl Slot {
+    const fn new(number: u64, request: &Request) -> Self {
+        Self { number, lba: request.lba, sectors: request.sectors, op: request.op }
+    }
 }
 
 impl Extent {
@@ -100,7 +132,6 @@ impl<'a> ClosedLoop<'a> {
             extent,
             first,
             submitted: first,
-            done: Vec::new(),
             slots: Vec::new(),
             outstanding: 0,
             failure: None,
@@ -119,16 +150,19 @@ impl<'a> ClosedLoop<'a> {
                 let slot = self.slots.len();
                 let tag = u32::try_from(slot).expect("2^20 slots at most");
                 if let Some(request) = self.drawn(feed, thread, tag, at) {
-                    self.slots.push((self.submitted, request));
+                    self.slots.push(Slot::new(self.submitted, &request));
                     self.submit(at, request);
                 }
             }
         }
-        while let Some(done) = self.drive.next_completion(Nanos::MAX) {
+        // By reference: a copy would wait for what was just stored piece by piece.
+        while let Some(done) = &self.drive.next_completion(Nanos::MAX) {
             self.outstanding -= 1;
-            let (number, request) = self.slots[done.tag as usize];
-            self.done.push(CompletedRequest::new(number, &done));
+            let Slot { number, lba, sectors, op } = self.slots[done.tag as usize];
+            feed.note(&CompletedRequest::new(number, done));
             if self.extent.is_strict && done.status != blockio::Status::Ok {
+                let (tag, thread) = (done.tag, done.thread);
+                let request = Request { tag, thread, op, handle: 0, lba, sectors };
                 let error = failed(number, &request, done.status, self.drive.user_sectors());
                 self.failure.get_or_insert_with(|| exception(&error));
             }
@@ -136,7 +170,7 @@ impl<'a> ClosedLoop<'a> {
                 self.failure.get_or_insert(signal);
             }
             if let Some(next) = self.drawn(feed, done.thread, done.tag, done.completed_at) {
-                self.slots[done.tag as usize] = (self.submitted, next);
+                self.slots[done.tag as usize] = Slot::new(self.submitted, &next);
                 self.submit(done.completed_at, next);
             }
         }
@@ -144,7 +178,8 @@ impl<'a> ClosedLoop<'a> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
     fn submit(&mut self, at: Nanos, request: Request) {
         self.drive.submit(at, request);
         self.submitted += 1;
@@ -152,7 +187,8 @@ impl<'a> ClosedLoop<'a> {
     }
 
     /// The next request of a slot; none once the loop has ended.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
     fn drawn(&mut self, feed: &mut impl Feed, thread: u16, tag: u32, at: Nanos) -> Option<Request> {
         let is_over = self.failure.is_some()
             || at >= self.extent.until
@@ -160,7 +196,7 @@ impl<'a> ClosedLoop<'a> {
         if is_over {
             return None;
         }
-        match feed.next(thread, &self.done, self.drive) {
+        match feed.next(thread, self.drive) {
             Ok(next) => {
                 let (op, lba, sectors) = next?;
                 Some(Request { tag, thread, op, handle: 0, lba, sectors })
@@ -173,16 +209,17 @@ impl<'a> ClosedLoop<'a> {
     }
 }
 
+impl Callback {
+    pub(super) const fn new(next_request: Py<PyAny>) -> Self {
+        Self { next_request, done: Vec::new() }
+    }
+}
+
 impl Feed for Callback {
-    fn next(
-        &mut self,
-        thread: u16,
-        done: &[CompletedRequest],
-        _: &Drive,
-    ) -> PyResult<Option<(Op, Lba, u32)>> {
+    fn next(&mut self, thread: u16, _: &Drive) -> PyResult<Option<(Op, Lba, u32)>> {
         Python::attach(|py| {
             // A slot that begins follows no completion: it begins before any.
-            let done = done.last().map(Completion::from);
+            let done = self.done.last().map(Completion::from);
             let next = self.next_request.bind(py).call1((thread, done))?;
             if next.is_none() {
                 return Ok(None);
@@ -201,38 +238,36 @@ impl Feed for Callback {
             Ok(Some((op, Lba(lba), sectors)))
         })
     }
+
+    fn note(&mut self, done: &CompletedRequest) {
+        self.done.push(*done);
+    }
+
+    fn order_by_time(&mut self) -> Option<Nanos> {
+        order_by_time(&mut self.done);
+        self.done.last().map(|last| last.completed_at)
+    }
 }
 
 impl Batches {
-    /// # Errors
-    /// Fails if the columns are no requests.
-    pub(super) fn new(
-        next_requests: Option<Py<PyAny>>,
-        columns: Option<PyRequests>,
-    ) -> PyResult<Self> {
-        let batches = Self { next_requests, columns, index: 0, seen: 0 };
-        batches.requests().check().map_err(|error| exception(&error))?;
-        Ok(batches)
-    }
-
-    fn requests(&self) -> Requests<'_> {
-        self.columns.as_ref().map_or_else(Requests::default, Requests::of)
+    pub(super) fn new(next_requests: Py<PyAny>) -> Self {
+        let next_requests = Some(next_requests);
+        Self { next_requests, cursor: Cursor::default(), done: Vec::new(), seen: 0 }
     }
 
     /// Asks for more, and passes what completed meanwhile.
     #[cold]
-    fn refill(&mut self, done: &[CompletedRequest]) -> PyResult<()> {
+    fn refill(&mut self) -> PyResult<()> {
         let Some(next_requests) = &self.next_requests else { return Ok(()) };
         let columns: Option<PyRequests> = Python::attach(|py| {
-            let mut fresh = done[self.seen..].to_vec();
+            let mut fresh = self.done[self.seen..].to_vec();
             order_by_time(&mut fresh);
             let columns = into_python(py, &fresh)?;
             next_requests.bind(py).call1((columns,))?.extract()
         })?;
-        self.seen = done.len();
-        (self.columns, self.index) = (columns, 0);
-        self.requests().check().map_err(|error| exception(&error))?;
-        if self.requests().len() == 0 {
+        self.seen = self.done.len();
+        self.cursor = Cursor::new(columns)?;
+        if self.cursor.len() == 0 {
             self.next_requests = None;
         }
         Ok(())
@@ -241,27 +276,90 @@ impl Batches {
 
 impl Feed for Batches {
     #[inline]
-    fn next(
-        &mut self,
-        _: u16,
-        done: &[CompletedRequest],
-        drive: &Drive,
-    ) -> PyResult<Option<(Op, Lba, u32)>> {
-        if self.index == self.requests().len() {
-            self.refill(done)?;
+    fn next(&mut self, _: u16, drive: &Drive) -> PyResult<Option<(Op, Lba, u32)>> {
+        if self.cursor.index == self.cursor.len() {
+            self.refill()?;
         }
-        let (requests, index) = (self.requests(), self.index);
-        if index == requests.len() {
-            return Ok(None);
-        }
-        if index + AHEAD < requests.len() {
-            let sector = requests.sector(index + AHEAD);
-            if sector < drive.user_sectors() {
-                drive.prefetch(sector);
-            }
-        }
-        let request = requests.request(index, 0, 0);
-        self.index += 1;
-        Ok(Some((request.op, request.lba, request.sectors)))
+        Ok(self.cursor.next(drive))
     }
+
+    fn note(&mut self, done: &CompletedRequest) {
+        self.done.push(*done);
+    }
+
+    fn order_by_time(&mut self) -> Option<Nanos> {
+        order_by_time(&mut self.done);
+        self.done.last().map(|last| last.completed_at)
+    }
+}
+
+impl<'a, 'b> Whole<'a, 'b> {
+    pub(super) const fn new(cursor: Cursor, done: &'a mut CompletionColumns<'b>) -> Self {
+        Self { cursor, done }
+    }
+}
+
+impl Feed for Whole<'_, '_> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
+    fn next(&mut self, _: u16, drive: &Drive) -> PyResult<Option<(Op, Lba, u32)>> {
+        Ok(self.cursor.next(drive))
+    }
+
+    #[inline]
+    fn note(&mut self, done: &CompletedRequest) {
+        self.done.push(done);
+    }
+
+    fn order_by_time(&mut self) -> Option<Nanos> {
+        self.done.last()
+    }
+}
+
+impl Cursor {
+    /// # Errors
+    /// Fails if the columns are no requests.
+    pub(super) fn new(columns: Option<PyRequests>) -> PyResult<Self> {
+        let cursor = Self { columns, index: 0 };
+        cursor.requests().check().map_err(|error| exception(&error))?;
+        Ok(cursor)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.requests().len()
+    }
+
+    fn requests(&self) -> Requests<'_> {
+        self.columns.as_ref().map_or_else(Requests::default, Requests::of)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
+    fn next(&mut self, drive: &Drive) -> Option<(Op, Lba, u32)> {
+        let requests = self.requests();
+        if self.index == requests.len() {
+            return None;
+        }
+        if self.index.is_multiple_of(LOT) {
+            fetch(requests, self.index, drive);
+        }
+        let request = requests.request(self.index, 0, 0);
+        self.index += 1;
+        Some((request.op, request.lba, request.sectors))
+    }
+}
+
+/// Fetches memory for the lots of requests that follow `index` by [`AHEAD`].
+#[inline(never)]
+fn fetch(requests: Requests<'_>, index: usize, drive: &Drive) {
+    let lot = |ahead: usize| {
+        let end = requests.len();
+        let indexes = (index + ahead).min(end)..(index + ahead + LOT).min(end);
+        let sectors =
+            indexes.map(move |index| (requests.request(index, 0, 0).op, requests.sector(index)));
+        sectors.filter(|(_, sector)| *sector < drive.user_sectors())
+    };
+    lot(AHEAD[0]).for_each(|(_, sector)| drive.prefetch(sector));
+    let written = lot(AHEAD[1]).filter(|(op, _)| *op == Op::Write);
+    written.for_each(|(_, sector)| drive.prefetch_write(sector));
 }

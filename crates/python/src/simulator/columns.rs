@@ -14,7 +14,7 @@ pub(super) const TIME_MAX: Nanos = Nanos((1 << 59) - 1);
 /// Remedy for a later one.
 pub(super) const TIME_HINT: &str = "times are in nanoseconds, up to 2^59 - 1, which is 18 years";
 /// Names of the statuses, in the order of their codes.
-const STATUSES: [&str; 6] =
+pub(crate) const STATUSES: [&str; 6] =
     ["ok", "out-of-range", "media-error", "read-only", "out-of-space", "powered-off"];
 
 /// Columns of requests, as Python passes them: times, operations, addresses and lengths.
@@ -134,7 +134,8 @@ impl<'a> Requests<'a> {
     }
 
     /// The request at `index`, which was checked.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a request that is returned is copied through memory")]
     pub(super) fn request(&self, index: usize, tag: u32, thread: u16) -> Request {
         let op = op(self.ops[index]).expect("every op was checked");
         let lba = Lba(number64(self.lbas, index));
@@ -228,28 +229,134 @@ pub(super) fn order_by_time(all: &mut [CompletedRequest]) {
     }
 }
 
-/// Completions as columns: numbers, times of completion, statuses, times of submission.
+/// Columns of completions in the memory that Python gets: one block, so that what a million of
+/// them needs is touched once.
+pub(super) struct CompletionColumns<'a> {
+    numbers: &'a mut [u8],
+    completed: &'a mut [u8],
+    submitted: &'a mut [u8],
+    statuses: &'a mut [u8],
+    len: usize,
+    /// Completions that are in no column yet: each column is written in stretches, since stores
+    /// that wait for memory would hold back the drive.
+    recent: Vec<CompletedRequest>,
+}
+
+/// Completions that are written to columns at once.
+const RECENT_MAX: usize = 512;
+
+/// Bytes of a completion: number, time of completion, time of submission, status.
+const COMPLETION_BYTES: usize = 25;
+
+/// Columns of completions as Python gets them, and how many there are: numbers, times of
+/// completion, times of submission, statuses, each with room for as many as the block has.
+pub(super) type PyCompletions<'py> = (Bound<'py, PyByteArray>, usize);
+
+impl<'a> CompletionColumns<'a> {
+    fn new(block: &'a mut [u8]) -> Self {
+        let capacity = block.len() / COMPLETION_BYTES;
+        assert_eq!(block.len(), capacity * COMPLETION_BYTES, "a block of whole completions");
+        let (numbers, rest) = block.split_at_mut(capacity * 8);
+        let (completed, rest) = rest.split_at_mut(capacity * 8);
+        let (submitted, statuses) = rest.split_at_mut(capacity * 8);
+        Self { numbers, completed, submitted, statuses, len: 0, recent: Vec::new() }
+    }
+
+    /// Adds a completion; those that are added one by one are put in the order of their times.
+    #[inline]
+    pub(super) fn push(&mut self, done: &CompletedRequest) {
+        self.recent.push(*done);
+        if self.recent.len() == RECENT_MAX {
+            self.write_recent();
+        }
+    }
+
+    #[inline(never)]
+    fn write_recent(&mut self) {
+        let (from, mut recent) = (self.len, std::mem::take(&mut self.recent));
+        order_by_time(&mut recent);
+        self.append(&recent);
+        self.merge(from);
+        recent.clear();
+        self.recent = recent;
+    }
+
+    /// Adds completions in their own order.
+    fn append(&mut self, all: &[CompletedRequest]) {
+        let from = self.len;
+        assert!(from + all.len() <= self.statuses.len(), "no more complete than were submitted");
+        let wide = |column: &mut [u8], of: fn(&CompletedRequest) -> u64| {
+            for (bytes, done) in column[from * 8..].chunks_exact_mut(8).zip(all) {
+                bytes.copy_from_slice(&of(done).to_le_bytes());
+            }
+        };
+        wide(self.numbers, |done| done.number);
+        wide(self.completed, |done| done.completed_at.0);
+        wide(self.submitted, |done| done.submitted_at.0);
+        for (status, done) in self.statuses[from..].iter_mut().zip(all) {
+            *status = code(done.status);
+        }
+        self.len += all.len();
+    }
+
+    /// Puts those of a stretch that is in order, and was written from `from` on, in the order of
+    /// their times among all.
+    fn merge(&mut self, from: usize) {
+        let time = |columns: &Self, at| number64(columns.completed, at);
+        for index in from.max(1)..self.len {
+            let mut place = index;
+            while place > 0 && time(self, place - 1) > time(self, place) {
+                for column in [&mut self.numbers, &mut self.completed, &mut self.submitted] {
+                    let (before, at) = column.split_at_mut(place * 8);
+                    before[(place - 1) * 8..].swap_with_slice(&mut at[..8]);
+                }
+                self.statuses.swap(place - 1, place);
+                place -= 1;
+            }
+            if place == index {
+                // The last one so far is no later than the next.
+                break;
+            }
+        }
+    }
+
+    /// Time of the last completion.
+    pub(super) fn last(&mut self) -> Option<Nanos> {
+        self.write_recent();
+        self.len.checked_sub(1).map(|last| Nanos(number64(self.completed, last)))
+    }
+}
+
+/// Completions that `complete` adds, `most` of them at most.
+///
+/// # Errors
+/// Fails if `complete` does, or there is no memory for them.
+pub(super) fn completions<'py>(
+    py: Python<'py>,
+    most: usize,
+    complete: impl FnOnce(&mut CompletionColumns<'_>) -> PyResult<()>,
+) -> PyResult<PyCompletions<'py>> {
+    let mut len = 0;
+    let block = PyByteArray::new_with(py, most * COMPLETION_BYTES, |block| {
+        let mut columns = CompletionColumns::new(block);
+        complete(&mut columns)?;
+        columns.write_recent();
+        len = columns.len;
+        Ok(())
+    })?;
+    Ok((block, len))
+}
+
+/// Completions as columns, in their own order.
 ///
 /// # Errors
 /// Fails if there is no memory for them.
 pub(super) fn into_python<'py>(
     py: Python<'py>,
     all: &[CompletedRequest],
-) -> PyResult<[Bound<'py, PyByteArray>; 4]> {
-    let wide = |of: fn(&CompletedRequest) -> u64| {
-        PyByteArray::new_with(py, all.len() * 8, |bytes| {
-            for (bytes, done) in bytes.chunks_exact_mut(8).zip(all) {
-                bytes.copy_from_slice(&of(done).to_le_bytes());
-            }
-            Ok(())
-        })
-    };
-    let statuses = PyByteArray::new_with(py, all.len(), |bytes| {
-        for (byte, done) in bytes.iter_mut().zip(all) {
-            *byte = code(done.status);
-        }
+) -> PyResult<PyCompletions<'py>> {
+    completions(py, all.len(), |columns| {
+        columns.append(all);
         Ok(())
-    });
-    let completed = wide(|done| done.completed_at.0);
-    Ok([wide(|done| done.number)?, completed?, statuses?, wide(|done| done.submitted_at.0)?])
+    })
 }

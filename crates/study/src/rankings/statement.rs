@@ -40,6 +40,13 @@ pub struct Statement {
     pub claim: Result<Claim, String>,
 }
 
+impl Statement {
+    /// The drives that it is about, each once; none where it cannot be run.
+    pub fn setups(&self) -> BTreeSet<&SetupName> {
+        self.claim.as_ref().map(|claim| claim.relation.setups()).unwrap_or_default()
+    }
+}
+
 /// A relation between figures of drives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {

@@ -1,14 +1,14 @@
 //! `floatgate validate --rankings`: the models against the order that reviews state.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
-use lab::ssd::{DriveSpec, catalogue};
+use lab::ssd::DriveSpec;
 use lab::subject::find_drive;
 use lab::{Error, Kind};
 use study::rankings::{
-    JudgedStatement, RankingTally, RankingVerdict, SetupFigure, Statement, parse, statements,
+    JudgedStatement, RankingQuestion, RankingTally, RankingVerdict, SetupFigure, Statement, parse,
+    statements,
 };
 use study::validate::number_text;
 
@@ -18,25 +18,12 @@ use crate::{Ending, output, setup, table};
 
 /// Prints each statement with the figures of the models; fails when fewer hold than asked for.
 pub(super) fn judge(args: &Validate, file: Option<&Path>) -> Result<Ending> {
-    let mut statements = read(file)?;
-    let mut drives = catalogue::drives();
     let named: Vec<DriveSpec> =
         args.drives.iter().map(|name| find_drive(name)).collect::<Result<_, _>>()?;
-    if !named.is_empty() {
-        let names: BTreeSet<&str> = named.iter().map(|drive| drive.name.as_str()).collect();
-        statements.retain(|statement| is_about(statement, &names));
-        // A file of one's own stands for the drive of its name.
-        drives.retain(|drive| !names.contains(drive.name.as_str()));
-        drives.extend(named);
-    }
-    if statements.is_empty() {
-        let error = Error::new(Kind::Input, "no statement is about any of these drives");
-        return Err(error
-            .hint("statements name drives of the catalogue, or a file's `name`")
-            .into());
-    }
+    let asked = RankingQuestion::new(read(file)?, named)?;
     let progress = TerminalProgress::new()?;
-    let judged = study::rankings::judge(&statements, &drives, setup::jobs(args.jobs), &progress);
+    let jobs = setup::jobs(args.jobs);
+    let judged = study::rankings::judge(&asked.statements, &asked.drives, jobs, &progress);
     progress.clear();
     let judged = judged?;
     if args.json {
@@ -52,12 +39,6 @@ fn read(file: Option<&Path>) -> Result<Vec<Statement>> {
     let usage = "name a table of statements, or none; drives stand before --rankings";
     let text = setup::read_text(path).map_err(|error| error.hint(usage))?;
     Ok(parse(&text, &path.display().to_string())?)
-}
-
-/// True if a statement can be run and is about one of the drives.
-fn is_about(statement: &Statement, names: &BTreeSet<&str>) -> bool {
-    let setups = statement.claim.as_ref().map(|claim| claim.relation.setups());
-    setups.is_ok_and(|it| it.iter().any(|setup| names.contains(setup.drive.as_str())))
 }
 
 fn shown(judged: &[JudgedStatement]) -> String {
