@@ -1,10 +1,13 @@
 //! Pros, cons and bottom line: what `results::findings` found, said in prose, nothing added.
 
+mod against;
+
 use std::fmt::Write as _;
 
 use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run, withheld};
 use results::{Run, SteadyEvidence, Step};
 
+use self::against::Field;
 use crate::explain;
 use crate::host_difference;
 use crate::number;
@@ -32,7 +35,10 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
     html.push_str(&list("Pros", "pros", &cases, Verdict::Strength));
     html.push_str(&list("Cons", "cons", &cases, Verdict::Weakness));
     html.push_str("</div>");
-    let bottom_line = bottom_line(subjects, &cases);
+    let fields = Field::all(subjects);
+    html.extend(fields.iter().map(Field::points));
+    let whom: String = fields.iter().map(Field::bottom_line).collect();
+    let bottom_line = whom + &bottom_line(subjects, &cases);
     if !bottom_line.is_empty() {
         let _ = write!(
             html,
@@ -42,8 +48,8 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
     }
     html.push_str(&unvalidated(subjects));
     html.push_str(&not_told(subjects));
-    html + "<p class=\"small\">Every sentence follows from the ratio and the limit that are shown \
-            with it; nothing is added by hand.</p></section>\n"
+    html + "<p class=\"small\">Every sentence follows from figures of this page and the limit that \
+            is shown with it; nothing is added by hand.</p></section>\n"
 }
 
 /// Returns the loads whose ratios are withheld, by reason; empty without any.
@@ -85,14 +91,18 @@ fn cases(subjects: &[Subject<'_>], runs: &[Run]) -> Vec<Case> {
             let suite = step.map_or("", |step| &step.suite);
             let mut place = workload_of(subject.run, suite, &finding.workload);
             if subjects.len() > 1 {
-                place = format!("{place}, {}", subject.label);
+                place = format!("{place} on {}", subject.label);
             }
             let lacking = step.filter(|_| finding.kind == FindingKind::Unsteady).and_then(lacking);
             cases.push(Case { finding, place, lacking: lacking.unwrap_or_default() });
         }
     }
     for finding in between(runs) {
-        let place = format!("{}, {}", finding.workload, finding.between.join(" over "));
+        let mut between = finding.between.clone();
+        if finding.kind == FindingKind::HostDifference {
+            between.reverse();
+        }
+        let place = format!("{}, {}", finding.workload, between.join(" against "));
         cases.push(Case { finding, place, lacking: String::new() });
     }
     cases
@@ -159,18 +169,34 @@ fn item(kind: FindingKind, cases: &[Case], verdict: Verdict) -> String {
         _ => format!("{} {sign} {}", explain::ratio(kind), number::trimmed(limit)),
     };
     format!(
-        "<li title=\"{1}\"><b>{0}:</b> {2}. <span class=\"rule\">{1}.</span></li>",
+        "<li title=\"{1}\"><b>{0}:</b> {2}{3}. <span class=\"rule\">{1}.</span></li>",
         sentence,
         Text(&rule),
+        explain::before_cases(kind),
         Text(&listed(&named)),
     )
 }
 
+/// One case as a part of the sentence on its kind.
 fn said(kind: FindingKind, case: &Case) -> String {
+    let Case { finding, place, lacking } = case;
+    let times = number::trimmed(finding.value);
     match kind {
-        FindingKind::Unsteady if case.lacking.is_empty() => case.place.clone(),
-        FindingKind::Unsteady => format!("{} ({})", case.place, case.lacking),
-        _ => format!("{} ({}×)", case.place, number::trimmed(case.finding.value)),
+        FindingKind::BurstOverSettled => {
+            format!("{} of them under {place}", number::percent(1.0 / finding.value))
+        }
+        FindingKind::Unsteady if lacking.is_empty() => format!("under {place}"),
+        FindingKind::Unsteady => format!("under {place} ({lacking})"),
+        FindingKind::Deviation => format!("{times} times the average under {place}"),
+        FindingKind::Peak => format!("{times} times as long under {place}"),
+        FindingKind::ReadOverWrite | FindingKind::Scaling => {
+            format!("{times} times the IOPS under {place}")
+        }
+        FindingKind::FormatGain => format!("{times} times as much under {place}"),
+        FindingKind::WriteAmplification => format!("{times} bytes under {place}"),
+        FindingKind::HostDifference => {
+            format!("{} under {place}", number::percent(finding.value))
+        }
     }
 }
 

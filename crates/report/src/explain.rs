@@ -141,6 +141,20 @@ pub(crate) const fn sentences(kind: FindingKind) -> (&'static str, &'static str)
     }
 }
 
+/// Returns the words between the title of a finding of `kind` and its cases.
+pub(crate) const fn before_cases(kind: FindingKind) -> &'static str {
+    match kind {
+        FindingKind::BurstOverSettled | FindingKind::Unsteady => "",
+        FindingKind::Deviation => "the standard deviation is ",
+        FindingKind::Peak => "beside the average, the longest takes ",
+        FindingKind::ReadOverWrite => "beside writes, it reads at ",
+        FindingKind::Scaling => "beside the least load, the greatest gives ",
+        FindingKind::WriteAmplification => "for each byte written, flash takes ",
+        FindingKind::HostDifference => "of the IOPS of the faster host, the slower reaches ",
+        FindingKind::FormatGain => "beside the other format, steady-state IOPS reach ",
+    }
+}
+
 /// Returns the criterion of a finding of `kind` in words: a ratio, or a rule to be met.
 pub(crate) const fn ratio(kind: FindingKind) -> &'static str {
     match kind {

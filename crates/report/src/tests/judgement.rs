@@ -8,7 +8,7 @@ use results::{
 
 use super::TITLE;
 use super::markup::{bare, part, rows, section};
-use crate::example::{FAST, STOCK, Shape, review_of_two, run};
+use crate::example::{FAST, STOCK, Shape, as_drives, review_of_two, run};
 use crate::{explain, review};
 
 fn conclusion(runs: &[Run]) -> String {
@@ -56,7 +56,7 @@ fn one_sentence_names_three_cases_at_most_and_counts_the_others() {
     let weakness = explain::sentences(FindingKind::BurstOverSettled).1;
     let cons = items(&html, "cons");
     let item = cons.iter().find(|it| it.starts_with(weakness)).expect("it falls");
-    assert_eq!(item.matches("×)").count(), 3, "{item}");
+    assert_eq!(item.matches(" of them under ").count(), 3, "{item}");
     let cases = runs
         .iter()
         .flat_map(of_run)
@@ -72,11 +72,10 @@ fn the_worst_case_of_a_weakness_comes_first() {
     let weakness = explain::sentences(FindingKind::BurstOverSettled).1;
     let cons = items(&html, "cons");
     let item = cons.iter().find(|it| it.starts_with(weakness)).expect("both fall");
-    let ratios: Vec<f64> = item
-        .split("×)")
-        .filter_map(|it| it.rsplit('(').next()?.replace(',', "").parse().ok())
-        .collect();
-    assert!(ratios.len() > 1 && ratios.is_sorted_by(|a, b| a >= b), "{ratios:?}");
+    let (cases, _) = item.rsplit_once(" % of them under ").expect("a share of the burst");
+    let shares = cases.split(" % of them under ").map(|it| it.rsplit(' ').next().unwrap());
+    let shares: Vec<f64> = shares.map(|it| it.parse().unwrap()).collect();
+    assert!(shares.len() > 1 && shares.is_sorted(), "{shares:?}");
 }
 
 #[test]
@@ -97,6 +96,33 @@ fn a_doubted_figure_is_withheld_with_the_reason() {
     assert!(list.contains("A page cache was used."));
     assert!(!list.contains("memory"), "the text stands in the list of warnings");
     assert!(!conclusion(&[Run { warnings: Vec::new(), ..run(STOCK) }]).contains("page cache"));
+}
+
+#[test]
+fn each_drive_has_its_points_against_the_others_and_the_line_says_for_whom_it_is() {
+    let third = run(Shape { format: "third", settled_iops: 60_000.0, ..STOCK });
+    let mut runs = review_of_two();
+    runs.push(third);
+    let runs = as_drives(runs);
+    let html = conclusion(&runs);
+    let points = |name: &str, class: &str| {
+        let of = part(&html, &format!("<h3>{name} against the others</h3>"), "</div></div>");
+        items(&format!("{of}</div>"), class)
+    };
+    let rate = |points: Vec<String>| points.into_iter().find(|it| it.contains(" IOPS under "));
+    let pros = points("high-performance", "pros");
+    let ahead = rate(pros.clone()).unwrap_or_else(|| panic!("it leads: {pros:?}"));
+    assert!(ahead.ends_with(" more than third."), "{ahead}");
+    let behind = rate(points("stock", "cons")).expect("it is last");
+    assert!(behind.ends_with(" fewer than high-performance."), "{behind}");
+    assert_eq!(rate(points("third", "pros")), None, "in between");
+    let said = bottom_line(&runs);
+    assert!(said.starts_with("For throughput at full load: high-performance under "), "{said}");
+    assert!(!bottom_line(&review_of_two()).contains("For throughput"), "one drive in two formats");
+    let mut mixed = runs;
+    let steady = mixed[0].steps.iter_mut().filter_map(|it| it.steady.as_mut());
+    steady.for_each(|it| it.achieved = false);
+    assert!(!bottom_line(&mixed).contains("For throughput"), "a burst beside settled drives");
 }
 
 fn bottom_line(runs: &[Run]) -> String {
