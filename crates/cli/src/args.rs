@@ -125,6 +125,7 @@ Examples:
 Examples:
   floatgate drives
   floatgate drives iodrive-duo --json
+  floatgate drives --csv --where 'user_gb>3000 and interface=u.2'
   floatgate drives iodrive-duo --toml > my-drive.toml
   floatgate drives new --like generic-tlc-gen4 --datasheet figures.csv > my-drive.toml")]
     Drives(DriveListing),

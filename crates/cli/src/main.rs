@@ -9,6 +9,7 @@ mod args;
 mod benchmark;
 mod command;
 mod configuration;
+mod drive_query;
 mod failure;
 mod front_end;
 mod output;

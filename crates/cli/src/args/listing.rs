@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::drive_query::Query;
+
 /// `floatgate drives`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -15,6 +17,13 @@ pub(crate) struct DriveListing {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// List the drives that meet conditions on columns of --csv: with numbers =, !=, >, >=, < and
+    /// <=; of text, = means that it contains the value. What is unknown meets none
+    #[arg(long = "where", value_name = "CONDITIONS", conflicts_with = "name")]
+    pub(crate) query: Option<Query>,
+    /// List the drives as CSV, with what their data sheets state; empty where that is unknown
+    #[arg(long, conflicts_with_all = ["name", "json"])]
+    pub(crate) csv: bool,
     /// Print its TOML file, as a template for your own
     #[arg(long, requires = "name", conflicts_with = "json")]
     pub(crate) toml: bool,

@@ -1,10 +1,12 @@
 //! `floatgate drives`: the catalogue, and drives made from data sheets.
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 use lab::results::mark::{UNVALIDATED_REASON, marked};
-use lab::results::published;
+use lab::results::published::{self, Property, properties};
 use lab::runs::write_text;
-use lab::ssd::{DriveSpec, catalogue};
+use lab::ssd::{DriveSpec, Fact, catalogue};
 use lab::subject::{find_drive, find_drive_text};
 use lab::{Error, Kind};
 use serde_json::{Value, json};
@@ -12,7 +14,11 @@ use study::datasheet::DerivedFile;
 
 use crate::args::{DriveCommand, DriveListing, NewDrive};
 use crate::command::validate::figures;
+use crate::drive_query::{COLUMNS, Cell, cells};
 use crate::{Ending, output, setup, table};
+
+/// Columns of the notes below a sheet.
+const NOTE_COLUMNS: usize = 95;
 
 /// Lists the drives, or shows one with every number and its source.
 pub(crate) fn drives(args: &DriveListing) -> Result<Ending> {
@@ -28,9 +34,10 @@ pub(crate) fn drives(args: &DriveListing) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     match (&args.name, args.json) {
-        (None, false) => output::data(&list(&catalogue::drives()))?,
+        (None, false) if args.csv => output::data(&csv(&chosen(args)?))?,
+        (None, false) => output::data(&list(&chosen(args)?))?,
         (None, true) => {
-            output::json(&catalogue::drives().iter().map(described).collect::<Vec<_>>())?;
+            output::json(&chosen(args)?.iter().map(described).collect::<Vec<_>>())?;
         }
         (Some(name), false) => output::data(&sheet(&find_drive(name)?))?,
         (Some(name), true) => output::json(&described(&find_drive(name)?))?,
@@ -77,6 +84,35 @@ fn published_table(name: &str) -> Result<String> {
     Ok(its.join("\n"))
 }
 
+/// The drives of the catalogue that meet the conditions.
+///
+/// # Errors
+/// Fails if none does.
+fn chosen(args: &DriveListing) -> Result<Vec<DriveSpec>> {
+    let mut drives = catalogue::drives();
+    let Some(query) = &args.query else { return Ok(drives) };
+    drives.retain(|drive| query.is_met(&cells(drive)));
+    if drives.is_empty() {
+        let error = Error::new(Kind::Input, "no drive meets all of the conditions");
+        return Err(error.hint("`floatgate drives --csv` prints every column").into());
+    }
+    Ok(drives)
+}
+
+fn csv(drives: &[DriveSpec]) -> String {
+    let cell = |cell: Cell| match cell {
+        Cell::Text(text) if text.contains([',', '"']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Cell::Text(text) => text,
+        Cell::Number(number) => format!("{}", (number * 100.0).round() / 100.0),
+        Cell::Unknown => String::new(),
+    };
+    let row = |drive: &DriveSpec| cells(drive).into_iter().map(cell).collect::<Vec<_>>().join(",");
+    let rows = std::iter::once(COLUMNS.join(",")).chain(drives.iter().map(row));
+    rows.collect::<Vec<_>>().join("\n")
+}
+
 fn list(drives: &[DriveSpec]) -> String {
     let rows =
         drives.iter().map(|drive| [drive.name.clone(), heading(drive), drive.formats().join(", ")]);
@@ -88,18 +124,32 @@ fn heading(drive: &DriveSpec) -> String {
     marked(&drive.title, !drive.is_validated())
 }
 
+/// The sheet of a drive: every number with its source, which stands below it once.
 fn sheet(drive: &DriveSpec) -> String {
     let formats = drive.formats();
     let default = formats.first().map_or("", String::as_str);
-    let rows: Vec<[String; 4]> = drive
-        .sheet(default)
-        .into_iter()
-        .map(|fact| [fact.group, fact.name, fact.value, fact.source])
-        .collect();
+    let mut sources: Vec<String> = Vec::new();
+    let mut row = |fact: Fact| {
+        let (kind, _) = fact.source.split_once(':').unwrap_or((&fact.source, ""));
+        let known = sources.iter().position(|it| *it == fact.source);
+        let number = known.unwrap_or_else(|| {
+            sources.push(fact.source.clone());
+            sources.len() - 1
+        });
+        let source = format!("{kind} [{}]", number + 1);
+        [fact.group, fact.name, fact.value, source]
+    };
+    let rows: Vec<[String; 4]> =
+        drive.sheet(default).into_iter().chain(published_facts(drive)).map(&mut row).collect();
     let reason = || format!("{UNVALIDATED_REASON}\n");
     let reason = if drive.is_validated() { String::new() } else { reason() };
+    let mut notes = String::new();
+    for (number, source) in (1..).zip(&sources) {
+        let lines = table::wrapped(source, NOTE_COLUMNS).join("\n     ");
+        let _ = write!(notes, "\n{:>4} {lines}", format!("[{number}]"));
+    }
     format!(
-        "{}\nformats: {}\nhosts: {}\nplatforms: {}\n{reason}\n{}",
+        "{}\nformats: {}\nhosts: {}\nplatforms: {}\n{reason}\n{}\n{notes}",
         heading(drive),
         formats.join(", "),
         drive.hosts().join(", "),
@@ -108,9 +158,21 @@ fn sheet(drive: &DriveSpec) -> String {
     )
 }
 
+/// Properties that were published of a drive, and that its model does not need.
+fn published_facts(drive: &DriveSpec) -> Vec<Fact> {
+    let Some((device, capacity_gb)) = drive.published_as() else { return Vec::new() };
+    let fact = |it: Property| Fact {
+        group: "Data sheet".into(),
+        name: it.name,
+        value: it.value,
+        source: it.source,
+    };
+    properties(device, capacity_gb).into_iter().map(fact).collect()
+}
+
 fn described(drive: &DriveSpec) -> Value {
     let formats = drive.formats().into_iter().map(|format| {
-        let facts = drive.sheet(&format).into_iter().map(|fact| {
+        let facts = drive.sheet(&format).into_iter().chain(published_facts(drive)).map(|fact| {
             json!({
                 "group": fact.group,
                 "name": fact.name,
