@@ -301,6 +301,7 @@ const LAYERS_OF_LAB: &[&[&str]] = &[
     &["runner", "driver/contract"],
     &["runs", "fio_report"],
     &["vdbench_report"],
+    &["import"],
 ];
 
 #[test]

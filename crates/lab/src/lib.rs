@@ -8,6 +8,7 @@ pub mod driver;
 mod error;
 pub mod expression;
 pub mod fio_report;
+pub mod import;
 pub mod library;
 pub mod order;
 pub mod plan;

@@ -48,7 +48,7 @@ mod core {
     #[pymodule_export]
     use crate::review::{plan, review};
     #[pymodule_export]
-    use crate::run::{RunData, open_run, run};
+    use crate::run::{RunData, import_run, open_run, run};
     #[pymodule_export]
     use crate::simulator::{Completion, Simulator};
     #[pymodule_export]

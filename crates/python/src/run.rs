@@ -1,7 +1,9 @@
 //! One workload on one drive, and run folders.
 
 use std::iter;
+use std::path::PathBuf;
 
+use lab::import::import;
 use lab::order::RunOrder;
 use lab::plan::Plan;
 use lab::progress::Progress;
@@ -181,4 +183,17 @@ pub(crate) fn open_run(py: Python<'_>, path: &str) -> PyResult<RunData> {
         Ok(RunData::new(runs.load(path)?, runs.plan(path).ok()))
     });
     loaded.map_err(|error: Error| exception(&error))
+}
+
+/// Imports a fio report or a flat file of vdbench into the folder `root`.
+#[pyfunction]
+#[pyo3(signature = (path, title, root))]
+pub(crate) fn import_run(
+    py: Python<'_>,
+    path: PathBuf,
+    title: Option<&str>,
+    root: PathBuf,
+) -> PyResult<RunData> {
+    let imported = py.detach(|| import(&Runs::new(root), &path, title));
+    imported.map(|run| RunData::new(run, None)).map_err(|error| exception(&error))
 }

@@ -4,6 +4,7 @@ import json
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
@@ -162,3 +163,16 @@ def test_a_review_makes_run_folders_that_open(duo, tmp_path):
     assert saved == [changed]
     with pytest.raises(fg.Error, match="no run"):
         fg.Run.open(tmp_path / "nothing")
+
+
+def test_a_fio_report_is_imported_as_by_the_command(tmp_path, floatgate):
+    report = Path(__file__).parents[2] / "lab/src/fio_report/tests/json-plus.json"
+    run = fg.import_run(report, title="Lab drive 7", out=tmp_path / "mine")
+    printed = floatgate("runs", "import", report, "--title", "Lab drive 7", "--dir",
+                        tmp_path / "theirs", "--json")
+    theirs = json.loads(printed)
+    assert run.steps == theirs["steps"] and run.values["target"] == theirs["target"]
+    (stored,) = fg.runs(tmp_path / "mine")
+    assert fg.Run.open(stored["path"]) == run and stored["kind"] != "model"
+    with pytest.raises(fg.Error, match="absent.json"):
+        fg.import_run("absent.json", out=tmp_path)

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use blockio::Bytes;
-use lab::fio_report::{self, ImportedRun};
 use lab::results::mark::marked;
 use lab::results::{Doubt, Run, Step, StepKind, Summary};
 use lab::runs::{RunEntry, Runs, write_bytes, write_text};
-use lab::{Error, Kind, vdbench_report};
+use lab::{Error, Kind};
 use serde::Serialize;
 
 use super::summary::last_window;
@@ -190,11 +189,7 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<Vec<DeletedRun>> {
 
 /// Makes a run of a report of fio, or of a flat file of vdbench.
 fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<Run> {
-    let is_flat = fs::read_to_string(file).is_ok_and(|text| vdbench_report::is_flat_file(&text));
-    let read = if is_flat { vdbench_report::import } else { fio_report::import };
-    let ImportedRun { plan, wanted, outcome, begun } = read(file, title)?;
-    let folder = runs.create_imported(plan, wanted, begun)?;
-    let run = folder.finish(outcome)?;
+    let run = lab::import::import(runs, file, title)?;
     for warning in &run.warnings {
         output::warning(warning);
     }

@@ -18,7 +18,7 @@ from ._fit import Fit, figures, fit
 from ._plan import Plan, plan, review
 from ._progress import Bar, NotebookBar
 from ._run import Review, Run, run
-from ._runs import runs
+from ._runs import import_run, runs
 from ._search import Search, Trial, search
 from ._simulator import FLUSH, READ, STATUSES, TRIM, WRITE, Completions, Simulator
 from ._sweep import Sweep, sweep
@@ -64,6 +64,7 @@ __all__ = [
     "drives",
     "figures",
     "fit",
+    "import_run",
     "plan",
     "protocols",
     "replay",

@@ -1,4 +1,4 @@
-"""Stored runs as a table."""
+"""Stored runs as a table, and imports."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from . import _core
 from ._error import Error
 from ._quantity import text_of
+from ._run import Run
 
 #: Columns that are values of ``run.json``, and those of its target.
 _OF_RUN = ("id", "protocol", "started_at", "model_version", "seed")
@@ -41,3 +43,18 @@ def runs(folder: str | PathLike[str] = "runs", **filters: Any) -> list[dict[str,
         if all(row[key] == wanted for key, wanted in filters.items()):
             rows.append(row)
     return rows
+
+
+def import_run(
+    path: str | PathLike[str],
+    *,
+    title: str | None = None,
+    out: str | PathLike[str] = "runs",
+) -> Run:
+    """Imports a fio report (``--output-format=json+`` or ``json``) or a flat file of vdbench, like
+    ``floatgate runs import``.
+
+    The run is stored in the folder ``out``. What the file does not say is unknown.
+    """
+    place = Path(text_of(out, "out"))
+    return Run(_core.import_run(Path(text_of(path, "path")), title, place))
