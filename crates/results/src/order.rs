@@ -242,9 +242,10 @@ fn share_ranks(metric: OrderMetric, standings: &mut [Standing]) {
 }
 
 fn is_ahead(metric: OrderMetric, first: &Standing, second: &Standing) -> bool {
-    let overlap =
-        |(a, b): (ConfidenceInterval, ConfidenceInterval)| a.low <= b.high && b.low <= a.high;
-    let may_be_chance = first.interval.zip(second.interval).is_some_and(overlap);
+    // A figure without an interval is one point of it.
+    let ends = |it: &Standing| it.interval.map_or((it.figure, it.figure), |it| (it.low, it.high));
+    let ((low, high), (other_low, other_high)) = (ends(first), ends(second));
+    let may_be_chance = low <= other_high && other_low <= high;
     metric.factor(first.figure, second.figure) >= 1.0 + MEANINGFUL_MIN && !may_be_chance
 }
 
