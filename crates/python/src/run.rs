@@ -187,6 +187,7 @@ pub(crate) fn open_run(py: Python<'_>, path: &str) -> PyResult<RunData> {
 
 /// Imports a fio report or a flat file of vdbench into the folder `root`.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts values, not references")]
 #[pyo3(signature = (path, title, root))]
 pub(crate) fn import_run(
     py: Python<'_>,

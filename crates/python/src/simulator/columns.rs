@@ -331,11 +331,11 @@ impl<'a> CompletionColumns<'a> {
 ///
 /// # Errors
 /// Fails if `complete` does, or there is no memory for them.
-pub(super) fn completions<'py>(
-    py: Python<'py>,
+pub(super) fn completions(
+    py: Python<'_>,
     most: usize,
     complete: impl FnOnce(&mut CompletionColumns<'_>) -> PyResult<()>,
-) -> PyResult<PyCompletions<'py>> {
+) -> PyResult<PyCompletions<'_>> {
     let mut len = 0;
     let block = PyByteArray::new_with(py, most * COMPLETION_BYTES, |block| {
         let mut columns = CompletionColumns::new(block);
