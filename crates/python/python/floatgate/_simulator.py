@@ -248,8 +248,14 @@ def _triple(columns: Any, what: str) -> tuple[Any, Any, Any]:
 
 def _completions(block_and_count: tuple[bytearray, int]) -> Completions:
     """Returns the columns of a block with room for some completions, 25 bytes for each."""
+    if not block_and_count[1]:
+        return _NONE  # Most calls that submit one request complete none.
     block, count = memoryview(block_and_count[0]), block_and_count[1]
     room = len(block) // 25
     request, completed, submitted = (
         block[8 * room * index :][: 8 * count].cast("Q") for index in range(3))
     return Completions(request, completed, block[24 * room :][:count], submitted)
+
+
+_NONE = Completions(memoryview(b"").cast("Q"), memoryview(b"").cast("Q"), memoryview(b""),
+                    memoryview(b"").cast("Q"))
