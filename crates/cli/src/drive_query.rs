@@ -14,36 +14,48 @@ pub(crate) enum Cell {
     Unknown,
 }
 
-/// Columns, in the order in which they are printed: name, and a unit as its last part.
-pub(crate) const COLUMNS: [&str; 18] = [
-    "name",
-    "title",
-    "vendor",
-    "year",
-    "interface",
-    "media",
-    "validated",
-    "user_gb",
-    "raw_gib",
-    "op_of_user_percent",
-    "endurance_pbw",
-    "endurance_dwpd",
-    "warranty_years",
-    "power_w",
-    "weight_oz",
-    "pcie_gen",
-    "pcie_lanes",
-    "formats",
+/// Kind of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+}
+
+/// Columns, in the order in which they are printed; those of numbers end in their unit.
+const COLUMNS: [(&str, Kind); 18] = [
+    ("name", Kind::Text),
+    ("title", Kind::Text),
+    ("vendor", Kind::Text),
+    ("year", Kind::Number),
+    ("interface", Kind::Text),
+    ("media", Kind::Text),
+    ("validated", Kind::Text),
+    ("user_gb", Kind::Number),
+    ("raw_gib", Kind::Number),
+    ("over_provisioning_percent", Kind::Number),
+    ("endurance_pbw", Kind::Number),
+    ("endurance_dwpd", Kind::Number),
+    ("warranty_years", Kind::Number),
+    ("power_w", Kind::Number),
+    ("weight_oz", Kind::Number),
+    ("pcie_gen", Kind::Number),
+    ("pcie_lanes", Kind::Number),
+    ("formats", Kind::Text),
 ];
+
+/// Names of the columns, in the order of [`cells`].
+pub(crate) fn columns() -> impl Iterator<Item = &'static str> {
+    COLUMNS.into_iter().map(|(name, _)| name)
+}
 
 /// Days of a year, leap years included.
 const DAYS_A_YEAR: f64 = 365.25;
 
-/// The cells of a drive, one for each of [`COLUMNS`].
+/// The cells of a drive, one for each of [`columns`].
 pub(crate) fn cells(drive: &DriveSpec) -> Vec<Cell> {
     let published = drive.published_as().map(|(device, gb)| properties(device, gb));
     let facts = Facts { drive, published: published.unwrap_or_default() };
-    COLUMNS.iter().map(|column| facts.cell(column)).collect()
+    columns().map(|column| facts.cell(column)).collect()
 }
 
 struct Facts<'a> {
@@ -54,23 +66,33 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn cell(&self, column: &str) -> Cell {
         let drive = self.drive;
-        let text = |text: &str| Cell::Text(text.to_owned());
-        let number = |number: Option<f64>| number.map_or(Cell::Unknown, Cell::Number);
+        let text = match column {
+            "name" => &drive.name,
+            "title" => &drive.title,
+            "vendor" => &drive.vendor,
+            "interface" => &drive.form,
+            "media" => &drive.media,
+            "formats" => &drive.formats().join(" "),
+            "validated" if drive.is_validated() => "yes",
+            "validated" => "no",
+            _ => return self.number(column).map_or(Cell::Unknown, Cell::Number),
+        };
+        Cell::Text(text.to_owned())
+    }
+
+    fn number(&self, column: &str) -> Option<f64> {
+        let drive = self.drive;
         match column {
-            "name" => text(&drive.name),
-            "title" => text(&drive.title),
-            "vendor" => text(&drive.vendor),
-            "interface" => text(&drive.form),
-            "media" => text(&drive.media),
-            "validated" => text(if drive.is_validated() { "yes" } else { "no" }),
-            "formats" => Cell::Text(drive.formats().join(" ")),
-            "year" => number(drive.year.map(f64::from)),
-            "user_gb" => number(self.user_gb()),
-            "raw_gib" if drive.is_nand() => number(Some(drive.raw_gib())),
-            "endurance_dwpd" => number(self.known(column).or_else(|| self.drive_writes_a_day())),
-            "raw_gib" => Cell::Unknown,
-            "op_of_user_percent" if !drive.is_nand() => Cell::Unknown,
-            known => number(self.known(known)),
+            "year" => drive.year.map(f64::from),
+            "user_gb" => self.user_gb(),
+            "raw_gib" => drive.is_nand().then(|| drive.raw_gib()),
+            "over_provisioning_percent" if drive.is_nand() => {
+                let shares = drive.over_provisioning(drive.formats().first()?)?;
+                Some(shares.of_user * 100.0)
+            }
+            "over_provisioning_percent" => None,
+            "endurance_dwpd" => self.known(column).or_else(|| self.drive_writes_a_day()),
+            metric => self.known(metric),
         }
     }
 
@@ -150,12 +172,19 @@ impl FromStr for Condition {
         let (name, relation, value) = found
             .filter(|(_, _, value)| !value.is_empty())
             .ok_or_else(|| format!("`{text}` is no condition, such as user_gb>3000"))?;
-        let column = COLUMNS.iter().position(|column| *column == name);
-        let column =
-            column.ok_or_else(|| format!("`{name}` is no column: use {}", COLUMNS.join(", ")))?;
-        let is_order = !matches!(relation, Relation::Equal | Relation::Unequal);
-        if is_order && value.parse::<f64>().is_err() {
-            return Err(format!("`{value}` is not a number, which `{text}` compares with"));
+        let column = columns().position(|column| column == name).ok_or_else(|| {
+            format!("`{name}` is no column: use {}", columns().collect::<Vec<_>>().join(", "))
+        })?;
+        match COLUMNS[column].1 {
+            Kind::Text if !matches!(relation, Relation::Equal | Relation::Unequal) => {
+                return Err(format!(
+                    "`{name}` is text, which `{text}` compares as a number: use ="
+                ));
+            }
+            Kind::Number if value.parse::<f64>().is_err() => {
+                return Err(format!("`{value}` is not a number, which `{text}` compares with"));
+            }
+            Kind::Text | Kind::Number => {}
         }
         Ok(Self { column, relation, value: value.to_owned() })
     }
@@ -215,7 +244,7 @@ mod tests {
     fn drive_writes_a_day_follow_from_endurance_and_warranty() {
         let drives = lab::ssd::catalogue::drives();
         let drive = drives.iter().find(|it| it.name == "flashmax-ii").unwrap();
-        let at = COLUMNS.iter().position(|it| *it == "endurance_dwpd").unwrap();
+        let at = columns().position(|it| it == "endurance_dwpd").unwrap();
         let Cell::Number(daily) = cells(drive)[at] else { panic!("it is derived") };
         // 33 PB over 2.2 TB and three years.
         assert!((daily - 33e6 / 2222.0 / (3.0 * 365.25)).abs() < 0.2, "{daily}");
@@ -227,6 +256,8 @@ mod tests {
             ("user_gb", "is no condition, such as"),
             ("size>3", "is no column: use name, title"),
             ("user_gb>large", "is not a number"),
+            ("user_gb!=large", "is not a number"),
+            ("name>3", "`name` is text"),
             ("user_gb>3000 and ", "is no condition"),
         ] {
             let error = text.parse::<Query>().unwrap_err();

@@ -20,6 +20,21 @@ use crate::output;
 pub(crate) const FIGURES: &str =
     "`floatgate drives iodrive-duo --figures` prints a table in the expected form";
 
+/// Refuses the first option that was given of `options`, which are about `what`.
+///
+/// # Errors
+/// Fails if one was given; `hint` is the remedy.
+pub(crate) fn refuse_given(
+    options: &[(&str, bool)],
+    what: &str,
+    hint: &'static str,
+) -> Result<(), Error> {
+    let given = options.iter().find(|(_, is_given)| *is_given);
+    given.map_or(Ok(()), |(option, _)| {
+        Err(Error::new(Kind::Input, format!("{option} applies to {what}")).hint(hint))
+    })
+}
+
 /// Returns the setup of a target that the arguments select.
 pub(crate) fn choice(format: Option<&str>, model: &ModelArgs) -> Choice {
     Choice {

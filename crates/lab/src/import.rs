@@ -15,7 +15,7 @@ use crate::vdbench_report;
 ///
 /// # Errors
 /// Fails if it is neither, or the run cannot be stored.
-pub fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<Run, Error> {
+pub fn import_run(runs: &Runs, file: &Path, title: Option<&str>) -> Result<Run, Error> {
     let is_flat = fs::read_to_string(file).is_ok_and(|it| vdbench_report::is_flat_file(&it));
     let read = if is_flat { vdbench_report::import } else { fio_report::import };
     let ImportedRun { plan, wanted, outcome, begun } = read(file, title)?;

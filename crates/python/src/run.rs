@@ -3,7 +3,7 @@
 use std::iter;
 use std::path::PathBuf;
 
-use lab::import::import;
+use lab::import;
 use lab::order::RunOrder;
 use lab::plan::Plan;
 use lab::progress::Progress;
@@ -195,6 +195,6 @@ pub(crate) fn import_run(
     title: Option<&str>,
     root: PathBuf,
 ) -> PyResult<RunData> {
-    let imported = py.detach(|| import(&Runs::new(root), &path, title));
+    let imported = py.detach(|| import::import_run(&Runs::new(root), &path, title));
     imported.map(|run| RunData::new(run, None)).map_err(|error| exception(&error))
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use results::findings::{Finding, FindingKind, Verdict, Withheld, between, of_run, withheld};
 use results::{Run, SteadyEvidence, Step};
 
-use self::against::Field;
+use self::against::RankedRuns;
 use crate::explain;
 use crate::host_difference;
 use crate::number;
@@ -35,9 +35,9 @@ pub(crate) fn section(subjects: &[Subject<'_>], runs: &[Run]) -> String {
     html.push_str(&list("Pros", "pros", &cases, Verdict::Strength));
     html.push_str(&list("Cons", "cons", &cases, Verdict::Weakness));
     html.push_str("</div>");
-    let fields = Field::all(subjects);
-    html.extend(fields.iter().map(Field::points));
-    let whom: String = fields.iter().map(Field::bottom_line).collect();
+    let ranked = RankedRuns::all(subjects);
+    html.extend(ranked.iter().map(RankedRuns::points));
+    let whom: String = ranked.iter().map(RankedRuns::bottom_line).collect();
     let bottom_line = whom + &bottom_line(subjects, &cases);
     if !bottom_line.is_empty() {
         let _ = write!(

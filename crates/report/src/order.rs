@@ -79,10 +79,7 @@ impl OrderPage<'_> {
             let names: Vec<String> = first.iter().map(|it| self.name(it.run)).collect();
             return format!("<td>{}</td>", Text(&listed(&names)));
         };
-        let lead = match order.metric {
-            OrderMetric::Iops => format!("+{}", number::percent(leader.lead)),
-            _ => format!("−{}", number::percent(leader.lead / (1.0 + leader.lead))),
-        };
+        let lead = lead(order.metric, leader.factor);
         let of = match order.withheld.len() {
             0 => String::new(),
             _ => format!(", of {}", order.standings.len()),
@@ -133,6 +130,15 @@ impl OrderPage<'_> {
     }
 }
 
+/// Lead over the second, whose figure is `factor` times worse; empty beside one that did nothing.
+fn lead(metric: OrderMetric, factor: f64) -> String {
+    match metric {
+        OrderMetric::Iops if factor.is_infinite() => String::new(),
+        OrderMetric::Iops => format!("+{}", number::percent(factor - 1.0)),
+        _ => format!("−{}", number::percent(1.0 - 1.0 / factor)),
+    }
+}
+
 /// Figure and rank of one subject by one metric.
 fn place(order: &MetricOrder, run: usize) -> String {
     if order.withheld.contains(&run) {
@@ -173,4 +179,17 @@ fn load(order: &LoadOrder) -> String {
         LoadLevel::Full => "full",
     };
     format!("T{}Q{}, {level}", order.threads, order.queue_per_thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lead_over_nothing_is_no_number_that_does_not_exist() {
+        assert_eq!(lead(OrderMetric::Iops, 1.5), "+50 %");
+        assert_eq!(lead(OrderMetric::LatencyStdev, 2.0), "−50 %");
+        assert_eq!(lead(OrderMetric::LatencyStdev, f64::INFINITY), "−100 %", "no deviation");
+        assert_eq!(lead(OrderMetric::Iops, f64::INFINITY), "");
+    }
 }

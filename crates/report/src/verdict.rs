@@ -5,7 +5,7 @@
 use results::baseline::Headline;
 use results::compare::{Comparison, compare};
 use results::headlines::Headlines;
-use results::order::{Leader, LoadOrder, orders};
+use results::order::{LoadOrder, Margin, orders};
 use results::repeats::groups;
 use results::{Run, Step, StepKind};
 
@@ -247,7 +247,7 @@ fn winners(subjects: &[Subject<'_>]) -> String {
     let orders = orders(&loads, &groups);
     let by_rate =
         |it: &LoadOrder| (it.metrics[0].standings.len() > 1).then(|| it.metrics[0].leader());
-    let leaders: Vec<Option<Leader>> = orders.iter().filter_map(by_rate).collect();
+    let leaders: Vec<Option<Margin>> = orders.iter().filter_map(by_rate).collect();
     let of = leaders.len();
     let won = |index: usize| leaders.iter().flatten().filter(move |it| it.run == index);
     let most = (0..subjects.len()).max_by_key(|index| won(*index).count());
@@ -261,7 +261,8 @@ fn winners(subjects: &[Subject<'_>]) -> String {
             "No winner is named: no load was measured by all of them.".into()
         };
     };
-    let widest = won(best).map(|it| it.lead).fold(0.0, f64::max);
+    let widest =
+        won(best).map(|it| it.factor - 1.0).filter(|it| it.is_finite()).fold(0.0, f64::max);
     // Reads need no steady state.
     let has_writes = |it: &Subject<'_>| {
         let it = Headlines::of(it.run);

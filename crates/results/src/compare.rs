@@ -291,19 +291,9 @@ mod tests {
     use super::*;
     use crate::example;
 
-    /// The example with every figure of measurements from another rate.
-    fn other(iops: u64) -> Run {
-        let mut run = example::run();
-        for step in run.steps.iter_mut().filter(|step| step.kind == StepKind::Measure) {
-            let load = (step.threads, step.queue_per_thread);
-            *step = example::step(&step.id, &step.workload, load, &example::minutes(&[iops], 70));
-        }
-        run
-    }
-
     #[test]
     fn every_load_is_put_beside_itself() {
-        let runs = [example::run(), other(85_200)];
+        let runs = [example::run(), example::at_rate(85_200)];
         let comparisons = compare(&runs);
         assert_eq!(comparisons.len(), 6, "two preconditionings and four measurements");
         let write = comparisons

@@ -86,6 +86,16 @@ pub(crate) fn minutes(rates: &[u64], read_percent: u64) -> Vec<Interval> {
     rates.map(|(rate, n)| minute(f64::from(n) * 60.0, *rate, read_percent)).collect()
 }
 
+/// [`run`] with every measurement at another rate.
+pub(crate) fn at_rate(iops: u64) -> Run {
+    let mut run = run();
+    for measured in run.steps.iter_mut().filter(|step| step.kind == StepKind::Measure) {
+        let load = (measured.threads, measured.queue_per_thread);
+        *measured = step(&measured.id, &measured.workload, load, &minutes(&[iops], 70));
+    }
+    run
+}
+
 /// A drive of 640 GB that bursts at 257K IOPS, settles at 42K, and reads at 140K.
 pub(crate) fn run() -> Run {
     let burst_and_settled = [[257_000; 4].as_slice(), &[90_000, 60_000], &[42_000; 34]].concat();

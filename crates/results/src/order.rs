@@ -119,22 +119,38 @@ pub struct Standing {
     pub interval: Option<ConfidenceInterval>,
 }
 
-/// The subject that is ahead of all others by a metric.
+/// Figure of a subject beside that of another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Leader {
-    /// Index of the first of its runs.
+pub struct Margin {
+    /// Index of the first run of the subject.
     pub run: usize,
-    /// By how much it is better than the second, less 1.
-    pub lead: f64,
+    /// Index of the first run of the other.
+    pub than: usize,
+    /// Its figure.
+    pub figure: f64,
+    /// By how much it is better, as a factor: below 1 where it is worse, infinite beside nothing.
+    pub factor: f64,
 }
 
 impl MetricOrder {
-    /// The subject that is ahead of all others; absent where several share the first rank, or there
-    /// is one.
-    pub fn leader(&self) -> Option<Leader> {
+    /// The subject that is ahead of all others, beside the second; absent where several share the
+    /// first rank, or there is one.
+    pub fn leader(&self) -> Option<Margin> {
         let [first, second, ..] = self.standings.as_slice() else { return None };
-        let lead = self.metric.factor(first.figure, second.figure) - 1.0;
-        (second.rank > 1).then_some(Leader { run: first.run, lead })
+        (second.rank > 1).then(|| self.margin(first, second))
+    }
+
+    /// The subject that is last by itself, beside the first; absent where several share the last
+    /// rank.
+    pub fn last(&self) -> Option<Margin> {
+        let (first, last) = (self.standings.first()?, self.standings.last()?);
+        let sharing = self.standings.iter().filter(|it| it.rank == last.rank).count();
+        (last.rank > 1 && sharing == 1).then(|| self.margin(last, first))
+    }
+
+    fn margin(&self, of: &Standing, than: &Standing) -> Margin {
+        let factor = self.metric.factor(of.figure, than.figure);
+        Margin { run: of.run, than: than.run, figure: of.figure, factor }
     }
 }
 
@@ -255,16 +271,6 @@ mod tests {
     use crate::compare::compare;
     use crate::{Run, example};
 
-    /// The example with every figure of measurements from another rate.
-    fn other(iops: u64) -> Run {
-        let mut run = example::run();
-        for step in run.steps.iter_mut().filter(|step| step.kind == StepKind::Measure) {
-            let load = (step.threads, step.queue_per_thread);
-            *step = example::step(&step.id, &step.workload, load, &example::minutes(&[iops], 70));
-        }
-        run
-    }
-
     fn of<'a>(orders: &'a [LoadOrder], workload: &str, level: LoadLevel) -> &'a LoadOrder {
         let is_it = |it: &&LoadOrder| it.workload == workload && it.level == level;
         orders.iter().find(is_it).unwrap_or_else(|| panic!("no {workload} {level:?}: {orders:?}"))
@@ -273,7 +279,7 @@ mod tests {
     #[test]
     fn each_load_has_an_order_of_its_own_by_each_metric() {
         // 13K at the lower load of the mix and 52K at the higher one, against 26K at both.
-        let runs = [example::run(), other(26_000)];
+        let runs = [example::run(), example::at_rate(26_000)];
         let orders = orders(&compare(&runs), &[vec![0], vec![1]]);
         let low = of(&orders, "8k-70-30", LoadLevel::Low);
         let full = of(&orders, "8k-70-30", LoadLevel::Full);
@@ -283,14 +289,17 @@ mod tests {
         };
         assert_eq!(leaders(low)[..2], [Some(1), Some(1)], "twice the rate, half the latency");
         assert_eq!(leaders(full)[..2], [Some(0), Some(0)]);
-        let lead = low.metrics[1].leader().unwrap().lead;
+        let lead = low.metrics[1].leader().unwrap().factor - 1.0;
         assert!((lead - 1.0).abs() < 0.01, "twice as good: {lead}");
+        let last = low.metrics[1].last().unwrap();
+        assert_eq!((last.run, last.than), (0, 1));
+        assert!((last.factor - 0.5).abs() < 0.01, "half as good: {last:?}");
         assert_eq!(low.metrics.len(), OrderMetric::ALL.len());
     }
 
     #[test]
     fn a_load_in_doubt_takes_out_its_own_cell() {
-        let mut runs = [example::run(), other(85_200), other(10_000)];
+        let mut runs = [example::run(), example::at_rate(85_200), example::at_rate(10_000)];
         let load = runs[1].steps[2].id.clone();
         runs[1].warnings.push(crate::Warning {
             kind: crate::WarningKind::Unfinished,
@@ -314,20 +323,21 @@ mod tests {
             let orders = orders(&compare(runs), groups);
             of(&orders, "4k-rand-write", LoadLevel::Full).metrics[0].clone()
         };
-        let runs = [other(40_000), other(10_000), other(15_000)];
+        let runs = [example::at_rate(40_000), example::at_rate(10_000), example::at_rate(15_000)];
         let apart = order_of(&[vec![0], vec![1], vec![2]], &runs);
         assert_eq!(apart.standings.iter().map(|it| it.rank).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(apart.last().map(|it| it.run), Some(1));
         let order = order_of(&[vec![0, 1], vec![2]], &runs);
         // The mean of 40K and 10K is 20K, and 15K lies between them.
         let figures: Vec<f64> = order.standings.iter().map(|it| it.figure.round()).collect();
         assert_eq!(figures, [20_000.0, 15_000.0]);
-        assert_eq!((order.standings[1].rank, order.leader()), (1, None));
+        assert_eq!((order.standings[1].rank, order.leader(), order.last()), (1, None, None));
     }
 
     #[test]
     fn a_lead_within_the_intervals_of_single_runs_is_none() {
         let leads = |second: u64, half: f64| {
-            let mut runs = [other(40_000), other(second)];
+            let mut runs = [example::at_rate(40_000), example::at_rate(second)];
             for step in runs.iter_mut().flat_map(|run| &mut run.steps) {
                 let Some(iops) = step.summary.as_ref().map(|it| it.iops) else { continue };
                 let (low, high) = (iops * (1.0 - half), iops * (1.0 + half));

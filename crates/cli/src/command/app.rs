@@ -19,7 +19,7 @@ use server::signals;
 
 use super::replay;
 use crate::args::{App, Timing};
-use crate::{Ending, output, table};
+use crate::{Ending, output, setup, table};
 
 /// Columns of the table.
 const HEADINGS: [&str; 7] = ["drive", "", "clients", "TPS", "mean ms", "p99 ms", "host"];
@@ -189,22 +189,16 @@ fn refuse_options_without_effect(args: &App, targets: &[AppTarget]) -> Result<()
         ("--compressible", args.data.compressible.is_some()),
         ("--state", args.state.is_some()),
     ];
-    let given = |options: &[(&'static str, bool)]| {
-        options.iter().find(|(_, is_given)| *is_given).map(|(name, _)| *name)
-    };
-    let (option, what, hint) = if predicted == targets.len() {
+    if predicted == targets.len() {
         let hint = "measure and record it on a volume with --out, and predict with --recordings";
-        (given(&of_measurements), "measurements, and all drives are predicted", hint)
+        let what = "measurements, and all drives are predicted";
+        setup::refuse_given(&of_measurements, what, hint)?;
     } else if predicted == 0 {
         let hint = "name a modelled drive, or leave it out";
-        (given(&of_predictions), "predictions, and all drives are measured", hint)
-    } else {
-        return Ok(());
-    };
-    option.map_or(Ok(()), |option| {
-        let text = format!("{option} applies to {what}");
-        Err(Error::new(Kind::Input, text).hint(hint).into())
-    })
+        let what = "predictions, and all drives are measured";
+        setup::refuse_given(&of_predictions, what, hint)?;
+    }
+    Ok(())
 }
 
 impl AppTarget {

@@ -14,7 +14,7 @@ use study::datasheet::DerivedFile;
 
 use crate::args::{DriveCommand, DriveListing, NewDrive};
 use crate::command::validate::figures;
-use crate::drive_query::{COLUMNS, Cell, cells};
+use crate::drive_query::{Cell, cells, columns};
 use crate::{Ending, output, setup, table};
 
 /// Columns of the notes below a sheet.
@@ -34,7 +34,7 @@ pub(crate) fn drives(args: &DriveListing) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     match (&args.name, args.json) {
-        (None, false) if args.csv => output::data(&csv(&chosen(args)?))?,
+        (None, false) if args.csv => output::data(&csv(&chosen(args)?)?)?,
         (None, false) => output::data(&list(&chosen(args)?))?,
         (None, true) => {
             output::json(&chosen(args)?.iter().map(described).collect::<Vec<_>>())?;
@@ -99,18 +99,18 @@ fn chosen(args: &DriveListing) -> Result<Vec<DriveSpec>> {
     Ok(drives)
 }
 
-fn csv(drives: &[DriveSpec]) -> String {
+fn csv(drives: &[DriveSpec]) -> Result<String> {
     let cell = |cell: Cell| match cell {
-        Cell::Text(text) if text.contains([',', '"']) => {
-            format!("\"{}\"", text.replace('"', "\"\""))
-        }
         Cell::Text(text) => text,
         Cell::Number(number) => format!("{}", (number * 100.0).round() / 100.0),
         Cell::Unknown => String::new(),
     };
-    let row = |drive: &DriveSpec| cells(drive).into_iter().map(cell).collect::<Vec<_>>().join(",");
-    let rows = std::iter::once(COLUMNS.join(",")).chain(drives.iter().map(row));
-    rows.collect::<Vec<_>>().join("\n")
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(columns())?;
+    for drive in drives {
+        writer.write_record(cells(drive).into_iter().map(cell))?;
+    }
+    Ok(String::from_utf8(writer.into_inner()?)?.trim_end().to_owned())
 }
 
 fn list(drives: &[DriveSpec]) -> String {

@@ -6,13 +6,13 @@ use std::path::Path;
 
 use anyhow::Result;
 use blockio::Nanos;
+use lab::Error;
 use lab::application::{self, HOST_SHARE_MAX, ReplayHost, ReplayResult};
 use lab::driver::model::{ReplayModel, ReplayState};
 use lab::results::{LatencySummary, PREDICTION_ERROR};
 use lab::ssd::DriveSpec;
 use lab::subject::Subject;
 use lab::workload::recording::{Benchmark, Recording};
-use lab::{Error, Kind};
 use real::recorded::{self, RealReplay};
 use serde::Serialize;
 
@@ -81,9 +81,8 @@ pub(crate) fn replay(args: &Replay) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// # Errors
-/// Fails if an option is about models, and every drive is real.
-fn refuse_options_without_effect(args: &Replay, subjects: &[Subject]) -> Result<()> {
+/// Refuses options of models where every drive is real.
+fn refuse_options_without_effect(args: &Replay, subjects: &[Subject]) -> Result<(), Error> {
     if subjects.iter().any(|it| matches!(it, Subject::Model { .. })) {
         return Ok(());
     }
@@ -95,11 +94,8 @@ fn refuse_options_without_effect(args: &Replay, subjects: &[Subject]) -> Result<
         ("--time-lapse", args.model.time_lapse.is_some()),
         ("--full-scale", args.model.full_scale),
     ];
-    let given = of_models.iter().find(|(_, is_given)| *is_given);
-    given.map_or(Ok(()), |(option, _)| {
-        let text = format!("{option} applies to models, and every drive is real");
-        Err(Error::new(Kind::Input, text).hint("name a modelled drive, or leave it out").into())
-    })
+    let hint = "name a modelled drive, or leave it out";
+    setup::refuse_given(&of_models, "models, and every drive is real", hint)
 }
 
 /// Replays a recording on a file or a block device of this machine.

@@ -189,7 +189,7 @@ fn delete(runs: &Runs, asked: &[String], yes: bool) -> Result<Vec<DeletedRun>> {
 
 /// Makes a run of a report of fio, or of a flat file of vdbench.
 fn import(runs: &Runs, file: &Path, title: Option<&str>) -> Result<Run> {
-    let run = lab::import::import(runs, file, title)?;
+    let run = lab::import::import_run(runs, file, title)?;
     for warning in &run.warnings {
         output::warning(warning);
     }

@@ -155,7 +155,7 @@ def figures(drive: Drive) -> list[dict[str, str]]:
     return [row for row, owner in zip(rows, _core.figure_owners(order)) if owner == 0]
 
 
-def text_of(path: str | PathLike[str], what: str) -> str:
+def table_text(path: str | PathLike[str], what: str) -> str:
     """Returns the text of a table of ``what``."""
     try:
         return Path(path).read_text(encoding="utf-8")
@@ -169,7 +169,7 @@ def table_of(given: Figures | None) -> dict[str, str] | None:
     if given is None:
         return None
     if isinstance(given, (str, PathLike)):
-        return {"name": fspath(given), "text": text_of(given, "figures")}
+        return {"name": fspath(given), "text": table_text(given, "figures")}
     columns = _core.figures_text().splitlines()[0].split(",")
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")

@@ -249,7 +249,7 @@ def _triple(columns: Any, what: str) -> tuple[Any, Any, Any]:
 def _completions(block_and_count: tuple[bytearray, int]) -> Completions:
     """Returns the columns of a block with room for some completions, 25 bytes for each."""
     if not block_and_count[1]:
-        return _NONE  # Most calls that submit one request complete none.
+        return _NO_COMPLETIONS  # Most calls that submit one request complete none.
     block, count = memoryview(block_and_count[0]), block_and_count[1]
     room = len(block) // 25
     request, completed, submitted = (
@@ -257,5 +257,5 @@ def _completions(block_and_count: tuple[bytearray, int]) -> Completions:
     return Completions(request, completed, block[24 * room :][:count], submitted)
 
 
-_NONE = Completions(memoryview(b"").cast("Q"), memoryview(b"").cast("Q"), memoryview(b""),
-                    memoryview(b"").cast("Q"))
+_NO_COMPLETIONS = Completions(memoryview(b"").cast("Q"), memoryview(b"").cast("Q"),
+                              memoryview(b""), memoryview(b"").cast("Q"))

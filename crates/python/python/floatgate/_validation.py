@@ -10,7 +10,7 @@ from . import _core
 from ._drive import Drive, drives as all_drives, drives_of
 from ._error import Error
 from ._executor import executor_or_threads, jobs_or_processors
-from ._fit import Figures, published, table_of, text_of
+from ._fit import Figures, published, table_of, table_text
 from ._html import table
 from ._progress import Progress, observer
 from ._tasks import gather
@@ -154,7 +154,7 @@ def validate_rankings(
     with its ``verdict`` (``holds``, ``tie``, ``fails``, ``not-run``), ``margin`` and ``figures``.
     """
     chosen = [] if drive is None else drives_of(drive)
-    table = None if rankings is None else (fspath(rankings), text_of(rankings, "rankings"))
+    table = None if rankings is None else (fspath(rankings), table_text(rankings, "rankings"))
     order = {"drives": [[it._name, it.toml()] for it in chosen], "statements": table}
     many, watcher = jobs_or_processors(jobs), observer(progress)
     found: list[dict[str, Any]] = json.loads(_core.judge_rankings(json.dumps(order), many, watcher))

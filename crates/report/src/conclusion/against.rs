@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use results::Run;
 use results::compare::compare;
 use results::headlines::Headlines;
-use results::order::{LoadLevel, LoadOrder, MetricOrder, OrderMetric, Standing, orders};
+use results::order::{LoadLevel, LoadOrder, Margin, MetricOrder, OrderMetric, orders};
 use results::repeats::groups;
 
 use crate::conditions;
@@ -23,7 +23,7 @@ const METRICS: [OrderMetric; 3] =
     [OrderMetric::Iops, OrderMetric::LatencyP999, OrderMetric::LatencyStdev];
 
 /// Runs that differ in no condition, in order.
-pub(super) struct Field<'a> {
+pub(super) struct RankedRuns<'a> {
     subjects: Vec<Subject<'a>>,
     groups: Vec<Vec<usize>>,
     orders: Vec<LoadOrder>,
@@ -37,10 +37,10 @@ struct Point {
     factor: f64,
 }
 
-impl<'a> Field<'a> {
-    /// The fields of `subjects` in which two or more meet, all of them settled or none.
+impl<'a> RankedRuns<'a> {
+    /// The groups of `subjects` in which two or more meet, all of them settled or none.
     pub(super) fn all(subjects: &[Subject<'a>]) -> Vec<Self> {
-        let field = |subjects: Vec<Subject<'a>>| {
+        let ranked = |subjects: Vec<Subject<'a>>| {
             let runs: Vec<&Run> = subjects.iter().map(|subject| subject.run).collect();
             let groups = groups(&runs);
             let orders = orders(&compare(&runs), &groups);
@@ -49,8 +49,8 @@ impl<'a> Field<'a> {
         let is_settled = |it: &Subject<'_>| Headlines::of(it.run).is_settled;
         let is_fair =
             |of: &Vec<Subject<'_>>| of.iter().all(|it| is_settled(it) == is_settled(&of[0]));
-        let fields = conditions::alike(subjects).into_iter().filter(is_fair).map(field);
-        fields.filter(|field| !field.orders.is_empty()).collect()
+        let groups = conditions::alike(subjects).into_iter().filter(is_fair).map(ranked);
+        groups.filter(|it| !it.orders.is_empty()).collect()
     }
 
     /// The points of each drive, ahead of the others and behind them.
@@ -72,51 +72,24 @@ impl<'a> Field<'a> {
 
     /// Loads under which the subject leads.
     fn ahead(&self, run: usize) -> Vec<Point> {
-        self.cells(|order, by| {
-            let leader = by.leader().filter(|it| it.run == run)?;
-            let second = by.standings.get(1)?;
-            let than = self.name(second.run);
-            Some(point(order, by, &by.standings[0], 1.0 + leader.lead, &than))
-        })
+        self.points_of(run, MetricOrder::leader)
     }
 
     /// Loads under which the subject alone is last.
     fn behind(&self, run: usize) -> Vec<Point> {
-        self.cells(|order, by| {
-            let [first, .., before, last] = by.standings.as_slice() else {
-                let [first, last] = by.standings.as_slice() else { return None };
-                return self.last(run, order, by, (first, last));
-            };
-            if before.rank == last.rank {
-                return None;
-            }
-            self.last(run, order, by, (first, last))
-        })
+        self.points_of(run, MetricOrder::last)
     }
 
-    fn last(
-        &self,
-        run: usize,
-        order: &LoadOrder,
-        by: &MetricOrder,
-        (first, last): (&Standing, &Standing),
-    ) -> Option<Point> {
-        if last.run != run || last.rank == 1 {
-            return None;
-        }
-        let factor = match by.metric {
-            OrderMetric::Iops => first.figure / last.figure,
-            _ => last.figure / first.figure,
-        };
-        Some(point(order, by, last, 1.0 / factor, &self.name(first.run)))
-    }
-
-    /// The points of the widest differences by each metric, one for each workload.
-    fn cells(&self, of: impl Fn(&LoadOrder, &MetricOrder) -> Option<Point>) -> Vec<Point> {
+    /// The points of the widest differences by each metric, one for each workload, where the margin
+    /// that `of` finds is that of the subject.
+    fn points_of(&self, run: usize, of: fn(&MetricOrder) -> Option<Margin>) -> Vec<Point> {
         let by_metric = |metric| {
             let of_load = |order: &LoadOrder| {
                 let by = order.metrics.iter().find(|it| it.metric == metric)?;
-                of(order, by).filter(|it| it.factor.is_finite() && it.factor > 0.0)
+                let margin = of(by).filter(|it| it.run == run)?;
+                // Beside nothing, there is no factor to tell.
+                let is_told = margin.factor.is_finite() && margin.factor > 0.0;
+                is_told.then(|| point(order, metric, margin, &self.name(margin.than)))
             };
             let mut points: Vec<Point> = self.orders.iter().filter_map(of_load).collect();
             let width = |it: &Point| it.factor.ln().abs();
@@ -169,18 +142,13 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The point of `standing`, whose figure is `factor` times as good as that of `than`.
-fn point(
-    order: &LoadOrder,
-    by: &MetricOrder,
-    standing: &Standing,
-    factor: f64,
-    than: &str,
-) -> Point {
+/// The point of a drive beside the one called `than`.
+fn point(order: &LoadOrder, metric: OrderMetric, margin: Margin, than: &str) -> Point {
+    let Margin { figure, factor, .. } = margin;
     let (threads, queue) = (order.threads, order.queue_per_thread);
     let load = format!("{} at T{threads}Q{queue}", order.workload);
     let of_latency = |name: &str| {
-        let figure = number::trimmed(millis(standing.figure));
+        let figure = number::trimmed(millis(figure));
         let against = if factor > 1.0 {
             format!("{} below that of {than}", number::percent(1.0 - 1.0 / factor))
         } else {
@@ -188,14 +156,11 @@ fn point(
         };
         format!("{name} of {figure} ms under {load}, {against}.")
     };
-    let sentence = match by.metric {
+    let sentence = match metric {
         OrderMetric::Iops => {
-            let (by, than_word) = if factor > 1.0 {
-                (number::percent(factor - 1.0), "more")
-            } else {
-                (number::percent(1.0 - factor), "fewer")
-            };
-            format!("{} IOPS under {load}, {by} {than_word} than {than}.", short(standing.figure))
+            let more = if factor > 1.0 { "more" } else { "fewer" };
+            let by = number::percent((factor - 1.0).abs());
+            format!("{} IOPS under {load}, {by} {more} than {than}.", short(figure))
         }
         OrderMetric::LatencyStdev => of_latency("Standard deviation of the latency"),
         OrderMetric::LatencyAvg => of_latency("Average latency"),
